@@ -1,0 +1,62 @@
+# Needs python3.11 (or later), pip and make. Everything else is installed into .venv on first use.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BENCH := .venv-bench
+BIN := $(VENV)/bin
+PIP_FLAGS := --quiet --disable-pip-version-check
+
+PAPER := Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000
+PEERS := dp-accounting==0.6.0 autodp==0.2.3.1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test lint format bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.installed ## The paper's run: 600,000 rounds of a subsampled Gaussian, delta 1e-8
+	@$(BIN)/cumulant epsilon "$(PAPER)" --delta 1e-8
+
+test: $(VENV)/.installed ## All tests and doctests
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.installed ## Style, format, types, layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed ## Format the code, sort the imports
+	$(BIN)/ruff check --select I --fix
+	$(BIN)/ruff format
+
+bench: $(BENCH)/.installed ## Side by side with dp-accounting and autodp, in an environment of its own
+	$(BENCH)/bin/python benchmarks/compare.py
+
+clean: ## Remove environments, caches and builds
+	rm -rf $(VENV) $(BENCH) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is written last, so an interrupted install is repeated.
+$(VENV)/.installed: pyproject.toml
+	$(call environment,$(VENV))
+	@$(VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[dev]'
+	@touch $@
+
+$(BENCH)/.installed: pyproject.toml Makefile
+	$(call environment,$(BENCH))
+	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable . $(PEERS)
+	@touch $@
+
+# Some systems ship venv without ensurepip; there the outer pip installs the inner one.
+define environment
+@test -n "$(PYTHON)" || { echo "no python3 found; name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "$(PYTHON) is older than Python 3.11; name another: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+@echo "Setting up $(1) (once; takes a minute) ..." >&2
+@if "$(PYTHON)" -c 'import ensurepip' 2>/dev/null; then "$(PYTHON)" -m venv $(1); else \
+	"$(PYTHON)" -m venv --without-pip $(1) && \
+	"$(PYTHON)" -m pip --python $(1)/bin/python install $(PIP_FLAGS) pip; fi
+endef

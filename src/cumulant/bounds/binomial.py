@@ -1,0 +1,131 @@
+"""Eq. (9): the sum that every amplification theorem of the paper evaluates, with its own bound of zeta(j)^j.
+
+e^{(a-1) eps'(a)} <= 1 + sum_{j=2}^{a} C(a, j) g^j zeta(j)^j          (integer a >= 2; chords of K between, Corollary 10)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.bounds.blocks import log_block_sum
+from cumulant.curves.closed import lemma3
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.logspace import log_binomial_table, log_binomials
+
+Coefficient = Callable[[Array, Arithmetic], Array]
+"""j -> log of an upper bound of zeta(j)^j that is log-convex in j; +inf where it says nothing."""
+
+TERM_BY_TERM = 2**13
+"""The largest order of which every term is taken; above it the blocks of E-15 take only the terms that matter."""
+
+_CHUNK = 2**20
+_FARTHEST = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Amplified(Curve):
+    """What every bound says at the two ends: E-18 at order 1, Lemma 3 at order infinity and for the slack."""
+
+    base: Curve
+    rate: Fraction
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        second = self.cgf(np.array([1], dtype=object if on.exact else float), on)[0]
+        return on.minimum(on.number(self.rate) * self.base.kl(on), second)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return lemma3(self.base.pure(on), on.number(self.rate), on)
+
+    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
+        return on.number(self.rate) * self.base.slack(on)
+
+
+@dataclass(frozen=True, slots=True)
+class BinomialSum(Amplified):
+    """Eq. (9) with zeta(j)^j replaced, term by term, by the smallest of the given coefficients (E-9)."""
+
+    coefficients: tuple[Coefficient, ...]
+    _memory: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
+    _far: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
+
+    integral = True
+    summed = True
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        below = lam // 1
+        above = below + (lam > below)
+        share = on.asarray(lam - below)
+        left, right = self._at_integers(below, on), self._at_integers(above, on)
+        chord = (1 - share) * left + share * right
+        return np.where(lam == below, left, chord)
+
+    def _at_integers(self, lam: Array, on: Arithmetic) -> Array:
+        """K at integers lam >= 0; K(0) = 0."""
+        if on.exact:
+            return np.array([self._ball(int(x) + 1, on) for x in lam], dtype=object)
+        value = np.empty(lam.shape)
+        far = lam >= TERM_BY_TERM
+        value[far] = [self._far_value(int(x) + 1) for x in lam[far]]
+        near = lam[~far].astype(np.int64)
+        known = self._known_up_to(int(near.max(initial=0)))
+        missing = np.unique(near[np.isnan(known[near])]) + 1
+        for chunk in _chunks(missing.tolist()):
+            known[np.array(chunk) - 1] = self._sums(chunk)
+        value[~far] = known[near]
+        return value
+
+    def _known_up_to(self, top: int) -> Array:
+        """The remembered K(0), K(1), … as one growing array; NaN where not yet summed."""
+        known = self._memory.get("K", np.zeros(1))
+        if known.size <= top:
+            known = np.append(known, np.full(max(2 * top, 256) - known.size, np.nan))
+            self._memory["K"] = known
+        return known
+
+    def _far_value(self, order: int) -> float:
+        if self.base.summed or order > _FARTHEST:
+            return math.inf
+        if order not in self._far:
+            log_sum = log_block_sum(order, FLOATS.log(FLOATS.number(self.rate)), self.coefficients)
+            self._far[order] = float(FLOATS.log1p_exp(log_sum))
+        return self._far[order]
+
+    def _sums(self, orders: tuple[int, ...]) -> Array:
+        """log(1 + sum_j C(a, j) g^j c_j), all orders of a chunk at once."""
+        top = orders[-1]
+        weights = self._memory.get("weights", np.empty(0))
+        if weights.size < top - 1:
+            weights = self._log_weights(np.arange(2.0, (1 << (top - 1).bit_length()) + 1), FLOATS)
+            self._memory["weights"] = weights
+        binomials = log_binomial_table(orders) if len(orders) > 1 else log_binomials(top)[None, :]
+        return np.asarray(FLOATS.log1p_sum_exp(binomials + weights[: top - 1]))
+
+    def _log_weights(self, j: Array, on: Arithmetic) -> Array:
+        """log(g^j c_j)."""
+        log_coefficient = self.coefficients[0](j, on)
+        for coefficient in self.coefficients[1:]:
+            log_coefficient = on.minimum(log_coefficient, coefficient(j, on))
+        return on.asarray(j) * on.log(on.number(self.rate)) + log_coefficient
+
+    def _ball(self, order: int, on: Arithmetic) -> Scalar:
+        if order == 1:
+            return on.number(0)
+        j = np.arange(2, order + 1).astype(object)
+        return on.log1p_sum_exp(log_binomials(order, on) + self._log_weights(j, on))
+
+
+def _chunks(orders: list[int]) -> list[tuple[int, ...]]:
+    """Consecutive orders whose padded table stays small and at least half full."""
+    chunks: list[tuple[int, ...]] = []
+    start = 0
+    for end in range(1, len(orders) + 1):
+        if end == len(orders) or orders[end] > 2 * orders[start] + 32 or (end - start + 1) * orders[end] > _CHUNK:
+            chunks.append(tuple(orders[start:end]))
+            start = end
+    return chunks

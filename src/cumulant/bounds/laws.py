@@ -1,0 +1,213 @@
+"""The law of the privacy loss x = log(p/q) under Q, for each kind of pair: float nodes, and enclosures in balls."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.bounds.kernels import Point
+from cumulant.bounds.nodes import (
+    Nodes,
+    Rate,
+    atoms,
+    gaussian_half_line,
+    gaussian_line,
+    gaussian_windows,
+    laplace_nodes,
+)
+from cumulant.curves.closed import Response
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Array, Scalar
+
+Term = Callable[[Array], Array]
+"""The kernel as a function of L, for a matrix of L with one column per order."""
+
+ExactTerm = Callable[[Point], Any]
+"""The kernel times the weight, on balls, real or complex."""
+
+_GOOD_BITS = 64
+
+_FARTHEST = 1e6
+"""Past this order times shift, K is above 10^11 and acb.integral no longer finds its way; unknown is +inf."""
+
+
+class Law(ABC):
+    """The law of x under Q; `whole` means all x, otherwise x > 0."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
+        """Nodes for the term, which is at most w^a, or a g where x < 0, at each order a = lambda + 1."""
+
+    @abstractmethod
+    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
+        """A ball that contains E_Q[term]; log_size is its logarithm, roughly."""
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLaw(Law):
+    """x ~ N(-s/2, s), s = shift^2."""
+
+    shift: Fraction
+
+    def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
+        shift = self._scale()
+        windows = gaussian_windows(shift, rate, lam, term, -math.inf if whole else shift / 2)
+        return (gaussian_line if whole else gaussian_half_line)(windows, shift, rate, lam)
+
+    def _scale(self) -> float:
+        # the moment grows with the shift, so one whose square is below the smallest float may be enlarged
+        return max(float(FLOATS.number(self.shift)), 1e-150)
+
+    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
+        """acb.integral in z up to where the tails are proved to be small.
+
+        z > Z: w <= e^x, so the tail is at most E[e^{ax}; z > Z] = e^{a(a-1)s/2} erfc((Z - a shift)/sqrt 2)/2.
+        z < -Y: the term is at most a g, so the tail is at most a g erfc(Y/sqrt 2)/2.
+        """
+        from flint import acb, arb
+
+        a, shift = float(order), float(self.shift)
+        if a * shift > _FARTHEST:
+            return arb(math.inf)
+        need = _GOOD_BITS * math.log(2) - log_size
+        Z = a * shift + math.ceil(math.sqrt(2 * max(need + a * (a - 1) * shift * shift / 2, 1.0))) + 1
+        Y = math.ceil(math.sqrt(2 * max(need + math.log1p(a * float(rate)), 1.0))) + 1
+        t, g, a_ball = BALLS.number(self.shift), BALLS.number(rate), BALLS.number(order)
+        height, root_two = a_ball * (a_ball - 1) * t * t / 2, arb(2).sqrt()
+
+        def near(z: Any, analytic: bool) -> Any:
+            w = 1 + g * ((t * z - t * t / 2).exp() - 1)
+            L, weight = w.log(analytic=analytic), (-z * z / 2).exp()
+            return term(Point(w, L, weight, (a_ball * L).exp() * weight))
+
+        def far(z: Any, analytic: bool) -> Any:
+            # a L - z^2/2 = a (L - x) - (z - a t)^2/2 + a(a-1)s/2: the large parts cancel before balls see them
+            x = t * z - t * t / 2
+            rest = (g + (1 - g) * (-x).exp()).log(analytic=analytic)
+            power = (a_ball * rest - (z - a_ball * t) ** 2 / 2 + height).exp()
+            return term(Point((rest + x).exp(), rest + x, (-z * z / 2).exp(), power))
+
+        # split where humps can be, and where w stops being 1 - g and starts being g e^x
+        turn = (math.log(float(1 - rate)) - math.log(float(rate))) / shift + shift / 2
+        splits = {
+            x for x in (0.0, turn, a * shift - 9, a * shift, a * shift + 9) if -Y < x < Z and (whole or x > shift / 2)
+        }
+        points = [arb(-Y) if whole else t / 2, *(arb(x) for x in sorted(splits)), arb(Z)]
+        size = _ball_exp(log_size)
+        tolerance = {"rel_tol": arb(2) ** -_GOOD_BITS, "abs_tol": size * arb(2) ** -_GOOD_BITS}
+        total = arb(0)
+        for start, end in itertools.pairwise(points):
+            total += acb.integral(far if start.mid() >= turn - 1e-9 * abs(turn) else near, start, end, **tolerance).real
+        total /= (2 * arb.pi()).sqrt()
+        tail = height.exp() * ((Z - a_ball * t) / root_two).erfc() / 2
+        if whole:
+            tail += a_ball * g * (Y / root_two).erfc() / 2
+        return total + tail * arb(0.5, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLaw(Law):
+    """Atoms 1/2 at -t and e^-t/2 at t, density e^{-(x+t)/2}/4 between, t = shift."""
+
+    shift: Fraction
+
+    def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
+        shift = max(float(FLOATS.number(self.shift)), 1e-150)
+        return laplace_nodes(shift, rate, lam, term, -shift if whole else 0.0)
+
+    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
+        from flint import acb, arb
+
+        t, g = BALLS.number(self.shift), BALLS.number(rate)
+
+        def integrand(x: Any, analytic: bool) -> Any:
+            w = 1 + g * (x.exp() - 1)
+            return term(_point(w, w.log(analytic=analytic), (-(x + t) / 2).exp() / 4, order))
+
+        def atom(x: Any) -> Any:
+            w = 1 + g * x.expm1()
+            return term(_point(w, w.log(), (-(x + t) / 2).exp() / 2, order))
+
+        size = _ball_exp(log_size)
+        tolerance = {"rel_tol": arb(2) ** -_GOOD_BITS, "abs_tol": size * arb(2) ** -_GOOD_BITS}
+        total = acb.integral(integrand, arb(0), t, **tolerance).real + atom(t)
+        if whole:
+            total += acb.integral(integrand, -t, arb(0), **tolerance).real + atom(-t)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseLaw(Law):
+    """Two answers: e0 with mass 1/(1+e^e0), -e0 with the rest."""
+
+    curve: Response
+
+    def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
+        e0 = float(self.curve.pure())
+        loss = np.array([e0, -e0] if whole else [e0])
+        return atoms(-np.logaddexp(0.0, loss), loss, lam, rate)
+
+    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
+        g, e0 = BALLS.number(rate), self.curve.pure(BALLS)
+
+        def atom(x: Any) -> Any:
+            w = 1 + g * x.expm1()
+            return term(_point(w, w.log(), 1 / (1 + x.exp()), order))
+
+        return atom(e0) + atom(-e0) if whole else atom(e0)
+
+
+@dataclass(frozen=True, slots=True)
+class AtomLaw(Law):
+    """Finitely many ratios p/q with their Q-masses; `unbounded` when P has mass where Q has none."""
+
+    masses: tuple[Fraction, ...]
+    ratios: tuple[Fraction, ...]
+    unbounded: bool = False
+
+    def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
+        kept_atoms = self._atoms(whole)
+        # an atom at 0 contributes nothing, or everything if its weight is infinite
+        loss = np.array([0.0, *(_log(ratio) for _, ratio in kept_atoms)])
+        log_mass = np.array([np.inf if self.unbounded else 0.0, *(_log(mass) for mass, _ in kept_atoms)])
+        return atoms(log_mass, loss, lam, rate)
+
+    def _atoms(self, whole: bool) -> list[tuple[Fraction, Fraction]]:
+        pairs = zip(self.masses, self.ratios, strict=True)
+        return [(mass, ratio) for mass, ratio in pairs if ratio > 1 or (whole and ratio < 1)]
+
+    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
+        if self.unbounded:
+            return BALLS.number(math.inf)
+        total = BALLS.number(0)
+        for mass, ratio in self._atoms(whole):
+            w = BALLS.number(1 - rate + rate * ratio)
+            total += term(_point(w, w.log(), BALLS.number(mass), order))
+        return total
+
+
+def _point(w: Any, L: Any, weight: Any, order: Fraction) -> Point:
+    return Point(w, L, weight, (BALLS.number(order) * L).exp() * weight)
+
+
+def _log(value: Fraction) -> float:
+    """log of a rational of any size, with full relative accuracy also near 1."""
+    if value == 0:
+        return -math.inf
+    if Fraction(1, 2) < value < 2:
+        return math.log1p(float(value - 1))
+    return math.log(value.numerator) - math.log(value.denominator)
+
+
+def _ball_exp(x: float) -> Any:
+    from flint import arb
+
+    return arb(x).exp()

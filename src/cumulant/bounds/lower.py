@@ -1,0 +1,90 @@
+"""Proposition 11: what the pair (1-g)Q + gP against Q proves from below, at every real order.
+
+Data sets x … x x' and x … x x: the sample contains the odd record with probability g, so the output laws are
+(1-g)Q + gP and Q. Whatever bound is claimed, it cannot be below the Rényi divergence of this pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cumulant.bounds.densities import SampledDensities
+from cumulant.bounds.kernels import PAIR
+from cumulant.bounds.laws import AtomLaw, GaussianLaw, LaplaceLaw, Law, ResponseLaw
+from cumulant.bounds.sampled import SampledPair
+from cumulant.curves.curve import Curve
+from cumulant.curves.density import DensityPair
+from cumulant.curves.discrete import DiscretePair
+from cumulant.curves.gaussian import GaussianPair
+from cumulant.curves.laplace import LaplacePair
+from cumulant.curves.pair import Pair
+from cumulant.curves.response import ResponsePair
+from cumulant.errors import HypothesisError
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Highest(Curve):
+    """The pointwise maximum of lower bounds of the same divergence."""
+
+    curves: tuple[Curve, ...]
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        value = self.curves[0].cgf(lam, on)
+        for curve in self.curves[1:]:
+            value = -on.minimum(-value, -curve.cgf(lam, on))
+        return value
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self._largest([curve.kl(on) for curve in self.curves], on)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self._largest([curve.pure(on) for curve in self.curves], on)
+
+    def _largest(self, values: list[Scalar], on: Arithmetic) -> Scalar:
+        largest = values[0]
+        for value in values[1:]:
+            largest = -on.minimum(-largest, -value)
+        return largest
+
+
+def lower(pair: Pair | None, rate: Fraction) -> Curve:
+    """The Rényi divergence of (1-g)Q + gP against Q, the larger of both directions of the pair; rate 1 is the base.
+
+    A lower bound for every mechanism of the class that the pair describes, at every real order, KL and pure included.
+
+    >>> lower(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5])
+    array([1.71828035e-06, 2.15074243e-06])
+    """
+    if pair is None:
+        raise HypothesisError(
+            "the lower bound needs a pair of neighbouring output laws, and this mechanism carries none"
+        )
+    if rate == 1:
+        return pair.curve()
+    if isinstance(pair, DensityPair):
+        return SampledDensities(pair, rate, PAIR, whole=True, added=False)
+    curves = tuple(SampledPair(law, pair.curve(), rate, PAIR, whole=True) for law in laws(pair))
+    return curves[0] if len(curves) == 1 else Highest(curves)
+
+
+def laws(pair: Pair) -> tuple[Law, ...]:
+    """The law of the loss log(p/q) under Q; for a pair that is not symmetric also that of log(q/p) under P."""
+    match pair:
+        case GaussianPair():
+            return (GaussianLaw(pair.shift),)
+        case LaplacePair():
+            return (LaplaceLaw(pair.shift),)
+        case ResponsePair():
+            return (ResponseLaw(pair.curve()),)
+        case DiscretePair():
+            return atom_law(pair.p, pair.q), atom_law(pair.q, pair.p)
+    raise HypothesisError(f"the law of the loss of {type(pair).__name__} is not known")
+
+
+def atom_law(p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> AtomLaw:
+    """The law of p/q under q."""
+    seen = [(y, x / y) for x, y in zip(p, q, strict=True) if y > 0]
+    unbounded = any(x > 0 and y == 0 for x, y in zip(p, q, strict=True))
+    return AtomLaw(tuple(mass for mass, _ in seen), tuple(ratio for _, ratio in seen), unbounded)

@@ -1,0 +1,73 @@
+"""The curve of a sampled pair: K(lambda) = log1p(M - 1), with M - 1 an integral of positive terms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.bounds.kernels import Kernel
+from cumulant.bounds.laws import ExactTerm, Law
+from cumulant.bounds.nodes import Rate, log_integral
+from cumulant.curves.closed import lemma3
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+
+_ORDERS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPair(Curve):
+    """K of one sampled law, at every real order; `whole` integrates over all losses, otherwise over x > 0."""
+
+    law: Law
+    base: Curve
+    rate: Fraction
+    kernel: Kernel
+    whole: bool
+
+    def log_excess(self, lam: Array) -> Array:
+        """log(M(lambda) - 1) in floats."""
+        parts = [self._log_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _log_excess(self, lam: Array) -> Array:
+        with np.errstate(all="ignore"):
+            nodes = self.law.nodes(lam, Rate.of(self.rate), lambda L: self.kernel.term(lam, L), self.whole)
+            value = log_integral(nodes, self.kernel.term, lam)
+        return np.where(np.isnan(value), np.inf, value)
+
+    def excess_ball(self, lam: Fraction) -> Scalar:
+        """M(lambda) - 1 as a ball."""
+        size = float(self.log_excess(np.array([float(lam)]))[0])
+        return self._enclosed(lambda point: self.kernel.exact_term(BALLS.number(lam), point), lam + 1, size)
+
+    def _enclosed(self, term: ExactTerm, order: Fraction, log_size: float) -> Scalar:
+        from flint import ctx
+
+        size = log_size if math.isfinite(log_size) else 0.0
+        # the terms of size 1 cancel down to the size of the result
+        with BALLS.at(ctx.prec + 32 + int(max(0.0, -size) / math.log(2))):
+            return self.law.enclosure(term, order, self.rate, self.whole, size)
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if on.exact:
+            return np.array([self.excess_ball(Fraction(x)).log1p() for x in lam], dtype=object)
+        return np.logaddexp(0.0, self.log_excess(lam))
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        """The derivative of M at lambda = 0."""
+        with np.errstate(all="ignore"):
+            nodes = self.law.nodes(np.zeros(1), Rate.of(self.rate), self.kernel.slope, self.whole)
+            log_value = float(log_integral(nodes, self.kernel.slope)[0])
+        if math.isnan(log_value):
+            return on.number(math.inf)
+        # the terms are at most w^2 - 1, and a g where x < 0: the tails of order 2
+        return self._enclosed(self.kernel.exact_slope, Fraction(2), log_value) if on.exact else math.exp(log_value)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        pure = self.base.pure(on)
+        with np.errstate(divide="ignore"):  # pure = 0
+            return pure if pure == math.inf else lemma3(pure, on.number(self.rate), on)

@@ -1,0 +1,298 @@
+"""Composition of (epsilon, delta) statements without curves: the baselines of the paper (items 46 and 47, E-16).
+
+Every function answers: k adaptive rounds, each (epsilon, delta)-DP; which epsilon holds for the whole at the given
+total delta? +inf means that the rounds' own deltas leave nothing of the total. Rounding goes upward.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from cumulant.curves.closed import lemma3
+from cumulant.domains import Exact
+from cumulant.numerics.arithmetic import FLOATS, Array
+
+Round = tuple[float, float, int]
+"""epsilon and delta of a round, and how many such rounds there are."""
+
+Method = Callable[[Iterable[Round], float], float]
+"""A composition theorem: (rounds, total delta) -> total epsilon."""
+
+Step = tuple[Callable[[Array], Array], float, int]
+"""A mechanism's epsilon at an array of deltas in [0, 1), the rate of the sample it runs on, and how often it runs."""
+
+_U = 2.0**-53
+
+
+def naive(rounds: Iterable[Round], delta: float) -> float:
+    """Basic composition: epsilons add, deltas add.
+
+    >>> naive([(0.1, 1e-9, 10)], delta=1e-8)
+    1.0000000000
+    """
+    rounds = tuple(rounds)
+    if delta >= 1:
+        return 0.0
+    return _up(_sum(epsilon * times for epsilon, _, times in rounds)) if _within(rounds, delta) else math.inf
+
+
+def theorem13(rounds: Iterable[Round], delta: float) -> float:
+    """Theorem 13 as printed: epsilon sqrt(2 k log(1/d)) + 2 k epsilon^2 at the total delta k delta_round + d.
+
+    Valid for every epsilon, because Kairouz, Oh and Viswanath's k epsilon tanh(epsilon/2) is at most k epsilon^2 / 2.
+
+    >>> round(theorem13([(0.01, 0, 1000)], delta=1e-6), 6)
+    1.862258
+    """
+    return _azuma(rounds, delta, lambda epsilon: 2 * epsilon * epsilon)
+
+
+def dwork_rothblum_vadhan(rounds: Iterable[Round], delta: float) -> float:
+    """The same theorem in its literature form: epsilon sqrt(2 k log(1/d)) + k epsilon (e^epsilon - 1).
+
+    >>> round(dwork_rothblum_vadhan([(0.01, 0, 1000)], delta=1e-6), 6)
+    1.76276
+    """
+    return _azuma(rounds, delta, lambda epsilon: epsilon * _expm1(epsilon))
+
+
+def simplified(rounds: Iterable[Round], delta: float) -> float:
+    """Kairouz, Oh and Viswanath, Theorems 3.4 and 3.5: closed form, rounds of different kinds allowed.
+
+    min{ S, T + sqrt(2 V log(e + sqrt(V)/d)), T + sqrt(2 V log(1/d)) }  with  S = sum epsilon,  V = sum epsilon^2,
+    T = sum epsilon tanh(epsilon/2),  at the total delta 1 - (1-d) prod (1 - delta_round).
+
+    >>> round(simplified([(0.01, 0, 1000)], delta=1e-6), 6)
+    1.641491
+    """
+    rounds = tuple(rounds)
+    if delta >= 1:
+        return 0.0
+    d = _remainder(rounds, delta)
+    if d < 0:
+        return math.inf
+    total = _sum(epsilon * times for epsilon, _, times in rounds)
+    if d == 0 or not math.isfinite(total):
+        return _up(total)
+    drift = _sum(times * epsilon * math.tanh(epsilon / 2) for epsilon, _, times in rounds)
+    variance = _sum(times * epsilon * epsilon for epsilon, _, times in rounds)
+    log_odds = min(math.log(math.e + math.sqrt(variance) / d), -math.log(d))
+    return _up(min(total, drift + math.sqrt(2 * variance * log_odds)))
+
+
+def optimal(rounds: Iterable[Round], delta: float) -> float:
+    """Kairouz, Oh and Viswanath, Theorem 3.3, between its grid points too: the least epsilon of k equal rounds.
+
+    No better number follows from (epsilon, delta) alone: it is attained by k-fold randomized response. For rounds of
+    different kinds the exact answer is hard to compute, and this is `simplified`.
+
+    >>> round(optimal([(0.01, 0, 1000)], delta=1e-6), 6)
+    1.365447
+    >>> optimal([(0.01, 0, 1)], delta=0.001) < 0.01
+    True
+    """
+    rounds = tuple(rounds)
+    kinds = {(epsilon, round_delta) for epsilon, round_delta, _ in rounds}
+    times = sum(times for _, _, times in rounds)
+    if delta >= 1 or len(kinds) != 1 or times > _MOST_TIMES:
+        return simplified(rounds, delta)
+    epsilon, d = rounds[0][0], _remainder(rounds, delta)
+    if d < 0:
+        return math.inf
+    if d == 0 or epsilon == 0 or not math.isfinite(times * epsilon):
+        return _up(times * epsilon)
+    return _up(min(times * epsilon, max(0.0, _log_largest_ratio(epsilon, times, d))))
+
+
+def optimal_delta(epsilon: float, round_delta: float, times: int, total_epsilon: float) -> float:
+    """The total delta of k equal rounds at a total epsilon e: 1 - (1-delta)^k (1 - sum_l p_l (1 - e^e q_l/p_l)_+).
+
+    >>> round(optimal_delta(0.01, 0, 1000, total_epsilon=1.365447) * 1e6, 4)
+    1.0
+    """
+    if not total_epsilon < times * epsilon * (1 + 2 * _U):
+        own = 0.0
+    elif times > _MOST_TIMES or not math.isfinite(times * epsilon):
+        return 1.0
+    else:
+        own = min(1.0, _excess_mass(epsilon, times, total_epsilon))
+    # 1 - (1-delta)^k (1-s) = s + (1-s) (1 - (1-delta)^k)
+    total = own + (1 - own) * -math.expm1(times * _log1m(round_delta))
+    return _up(total) if total < 1 else 1.0
+
+
+def optimised(steps: Iterable[Step], delta: float, method: Method) -> float:
+    """Item 47: the least total epsilon over the choice of the delta at which each round is stated.
+
+    A round that is (e, d)-DP on a sample of rate g is (log(1 + g (e^e - 1)), g d)-DP on the data (Lemma 3). Every
+    choice of d is valid. Rounds share alike: g d = 0 (pure DP), or k g d / delta from 5e-5 to 1, searched on a grid
+    that is refined around its best point.
+
+    >>> gaussian = lambda d: 1 / 50 + np.sqrt(2 * np.log(1 / d)) / 5  # eq. (3) at sigma = 5
+    >>> round(optimised([(gaussian, 0.001, 1000)], delta=1e-8, method=optimal), 3)
+    0.396
+    """
+    steps = tuple(steps)
+    count = sum(times for _, _, times in steps)
+
+    def totals(logits: Array) -> list[float]:
+        # the share k g d / delta is 1 / (1 + e^-logit): logit -inf is pure DP, +inf spends everything on the rounds
+        round_delta = delta / (1 + np.exp(-logits)) / count * (1 - 4 * _U)
+        epsilons = [_amplified(epsilon_of_delta, rate, round_delta) for epsilon_of_delta, rate, _ in steps]
+        values = []
+        for i, own in enumerate(round_delta.tolist()):
+            rounds = [(float(row[i]), own, times) for row, (_, _, times) in zip(epsilons, steps, strict=True)]
+            values.append(method(rounds, delta))
+        return [value if value >= 0 else math.inf for value in values]
+
+    if delta >= 1:
+        return 0.0
+    with np.errstate(all="ignore"):
+        logits = np.array([-np.inf, *_SHARES, np.inf]) if delta > 0 else np.array([-np.inf])
+        values = totals(logits)
+        least, best = min(values), int(np.argmin(values))
+        if best > 0 and delta > 0:
+            best = min(max(best, 2), logits.size - 3)
+            low, high = logits[best - 1], logits[best + 1]
+            for _ in range(_REFINEMENTS):
+                logits = np.linspace(low, high, 11)
+                values = totals(logits[1:-1])
+                centre = int(np.argmin(values)) + 1
+                low, high = logits[centre - 1], logits[centre + 1]
+                least = min(least, *values)
+        return least
+
+
+_SHARES = (-10.0, -7.0, -5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5, 5.0, 7.0, 10.0, 14.0, 18.0, 22.0, 28.0)
+_REFINEMENTS = 4
+
+
+def _amplified(epsilon_of_delta: Callable[[Array], Array], rate: float, round_delta: Array) -> Array:
+    """Lemma 3, upward: the epsilon on the data of a round that may spend round_delta there; 0 if that is the rate."""
+    base = np.where(round_delta < rate, epsilon_of_delta(np.minimum(round_delta / rate, 1.0)), 0.0)
+    return np.asarray(lemma3(np.maximum(base, 0.0), rate, FLOATS) * (1 + 2.0**-43) if rate < 1 else base)
+
+
+def _azuma(rounds: Iterable[Round], delta: float, drift: Callable[[float], float]) -> float:
+    """sum drift(epsilon) + sqrt(2 log(1/d) sum epsilon^2): Azuma's inequality for losses bounded by epsilon."""
+    rounds = tuple(rounds)
+    if delta >= 1:
+        return 0.0
+    spent = _sum(round_delta * times for _, round_delta, times in rounds)
+    d = (delta - spent) - 4 * _U * (delta + spent)
+    if not d > 0:
+        return math.inf
+    mean = _sum(times * drift(epsilon) for epsilon, _, times in rounds)
+    variance = _sum(times * epsilon * epsilon for epsilon, _, times in rounds)
+    return _up(mean + math.sqrt(2 * variance * -math.log(d)))
+
+
+def _remainder(rounds: Iterable[Round], delta: float) -> float:
+    """d with (1-d) prod (1 - delta_round) = 1 - delta, rounded down; negative where the rounds alone spend more."""
+    rounds = tuple(rounds)
+    if not any(round_delta for _, round_delta, _ in rounds):
+        return delta
+    # d = 1 - (1-delta) / prod (1-delta_round)
+    log_keep, log_rest = math.log1p(-delta), _sum(times * _log1m(round_delta) for _, round_delta, times in rounds)
+    d = -math.expm1(log_keep - log_rest) - 8 * _U * (abs(log_keep) + abs(log_rest)) if log_keep < log_rest else -1.0
+    if d >= 0:
+        return d
+    # too close for floats: the exact sum of the deltas decides, because prod (1-delta_round) >= 1 - sum delta_round
+    return 0.0 if _within(rounds, delta) else -1.0
+
+
+def _within(rounds: Iterable[Round], delta: float) -> bool:
+    """Whether the rounds' deltas sum to at most delta, exactly; floats are the decimals they print as."""
+    spent = [(round_delta, times) for _, round_delta, times in rounds]
+    known = all(math.isfinite(round_delta) for round_delta, _ in spent)
+    return known and sum(Exact(round_delta) * times for round_delta, times in spent) <= Exact(delta)
+
+
+# --- k-fold randomized response: under p the flips l are binomial(k, 1/(1+e^epsilon)), and p_l/q_l = e^{(k-2l) epsilon}
+
+_MOST_TIMES = 10**11
+"""Above it the window of flips would not fit into memory, and the closed form is as good."""
+
+_MOST_FLIPS = 2**24
+"""The longest window that is summed term by term; a longer one reaches far into the tail, where Chernoff answers."""
+
+
+def _log_masses(epsilon: float, times: int, low: int, high: int) -> Array:
+    """log p_l - log p_low for l = low … high: cumulative sums of log((k-l)/(l+1)) - epsilon."""
+    flips = np.arange(low, high, dtype=np.float64)
+    return np.concatenate([[0.0], np.cumsum(np.log((times - flips) / (flips + 1)) - epsilon)])
+
+
+def _reach(epsilon: float, times: int, log_tail: float) -> tuple[int, int]:
+    """low with P(l < low) <= e^-log_tail (Chernoff), and high at least nine standard deviations above the mean."""
+    mean = times * math.exp(-float(np.logaddexp(0.0, epsilon)))
+    low = math.floor(mean - math.sqrt(2 * mean * log_tail))
+    return max(low, 0), min(math.ceil(mean + 9 * math.sqrt(mean) + 40), times)
+
+
+def _log_largest_ratio(epsilon: float, times: int, d: float) -> float:
+    """log max_m (P(l <= m) - d) / Q(l <= m), the least total epsilon whose delta is at most d.
+
+    delta(e) = max_m P(l <= m) - e^e Q(l <= m) <= d for e at least that ratio at every m. The points (Q, P) lie on a
+    concave curve, so the ratio has one maximum; P(l <= m) > d at it, so nothing below the window matters. What the
+    window leaves out lowers Q and the norm, which errs upward, or lowers P by at most e^-40 d, which is added.
+    """
+    low, high = _reach(epsilon, times, 40 - math.log(d))
+    while True:
+        log_mass = _log_masses(epsilon, times, low, high)
+        m = np.arange(high - low + 1, dtype=np.float64)
+        top = float(log_mass.max())
+        log_norm = top + math.log(np.exp(log_mass - top).sum())
+        log_p = np.logaddexp.accumulate(log_mass)
+        log_q = np.logaddexp.accumulate(log_mass + 2 * epsilon * m) - 2 * epsilon * m  # times e^{(k-2m-2low) epsilon}
+        error = 4 * _U * (m.size * (1 + top + 2 * epsilon * m) - math.log(d))
+        with np.errstate(all="ignore"):
+            above = log_p - log_norm + error - math.log(d) + 4 * _U
+            ratio = math.log(d) + np.log(np.expm1(np.maximum(above, 0.0))) - (log_q - log_norm) + error
+            ratio += (times - 2 * low - 2 * m) * epsilon
+        best = int(np.argmax(ratio))
+        if best < ratio.size - 1 or high == times:
+            return float(ratio[best])
+        high = min(times, 2 * high)
+
+
+def _excess_mass(epsilon: float, times: int, total_epsilon: float) -> float:
+    """sum_l p_l (1 - e^{e - (k-2l) epsilon})_+, every term positive, the ones below the window bounded by its first."""
+    last = min(math.ceil((times * epsilon - total_epsilon) / (2 * epsilon)), times)
+    low, high = _reach(epsilon, times, 80.0)
+    low, high = min(low, max(0, last - math.ceil(math.sqrt(160.0 * last)))), max(high, last)
+    if high - low > _MOST_FLIPS:
+        mean = times * math.exp(-float(np.logaddexp(0.0, epsilon)))
+        return math.exp(-(max(mean - last, 0.0) ** 2) / (2 * mean)) * (1 + 2.0**-40) + sys.float_info.min  # Chernoff
+    log_mass = _log_masses(epsilon, times, low, high)
+    top = float(log_mass.max())
+    mass = np.exp(log_mass - top)
+    loss = (times - 2 * np.arange(low, last + 1, dtype=np.float64)) * epsilon
+    excess = -np.expm1(np.minimum(total_epsilon - loss, 0.0))
+    error = 4 * _U * mass.size * (1 + float(np.ptp(log_mass)))
+    found = float(mass[: last - low + 1] @ excess) * (1 + error) + low * float(mass[0]) + sys.float_info.min
+    return found / (float(mass.sum()) * (1 - error))
+
+
+def _log1m(delta: float) -> float:
+    return math.log1p(-delta) if delta < 1 else -math.inf
+
+
+def _expm1(x: float) -> float:
+    return math.expm1(x) if x < 700 else math.inf
+
+
+def _up(x: float) -> float:
+    """Above the true value of a formula whose few operations were rounded; NaN is +inf."""
+    return x * (1 + 16 * _U) if x < math.inf else math.inf
+
+
+def _sum(terms: Iterable[float]) -> float:
+    try:
+        return math.fsum(terms)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,67 @@
+"""Eq. (3) and (4): the best order of a curve for a given delta or epsilon, searched among all of them (E-14)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cumulant.conversion.formulas import Conversion
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import FLOATS, Array
+from cumulant.numerics.search import least
+
+_SMALLEST = 5e-324
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One value for each question and the order that gave it; order inf is the pure bound."""
+
+    value: Array
+    order: Array
+
+
+def epsilon(curve: Curve, delta: Array, conversion: Conversion) -> Answer:
+    """The least epsilon >= 0 that the curve proves at each delta in [0, inf); +inf where the slack alone is too much."""
+    room = delta - curve.slack()
+    pure = float(curve.pure())
+    value = np.where((delta > 0) & (room <= 0), np.inf, pure)
+    order = np.full(delta.shape, np.inf)
+    asked = (room > 0) & (delta < 1)
+    if asked.any():
+        log_delta = np.log(room[asked])[:, None]
+
+        def objective(lam: Array) -> Array:
+            return np.maximum(conversion.epsilon(lam, curve.cgf(lam), log_delta, FLOATS), 0.0)
+
+        def enough(lam: float, best: float) -> bool:
+            # the Rényi divergence grows with the order, so no later order can go below the one reached
+            return min(best, pure) <= (1 + 1e-6) * float(curve.cgf(np.array([lam]))[0]) / lam
+
+        with np.errstate(all="ignore"):
+            found = least(objective, curve.integral, enough)
+        wins = found.value < value[asked]
+        value[asked] = np.where(wins, found.value, value[asked])
+        order[asked] = np.where(wins, found.where + 1, np.inf)
+    value[delta >= 1] = 0.0
+    return Answer(value, order)
+
+
+def delta(curve: Curve, epsilon: Array, conversion: Conversion) -> Answer:
+    """The least delta in [0, 1] that the curve proves at each epsilon >= 0, its slack included."""
+    slack = float(curve.slack())
+    value = np.where(epsilon >= curve.pure(), 0.0, 1.0)
+    order = np.full(epsilon.shape, np.inf)
+    asked = value > 0
+    if asked.any():
+        column = epsilon[asked][:, None]
+
+        def objective(lam: Array) -> Array:
+            return conversion.log_delta(lam, curve.cgf(lam), column, FLOATS)
+
+        with np.errstate(all="ignore"):
+            found = least(objective, curve.integral)
+        value[asked] = np.clip(np.exp(found.value), _SMALLEST, 1.0)  # an underflow is not pure DP
+        order[asked] = found.where + 1
+    return Answer(np.minimum(value + slack, 1.0), order)

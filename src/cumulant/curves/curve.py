@@ -1,0 +1,170 @@
+"""The curve: K(lambda), the cumulant generating function of the privacy loss, and rdp(order), two views of one object.
+
+Composition is addition of K (Lemma 5), and this file is the only place where curves are added and multiplied.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+
+_REMEMBERED = 256
+_SMALLEST = 5e-324
+
+
+class Curve(ABC):
+    """An upper bound of K(lambda) = lambda * rdp(lambda + 1) at every real lambda > 0 (Remark 7).
+
+    `integral` says that K is linear between integers, so that eq. (3) attains its minimum at an integer order (E-14).
+    `summed` says that each value is itself a sum over all lower orders, so that sums over it are out of reach far out.
+    """
+
+    __slots__ = ()
+
+    integral: bool = False
+    summed: bool = False
+
+    @abstractmethod
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        """K at a flat array of finite lam > 0: float64 on FLOATS, exact numbers on BALLS. NaN stands for unknown."""
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        """Order 1: a bound of the KL divergence; +inf when unknown."""
+        return on.number(np.inf)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        """Order infinity: a bound of the privacy loss itself; +inf when unknown."""
+        return on.number(np.inf)
+
+    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
+        """The probability with which none of the above holds; it adds under composition."""
+        return on.number(0)
+
+    def cgf(self, lam: Any, on: Arithmetic = FLOATS) -> Array:
+        """K at an array of finite lam > 0; unknown is +inf, never NaN."""
+        if on.exact:
+            return self._cgf(np.asarray(lam, dtype=object), on)
+        with np.errstate(all="ignore"):
+            value = self._cgf(np.asarray(lam, dtype=np.float64), on)
+            value = np.where(np.isnan(value), np.inf, value)
+            # a positive K below the smallest float is not 0: only perfect privacy is
+            return value if (value > 0).all() else np.maximum(value, _SMALLEST if self.pure() > 0 else 0.0)
+
+    def rdp(self, orders: Any) -> Array:
+        """The Rényi divergence bound at an array of orders in [1, inf]; 1 is KL, inf is pure."""
+        orders = np.asarray(orders, dtype=np.float64)
+        value = np.empty_like(orders)
+        inside = (orders > 1) & np.isfinite(orders)
+        for end, at in ((self.kl, orders == 1), (self.pure, orders == np.inf)):
+            if at.any():
+                value[at] = end()
+        if inside.any():
+            lam = orders[inside] - 1
+            value[inside] = self.cgf(lam) / lam
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Composition(Curve):
+    """Lemma 5: K, KL, pure and slack add, each as often as its mechanism ran."""
+
+    parts: tuple[tuple[Curve, int], ...]
+
+    @property
+    def integral(self) -> bool:  # type: ignore[override]
+        return all(curve.integral for curve, _ in self.parts)
+
+    @property
+    def summed(self) -> bool:  # type: ignore[override]
+        return any(curve.summed for curve, _ in self.parts)
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        return sum((on.number(times) * curve._cgf(lam, on) for curve, times in self.parts), start=on.asarray(lam) * 0)
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        return sum((on.number(times) * curve.kl(on) for curve, times in self.parts), start=on.number(0))
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return sum((on.number(times) * curve.pure(on) for curve, times in self.parts), start=on.number(0))
+
+    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
+        return sum((on.number(times) * curve.slack(on) for curve, times in self.parts), start=on.number(0))
+
+
+def compose(counts: Mapping[Curve, int]) -> Curve:
+    """The curve of running each mechanism the given number of times, adaptively, on the same data."""
+    parts = tuple(counts.items())
+    return parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else Composition(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowest(Curve):
+    """The pointwise minimum of curves that bound the same mechanism."""
+
+    curves: tuple[Curve, ...]
+
+    @property
+    def summed(self) -> bool:  # type: ignore[override]
+        return any(curve.summed for curve in self.curves)
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        value = self.curves[0]._cgf(lam, on)
+        for curve in self.curves[1:]:
+            value = on.minimum(value, curve._cgf(lam, on))
+        return value
+
+    def _least(self, values: list[Scalar], on: Arithmetic) -> Scalar:
+        least = values[0]
+        for value in values[1:]:
+            least = on.minimum(least, value)
+        return least
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self._least([curve.kl(on) for curve in self.curves], on)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self._least([curve.pure(on) for curve in self.curves], on)
+
+    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self.curves[0].slack(on)
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered(Curve):
+    """A curve that keeps its latest float answers: the same search asks many runs for the same orders."""
+
+    curve: Curve
+    _answers: dict[bytes, Array] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def integral(self) -> bool:  # type: ignore[override]
+        return self.curve.integral
+
+    @property
+    def summed(self) -> bool:  # type: ignore[override]
+        return self.curve.summed
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if on.exact:
+            return self.curve._cgf(lam, on)
+        key = lam.tobytes()
+        if key not in self._answers:
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.clear()
+            self._answers[key] = self.curve.cgf(lam)
+        return self._answers[key]
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self.curve.kl(on)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self.curve.pure(on)
+
+    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self.curve.slack(on)

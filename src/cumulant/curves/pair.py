@@ -1,0 +1,87 @@
+"""Dominating pairs: the fact that the sharper theorems ask for (E-17)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cumulant import domains
+from cumulant.curves.curve import Curve
+from cumulant.errors import InputError
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+
+
+class Pair(ABC):
+    """Laws (P, Q) such that every ordered neighbouring pair of output laws is a post-processing of (P, Q) or of (Q, P).
+
+    Every divergence of a neighbouring pair is then at most the larger of the two directions of (P, Q); each method
+    below returns that larger value.
+    """
+
+    __slots__ = ()
+
+    one_bit: bool = False
+    """The output law sees one bit of the data only, so that the ternary divergence is the binary one (E-10)."""
+
+    estimated: bool = False
+    """The numbers are self-checked quadrature, not bounds: true for densities given as Python functions."""
+
+    @abstractmethod
+    def curve(self) -> Curve:
+        """The Rényi divergence at every order, KL and pure included."""
+
+    def moments(self, orders: Any, on: Arithmetic = FLOATS) -> Any:
+        """log E_q |p/q - 1|^l at integer orders l >= 1."""
+        return _answered(self._log_moments, orders, on)
+
+    def positive_moments(self, orders: Any, on: Arithmetic = FLOATS) -> Any:
+        """log E_q (p/q - 1)_+^l at integer orders l >= 1."""
+        return _answered(self._log_positive_moments, orders, on)
+
+    def log_profile(self, epsilons: Any) -> Any:
+        """log delta(eps) at eps >= 0, in float64: full relative accuracy also where delta underflows; -inf for 0."""
+        epsilons = np.asarray(epsilons, dtype=np.float64)
+        if not (epsilons >= 0).all():
+            raise InputError(f"epsilon={epsilons[~(epsilons >= 0)].flat[0]:g} must be at least 0")
+        value = self._log_profile(epsilons.ravel()).reshape(epsilons.shape)
+        return value if value.ndim else float(value)
+
+    def profile(self, epsilons: Any, on: Arithmetic = FLOATS) -> Any:
+        """delta(eps) = E_q (p/q - e^eps)_+ at eps >= 0; on balls eps is exact."""
+        if not on.exact:
+            value = np.exp(self.log_profile(epsilons))
+            return value if np.ndim(value) else float(value)
+        epsilons = np.asarray(epsilons, dtype=object)
+        value = self._exact_profile(epsilons.ravel(), on).reshape(epsilons.shape)
+        return value if value.ndim else value[()]
+
+    @abstractmethod
+    def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
+        """The moments at a flat array of integers."""
+
+    @abstractmethod
+    def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
+        """The positive moments at a flat array of integers."""
+
+    @abstractmethod
+    def _log_profile(self, epsilons: Array) -> Array:
+        """log delta at a flat float64 array."""
+
+    @abstractmethod
+    def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
+        """delta at a flat array of exact numbers, as balls."""
+
+
+def _answered(moments: Callable[[Array, Arithmetic], Array], orders: Any, on: Arithmetic) -> Any:
+    """A number for a number, an array for a sequence; whole orders only."""
+    numbers, scalar = domains.orders(orders)
+    wrong = numbers[(numbers != np.floor(numbers)) | (numbers > 2**53)]
+    if wrong.size:
+        raise InputError(
+            f"order={wrong[0]:g} must be an integer, because moments alternate in sign; use curve() instead"
+        )
+    value = moments(numbers.astype(np.int64), on)
+    return value[0] if scalar else value

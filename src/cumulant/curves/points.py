@@ -1,0 +1,47 @@
+"""Curves known at some orders only: chords of K between them (Corollary 10), nothing beyond them (E-8, E-14)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Points(Curve):
+    """K at given orders. Between two of them K, being convex with K(0) = 0, lies below the chord of their *lower hull*;
+    past the last one nothing is known, except that K grows at most with slope `pure` when that is finite.
+
+    The orders are finite and increasing, above 1; `kl` is +inf when unknown, and then bounded by the first value,
+    because the Rényi divergence grows with the order.
+    """
+
+    orders: tuple[Fraction, ...]
+    values: tuple[Fraction, ...]
+    known_kl: Fraction | None = None
+    known_pure: Fraction | None = None
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        exact_lam = [Fraction(0)] + [order - 1 for order in self.orders]
+        node_lam = on.asarray(exact_lam)
+        node_cgf = on.asarray([Fraction(0)] + [(a - 1) * v for a, v in zip(self.orders, self.values, strict=True)])
+        lam = np.asarray(lam)
+        known = exact_lam if on.exact else [float(x) for x in exact_lam]
+        right = np.searchsorted(np.array(known, dtype=lam.dtype), lam, side="left")
+        inside = right < len(exact_lam)
+        right = np.minimum(right, len(exact_lam) - 1)
+        x0, x1, y0, y1 = node_lam[right - 1], node_lam[right], node_cgf[right - 1], node_cgf[right]
+        x = on.asarray(lam)
+        chord = y0 + (x - x0) / (x1 - x0) * (y1 - y0)
+        beyond = y1 + (x - x1) * self.pure(on) if self.known_pure is not None else x * 0 + on.number(np.inf)
+        return np.where(inside, chord, beyond)
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        return on.number(min(self.values) if self.known_kl is None else self.known_kl)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return on.number(np.inf if self.known_pure is None else self.known_pure)

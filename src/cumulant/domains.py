@@ -1,0 +1,276 @@
+"""Parameter domains, declared once: for checks, messages, documentation and Hypothesis strategies.
+
+Numbers are exact. Text, int, Fraction and Decimal mean what they say; a float means the decimal it prints as, so that
+0.001 is 1/1000 in Python as in the shell.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.errors import InputError
+
+Number = int | float | Fraction | Decimal | str
+"""What every numeric parameter accepts."""
+
+_TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(?:/\d+)?")
+_LONGEST_TEXT = 400
+_LARGEST_EXPONENT = 400
+_MOST_BITS = 4096
+
+
+class Exact(Fraction):
+    """A rational number that remembers how it was spelled; equality and hash are those of the value.
+
+    >>> Exact("0.50") == Exact("1/2") == Exact(0.5)
+    True
+    >>> Exact(0.001), float(Exact("256/60000"))
+    (Exact('0.001'), 0.004266666666666667)
+    """
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, value: Number, denominator: int = 1) -> Exact:
+        if isinstance(value, Exact) and denominator == 1:
+            return value
+        # Fraction builds cls(numerator, denominator) when it compares with a float
+        fraction, text = _read(value if denominator == 1 else Fraction(value, denominator))  # type: ignore[arg-type]
+        self = super().__new__(cls, fraction)
+        self.text = text
+        return self
+
+    def __repr__(self) -> str:
+        return f"Exact({self.text!r})"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __reduce__(self) -> tuple[type[Exact], tuple[str]]:
+        return Exact, (self.text,)
+
+    def __copy__(self) -> Exact:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Exact:
+        return self
+
+    @property
+    def notation(self) -> str:
+        """The spelling as it stands in an expression: a quotient is quoted, because the notation has no arithmetic."""
+        return f'"{self.text}"' if "/" in self.text else self.text
+
+
+def _read(value: Any) -> tuple[Fraction, str]:
+    """The exact value and its spelling, or an InputError that says what a number looks like."""
+    match value:
+        case bool() | np.bool_():
+            raise InputError(f"{value!r} is a truth value, not a number")
+        case int() | np.integer():
+            value = operator.index(value)
+            if value.bit_length() > _MOST_BITS:
+                raise InputError(f"an integer of {value.bit_length()} bits is too long; at most {_MOST_BITS} bits")
+            return Fraction(value), str(value)
+        case float() | np.floating():
+            if not math.isfinite(value):
+                raise InputError(f"{float(value)} is not a finite number")
+            text = repr(value) if type(value) is float else str(value)
+            return Fraction(text), _tidy(text)
+        case str():
+            return _read_text(value)
+        case Decimal():
+            if not value.is_finite():
+                raise InputError(f"{value} is not a finite number")
+            return _read_text(str(value))
+        case Fraction():
+            if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
+                raise InputError(f"a fraction of more than {_MOST_BITS} bits is too long")
+            return value, spelling(value)
+    raise InputError(f"{value!r} is not a number; give an int, float, Fraction, Decimal or text such as '1/3'")
+
+
+def _read_text(text: str) -> tuple[Fraction, str]:
+    stripped = text.strip()
+    shape = _TEXT.fullmatch(stripped) if len(stripped) <= _LONGEST_TEXT else None
+    if shape is None or not stripped.isascii():
+        raise InputError(f"{text[:40]!r} is not a number; write it like 5, 0.001, 1e-5 or 256/60000")
+    if shape[1] is not None and (len(shape[1]) > 5 or abs(int(shape[1])) > _LARGEST_EXPONENT):
+        raise InputError(
+            f"{stripped[:40]} is out of range; exponents go from -{_LARGEST_EXPONENT} to {_LARGEST_EXPONENT}"
+        )
+    numerator, _, denominator = stripped.partition("/")
+    if denominator and int(denominator) == 0:
+        raise InputError(f"{stripped[:40]} divides by zero")
+    return Fraction(numerator) / int(denominator or 1), stripped
+
+
+def _tidy(text: str) -> str:
+    """Python's spelling of a float without what it says twice: 1e-06 is 1e-6, 5.0 is 5."""
+    return re.sub(r"e\+?(-?)0*", r"e\1", text).removesuffix(".0")
+
+
+def spelling(value: Fraction) -> str:
+    """The shortest exact spelling: a decimal where it terminates within 24 digits, else a quotient.
+
+    >>> spelling(Fraction(1, 8)), spelling(Fraction(1, 3)), spelling(Fraction(1, 10**7)), spelling(Fraction(6000))
+    ('0.125', '1/3', '1e-7', '6000')
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    shortest = repr(float(value))
+    if Fraction(shortest) == value:
+        return _tidy(shortest)
+    for digits in range(1, 25):
+        if (value * 10**digits).denominator == 1:
+            sign, whole = ("-" if value < 0 else ""), abs(value * 10**digits).numerator
+            body = str(whole).rjust(digits + 1, "0")
+            return f"{sign}{body[:-digits]}.{body[-digits:]}"
+    return f"{value.numerator}/{value.denominator}"
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """An interval of numbers a parameter must lie in, with the hint that an error message ends with.
+
+    >>> POSITIVE.check("sigma", "0.5")
+    Exact('0.5')
+    >>> str(RATE)
+    'a number in (0, 1]'
+    """
+
+    low: Fraction | None
+    high: Fraction | None
+    low_closed: bool = False
+    high_closed: bool = False
+    integer: bool = False
+    hint: str = ""
+
+    def __str__(self) -> str:
+        left, right = "[" if self.low_closed else "(", "]" if self.high_closed else ")"
+        low = "-inf" if self.low is None else spelling(self.low)
+        high = "inf" if self.high is None else spelling(self.high)
+        return f"{'an integer' if self.integer else 'a number'} in {left}{low}, {high}{right}"
+
+    def __contains__(self, value: Fraction) -> bool:
+        above = self.low is None or value > self.low or (self.low_closed and value == self.low)
+        below = self.high is None or value < self.high or (self.high_closed and value == self.high)
+        return above and below and (not self.integer or value.denominator == 1)
+
+    def check(self, name: str, value: Any) -> Exact:
+        """The exact number, or an InputError of one sentence."""
+        try:
+            number = Exact(value)
+        except InputError as error:
+            raise InputError(f"{name}={_shown(value)} must be {self}: {error}") from None
+        if number not in self:
+            raise InputError(f"{name}={number} must be {self}" + (f"; {self.hint}" if self.hint else ""))
+        return number
+
+
+class ExactTuple(tuple[Exact, ...]):
+    """Several exact numbers, as one parameter."""
+
+    __slots__ = ()
+
+    @property
+    def notation(self) -> str:
+        """The spelling as it stands in an expression."""
+        return f"[{', '.join(number.notation for number in self)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """A list of numbers that each lie in one domain.
+
+    >>> Several(POSITIVE).check("orders", ["2", 3.5]).notation
+    '[2, 3.5]'
+    """
+
+    each: Domain
+
+    def __str__(self) -> str:
+        return f"a list, each {self.each}"
+
+    def check(self, name: str, value: Any) -> ExactTuple:
+        """The exact numbers, or an InputError of one sentence."""
+        if isinstance(value, str) or np.ndim(value) != 1 or not len(value):
+            raise InputError(f"{name}={_shown(value)} must be {self}")
+        return ExactTuple(self.each.check(f"{name}[{i}]", item) for i, item in enumerate(value))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+_ZERO, _ONE = Fraction(0), Fraction(1)
+POSITIVE = Domain(_ZERO, None)
+NONNEGATIVE = Domain(_ZERO, None, low_closed=True)
+RATE = Domain(
+    _ZERO,
+    _ONE,
+    high_closed=True,
+    hint="for sample and population sizes use WithoutReplacement(sample=…, population=…)",
+)
+ORDER = Domain(_ONE, None)
+_MOST_TIMES = 10**30
+COUNT = Domain(_ONE, Fraction(_MOST_TIMES), low_closed=True, high_closed=True, integer=True)
+RESPONSE = Domain(Fraction(1, 2), _ONE, low_closed=True, hint="p is the probability of the true answer")
+PROBABILITY = Domain(_ZERO, _ONE, low_closed=True, high_closed=True)
+SLACK = Domain(_ZERO, _ONE, low_closed=True)
+DELTA = Domain(_ZERO, None, low_closed=True, hint="delta is a probability")
+EPSILON = Domain(_ZERO, None, low_closed=True)
+
+
+def times(value: Any) -> int:
+    """An integer number of repetitions, at least 1.
+
+    >>> times(600_000)
+    600000
+    >>> times(True)
+    Traceback (most recent call last):
+    ...
+    cumulant.errors.InputError: times=True must be an integer in [1, 1000000000000000000000000000000]
+    """
+    if type(value) is int and 1 <= value <= _MOST_TIMES:
+        return value
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"times={_shown(value)} must be {COUNT}") from None
+    return number if 1 <= number <= _MOST_TIMES else int(COUNT.check("times", number))
+
+
+def orders(value: Any, name: str = "order", low: float = 1.0) -> tuple[np.ndarray[Any, np.dtype[np.float64]], bool]:
+    """A flat float64 array of orders in [low, inf], and whether one scalar was given.
+
+    >>> orders([2, 3.5])
+    (array([2. , 3.5]), False)
+    """
+    if isinstance(value, str | Fraction | Decimal):
+        value = float(Exact(value)) if value != "inf" else math.inf
+    try:
+        array = np.asarray(value)
+        if array.dtype == object:
+            array = np.array([math.inf if x == math.inf else float(Exact(x)) for x in array.ravel()]).reshape(
+                array.shape
+            )
+        if array.dtype.kind not in "iuf" or array.ndim > 1:
+            raise InputError(f"{name}={_shown(value)} must be a number or a flat sequence of numbers")
+    except (TypeError, ValueError, InputError):
+        raise InputError(f"{name}={_shown(value)} must be a number or a flat sequence of numbers") from None
+    array = array.astype(np.float64)
+    wrong = array[~(array >= low)]
+    if wrong.size:
+        raise InputError(f"{name}={wrong.flat[0]:g} must be at least {low:g}; order 1 is KL and inf is pure")
+    return np.atleast_1d(array), array.ndim == 0

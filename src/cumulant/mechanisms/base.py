@@ -1,0 +1,394 @@
+"""What ran, as data: expressions that compose (`+`, `*`), are sampled (`@`) and answer questions, all in one place."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+
+import numpy as np
+
+from cumulant import domains
+from cumulant.bounds.table import row as bound_row
+from cumulant.conversion import envelope, queries
+from cumulant.conversion.formulas import conversion as conversion_row
+from cumulant.curves.curve import Curve, Remembered, compose
+from cumulant.curves.pair import Pair
+from cumulant.domains import Domain, Number, Several
+from cumulant.errors import InputError, NotationError
+from cumulant.guarantee import Guarantee, Term
+from cumulant.mechanisms.relation import Relation, common
+from cumulant.numerics.arithmetic import FLOATS
+
+if TYPE_CHECKING:
+    from cumulant.mechanisms.sampling import Scheme
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+METHODS: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem9", "classic")}
+"""Each method's bound and conversion, where the caller names none."""
+
+DEFAULT_METHOD = "rdp"
+
+
+class Expression(ABC):
+    """Something that ran on one data set, and every question that can be asked about it."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # numpy scalars must not take over `3 * m`
+
+    # ---- what it is made of
+
+    @property
+    @abstractmethod
+    def terms(self) -> Mapping[Mechanism, int]:
+        """Each distinct mechanism and how often it ran."""
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbouring relation of every statement about this expression."""
+        return common((mechanism.relation, mechanism) for mechanism in self.terms)
+
+    def curve(self, bound: str = "best") -> Curve:
+        """What is proved about it: the sum of the curves of its terms, each amplified by this bound."""
+        parts = sorted(
+            self.terms.items(), key=lambda item: item[0].rank()
+        )  # so that the order of a sum changes nothing
+        return compose({_curve_of(mechanism, bound): times for mechanism, times in parts})
+
+    def notation(self) -> str:
+        """The text that `parse` reads back; NotationError where a Python function is part of the description."""
+        for mechanism in self.terms:
+            if mechanism.estimated:
+                raise NotationError(f"{mechanism} holds a Python function, so it cannot be written as text")
+        return str(self)
+
+    # ---- operators
+
+    def __mul__(self, times: int) -> Expression:
+        count = domains.times(times)
+        return run({mechanism: count * each for mechanism, each in self.terms.items()})
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Expression) -> Expression:
+        if not isinstance(other, Expression):
+            return NotImplemented
+        terms = dict(self.terms)
+        for mechanism, times in other.terms.items():
+            terms[mechanism] = terms.get(mechanism, 0) + times
+        return run(terms)
+
+    def __matmul__(self, scheme: Scheme) -> Expression:
+        from cumulant.mechanisms.sampling import Scheme, sampled
+
+        return sampled(self, scheme) if isinstance(scheme, Scheme) else NotImplemented  # type: ignore[redundant-expr]
+
+    # ---- questions
+
+    @overload
+    def epsilon(  # type: ignore[overload-overlap]
+        self, delta: Number, method: str = ..., bound: str | None = ..., conversion: str | None = ...
+    ) -> float: ...
+    @overload
+    def epsilon(
+        self, delta: Iterable[Number], method: str = ..., bound: str | None = ..., conversion: str | None = ...
+    ) -> Floats: ...
+    def epsilon(
+        self,
+        delta: Number | Iterable[Number],
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+    ) -> float | Floats:
+        """The smallest epsilon that can be proved at this delta, rounded up.
+
+        `method="paper"` is the literal accountant of the paper (Theorem 9, eq. 3); `method="rdp"` takes the best bound
+        and conversion unless `bound=` and `conversion=` name rows of the tables.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
+        >>> run.epsilon(delta=1e-8, method="paper")
+        2.02701
+        >>> cm.Laplace(scale=2).epsilon(delta=0)
+        0.5
+        """
+        bound, conversion = _rows(method, bound, conversion)
+        value, scalar = _questions("delta", delta, domains.DELTA)
+        answer = queries.epsilon(self.curve(bound), value, conversion_row(conversion)).value
+        return float(answer[0]) if scalar else answer
+
+    @overload
+    def delta(  # type: ignore[overload-overlap]
+        self, epsilon: Number, method: str = ..., bound: str | None = ..., conversion: str | None = ...
+    ) -> float: ...
+    @overload
+    def delta(
+        self, epsilon: Iterable[Number], method: str = ..., bound: str | None = ..., conversion: str | None = ...
+    ) -> Floats: ...
+    def delta(
+        self,
+        epsilon: Number | Iterable[Number],
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+    ) -> float | Floats:
+        """The smallest delta that can be proved at this epsilon, rounded up (eq. 4).
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper")
+        0.216265
+        """
+        bound, conversion = _rows(method, bound, conversion)
+        value, scalar = _questions("epsilon", epsilon, domains.EPSILON)
+        answer = queries.delta(self.curve(bound), value, conversion_row(conversion)).value
+        return float(answer[0]) if scalar else answer
+
+    def guarantee(
+        self, delta: Number, method: str = DEFAULT_METHOD, bound: str | None = None, conversion: str | None = None
+    ) -> Guarantee:
+        """The epsilon at this delta together with the order, bound, conversion and terms that prove it.
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=1).guarantee(delta=1e-5, method="paper").order
+        5.798
+        """
+        bound, conversion = _rows(method, bound, conversion)
+        value, _ = _questions("delta", [delta], domains.DELTA)
+        answer = queries.epsilon(self.curve(bound), value, conversion_row(conversion))
+        order = float(answer.order[0])
+        return Guarantee(
+            epsilon=float(answer.value[0]),
+            delta=float(value[0]),
+            lower=None,
+            order=order,
+            method=method,
+            bound=bound,
+            conversion=conversion,
+            rigour="estimated" if any(mechanism.estimated for mechanism in self.terms) else "bounded",
+            relation=self.relation,
+            run=str(self),
+            terms=tuple(_term(mechanism, times, bound, order) for mechanism, times in self.terms.items()),
+        )
+
+    def epsilon_over(
+        self,
+        times: Iterable[int],
+        delta: Number,
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+    ) -> Floats:
+        """epsilon of `self * k` for every k in `times`, through the lower envelope of one line in k per order.
+
+        >>> import cumulant as cm
+        >>> step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+        >>> step.epsilon_over([1000, 600_000], delta=1e-8, method="paper")
+        array([0.108, 2.027])
+        """
+        bound, conversion = _rows(method, bound, conversion)
+        counts = np.array([domains.times(k) for k in times], dtype=np.float64)
+        value, _ = _questions("delta", [delta], domains.DELTA)
+        return envelope.epsilon_over(self.curve(bound), counts, float(value[0]), conversion_row(conversion))
+
+    @overload
+    def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def rdp(self, order: Iterable[Number], bound: str = ...) -> Floats: ...
+    def rdp(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """The Rényi divergence bound at orders in [1, inf]; order 1 is KL, inf is pure.
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=5).rdp([1, 2, 64.5])
+        array([0.02, 0.04, 1.29])
+        """
+        value, scalar = domains.orders(order)
+        answer = self.curve(bound).rdp(value)
+        return float(answer[0]) if scalar else answer
+
+    @overload
+    def cgf(self, lam: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def cgf(self, lam: Iterable[Number], bound: str = ...) -> Floats: ...
+    def cgf(self, lam: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """K(lam) = lam * rdp(lam + 1), the cumulant generating function of the privacy loss, at lam >= 0.
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=1).cgf(1)
+        1.0
+        """
+        value, scalar = domains.orders(lam, "lam", low=0.0)
+        curve = self.curve(bound)
+        answer = np.where(value == 0, 0.0, np.inf)
+        inside = (value > 0) & np.isfinite(value)
+        answer[inside] = curve.cgf(value[inside])
+        return float(answer[0]) if scalar else answer
+
+    @property
+    def kl(self) -> float:
+        """Order 1: the largest Kullback-Leibler divergence."""
+        return float(self.curve().kl())
+
+    @property
+    def pure(self) -> float:
+        """Order infinity: the epsilon of pure differential privacy."""
+        return float(self.curve().pure())
+
+
+class Mechanism(Expression):
+    """One mechanism: frozen data with a domain for each parameter, a curve, and a dominating pair if it has one."""
+
+    __slots__ = ("_hash", "_rank")
+    _hash: int
+    _rank: tuple[str, str]
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {}
+    defaults: ClassVar[Mapping[str, Number]] = {}
+    attributes: ClassVar[Mapping[str, str]] = {}  # parameters whose name is taken by a question: name -> attribute
+    estimated: ClassVar[bool] = False
+    amplified: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._set(**{name: getattr(self, name) for name in self.domains})
+
+    def _set(self, **parameters: Any) -> None:
+        """Check every parameter, then keep them all as exact numbers."""
+        checked = {name: domain.check(name, parameters[name]) for name, domain in self.domains.items()}
+        for name, value in checked.items():
+            object.__setattr__(self, self.attributes.get(name, name), value)
+
+    @property
+    def terms(self) -> Mapping[Mechanism, int]:
+        return {self: 1}
+
+    @property
+    def relation(self) -> Relation:
+        return Relation.ANY
+
+    @abstractmethod
+    def key(self) -> Hashable:
+        """Everything that equality means: exact values, not spellings."""
+
+    @abstractmethod
+    def own_curve(self, bound: str) -> Curve:
+        """What is proved about one run of it; `bound` matters only to sampled mechanisms."""
+
+    def pair(self) -> Pair | None:
+        """The dominating pair, if it is known."""
+        return None
+
+    def arguments(self) -> Mapping[str, str]:
+        """Parameter names and their spelling in the notation, defaults left out."""
+        values = {name: getattr(self, self.attributes.get(name, name)) for name in self.domains}
+        return {name: value.notation for name, value in values.items() if value != self.defaults.get(name)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mechanism) and type(self) is type(other) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:  # hashing fractions is slow, and every composition hashes
+            object.__setattr__(self, "_hash", hash((type(self), self.key())))
+            return self._hash
+
+    def __str__(self) -> str:
+        return f"{self.name()}({', '.join(f'{name}={text}' for name, text in self.arguments().items())})"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @classmethod
+    def name(cls) -> str:
+        """What the notation calls it."""
+        return cls.__name__
+
+    def rank(self) -> tuple[str, str]:
+        """A place in the one order in which terms are added, so that permuting a sum changes nothing."""
+        try:
+            return self._rank
+        except AttributeError:
+            object.__setattr__(self, "_rank", (type(self).__name__, repr(self.key())))
+            return self._rank
+
+
+class Run(Expression):
+    """A sum of mechanisms, each with the number of times it ran; two runs are equal when their terms are."""
+
+    __slots__ = ("_hash", "_terms")
+
+    def __init__(self, terms: Mapping[Mechanism, int]) -> None:
+        self._terms = dict(terms)
+        self._hash = hash(frozenset(self._terms.items()))
+        common((mechanism.relation, mechanism) for mechanism in self._terms)
+
+    @property
+    def terms(self) -> Mapping[Mechanism, int]:
+        return dict(self._terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self._terms == other._terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return " + ".join(f"{m} * {times}" if times > 1 else str(m) for m, times in self._terms.items())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def run(terms: Mapping[Mechanism, int]) -> Expression:
+    """The run with these terms; a single mechanism that ran once is itself."""
+    terms = {mechanism: domains.times(times) for mechanism, times in terms.items()}
+    if len(terms) == 1:
+        ((mechanism, times),) = terms.items()
+        if times == 1:
+            return mechanism
+    return Run(terms)
+
+
+def _curve_of(mechanism: Mechanism, bound: str) -> Curve:
+    return remembered_curve(mechanism, bound_row(bound).name if mechanism.amplified else "")
+
+
+@lru_cache(maxsize=4096)
+def remembered_curve(mechanism: Mechanism, bound: str) -> Curve:
+    """One curve object for all equal mechanisms, so that what it has computed serves them all."""
+    return Remembered(mechanism.own_curve(bound))
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {}
+"""Every mechanism the notation knows, by name; the laws in the tests run over all of them."""
+
+M = TypeVar("M", bound=type[Mechanism])
+
+
+def register(mechanism: M) -> M:
+    """Make a mechanism part of the notation and of the laws."""
+    MECHANISMS[mechanism.name()] = mechanism
+    return mechanism
+
+
+def _rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, str]:
+    if method not in METHODS:
+        raise InputError(f"method={method!r} is unknown; choose one of {', '.join(METHODS)}")
+    fixed_bound, fixed_conversion = METHODS[method]
+    if method == "paper" and (bound or fixed_bound, conversion or fixed_conversion) != METHODS[method]:
+        raise InputError('method="paper" fixes bound and conversion; use method="rdp" to choose them')
+    return bound or fixed_bound, conversion or fixed_conversion
+
+
+def _questions(name: str, value: Any, domain: Domain) -> tuple[Floats, bool]:
+    """Checked questions as a flat float64 array, and whether one scalar was given."""
+    if isinstance(value, str) or np.ndim(value) == 0:
+        return np.array([FLOATS.number(domain.check(name, value))]), True
+    return np.array([FLOATS.number(domain.check(name, each)) for each in value]), False
+
+
+def _term(mechanism: Mechanism, times: int, bound: str, order: float) -> Term:
+    curve = _curve_of(mechanism, bound)
+    value = float(curve.pure() if order == np.inf else curve.cgf(np.array([order - 1]))[0])
+    return Term(str(mechanism), times, bound if mechanism.amplified else "", (order,), times * value)

@@ -1,0 +1,196 @@
+"""Mechanisms that users bring: by their curve, by points of it, or by the two laws of a worst pair of data sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cumulant.curves.curve import Curve
+from cumulant.curves.function import Function
+from cumulant.curves.pair import Pair
+from cumulant.curves.points import Points
+from cumulant.domains import NONNEGATIVE, ORDER, PROBABILITY, Domain, Exact, ExactTuple, Number, Several
+from cumulant.errors import InputError
+from cumulant.mechanisms.base import Mechanism, register
+
+if TYPE_CHECKING:
+    from cumulant.curves.density import DensityPair
+
+
+def mechanism(
+    rdp: Callable[[float], float], pure: Number = math.inf, kl: Number | None = None, name: str = "custom"
+) -> Mechanism:
+    """A mechanism with this Rényi curve: the sup over BOTH orders of the pair and over all neighbours (E-1).
+
+    The function is asked one order at a time. `pure` is the true value at order infinity, never a large order's.
+
+    >>> mine = mechanism(rdp=lambda order: order / 18, name="mine")
+    >>> mine.rdp(2) == 1 / 9
+    True
+    """
+    if not callable(rdp):
+        raise InputError(f"rdp={rdp!r} must be a function of the order")
+    limit = None if pure == math.inf else NONNEGATIVE.check("pure", pure)
+    return ByFunction(rdp, limit, None if kl is None else NONNEGATIVE.check("kl", kl), str(name))
+
+
+def from_rdp_points(orders: Iterable[Number], values: Iterable[Number]) -> Mechanism:
+    """A mechanism known at these orders only; between them K is bounded by chords, past the last by nothing (E-8).
+
+    >>> from_rdp_points([2, 4], [0.1, 0.3]).rdp([3, 5])
+    array([0.25,  inf])
+    """
+    return ByPoints(list(orders), list(values))  # type: ignore[arg-type]
+
+
+def from_masses(p: Iterable[Number], q: Iterable[Number]) -> Mechanism:
+    """A mechanism whose output laws on the worst pair of data sets have these masses; both directions are covered (E-1).
+
+    The pair must dominate every neighbouring pair. Sums within 1e-9 of 1 are normalised to 1.
+
+    >>> from_masses([0.75, 0.25], [0.25, 0.75]).epsilon(delta=0)
+    1.09861
+    """
+    return ByMasses(list(p), list(q))  # type: ignore[arg-type]
+
+
+def from_densities(
+    log_p: Callable[[Any], Any],
+    log_q: Callable[[Any], Any],
+    support: tuple[float, float] = (-math.inf, math.inf),
+    pure: Number = math.inf,
+) -> Mechanism:
+    """A mechanism whose output laws on the worst pair have these log densities; both directions are covered (E-1).
+
+    The pair must dominate every neighbouring pair. `pure` is the largest |log p - log q|, if it is finite and known.
+
+    >>> shifted = from_densities(lambda x: -abs(x - 1) / 2 - math.log(4), lambda x: -abs(x) / 2 - math.log(4))
+    >>> abs(shifted.rdp(2) - 0.200303896173615962) < 1e-9
+    True
+    """
+    from cumulant.curves.density import DensityPair
+
+    limit = math.inf if pure == math.inf else float(NONNEGATIVE.check("pure", pure))
+    return ByDensities(DensityPair(log_p, log_q, support, limit))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ByFunction(Mechanism):
+    """What `mechanism(rdp=…)` makes."""
+
+    function: Callable[[float], float]
+    known_pure: Fraction | None
+    known_kl: Fraction | None
+    label: str
+
+    estimated: ClassVar[bool] = True
+
+    def key(self) -> Hashable:
+        return self.function, self.known_pure, self.known_kl, self.label
+
+    def own_curve(self, bound: str) -> Curve:
+        return Function(self.function, self.known_kl, self.known_pure)
+
+    def arguments(self) -> Mapping[str, str]:
+        return {"name": f'"{self.label}"'}
+
+    @classmethod
+    def name(cls) -> str:
+        return "mechanism"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ByDensities(Mechanism):
+    """What `from_densities` makes."""
+
+    densities: DensityPair
+
+    estimated: ClassVar[bool] = True
+
+    def key(self) -> Hashable:
+        return self.densities
+
+    def own_curve(self, bound: str) -> Curve:
+        return self.densities.curve()
+
+    def pair(self) -> Pair:
+        return self.densities
+
+    def arguments(self) -> Mapping[str, str]:
+        return {"support": str(self.densities.support)}
+
+    @classmethod
+    def name(cls) -> str:
+        return "from_densities"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ByPoints(Mechanism):
+    """What `from_rdp_points` makes."""
+
+    orders: ExactTuple
+    values: ExactTuple
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"orders": Several(ORDER), "values": Several(NONNEGATIVE)}
+
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        if len(self.orders) != len(self.values):
+            raise InputError(
+                f"orders and values must have the same length, not {len(self.orders)} and {len(self.values)}"
+            )
+        if any(left >= right for left, right in zip(self.orders, self.orders[1:], strict=False)):
+            raise InputError("orders must increase from one to the next")
+
+    def key(self) -> Hashable:
+        return self.orders, self.values
+
+    def own_curve(self, bound: str) -> Curve:
+        return Points(self.orders, self.values)
+
+    @classmethod
+    def name(cls) -> str:
+        return "from_rdp_points"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ByMasses(Mechanism):
+    """What `from_masses` makes."""
+
+    p: ExactTuple
+    q: ExactTuple
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"p": Several(PROBABILITY), "q": Several(PROBABILITY)}
+
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        if len(self.p) != len(self.q):
+            raise InputError(f"p and q must have the same length, not {len(self.p)} and {len(self.q)}")
+        for name, masses in (("p", self.p), ("q", self.q)):
+            if abs(sum(masses, start=Fraction(-1))) > Fraction(1, 10**9):
+                raise InputError(f"the masses of {name} must sum to 1, not to {float(sum(masses)):.12g}")
+
+    def key(self) -> Hashable:
+        return _normalised(self.p), _normalised(self.q)
+
+    def own_curve(self, bound: str) -> Curve:
+        return self.pair().curve()
+
+    def pair(self) -> Pair:
+        from cumulant.curves.discrete import DiscretePair
+
+        return DiscretePair(_normalised(self.p), _normalised(self.q))
+
+    @classmethod
+    def name(cls) -> str:
+        return "from_masses"
+
+
+def _normalised(masses: tuple[Exact, ...]) -> tuple[Fraction, ...]:
+    total = sum(masses, start=Fraction(0))
+    return tuple(mass / total for mass in masses)

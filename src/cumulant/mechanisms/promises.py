@@ -1,0 +1,87 @@
+"""Promises: mechanisms of which only a guarantee is known."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cumulant.curves.closed import Concentrated, Response
+from cumulant.curves.curve import Curve
+from cumulant.domains import NONNEGATIVE, SLACK, Domain, Exact, Number, Several
+from cumulant.mechanisms.base import Mechanism, register
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
+class PureDP(Mechanism):
+    """Any epsilon-DP mechanism; the worst of them is randomized response with log-odds epsilon.
+
+    >>> PureDP(0.1).epsilon(delta=0)
+    0.1
+    """
+
+    loss: Exact
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": NONNEGATIVE}
+    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss"}
+
+    def __init__(self, epsilon: Number) -> None:
+        self._set(epsilon=epsilon)
+
+    def key(self) -> Hashable:
+        return self.loss
+
+    def own_curve(self, bound: str) -> Curve:
+        return Response(epsilon=self.loss)
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
+class ApproximateDP(Mechanism):
+    """Any (epsilon, delta)-DP mechanism: epsilon-DP except with probability delta, which is carried as slack.
+
+    Slacks add; epsilon(delta) is asked at what is left of delta, and is +inf when nothing is left. On a sample the promise
+    becomes (log(1 + rate (e^epsilon - 1)), rate * delta), Lemma 3.
+
+    >>> promise = ApproximateDP(0.1, 1e-6)
+    >>> promise.epsilon(delta=1e-6), (promise * 3).delta(epsilon=0.3)
+    (inf, 3e-06)
+    """
+
+    loss: Exact
+    failure: Exact
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": NONNEGATIVE, "delta": SLACK}
+    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss", "delta": "failure"}
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        self._set(epsilon=epsilon, delta=delta)
+
+    def key(self) -> Hashable:
+        return self.loss, self.failure
+
+    def own_curve(self, bound: str) -> Curve:
+        return Response(epsilon=self.loss, leak=self.failure)
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ZeroConcentrated(Mechanism):
+    """Any (xi, rho)-zCDP mechanism: rdp(a) = xi + rho a (Remark 8).
+
+    >>> ZeroConcentrated(rho="1/50").rdp(2) == 0.04
+    True
+    """
+
+    rho: Number
+    xi: Number = 0
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"rho": NONNEGATIVE, "xi": NONNEGATIVE}
+    defaults: ClassVar[Mapping[str, Number]] = {"xi": 0}
+
+    def key(self) -> Hashable:
+        return Exact(self.rho), Exact(self.xi)
+
+    def own_curve(self, bound: str) -> Curve:
+        return Concentrated(rho=Exact(self.rho), xi=Exact(self.xi))

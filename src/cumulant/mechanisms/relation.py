@@ -1,0 +1,53 @@
+"""Neighbouring relations as values: what "one person" means in a guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from cumulant.errors import InputError, RelationError
+
+
+class Relation(StrEnum):
+    """Which pairs of data sets a statement compares.
+
+    >>> Relation.read("replace_one") is Relation.REPLACE_ONE
+    True
+    """
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+    ANY = "any"  # holds for whichever relation the sensitivities are stated under
+
+    @classmethod
+    def read(cls, value: object) -> Relation:
+        """The relation of this name; underscores and slashes count as hyphens."""
+        try:
+            return cls(str(value).lower().replace("_", "-").replace("/", "-"))
+        except ValueError:
+            names = " or ".join(repr(str(member)) for member in (cls.REPLACE_ONE, cls.ADD_REMOVE))
+            raise InputError(f"relation={value!r} is unknown; choose {names}") from None
+
+    @property
+    def meaning(self) -> str:
+        """The relation in words."""
+        return {
+            Relation.REPLACE_ONE: "data sets of the same size that differ in one record",
+            Relation.ADD_REMOVE: "data sets of which one has one record more",
+            Relation.ANY: "the relation under which the sensitivities are stated",
+        }[self]
+
+
+def common(relations: Iterable[tuple[Relation, object]]) -> Relation:
+    """The one relation all parts are stated for; RelationError when there are two."""
+    found: tuple[Relation, object] = (Relation.ANY, "")
+    for relation, part in relations:
+        if relation is Relation.ANY:
+            continue
+        if found[0] not in (Relation.ANY, relation):
+            raise RelationError(
+                f"{found[1]} is stated for {found[0]} neighbours and {part} for {relation} neighbours; "
+                "a run has one relation, so restate one of them"
+            )
+        found = (relation, part)
+    return found[0]

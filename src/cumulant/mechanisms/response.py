@@ -1,0 +1,33 @@
+"""Randomized response."""
+
+from __future__ import annotations
+
+import math  # noqa: F401  (doctest)
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cumulant.curves.closed import Response
+from cumulant.curves.curve import Curve
+from cumulant.domains import RESPONSE, Domain, Exact, Number, Several
+from cumulant.mechanisms.base import Mechanism, register
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RandomizedResponse(Mechanism):
+    """A yes/no answer that is true with probability p, 1/2 <= p < 1, and flipped otherwise: log(p/(1-p))-DP.
+
+    >>> round(RandomizedResponse(p=0.75).pure, 12) == round(math.log(3), 12)
+    True
+    """
+
+    p: Number
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"p": RESPONSE}
+
+    def key(self) -> Hashable:
+        return Exact(self.p)
+
+    def own_curve(self, bound: str) -> Curve:
+        return Response(p=Exact(self.p))

@@ -1,0 +1,138 @@
+"""Sampling schemes, and a mechanism that runs on a fresh sample."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from cumulant.bounds.table import amplified
+from cumulant.curves.curve import Curve
+from cumulant.domains import COUNT, RATE, Exact, Number, spelling
+from cumulant.errors import InputError, RelationError
+from cumulant.mechanisms.base import Expression, Mechanism, run
+from cumulant.mechanisms.relation import Relation
+
+
+class Scheme(ABC):
+    """A way to draw the sample that a mechanism sees."""
+
+    __slots__ = ()
+
+    relation: ClassVar[Relation]
+
+    @abstractmethod
+    def curve(self, inner: Expression, bound: str) -> Curve:
+        """The curve of `inner` run on one sample."""
+
+    @abstractmethod
+    def of(self, inner: Scheme) -> Scheme | None:
+        """The single scheme that draws a sample by `inner` from a sample drawn by this one, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class WithoutReplacement(Scheme):
+    """A uniform sample without replacement: every subset of `sample` records of the `population` is equally likely.
+
+    Give the rate, or sample and population. Statements are for replace-one neighbours: data sets of the same, public
+    size that differ in one record. The theorems assume that the mechanism ignores the order of its sample, or that the
+    sample reaches it shuffled; with a sample in data-set order Theorem 9 and even Lemma 3 fail. Clipping to norm C has
+    replace-one sensitivity 2C.
+
+    >>> WithoutReplacement(sample=256, population=60_000) == WithoutReplacement(rate="256/60000")
+    True
+    """
+
+    rate: Exact
+    sample: Exact | None
+    population: Exact | None
+
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
+    def __init__(
+        self, rate: Number | None = None, *, sample: Number | None = None, population: Number | None = None
+    ) -> None:
+        if rate is not None and sample is None and population is None:
+            checked, size, total = RATE.check("rate", rate), None, None
+        elif rate is None and sample is not None and population is not None:
+            size, total = COUNT.check("sample", sample), COUNT.check("population", population)
+            if size > total:
+                raise InputError(f"sample={size} must be at most population={total}")
+            checked = Exact(Fraction(size) / total)
+        else:
+            raise InputError("WithoutReplacement takes rate=…, or sample=… and population=…")
+        for name, value in (("rate", checked), ("sample", size), ("population", total)):
+            object.__setattr__(self, name, value)
+
+    def curve(self, inner: Expression, bound: str) -> Curve:
+        # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along.
+        pair = inner.pair() if isinstance(inner, Mechanism) else None
+        return amplified(inner.curve(bound), pair, self.rate, bound, str(inner))
+
+    def of(self, inner: Scheme) -> Scheme | None:
+        if not isinstance(inner, WithoutReplacement):
+            return None
+        return WithoutReplacement(rate=spelling(self.rate * inner.rate))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WithoutReplacement) and self.rate == other.rate
+
+    def __hash__(self) -> int:
+        return hash((WithoutReplacement, self.rate))
+
+    def __str__(self) -> str:
+        if self.sample is not None and self.population is not None:
+            return f"WithoutReplacement(sample={self.sample.notation}, population={self.population.notation})"
+        return f"WithoutReplacement(rate={self.rate.notation})"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+SCHEMES: dict[str, type[Scheme]] = {"WithoutReplacement": WithoutReplacement}
+"""Every sampling scheme the notation knows, by name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sampled(Mechanism):
+    """An expression that runs on one sample drawn by the scheme."""
+
+    inner: Expression
+    scheme: Scheme
+
+    amplified: ClassVar[bool] = True
+
+    @property
+    def relation(self) -> Relation:
+        return self.scheme.relation
+
+    @property
+    def estimated(self) -> bool:  # type: ignore[override]
+        return any(mechanism.estimated for mechanism in self.inner.terms)
+
+    def key(self) -> Hashable:
+        return self.inner, self.scheme
+
+    def own_curve(self, bound: str) -> Curve:
+        return self.scheme.curve(self.inner, bound)
+
+    def arguments(self) -> Mapping[str, str]:
+        return {}
+
+    def __str__(self) -> str:
+        inner = f"{self.inner}" if isinstance(self.inner, Mechanism) else f"({self.inner})"
+        return f"{inner} @ {self.scheme}"
+
+
+def sampled(inner: Expression, scheme: Scheme) -> Expression:
+    """`inner @ scheme`, with a sample of a sample normalised to one sample where that is the same law."""
+    if inner.relation not in (Relation.ANY, scheme.relation):
+        raise RelationError(
+            f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}; "
+            "state every sensitivity under one relation"
+        )
+    if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
+        return sampled(inner.inner, single)
+    return run({Sampled(inner, scheme): 1})

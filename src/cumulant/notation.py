@@ -1,0 +1,297 @@
+"""Text to expression, the inverse of str(): an own tokenizer and a closed grammar; nothing in the text is executed.
+
+sum       := term ('+' term)*
+term      := [times '*'] atom ('@' scheme | '*' times)*          left to right, as in Python
+atom      := NAME '(' parameters ')' | '(' sum ')'
+scheme    := NAME '(' parameters ')'
+parameter := [NAME '='] value                                    values without a name come first, in declared order
+value     := number | "quoted number or word" | '[' value, ... ']'
+
+Numbers keep their spelling and there is no arithmetic: a quotient is quoted, rate="256/60000".
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
+
+from cumulant.domains import COUNT, Exact, Number
+from cumulant.errors import NotationError
+from cumulant.mechanisms.base import MECHANISMS, Expression, Mechanism, run
+from cumulant.mechanisms.sampling import SCHEMES, Scheme
+
+LONGEST_TEXT = 1_000_000
+DEEPEST_NESTING = 50
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>  \s+ )
+  | (?P<number> (?: \d(?:_?\d)* (?:\.(?:\d(?:_?\d)*)?)? | \.\d(?:_?\d)* ) (?:[eE][+-]?\d(?:_?\d)*)? )
+  | (?P<name>   [A-Za-z_]\w* )
+  | (?P<quoted> "[^"\\\n]*" | '[^'\\\n]*' )
+  | (?P<sign>   [-+*@()\[\],=?] )
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_WHOLE = re.compile(r"[0-9_]+")
+
+T = TypeVar("T")
+
+
+def parse(text: str, unknown: Number | None = None) -> Expression:
+    """The expression that this text spells; `unknown` is the number that every `?` in it stands for.
+
+    `parse(str(run)) == run`. Whatever is wrong with the text is an InputError of one sentence, with the position.
+
+    >>> parse("Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600_000 + Laplace(scale=2)")
+    Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000 + Laplace(scale=2)
+    >>> parse("3 * Laplace(2) @ WithoutReplacement(sample=256, population=60_000)")
+    (Laplace(scale=2) * 3) @ WithoutReplacement(sample=256, population=60000)
+    >>> parse("Gaussian(sigma=?)", unknown=0.5)
+    Gaussian(sigma=0.5)
+    """
+    if not isinstance(text, str):
+        raise NotationError(f"{type(text).__name__} is not text; give an expression such as 'Gaussian(sigma=5)'")
+    if len(text) > LONGEST_TEXT:
+        raise NotationError(f"the expression has {len(text)} characters; at most {LONGEST_TEXT} are read")
+    if not text.strip():
+        raise NotationError("the expression is empty; write for example Gaussian(sigma=5)")
+    return _Parser(_tokens(text), None if unknown is None else Exact(unknown).text).expression()
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    position: int
+
+    def __str__(self) -> str:
+        shown = self.text if len(self.text) <= 40 else self.text[:37] + "..."
+        return (
+            f"{shown!r} at position {self.position}" if self.kind != "end" else f"the end at position {self.position}"
+        )
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """The tokens one by one, so that a long text costs nothing behind its first mistake; then the end, for ever."""
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise NotationError(f"unexpected {text[position]!r} at position {position}{_hint(text[position])}")
+        if match.lastgroup != "space":
+            yield _Token(str(match.lastgroup), match[0], position)
+        position = match.end()
+    while True:
+        yield _Token("end", "", position)
+
+
+def _hint(character: str) -> str:
+    match character:
+        case "/":
+            return '; there is no arithmetic, write a quotient in quotes, like "256/60000"'
+        case '"' | "'":
+            return "; the quoted text does not end on its line, or holds a backslash"
+        case ".":
+            return "; names have no parts, write Gaussian(sigma=5)"
+    return ""
+
+
+class _Parser:
+    """One pass over the tokens; every method starts at the next token and consumes what it names."""
+
+    def __init__(self, tokens: Iterator[_Token], unknown: str | None) -> None:
+        self.tokens = tokens
+        self.next, self.after = next(tokens), next(tokens)
+        self.unknown = unknown
+        self.parentheses = 0
+        self.solved = 0
+
+    def expression(self) -> Expression:
+        found, _ = self.sum()
+        if self.next.kind != "end":
+            raise NotationError(f"unexpected {self.next}; after a mechanism come '@', '*', '+' or the end")
+        if self.unknown is not None and not self.solved:
+            raise NotationError("the expression has no '?' to solve for")
+        return found
+
+    # ---- tokens
+
+    def take(self) -> _Token:
+        token = self.next
+        self.next, self.after = self.after, next(self.tokens)
+        return token
+
+    def accept(self, sign: str) -> bool:
+        found = self.next.kind == "sign" and self.next.text == sign
+        if found:
+            self.take()
+        return found
+
+    def expect(self, sign: str, where: str) -> None:
+        if not self.accept(sign):
+            raise NotationError(f"unexpected {self.next}; {where} {sign!r} is expected")
+
+    # ---- grammar; the number beside an expression says how many samples are drawn inside each other
+
+    def sum(self) -> tuple[Expression, int]:
+        # One dictionary for all terms: adding run by run would copy it once per term.
+        terms: dict[Mechanism, int] = {}
+        deepest = 0
+        while True:
+            part, depth = self.term()
+            deepest = max(deepest, depth)
+            for mechanism, times in part.terms.items():
+                terms[mechanism] = terms.get(mechanism, 0) + times
+            if not self.accept("+"):
+                return run(terms), deepest
+
+    def term(self) -> tuple[Expression, int]:
+        times = 1
+        if self.next.kind == "number" or self.next.text == "?":
+            times = self.times()
+            self.expect("*", "after a number of repetitions")
+        found, depth = self.atom()
+        if times > 1:
+            found = found * times
+        while True:
+            if self.accept("*"):
+                found = found * self.times()
+            elif self.next.text == "@":
+                depth += 1
+                if depth > DEEPEST_NESTING:
+                    raise NotationError(f"more than {DEEPEST_NESTING} samples of samples {self.next}")
+                self.take()
+                found = found @ self.scheme()
+            else:
+                return found, depth
+
+    def atom(self) -> tuple[Expression, int]:
+        start = self.next
+        if self.accept("("):
+            self.parentheses += 1
+            if self.parentheses > DEEPEST_NESTING:
+                raise NotationError(f"more than {DEEPEST_NESTING} open parentheses {start}")
+            found = self.sum()
+            self.expect(")", f"for the '(' at position {start.position} a")
+            self.parentheses -= 1
+            return found
+        if start.text in SCHEMES:
+            raise NotationError(f"unexpected {start}: it draws samples; write mechanism @ {start.text}(...)")
+        return self.call(MECHANISMS, "a mechanism"), 0
+
+    def scheme(self) -> Scheme:
+        if self.next.text in MECHANISMS:
+            raise NotationError(f"unexpected {self.next}; after '@' comes a sampling scheme: {', '.join(SCHEMES)}")
+        return self.call(SCHEMES, "a sampling scheme")
+
+    def times(self) -> int:
+        token = self.take()
+        text = self.replaced(token) if token.text == "?" else token.text
+        if token.kind == "name" or token.text == "(":
+            raise NotationError(f"unexpected {token}; after '*' comes a number of repetitions, such as 600000")
+        if not _WHOLE.fullmatch(text):
+            raise NotationError(f"unexpected {token}; a number of repetitions is a whole number >= 1, such as 600000")
+        return int(COUNT.check("times", text.replace("_", "")))
+
+    def replaced(self, token: _Token) -> str:
+        if self.unknown is None:
+            raise NotationError(
+                f"unexpected {token}: it stands for an unknown, which only calibrate solves; write a number"
+            )
+        self.solved += 1
+        return self.unknown
+
+    # ---- calls
+
+    def call(self, known: Mapping[str, Callable[..., T]], kind: str) -> T:
+        name = self.take()
+        if name.kind != "name":
+            raise NotationError(f"unexpected {name}; {kind} is expected, such as {_example(known)}")
+        if name.text not in known:
+            raise NotationError(f"unknown name {name}{_suggestion(name.text, known, {**MECHANISMS, **SCHEMES})}")
+        declared = _signature(known[name.text])
+        self.expect("(", f"after {name.text} a")
+        given: dict[str, Any] = {}
+        ordered = True
+        if not self.accept(")"):
+            while True:
+                ordered = self.parameter(name, declared, given, ordered)
+                if self.accept(")"):
+                    break
+                self.expect(",", "after a parameter ')' or")
+        missing = [each for each, required in declared.items() if required and each not in given]
+        if missing:
+            wanted = ", ".join(f"{each}=..." for each in missing)
+            raise NotationError(f"{name} needs {' and '.join(missing)}; write {name.text}({wanted})")
+        return known[name.text](**given)
+
+    def parameter(self, owner: _Token, declared: Mapping[str, bool], given: dict[str, Any], ordered: bool) -> bool:
+        """Adds one parameter to those given; whether the next may still come without a name."""
+        token = self.next
+        named = token.kind == "name" and self.after.text == "="
+        if named:
+            name = self.take().text
+            self.take()
+            if name not in declared:
+                raise NotationError(f"{owner.text} has no parameter {token}{_suggestion(name, declared, declared)}")
+            if name in given:
+                raise NotationError(f"the parameter {token} is given twice")
+        else:
+            names = list(declared)
+            if not ordered:
+                raise NotationError(f"the value {token} has no name but follows a named one; write name=value")
+            if len(given) == len(names):
+                raise NotationError(
+                    f"the value {token} is one too many; {owner.text} takes {', '.join(names) or 'none'}"
+                )
+            name = names[len(given)]
+        given[name] = self.value()
+        return not named
+
+    def value(self) -> Any:
+        if not self.accept("["):
+            return self.scalar()
+        values: list[str] = []
+        if self.accept("]"):
+            return values
+        while True:
+            values.append(self.scalar())
+            if self.accept("]"):
+                return values
+            self.expect(",", "in a list ']' or")
+
+    def scalar(self) -> str:
+        token = self.take()
+        if token.kind == "sign" and token.text in "+-" and self.next.kind == "number":
+            return token.text.replace("+", "") + self.take().text.replace("_", "")
+        match token.kind:
+            case "number":
+                return token.text.replace("_", "")
+            case "quoted":
+                return token.text[1:-1]
+            case "name":
+                raise NotationError(f'unexpected {token}; a value is a number, and a word is quoted, like "add-remove"')
+        if token.text == "?":
+            return self.replaced(token)
+        raise NotationError(f'unexpected {token}; a value is expected, such as 5, 1e-5 or "256/60000"')
+
+
+@lru_cache(maxsize=256)
+def _signature(called: Callable[..., Any]) -> Mapping[str, bool]:
+    """The parameters in declared order, and whether each must be given."""
+    found = inspect.signature(called).parameters
+    return {name: each.default is inspect.Parameter.empty for name, each in found.items()}
+
+
+def _suggestion(name: str, allowed: Iterable[str], similar: Iterable[str]) -> str:
+    names = {each.lower(): each for each in similar}
+    close = get_close_matches(name[:60].lower(), names, n=1)
+    return f"; did you mean {names[close[0]]!r}?" if close else f"; known are {', '.join(allowed)}"
+
+
+def _example(known: Mapping[str, Callable[..., Any]]) -> str:
+    return "Gaussian(sigma=5)" if known is MECHANISMS else "WithoutReplacement(rate=0.001)"

@@ -1,0 +1,1 @@
+"""Arrays and balls: numerical methods that know nothing about privacy."""

@@ -1,0 +1,189 @@
+"""The two arithmetics: float64 arrays, and object arrays of balls (python-flint's arb).
+
+A formula takes the arithmetic as its argument `on` and is written once, so that a certificate cannot drift from the
+fast path. Inputs are float64 arrays for `FLOATS` and object arrays of exact numbers for `BALLS`; `on.asarray` turns
+either into what the formula computes with.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+Array = Any
+"""A float64 array or an object array of balls: numpy's types cannot say which, so the checker is not asked."""
+Scalar = Any
+
+
+class Arithmetic(Protocol):
+    """What a formula may use besides + - * /."""
+
+    exact: bool
+
+    def number(self, value: Fraction | int | float) -> Scalar: ...
+    def asarray(self, values: Any) -> Array: ...
+    def exp(self, x: Any) -> Any: ...
+    def log(self, x: Any) -> Any: ...
+    def expm1(self, x: Any) -> Any: ...
+    def log1p(self, x: Any) -> Any: ...
+    def tanh(self, x: Any) -> Any: ...
+    def excess(self, x: Any) -> Any: ...
+    def log_expm1(self, x: Any) -> Any: ...
+    def log_cosh(self, x: Any) -> Any: ...
+    def log1p_exp(self, x: Any) -> Any: ...
+    def log1p_sum_exp(self, x: Array) -> Any: ...
+    def log_gamma(self, x: Any) -> Any: ...
+    def minimum(self, x: Any, y: Any) -> Any: ...
+    def maximum(self, x: Any, y: Any) -> Any: ...
+
+
+class Floats:
+    """float64 arrays; each function keeps full relative accuracy over its whole range."""
+
+    exact = False
+
+    def number(self, value: Fraction | int | float) -> float:
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+
+    def asarray(self, values: Any) -> Array:
+        return np.asarray(values, dtype=np.float64)
+
+    exp = staticmethod(np.exp)
+    log = staticmethod(np.log)
+    expm1 = staticmethod(np.expm1)
+    log1p = staticmethod(np.log1p)
+    tanh = staticmethod(np.tanh)
+    minimum = staticmethod(np.fmin)  # NaN is unknown, so the other bound stands
+    maximum = staticmethod(np.maximum)
+
+    def log_gamma(self, x: Any) -> Any:
+        from scipy.special import gammaln
+
+        return gammaln(x)
+
+    def excess(self, x: Any) -> Any:
+        """e^x - 1 - x, without cancellation."""
+        x = np.asarray(x, dtype=np.float64)
+        small = np.where(np.abs(x) < 1, x, 0.0)
+        series = np.zeros_like(small)
+        for n in range(20, 1, -1):  # Horner: x^2/2! + ... + x^20/20!, the rest is below 2^-60 of it
+            series = (small * series + 1.0) / n
+        return np.where(np.abs(x) < 1, small * small * series, np.expm1(x) - x)
+
+    def log_expm1(self, x: Any) -> Any:
+        """log(e^x - 1) for x >= 0; -inf at 0."""
+        return np.where(np.less(x, 1.0), np.log(np.expm1(np.minimum(x, 1.0))), x + np.log1p(-np.exp(-np.asarray(x))))
+
+    def log_cosh(self, x: Any) -> Any:
+        x = np.abs(x)
+        small = np.sinh(np.minimum(x, 1.0) / 2)
+        return np.where(x < 1, np.log1p(2 * small * small), x + np.log1p(np.exp(-2 * x)) - math.log(2))
+
+    def log1p_exp(self, x: Any) -> Any:
+        """log(1 + e^x), also where e^x is below the spacing of 1 or overflows."""
+        return np.logaddexp(0.0, x)
+
+    def log1p_sum_exp(self, x: Array) -> Any:
+        """log(1 + sum exp x) over the last axis. The 1 stays outside the sum: inside, small sums vanish (E-19)."""
+        top = np.max(x, axis=-1, keepdims=True)
+        shift = np.where(np.isfinite(top), top, 0.0)
+        log_sum = shift[..., 0] + np.log(np.sum(np.exp(x - shift), axis=-1))
+        return np.where(top[..., 0] == np.inf, np.inf, np.logaddexp(0.0, log_sum))
+
+
+class Balls:
+    """Object arrays of arb: every result is an interval that contains the exact value.
+
+    The working precision belongs to the process, so a computation holds the lock: `with BALLS.at(bits): ...`.
+    """
+
+    exact = True
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    @cached_property
+    def _flint(self) -> Any:
+        import flint
+
+        return flint
+
+    @contextmanager
+    def at(self, bits: int) -> Iterator[None]:
+        """Hold the lock and compute with this many bits."""
+        with self._lock, self._flint.ctx.workprec(bits):
+            yield
+
+    def number(self, value: Fraction | int | float) -> Any:
+        flint = self._flint
+        if isinstance(value, flint.arb):
+            return value
+        if isinstance(value, float):
+            return flint.arb(value)
+        return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+    def asarray(self, values: Any) -> Array:
+        if isinstance(values, np.ndarray):
+            return self._map(self.number)(values) if values.size else values.astype(object)
+        if isinstance(values, Iterable):
+            return self.asarray(np.array(list(values), dtype=object))
+        return self.asarray(np.array(values, dtype=object))
+
+    @staticmethod
+    def _map(function: Callable[[Any], Any]) -> Any:
+        return np.frompyfunc(function, 1, 1)
+
+    def exp(self, x: Any) -> Any:
+        return self._map(lambda v: v.exp())(x)
+
+    def log(self, x: Any) -> Any:
+        return self._map(lambda v: v.log())(x)
+
+    def expm1(self, x: Any) -> Any:
+        return self._map(lambda v: v.expm1())(x)
+
+    def log1p(self, x: Any) -> Any:
+        return self._map(lambda v: v.log1p())(x)
+
+    def tanh(self, x: Any) -> Any:
+        return self._map(lambda v: v.tanh())(x)
+
+    def excess(self, x: Any) -> Any:
+        return self._map(lambda v: v.expm1() - v)(x)
+
+    def log_expm1(self, x: Any) -> Any:
+        return self._map(lambda v: v.expm1().log())(x)
+
+    def log_cosh(self, x: Any) -> Any:
+        return self._map(lambda v: v.cosh().log())(x)
+
+    def log1p_exp(self, x: Any) -> Any:
+        return self._map(lambda v: v.exp().log1p())(x)
+
+    def log1p_sum_exp(self, x: Array) -> Any:
+        return self._map(lambda v: v.log1p())(np.sum(self.exp(x), axis=-1))
+
+    def log_gamma(self, x: Any) -> Any:
+        return self._map(lambda v: self.number(v).lgamma())(x)
+
+    def maximum(self, x: Any, y: Any) -> Any:
+        """Of two balls the one that ends higher: an upper bound of the larger value."""
+        return np.frompyfunc(lambda u, v: u if u.upper() >= v.upper() else v, 2, 1)(x, y)
+
+    def minimum(self, x: Any, y: Any) -> Any:
+        """Of two upper bounds either may be taken, so the one whose ball ends lower is."""
+        return np.frompyfunc(lambda u, v: u if u.upper() <= v.upper() else v, 2, 1)(x, y)
+
+
+FLOATS = Floats()
+BALLS = Balls()

@@ -1,0 +1,142 @@
+"""Finite differences: Delta^(0) = Id, Delta^(l) f(x) = Delta^(l-1) f(x+1) - Delta^(l-1) f(x) (eq. 6 to 8, E-17).
+
+The functions work on numbers of any kind: int, Fraction, float, ball. Alternating sums lose digits, so in float64 they
+are for illustration; what is to be trusted is exact, or a ball whose precision is doubled until enough of it is good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.errors import CertificateError
+from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array
+
+_GOOD_BITS = 80
+_MOST_BITS = 1 << 16
+
+
+def stencil(order: int) -> tuple[int, ...]:
+    """The filter of Delta^(order): (-1)^{l-i} C(l, i), i = 0 … l. The printed sign (-1)^i holds for even l only.
+
+    >>> stencil(2), stencil(3), stencil(4)
+    ((1, -2, 1), (-1, 3, -3, 1), (1, -4, 6, -4, 1))
+    """
+    return tuple((-1) ** (order - i) * math.comb(order, i) for i in range(order + 1))
+
+
+def difference(order: int, values: Sequence[Any]) -> Any:
+    """Delta^(order)[f](0) from f(0), f(1), …, by its filter.
+
+    >>> difference(3, [0, 1, 8, 27, 64])
+    6
+    """
+    return sum(
+        (weight * value for weight, value in zip(stencil(order)[1:], values[1:], strict=False)),
+        start=stencil(order)[0] * values[0],
+    )
+
+
+def table(values: Sequence[Any]) -> list[list[Any]]:
+    """Row l holds Delta^(l)[f](0), Delta^(l)[f](1), …: n + 1 values of f, O(n^2) additions.
+
+    >>> table([0, 1, 8, 27])
+    [[0, 1, 8, 27], [1, 7, 19], [6, 12], [6]]
+    """
+    rows = [list(values)]
+    while len(rows[-1]) > 1:
+        rows.append([after - before for before, after in zip(rows[-1], rows[-1][1:], strict=False)])
+    return rows
+
+
+def newton(leading: Sequence[Any], x: Any) -> Any:
+    """Eq. (8), f(x) = SUM_l C(x, l) Delta^(l)[f](0), by Horner's rule; exact at the integers 0 … len - 1.
+
+    >>> newton([0, 1, 6, 6], 5)
+    125
+    """
+    value = leading[-1] * 1
+    for l in range(len(leading) - 1, 0, -1):  # noqa: E741
+        # C(x, l) = C(x, l-1) (x - l + 1) / l
+        value = leading[l - 1] + _quotient(value * (x - l + 1), l)
+    return value
+
+
+def _quotient(value: Any, divisor: int) -> Any:
+    return value // divisor if isinstance(value, int) and value % divisor == 0 else value / divisor
+
+
+def leading_differences(values: Array, on: Arithmetic) -> Array:
+    """Delta^(l)[f](0) for every l at once from f(0) … f(n), in balls.
+
+    SUM_l Delta^(l)[f](0) x^l / l! = e^-x SUM_i f(i) x^i / i!, so one product of polynomials does what the table does.
+    """
+    import flint
+
+    size = len(values)
+    reciprocal = [on.number(1)]
+    for i in range(1, size):
+        reciprocal.append(reciprocal[-1] / i)
+    # not power series: python-flint cuts those at the process-wide ctx.cap, and the rest reads as exact zeros
+    series = flint.arb_poly([v * r for v, r in zip(values, reciprocal, strict=True)])
+    decay = flint.arb_poly([-r if i % 2 else r for i, r in enumerate(reciprocal)])
+    product = series * decay
+    return np.array([product[i] / r for i, r in enumerate(reciprocal)], dtype=object)
+
+
+def chi(cgf: Callable[[Array, Arithmetic], Array], order: int, on: Arithmetic = BALLS) -> Array:
+    """B(l) = Delta^(l)[e^{K(.-1)}](0) for l = 0 … order: for even l the |chi|^l divergence E_q (p/q - 1)^l (eq. 7).
+
+    M_0 = M_1 = 1 are set, not evaluated: closed forms are 0/0 there and users' curves arbitrary. It is Delta of
+    e^{K(.-1)}; Delta of e^K would be the same moment under p. The values mean something only if `cgf` is the *exact*
+    CGF of one pair: an upper bound of K does not give an upper bound of B.
+
+    >>> gaussian = lambda lam, on: on.asarray(lam) * (on.asarray(lam) + 1) / 50
+    >>> print([float(b) for b in chi(gaussian, 2)][2])
+    0.0408107741923882
+    """
+    lam = np.array([i - 1 for i in range(2, order + 1)], dtype=object)
+
+    def evaluate() -> Array:
+        ones = [on.number(1)] * min(order + 1, 2)
+        return leading_differences(np.array(ones + list(on.exp(cgf(lam, on))), dtype=object), on)
+
+    if on.exact:
+        # B(0) = 1 and B(1) = 0 exactly, and no ball around zero has good bits: they are set
+        fixed = [on.number(1), on.number(0)][: order + 1]
+        return np.array(fixed + list(escalated(lambda: evaluate()[2:], on)), dtype=object)
+    values = np.concatenate([np.ones(min(order + 1, 2)), np.exp(cgf(lam.astype(np.float64), on))])
+    return np.array([row[0] for row in table(list(values))])
+
+
+def escalated(
+    evaluate: Callable[[], Array],
+    on: Arithmetic,
+    then: Callable[[Array], Array] | None = None,
+    negligible: int | None = None,
+) -> Array:
+    """The balls that `evaluate` returns once every one has 80 good bits: the precision is doubled until then.
+
+    `then` is applied to them at the last precision. A ball within 2^-negligible of zero is taken as it is. A ball that
+    stays wide at 65,536 bits is an error, not a number.
+    """
+
+    def good(ball: Any) -> bool:
+        if ball.rel_accuracy_bits() >= _GOOD_BITS:
+            return True
+        return negligible is not None and bool(ball.abs_upper() < on.number(Fraction(1, 1 << negligible)))
+
+    bits = 128
+    while bits <= _MOST_BITS:
+        with BALLS.at(bits):
+            values = evaluate()
+            if all(good(ball) for ball in values.flat):
+                values = values if then is None else then(values)
+                if all(ball.is_finite() for ball in values.flat):
+                    return values
+        bits *= 2
+    raise CertificateError(f"a ball stayed too wide at {_MOST_BITS} bits; ask for a smaller order")

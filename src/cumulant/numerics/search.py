@@ -1,0 +1,90 @@
+"""The smallest value of functions that need not be unimodal, over all real or integer arguments, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cumulant.numerics.arithmetic import Array
+
+_FIRST_REACH = 4096.0
+_LAST_REACH = 2.0**52
+_INTEGERS = np.concatenate([np.arange(1.0, 33.0), np.floor(np.geomspace(32.0, _FIRST_REACH, 36)[1:])])
+_REALS = np.concatenate([2.0 ** np.arange(-40.0, 0.0), _INTEGERS])
+_DIVISIONS = 8
+_MINIMA = 3
+_NARROW = 1e-9
+_STILL = 1e-13
+_PATIENCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Minima:
+    """For each function (row) where its least value was found, and that value."""
+
+    where: Array
+    value: Array
+
+
+def least(
+    objective: Callable[[Array], Array], integral: bool, enough: Callable[[float, float], bool] = lambda at, best: False
+) -> Minima:
+    """The minimum of each row of objective(x), a matrix (functions, len(x)), over x > 0 or over integers x >= 1.
+
+    A coarse scan, widened while the best argument is near its end, unless enough(end, largest least value) says that
+    nothing can be gained beyond it; then the cells around the three lowest local minima of each function are divided,
+    at integers as long as there are any, until that no longer lowers its least value.
+    """
+    nodes = _INTEGERS if integral else _REALS
+    values = objective(nodes)
+    while nodes[-1] < _LAST_REACH and (np.nanargmin(values, axis=1) >= nodes.size - 3).any():
+        if enough(float(nodes[-1]), float(np.min(values, axis=1).max())):
+            break
+        more = nodes[-1] * np.array([2.0, 4.0, 8.0, 16.0])
+        nodes, values = np.append(nodes, more), np.append(values, objective(more), axis=1)
+    idle = np.zeros(len(values), dtype=np.int64)
+    while (idle < _PATIENCE).any():
+        new = _divide(nodes, values[idle < _PATIENCE], integral)
+        if not new.size:
+            break
+        before = values.min(axis=1)
+        place = np.argsort(np.concatenate([nodes, new]), kind="stable")
+        values = np.append(values, objective(new), axis=1)[:, place]
+        nodes = np.concatenate([nodes, new])[place]
+        best = np.clip(np.argmin(values, axis=1), 1, nodes.size - 2)
+        settled = nodes[best + 1] - nodes[best - 1] <= 2  # among the integers; from here on a round must pay
+        paid = before - values.min(axis=1) > _STILL * np.abs(before)
+        idle = np.where(settled & ~paid, idle + 1, 0)
+    best = np.argmin(values, axis=1)
+    return Minima(nodes[best], values[np.arange(len(values)), best])
+
+
+def _divide(nodes: Array, values: Array, integral: bool) -> Array:
+    """New arguments inside the cells that touch a low local minimum and are still wide."""
+    padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.inf)
+    minimum = (values <= padded[:, :-2]) & (values <= padded[:, 2:]) & np.isfinite(values)
+    if values.shape[1] > _MINIMA:
+        ranked = np.where(minimum, values, np.inf)
+        minimum &= values <= np.partition(ranked, _MINIMA - 1, axis=1)[:, _MINIMA - 1 : _MINIMA]
+    centre = minimum.any(axis=0)
+    left, right = nodes[:-1], nodes[1:]
+    wide = (centre[:-1] | centre[1:]) & (right - left > (1 if integral else _NARROW * right))
+    left, right = left[wide, None], right[wide, None]
+    inner = left + (right - left) * (np.arange(1, _DIVISIONS) / _DIVISIONS)
+    inner = np.where(right - left > 1, np.floor(inner), inner)
+    new = inner.ravel() if integral else np.append(inner.ravel(), _vertices(nodes, values))
+    return np.setdiff1d(new, nodes)
+
+
+def _vertices(nodes: Array, values: Array) -> Array:
+    """Where the parabola through the lowest value and its two neighbours is lowest, for each function."""
+    middle = np.clip(np.argmin(values, axis=1), 1, nodes.size - 2)
+    row = np.arange(len(values))
+    x0, x1, x2 = nodes[middle - 1], nodes[middle], nodes[middle + 1]
+    fall, rise = values[row, middle - 1] - values[row, middle], values[row, middle + 1] - values[row, middle]
+    top = fall * (x2 - x1) ** 2 - rise * (x1 - x0) ** 2
+    bottom = 2 * (fall * (x2 - x1) + rise * (x1 - x0))
+    vertex = x1 + top / bottom
+    return vertex[(vertex > x0) & (vertex < x2) & (x2 - x0 <= 2)]

@@ -1,0 +1,347 @@
+"""The commands as the shell sees them: what is printed where, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+import pytest
+
+import cumulant as cm
+from cumulant.bounds.table import BOUNDS
+from cumulant.cli import app, questions
+from cumulant.errors import CertificateError
+
+PAPER = "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000"
+STEP = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")
+
+Shell = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Runs a command line in this process: exit code, stdout with white space collapsed, stderr."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        code = app.answer(arguments)
+        out, err = capsys.readouterr()
+        return int(code), " ".join(out.split()), err
+
+    return command
+
+
+# ---- answers
+
+
+def test_the_run_of_the_paper_in_words(shell: Shell) -> None:
+    # 2.02701...: eq. (3) with Theorem 9, the value of the certified reference rounded up to four digits
+    code, out, err = shell("epsilon", PAPER, "--delta", "1e-8", "--method", "paper")
+    assert (code, err) == (0, "")
+    order = (STEP * 600_000).guarantee("1e-8", "paper").order
+    assert out == (
+        "epsilon = 2.028 (rounded up) at delta = 1e-8, for replace-one neighbours: "
+        "data sets of the same size that differ in one record. "
+        "What ran: Gaussian(sigma=5) runs 600,000 times, each time on a fresh sample drawn by "
+        "WithoutReplacement(rate=0.001). "
+        "Proved by Wang, Balle, Kasiviswanathan 2019, Theorem 9; "
+        f"converted at order {order:g} by eq. (3) of the paper. "
+        "Assumed: every sample is uniform, and shuffled unless the mechanism ignores its order; "
+        "sensitivities are replace-one, so clipping to norm C counts as 2C; "
+        "all parameters were fixed in advance, not chosen from earlier outputs."
+    )
+
+
+def test_lines_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    assert app.answer(["epsilon", PAPER, "--delta", "1e-8"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 70
+
+
+def test_a_sampled_composition_is_said_in_words(shell: Shell) -> None:
+    _, out, _ = shell("epsilon", "3 * Laplace(2) @ WithoutReplacement(0.1)", "--delta", "1e-5")
+    assert "What ran: one sample on which Laplace(scale=2) runs 3 times, drawn by WithoutReplacement(rate=0.1). " in out
+    _, out, _ = shell(
+        "epsilon", "(PureDP(1) * 3 + Laplace(2)) @ WithoutReplacement(0.1) * 7 + PureDP(2)", "--delta", "0"
+    )
+    assert (
+        "What ran: one sample on which PureDP(epsilon=1) runs 3 times and Laplace(scale=2) runs once, "
+        "drawn afresh 7 times by WithoutReplacement(rate=0.1); PureDP(epsilon=2) runs once. "
+    ) in out
+    assert "Proved by pure differential privacy (order infinity), which adds up, with Lemma 3 of the paper" in out
+
+
+def test_many_terms_are_summed_up(shell: Shell) -> None:
+    code, out, _ = shell("epsilon", "+".join(f"PureDP(0.0{k})" for k in range(100, 120)), "--delta", "0")
+    assert code == 0
+    assert "and 12 further mechanisms" in out
+
+
+@pytest.mark.parametrize(
+    ("expression", "bound", "cited"),
+    [
+        (PAPER, "theorem9", BOUNDS["theorem9"].citation),
+        (PAPER, "best", BOUNDS["theorem9"].citation),
+        ("ApproximateDP(0.1, 1e-7) @ WithoutReplacement(0.1) * 3", "caps", BOUNDS["caps"].citation),
+        ("Gaussian(sigma=1) * 3", "best", "the Renyi divergences of the mechanisms, which add up"),
+    ],
+)
+def test_the_theorem_is_cited(shell: Shell, expression: str, bound: str, cited: str) -> None:
+    _, out, _ = shell("epsilon", expression, "--delta", "1e-4", "--bound", bound)
+    assert f"Proved by {cited}; " in out
+
+
+@pytest.mark.parametrize(
+    ("expression", "delta", "reason"),
+    [
+        ("Gaussian(1)", "0", "delta = 0 asks for pure differential privacy, which not every mechanism in the run has"),
+        ("ApproximateDP(1, 1e-6) * 3", "3e-6", "the promises in the run may already fail with probability 3e-6"),
+        ("from_masses(p=[0, 1], q=[1, 0])", "0.1", "the bound is infinite at every order"),
+    ],
+)
+def test_an_infinite_epsilon_is_explained(shell: Shell, expression: str, delta: str, reason: str) -> None:
+    code, out, err = shell("epsilon", expression, "--delta", delta)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"epsilon = inf at delta = {delta}: no finite epsilon can be proved: {reason}")
+    code, out, _ = shell("epsilon", expression, "--delta", delta, "--json")
+    assert (code, json.loads(out)["epsilon"]) == (0, "inf")
+
+
+def test_a_delta_of_one_protects_nobody(shell: Shell) -> None:
+    assert "protects nobody" in shell("epsilon", "Gaussian(1)", "--delta", "1")[1]
+    assert "no delta below 1 can be proved" in shell("delta", "from_masses(p=[0, 1], q=[1, 0])", "--epsilon", "1")[1]
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_the_relation_is_that_of_the_run(shell: Shell, relation: str) -> None:
+    _, out, _ = shell("epsilon", f"Gaussian(1, relation='{relation}')", "--delta", "0.1")
+    assert f"for {relation} neighbours: {cm.Relation(relation).meaning}" in out
+    assert f"sensitivities are {relation}, so clipping to norm C counts as" in out
+
+
+# ---- JSON
+
+
+def test_epsilon_as_json_is_the_guarantee(shell: Shell) -> None:
+    code, out, err = shell("epsilon", PAPER, "--delta", "1e-8", "--conversion", "classic", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == (STEP * 600_000).guarantee("1e-8", conversion="classic").to_dict()
+
+
+def test_delta_as_json_has_the_same_fields(shell: Shell) -> None:
+    code, out, err = shell("delta", PAPER, "--epsilon", "2", "--json")
+    assert (code, err) == (0, "")
+    found, run = json.loads(out), STEP * 600_000
+    assert found["epsilon"] == 2
+    assert found["delta"] == run.delta(2)
+    assert found.keys() == run.guarantee(1e-8).to_dict().keys()
+    assert found["delta"] == pytest.approx(_delta_at(run, found["order"], 2.0), rel=1e-9)
+
+
+def _delta_at(run: cm.Expression, order: float, epsilon: float) -> float:
+    """Canonne, Kamath, Steinke at one order, written out."""
+    from math import exp, log
+
+    lam = order - 1
+    return exp(run.cgf(lam) - lam * epsilon + lam * log(lam / order) - log(order))
+
+
+def test_delta_in_words(shell: Shell) -> None:
+    code, out, _ = shell("delta", "Gaussian(sigma=2)", "--epsilon", "1", "--method", "paper")
+    # eq. (4): delta = exp(-(epsilon - rho)^2 / (4 rho)) with rho = 1/8: exp(-49/32) = 0.216265...
+    assert code == 0
+    assert out.startswith("delta = 0.2163 (rounded up) at epsilon = 1, for neighbours under the relation")
+    assert "converted at order 4.5 by eq. (3) of the paper." in out
+
+
+def test_rdp(shell: Shell) -> None:
+    code, out, _ = shell("rdp", "Gaussian(5)", "--orders", "1, 2,64.5,inf", "--json")
+    assert code == 0
+    assert json.loads(out) == {
+        "orders": [1, 2, 64.5, "inf"],
+        "values": [pytest.approx(0.02), pytest.approx(0.04), pytest.approx(1.29), "inf"],
+        "bound": "best",
+        "relation": "any",
+        "run": "Gaussian(sigma=5)",
+    }
+    code, out, _ = shell("rdp", PAPER, "--orders", "2,inf", "--bound", "theorem9")
+    assert code == 0
+    assert "The bound on samples is Wang, Balle, Kasiviswanathan 2019, Theorem 9." in out
+
+
+def test_bounds_lists_the_table(shell: Shell) -> None:
+    code, out, _ = shell("bounds", "--json")
+    assert code == 0
+    assert [row["name"] for row in json.loads(out)] == list(BOUNDS)
+    assert json.loads(out)[0]["citation"] == BOUNDS[json.loads(out)[0]["name"]].citation
+    code, out, _ = shell("bounds")
+    assert code == 0
+    assert all(name in out for name in BOUNDS)
+
+
+# ---- help and version
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_help_shows_the_run_of_the_paper(shell: Shell, arguments: list[str]) -> None:
+    code, out, err = shell(*arguments)
+    assert (code, err) == (0, "")
+    assert f'cumulant epsilon "{PAPER}" --delta 1e-8' in out
+    assert all(command in out for command in ("epsilon", "delta", "rdp", "bounds"))
+
+
+@pytest.mark.parametrize("command", ["epsilon", "delta", "rdp", "bounds"])
+def test_every_command_has_examples(shell: Shell, command: str) -> None:
+    code, out, _ = shell(command, "--help")
+    assert code == 0
+    assert f"cumulant {command} " in out.partition("Example")[2]
+
+
+def test_version(shell: Shell) -> None:
+    try:
+        expected = version("cumulant")
+    except PackageNotFoundError:
+        pytest.skip("cumulant is not installed")
+    assert shell("--version") == (0, f"cumulant {expected}", "")
+
+
+# ---- refusals: one sentence on stderr, nothing on stdout
+
+NUMBER = "write it like 5, 0.001, 1e-5 or 256/60000"
+USAGE = {
+    ("epsilon", "Gausian(1)", "--delta", "0.1"): "unknown name 'Gausian' at position 0; did you mean 'Gaussian'?",
+    ("epsilon", "Gaussian(sigma=0)", "--delta", "0.1"): "sigma=0 must be a number in (0, inf)",
+    (
+        "epsilon",
+        "PureDP(1)",
+        "--delta",
+        "nan",
+    ): f"delta='nan' must be a number in [0, inf): 'nan' is not a number; {NUMBER}",
+    (
+        "epsilon",
+        "PureDP(1)",
+        "--delta",
+        "inf",
+    ): f"delta='inf' must be a number in [0, inf): 'inf' is not a number; {NUMBER}",
+    ("epsilon", "PureDP(1)", "--delta", ""): f"delta='' must be a number in [0, inf): '' is not a number; {NUMBER}",
+    ("epsilon", "PureDP(1)", "--delta", "-1"): "delta=-1 must be a number in [0, inf); delta is a probability",
+    ("epsilon", "PureDP(1)", "--delta", "1", "--method", "x"): "method='x' is unknown; choose one of rdp, paper",
+    ("epsilon", "PureDP(1)", "--delta", "0.1", "--conversion", "x"): "conversion='x' is unknown; "
+    "choose one of classic, cks",
+    (
+        "epsilon",
+        "PureDP(1)",
+        "--delta",
+        "0.1",
+        "--method",
+        "paper",
+        "--bound",
+        "best",
+    ): 'method="paper" fixes bound and conversion; use method="rdp" to choose them',
+    ("epsilon", PAPER, "--delta", "0.1", "--bound", "x"): f"bound='x' is unknown; choose one of {', '.join(BOUNDS)}",
+    ("rdp", "ApproximateDP(1, 0.1) @ WithoutReplacement(0.1)", "--orders", "2", "--bound", "theorem9"): "theorem9 does "
+    "not apply to ApproximateDP(epsilon=1, delta=0.1): it is not proved for a mechanism that carries slack; "
+    'use bound="best"',
+    ("delta", "PureDP(1)", "--epsilon", "-1"): "epsilon=-1 must be a number in [0, inf)",
+    ("delta", "PureDP(?)", "--epsilon", "1"): "unexpected '?' at position 7: it stands for an unknown, "
+    "which only calibrate solves; write a number",
+    ("rdp", "PureDP(1)", "--orders", "2,nan"): f"orders: 'nan' is not a number; {NUMBER}; "
+    "separate orders by commas, like 2,3,64 or 2,inf",
+    ("rdp", "PureDP(1)", "--orders", "2,,3"): f"orders: '' is not a number; {NUMBER}; "
+    "separate orders by commas, like 2,3,64 or 2,inf",
+    ("rdp", "PureDP(1)", "--orders", "0.5"): "order=0.5 must be at least 1; order 1 is KL and inf is pure",
+}
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), USAGE.items(), ids=lambda value: " ".join(value)[:50])
+def test_bad_input(shell: Shell, arguments: tuple[str, ...], sentence: str) -> None:
+    assert shell(*arguments) == (2, "", f"error: {sentence}\n")
+    assert shell(*arguments, "--json") == (2, "", f"error: {sentence}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("espilon",),
+        ("epsilon",),
+        ("epsilon", "PureDP(1)"),
+        ("epsilon", "PureDP(1)", "--delta"),
+        ("epsilon", "PureDP(1)", "PureDP(1)", "--delta", "0"),
+        ("epsilon", "PureDP(1)", "--delta", "0", "--frobnicate"),
+        ("rdp", "PureDP(1)"),
+        ("--frobnicate",),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_sentence(shell: Shell, arguments: tuple[str, ...]) -> None:
+    code, out, err = shell(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.endswith("; see cumulant --help\n")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "sentence"),
+    [
+        (RuntimeError("boom\nboom"), "unexpected RuntimeError: boom boom; please report it with the command"),
+        (RecursionError("deep"), "unexpected RecursionError: deep; please report it with the command"),
+        (CertificateError("the ball stayed too wide"), "the ball stayed too wide"),
+    ],
+    ids=repr,
+)
+def test_other_failures_exit_1(shell: Shell, monkeypatch: pytest.MonkeyPatch, raised: Exception, sentence: str) -> None:
+    def fails(text: str) -> None:
+        raise raised
+
+    monkeypatch.setattr(questions, "parse", fails)
+    code, out, err = shell("epsilon", "PureDP(1)", "--delta", "0")
+    assert (code, out) == (1, "")
+    assert err.strip() == f"error: {sentence}"
+
+
+def test_an_interrupt_exits_as_in_the_shell(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(text: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(questions, "parse", interrupted)
+    assert shell("epsilon", "PureDP(1)", "--delta", "0")[:2] == (130, "")
+
+
+# ---- as a process
+
+
+def process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_python_dash_m() -> None:
+    done = process("-m", "cumulant", "epsilon", "Laplace(2) * 3", "--delta", "0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("epsilon = 1.5 (rounded up) at delta = 0, ")
+    assert "\x1b" not in done.stdout
+    done = process("-m", "cumulant", "rdp", "Laplace(2)", "--orders", "2,3")
+    assert "\x1b" not in done.stdout
+    done = process("-m", "cumulant", "epsilon", "Laplace(1e999999999)", "--delta", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: scale='1e999999999' must be a number in (0, inf): "
+        "1e999999999 is out of range; exponents go from -400 to 400\n"
+    )
+
+
+def test_a_reader_that_leaves_is_no_traceback() -> None:
+    code = (
+        "import os, sys; from cumulant.cli import main; "
+        "r, w = os.pipe(); os.close(r); os.dup2(w, 1); sys.argv = ['cumulant', 'bounds']; main()"
+    )
+    done = process("-c", code)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_importing_the_command_line_loads_no_typer() -> None:
+    done = process("-c", "import sys, cumulant.cli; print({'typer', 'rich', 'click'} & set(sys.modules))")
+    assert done.stdout == "set()\n"

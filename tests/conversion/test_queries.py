@@ -1,0 +1,115 @@
+"""epsilon(delta) and delta(epsilon) against certified values and closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from tests.oracles import reference
+
+QUERIES = reference.load("moments_and_queries")["eps_query"]
+
+
+@pytest.mark.parametrize("row", QUERIES, ids=lambda row: f"{row['mechanism']}-{row['value']}-{row['k']}-{row['delta']}")
+@pytest.mark.parametrize("conversion", ["classic", "cks"])
+def test_certified_queries(row: dict[str, str], conversion: str) -> None:
+    step = reference.mechanism(row["mechanism"], row["value"]) @ cm.WithoutReplacement(rate=str(row["gamma"]))
+    run = step * int(row["k"])
+    if conversion == "classic":
+        answer = run.guarantee(delta=str(row["delta"]), method="paper")
+    else:
+        answer = run.guarantee(delta=str(row["delta"]), bound="theorem9", conversion="cks")
+    listed, order = float(row[conversion]), int(row[f"{conversion}_alpha"])
+    if order == 4096:  # the reference stopped there
+        assert answer.epsilon <= listed * (1 + 1e-11)
+    else:
+        assert answer.epsilon == pytest.approx(listed, rel=1e-11)
+        assert answer.order == order
+
+
+@pytest.mark.parametrize("sigma", [0.1, 1, 7.5, 1e6])
+@pytest.mark.parametrize("delta", [1e-300, 1e-8, 0.1])
+@pytest.mark.parametrize("times", [1, 13, 10**6])
+def test_the_gaussian_matches_its_closed_forms(sigma: float, delta: float, times: int) -> None:
+    """Item 12: epsilon = k/(2 s^2) + sqrt(2 k log(1/delta))/s, at lambda = s sqrt(2 log(1/delta)/k)."""
+    run = cm.Gaussian(sigma=sigma) * times
+    scale = sigma / math.sqrt(times)
+    closed = 1 / (2 * scale**2) + math.sqrt(2 * math.log(1 / delta)) / scale
+    assert run.epsilon(delta=delta, method="paper") == pytest.approx(closed, rel=1e-11)
+    for epsilon in (closed, 2 * closed):
+        exponent = -((epsilon - 1 / (2 * scale**2)) ** 2) * scale**2 / 2
+        if exponent > -700:
+            assert run.delta(epsilon=repr(epsilon), method="paper") == pytest.approx(math.exp(exponent), rel=1e-9)
+
+
+def test_orders_below_two_are_searched() -> None:
+    """E-14: lambda = 0.48 gives 98.0 where lambda >= 1 gives 111.5."""
+    assert cm.Gaussian(sigma=0.1).guarantee(delta=1e-5, method="paper").order == pytest.approx(1.48, abs=0.01)
+    assert cm.Gaussian(sigma=0.1).epsilon(delta=1e-5, method="paper") == pytest.approx(98.0, abs=0.05)
+
+
+def test_curves_that_are_not_cgfs_do_not_trap_the_search() -> None:
+    """E-14: doubling and bisection end at 6.93."""
+    run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.5) * 10
+    assert run.epsilon(delta=1e-5, method="paper") == pytest.approx(5.71, abs=0.005)
+
+
+def test_pure_dp_ends_at_infinity() -> None:
+    """E-14: for few rounds eq. (3) decreases for ever; infinity is a candidate and the search stops."""
+    for times in (1, 20):
+        run = cm.Laplace(scale=2) * times
+        answer = run.guarantee(delta=1e-8, method="paper")
+        assert answer.order == math.inf
+        assert answer.epsilon == times * 0.5
+
+
+def test_the_ends() -> None:
+    run = cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.01)
+    assert run.epsilon(delta=0) == run.pure == pytest.approx(math.log1p(0.01 * math.expm1(0.5)), rel=1e-14)
+    assert run.epsilon(delta=1) == run.epsilon(delta=5) == 0.0
+    assert run.delta(epsilon=repr(run.pure * 1.000001)) == 0.0
+    assert cm.Gaussian(sigma=1).epsilon(delta=0) == math.inf
+    assert 0 < cm.Gaussian(sigma=1).delta(epsilon=0) <= 1
+
+
+def test_cks_is_never_worse_than_classic() -> None:
+    for base in (cm.Gaussian(sigma=3), cm.Laplace(scale=3), cm.PureDP(0.1), cm.ZeroConcentrated(rho=0.1, xi=0.2)):
+        for delta in (1e-12, 1e-3, 0.3):
+            run = base @ cm.WithoutReplacement(rate=0.05) * 50
+            assert run.epsilon(delta=delta) <= run.epsilon(delta=delta, conversion="classic")
+
+
+def test_slack_is_subtracted_first() -> None:
+    run = cm.ApproximateDP(0.5, 1e-6) * 4
+    assert run.epsilon(delta=4e-6) == math.inf
+    assert run.epsilon(delta=5e-6) == pytest.approx((cm.PureDP(0.5) * 4).epsilon(delta=1e-6), rel=1e-9)
+    assert run.delta(epsilon=2) == pytest.approx(4e-6, rel=1e-14)
+
+
+def test_many_deltas_at_once() -> None:
+    run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
+    deltas = [1e-12, 1e-8, 1e-3, 1.0]
+    assert run.epsilon(delta=deltas) == pytest.approx([run.epsilon(delta=delta) for delta in deltas], rel=1e-9)
+    epsilons = [0.0, 0.5, 2.0]
+    assert run.delta(epsilon=epsilons) == pytest.approx([run.delta(epsilon=epsilon) for epsilon in epsilons], rel=1e-7)
+
+
+@pytest.mark.parametrize("method", ["rdp", "paper"])
+@pytest.mark.parametrize("base", [cm.Gaussian(sigma=5), cm.Laplace(scale=2), cm.RandomizedResponse(p=0.9)], ids=str)
+def test_many_round_counts_at_once(base: cm.Mechanism, method: str) -> None:
+    step = base @ cm.WithoutReplacement(rate=0.001)
+    counts = [1, 10, 1000, 54_321, 600_000]
+    one_by_one = [(step * count).epsilon(delta=1e-8, method=method) for count in counts]
+    assert step.epsilon_over(counts, delta=1e-8, method=method) == pytest.approx(one_by_one, rel=1e-6)
+
+
+def test_round_counts_with_slack_or_without_sampling() -> None:
+    promise = cm.ApproximateDP(0.1, 1e-9)
+    assert promise.epsilon_over([1, 5, 20], delta=1e-8).tolist() == [
+        (promise * k).epsilon(delta=1e-8) for k in (1, 5, 20)
+    ]
+    assert cm.Gaussian(sigma=9).epsilon_over(np.array([1, 100]), delta=1e-6) == pytest.approx(
+        [(cm.Gaussian(sigma=9) * k).epsilon(delta=1e-6) for k in (1, 100)], rel=1e-6
+    )
+    assert cm.Laplace(scale=2).epsilon_over([1, 3], delta=0).tolist() == [0.5, 1.5]

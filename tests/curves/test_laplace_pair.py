@@ -1,0 +1,87 @@
+"""The Laplace pair: certified references and ball arithmetic."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cumulant.curves.closed import LaplaceShift
+from cumulant.curves.laplace import LaplacePair
+from cumulant.numerics.arithmetic import BALLS
+
+ORACLES = Path(__file__).parents[1] / "oracles"
+MOMENTS = json.loads((ORACLES / "moments_and_queries.json").read_text())["moments"]
+FIGURE1 = json.loads((ORACLES / "figure1.json").read_text())["panels"]
+SHIFTS = [Fraction(x) for x in ("1/1000000", "1/1000", "1/20", "1/2", "2", "7", "20", "100", "1000")]
+
+
+def scaled_error(value: Any, reference: Any) -> float:
+    value, reference = np.asarray(value, dtype=np.float64), np.asarray([float(x) for x in reference])
+    assert np.isfinite(value).all()
+    assert np.isfinite(reference).all()
+    return float(np.max(np.abs(value - reference) / np.maximum(1, np.abs(reference))))
+
+
+def test_moments_against_the_certified_table() -> None:
+    rows = [row for row in MOMENTS if row["mechanism"] == "laplace"]
+    assert len(rows) == 39
+    for row in rows:
+        pair = LaplacePair(1 / Fraction(row["value"]))
+        assert scaled_error(pair.moments([row["l"]]), [row["log_abs"]]) <= 1e-12
+        assert scaled_error(pair.positive_moments([row["l"]]), [row["log_pos"]]) <= 1e-12
+
+
+@pytest.mark.parametrize("scale", ["2", "0.5"])
+def test_even_moments_against_figure_1(scale: str) -> None:
+    table = FIGURE1[f"laplace_b{scale}"]["B_even"]
+    with BALLS.at(256):
+        logs = []
+        for text in table.values():
+            mantissa, _, exponent = text.partition("e")
+            logs.append(BALLS.number(Fraction(mantissa) * Fraction(10) ** int(exponent or 0)).log())
+    assert scaled_error(LaplacePair(1 / Fraction(scale)).moments([int(order) for order in table]), logs) <= 1e-11
+
+
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_floats_agree_with_the_alternating_sums(shift: Fraction) -> None:
+    pair, orders = LaplacePair(shift), [1, 2, 3, 7, 10, 11, 40, 99]
+    assert scaled_error(pair.moments(orders), pair.moments(orders, BALLS)) < 1e-13
+    assert scaled_error(pair.positive_moments(orders), pair.positive_moments(orders, BALLS)) < 1e-13
+
+
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_extreme_orders_are_finite_and_below_the_pure_bound(shift: Fraction) -> None:
+    orders = np.array([1, 2, 1000, 10**6])
+    both, above = LaplacePair(shift).moments(orders), LaplacePair(shift).positive_moments(orders)
+    assert np.isfinite(both).all()
+    assert (above <= both).all()
+    t = float(shift)
+    log_e = t + math.log(-math.expm1(-t))
+    # E_q (p/q - 1)_+^l has an atom e^-t / 2 at the largest value E, and E_q |p/q - 1|^l <= E^l
+    assert (above >= orders * log_e - t - math.log(2) - 1e-9 * (1 + np.abs(above))).all()
+    assert (both <= orders * log_e + 1e-9 * (1 + np.abs(both))).all()
+
+
+def test_profile_in_both_arithmetics() -> None:
+    pair, epsilons = LaplacePair(Fraction(1, 2)), [Fraction(0), Fraction(1, 4), Fraction(49, 100), Fraction(1, 2), 3]
+    expected = [max(0.0, 1 - math.exp((float(eps) - 0.5) / 2)) for eps in epsilons]
+    assert pair.profile([float(eps) for eps in epsilons]) == pytest.approx(expected, rel=1e-12)
+    with BALLS.at(128):
+        assert [float(ball) for ball in pair.profile(epsilons, BALLS)] == pytest.approx(expected, rel=1e-12, abs=1e-30)
+    assert pair.log_profile([0.5, 1.0]).tolist() == [-np.inf, -np.inf]
+
+
+def test_profile_at_zero_is_half_the_first_moment() -> None:
+    for shift in SHIFTS:
+        pair = LaplacePair(shift)
+        assert pair.log_profile([0.0])[0] == pytest.approx(pair.positive_moments([1])[0], rel=1e-13, abs=1e-13)
+
+
+def test_curve() -> None:
+    assert LaplacePair(Fraction(1, 2)).curve() == LaplaceShift(Fraction(1, 2))

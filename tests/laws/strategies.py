@@ -1,0 +1,55 @@
+"""Hypothesis strategies read off the declared domains, so that a new mechanism is tested without a new line."""
+
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import strategies as st
+
+import cumulant as cm
+from cumulant.domains import Domain, Several
+from cumulant.mechanisms.base import MECHANISMS
+
+
+def numbers(domain: Domain) -> st.SearchStrategy[Fraction]:
+    """Exact numbers of a domain, from tiny to large, ends included where they are closed."""
+    low = Fraction(-1000) if domain.low is None else domain.low
+    if domain.high is None:
+        return st.builds(lambda m, e: low + Fraction(m) * Fraction(10) ** e, st.integers(1, 99), st.integers(-4, 2))
+    share = st.builds(lambda m, e: Fraction(m, 100) * Fraction(1, 10) ** e, st.integers(1, 99), st.integers(0, 4))
+    return share.map(lambda x: low + x * (domain.high - low) if domain.high is not None else x)
+
+
+def masses(size: int) -> st.SearchStrategy[list[Fraction]]:
+    parts = st.lists(st.integers(1, 1000), min_size=size, max_size=size)
+    return parts.map(lambda xs: [Fraction(x, sum(xs)) for x in xs])
+
+
+def parameters(kind: type[cm.Mechanism]) -> st.SearchStrategy[dict[str, Any]]:
+    if kind.name() == "from_masses":
+        return st.integers(2, 4).flatmap(lambda n: st.fixed_dictionaries({"p": masses(n), "q": masses(n)}))
+    if kind.name() == "from_rdp_points":
+        steps = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 50)), min_size=1, max_size=5)
+        return steps.map(
+            lambda xs: {
+                "orders": [1 + Fraction(sum(a for a, _ in xs[: i + 1]), 7) for i in range(len(xs))],
+                "values": [Fraction(sum(b for _, b in xs[: i + 1]), 40) for i in range(len(xs))],
+            }
+        )
+    fields: dict[str, st.SearchStrategy[Any]] = {}
+    for name, domain in kind.domains.items():
+        assert not isinstance(domain, Several), f"{kind.name()} needs a strategy for {name}"
+        fields[name] = numbers(domain)
+    return st.fixed_dictionaries(fields)
+
+
+mechanisms: st.SearchStrategy[cm.Mechanism] = st.sampled_from(sorted(MECHANISMS)).flatmap(
+    lambda name: parameters(MECHANISMS[name]).map(lambda given: MECHANISMS[name](**given))
+)
+rates = st.builds(lambda m, e: Fraction(m, 10**e), st.integers(1, 9), st.integers(1, 6))
+sampled = st.builds(lambda m, rate: m @ cm.WithoutReplacement(rate=rate), mechanisms, rates)
+expressions: st.SearchStrategy[cm.Expression] = st.one_of(
+    mechanisms,
+    sampled,
+    st.builds(lambda a, k, b: a * k + b, sampled, st.integers(1, 1000), mechanisms),
+    st.builds(lambda a, b, r: (a + b * 2) @ cm.WithoutReplacement(rate=r) * 3, mechanisms, mechanisms, rates),
+)

@@ -1,0 +1,151 @@
+"""Every law over every registered mechanism and bound."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cumulant as cm
+from cumulant.mechanisms.base import MECHANISMS
+from cumulant.numerics.arithmetic import BALLS
+from tests.laws.strategies import expressions, mechanisms, parameters, rates, sampled
+
+ORDERS = np.array([1.0, 1 + 1e-9, 1.3, 2.0, 2.5, 3.0, 8.0, 33.0, 100.5, 1e4])
+law = settings(max_examples=60, deadline=None)
+
+
+def test_every_mechanism_has_a_strategy() -> None:
+    for kind in MECHANISMS.values():
+        parameters(kind)
+
+
+@law
+@given(expressions)
+def test_nothing_is_nan_or_negative(run: cm.Expression) -> None:
+    rdp = run.rdp(np.append(ORDERS, np.inf))
+    assert not np.isnan(rdp).any()
+    assert (rdp >= 0).all()
+    for delta in (0, 1e-300, 1e-8, 0.5, 1):
+        assert run.epsilon(delta=delta) >= 0
+    for epsilon in (0, 1e-9, 1, 1e6):
+        assert 0 <= run.delta(epsilon=epsilon) <= 1
+
+
+@law
+@given(mechanisms)
+def test_base_curves_grow_with_the_order(mechanism: cm.Mechanism) -> None:
+    rdp = mechanism.rdp(np.append(ORDERS, np.inf))
+    finite = rdp[np.isfinite(rdp)]
+    assert (np.diff(finite) >= -1e-11 * finite[1:] - 1e-300).all()
+
+
+@law
+@given(mechanisms)
+def test_base_cgf_is_convex(mechanism: cm.Mechanism) -> None:
+    lam = np.linspace(0.25, 20, 80)
+    cgf = mechanism.cgf(lam)
+    if np.isfinite(cgf).all() and not str(mechanism).startswith("from_rdp_points"):
+        assert (np.diff(cgf, 2) >= -1e-11 * cgf[2:]).all()
+
+
+@law
+@given(expressions, st.integers(1, 10**12))
+def test_repetition_multiplies(run: cm.Expression, times: int) -> None:
+    assert (run * times).rdp(ORDERS) == pytest.approx(times * run.rdp(ORDERS), rel=1e-12)
+
+
+@law
+@given(sampled, mechanisms, sampled)
+def test_permuting_a_sum_changes_nothing(a: cm.Expression, b: cm.Expression, c: cm.Expression) -> None:
+    one, other = a + b + c, c + a + b
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.epsilon(delta=1e-6) == other.epsilon(delta=1e-6)
+    assert (one.rdp(ORDERS) == other.rdp(ORDERS)).all()
+
+
+@law
+@given(expressions)
+def test_text_and_json_round_trips(run: cm.Expression) -> None:
+    assert cm.parse(str(run)) == run
+    accountant = cm.Accountant()
+    accountant.compose(run)
+    assert cm.Accountant.from_json(accountant.to_json()) == accountant
+
+
+@law
+@given(mechanisms)
+def test_rate_one_is_the_base_and_rate_zero_is_nothing(mechanism: cm.Mechanism) -> None:
+    whole = mechanism @ cm.WithoutReplacement(rate=1)
+    for bound in cm.BOUNDS:
+        assert whole.rdp(ORDERS, bound=bound) == pytest.approx(mechanism.rdp(ORDERS), rel=1e-12)
+    tiny = mechanism @ cm.WithoutReplacement(rate="1e-12")
+    base = mechanism.rdp(2)
+    if base < 10:
+        assert tiny.rdp(2) <= 1e-10 * math.expm1(base) + 1e-300
+
+
+@law
+@given(mechanisms, st.lists(rates, min_size=2, max_size=2, unique=True))
+def test_more_sampling_is_less_private(mechanism: cm.Mechanism, pair: list[Fraction]) -> None:
+    low, high = (mechanism @ cm.WithoutReplacement(rate=rate) for rate in sorted(pair))
+    a, b = low.rdp(ORDERS), high.rdp(ORDERS)
+    known = np.isfinite(b)
+    assert (a[known] <= b[known] * (1 + 1e-9)).all()
+
+
+@law
+@given(sampled)
+def test_best_is_the_best_and_never_above_the_base(run: cm.Expression) -> None:
+    best = run.rdp(ORDERS)
+    for bound in cm.BOUNDS:
+        try:
+            other = run.rdp(ORDERS, bound=bound)
+        except cm.HypothesisError:
+            continue
+        assert (best <= other * (1 + 1e-9)).all(), bound
+    assert isinstance(run, cm.Sampled)
+    assert (best <= run.inner.rdp(ORDERS) * (1 + 1e-9)).all()
+
+
+@law
+@given(sampled)
+def test_floats_lie_at_the_balls(run: cm.Expression) -> None:
+    """The same formulas in both arithmetics."""
+    lam = [Fraction(1, 3), Fraction(1), Fraction(9, 2), Fraction(20)]
+    curve = run.curve("caps")
+    floats = curve.cgf([float(x) for x in lam])
+    with BALLS.at(128):
+        balls = [float(x.mid()) for x in curve.cgf(lam, BALLS)]
+    for approximate, proved in zip(floats, balls, strict=True):
+        assert approximate == pytest.approx(proved, rel=1e-11) or not math.isfinite(proved)
+
+
+@pytest.mark.parametrize("rate", ["1e-12", "0.5", "1"])
+@pytest.mark.parametrize(
+    "base",
+    [
+        cm.Gaussian(sigma="1e-3"),
+        cm.Gaussian(sigma="1e6"),
+        cm.Laplace(scale="1e-3"),
+        cm.Laplace(scale="1e6"),
+        cm.RandomizedResponse(p="1/2"),
+        cm.RandomizedResponse(p="0.999999999"),
+        cm.PureDP(0),
+        cm.PureDP(1000),
+    ],
+    ids=str,
+)
+def test_extreme_values(base: cm.Mechanism, rate: str) -> None:
+    run = base @ cm.WithoutReplacement(rate=rate) * 10**12
+    rdp = run.rdp([1, 1 + 1e-9, 1.5, 2, 1000, 1e9, math.inf])
+    assert not np.isnan(rdp).any()
+    assert (rdp >= 0).all()
+    for delta in (1e-300, 1e-8, 0.999):
+        assert run.epsilon(delta=delta) >= 0
+        assert run.epsilon(delta=delta, method="paper") >= run.epsilon(delta=delta) * (1 - 1e-9)
+    if base.pure > 0:
+        assert run.delta(epsilon=0) > 0

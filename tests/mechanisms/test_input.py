@@ -1,0 +1,122 @@
+"""Bad input: one clear sentence, and nothing is made."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+
+BAD = [math.nan, math.inf, -math.inf, True, False, None, "", "abc", "1e999999999", "1/0", "0x10", "nan", [1], {}, 1j]
+BAD += [np.bool_(True), np.float64("nan"), Decimal("NaN"), Decimal("1e99999"), "١", "1" * 500, 10**2000]
+
+
+@pytest.mark.parametrize("value", BAD, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda v: cm.Gaussian(sigma=v),
+        lambda v: cm.Gaussian(sigma=1, sensitivity=v),
+        lambda v: cm.Laplace(scale=v),
+        lambda v: cm.RandomizedResponse(p=v),
+        lambda v: cm.PureDP(v),
+        lambda v: cm.ApproximateDP(1, v),
+        lambda v: cm.ZeroConcentrated(rho=v),
+        lambda v: cm.WithoutReplacement(rate=v),
+        lambda v: cm.WithoutReplacement(sample=v, population=10),
+        lambda v: cm.from_rdp_points([2, 3], [v, 1]),
+        lambda v: cm.from_masses([v, 0], [1, 0]),
+        lambda v: cm.Gaussian.from_clipping(norm=v, noise=1, relation="replace-one"),
+        lambda v: cm.Gaussian(sigma=1).epsilon(delta=v),
+        lambda v: cm.Gaussian(sigma=1).delta(epsilon=v),
+    ],
+)
+def test_not_a_number(make: Any, value: Any) -> None:
+    if isinstance(value, list) and make(value) is not None:
+        return  # lists of numbers are questions, not parameters
+    with pytest.raises(cm.InputError) as caught:
+        make(value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: cm.Gaussian(sigma=0), "sigma=0 must be a number in (0, inf)"),
+        (lambda: cm.RandomizedResponse(p=0.4), "p=0.4 must be a number in [0.5, 1)"),
+        (lambda: cm.RandomizedResponse(p=1), "p=1 must be a number in [0.5, 1)"),
+        (lambda: cm.WithoutReplacement(rate=0), "rate=0 must be a number in (0, 1]"),
+        (
+            lambda: cm.WithoutReplacement(rate=1.2),
+            "rate=1.2 must be a number in (0, 1]; for sample and population sizes use WithoutReplacement(sample=…, population=…)",
+        ),
+        (lambda: cm.WithoutReplacement(sample=11, population=10), "sample=11 must be at most population=10"),
+        (lambda: cm.WithoutReplacement(sample="1.5", population=10), "sample=1.5 must be an integer in"),
+        (lambda: cm.WithoutReplacement(), "takes rate=…, or sample=… and population=…"),
+        (lambda: cm.WithoutReplacement(rate=0.1, sample=1), "takes rate=…, or sample=… and population=…"),
+        (lambda: cm.Gaussian(sigma=1) * -1, "times=-1 must be an integer in"),
+        (lambda: cm.Gaussian(sigma=1) * 0.5, "times=0.5 must be an integer in"),
+        (lambda: cm.Gaussian(sigma=1).epsilon(delta=-1e-9), "delta=-1e-9 must be a number in [0, inf)"),
+        (lambda: cm.Gaussian(sigma=1).rdp(0.5), "order=0.5 must be at least 1"),
+        (lambda: cm.Gaussian(sigma=1).rdp(math.nan), "order=nan must be at least 1"),
+        (lambda: cm.Gaussian(sigma=1).rdp("x"), "is not a number"),
+        (lambda: cm.Gaussian(sigma=1).rdp([True]), "must be a number or a flat sequence of numbers"),
+        (lambda: cm.Gaussian(sigma=1).rdp(2, bound="theorem8"), "bound='theorem8' is unknown; choose one of theorem9"),
+        (lambda: cm.Gaussian(sigma=1).epsilon(1e-5, method="magic"), "method='magic' is unknown"),
+        (lambda: cm.Gaussian(sigma=1).epsilon(1e-5, conversion="magic"), "conversion='magic' is unknown"),
+        (lambda: cm.Gaussian(sigma=1).epsilon(1e-5, method="paper", bound="best"), "fixes bound and conversion"),
+        (lambda: cm.Gaussian.from_clipping(1, 1, "sideways"), "relation='sideways' is unknown"),
+        (lambda: cm.from_masses([0.5, 0.4], [0.5, 0.5]), "the masses of p must sum to 1, not to 0.9"),
+        (lambda: cm.from_masses([1], [0.5, 0.5]), "p and q must have the same length"),
+        (lambda: cm.from_rdp_points([3, 2], [1, 1]), "orders must increase"),
+        (lambda: cm.mechanism(rdp=3), "must be a function of the order"),  # type: ignore[arg-type]
+        (lambda: cm.mechanism(rdp=lambda a: -1.0).rdp(2), "never negative"),
+    ],
+)
+def test_sentences(make: Any, sentence: str) -> None:
+    with pytest.raises(cm.InputError) as caught:
+        make()
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [2, 2.0, "2", "2.00", "4/2", Fraction(2), Decimal("2"), np.float64(2), np.int64(2)])
+def test_numbers_are_exact_whatever_their_type(value: Any) -> None:
+    assert cm.Gaussian(sigma=value) == cm.Gaussian(sigma=2)
+
+
+def test_a_float_is_the_decimal_it_prints_as() -> None:
+    assert cm.WithoutReplacement(rate=0.001) == cm.WithoutReplacement(rate=Fraction(1, 1000))
+
+
+def test_operators_of_other_types() -> None:
+    step = cm.Gaussian(sigma=1)
+    assert np.int64(3) * step == step * 3
+    for wrong in (lambda: step + 1, lambda: step @ 0.5, lambda: step @ step):
+        with pytest.raises(TypeError):
+            wrong()  # type: ignore[no-untyped-call]
+
+
+def test_clipping_doubles_under_replace_one() -> None:
+    """E-2: z = 1, rate 0.001, 10,000 rounds, delta 1e-5: 1.336 claimed, 9.02 true; z = 2: 0.531 and 1.336."""
+    for noise, wrong, right in ((1, 1.336, 9.02), (2, 0.531, 1.336), (5, 0.233, 0.420)):
+        sample = cm.WithoutReplacement(rate=0.001)
+        clipped = cm.Gaussian.from_clipping(norm=1, noise=noise, relation="replace-one")
+        assert (clipped @ sample * 10_000).epsilon(delta=1e-5, method="paper") == pytest.approx(right, rel=2e-3)
+        naive = cm.Gaussian(sigma=noise) @ sample * 10_000
+        assert naive.epsilon(delta=1e-5, method="paper") == pytest.approx(wrong, rel=2e-3)
+    added = cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove")
+    assert added.rdp(2) == cm.Gaussian(sigma=2).rdp(2)
+    with pytest.raises(cm.RelationError):
+        added @ cm.WithoutReplacement(rate=0.1)
+
+
+def test_points_are_never_extrapolated() -> None:
+    """E-8: chords of K between points, nothing beyond."""
+    points = cm.from_rdp_points([2, 4, 8], [0.1, 0.3, 0.4])
+    k = {1: 0.1, 3: 0.9, 7: 2.8}
+    assert points.cgf([0.5, 2, 5]) == pytest.approx([k[1] / 2, (k[1] + k[3]) / 2, (k[3] + k[7]) / 2])
+    assert points.rdp([9, math.inf]).tolist() == [math.inf, math.inf]
+    assert points.rdp(1) == pytest.approx(0.1)

@@ -1,0 +1,134 @@
+"""The accountant: constant work per composition, one number however the run is written."""
+
+import json
+import sys
+
+import pytest
+
+import cumulant as cm
+
+STEP = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+
+
+def test_three_ways_to_say_600_000_rounds() -> None:
+    one_by_one, at_once = cm.Accountant(), cm.Accountant()
+    for _ in range(600_000):
+        one_by_one.compose(STEP)
+    at_once.compose(STEP, times=600_000)
+    answers = {run.epsilon(delta=1e-8) for run in (one_by_one, at_once, 600_000 * STEP, STEP * 600_000)}
+    assert len(answers) == 1
+
+
+def test_space_counts_distinct_mechanisms_only() -> None:
+    accountant = cm.Accountant()
+    for times in (1, 10**6, 10**12):
+        for sigma in range(1, 6):
+            accountant.compose(cm.Gaussian(sigma=sigma) @ cm.WithoutReplacement(rate="0.01"), times=times)
+    assert len(accountant.terms) == 5
+    assert len(accountant.to_json()) < 600
+
+
+def test_composing_never_evaluates_a_curve() -> None:
+    calls = []
+
+    def rdp(order: float) -> float:
+        calls.append(order)
+        return order / 8
+
+    accountant = cm.Accountant()
+    accountant.compose(cm.mechanism(rdp=rdp) @ cm.WithoutReplacement(rate=0.5), times=10**9)
+    assert calls == []
+    assert accountant.rdp(2) > 0
+    assert calls
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (cm.Gaussian(sigma=0.5), cm.Gaussian(sigma="1/2")),
+        (cm.Gaussian(sigma=2, sensitivity=2), cm.Gaussian(sigma="1.0")),
+        (cm.Laplace(scale="0.50"), cm.Laplace(scale=1, sensitivity=2)),
+        (
+            STEP,
+            cm.Gaussian(sigma=5) @ cm.WithoutReplacement(sample=60, population=60_000),
+        ),
+    ],
+)
+def test_equal_mechanisms_are_one_key(one: cm.Mechanism, other: cm.Mechanism) -> None:
+    assert one == other
+    assert hash(one) == hash(other)
+    accountant = cm.Accountant()
+    accountant.compose(one)
+    accountant.compose(other, times=2)
+    assert dict(accountant.terms) == {one: 3}
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    accountant = cm.Accountant()
+    accountant.compose(STEP)
+    twin = accountant.copy()
+    twin.compose(STEP)
+    assert accountant.terms[STEP] == 1
+    assert twin.terms[STEP] == 2
+
+
+def test_the_questions_of_a_run() -> None:
+    accountant = cm.Accountant()
+    run = STEP * 1000 + cm.Laplace(scale=3) * 2
+    accountant.compose(run)
+    assert accountant.run() == run
+    assert accountant.rdp([1, 2, 7.5]).tolist() == run.rdp([1, 2, 7.5]).tolist()
+    assert accountant.cgf(3) == run.cgf(3)
+    assert accountant.delta(epsilon=2) == run.delta(epsilon=2)
+    assert (accountant.kl, accountant.pure) == (run.kl, run.pure)
+    assert accountant.guarantee(delta=1e-6) == run.guarantee(delta=1e-6)
+
+
+def test_nothing_spent_is_zero() -> None:
+    empty = cm.Accountant()
+    assert empty.epsilon(delta=1e-6) == 0.0
+    assert empty.epsilon(delta=0) == 0.0
+    assert empty.delta(epsilon=0) == 0.0
+    assert empty.rdp([1, 2, 50]).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("times", [0, -1, 1.5, True, "3", None, 10**40])
+def test_bad_counts_change_nothing(times: object) -> None:
+    accountant = cm.Accountant()
+    accountant.compose(STEP)
+    before = accountant.to_json()
+    with pytest.raises(cm.InputError, match="times"):
+        accountant.compose(STEP, times=times)  # type: ignore[arg-type]
+    with pytest.raises(cm.InputError):
+        accountant.compose("Gaussian(sigma=1)")  # type: ignore[arg-type]
+    assert accountant.to_json() == before
+
+
+def test_mixed_relations_change_nothing() -> None:
+    accountant = cm.Accountant()
+    accountant.compose(STEP)
+    before = accountant.to_json()
+    with pytest.raises(cm.RelationError, match="one relation"):
+        accountant.compose(cm.Gaussian.from_clipping(norm=1, noise=1, relation="add-remove"))
+    assert accountant.to_json() == before
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"cumulant": 2, "terms": []}', '{"cumulant": 1, "terms": [["PureDP(1)"]]}']
+)
+def test_broken_state_is_refused(text: str) -> None:
+    with pytest.raises(cm.InputError):
+        cm.Accountant.from_json(text)
+
+
+def test_a_python_function_has_no_text() -> None:
+    accountant = cm.Accountant()
+    accountant.compose(cm.mechanism(rdp=lambda order: order) @ cm.WithoutReplacement(rate=0.5))
+    with pytest.raises(cm.NotationError, match="Python function"):
+        accountant.to_json()
+
+
+def test_state_is_plain_json() -> None:
+    accountant = cm.Accountant()
+    accountant.compose(STEP, times=sys.maxsize)
+    assert json.loads(accountant.to_json())["terms"] == [[str(STEP), sys.maxsize]]

@@ -1,0 +1,328 @@
+"""Text and expressions are two spellings of one thing; what is not an expression is refused in one sentence."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cumulant as cm
+from cumulant.domains import Domain
+from cumulant.errors import InputError, NotationError
+from cumulant.mechanisms.base import MECHANISMS
+from cumulant.mechanisms.sampling import SCHEMES
+from cumulant.notation import DEEPEST_NESTING, LONGEST_TEXT, parse
+
+# ---- expressions drawn from the declared domains
+
+
+def numbers(domain: Domain) -> st.SearchStrategy[str]:
+    """Spellings of numbers of a domain: decimals, powers of ten, quotients."""
+    low = domain.low if domain.low is not None else Fraction(-1000)
+    width = (domain.high if domain.high is not None else low + 1000) - low
+    inside = st.builds(lambda top, bottom: low + width * Fraction(top, top + bottom), *(st.integers(1, 10**6),) * 2)
+    decimal = st.integers(1, 999).map(lambda thousandth: low + width * Fraction(thousandth, 1000))
+    ends = [
+        end for end, closed in ((domain.low, domain.low_closed), (domain.high, domain.high_closed)) if closed and end
+    ]
+    values = st.one_of(inside, decimal, *(st.just(end) for end in ends))
+    spellings = [str, lambda x: f"{x.numerator}/{x.denominator}", lambda x: format(float(x), ".12e")]
+    return st.builds(lambda value, spelled: spelled(value), values, st.sampled_from(spellings)).filter(
+        lambda text: cm.domains.Exact(text) in domain
+    )
+
+
+PLAIN = {name: each for name, each in MECHANISMS.items() if all(isinstance(d, Domain) for d in each.domains.values())}
+
+
+@st.composite
+def mechanisms(draw: st.DrawFn) -> cm.Mechanism:
+    name = draw(st.sampled_from(sorted(MECHANISMS)))
+    if name in PLAIN:
+        kind = PLAIN[name]
+        return kind(**{each: draw(numbers(domain)) for each, domain in kind.domains.items()})  # type: ignore[arg-type]
+    size = draw(st.integers(2, 5))
+    if name == "from_masses":
+        weights = [draw(st.lists(st.integers(1, 99), min_size=size, max_size=size)) for _ in "pq"]
+        return cm.from_masses(*([Fraction(each, sum(row)) for each in row] for row in weights))
+    assert name == "from_rdp_points", f"no strategy for {name}"
+    orders = sorted(draw(st.sets(st.integers(11, 900), min_size=size, max_size=size)))
+    values = draw(st.lists(st.decimals(0, 10, places=3), min_size=size, max_size=size))
+    return cm.from_rdp_points([f"{each}e-1" for each in orders], values)
+
+
+def schemes() -> st.SearchStrategy[cm.WithoutReplacement]:
+    rates = numbers(cm.domains.RATE).map(lambda rate: cm.WithoutReplacement(rate=rate))
+    sizes = st.tuples(st.integers(1, 10**6), st.integers(0, 10**6))
+    return rates | sizes.map(lambda pair: cm.WithoutReplacement(sample=pair[0], population=sum(pair)))
+
+
+counts = st.integers(1, 10**9)
+expressions = st.recursive(
+    mechanisms(),
+    lambda inner: st.one_of(
+        st.builds(lambda run, times: run * times, inner, counts),
+        st.builds(lambda left, right: left + right, inner, inner),
+        st.builds(lambda run, scheme: run @ scheme, inner, schemes()),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(expressions)
+def test_text_is_the_inverse_of_parse(run: cm.Expression) -> None:
+    again = parse(str(run))
+    assert again == run
+    assert hash(again) == hash(run)
+    assert str(again) == str(run)
+
+
+@settings(max_examples=100, deadline=None)
+@given(expressions)
+def test_white_space_means_nothing(run: cm.Expression) -> None:
+    text = str(run)
+    if '"' not in text:
+        assert parse(text.replace(" ", "")) == run
+        assert parse(text.replace(" ", "\n\t ")) == run
+
+
+def test_every_registered_name_has_a_strategy_and_schemes_are_covered() -> None:
+    assert set(MECHANISMS) - set(PLAIN) == {"from_masses", "from_rdp_points"}
+    assert set(SCHEMES) == {"WithoutReplacement"}
+
+
+# ---- the meaning of the grammar is that of Python
+
+GAUSSIAN, LAPLACE, SAMPLE = cm.Gaussian(sigma=5), cm.Laplace(scale=2), cm.WithoutReplacement(rate="0.001")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600_000", GAUSSIAN @ SAMPLE * 600_000),
+        ("Gaussian(5)*3@WithoutReplacement(0.001)", (GAUSSIAN * 3) @ SAMPLE),
+        ("3 * Gaussian(5) @ WithoutReplacement(0.001)", (3 * GAUSSIAN) @ SAMPLE),
+        ("3 * (Gaussian(5) @ WithoutReplacement(0.001))", 3 * (GAUSSIAN @ SAMPLE)),
+        ("2 * Gaussian(5) * 3 * 4", GAUSSIAN * 24),
+        ("Gaussian(5) + 2 * Laplace(2) + Gaussian(5)", GAUSSIAN * 2 + LAPLACE * 2),
+        ("(Gaussian(5) + Laplace(2)) * 2 @ WithoutReplacement(0.001)", (GAUSSIAN * 2 + LAPLACE * 2) @ SAMPLE),
+        ("((Gaussian((5))))".replace("((5))", "(5)"), GAUSSIAN),
+        ("Gaussian(sensitivity=2, sigma=10)", GAUSSIAN),
+        ("Gaussian('10', +2)", GAUSSIAN),
+        ("Gaussian(5.) @ WithoutReplacement(sample=.6e2, population=60_000)", GAUSSIAN @ SAMPLE),
+        ('Laplace("2/1") @ WithoutReplacement("1/1000")', LAPLACE @ SAMPLE),
+        ("PureDP(0.1)", cm.PureDP(0.1)),
+        ("ApproximateDP(0.1, 1e-6)", cm.ApproximateDP(0.1, 1e-6)),
+        ("ZeroConcentrated(rho=0.1)", cm.ZeroConcentrated(rho=0.1)),
+        ("Gaussian(5, relation='add-remove')", cm.Gaussian(5, relation=cm.Relation.ADD_REMOVE)),
+        ("from_masses(p=[0.5, '1/2'], q=[0.25, 0.75])", cm.from_masses(["1/2", 0.5], ["1/4", "3/4"])),
+        ("from_rdp_points(orders=[2, 4.5], values=[0.1, 3e-1])", cm.from_rdp_points([2, 4.5], [0.1, 0.3])),
+    ],
+)
+def test_meaning(text: str, meant: cm.Expression) -> None:
+    assert parse(text) == meant
+
+
+def test_decimals_keep_their_spelling_and_value() -> None:
+    text = "Gaussian(sigma=0.10000000000000000000000000001)"
+    assert str(parse(text)) == text
+    assert parse(text) != cm.Gaussian(sigma=0.1)
+    assert str(parse("Gaussian(sigma=1.50) * 1_000")) == "Gaussian(sigma=1.50) * 1000"
+
+
+def test_the_unknown_of_a_calibration() -> None:
+    assert parse("Gaussian(?) @ WithoutReplacement(rate=0.001) * 10", unknown=5) == GAUSSIAN @ SAMPLE * 10
+    assert parse("Gaussian(5) * ?", unknown=7) == GAUSSIAN * 7
+    with pytest.raises(NotationError, match=r"^the expression has no '\?' to solve for$"):
+        parse("Gaussian(5)", unknown=7)
+    with pytest.raises(NotationError, match=r"whole number"):
+        parse("Gaussian(5) * ?", unknown=0.5)
+
+
+# ---- what is refused, word by word
+
+REFUSED = {
+    "": "the expression is empty; write for example Gaussian(sigma=5)",
+    " \n": "the expression is empty; write for example Gaussian(sigma=5)",
+    "Gausian(sigma=1)": "unknown name 'Gausian' at position 0; did you mean 'Gaussian'?",
+    "gaussian(sigma=1)": "unknown name 'gaussian' at position 0; did you mean 'Gaussian'?",
+    "PureDP(1) @ WithoutReplacment(0.1)": "unknown name 'WithoutReplacment' at position 12; "
+    "did you mean 'WithoutReplacement'?",
+    "PureDP(1) @ Xyzzy(0.1)": f"unknown name 'Xyzzy' at position 12; known are {', '.join(SCHEMES)}",
+    "Xyzzy(1)": f"unknown name 'Xyzzy' at position 0; known are {', '.join(MECHANISMS)}",
+    "__import__('os')": f"unknown name '__import__' at position 0; known are {', '.join(MECHANISMS)}",
+    "Gaussian(sgma=1)": "Gaussian has no parameter 'sgma' at position 9; did you mean 'sigma'?",
+    "PureDP(q=1)": "PureDP has no parameter 'q' at position 7; known are epsilon",
+    "Gaussian()": "'Gaussian' at position 0 needs sigma; write Gaussian(sigma=...)",
+    "ApproximateDP()": "'ApproximateDP' at position 0 needs epsilon and delta; "
+    "write ApproximateDP(epsilon=..., delta=...)",
+    "Gaussian(sigma=1, sigma=2)": "the parameter 'sigma' at position 18 is given twice",
+    "Gaussian(1, sigma=2)": "the parameter 'sigma' at position 12 is given twice",
+    "Gaussian(sigma=1, 2)": "the value '2' at position 18 has no name but follows a named one; write name=value",
+    "PureDP(1, 2)": "the value '2' at position 10 is one too many; PureDP takes epsilon",
+    "PureDP(256/60000)": "unexpected '/' at position 10; there is no arithmetic, write a quotient in quotes, "
+    'like "256/60000"',
+    "PureDP(2*3)": "unexpected '*' at position 8; after a parameter ')' or ',' is expected",
+    "PureDP(nan)": "unexpected 'nan' at position 7; a value is a number, and a word is quoted, like \"add-remove\"",
+    "PureDP(True)": "unexpected 'True' at position 7; a value is a number, and a word is quoted, like \"add-remove\"",
+    "PureDP(,)": "unexpected ',' at position 7; a value is expected, such as 5, 1e-5 or \"256/60000\"",
+    "PureDP([1, 2)": "unexpected ')' at position 12; in a list ']' or ',' is expected",
+    "PureDP('1)": 'unexpected "\'" at position 7; the quoted text does not end on its line, or holds a backslash',
+    "PureDP(?)": "unexpected '?' at position 7: it stands for an unknown, which only calibrate solves; write a number",
+    "PureDP(1) * ?": "unexpected '?' at position 12: it stands for an unknown, which only calibrate solves; "
+    "write a number",
+    "PureDP": "unexpected the end at position 6; after PureDP a '(' is expected",
+    "PureDP(1": "unexpected the end at position 8; after a parameter ')' or ',' is expected",
+    "(PureDP(1)": "unexpected the end at position 10; for the '(' at position 0 a ')' is expected",
+    "PureDP(1))": "unexpected ')' at position 9; after a mechanism come '@', '*', '+' or the end",
+    "PureDP(1) +": "unexpected the end at position 11; a mechanism is expected, such as Gaussian(sigma=5)",
+    "PureDP(1) @": "unexpected the end at position 11; a sampling scheme is expected, such as "
+    "WithoutReplacement(rate=0.001)",
+    "PureDP(1) @ PureDP(1)": "unexpected 'PureDP' at position 12; after '@' comes a sampling scheme: "
+    + ", ".join(SCHEMES),
+    "WithoutReplacement(0.1)": "unexpected 'WithoutReplacement' at position 0: it draws samples; "
+    "write mechanism @ WithoutReplacement(...)",
+    "PureDP(1) * 1.5": "unexpected '1.5' at position 12; "
+    "a number of repetitions is a whole number >= 1, such as 600000",
+    "PureDP(1) * 1e3": "unexpected '1e3' at position 12; "
+    "a number of repetitions is a whole number >= 1, such as 600000",
+    "PureDP(1) * -1": "unexpected '-' at position 12; a number of repetitions is a whole number >= 1, such as 600000",
+    "PureDP(1) * True": "unexpected 'True' at position 12; after '*' comes a number of repetitions, such as 600000",
+    "PureDP(1) * PureDP(1)": "unexpected 'PureDP' at position 12; "
+    "after '*' comes a number of repetitions, such as 600000",
+    "3": "unexpected the end at position 1; after a number of repetitions '*' is expected",
+    "2 * 3 * PureDP(1)": "unexpected '3' at position 4; a mechanism is expected, such as Gaussian(sigma=5)",
+    "cm.PureDP(1)": "unexpected '.' at position 2; names have no parts, write Gaussian(sigma=5)",
+    "PureDP(1) - PureDP(1)": "unexpected '-' at position 10; after a mechanism come '@', '*', '+' or the end",
+    "PureDP(1); 2": "unexpected ';' at position 9",
+    "PureDP(\u0661)": "unexpected '\u0661' at position 7",
+}
+
+
+@pytest.mark.parametrize(("text", "sentence"), REFUSED.items())
+def test_refused_notation(text: str, sentence: str) -> None:
+    with pytest.raises(NotationError) as refusal:
+        parse(text)
+    assert str(refusal.value) == sentence
+
+
+OUTSIDE = {
+    "Gaussian(sigma=-1)": "sigma=-1 must be a number in (0, inf)",
+    "Gaussian(sigma='nan')": "sigma='nan' must be a number in (0, inf): 'nan' is not a number; "
+    "write it like 5, 0.001, 1e-5 or 256/60000",
+    "PureDP(1) * 0": "times=0 must be an integer in [1, 1000000000000000000000000000000]",
+    "PureDP(1) @ WithoutReplacement(rate=1.2)": "rate=1.2 must be a number in (0, 1]; "
+    "for sample and population sizes use WithoutReplacement(sample=…, population=…)",
+    "PureDP(1) @ WithoutReplacement(sample=3, population=2)": "sample=3 must be at most population=2",
+    "PureDP(1) @ WithoutReplacement()": "WithoutReplacement takes rate=…, or sample=… and population=…",
+    "PureDP([1, 2])": "epsilon=['1', '2'] must be a number in [0, inf): ['1', '2'] is not a number; "
+    "give an int, float, Fraction, Decimal or text such as '1/3'",
+    "from_masses(p=1, q=[1])": "p='1' must be a list, each a number in [0, 1]",
+}
+
+
+@pytest.mark.parametrize(("text", "sentence"), OUTSIDE.items())
+def test_errors_of_the_constructors_pass_through(text: str, sentence: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        parse(text)
+    assert type(refusal.value) is InputError
+    assert str(refusal.value) == sentence
+
+
+def test_mixed_relations_are_refused() -> None:
+    with pytest.raises(cm.RelationError):
+        parse("Gaussian(1, relation='add-remove') + Gaussian(1) @ WithoutReplacement(0.1)")
+
+
+def test_only_text_is_read() -> None:
+    with pytest.raises(NotationError, match=r"^int is not text"):
+        parse(5)  # type: ignore[arg-type]
+
+
+# ---- size
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PureDP(1e999999999)",
+        "PureDP(1) * 1" + "0" * 100_000,
+        "PureDP(" + "9" * 900_000 + ")",
+        "(" * 900_000,
+        "(" * 450_000 + "PureDP(1)" + ")" * 450_000,
+        "[" * 900_000,
+        "PureDP(1)" + "*2@WithoutReplacement(0.5)" * 30_000,
+        "PureDP(1)" + "@WithoutReplacement(0.5)" * 30_000,
+        "PureDP(1" + " " * 900_000,
+        "PureDP('" + "x" * 900_000,
+        "x" * 900_000,
+        "1_" * 400_000,
+    ],
+    ids=lambda text: text[:30],
+)
+def test_bombs_are_refused_at_once(text: str) -> None:
+    start = time.perf_counter()
+    with pytest.raises(InputError) as refusal:
+        parse(text)
+    assert time.perf_counter() - start < 3
+    assert len(str(refusal.value)) < 500
+
+
+def test_length_is_bounded() -> None:
+    with pytest.raises(NotationError, match=f"^the expression has {LONGEST_TEXT + 1} characters; at most"):
+        parse("PureDP(1)".ljust(LONGEST_TEXT + 1))
+    assert parse("PureDP(1)".ljust(LONGEST_TEXT)) == cm.PureDP(1)
+
+
+def test_depth_is_bounded_where_it_is_said_to_be() -> None:
+    deepest = "(" * DEEPEST_NESTING + "PureDP(1)" + ")" * DEEPEST_NESTING
+    assert parse(deepest) == cm.PureDP(1)
+    with pytest.raises(NotationError, match=f"^more than {DEEPEST_NESTING} open parentheses '\\(' at position 50$"):
+        parse(f"({deepest})")
+    nested = "PureDP(1)" + " * 2 @ WithoutReplacement(0.5)" * DEEPEST_NESTING
+    assert parse(str(parse(nested))) == parse(nested)
+    with pytest.raises(NotationError, match=f"^more than {DEEPEST_NESTING} samples of samples '@' at position"):
+        parse(nested + " * 2 @ WithoutReplacement(0.5)")
+
+
+def test_ten_thousand_terms() -> None:
+    start = time.perf_counter()
+    run = parse(" + ".join(f"PureDP({k}e-6) * {k}" for k in range(1, 10_001)))
+    assert dict(run.terms) == {cm.PureDP(f"{k}e-6"): k for k in range(1, 10_001)}
+    assert parse(str(run)) == run
+    assert time.perf_counter() - start < 15
+
+
+# ---- nothing but one kind of error
+
+WORDS = st.sampled_from(
+    [
+        *MECHANISMS,
+        *SCHEMES,
+        "sigma",
+        "rate",
+        "p",
+        "q",
+        "epsilon",
+        *"+-*@()[],=?/.\"' ",
+        "0.5",
+        "1",
+        "3",
+        "1e400",
+        "1e-400",
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text(max_size=60) | st.lists(WORDS, max_size=25).map("".join))
+def test_any_text_is_an_expression_or_an_input_error(text: str) -> None:
+    try:
+        run = parse(text)
+    except InputError:
+        return
+    assert parse(str(run)) == run

@@ -201,7 +201,7 @@ class Several:
 
     def check(self, name: str, value: Any) -> ExactTuple:
         """The exact numbers, or an InputError of one sentence."""
-        if isinstance(value, str) or np.ndim(value) != 1 or not len(value):
+        if not isinstance(value, list | tuple | np.ndarray) or not len(value):
             raise InputError(f"{name}={_shown(value)} must be {self}")
         return ExactTuple(self.each.check(f"{name}[{i}]", item) for i, item in enumerate(value))
 

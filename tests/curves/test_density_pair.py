@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -163,12 +164,13 @@ def test_nothing_is_certified() -> None:
     pair = CASES[0][0]
     assert pair.estimated
     assert pair.curve().estimated
-    for question in (
+    questions: tuple[Callable[[], object], ...] = (
         lambda: pair.curve().cgf([Fraction(1)], BALLS),
         lambda: pair.curve().kl(BALLS),
         lambda: pair.moments([2], BALLS),
         lambda: pair.profile([Fraction(1)], BALLS),
-    ):
+    )
+    for question in questions:
         with pytest.raises(CertificateError, match="cannot be certified"):
             question()
 

@@ -1,6 +1,8 @@
 """Bad input: one clear sentence, and nothing is made."""
 
 import math
+import operator
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -10,7 +12,23 @@ import pytest
 
 import cumulant as cm
 
-BAD = [math.nan, math.inf, -math.inf, True, False, None, "", "abc", "1e999999999", "1/0", "0x10", "nan", [1], {}, 1j]
+BAD: list[Any] = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    True,
+    False,
+    None,
+    "",
+    "abc",
+    "1e999999999",
+    "1/0",
+    "0x10",
+    "nan",
+    [1],
+    {},
+    1j,
+]
 BAD += [np.bool_(True), np.float64("nan"), Decimal("NaN"), Decimal("1e99999"), "١", "1" * 500, 10**2000]
 
 
@@ -30,13 +48,11 @@ BAD += [np.bool_(True), np.float64("nan"), Decimal("NaN"), Decimal("1e99999"), "
         lambda v: cm.from_rdp_points([2, 3], [v, 1]),
         lambda v: cm.from_masses([v, 0], [1, 0]),
         lambda v: cm.Gaussian.from_clipping(norm=v, noise=1, relation="replace-one"),
-        lambda v: cm.Gaussian(sigma=1).epsilon(delta=v),
-        lambda v: cm.Gaussian(sigma=1).delta(epsilon=v),
+        lambda v: cm.Gaussian(sigma=1).epsilon(delta=[v]),
+        lambda v: cm.Gaussian(sigma=1).delta(epsilon=[v]),
     ],
 )
 def test_not_a_number(make: Any, value: Any) -> None:
-    if isinstance(value, list) and make(value) is not None:
-        return  # lists of numbers are questions, not parameters
     with pytest.raises(cm.InputError) as caught:
         make(value)
     assert "\n" not in str(caught.value)
@@ -51,14 +67,14 @@ def test_not_a_number(make: Any, value: Any) -> None:
         (lambda: cm.WithoutReplacement(rate=0), "rate=0 must be a number in (0, 1]"),
         (
             lambda: cm.WithoutReplacement(rate=1.2),
-            "rate=1.2 must be a number in (0, 1]; for sample and population sizes use WithoutReplacement(sample=…, population=…)",
+            "rate=1.2 must be a number in (0, 1]; for sample and population sizes use WithoutReplacement(sample=…",
         ),
         (lambda: cm.WithoutReplacement(sample=11, population=10), "sample=11 must be at most population=10"),
         (lambda: cm.WithoutReplacement(sample="1.5", population=10), "sample=1.5 must be an integer in"),
         (lambda: cm.WithoutReplacement(), "takes rate=…, or sample=… and population=…"),
         (lambda: cm.WithoutReplacement(rate=0.1, sample=1), "takes rate=…, or sample=… and population=…"),
         (lambda: cm.Gaussian(sigma=1) * -1, "times=-1 must be an integer in"),
-        (lambda: cm.Gaussian(sigma=1) * 0.5, "times=0.5 must be an integer in"),
+        (lambda: operator.mul(cm.Gaussian(sigma=1), 0.5), "times=0.5 must be an integer in"),
         (lambda: cm.Gaussian(sigma=1).epsilon(delta=-1e-9), "delta=-1e-9 must be a number in [0, inf)"),
         (lambda: cm.Gaussian(sigma=1).rdp(0.5), "order=0.5 must be at least 1"),
         (lambda: cm.Gaussian(sigma=1).rdp(math.nan), "order=nan must be at least 1"),
@@ -92,11 +108,12 @@ def test_a_float_is_the_decimal_it_prints_as() -> None:
 
 
 def test_operators_of_other_types() -> None:
-    step = cm.Gaussian(sigma=1)
+    step: Any = cm.Gaussian(sigma=1)
     assert np.int64(3) * step == step * 3
-    for wrong in (lambda: step + 1, lambda: step @ 0.5, lambda: step @ step):
+    wrongs: list[Callable[[], Any]] = [lambda: step + 1, lambda: step @ 0.5, lambda: step @ step]
+    for wrong in wrongs:
         with pytest.raises(TypeError):
-            wrong()  # type: ignore[no-untyped-call]
+            wrong()
 
 
 def test_clipping_doubles_under_replace_one() -> None:

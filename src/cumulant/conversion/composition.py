@@ -275,7 +275,7 @@ def _excess_mass(epsilon: float, times: int, total_epsilon: float) -> float:
     excess = -np.expm1(np.minimum(total_epsilon - loss, 0.0))
     error = 4 * _U * mass.size * (1 + float(np.ptp(log_mass)))
     found = float(mass[: last - low + 1] @ excess) * (1 + error) + low * float(mass[0]) + sys.float_info.min
-    return found / (float(mass.sum()) * (1 - error))
+    return float(found / (float(mass.sum()) * (1 - error)))
 
 
 def _log1m(delta: float) -> float:

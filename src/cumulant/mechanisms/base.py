@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 import numpy as np
 
 from cumulant import domains
-from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import envelope, queries
 from cumulant.conversion.formulas import conversion as conversion_row
 from cumulant.curves.curve import Curve, Remembered, compose
@@ -22,7 +21,7 @@ from cumulant.mechanisms.relation import Relation, common
 from cumulant.numerics.arithmetic import FLOATS
 
 if TYPE_CHECKING:
-    from cumulant.mechanisms.sampling import Scheme
+    from cumulant.mechanisms.sampling import Sampled, Scheme
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -80,7 +79,7 @@ class Expression(ABC):
             terms[mechanism] = terms.get(mechanism, 0) + times
         return run(terms)
 
-    def __matmul__(self, scheme: Scheme) -> Expression:
+    def __matmul__(self, scheme: Scheme) -> Sampled:
         from cumulant.mechanisms.sampling import Scheme, sampled
 
         return sampled(self, scheme) if isinstance(scheme, Scheme) else NotImplemented  # type: ignore[redundant-expr]
@@ -190,7 +189,8 @@ class Expression(ABC):
         bound, conversion = _rows(method, bound, conversion)
         counts = np.array([domains.times(k) for k in times], dtype=np.float64)
         value, _ = _questions("delta", [delta], domains.DELTA)
-        return envelope.epsilon_over(self.curve(bound), counts, float(value[0]), conversion_row(conversion))
+        answer: Floats = envelope.epsilon_over(self.curve(bound), counts, float(value[0]), conversion_row(conversion))
+        return answer
 
     @overload
     def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
@@ -351,7 +351,7 @@ def run(terms: Mapping[Mechanism, int]) -> Expression:
 
 
 def _curve_of(mechanism: Mechanism, bound: str) -> Curve:
-    return remembered_curve(mechanism, bound_row(bound).name if mechanism.amplified else "")
+    return remembered_curve(mechanism, bound if mechanism.amplified else "")
 
 
 @lru_cache(maxsize=4096)

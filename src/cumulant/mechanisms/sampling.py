@@ -12,7 +12,7 @@ from cumulant.bounds.table import amplified
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, RATE, Exact, Number, spelling
 from cumulant.errors import InputError, RelationError
-from cumulant.mechanisms.base import Expression, Mechanism, run
+from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.relation import Relation
 
 
@@ -126,7 +126,7 @@ class Sampled(Mechanism):
         return f"{inner} @ {self.scheme}"
 
 
-def sampled(inner: Expression, scheme: Scheme) -> Expression:
+def sampled(inner: Expression, scheme: Scheme) -> Sampled:
     """`inner @ scheme`, with a sample of a sample normalised to one sample where that is the same law."""
     if inner.relation not in (Relation.ANY, scheme.relation):
         raise RelationError(
@@ -135,4 +135,4 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
         )
     if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
         return sampled(inner.inner, single)
-    return run({Sampled(inner, scheme): 1})
+    return Sampled(inner, scheme)

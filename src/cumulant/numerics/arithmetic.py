@@ -82,7 +82,9 @@ class Floats:
 
     def log_expm1(self, x: Any) -> Any:
         """log(e^x - 1) for x >= 0; -inf at 0."""
-        return np.where(np.less(x, 1.0), np.log(np.expm1(np.minimum(x, 1.0))), x + np.log1p(-np.exp(-np.asarray(x))))
+        with np.errstate(divide="ignore"):
+            near = np.log(np.expm1(np.minimum(x, 1.0)))
+            return np.where(np.less(x, 1.0), near, x + np.log1p(-np.exp(-np.asarray(x))))
 
     def log_cosh(self, x: Any) -> Any:
         x = np.abs(x)

@@ -22,7 +22,7 @@ def test_every_mechanism_has_a_strategy() -> None:
         parameters(kind)
 
 
-@law
+@settings(law, max_examples=25)
 @given(expressions)
 def test_nothing_is_nan_or_negative(run: cm.Expression) -> None:
     rdp = run.rdp(np.append(ORDERS, np.inf))

@@ -29,7 +29,7 @@ def epsilon_over(curve: Curve, counts: Array, delta: float, conversion: Conversi
     ends = np.array([[counts.min()], [counts.max()]])
 
     def objective(lam: Array) -> Array:
-        return np.maximum(conversion.epsilon(lam, ends * curve.cgf(lam), log_delta, FLOATS), 0.0)
+        return conversion.epsilon(lam, ends * curve.cgf(lam), log_delta, FLOATS)
 
     with np.errstate(all="ignore"):
         # More rounds want smaller orders: the best order of every count lies between those of the two ends.

@@ -33,7 +33,7 @@ def epsilon(curve: Curve, delta: Array, conversion: Conversion) -> Answer:
         log_delta = np.log(room[asked])[:, None]
 
         def objective(lam: Array) -> Array:
-            return np.maximum(conversion.epsilon(lam, curve.cgf(lam), log_delta, FLOATS), 0.0)
+            return conversion.epsilon(lam, curve.cgf(lam), log_delta, FLOATS)
 
         def enough(lam: float, best: float) -> bool:
             # the Rényi divergence grows with the order, so no later order can go below the one reached
@@ -42,7 +42,7 @@ def epsilon(curve: Curve, delta: Array, conversion: Conversion) -> Answer:
         with np.errstate(all="ignore"):
             found = least(objective, curve.integral, enough)
         wins = found.value < value[asked]
-        value[asked] = np.where(wins, found.value, value[asked])
+        value[asked] = np.where(wins, np.maximum(found.value, 0.0), value[asked])
         order[asked] = np.where(wins, found.where + 1, np.inf)
     value[delta >= 1] = 0.0
     return Answer(value, order)
@@ -62,6 +62,6 @@ def delta(curve: Curve, epsilon: Array, conversion: Conversion) -> Answer:
 
         with np.errstate(all="ignore"):
             found = least(objective, curve.integral)
-        value[asked] = np.clip(np.exp(found.value), _SMALLEST, 1.0)  # an underflow is not pure DP
+        value[asked] = np.maximum(np.exp(np.minimum(found.value, 0.0)), _SMALLEST)  # an underflow is not pure DP
         order[asked] = found.where + 1
     return Answer(np.minimum(value + slack, 1.0), order)

@@ -54,7 +54,7 @@ def least(
         values = np.append(values, objective(new), axis=1)[:, place]
         nodes = np.concatenate([nodes, new])[place]
         best = np.clip(np.argmin(values, axis=1), 1, nodes.size - 2)
-        settled = nodes[best + 1] - nodes[best - 1] <= 2  # among the integers; from here on a round must pay
+        settled = nodes[best + 1] - nodes[best - 1] <= 2 * _width(nodes[best])  # from here on a round must pay
         paid = before - values.min(axis=1) > _STILL * np.abs(before)
         idle = np.where(settled & ~paid, idle + 1, 0)
     best = np.argmin(values, axis=1)
@@ -65,15 +65,15 @@ def _divide(nodes: Array, values: Array, integral: bool) -> Array:
     """New arguments inside the cells that touch a low local minimum and are still wide."""
     padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.inf)
     minimum = (values <= padded[:, :-2]) & (values <= padded[:, 2:]) & np.isfinite(values)
-    if values.shape[1] > _MINIMA:
-        ranked = np.where(minimum, values, np.inf)
-        minimum &= values <= np.partition(ranked, _MINIMA - 1, axis=1)[:, _MINIMA - 1 : _MINIMA]
-    centre = minimum.any(axis=0)
+    ranked = np.where(minimum, values, np.inf)
+    lowest = np.argpartition(ranked, _MINIMA, axis=1)[:, :_MINIMA]  # exactly so many: a plateau is all minima
+    centre = np.zeros(nodes.size, dtype=bool)
+    centre[lowest[np.isfinite(np.take_along_axis(ranked, lowest, axis=1))]] = True
     left, right = nodes[:-1], nodes[1:]
-    wide = (centre[:-1] | centre[1:]) & (right - left > (1 if integral else _NARROW * right))
+    wide = (centre[:-1] | centre[1:]) & (right - left > (_width(right) if integral else _NARROW * right))
     left, right = left[wide, None], right[wide, None]
     inner = left + (right - left) * (np.arange(1, _DIVISIONS) / _DIVISIONS)
-    inner = np.where(right - left > 1, np.floor(inner), inner)
+    inner = np.where(right - left > _width(right), np.floor(inner), inner)
     new = inner.ravel() if integral else np.append(inner.ravel(), _vertices(nodes, values))
     return np.setdiff1d(new, nodes)
 
@@ -87,4 +87,9 @@ def _vertices(nodes: Array, values: Array) -> Array:
     top = fall * (x2 - x1) ** 2 - rise * (x1 - x0) ** 2
     bottom = 2 * (fall * (x2 - x1) + rise * (x1 - x0))
     vertex = x1 + top / bottom
-    return vertex[(vertex > x0) & (vertex < x2) & (x2 - x0 <= 2)]
+    return vertex[(vertex > x0) & (vertex < x2) & (x2 - x0 <= 2 * _width(x1))]
+
+
+def _width(x: Array) -> Array:
+    """A cell this narrow counts as one integer: far out the millionth part of the argument will do."""
+    return np.maximum(1.0, 1e-6 * x)

@@ -1,0 +1,64 @@
+"""What composition theorems for (epsilon, delta) alone give for a whole run: the baselines of Figure 2 (item 47, E-16).
+
+Each round is stated at a delta of its own, by eq. (3) for the mechanism and Lemma 3 for its sample, and that delta is
+chosen so that the total is least.
+
+`naive`      epsilons and deltas add. The best choice spends everything on the rounds: delta / (k g) at each.
+`strong`     Kairouz, Oh and Viswanath, Theorems 3.4 and 3.5: their closed form, which also improves on Theorem 13.
+`optimal`    Kairouz, Oh and Viswanath, Theorem 3.3, exact: no better number follows from (epsilon, delta) alone. For
+             rounds of different kinds it is `strong`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.conversion import composition, queries
+from cumulant.conversion.composition import Method, Step
+from cumulant.conversion.formulas import conversion
+from cumulant.curves.curve import Curve
+from cumulant.errors import InputError
+from cumulant.numerics.arithmetic import Array
+
+BASELINES: dict[str, Method] = {
+    "naive": composition.naive,
+    "strong": composition.simplified,
+    "optimal": composition.optimal,
+}
+"""Each baseline's composition theorem."""
+
+
+def epsilon(steps: Iterable[Step], delta: float, method: str) -> float:
+    """The least epsilon at a total delta that the named baseline proves for all these steps together, rounded up.
+
+    >>> from cumulant.curves.closed import Concentrated
+    >>> gaussian = step(Concentrated(Fraction(1, 50)), Fraction(1, 1000), 600_000)  # sigma = 5
+    >>> [round(epsilon([gaussian], 1e-8, method), 2) for method in BASELINES]
+    [1901.81, 18.68, 17.04]
+    """
+    try:
+        theorem = BASELINES[method]
+    except (KeyError, TypeError):
+        raise InputError(f"method={method!r} is unknown; choose one of {', '.join(BASELINES)}") from None
+    return composition.optimised(steps, delta, theorem)
+
+
+def step(curve: Curve, rate: Fraction, times: int) -> Step:
+    """A mechanism with this curve that runs so often, each time on a sample of this rate; 1 is all the data.
+
+    >>> from cumulant.curves.closed import Response
+    >>> step(Response(epsilon=Fraction(1, 2)), Fraction(1), 3)[0](np.array([0.0, 1e-9]))
+    array([0.5, 0.5])
+    """
+
+    def epsilon_of_delta(delta: Array) -> Array:
+        # where the slack is not covered, as at delta = 0, nothing is known
+        return np.where(delta < curve.slack(), np.inf, queries.epsilon(curve, delta, conversion("classic")).value)
+
+    # a larger rate means a smaller delta for the mechanism and a larger epsilon by Lemma 3
+    nearest = float(rate)
+    return epsilon_of_delta, nearest if Fraction(nearest) >= rate else math.nextafter(nearest, 1.0), times

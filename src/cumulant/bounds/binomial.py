@@ -15,6 +15,7 @@ import numpy as np
 from cumulant.bounds.blocks import log_block_sum
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
+from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.logspace import log_binomial_table, log_binomials
 
@@ -118,6 +119,24 @@ class BinomialSum(Amplified):
             return on.number(0)
         j = np.arange(2, order + 1).astype(object)
         return on.log1p_sum_exp(log_binomials(order, on) + self._log_weights(j, on))
+
+
+class PaperMaximum(BinomialSum):
+    """The paper's estimate for large orders, log(1 + sum) <= max + log(a) over its a items: valid, and loose (E-15)."""
+
+    __slots__ = ()
+
+    def _sums(self, orders: tuple[int, ...]) -> Array:
+        j = np.arange(2.0, orders[-1] + 1)
+        weights = self._log_weights(j, FLOATS)
+        tops = [np.max(log_binomials(order) + weights[: order - 1]) for order in orders]
+        return np.maximum(tops, 0.0) + np.log(orders)
+
+    def _ball(self, order: int, on: Arithmetic) -> Scalar:
+        raise CertificateError("theorem9-max is for comparison only and is not evaluated in ball arithmetic")
+
+    def _far_value(self, order: int) -> float:
+        return math.inf
 
 
 def _chunks(orders: list[int]) -> list[tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Bounds that hold at every real order and need no symmetry of the mechanism: joint convexity and Lemma 3 (E-11)."""
+"""Bounds in closed form at every real order: joint convexity, which needs no symmetry at all, and Lemma 3 (E-11)."""
 
 from __future__ import annotations
 

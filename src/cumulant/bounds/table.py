@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.bounds.binomial import BinomialSum
+from cumulant.bounds.binomial import BinomialSum, Coefficient, PaperMaximum
 from cumulant.bounds.caps import JointConvexity, PureCap, WorstPure
 from cumulant.bounds.theorem9 import pure_extras, theorem9
+from cumulant.bounds.theorem27 import absolute_moment, one_bit, positive_part, theorem27
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.curves.pair import Pair
 from cumulant.errors import HypothesisError, InputError
@@ -26,39 +27,116 @@ class Bound:
     citation: str
     curve: Callable[[Curve, Pair | None, Fraction], Curve]
     objection: Callable[[Curve, Pair | None], str]
+    upper: bool = True
 
 
-def _needs_no_slack(base: Curve, pair: Pair | None) -> str:
+# ---- what a row may ask for
+
+
+def _nothing(base: Curve, pair: Pair | None) -> str:
+    return ""
+
+
+def _no_slack(base: Curve, pair: Pair | None) -> str:
     return "it is not proved for a mechanism that carries slack" if base.slack() > 0 else ""
 
 
-def _needs_pure(base: Curve, pair: Pair | None) -> str:
-    return _needs_no_slack(base, pair) or (
+def _pure(base: Curve, pair: Pair | None) -> str:
+    return _no_slack(base, pair) or (
         "" if base.pure() < np.inf else "it needs pure DP, a finite epsilon at order infinity"
     )
 
 
-def _needs_nothing(base: Curve, pair: Pair | None) -> str:
-    return ""
+def _pair(base: Curve, pair: Pair | None) -> str:
+    return _no_slack(base, pair) or ("" if pair is not None else "it needs a single mechanism with a dominating pair")
+
+
+def _one_bit(base: Curve, pair: Pair | None) -> str:
+    return "" if pair is not None and pair.one_bit else "it needs an output that depends on one bit of the data only"
+
+
+def _gaussian(base: Curve, pair: Pair | None) -> str:
+    return "" if getattr(pair, "geometry", None) else "it needs Gaussian noise"
+
+
+def _ball(base: Curve, pair: Pair | None) -> str:
+    return "" if getattr(pair, "geometry", None) == "ball" else 'it needs Gaussian noise with geometry="ball"'
+
+
+# ---- what a row proves; the integrals are imported where they are used, because importing the library must stay fast
+
+
+def _sum(
+    *coefficients: Callable[[Curve, Pair], tuple[Coefficient, ...]],
+) -> Callable[[Curve, Pair | None, Fraction], Curve]:
+    """Eq. (9) with the smallest of these coefficients at every j."""
+
+    def curve(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
+        return BinomialSum(base, rate, tuple(c for rule in coefficients for c in rule(base, pair)))  # type: ignore[arg-type]
+
+    return curve
 
 
 def _caps(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
-    """Both caps of E-11; they survive slack, which is then amplified like any delta (Lemma 3)."""
     joint = JointConvexity(base, rate)
     return Lowest((joint, PureCap(base, rate))) if base.pure() < np.inf else joint
 
 
+def _profile(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
+    from cumulant.bounds.profile import profile
+
+    return profile(pair, rate)
+
+
+def _gaussian_ball(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
+    from cumulant.bounds.gaussian import gaussian_ball
+
+    return gaussian_ball(pair, rate)
+
+
+def _gaussian_diameter(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
+    from cumulant.bounds.gaussian import gaussian_diameter
+
+    return gaussian_diameter(pair, rate)
+
+
+def _lower(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
+    from cumulant.bounds.lower import lower
+
+    return lower(pair, rate)
+
+
 def _best(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
-    """The pointwise minimum of everything that applies."""
+    """The pointwise minimum of all rows that apply, then projected.
+
+    With a pair `profile` is below every sum of eq. (9) and below the caps (docs/bounds/profile.md), so those are left out:
+    expanding w = 1 + u gives M - 1 <= sum_j C(a,j) E u_+^j + C(a,2) E u_+^2, half of what `positive-part` says or less.
+    Joint convexity and Lemma 3 stay as closed forms where an integral is out of reach.
+    """
     curves: list[Curve] = [JointConvexity(base, rate)]
     if base.pure() < np.inf:
         curves.append(WorstPure(base, rate))
-    if not base.slack() > 0:
-        curves.insert(0, BinomialSum(base, rate, theorem9(base) + pure_extras(base)))
-    return Lowest(tuple(curves))
+    if not _ball(base, pair):
+        return Lowest((_gaussian_ball(base, pair, rate), *curves))
+    if not _pair(base, pair):
+        curves.append(_profile(base, pair, rate))
+        if not _gaussian(base, pair):
+            curves.append(_gaussian_diameter(base, pair, rate))
+        if not _one_bit(base, pair):
+            curves.append(BOUNDS["one-bit"].curve(base, pair, rate))
+    if not _no_slack(base, pair) and (pair is None or not pair.symmetric):
+        curves.append(BinomialSum(base, rate, theorem9(base) + pure_extras(base)))
+    return Lowest(tuple(curves)).projected()
 
 
 _SAMPLER = "uniform sample without replacement, replace-one neighbours, the mechanism ignores the order of its sample"
+_PAIR = _SAMPLER + "; a dominating pair"
+_PAPER = "Wang, Balle, Kasiviswanathan 2019"
+
+
+def _nine(base: Curve, pair: Pair) -> tuple[Coefficient, ...]:
+    return theorem9(base)
+
 
 BOUNDS: dict[str, Bound] = {
     row.name: row
@@ -68,27 +146,110 @@ BOUNDS: dict[str, Bound] = {
             "eps'(a) <= log(1 + g^2 C(a,2) min{4(e^eps(2)-1), e^eps(2) min(2,E^2)} "
             "+ sum_{j>=3} g^j C(a,j) e^((j-1)eps(j)) min(2,E^j)) / (a-1)",
             _SAMPLER,
-            "Wang, Balle, Kasiviswanathan 2019, Theorem 9",
-            lambda base, pair, rate: BinomialSum(base, rate, theorem9(base)),
-            _needs_no_slack,
+            f"{_PAPER}, Theorem 9",
+            _sum(_nine),
+            _no_slack,
+        ),
+        Bound(
+            "theorem9-max",
+            "Theorem 9 with the sum replaced by max + log(a), the paper's estimate for large orders",
+            _SAMPLER,
+            f"{_PAPER}, Appendix G",
+            lambda base, pair, rate: PaperMaximum(base, rate, theorem9(base)),
+            _no_slack,
+        ),
+        Bound(
+            "theorem27",
+            "Theorem 9 with 4 sqrt(B(2 floor(j/2)) B(2 ceil(j/2))), B(l) = E_q(p/q-1)^l, for j >= 3",
+            _PAIR,
+            f"{_PAPER}, Theorem 27",
+            _sum(theorem27),
+            _pair,
+        ),
+        Bound(
+            "theorem27-min",
+            "term by term the smaller of Theorem 9 and Theorem 27",
+            _PAIR,
+            f"{_PAPER}, Theorems 9 and 27",
+            _sum(_nine, theorem27),
+            _pair,
+        ),
+        Bound(
+            "absolute-moment",
+            "term by term the smaller of Theorem 9 and 4 E_q|p/q-1|^j",
+            _PAIR,
+            f"{_PAPER}, Lemma 17",
+            _sum(_nine, lambda base, pair: absolute_moment(pair)),
+            _pair,
+        ),
+        Bound(
+            "positive-part",
+            "term by term the smaller of Theorem 9 and 4 E_q(p/q-1)_+^j",
+            _PAIR,
+            "the proof of Lemma 17 uses only positive parts (docs/bounds/positive-part.md)",
+            _sum(_nine, lambda base, pair: positive_part(pair)),
+            _pair,
         ),
         Bound(
             "pure-extras",
-            "Theorem 9 with zeta(j)^j <= E^(j-2) (e^eps(2)-1) min(4, e^((j-1)eps(inf))) as further coefficients",
+            "term by term the smaller of Theorem 9 and E^(j-2) (e^eps(2)-1) min(4, e^((j-1)eps(inf)))",
             _SAMPLER + "; pure DP",
-            "Lemmas 17 and 32 of the paper",
-            lambda base, pair, rate: BinomialSum(base, rate, theorem9(base) + pure_extras(base)),
-            _needs_pure,
+            f"{_PAPER}, Lemmas 17 and 32",
+            _sum(_nine, lambda base, pair: pure_extras(base)),
+            _pure,
+        ),
+        Bound(
+            "one-bit",
+            "eps'(a) <= log(1 + sum_{j>=2} g^j C(a,j) E_q|p/q-1|^j) / (a-1)",
+            _PAIR + "; the output law depends on one bit of the data",
+            f"{_PAPER}, eq. (9) with zeta = xi",
+            _sum(lambda base, pair: one_bit(pair)),
+            _one_bit,
         ),
         Bound(
             "caps",
             "eps'(a) <= min{log(1 + g(e^((a-1)eps(a)) - 1)) / (a-1), log(1 + g(e^eps(inf) - 1))}",
-            "uniform sample without replacement, replace-one neighbours",
+            "uniform sample without replacement, replace-one neighbours; for the second term an ignored sample order",
             "joint convexity; Lemma 3 of the paper",
             _caps,
-            _needs_nothing,
+            _nothing,
         ),
-        Bound("best", "the smallest of all bounds that apply", _SAMPLER, "all of the above", _best, _needs_nothing),
+        Bound(
+            "profile",
+            "e^((a-1)eps'(a)) <= 1 + a(a-1)g^2 int [(1+g(e^t-1))^(a-2) + (1+g(e^t-1))^(-a-1)] e^t delta(t) dt",
+            _PAIR,
+            "Balle, Barthe, Gaboardi 2018, at every epsilon (docs/bounds/profile.md)",
+            _profile,
+            _pair,
+        ),
+        Bound(
+            "gaussian-ball",
+            "eps'(a) is that of (1-g)N(0,1) + gN(1/sigma,1) against N(0,1)",
+            _SAMPLER + "; Gaussian noise on values in a ball whose diameter is the sensitivity",
+            "Theorem C, docs/bounds/gaussian-ball.md",
+            _gaussian_ball,
+            _ball,
+        ),
+        Bound(
+            "gaussian-diameter",
+            "e^((a-1)eps'(a)) <= that of the pair + a(a-1) Delta",
+            _SAMPLER + "; Gaussian noise",
+            "Theorem A, docs/bounds/gaussian-diameter.md",
+            _gaussian_diameter,
+            _gaussian,
+        ),
+        Bound(
+            "best", "the smallest of all bounds that apply, projected", _SAMPLER, "all of the above", _best, _nothing
+        ),
+        Bound(
+            "lower",
+            "eps'(a) >= the divergence of (1-g)Q + gP against Q: no upper bound can go below it",
+            "a pair of neighbouring output laws",
+            f"{_PAPER}, Proposition 11",
+            _lower,
+            _pair,
+            upper=False,
+        ),
     )
 }
 
@@ -108,7 +269,7 @@ def row(name: str) -> Bound:
 def amplified(base: Curve, pair: Pair | None, rate: Fraction, name: str, subject: str) -> Curve:
     """The curve of the mechanism with this curve and pair on a sample drawn at this rate; rate 1 changes nothing."""
     bound = row(name)
-    if rate == 1:
+    if rate == 1 and bound.upper:
         return base
     if objection := bound.objection(base, pair):
         raise HypothesisError(f'{name} does not apply to {subject}: {objection}; use bound="best"')

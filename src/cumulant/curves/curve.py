@@ -56,6 +56,12 @@ class Curve(ABC):
             # a positive K below the smallest float is not 0: only perfect privacy is
             return value if (value > 0).all() else np.maximum(value, _SMALLEST if self.pure() > 0 else 0.0)
 
+    def projected(self) -> Curve:
+        """The largest CGF that a scan of orders finds below this curve (Proposition 35); still an upper bound."""
+        from cumulant.curves.projected import Projected
+
+        return Projected(self)
+
     def rdp(self, orders: Any) -> Array:
         """The Rényi divergence bound at an array of orders in [1, inf]; 1 is KL, inf is pure."""
         orders = np.asarray(orders, dtype=np.float64)

@@ -33,6 +33,8 @@ class GaussianPair(Pair):
     shift: Fraction
     geometry: str = "diameter"
 
+    symmetric = True
+
     def curve(self) -> Concentrated:
         return Concentrated(rho=self.shift**2 / 2)
 

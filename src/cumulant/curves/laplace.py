@@ -32,6 +32,8 @@ class LaplacePair(Pair):
 
     shift: Fraction
 
+    symmetric = True
+
     def curve(self) -> LaplaceShift:
         return LaplaceShift(self.shift)
 

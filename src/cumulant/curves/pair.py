@@ -26,6 +26,9 @@ class Pair(ABC):
     one_bit: bool = False
     """The output law sees one bit of the data only, so that the ternary divergence is the binary one (E-10)."""
 
+    symmetric: bool = False
+    """(P, Q) and (Q, P) are the same pair up to a bijection of the outputs."""
+
     estimated: bool = False
     """The numbers are self-checked quadrature, not bounds: true for densities given as Python functions."""
 

@@ -13,7 +13,7 @@ from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Points(Curve):
-    """K at given orders. Between two of them K, being convex with K(0) = 0, lies below the chord of their *lower hull*;
+    """K at given orders. Between two of them K, being convex with K(0) = 0, lies below the chord;
     past the last one nothing is known, except that K grows at most with slope `pure` when that is finite.
 
     The orders are finite and increasing, above 1; `kl` is +inf when unknown, and then bounded by the first value,

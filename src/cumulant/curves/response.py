@@ -29,6 +29,8 @@ class ResponsePair(Pair):
     epsilon: Fraction = Fraction(0)
     one_bit: bool = False
 
+    symmetric = True
+
     def curve(self) -> Response:
         return Response(p=self.p, epsilon=self.epsilon)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
 from cumulant import domains
+from cumulant.bounds.table import amplified
+from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import envelope, queries
 from cumulant.conversion.formulas import conversion as conversion_row
 from cumulant.curves.curve import Curve, Remembered, compose
@@ -51,9 +54,8 @@ class Expression(ABC):
 
     def curve(self, bound: str = "best") -> Curve:
         """What is proved about it: the sum of the curves of its terms, each amplified by this bound."""
-        parts = sorted(
-            self.terms.items(), key=lambda item: item[0].rank()
-        )  # so that the order of a sum changes nothing
+        bound = bound_row(bound).name
+        parts = sorted(self.terms.items(), key=lambda item: item[0].rank())
         return compose({_curve_of(mechanism, bound): times for mechanism, times in parts})
 
     def notation(self) -> str:
@@ -207,6 +209,19 @@ class Expression(ABC):
         answer = self.curve(bound).rdp(value)
         return float(answer[0]) if scalar else answer
 
+    def gap(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """How much room a bound leaves: its value over the lower bound of Proposition 11; 1 means that it is exact.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+        >>> run.gap(2, bound="theorem9"), run.gap(2, bound="profile")
+        (4.0, 1.16)
+        """
+        value, scalar = domains.orders(order)
+        with np.errstate(invalid="ignore"):
+            answer: Floats = self.curve(bound).rdp(value) / self.curve("lower").rdp(value)
+        return float(answer[0]) if scalar else answer
+
     @overload
     def cgf(self, lam: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
     @overload
@@ -351,13 +366,15 @@ def run(terms: Mapping[Mechanism, int]) -> Expression:
 
 
 def _curve_of(mechanism: Mechanism, bound: str) -> Curve:
-    return remembered_curve(mechanism, bound if mechanism.amplified else "")
+    return remembered_curve(mechanism, bound if mechanism.amplified or not bound_row(bound).upper else "")
 
 
 @lru_cache(maxsize=4096)
 def remembered_curve(mechanism: Mechanism, bound: str) -> Curve:
     """One curve object for all equal mechanisms, so that what it has computed serves them all."""
-    return Remembered(mechanism.own_curve(bound))
+    if mechanism.amplified or not bound:
+        return Remembered(mechanism.own_curve(bound))
+    return Remembered(amplified(mechanism.own_curve(bound), mechanism.pair(), Fraction(1), bound, str(mechanism)))
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {}
@@ -378,6 +395,10 @@ def _rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, 
     fixed_bound, fixed_conversion = METHODS[method]
     if method == "paper" and (bound or fixed_bound, conversion or fixed_conversion) != METHODS[method]:
         raise InputError('method="paper" fixes bound and conversion; use method="rdp" to choose them')
+    if bound is not None and not bound_row(bound).upper:
+        raise InputError(
+            f"bound={bound!r} is a lower bound, which proves no epsilon; ask for it with rdp(order, bound={bound!r})"
+        )
     return bound or fixed_bound, conversion or fixed_conversion
 
 

@@ -9,10 +9,14 @@ from typing import ClassVar
 
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Curve
+from cumulant.curves.pair import Pair
 from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
-from cumulant.errors import InputError
+from cumulant.errors import InputError, RelationError
 from cumulant.mechanisms.base import Mechanism, register
 from cumulant.mechanisms.relation import Relation
+
+GEOMETRIES = ("diameter", "ball")
+"""What is known of the values: only their distances, or that they lie in a ball whose diameter is the sensitivity."""
 
 
 @register
@@ -23,6 +27,9 @@ class Gaussian(Mechanism):
     sigma is the standard deviation of the noise, in the units of the sensitivity. The sensitivity is that of the relation
     the run is stated under: replace-one for sampling without replacement. For sums of clipped vectors use `from_clipping`.
 
+    `geometry="ball"` says that the values lie in a ball whose diameter is the sensitivity, as clipped sums and scalar
+    queries do; a sampled Gaussian is then accounted for exactly (Theorem C).
+
     >>> Gaussian(sigma=10, sensitivity=2) == Gaussian(sigma=5)
     True
     >>> Gaussian(sigma=5).rdp(2)
@@ -31,6 +38,7 @@ class Gaussian(Mechanism):
 
     sigma: Number
     sensitivity: Number = 1
+    geometry: str = "diameter"
     relation: Relation = Relation.ANY
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"sigma": POSITIVE, "sensitivity": POSITIVE}
@@ -39,6 +47,10 @@ class Gaussian(Mechanism):
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
         object.__setattr__(self, "relation", Relation.read(self.relation))
+        if self.geometry not in GEOMETRIES:
+            raise InputError(f"geometry={self.geometry!r} is unknown; choose one of {', '.join(GEOMETRIES)}")
+        if self.geometry == "ball" and self.relation is Relation.ADD_REMOVE:
+            raise RelationError('geometry="ball" is a fact about replace-one sensitivity; leave it out for add-remove')
 
     @classmethod
     def from_clipping(cls, norm: Number, noise: Number, relation: Relation | str) -> Gaussian:
@@ -53,7 +65,7 @@ class Gaussian(Mechanism):
         match Relation.read(relation):
             case Relation.REPLACE_ONE:
                 # A replace-one sensitivity also bounds add/remove, so nothing needs to be remembered.
-                return cls(sigma=noise, sensitivity=Exact(2 * clip))
+                return cls(sigma=noise, sensitivity=Exact(2 * clip), geometry="ball")
             case Relation.ADD_REMOVE:
                 return cls(sigma=noise, sensitivity=clip, relation=Relation.ADD_REMOVE)
         raise InputError(
@@ -61,7 +73,7 @@ class Gaussian(Mechanism):
         )
 
     def key(self) -> Hashable:
-        return self._shift(), self.relation
+        return self._shift(), self.geometry, self.relation
 
     def _shift(self) -> Fraction:
         return Exact(self.sensitivity) / Exact(self.sigma)
@@ -70,5 +82,12 @@ class Gaussian(Mechanism):
         return Concentrated(rho=self._shift() ** 2 / 2)
 
     def arguments(self) -> Mapping[str, str]:
-        relation = {} if self.relation is Relation.ANY else {"relation": f'"{self.relation}"'}
-        return {**Mechanism.arguments(self), **relation}
+        words = {"geometry": self.geometry, "relation": self.relation}
+        usual = {"geometry": "diameter", "relation": Relation.ANY}
+        shown = {name: f'"{word}"' for name, word in words.items() if word != usual[name]}
+        return {**Mechanism.arguments(self), **shown}
+
+    def pair(self) -> Pair:
+        from cumulant.curves.gaussian import GaussianPair
+
+        return GaussianPair(self._shift(), self.geometry)

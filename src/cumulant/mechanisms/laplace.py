@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from cumulant.curves.closed import LaplaceShift
 from cumulant.curves.curve import Curve
+from cumulant.curves.pair import Pair
 from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
 from cumulant.mechanisms.base import Mechanism, register
 
@@ -36,3 +37,8 @@ class Laplace(Mechanism):
 
     def own_curve(self, bound: str) -> Curve:
         return LaplaceShift(self._shift())
+
+    def pair(self) -> Pair:
+        from cumulant.curves.laplace import LaplacePair
+
+        return LaplacePair(self._shift())

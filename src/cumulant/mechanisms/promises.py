@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from cumulant.curves.closed import Concentrated, Response
 from cumulant.curves.curve import Curve
+from cumulant.curves.pair import Pair
 from cumulant.domains import NONNEGATIVE, SLACK, Domain, Exact, Number, Several
 from cumulant.mechanisms.base import Mechanism, register
 
@@ -34,6 +35,11 @@ class PureDP(Mechanism):
 
     def own_curve(self, bound: str) -> Curve:
         return Response(epsilon=self.loss)
+
+    def pair(self) -> Pair:
+        from cumulant.curves.response import ResponsePair
+
+        return ResponsePair(epsilon=self.loss)
 
 
 @register

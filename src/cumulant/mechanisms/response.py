@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from cumulant.curves.closed import Response
 from cumulant.curves.curve import Curve
+from cumulant.curves.pair import Pair
 from cumulant.domains import RESPONSE, Domain, Exact, Number, Several
 from cumulant.mechanisms.base import Mechanism, register
 
@@ -31,3 +32,8 @@ class RandomizedResponse(Mechanism):
 
     def own_curve(self, bound: str) -> Curve:
         return Response(p=Exact(self.p))
+
+    def pair(self) -> Pair:
+        from cumulant.curves.response import ResponsePair
+
+        return ResponsePair(p=Exact(self.p), one_bit=True)

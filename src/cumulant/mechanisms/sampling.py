@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.bounds.table import amplified
+from cumulant.bounds.table import amplified, row
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, RATE, Exact, Number, spelling
 from cumulant.errors import InputError, RelationError
@@ -69,7 +69,8 @@ class WithoutReplacement(Scheme):
     def curve(self, inner: Expression, bound: str) -> Curve:
         # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along.
         pair = inner.pair() if isinstance(inner, Mechanism) else None
-        return amplified(inner.curve(bound), pair, self.rate, bound, str(inner))
+        base = inner.curve(bound if row(bound).upper else "best")
+        return amplified(base, pair, self.rate, bound, str(inner))
 
     def of(self, inner: Scheme) -> Scheme | None:
         if not isinstance(inner, WithoutReplacement):

@@ -12,7 +12,8 @@ from cumulant.numerics.arithmetic import Array
 _FIRST_REACH = 4096.0
 _LAST_REACH = 2.0**52
 _INTEGERS = np.concatenate([np.arange(1.0, 33.0), np.floor(np.geomspace(32.0, _FIRST_REACH, 36)[1:])])
-_REALS = np.concatenate([2.0 ** np.arange(-40.0, 0.0), _INTEGERS])
+SCAN = np.concatenate([2.0 ** np.arange(-40.0, 0.0), _INTEGERS])
+"""Where the scan of the reals starts."""
 _DIVISIONS = 8
 _MINIMA = 3
 _NARROW = 1e-9
@@ -37,7 +38,7 @@ def least(
     nothing can be gained beyond it; then the cells around the three lowest local minima of each function are divided,
     at integers as long as there are any, until that no longer lowers its least value.
     """
-    nodes = _INTEGERS if integral else _REALS
+    nodes = _INTEGERS if integral else SCAN
     values = objective(nodes)
     while nodes[-1] < _LAST_REACH and (np.nanargmin(values, axis=1) >= nodes.size - 3).any():
         if enough(float(nodes[-1]), float(np.min(values, axis=1).max())):

@@ -21,8 +21,10 @@ from cumulant.errors import (
 from cumulant.guarantee import Guarantee, Term
 from cumulant.mechanisms.base import Expression, Mechanism, Run
 from cumulant.mechanisms.custom import from_densities, from_masses, from_rdp_points, mechanism
+from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.laplace import Laplace
+from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.promises import ApproximateDP, PureDP, ZeroConcentrated
 from cumulant.mechanisms.relation import Relation
 from cumulant.mechanisms.response import RandomizedResponse
@@ -36,14 +38,18 @@ __all__ = [
     "Bound",
     "CertificateError",
     "CumulantError",
+    "DirichletPosterior",
+    "ExponentialFamilyMechanism",
     "Expression",
     "Gaussian",
+    "GaussianMeanPosterior",
     "Guarantee",
     "HypothesisError",
     "InputError",
     "Laplace",
     "Mechanism",
     "NotationError",
+    "PosteriorSampling",
     "PureDP",
     "RandomizedResponse",
     "Relation",

@@ -27,7 +27,7 @@ class Guarantee:
     >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
     >>> answer = run.guarantee(delta=1e-8)
     >>> answer.order, answer.conversion, str(answer.relation)
-    (18.0, 'cks', 'replace-one')
+    (35.6, 'cks', 'replace-one')
     """
 
     epsilon: float
@@ -70,13 +70,25 @@ def rounded_up(value: float, digits: int = 4) -> str:
     >>> rounded_up(2.02701), rounded_up(1e-8), rounded_up(math.inf), rounded_up(0.0), rounded_up(123456.7)
     ('2.028', '1e-8', 'inf', '0', '123500')
     """
-    if value == 0 or math.isinf(value):
-        return f"{value:.0f}" if value == 0 else "inf"
-    from decimal import ROUND_CEILING, Context, Decimal
+    return _decimal(value, digits, "ROUND_CEILING")
 
-    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(value))).normalize()
+
+def rounded_down(value: float, digits: int = 4) -> str:
+    """The value in decimal, rounded down: what is printed is still a lower bound.
+
+    >>> rounded_down(2.02799)
+    '2.027'
+    """
+    return _decimal(value, digits, "ROUND_FLOOR")
+
+
+def _decimal(value: float, digits: int, rounding: str) -> str:
+    if value == 0 or math.isinf(value):
+        return "0" if value == 0 else "inf"
+    from decimal import Context, Decimal
+
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(value))).normalize()
     exponent = rounded.adjusted()
     if -5 < exponent < 7:
         return f"{rounded:f}"
-    mantissa = rounded.scaleb(-exponent).normalize()
-    return f"{mantissa:f}e{exponent}"
+    return f"{rounded.scaleb(-exponent).normalize():f}e{exponent}"

@@ -63,7 +63,7 @@ def test_large_orders_bound_the_sum_and_nearly_equal_it() -> None:
 
 
 def test_rate_one_is_the_base_mechanism() -> None:
-    for bound in cm.BOUNDS:
+    for bound in (name for name, row in cm.BOUNDS.items() if row.upper):
         run = cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=1)
         assert run.rdp([1, 1.5, 7, math.inf], bound=bound) == pytest.approx(
             cm.Laplace(scale=2).rdp([1, 1.5, 7, math.inf])

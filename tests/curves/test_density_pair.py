@@ -135,7 +135,7 @@ def test_nearly_equal_densities_keep_their_digits() -> None:
 
 def test_equal_densities() -> None:
     pair = DensityPair(normal, normal)
-    assert pair.curve().rdp([1, 2, 5]).tolist() == [0.0] * 3
+    assert (pair.curve().rdp([1, 2, 5]) <= 5e-324).all()  # without `pure` an underflow is never called 0
     assert pair.profile([0, 1]).tolist() == [0.0, 0.0]
 
 

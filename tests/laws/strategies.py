@@ -12,6 +12,8 @@ from cumulant.mechanisms.base import MECHANISMS
 
 def numbers(domain: Domain) -> st.SearchStrategy[Fraction]:
     """Exact numbers of a domain, from tiny to large, ends included where they are closed."""
+    if domain.integer:
+        return st.integers(int(domain.low or 1), 10**6).map(Fraction)
     low = Fraction(-1000) if domain.low is None else domain.low
     if domain.high is None:
         return st.builds(lambda m, e: low + Fraction(m) * Fraction(10) ** e, st.integers(1, 99), st.integers(-4, 2))
@@ -37,8 +39,10 @@ def parameters(kind: type[cm.Mechanism]) -> st.SearchStrategy[dict[str, Any]]:
         )
     fields: dict[str, st.SearchStrategy[Any]] = {}
     for name, domain in kind.domains.items():
-        assert not isinstance(domain, Several), f"{kind.name()} needs a strategy for {name}"
-        fields[name] = numbers(domain)
+        if isinstance(domain, Several):
+            fields[name] = st.lists(numbers(domain.each), min_size=2, max_size=4)
+        else:
+            fields[name] = numbers(domain)
     return st.fixed_dictionaries(fields)
 
 

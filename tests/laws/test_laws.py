@@ -14,6 +14,7 @@ from cumulant.numerics.arithmetic import BALLS
 from tests.laws.strategies import expressions, mechanisms, parameters, rates, sampled
 
 ORDERS = np.array([1.0, 1 + 1e-9, 1.3, 2.0, 2.5, 3.0, 8.0, 33.0, 100.5, 1e4])
+UPPER = [name for name, bound in cm.BOUNDS.items() if bound.upper]
 law = settings(max_examples=60, deadline=None)
 
 
@@ -47,7 +48,8 @@ def test_base_curves_grow_with_the_order(mechanism: cm.Mechanism) -> None:
 def test_base_cgf_is_convex(mechanism: cm.Mechanism) -> None:
     lam = np.linspace(0.25, 20, 80)
     cgf = mechanism.cgf(lam)
-    if np.isfinite(cgf).all() and not str(mechanism).startswith("from_rdp_points"):
+    given = ("from_rdp_points", "ExponentialFamilyMechanism")  # minima of bounds and chords of points are not CGFs
+    if np.isfinite(cgf).all() and mechanism.name() not in given:
         assert (np.diff(cgf, 2) >= -1e-11 * cgf[2:]).all()
 
 
@@ -80,7 +82,7 @@ def test_text_and_json_round_trips(run: cm.Expression) -> None:
 @given(mechanisms)
 def test_rate_one_is_the_base_and_rate_zero_is_nothing(mechanism: cm.Mechanism) -> None:
     whole = mechanism @ cm.WithoutReplacement(rate=1)
-    for bound in cm.BOUNDS:
+    for bound in UPPER:
         assert whole.rdp(ORDERS, bound=bound) == pytest.approx(mechanism.rdp(ORDERS), rel=1e-12)
     tiny = mechanism @ cm.WithoutReplacement(rate="1e-12")
     base = mechanism.rdp(2)
@@ -101,7 +103,7 @@ def test_more_sampling_is_less_private(mechanism: cm.Mechanism, pair: list[Fract
 @given(sampled)
 def test_best_is_the_best_and_never_above_the_base(run: cm.Expression) -> None:
     best = run.rdp(ORDERS)
-    for bound in cm.BOUNDS:
+    for bound in UPPER:
         try:
             other = run.rdp(ORDERS, bound=bound)
         except cm.HypothesisError:

@@ -70,7 +70,8 @@ def one_direction_leads(pair: DensityPair) -> bool:
 
     def shortfall(log_p: Array, log_q: Array, epsilon: Array) -> Array:
         y = log_p - log_q
-        return np.where(y > epsilon, log_p + np.log(-np.expm1(epsilon - y)), -np.inf)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(y > epsilon, log_p + np.log(-np.expm1(epsilon - y)), -np.inf)
 
     epsilons = np.concatenate([[0.0], np.geomspace(1e-3, 30, 23)])
     there = np.exp(pair._integrate(shortfall, epsilons))

@@ -16,6 +16,7 @@ import numpy as np
 
 from cumulant.bounds.kernels import sampled_loss
 from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.quadrature import legendre
 
 DROP = 42.0
 """Nodes whose term is below e^-42 of the largest are left out."""
@@ -258,7 +259,8 @@ def laplace_nodes(shift: float, rate: Rate, lam: Array, term: Callable[[Array], 
         return order * np.maximum(rate.loss(x), 0.0) + np.log1p(rate.g * order) - (x + shift) / 2
 
     valley = np.clip(h0 - np.log(2 * order - 1), low, shift)
-    points, weights = np.polynomial.legendre.leggauss(20)
+    unit, share = legendre(20)
+    points, weights = 2 * unit - 1, 2 * share
     lefts, widths, panel_rows = [], [], []
     for start, sign in ((np.full(rows, low), 1.0), (np.full(rows, shift), -1.0)):
         x, active = start, sign * (valley - start) > 0

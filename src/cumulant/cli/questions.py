@@ -13,9 +13,9 @@ from cumulant.bounds.table import BOUNDS
 from cumulant.cli import words
 from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.domains import DELTA, EPSILON, Exact
-from cumulant.errors import InputError
-from cumulant.guarantee import rounded_up
-from cumulant.mechanisms.base import DEFAULT_METHOD, METHODS
+from cumulant.errors import HypothesisError, InputError
+from cumulant.guarantee import rounded_down, rounded_up
+from cumulant.mechanisms.base import DEFAULT_METHOD, METHODS, Expression
 from cumulant.notation import parse
 
 Run = Annotated[str, typer.Argument(metavar="EXPR", help="What ran, in quotes.", show_default=False)]
@@ -74,7 +74,7 @@ def delta(
 def rdp(
     expression: Run,
     orders: Annotated[str, typer.Option(help="Orders >= 1, separated by commas; 1 is KL and inf is pure.")],
-    bound: Annotated[str, typer.Option(help=f"The amplification bound: {', '.join(BOUNDS)}.")] = "best",
+    bound: Annotated[str, typer.Option(help=f"The amplification bound: {', '.join(BOUNDS)}; or all of them.")] = "best",
     as_json: Json = False,
 ) -> None:
     """The Rényi divergence bound at these orders.
@@ -83,14 +83,17 @@ def rdp(
     Examples:
       cumulant rdp "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001)" --orders 2,3,64
       cumulant rdp "Laplace(scale=2) @ WithoutReplacement(rate=0.001)" --orders 1,2,64,inf --bound theorem9 --json
+      cumulant rdp "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001)" --orders 2,64,400 --bound all
     """
     run = parse(expression)
     asked = [_order(text.strip()) for text in orders.split(",")]
-    values = [float(value) for value in run.rdp(asked, bound)]
+    names = list(BOUNDS) if bound == "all" else []
+    values = {name: _divergences(run, asked, name) for name in names} or {bound: list(run.rdp(asked, bound))}
+    shown = {name: None if row is None else [_plain(value) for value in row] for name, row in values.items()}
     if as_json:
         fields = {
-            "orders": ["inf" if math.isinf(order) else order for order in asked],
-            "values": ["inf" if math.isinf(value) else value for value in values],
+            "orders": [_plain(order) for order in asked],
+            "values": shown if bound == "all" else shown[bound],
             "bound": bound,
             "relation": str(run.relation),
             "run": str(run),
@@ -101,10 +104,31 @@ def rdp(
     from rich.table import Table
 
     table = Table("order", "divergence")
-    for order, value in zip(asked, values, strict=True):
-        table.add_row(f"{order:g}", rounded_up(value, 6))
-    Console().print(table)
+    if bound == "all":  # orders across, so that bounds can be compared from line to line
+        table = Table("bound", *(f"order {order:g}" for order in asked))
+        for name, row in values.items():
+            table.add_row(name, *(["-"] * len(asked) if row is None else [_rounded(name, value) for value in row]))
+    else:
+        for order, value in zip(asked, values[bound] or [], strict=True):
+            table.add_row(f"{order:g}", _rounded(bound, value))
+    Console(width=None if bound != "all" else max(80, 20 + 14 * len(asked))).print(table)
     typer.echo(words.divergence(run, bound))
+
+
+def _divergences(run: Expression, orders: list[float], bound: str) -> list[float] | None:
+    """The curve by this bound, or None where it does not apply."""
+    try:
+        return list(run.rdp(orders, bound))
+    except HypothesisError:
+        return None
+
+
+def _plain(value: float) -> float | str:
+    return "inf" if math.isinf(value) else float(value)
+
+
+def _rounded(bound: str, value: float) -> str:
+    return rounded_up(float(value), 6) if BOUNDS[bound].upper else rounded_down(float(value), 6)
 
 
 def _order(text: str) -> float:

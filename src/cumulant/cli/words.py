@@ -41,7 +41,10 @@ def delta(run: Expression, found: Guarantee, asked: Exact) -> str:
 
 def divergence(run: Expression, bound: str) -> str:
     """What stands below the table of `cumulant rdp`."""
-    by = f"The bound on samples is {_citation(bound)}." if _is_sampled(run) else ""
+    if bound == "all":
+        by = "A dash: the bound does not apply. The last line is a lower bound, rounded down."
+    else:
+        by = f"The bound on samples is {_citation(bound)}." if _is_sampled(run) else ""
     return _wrapped(f"Renyi divergence, {_relation(run)}; rounded up.", _what_ran(run), by, _assumed(run))
 
 
@@ -132,9 +135,9 @@ def _theorems(sampled: list[Sampled], found: Guarantee) -> str:
 
 def _winner(mechanism: Mechanism, lam: float) -> str:
     best = mechanism.cgf(lam, "best")
-    for name in BOUNDS:
+    for name in reversed([name for name, row in BOUNDS.items() if row.upper and name != "best"]):
         try:
-            if name != "best" and math.isclose(mechanism.cgf(lam, name), best, rel_tol=1e-9):
+            if math.isclose(mechanism.cgf(lam, name), best, rel_tol=1e-9):
                 return name
         except HypothesisError:
             continue

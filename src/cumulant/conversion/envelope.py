@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from cumulant.conversion.formulas import Conversion
-from cumulant.conversion.queries import epsilon
+from cumulant.conversion.queries import epsilon, nothing_beyond
 from cumulant.curves.curve import Curve, compose
 from cumulant.numerics.arithmetic import FLOATS, Array
-from cumulant.numerics.hull import lower_envelope
+from cumulant.numerics.hull import lowest_lines
 from cumulant.numerics.search import least
 
 _DENSE = 512
-_SPACING = 1.0025
+_SPACING = 1.005
+_PROBES = 6
+_REFINEMENTS = 2
 
 
 def epsilon_over(curve: Curve, counts: Array, delta: float, conversion: Conversion) -> Array:
@@ -26,19 +28,24 @@ def epsilon_over(curve: Curve, counts: Array, delta: float, conversion: Conversi
     if delta == 0:
         return pure
     log_delta = np.log(delta)
-    ends = np.array([[counts.min()], [counts.max()]])
+    probes = np.geomspace(counts.min(), counts.max(), _PROBES)[:, None]
 
     def objective(lam: Array) -> Array:
-        return conversion.epsilon(lam, ends * curve.cgf(lam), log_delta, FLOATS)
+        return conversion.epsilon(lam, probes * curve.cgf(lam), log_delta, FLOATS)
 
     with np.errstate(all="ignore"):
-        # More rounds want smaller orders: the best order of every count lies between those of the two ends.
-        low, high = np.sort(least(objective, curve.integral).where)
-        lam = _between(low, high, curve.integral)
-        slope = curve.cgf(lam) / lam
-        height = conversion.epsilon(lam, 0.0, log_delta, FLOATS)
-    known = np.isfinite(slope)
-    return np.maximum(np.minimum(lower_envelope(slope[known], height[known], counts), pure), 0.0)
+        found = least(objective, curve.integral, nothing_beyond(curve, probes[:, 0])).where
+        lam = np.union1d(_between(found.min(), found.max(), curve.integral), found)
+        slope, height = curve.cgf(lam) / lam, conversion.epsilon(lam, 0.0, log_delta, FLOATS)
+        for _ in range(0 if curve.integral else _REFINEMENTS):  # between real orders that won, and their neighbours
+            new = _refined(lam, np.unique(lowest_lines(slope, height, counts)))
+            place = np.argsort(np.append(lam, new), kind="stable")
+            slope = np.append(slope, curve.cgf(new) / new)[place]
+            height = np.append(height, conversion.epsilon(new, 0.0, log_delta, FLOATS))[place]
+            lam = np.append(lam, new)[place]
+        line = lowest_lines(slope, height, counts)
+        value = slope[line] * counts + height[line]
+    return np.maximum(np.fmin(value, pure), 0.0)
 
 
 def _between(low: float, high: float, integral: bool) -> Array:
@@ -47,3 +54,10 @@ def _between(low: float, high: float, integral: bool) -> Array:
     integers = np.arange(np.floor(low), min(np.ceil(high), _DENSE) + 1)
     dense = integers if integral else np.union1d(steps[steps < _DENSE], integers[integers > 0])
     return np.union1d(dense, np.floor(steps[steps >= _DENSE]))
+
+
+def _refined(lam: Array, used: Array) -> Array:
+    """Three arguments between each used one and each of its neighbours."""
+    left = np.unique(np.concatenate([used[used > 0] - 1, used[used < lam.size - 1]]))
+    inner = lam[left, None] + np.diff(lam)[left, None] * np.array([0.25, 0.5, 0.75])
+    return np.setdiff1d(inner, lam)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ def epsilon(curve: Curve, delta: Array, conversion: Conversion) -> Answer:
     """The least epsilon >= 0 that the curve proves at each delta in [0, inf); +inf where the slack alone is too much."""
     room = delta - curve.slack()
     pure = float(curve.pure())
-    value = np.where((delta > 0) & (room <= 0), np.inf, pure)
+    value = np.where((room < 0) | ((room == 0) & (delta > 0)), np.inf, pure)
     order = np.full(delta.shape, np.inf)
     asked = (room > 0) & (delta < 1)
     if asked.any():
@@ -35,17 +36,24 @@ def epsilon(curve: Curve, delta: Array, conversion: Conversion) -> Answer:
         def objective(lam: Array) -> Array:
             return conversion.epsilon(lam, curve.cgf(lam), log_delta, FLOATS)
 
-        def enough(lam: float, best: float) -> bool:
-            # the Rényi divergence grows with the order, so no later order can go below the one reached
-            return min(best, pure) <= (1 + 1e-6) * float(curve.cgf(np.array([lam]))[0]) / lam
-
         with np.errstate(all="ignore"):
-            found = least(objective, curve.integral, enough)
+            found = least(objective, curve.integral, nothing_beyond(curve))
         wins = found.value < value[asked]
         value[asked] = np.where(wins, np.maximum(found.value, 0.0), value[asked])
         order[asked] = np.where(wins, found.where + 1, np.inf)
     value[delta >= 1] = 0.0
     return Answer(value, order)
+
+
+def nothing_beyond(curve: Curve, times: Array | float = 1.0) -> Callable[[float, Array], bool]:
+    """When to stop widening a search for epsilon: the Rényi divergence grows with the order, so that no later order can
+    go below the divergence at the one that was reached, and infinity is a candidate anyway."""
+
+    def enough(lam: float, best: Array) -> bool:
+        reached = times * curve.cgf(np.array([lam])) / lam
+        return bool((np.fmin(best, times * curve.pure()) <= (1 + 1e-6) * reached).all())
+
+    return enough
 
 
 def delta(curve: Curve, epsilon: Array, conversion: Conversion) -> Answer:

@@ -18,7 +18,7 @@ from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 class Function(Curve):
     """rdp(order) by a Python function that is asked one finite order > 1 at a time; what it says is believed.
 
-    NaN means unknown, so +inf. KL is at most the divergence at any order, so an unknown one is taken at order 3/2.
+    NaN and overflow mean unknown, so +inf. KL is at most the divergence at any order, so an unknown one is taken at order 3/2.
     """
 
     function: Callable[[float], float]
@@ -34,7 +34,10 @@ class Function(Curve):
 
     def _at(self, order: float) -> float:
         if order not in self._values:
-            value = float(self.function(order))
+            try:
+                value = float(self.function(order))
+            except OverflowError:
+                value = math.inf
             if value < 0:
                 raise InputError(f"the rdp function returned {value} at order {order}; a divergence is never negative")
             self._values[order] = math.inf if math.isnan(value) else value

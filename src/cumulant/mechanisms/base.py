@@ -13,11 +13,11 @@ import numpy as np
 from cumulant import domains
 from cumulant.bounds.table import amplified
 from cumulant.bounds.table import row as bound_row
-from cumulant.conversion import envelope, queries
+from cumulant.conversion import baselines, envelope, queries
 from cumulant.conversion.formulas import conversion as conversion_row
 from cumulant.curves.curve import Curve, Remembered, compose
 from cumulant.curves.pair import Pair
-from cumulant.domains import Domain, Number, Several
+from cumulant.domains import Domain, Exact, Number, Several
 from cumulant.errors import InputError, NotationError
 from cumulant.guarantee import Guarantee, Term
 from cumulant.mechanisms.relation import Relation, common
@@ -106,7 +106,8 @@ class Expression(ABC):
         """The smallest epsilon that can be proved at this delta, rounded up.
 
         `method="paper"` is the literal accountant of the paper (Theorem 9, eq. 3); `method="rdp"` takes the best bound
-        and conversion unless `bound=` and `conversion=` name rows of the tables.
+        and conversion unless `bound=` and `conversion=` name rows of the tables. The composition theorems the paper
+        compares with are `method="naive"`, `"strong"` and `"optimal"`.
 
         >>> import cumulant as cm
         >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
@@ -115,8 +116,15 @@ class Expression(ABC):
         >>> cm.Laplace(scale=2).epsilon(delta=0)
         0.5
         """
-        bound, conversion = _rows(method, bound, conversion)
         value, scalar = _questions("delta", delta, domains.DELTA)
+        if method in baselines.BASELINES:
+            if bound or conversion:
+                raise InputError(f"method={method!r} takes no bound and no conversion")
+            parts = [(*mechanism.unsampled(), times) for mechanism, times in self.terms.items()]
+            steps = [baselines.step(inner.curve(), rate, times) for inner, rate, times in parts]
+            found = np.array([baselines.epsilon(steps, float(each), method) for each in value])
+            return float(found[0]) if scalar else found
+        bound, conversion = _rows(method, bound, conversion)
         answer = queries.epsilon(self.curve(bound), value, conversion_row(conversion)).value
         return float(answer[0]) if scalar else answer
 
@@ -186,7 +194,7 @@ class Expression(ABC):
         >>> import cumulant as cm
         >>> step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
         >>> step.epsilon_over([1000, 600_000], delta=1e-8, method="paper")
-        array([0.108, 2.027])
+        array([0.119, 2.027])
         """
         bound, conversion = _rows(method, bound, conversion)
         counts = np.array([domains.times(k) for k in times], dtype=np.float64)
@@ -293,6 +301,14 @@ class Mechanism(Expression):
         """The dominating pair, if it is known."""
         return None
 
+    def unsampled(self) -> tuple[Expression, Fraction]:
+        """What runs on each sample, and the rate at which the sample is drawn."""
+        return self, Fraction(1)
+
+    def data_size(self) -> Exact | None:
+        """The number of records its statement is for, where it depends on that."""
+        return getattr(self, "records", None)
+
     def arguments(self) -> Mapping[str, str]:
         """Parameter names and their spelling in the notation, defaults left out."""
         values = {name: getattr(self, self.attributes.get(name, name)) for name in self.domains}
@@ -391,7 +407,9 @@ def register(mechanism: M) -> M:
 
 def _rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, str]:
     if method not in METHODS:
-        raise InputError(f"method={method!r} is unknown; choose one of {', '.join(METHODS)}")
+        if method in baselines.BASELINES:
+            raise InputError(f'method={method!r} answers epsilon(delta) only; use method="rdp" or "paper" here')
+        raise InputError(f"method={method!r} is unknown; choose one of {', '.join((*METHODS, *baselines.BASELINES))}")
     fixed_bound, fixed_conversion = METHODS[method]
     if method == "paper" and (bound or fixed_bound, conversion or fixed_conversion) != METHODS[method]:
         raise InputError('method="paper" fixes bound and conversion; use method="rdp" to choose them')

@@ -22,6 +22,7 @@ class Scheme(ABC):
     __slots__ = ()
 
     relation: ClassVar[Relation]
+    rate: Exact
 
     @abstractmethod
     def curve(self, inner: Expression, bound: str) -> Curve:
@@ -113,6 +114,12 @@ class Sampled(Mechanism):
     def estimated(self) -> bool:  # type: ignore[override]
         return any(mechanism.estimated for mechanism in self.inner.terms)
 
+    def data_size(self) -> Exact | None:
+        return getattr(self.scheme, "population", None)
+
+    def unsampled(self) -> tuple[Expression, Fraction]:
+        return self.inner, self.scheme.rate
+
     def key(self) -> Hashable:
         return self.inner, self.scheme
 
@@ -134,6 +141,13 @@ def sampled(inner: Expression, scheme: Scheme) -> Sampled:
             f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}; "
             "state every sensitivity under one relation"
         )
+    size = getattr(scheme, "sample", None)
+    for mechanism in inner.terms:
+        stated = mechanism.data_size()
+        if None not in (stated, size) and stated != size:
+            raise InputError(
+                f"{mechanism} is stated for {stated} records but runs on samples of {size}; give records={size}"
+            )
     if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
         return sampled(inner.inner, single)
     return Sampled(inner, scheme)

@@ -28,26 +28,19 @@ def lower_hull(x: Array, y: Array) -> Array:
     return np.array(corners, dtype=np.int64)
 
 
-def lower_envelope(slope: Array, height: Array, at: Array) -> Array:
-    """min_i (slope_i x + height_i) at each x: lines and points are dual, so the lines that count form a convex hull.
+def lowest_lines(slope: Array, height: Array, at: Array) -> Array:
+    """The i that minimises slope_i x + height_i at each x: lines and points are dual, so these form a convex hull.
 
     >>> import numpy as np
-    >>> lower_envelope(np.array([0.0, 1.0]), np.array([3.0, 0.0]), np.array([1.0, 2.0, 5.0]))
-    array([1., 2., 3.])
+    >>> lowest_lines(np.array([0.0, 1.0]), np.array([3.0, 0.0]), np.array([1.0, 2.0, 5.0]))
+    array([1, 1, 0])
     """
-    if not slope.size:
-        return np.full(at.shape, np.inf)
     order = np.lexsort((height, slope))
-    slope, height = slope[order], height[order]
-    first = np.append(True, np.diff(slope) > 0)
-    slope, height = slope[first], height[first]
-    corners = lower_hull(slope, height)
-    slope, height = slope[corners], height[corners]
+    order = order[np.isfinite(slope[order]) & np.isfinite(height[order])]
+    if not order.size:
+        return np.zeros(at.shape, dtype=np.int64)
+    order = order[np.append(True, np.diff(slope[order]) > 0)]
+    order = order[lower_hull(slope[order], height[order])]
     # the line with slope s_i is lowest between these crossings, which decrease along the hull
-    crossing = -np.diff(height) / np.diff(slope)
-    index = (
-        slope.size - 1 - np.searchsorted(crossing[::-1], at, side="right")
-        if slope.size > 1
-        else np.zeros(at.shape, int)
-    )
-    return slope[index] * at + height[index]
+    crossing = -np.diff(height[order]) / np.diff(slope[order])
+    return order[order.size - 1 - np.searchsorted(crossing[::-1], at, side="right")]

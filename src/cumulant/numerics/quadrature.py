@@ -22,7 +22,7 @@ _BLOCK = 2048
 
 
 @lru_cache(maxsize=8)
-def _legendre(nodes: int) -> tuple[Array, Array]:
+def legendre(nodes: int) -> tuple[Array, Array]:
     """Gauss-Legendre nodes and weights on [0, 1]."""
     x, w = np.polynomial.legendre.leggauss(nodes)
     return (x + 1) / 2, w / 2
@@ -71,7 +71,7 @@ def _log_concave_block(
     def f(x: Array) -> Array:
         return log_f(x[:, None], rows)[:, 0]
 
-    x, w = _legendre(nodes)
+    x, w = legendre(nodes)
     top = f(mode)
     total = np.zeros_like(mode)
     for bound in (low, high):
@@ -203,7 +203,7 @@ def _first_panels(grid: Array, scan: Array, modes: Array, heights: Array, top: A
 @lru_cache(maxsize=1)
 def _ends() -> Array:
     """The weights with which values at the nodes of a panel extrapolate to its two ends (Lagrange)."""
-    x, _ = _legendre(_PANEL_NODES)
+    x, _ = legendre(_PANEL_NODES)
     others = x[None, :] + np.where(np.eye(len(x)) > 0, np.nan, 0.0)
     return np.array([np.nanprod((end - others) / (x[:, None] - others), axis=1) for end in (0.0, 1.0)])
 
@@ -212,7 +212,7 @@ def _panels(
     log_f: LogFunctions, rows: Array, top: Array, owner: Array, low: Array, width: Array
 ) -> tuple[Array, Array]:
     """Integral and error estimate of e^{f - top} for each row, by halving its panels."""
-    x, w = _legendre(_PANEL_NODES)
+    x, w = legendre(_PANEL_NODES)
     outside, ends = x[0], _ends()
     points = np.concatenate([x, [0.0, 1.0]])
     count = len(rows)

@@ -14,11 +14,11 @@ _LAST_REACH = 2.0**52
 _INTEGERS = np.concatenate([np.arange(1.0, 33.0), np.floor(np.geomspace(32.0, _FIRST_REACH, 36)[1:])])
 SCAN = np.concatenate([2.0 ** np.arange(-40.0, 0.0), _INTEGERS])
 """Where the scan of the reals starts."""
-_DIVISIONS = 8
+_DIVISIONS = 16
 _MINIMA = 3
 _NARROW = 1e-9
 _STILL = 1e-13
-_PATIENCE = 2
+_CLOSE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +30,24 @@ class Minima:
 
 
 def least(
-    objective: Callable[[Array], Array], integral: bool, enough: Callable[[float, float], bool] = lambda at, best: False
+    objective: Callable[[Array], Array], integral: bool, enough: Callable[[float, Array], bool] = lambda at, best: False
 ) -> Minima:
     """The minimum of each row of objective(x), a matrix (functions, len(x)), over x > 0 or over integers x >= 1.
 
-    A coarse scan, widened while the best argument is near its end, unless enough(end, largest least value) says that
-    nothing can be gained beyond it; then the cells around the three lowest local minima of each function are divided,
+    A coarse scan, widened while the best argument is near its end, unless enough(end, least values) says that nothing
+    can be gained beyond it; then the cells around the three lowest local minima of each function are divided,
     at integers as long as there are any, until that no longer lowers its least value.
     """
     nodes = _INTEGERS if integral else SCAN
     values = objective(nodes)
     while nodes[-1] < _LAST_REACH and (np.nanargmin(values, axis=1) >= nodes.size - 3).any():
-        if enough(float(nodes[-1]), float(np.min(values, axis=1).max())):
+        if enough(float(nodes[-1]), np.min(values, axis=1)):
             break
         more = nodes[-1] * np.array([2.0, 4.0, 8.0, 16.0])
         nodes, values = np.append(nodes, more), np.append(values, objective(more), axis=1)
-    idle = np.zeros(len(values), dtype=np.int64)
-    while (idle < _PATIENCE).any():
-        new = _divide(nodes, values[idle < _PATIENCE], integral)
+    active = np.ones(len(values), dtype=bool)
+    while active.any():
+        new = _divide(nodes, values[active], integral)
         if not new.size:
             break
         before = values.min(axis=1)
@@ -55,9 +55,9 @@ def least(
         values = np.append(values, objective(new), axis=1)[:, place]
         nodes = np.concatenate([nodes, new])[place]
         best = np.clip(np.argmin(values, axis=1), 1, nodes.size - 2)
-        settled = nodes[best + 1] - nodes[best - 1] <= 2 * _width(nodes[best])  # from here on a round must pay
+        settled = nodes[best + 1] - nodes[best - 1] <= _CLOSE * nodes[best]  # from here on a round must pay
         paid = before - values.min(axis=1) > _STILL * np.abs(before)
-        idle = np.where(settled & ~paid, idle + 1, 0)
+        active &= ~settled | paid
     best = np.argmin(values, axis=1)
     return Minima(nodes[best], values[np.arange(len(values)), best])
 
@@ -80,15 +80,14 @@ def _divide(nodes: Array, values: Array, integral: bool) -> Array:
 
 
 def _vertices(nodes: Array, values: Array) -> Array:
-    """Where the parabola through the lowest value and its two neighbours is lowest, for each function."""
+    """Where the parabola, in log x, through the lowest value and its two neighbours is lowest, for each function."""
     middle = np.clip(np.argmin(values, axis=1), 1, nodes.size - 2)
     row = np.arange(len(values))
-    x0, x1, x2 = nodes[middle - 1], nodes[middle], nodes[middle + 1]
+    x0, x1, x2 = np.log(nodes[middle - 1]), np.log(nodes[middle]), np.log(nodes[middle + 1])
     fall, rise = values[row, middle - 1] - values[row, middle], values[row, middle + 1] - values[row, middle]
     top = fall * (x2 - x1) ** 2 - rise * (x1 - x0) ** 2
-    bottom = 2 * (fall * (x2 - x1) + rise * (x1 - x0))
-    vertex = x1 + top / bottom
-    return vertex[(vertex > x0) & (vertex < x2) & (x2 - x0 <= 2 * _width(x1))]
+    vertex = x1 + top / (2 * (fall * (x2 - x1) + rise * (x1 - x0)))
+    return np.exp(vertex[(vertex > x0) & (vertex < x2)])
 
 
 def _width(x: Array) -> Array:

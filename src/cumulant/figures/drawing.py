@@ -1,0 +1,148 @@
+"""Tables to pictures: one grid of panels per figure, readable in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cumulant.errors import CumulantError
+from cumulant.figures.series import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one curve is drawn; colour, dashes and marker each tell it from the others."""
+
+    column: str
+    label: str
+    colour: str
+    dashes: Any
+    marker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One figure: its axes and its curves, of which the last `added` are not in the paper."""
+
+    name: str
+    title: str
+    across: str
+    up: str
+    looks: tuple[Look, ...]
+    added: int
+
+    def curves(self, extended: bool) -> tuple[Look, ...]:
+        """The curves of the paper, or all of them."""
+        return self.looks if extended else self.looks[: -self.added]
+
+
+FIGURE1 = Picture(
+    "figure1",
+    "Figure 1: Rényi divergence of one round, rate γ = 0.001",
+    "order α",
+    "Rényi divergence ε(α), nats",
+    (
+        Look("upper", "Theorem 9 (upper bound)", "#0050a0", "-", "o"),
+        Look("lower", "Proposition 11 (lower bound)", "#c03010", (0, (5, 2)), "s"),
+        Look("bad", "bad data, approximation", "#7a7a7a", ":", "^"),
+        Look("good", "good data, approximation", "#b08a00", (0, (6, 2, 1, 2)), "v"),
+        Look("theorem27", "Theorem 27, term by term", "#30a0c8", (0, (2, 1)), "x"),
+        Look("best", "best bound of cumulant", "#101010", "-", "D"),
+    ),
+    added=2,
+)
+
+FIGURE2 = Picture(
+    "figure2",
+    "Figure 2: ε at δ = 1e-8 of k rounds, rate γ = 0.001",
+    "rounds k",
+    "ε at δ = 1e-8, nats",
+    (
+        Look("naive", "naive composition", "#808080", (0, (1, 1)), "^"),
+        Look("strong", "strong composition (KOV)", "#208030", (0, (6, 2, 1, 2)), "v"),
+        Look("upper", "RDP: Theorem 9, eq. (3)", "#0050a0", "-", "o"),
+        Look("lower", "RDP: lower bound, eq. (3)", "#c03010", (0, (5, 2)), "s"),
+        Look("bad", "bad data, approximation", "#a05080", ":", "P"),
+        Look("good", "good data, approximation", "#b08a00", (0, (3, 1, 1, 1, 1, 1)), "*"),
+        Look("optimal", "optimal composition, exact", "#70c080", (0, (2, 1)), "x"),
+        Look("best", "best bound of cumulant", "#101010", "-", "D"),
+    ),
+    added=2,
+)
+
+_PLACES = (0, 1, 2, 4, 7, 5, 6)
+"""Columns are Gaussian, Laplace, randomized response; the second Gaussian of panel d is below the legend."""
+
+_MARKERS = 9
+
+
+def draw(picture: Picture, tables: Sequence[Table], extended: bool, out: Path) -> list[Path]:
+    """The figure as PNG and SVG; `extended` adds the curves that the paper did not have."""
+    figure = canvas()
+    axes = figure.subplots(2, 4)
+    looks = picture.curves(extended)
+    for table, place in zip(tables, _PLACES, strict=True):
+        _panel(axes.flat[place], picture, table, looks)
+    for row in axes:
+        row[0].set_ylabel(picture.up)
+    legend = axes.flat[3]
+    legend.axis("off")
+    handles = [legend.plot([], [], label=look.label, **_style(look))[0] for look in looks]
+    legend.legend(handles=handles, loc="center", frameon=False, fontsize=9.5, handlelength=3.6, labelspacing=1)
+    figure.suptitle(picture.title + (", with bounds found since" if extended else ""), fontsize=12)
+    name = picture.name + ("-extended" if extended else "")
+    paths = [out / f"{name}.png", out / f"{name}.svg"]
+    figure.savefig(paths[0], dpi=100, metadata={"Software": None}, pil_kwargs={"optimize": True})
+    figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
+    return paths
+
+
+def canvas() -> Figure:
+    """An empty figure, or an error that says what to install."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise CumulantError("drawing needs matplotlib; install it with: pip install 'cumulant[plot]'") from None
+    matplotlib.rcParams["svg.hashsalt"] = "cumulant"  # the same numbers give the same file
+    figure = Figure(figsize=(13, 6.4))
+    figure.subplots_adjust(left=0.055, right=0.99, top=0.9, bottom=0.08, wspace=0.22, hspace=0.36)
+    return figure
+
+
+def _panel(axes: Any, picture: Picture, table: Table, looks: Sequence[Look]) -> None:
+    x = table.columns[table.axis]
+    shown = [look for look in looks if look.column in table.columns]
+    for number, look in enumerate(shown):
+        y = table.columns[look.column]
+        places = _spread(x, number / len(shown))
+        axes.plot(x, np.where(np.isfinite(y), y, np.nan), markevery=places, **_style(look))
+    axes.set(xscale="log", yscale="log", xlabel=picture.across)
+    axes.minorticks_off()
+    axes.set_title(table.panel.title, fontsize=10)
+    axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
+    axes.tick_params(labelsize=8)
+
+
+def _spread(x: np.ndarray[Any, Any], shift: float) -> list[int]:
+    """Where markers stand: evenly along the logarithmic axis, each curve's a little further right than the last one's."""
+    marks = np.log(x[0]) + np.log(x[-1] / x[0]) * (np.arange(_MARKERS) + shift) / _MARKERS
+    return sorted({int(i) for i in np.searchsorted(np.log(x), marks) if i < x.size})
+
+
+def _style(look: Look) -> dict[str, Any]:
+    return {
+        "color": look.colour,
+        "linestyle": look.dashes,
+        "marker": look.marker,
+        "linewidth": 1.4,
+        "markersize": 4.5,
+        "markerfacecolor": "white" if look.marker in "sD" else look.colour,
+    }

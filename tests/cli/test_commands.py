@@ -224,7 +224,8 @@ USAGE = {
     ): f"delta='inf' must be a number in [0, inf): 'inf' is not a number; {NUMBER}",
     ("epsilon", "PureDP(1)", "--delta", ""): f"delta='' must be a number in [0, inf): '' is not a number; {NUMBER}",
     ("epsilon", "PureDP(1)", "--delta", "-1"): "delta=-1 must be a number in [0, inf); delta is a probability",
-    ("epsilon", "PureDP(1)", "--delta", "1", "--method", "x"): "method='x' is unknown; choose one of rdp, paper, naive, strong, optimal",
+    ("epsilon", "PureDP(1)", "--delta", "1", "--method", "x"): "method='x' is unknown; "
+    "choose one of rdp, paper, naive, strong, optimal",
     ("epsilon", "PureDP(1)", "--delta", "0.1", "--conversion", "x"): "conversion='x' is unknown; "
     "choose one of classic, cks",
     (

@@ -19,7 +19,7 @@ from cumulant.errors import (
     RelationError,
 )
 from cumulant.guarantee import Guarantee, Term
-from cumulant.mechanisms.base import Expression, Mechanism, Run
+from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.custom import from_densities, from_masses, from_rdp_points, mechanism
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
@@ -28,6 +28,7 @@ from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPoster
 from cumulant.mechanisms.promises import ApproximateDP, PureDP, ZeroConcentrated
 from cumulant.mechanisms.relation import Relation
 from cumulant.mechanisms.response import RandomizedResponse
+from cumulant.mechanisms.run import Run
 from cumulant.mechanisms.sampling import Sampled, WithoutReplacement
 from cumulant.notation import parse
 

@@ -8,8 +8,9 @@ from types import MappingProxyType
 
 from cumulant import domains
 from cumulant.errors import InputError
-from cumulant.mechanisms.base import Expression, Mechanism, run
+from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.relation import common
+from cumulant.mechanisms.run import run
 from cumulant.notation import parse
 
 

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from cumulant.domains import COUNT, Exact, Number
 from cumulant.errors import NotationError
-from cumulant.mechanisms.base import MECHANISMS, Expression, Mechanism, run
+from cumulant.mechanisms.base import MECHANISMS, Expression, Mechanism
+from cumulant.mechanisms.run import run
 from cumulant.mechanisms.sampling import SCHEMES, Scheme
 
 LONGEST_TEXT = 1_000_000

@@ -63,7 +63,7 @@ def test_text_of_constants_and_none_of_functions() -> None:
     constants = ExponentialFamilyMechanism(diameter="0.5", hessian="1/3", radius=7, records=256)
     assert str(constants) == 'ExponentialFamilyMechanism(diameter=0.5, hessian="1/3", radius=7, records=256)'
     assert cm.parse(constants.notation()) == constants
-    assert constants.guarantee(delta=0.5).rigour == "bounded"
+    assert constants.guarantee(delta=0.5).rigour == "proved"
     functions = ExponentialFamilyMechanism(diameter="0.5", hessian=steep, radius="0.9")
     assert functions == ExponentialFamilyMechanism(diameter="0.5", hessian=steep, radius="0.9")
     assert functions.guarantee(delta=0.5).rigour == "estimated"

@@ -93,8 +93,7 @@ class BinomialSum(Amplified):
         if self.base.summed or order > _FARTHEST:
             return math.inf
         if order not in self._far:
-            log_sum = log_block_sum(order, FLOATS.log(FLOATS.number(self.rate)), self.coefficients)
-            self._far[order] = float(FLOATS.log1p_exp(log_sum))
+            self._far[order] = float(FLOATS.log1p_exp(log_block_sum(order, self.rate, self.coefficients)))
         return self._far[order]
 
     def _sums(self, orders: tuple[int, ...]) -> Array:
@@ -109,14 +108,30 @@ class BinomialSum(Amplified):
 
     def _log_weights(self, j: Array, on: Arithmetic) -> Array:
         """log(g^j c_j)."""
-        log_coefficient = self.coefficients[0](j, on)
-        for coefficient in self.coefficients[1:]:
+        log_coefficient = self.coefficients[0](j, on) if not on.exact else self._planned_coefficient(j, on)
+        for coefficient in self.coefficients[1:] if not on.exact else ():
             log_coefficient = on.minimum(log_coefficient, coefficient(j, on))
         return on.asarray(j) * on.log(on.number(self.rate)) + log_coefficient
+
+    def _planned_coefficient(self, j: Array, on: Arithmetic) -> Array:
+        """At each j the coefficient that is smallest in floats; every one of them is valid, so any choice is."""
+        floats = j.astype(np.float64)
+        with np.errstate(all="ignore"):
+            values = np.array([FLOATS.known(coefficient(floats, FLOATS)) for coefficient in self.coefficients])
+        choice = np.argmin(values, axis=0)
+        chosen = np.empty(j.shape, dtype=object)
+        for i, coefficient in enumerate(self.coefficients):
+            if (choice == i).any():
+                chosen[choice == i] = coefficient(j[choice == i], on)
+        return chosen
 
     def _ball(self, order: int, on: Arithmetic) -> Scalar:
         if order == 1:
             return on.number(0)
+        if order > TERM_BY_TERM:
+            if self.base.summed or order > _FARTHEST:
+                return on.number(math.inf)
+            return on.log1p_exp(log_block_sum(order, self.rate, self.coefficients, on))
         j = np.arange(2, order + 1).astype(object)
         return on.log1p_sum_exp(log_binomials(order, on) + self._log_weights(j, on))
 

@@ -15,7 +15,8 @@ from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.domains import DELTA, EPSILON, Exact
 from cumulant.errors import HypothesisError, InputError
 from cumulant.guarantee import rounded_down, rounded_up
-from cumulant.mechanisms.base import DEFAULT_METHOD, METHODS, Expression
+from cumulant.mechanisms.base import Expression
+from cumulant.mechanisms.questions import DEFAULT_METHOD, METHODS
 from cumulant.notation import parse
 
 Run = Annotated[str, typer.Argument(metavar="EXPR", help="What ran, in quotes.", show_default=False)]

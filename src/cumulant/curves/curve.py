@@ -120,9 +120,20 @@ class Lowest(Curve):
         return any(curve.summed for curve in self.curves)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if on.exact:
+            return self._planned(lam, on)
         value = self.curves[0]._cgf(lam, on)
         for curve in self.curves[1:]:
             value = on.minimum(value, curve._cgf(lam, on))
+        return value
+
+    def _planned(self, lam: Array, on: Arithmetic) -> Array:
+        """In balls only the curve that is lowest in floats: each is valid, so any choice is."""
+        floats = lam.astype(np.float64)
+        choice = np.argmin([curve.cgf(floats) for curve in self.curves], axis=0)
+        value = np.empty(lam.shape, dtype=object)
+        for i in set(choice.tolist()):
+            value[choice == i] = self.curves[i]._cgf(lam[choice == i], on)
         return value
 
     def _least(self, values: list[Scalar], on: Arithmetic) -> Scalar:

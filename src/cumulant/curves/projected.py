@@ -40,19 +40,21 @@ class Projected(Curve):
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         x, y = self._corners()
-        value = self.curve._cgf(lam, on)
         if not on.exact:
-            return np.fmin(value, np.interp(lam, x, y, right=np.inf))
-        exact = [Fraction(node) for node in x]
-        inside = [i for i, point in enumerate(lam) if point <= exact[-1]]
-        right = {i: max(1, int(np.searchsorted(np.array(exact, dtype=object), lam[i]))) for i in inside}
-        for i in inside:
-            left_node, right_node = exact[right[i] - 1], exact[right[i]]
-            ends = self.curve._cgf(np.array([node for node in (left_node, right_node) if node], dtype=object), on)
-            low = ends[0] if left_node else on.number(0)
-            share = on.number((lam[i] - left_node) / (right_node - left_node))
-            value[i] = on.minimum(value[i], low + share * (ends[-1] - low))
-        return value
+            return np.fmin(self.curve._cgf(lam, on), np.interp(lam, x, y, right=np.inf))
+        return np.array([self._ball(point, on) for point in lam], dtype=object)
+
+    def _ball(self, lam: Fraction, on: Arithmetic) -> Scalar:
+        """The curve itself, or the chord of two certified corners where that is lower in floats."""
+        x, y = self._corners()
+        here = np.array([lam], dtype=object)
+        right = int(np.searchsorted(x, float(lam)))
+        if right in (0, x.size) or not np.interp(float(lam), x, y) < (1 - 1e-12) * self.curve.cgf([float(lam)])[0]:
+            return self.curve._cgf(here, on)[0]
+        left_node, right_node = Fraction(x[right - 1]), Fraction(x[right])
+        low = self.curve._cgf(np.array([left_node], dtype=object), on)[0] if left_node else on.number(0)
+        high = self.curve._cgf(np.array([right_node], dtype=object), on)[0]
+        return low + on.number((lam - left_node) / (right_node - left_node)) * (high - low)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         return self.curve.kl(on)

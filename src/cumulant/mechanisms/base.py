@@ -13,13 +13,14 @@ import numpy as np
 from cumulant import domains
 from cumulant.bounds.table import amplified
 from cumulant.bounds.table import row as bound_row
-from cumulant.conversion import baselines, envelope, queries
+from cumulant.conversion import answers, baselines, envelope, queries
 from cumulant.conversion.formulas import conversion as conversion_row
 from cumulant.curves.curve import Curve, Remembered, compose
 from cumulant.curves.pair import Pair
 from cumulant.domains import Domain, Exact, Number, Several
 from cumulant.errors import InputError, NotationError
 from cumulant.guarantee import Guarantee, Term
+from cumulant.mechanisms.questions import DEFAULT_METHOD, checked, floats, rows
 from cumulant.mechanisms.relation import Relation, common
 from cumulant.numerics.arithmetic import FLOATS
 
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from cumulant.mechanisms.sampling import Sampled, Scheme
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-METHODS: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem9", "classic")}
-"""Each method's bound and conversion, where the caller names none."""
-
-DEFAULT_METHOD = "rdp"
 
 
 class Expression(ABC):
@@ -52,6 +48,11 @@ class Expression(ABC):
         """The neighbouring relation of every statement about this expression."""
         return common((mechanism.relation, mechanism) for mechanism in self.terms)
 
+    @property
+    def estimated(self) -> bool:
+        """Whether a number about it rests on a user's Python function."""
+        return any(mechanism.estimated for mechanism in self.terms)
+
     def curve(self, bound: str = "best") -> Curve:
         """What is proved about it: the sum of the curves of its terms, each amplified by this bound."""
         bound = bound_row(bound).name
@@ -68,12 +69,16 @@ class Expression(ABC):
     # ---- operators
 
     def __mul__(self, times: int) -> Expression:
+        from cumulant.mechanisms.run import run
+
         count = domains.times(times)
         return run({mechanism: count * each for mechanism, each in self.terms.items()})
 
     __rmul__ = __mul__
 
     def __add__(self, other: Expression) -> Expression:
+        from cumulant.mechanisms.run import run
+
         if not isinstance(other, Expression):
             return NotImplemented
         terms = dict(self.terms)
@@ -116,17 +121,20 @@ class Expression(ABC):
         >>> cm.Laplace(scale=2).epsilon(delta=0)
         0.5
         """
-        value, scalar = _questions("delta", delta, domains.DELTA)
+        value, scalar = checked("delta", delta, domains.DELTA)
         if method in baselines.BASELINES:
             if bound or conversion:
                 raise InputError(f"method={method!r} takes no bound and no conversion")
             parts = [(*mechanism.unsampled(), times) for mechanism, times in self.terms.items()]
             steps = [baselines.step(inner.curve(), rate, times) for inner, rate, times in parts]
-            found = np.array([baselines.epsilon(steps, float(each), method) for each in value])
+            found = np.array([baselines.epsilon(steps, FLOATS.number(each), method) for each in value])
             return float(found[0]) if scalar else found
-        bound, conversion = _rows(method, bound, conversion)
-        answer = queries.epsilon(self.curve(bound), value, conversion_row(conversion)).value
-        return float(answer[0]) if scalar else answer
+        bound, conversion = rows(method, bound, conversion)
+        curve, formula = self.curve(bound), conversion_row(conversion)
+        if scalar:
+            return answers.epsilon(curve, value[0], formula, self.estimated).value
+        many: Floats = queries.epsilon(curve, floats(value), formula).value
+        return many
 
     @overload
     def delta(  # type: ignore[overload-overlap]
@@ -149,10 +157,13 @@ class Expression(ABC):
         >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper")
         0.216265
         """
-        bound, conversion = _rows(method, bound, conversion)
-        value, scalar = _questions("epsilon", epsilon, domains.EPSILON)
-        answer = queries.delta(self.curve(bound), value, conversion_row(conversion)).value
-        return float(answer[0]) if scalar else answer
+        bound, conversion = rows(method, bound, conversion)
+        value, scalar = checked("epsilon", epsilon, domains.EPSILON)
+        curve, formula = self.curve(bound), conversion_row(conversion)
+        if scalar:
+            return answers.delta(curve, value[0], formula, self.estimated).value
+        many: Floats = queries.delta(curve, floats(value), formula).value
+        return many
 
     def guarantee(
         self, delta: Number, method: str = DEFAULT_METHOD, bound: str | None = None, conversion: str | None = None
@@ -163,22 +174,21 @@ class Expression(ABC):
         >>> cm.Gaussian(sigma=1).guarantee(delta=1e-5, method="paper").order
         5.798
         """
-        bound, conversion = _rows(method, bound, conversion)
-        value, _ = _questions("delta", [delta], domains.DELTA)
-        answer = queries.epsilon(self.curve(bound), value, conversion_row(conversion))
-        order = float(answer.order[0])
+        bound, conversion = rows(method, bound, conversion)
+        asked = domains.DELTA.check("delta", delta)
+        answer = answers.epsilon(self.curve(bound), asked, conversion_row(conversion), self.estimated)
         return Guarantee(
-            epsilon=float(answer.value[0]),
-            delta=float(value[0]),
+            epsilon=answer.value,
+            delta=FLOATS.number(asked),
             lower=None,
-            order=order,
+            order=answer.order,
             method=method,
             bound=bound,
             conversion=conversion,
-            rigour="estimated" if any(mechanism.estimated for mechanism in self.terms) else "bounded",
+            rigour=answer.rigour,
             relation=self.relation,
             run=str(self),
-            terms=tuple(_term(mechanism, times, bound, order) for mechanism, times in self.terms.items()),
+            terms=tuple(_term(mechanism, times, bound, answer.order) for mechanism, times in self.terms.items()),
         )
 
     def epsilon_over(
@@ -196,10 +206,10 @@ class Expression(ABC):
         >>> step.epsilon_over([1000, 600_000], delta=1e-8, method="paper")
         array([0.119, 2.027])
         """
-        bound, conversion = _rows(method, bound, conversion)
+        bound, conversion = rows(method, bound, conversion)
         counts = np.array([domains.times(k) for k in times], dtype=np.float64)
-        value, _ = _questions("delta", [delta], domains.DELTA)
-        answer: Floats = envelope.epsilon_over(self.curve(bound), counts, float(value[0]), conversion_row(conversion))
+        asked = FLOATS.number(domains.DELTA.check("delta", delta))
+        answer: Floats = envelope.epsilon_over(self.curve(bound), counts, asked, conversion_row(conversion))
         return answer
 
     @overload
@@ -269,7 +279,6 @@ class Mechanism(Expression):
     domains: ClassVar[Mapping[str, Domain | Several]] = {}
     defaults: ClassVar[Mapping[str, Number]] = {}
     attributes: ClassVar[Mapping[str, str]] = {}  # parameters whose name is taken by a question: name -> attribute
-    estimated: ClassVar[bool] = False
     amplified: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -284,6 +293,10 @@ class Mechanism(Expression):
     @property
     def terms(self) -> Mapping[Mechanism, int]:
         return {self: 1}
+
+    @property
+    def estimated(self) -> bool:
+        return False
 
     @property
     def relation(self) -> Relation:
@@ -344,43 +357,6 @@ class Mechanism(Expression):
             return self._rank
 
 
-class Run(Expression):
-    """A sum of mechanisms, each with the number of times it ran; two runs are equal when their terms are."""
-
-    __slots__ = ("_hash", "_terms")
-
-    def __init__(self, terms: Mapping[Mechanism, int]) -> None:
-        self._terms = dict(terms)
-        self._hash = hash(frozenset(self._terms.items()))
-        common((mechanism.relation, mechanism) for mechanism in self._terms)
-
-    @property
-    def terms(self) -> Mapping[Mechanism, int]:
-        return dict(self._terms)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Run) and self._terms == other._terms
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __str__(self) -> str:
-        return " + ".join(f"{m} * {times}" if times > 1 else str(m) for m, times in self._terms.items())
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def run(terms: Mapping[Mechanism, int]) -> Expression:
-    """The run with these terms; a single mechanism that ran once is itself."""
-    terms = {mechanism: domains.times(times) for mechanism, times in terms.items()}
-    if len(terms) == 1:
-        ((mechanism, times),) = terms.items()
-        if times == 1:
-            return mechanism
-    return Run(terms)
-
-
 def _curve_of(mechanism: Mechanism, bound: str) -> Curve:
     return remembered_curve(mechanism, bound if mechanism.amplified or not bound_row(bound).upper else "")
 
@@ -403,28 +379,6 @@ def register(mechanism: M) -> M:
     """Make a mechanism part of the notation and of the laws."""
     MECHANISMS[mechanism.name()] = mechanism
     return mechanism
-
-
-def _rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, str]:
-    if method not in METHODS:
-        if method in baselines.BASELINES:
-            raise InputError(f'method={method!r} answers epsilon(delta) only; use method="rdp" or "paper" here')
-        raise InputError(f"method={method!r} is unknown; choose one of {', '.join((*METHODS, *baselines.BASELINES))}")
-    fixed_bound, fixed_conversion = METHODS[method]
-    if method == "paper" and (bound or fixed_bound, conversion or fixed_conversion) != METHODS[method]:
-        raise InputError('method="paper" fixes bound and conversion; use method="rdp" to choose them')
-    if bound is not None and not bound_row(bound).upper:
-        raise InputError(
-            f"bound={bound!r} is a lower bound, which proves no epsilon; ask for it with rdp(order, bound={bound!r})"
-        )
-    return bound or fixed_bound, conversion or fixed_conversion
-
-
-def _questions(name: str, value: Any, domain: Domain) -> tuple[Floats, bool]:
-    """Checked questions as a flat float64 array, and whether one scalar was given."""
-    if isinstance(value, str) or np.ndim(value) == 0:
-        return np.array([FLOATS.number(domain.check(name, value))]), True
-    return np.array([FLOATS.number(domain.check(name, each)) for each in value]), False
 
 
 def _term(mechanism: Mechanism, times: int, bound: str, order: float) -> Term:

@@ -86,7 +86,7 @@ class ByFunction(Mechanism):
     known_kl: Fraction | None
     label: str
 
-    estimated: ClassVar[bool] = True
+    estimated = True
 
     def key(self) -> Hashable:
         return self.function, self.known_pure, self.known_kl, self.label
@@ -108,7 +108,7 @@ class ByDensities(Mechanism):
 
     densities: DensityPair
 
-    estimated: ClassVar[bool] = True
+    estimated = True
 
     def key(self) -> Hashable:
         return self.densities

@@ -72,7 +72,7 @@ class ExponentialFamilyMechanism(Mechanism):
             object.__setattr__(self, name, value if left_out or function else domain.check(name, value))
 
     @property
-    def estimated(self) -> bool:  # type: ignore[override]
+    def estimated(self) -> bool:
         return callable(self.hessian) or callable(self.lipschitz)
 
     @property

@@ -111,8 +111,8 @@ class Sampled(Mechanism):
         return self.scheme.relation
 
     @property
-    def estimated(self) -> bool:  # type: ignore[override]
-        return any(mechanism.estimated for mechanism in self.inner.terms)
+    def estimated(self) -> bool:
+        return self.inner.estimated
 
     def data_size(self) -> Exact | None:
         return getattr(self.scheme, "population", None)

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import special
 
 Array = Any
 """A float64 array or an object array of balls: numpy's types cannot say which, so the checker is not asked."""
@@ -39,7 +40,10 @@ class Arithmetic(Protocol):
     def log_cosh(self, x: Any) -> Any: ...
     def log1p_exp(self, x: Any) -> Any: ...
     def log1p_sum_exp(self, x: Array) -> Any: ...
+    def log_sum_exp(self, x: Array) -> Any: ...
     def log_gamma(self, x: Any) -> Any: ...
+    def digamma(self, x: Any) -> Any: ...
+    def known(self, x: Any) -> Any: ...
     def minimum(self, x: Any, y: Any) -> Any: ...
     def maximum(self, x: Any, y: Any) -> Any: ...
 
@@ -67,9 +71,21 @@ class Floats:
     maximum = staticmethod(np.maximum)
 
     def log_gamma(self, x: Any) -> Any:
-        from scipy.special import gammaln
+        return special.gammaln(x)
 
-        return gammaln(x)
+    def digamma(self, x: Any) -> Any:
+        return special.digamma(x)
+
+    def known(self, x: Any) -> Any:
+        """+inf for what is not known."""
+        return np.where(np.isnan(x), np.inf, x)
+
+    def log_sum_exp(self, x: Array) -> Any:
+        """log sum exp x over the last axis."""
+        top = np.max(x, axis=-1, keepdims=True)
+        shift = np.where(np.isfinite(top), top, 0.0)
+        log_sum = shift[..., 0] + np.log(np.sum(np.exp(x - shift), axis=-1))
+        return np.where(top[..., 0] == np.inf, np.inf, log_sum)[()]
 
     def excess(self, x: Any) -> Any:
         """e^x - 1 - x, without cancellation."""
@@ -97,10 +113,7 @@ class Floats:
 
     def log1p_sum_exp(self, x: Array) -> Any:
         """log(1 + sum exp x) over the last axis. The 1 stays outside the sum: inside, small sums vanish (E-19)."""
-        top = np.max(x, axis=-1, keepdims=True)
-        shift = np.where(np.isfinite(top), top, 0.0)
-        log_sum = shift[..., 0] + np.log(np.sum(np.exp(x - shift), axis=-1))
-        return np.where(top[..., 0] == np.inf, np.inf, np.logaddexp(0.0, log_sum))
+        return np.logaddexp(0.0, self.log_sum_exp(x))
 
 
 class Balls:
@@ -175,8 +188,17 @@ class Balls:
     def log1p_sum_exp(self, x: Array) -> Any:
         return self._map(lambda v: v.log1p())(np.sum(self.exp(x), axis=-1))
 
+    def log_sum_exp(self, x: Array) -> Any:
+        return self.log(np.sum(self.exp(x), axis=-1))
+
     def log_gamma(self, x: Any) -> Any:
         return self._map(lambda v: self.number(v).lgamma())(x)
+
+    def digamma(self, x: Any) -> Any:
+        return self._map(lambda v: self.number(v).digamma())(x)
+
+    def known(self, x: Any) -> Any:
+        return self._map(lambda v: self.number(math.inf) if v.is_nan() else v)(x)
 
     def maximum(self, x: Any, y: Any) -> Any:
         """Of two balls the one that ends higher: an upper bound of the larger value."""
@@ -184,7 +206,13 @@ class Balls:
 
     def minimum(self, x: Any, y: Any) -> Any:
         """Of two upper bounds either may be taken, so the one whose ball ends lower is."""
-        return np.frompyfunc(lambda u, v: u if u.upper() <= v.upper() else v, 2, 1)(x, y)
+        return np.frompyfunc(_lower_ball, 2, 1)(x, y)
+
+
+def _lower_ball(u: Any, v: Any) -> Any:
+    if u.is_nan():
+        return v
+    return u if v.is_nan() or u.upper() <= v.upper() else v
 
 
 FLOATS = Floats()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math  # noqa: F401  (doctests)
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -65,10 +66,19 @@ def log_geometric(slope: Array, count: Array, on: Arithmetic = FLOATS) -> Array:
     True
     """
     if on.exact:
-        top = on.maximum(slope * (count - 1), slope * 0)
-        return on.log(count) + top
+        return np.frompyfunc(lambda b, n: _log_geometric_ball(b, int(n), on), 2, 1)(slope, count)
     decay = -np.abs(slope)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_sum = np.log(-np.expm1(count * decay)) - np.log(-np.expm1(decay))
     log_sum = np.where(count * decay > -1e-9, np.log(count), log_sum)
     return np.where(count == 1, 0.0, log_sum + np.maximum(slope, 0) * (count - 1))
+
+
+def _log_geometric_ball(slope: Any, count: int, on: Arithmetic) -> Any:
+    if slope > 0 or slope < 0:
+        # (e^{slope count} - 1) / (e^{slope} - 1), with the larger power taken out
+        decay = -abs(slope)
+        top = slope * (count - 1) if slope > 0 else slope * 0
+        return ((-(decay * count).expm1()) / (-decay.expm1())).log() + top
+    # a ball around 0: every term is at most the largest
+    return on.log(on.number(count)) + abs(slope) * (count - 1)

@@ -1,0 +1,103 @@
+"""Search fast, certify once: the one evaluation that is returned, in ball arithmetic, rounded outward.
+
+Any order gives a valid bound, so the order is found in floats and only then is everything evaluated with exact inputs; the
+upper end of the ball is rounded up to a float. Precision doubles until the ball is narrower than a float can show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.conversion.formulas import Conversion
+from cumulant.curves.curve import Curve
+from cumulant.errors import CertificateError
+from cumulant.numerics.arithmetic import BALLS, Scalar
+
+_FIRST_BITS = 128
+_MOST_BITS = 4096
+_GOOD_BITS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A float that is proved to be at least the exact value of the bound at the order that was chosen."""
+
+    value: float
+    bits: int
+    radius: float
+
+
+def epsilon(curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Certificate:
+    """epsilon >= 0 at this exact order and delta; order None stands for infinity, the pure bound."""
+
+    def ball() -> Scalar:
+        if order is None:
+            return curve.pure(BALLS)
+        lam = order - 1
+        cgf = curve._cgf(np.array([lam], dtype=object), BALLS)[0]
+        log_delta = (BALLS.number(delta) - curve.slack(BALLS)).log()
+        return conversion.epsilon(BALLS.number(lam), cgf, log_delta, BALLS)
+
+    return _certified(ball, Fraction(0), Fraction(0))
+
+
+def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Certificate:
+    """delta in [0, 1] at this exact order and epsilon, the slack included; order None stands for infinity."""
+
+    def ball() -> Scalar:
+        if order is None:
+            return curve.slack(BALLS)
+        lam = order - 1
+        cgf = curve._cgf(np.array([lam], dtype=object), BALLS)[0]
+        log_delta = conversion.log_delta(BALLS.number(lam), cgf, BALLS.number(epsilon), BALLS)
+        return log_delta.exp() + curve.slack(BALLS)
+
+    return _certified(ball, Fraction(0), Fraction(1))
+
+
+def _certified(ball: Callable[[], Scalar], low: Fraction, high: Fraction) -> Certificate:
+    """The upper end of the ball, rounded up; what is below `low` is `low`, and with high > low nothing exceeds `high`."""
+    bits = _FIRST_BITS
+    while bits <= _MOST_BITS:
+        with BALLS.at(bits):
+            value = ball()
+            if value.is_nan():
+                wide = True
+            elif not value.is_finite():
+                return Certificate(math.inf if high <= low else float(high), bits, 0.0)
+            else:
+                upper = exact(value.upper())
+                # far below `low` a wide ball says enough
+                wide = value.rel_accuracy_bits() < _GOOD_BITS and upper > low
+            if not wide:
+                upper = max(upper, low)
+                if high > low:
+                    upper = min(upper, high)
+                return Certificate(rounded_up(upper), bits, float(value.rad()))
+        bits *= 2
+    raise CertificateError(f"the bound could not be enclosed to {_GOOD_BITS} bits with {_MOST_BITS} bits of precision")
+
+
+def exact(ball: Any) -> Fraction:
+    """The midpoint of a ball, which is a binary fraction, as a fraction."""
+    mantissa, exponent = ball.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def rounded_up(value: Fraction) -> float:
+    """The smallest float that is not below the value.
+
+    >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3) > rounded_up(Fraction(1, 3)) - 1e-16
+    True
+    """
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,13 @@ class Picture:
     rate: str
     top: int
     rows: tuple[str, ...]
+    scale: str = "linear"
     witness: cm.Mechanism | None = None  # carries the pair of the lower bound, where the mechanism carries none
 
 
 PICTURES = (
-    Picture("theorem9", cm.ZeroConcentrated(rho="1/2"), "0.001", 60, ("best",), cm.Gaussian(sigma=1)),
-    Picture("theorem27", cm.Gaussian(sigma=20), "0.001", 1000, ("theorem9", "theorem27-min", "best")),
+    Picture("theorem9", cm.ZeroConcentrated(rho="1/2"), "0.001", 60, ("best",), witness=cm.Gaussian(sigma=1)),
+    Picture("theorem27", cm.Gaussian(sigma=20), "0.001", 1000, ("theorem9", "theorem27-min", "best"), "log"),
     Picture("absolute-moment", cm.Gaussian(sigma=2), "0.1", 60, ("theorem9", "theorem27-min", "best")),
     Picture("positive-part", cm.Gaussian(sigma=5), "0.001", 700, ("theorem9", "theorem27-min", "best")),
     Picture("pure-extras", cm.Laplace(scale=2), "0.001", 8000, ("theorem9", "best")),
@@ -48,6 +50,7 @@ PICTURES = (
         "0.9",
         300,
         ("theorem9", "best"),
+        "log",
         cm.Gaussian(sigma=5),
     ),
     Picture("profile", cm.Laplace(scale="0.5"), "0.001", 8000, ("theorem9", "best")),
@@ -67,6 +70,12 @@ def integers(top: int, count: int = 90) -> Any:
     return np.unique(np.round(np.geomspace(2, top, count))).astype(int)
 
 
+def ticks(low: float, high: float) -> list[int]:
+    """Round numbers for a logarithmic axis."""
+    found = [n * 10**power for power in range(5) for n in (1, 2, 5) if low <= n * 10**power <= high]
+    return found if len(found) < 9 else found[::3]
+
+
 def comparison(axes: Any, picture: Picture) -> None:
     """The rows of a picture over the lower bound."""
     scheme = cm.WithoutReplacement(rate=picture.rate)
@@ -81,9 +90,11 @@ def comparison(axes: Any, picture: Picture) -> None:
             picture.row: {"color": ORANGE, "linewidth": 2.6},
         }.get(row) or {"color": next(colours), "linewidth": 1.4}
         axes.plot(orders, run.rdp(orders, bound=row) / lower, label=row, **style)
-    axes.set(xscale="log", xlabel="order", ylabel="bound / lower bound", ylim=(0.95, None))
-    if axes.get_ylim()[1] > 30:
-        axes.set(yscale="log")
+    axes.set(xscale="log", yscale=picture.scale, xlabel="order", ylabel="bound / lower bound", ylim=(0.95, None))
+    if picture.scale == "log":
+        axes.set_yticks(ticks(*axes.get_ylim()), minor=False)
+        axes.set_yticks([], minor=True)
+        axes.yaxis.set_major_formatter("{x:g}")
     axes.set_title(str(run), fontsize=8)
 
 
@@ -92,7 +103,7 @@ def lemma3(axes: Any) -> None:
     run = cm.Laplace(scale=2) @ cm.WithoutReplacement(rate="0.001")
     orders = integers(8000)
     lower = run.rdp(orders, bound="lower")
-    worst = WorstPure(cm.Laplace(scale=2).curve(), run.scheme.rate)  # type: ignore[attr-defined]
+    worst = WorstPure(cm.Laplace(scale=2).curve(), run.scheme.rate)
     axes.plot(orders, worst.rdp(orders) / lower, label="Lemma 3, worst pure", color=ORANGE, linewidth=2.6)
     axes.plot(orders, run.rdp(orders, bound="theorem9") / lower, label="theorem9", color=GREY, linewidth=1.6)
     axes.plot(orders, run.rdp(orders, bound="pure-extras") / lower, label="pure-extras", color=BLUE, linewidth=1.4)
@@ -120,7 +131,7 @@ def large_orders(axes: Any) -> None:
     orders = orders[orders > 64]
     coefficients = theorem9(cm.Gaussian(sigma=5).curve())
     whole = run.cgf(orders - 1, bound="theorem9")
-    blocks = np.logaddexp(0.0, [log_block_sum(int(a), np.log(0.001), coefficients) for a in orders])
+    blocks = np.logaddexp(0.0, [log_block_sum(int(a), Fraction(1, 1000), coefficients) for a in orders])
     largest = []
     for order in orders:
         j = np.arange(2.0, order + 1)
@@ -149,31 +160,40 @@ def projection(axes: Any) -> None:
     axes.set_title(str(run), fontsize=8)
 
 
-def main(directory: Path, form: str) -> None:
-    """Write every picture as DIRECTORY/NAME.FORMAT."""
+OTHERS = {"lemma3": lemma3, "lower": lower, "large-orders": large_orders, "projection": projection}
+"""The pictures that are not rows over the lower bound."""
+
+NAMES = (*(picture.row for picture in PICTURES), *OTHERS)
+
+
+def draw(name: str, directory: Path, form: str) -> Path:
+    """Write one picture as DIRECTORY/NAME.FORMAT."""
     import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "cumulant", "font.size": 9, "axes.grid": True, "grid.alpha": 0.25})
-    from matplotlib import pyplot
-
-    directory.mkdir(parents=True, exist_ok=True)
-    others = {"lemma3": lemma3, "lower": lower, "large-orders": large_orders, "projection": projection}
-    for name in (*(picture.row for picture in PICTURES), *others):
-        figure, axes = pyplot.subplots(figsize=(5.2, 3.0), layout="constrained")
-        if name in others:
-            others[name](axes)
+    settings: Any = {"svg.hashsalt": "cumulant", "font.size": 9, "axes.grid": True, "grid.alpha": 0.25}
+    with matplotlib.rc_context(settings):
+        figure = Figure(figsize=(5.2, 3.0), layout="constrained")
+        axes = figure.subplots()
+        if name in OTHERS:
+            OTHERS[name](axes)
         else:
             comparison(axes, next(picture for picture in PICTURES if picture.row == name))
         axes.spines[["top", "right"]].set_visible(False)
-        low, high = axes.get_xlim()
-        ticks = [n * 10**power for power in range(5) for n in (1, 2, 5) if low <= n * 10**power <= high]
-        axes.set_xticks(ticks if len(ticks) < 9 else ticks[::3], minor=False)
+        axes.set_xticks(ticks(*axes.get_xlim()), minor=False)
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter("{x:g}")
         figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-        figure.savefig(directory / f"{name}.{form}", dpi=110, metadata={"Date": None} if form == "svg" else None)
-        pyplot.close(figure)
+        path = directory / f"{name}.{form}"
+        figure.savefig(path, dpi=110, metadata={"Date": None} if form == "svg" else None)
+    return path
+
+
+def main(directory: Path, form: str) -> None:
+    """Write every picture."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in NAMES:
+        draw(name, directory, form)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The accountant: constant work per composition, one number however the run is written."""
 
 import json
+import pickle
+import subprocess
 import sys
 
 import pytest
@@ -132,3 +134,19 @@ def test_state_is_plain_json() -> None:
     accountant = cm.Accountant()
     accountant.compose(STEP, times=sys.maxsize)
     assert json.loads(accountant.to_json())["terms"] == [[str(STEP), sys.maxsize]]
+
+
+def test_totals_are_checked_before_anything_changes() -> None:
+    accountant = cm.Accountant()
+    accountant.compose(cm.Gaussian(sigma=1), times=10**30)
+    with pytest.raises(cm.InputError, match="times"):
+        accountant.compose(cm.Gaussian(sigma=1))
+    assert accountant.terms[cm.Gaussian(sigma=1)] == 10**30
+    assert (accountant @ cm.WithoutReplacement(rate="0.1")).rdp(2) > 0
+
+
+def test_a_pickled_run_hashes_anew() -> None:
+    code = "import pickle, sys, cumulant as cm; sys.stdout.buffer.write(pickle.dumps(cm.parse(sys.argv[1])))"
+    text = "Gaussian(sigma=1) * 3 + Laplace(scale=2)"
+    written = subprocess.run([sys.executable, "-c", code, text], capture_output=True, check=True).stdout
+    assert pickle.loads(written) in {cm.parse(text)}

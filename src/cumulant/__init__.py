@@ -8,8 +8,11 @@ The analytical moments accountant of Wang, Balle and Kasiviswanathan: describe w
 2.02701
 """
 
+from typing import Any
+
 from cumulant.accountant import Accountant
 from cumulant.bounds.table import BOUNDS, Bound
+from cumulant.calibrate import Calibration, calibrate
 from cumulant.errors import (
     CertificateError,
     CumulantError,
@@ -37,6 +40,7 @@ __all__ = [
     "Accountant",
     "ApproximateDP",
     "Bound",
+    "Calibration",
     "CertificateError",
     "CumulantError",
     "DirichletPosterior",
@@ -61,6 +65,7 @@ __all__ = [
     "WithoutReplacement",
     "ZeroConcentrated",
     "__version__",
+    "calibrate",
     "from_densities",
     "from_masses",
     "from_rdp_points",
@@ -69,9 +74,24 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
+_ROOMS = {
+    "approximations": "cumulant.curves.asymptotic",
+    "chi": "cumulant.curves.chi",
+    "composition": "cumulant.conversion.composition",
+    "differences": "cumulant.numerics.differences",
+    "families": "cumulant.curves.families",
+    "normal": "cumulant.curves.normal",
+}
+"""Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
+
+
+def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
         return version("cumulant")
+    if name in _ROOMS:
+        from importlib import import_module
+
+        return import_module(_ROOMS[name])
     raise AttributeError(f"module 'cumulant' has no attribute {name!r}")

@@ -11,6 +11,7 @@ from cumulant.errors import InputError
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.relation import common
 from cumulant.mechanisms.run import run
+from cumulant.mechanisms.sampling import Sampled, Scheme
 from cumulant.notation import parse
 
 
@@ -47,7 +48,11 @@ class Accountant(Expression):
         new = {mechanism: count * each for mechanism, each in expression.terms.items()}
         if not new.keys() <= self._terms.keys():
             common((mechanism.relation, mechanism) for mechanism in (*self._terms, *new))
-        self._terms.update({mechanism: self._terms.get(mechanism, 0) + each for mechanism, each in new.items()})
+        totals = {m: domains.times(self._terms.get(m, 0) + each) for m, each in new.items()}
+        self._terms.update(totals)
+
+    def __matmul__(self, scheme: Scheme) -> Sampled:
+        return self.run() @ scheme
 
     def copy(self) -> Accountant:
         """An accountant with the same history, which from now on goes its own way."""

@@ -152,6 +152,7 @@ class Domain:
     high_closed: bool = False
     integer: bool = False
     hint: str = ""
+    extreme: bool = False  # whether magnitudes outside [1e-300, 1e300] make sense
 
     def __str__(self) -> str:
         left, right = "[" if self.low_closed else "(", "]" if self.high_closed else ")"
@@ -170,6 +171,8 @@ class Domain:
             number = Exact(value)
         except InputError as error:
             raise InputError(f"{name}={_shown(value)} must be {self}: {error}") from None
+        if not self.extreme and number and not _TINY <= abs(number) <= 1 / _TINY:
+            raise InputError(f"{name}={_shown(value)} is out of range; magnitudes go from 1e-300 to 1e300")
         if number not in self:
             raise InputError(f"{name}={number} must be {self}" + (f"; {self.hint}" if self.hint else ""))
         return number
@@ -211,7 +214,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-_ZERO, _ONE = Fraction(0), Fraction(1)
+_ZERO, _ONE, _TINY = Fraction(0), Fraction(1), Fraction(1, 10**300)
 POSITIVE = Domain(_ZERO, None)
 NONNEGATIVE = Domain(_ZERO, None, low_closed=True)
 RATE = Domain(
@@ -226,8 +229,8 @@ COUNT = Domain(_ONE, Fraction(_MOST_TIMES), low_closed=True, high_closed=True, i
 RESPONSE = Domain(Fraction(1, 2), _ONE, low_closed=True, hint="p is the probability of the true answer")
 PROBABILITY = Domain(_ZERO, _ONE, low_closed=True, high_closed=True)
 SLACK = Domain(_ZERO, _ONE, low_closed=True)
-DELTA = Domain(_ZERO, None, low_closed=True, hint="delta is a probability")
-EPSILON = Domain(_ZERO, None, low_closed=True)
+DELTA = Domain(_ZERO, None, low_closed=True, hint="delta is a probability", extreme=True)
+EPSILON = Domain(_ZERO, None, low_closed=True, extreme=True)
 
 
 def times(value: Any) -> int:
@@ -251,6 +254,14 @@ def times(value: Any) -> int:
     return number if 1 <= number <= _MOST_TIMES else int(COUNT.check("times", number))
 
 
+def _order(value: Any) -> float:
+    """An order as a float; what is too large for one counts as infinity, where every divergence is largest."""
+    try:
+        return math.inf if value in ("inf", math.inf) else float(Exact(value))
+    except OverflowError:
+        return math.inf
+
+
 def orders(value: Any, name: str = "order", low: float = 1.0) -> tuple[np.ndarray[Any, np.dtype[np.float64]], bool]:
     """A flat float64 array of orders in [low, inf], and whether one scalar was given.
 
@@ -258,13 +269,11 @@ def orders(value: Any, name: str = "order", low: float = 1.0) -> tuple[np.ndarra
     (array([2. , 3.5]), False)
     """
     if isinstance(value, str | Fraction | Decimal):
-        value = float(Exact(value)) if value != "inf" else math.inf
+        value = _order(value)
     try:
         array = np.asarray(value)
         if array.dtype == object:
-            array = np.array([math.inf if x == math.inf else float(Exact(x)) for x in array.ravel()]).reshape(
-                array.shape
-            )
+            array = np.array([_order(x) for x in array.ravel()]).reshape(array.shape)
         if array.dtype.kind not in "iuf" or array.ndim > 1:
             raise InputError(f"{name}={_shown(value)} must be a number or a flat sequence of numbers")
     except (TypeError, ValueError, InputError):

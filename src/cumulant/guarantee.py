@@ -33,7 +33,7 @@ class Guarantee:
     epsilon: float
     delta: float
     lower: float | None
-    order: float
+    order: float | None
     method: str
     bound: str
     conversion: str
@@ -59,6 +59,8 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case float() if math.isinf(value):
             return "inf"
+        case float() if math.isnan(value):
+            return None
         case str():
             return str(value)
     return value

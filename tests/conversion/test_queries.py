@@ -1,6 +1,7 @@
 """epsilon(delta) and delta(epsilon) against certified values and closed forms."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -113,4 +114,47 @@ def test_round_counts_with_slack_or_without_sampling() -> None:
     assert cm.Gaussian(sigma=9).epsilon_over(np.array([1, 100]), delta=1e-6) == pytest.approx(
         [(cm.Gaussian(sigma=9) * k).epsilon(delta=1e-6) for k in (1, 100)], rel=1e-6
     )
-    assert cm.Laplace(scale=2).epsilon_over([1, 3], delta=0).tolist() == [0.5, 1.5]
+    assert cm.Laplace(scale=2).epsilon_over([1, 3], delta=0) == pytest.approx([0.5, 1.5], rel=1e-12)
+
+
+def test_a_delta_just_below_one_is_not_one() -> None:
+    nothing = cm.from_masses([1, 0], [0, 1])
+    almost = "0.99999999999999999999"
+    assert nothing.epsilon(delta=almost) == math.inf
+    assert nothing.epsilon(delta=[almost]).tolist() == [math.inf]
+    assert nothing.epsilon_over([1], delta=almost).tolist() == [math.inf]
+    assert cm.Gaussian(sigma="0.01").epsilon(delta=almost) > 4000
+
+
+def test_slack_is_compared_exactly() -> None:
+    for times in (1, 5, 45, 57):
+        run = cm.ApproximateDP("0.1", "1e-6") * times
+        assert run.epsilon(delta=Fraction(times, 10**6)) == math.inf
+        assert run.epsilon(delta=[Fraction(times, 10**6)]).tolist() == [math.inf]
+    assert cm.ApproximateDP("0.1", "1e-6").epsilon(delta=0) == math.inf
+    assert cm.ApproximateDP("0.1", 0).epsilon(delta=0) == 0.1
+
+
+def test_huge_epsilons_are_not_infinite() -> None:
+    assert cm.Gaussian(sigma=1).delta(epsilon="1e400") > 0
+    assert cm.Gaussian(sigma=1).delta(epsilon=[10**400])[0] > 0
+    assert cm.Gaussian(sigma=1).rdp("1e400") == math.inf
+
+
+def test_rounded_up_whatever_the_spelling() -> None:
+    """Laplace of scale 3 is 1/3-DP: no float is 1/3, so every answer must be above it."""
+    third = Fraction(1, 3)
+    laplace = cm.Laplace(scale=3)
+    answers = [
+        laplace.pure,
+        laplace.epsilon(delta=0),
+        laplace.epsilon(delta=[0])[0],
+        laplace.epsilon_over([1], delta=0)[0],
+    ]
+    for answer in [*answers, laplace.rdp(math.inf)]:
+        assert third <= Fraction(float(answer)) <= third * (1 + Fraction(1, 10**12))
+
+
+def test_a_value_does_not_depend_on_its_batch() -> None:
+    points = cm.from_rdp_points([2, 4], [0.1, 0.3]) @ cm.WithoutReplacement(rate="0.12")
+    assert points.rdp([3, 5], bound="theorem9")[0] == points.rdp(3, bound="theorem9") < 0.02

@@ -69,6 +69,37 @@ def test_permuting_a_sum_changes_nothing(a: cm.Expression, b: cm.Expression, c: 
     assert (one.rdp(ORDERS) == other.rdp(ORDERS)).all()
 
 
+TWINS = [  # different mechanisms with equal curves
+    (cm.Gaussian(sigma=1), cm.ZeroConcentrated(rho="1/2")),
+    (cm.Gaussian(sigma=1), cm.Gaussian(sigma=1, geometry="ball")),
+    (cm.PureDP("0.5"), cm.ApproximateDP("0.5", 0)),
+    (cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate=1), cm.ZeroConcentrated(rho="1/2")),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), TWINS, ids=str)
+def test_equal_curves_all_count(one: cm.Expression, other: cm.Expression) -> None:
+    run = one * 1000 + other
+    assert run.rdp(ORDERS) == pytest.approx(1000 * one.rdp(ORDERS) + other.rdp(ORDERS), rel=1e-11)
+    assert run.epsilon(delta=1e-5) == pytest.approx((one * 1001).epsilon(delta=1e-5), rel=1e-6)
+    sampled_run = run @ cm.WithoutReplacement(rate="0.5")
+    assert sampled_run.rdp(2, bound="theorem9") == pytest.approx(
+        ((one * 1001) @ cm.WithoutReplacement(rate="0.5")).rdp(2, bound="theorem9"), rel=1e-9
+    )
+    accountant = cm.Accountant()
+    accountant.compose(one, 1000)
+    accountant.compose(other)
+    assert accountant.rdp(2) == run.rdp(2)
+
+
+@law
+@given(mechanisms, mechanisms, st.integers(1, 50), st.integers(1, 50))
+def test_composition_adds(one: cm.Expression, other: cm.Expression, i: int, j: int) -> None:
+    """Lemma 5, also where the two mechanisms are equal or have equal curves."""
+    expected = i * one.rdp(ORDERS) + j * other.rdp(ORDERS)
+    assert (one * i + other * j).rdp(ORDERS) == pytest.approx(expected, rel=1e-11)
+
+
 @law
 @given(expressions)
 def test_text_and_json_round_trips(run: cm.Expression) -> None:
@@ -113,17 +144,109 @@ def test_best_is_the_best_and_never_above_the_base(run: cm.Expression) -> None:
     assert (best <= run.inner.rdp(ORDERS) * (1 + 1e-9)).all()
 
 
-@law
-@given(sampled)
-def test_floats_lie_at_the_balls(run: cm.Expression) -> None:
-    """The same formulas in both arithmetics."""
+# ---- more noise, more order, more sampling
+
+NOISES = [(cm.Gaussian, "sigma"), (cm.Laplace, "scale")]
+noise = st.builds(lambda m, e: Fraction(m, 10) * Fraction(10) ** e, st.integers(1, 99), st.integers(-1, 2))
+
+
+def applicable(run: cm.Expression) -> list[str]:
+    """The upper bounds whose hypotheses this run meets."""
+    names = []
+    for bound in UPPER:
+        try:
+            run.curve(bound)
+        except cm.HypothesisError:
+            continue
+        names.append(bound)
+    return names
+
+
+NEEDS = {
+    "profile": ["Gaussian", "Laplace", "RandomizedResponse", "from_masses"],
+    "gaussian-diameter": ["Gaussian"],
+    "one-bit": ["RandomizedResponse"],
+}
+"""The mechanisms on which a bound is tried where it does not apply to most of them."""
+
+
+def bases_for(bound: str) -> st.SearchStrategy[cm.Mechanism]:
+    """Mechanisms to which this bound may apply."""
+    kinds = st.sampled_from(NEEDS.get(bound, sorted(MECHANISMS)))
+    return kinds.flatmap(lambda name: parameters(MECHANISMS[name]).map(lambda given: MECHANISMS[name](**given)))
+
+
+def sampled_for(bound: str) -> st.SearchStrategy[cm.Expression]:
+    """Sampled mechanisms to which this bound applies."""
+    runs = st.builds(lambda base, rate: base @ cm.WithoutReplacement(rate=rate), bases_for(bound), rates)
+    return runs.filter(lambda run: bound in applicable(run))
+
+
+@pytest.mark.parametrize(("kind", "parameter"), NOISES, ids=lambda x: getattr(x, "__name__", None))
+@settings(law, max_examples=12)
+@given(levels=st.lists(noise, min_size=2, max_size=2, unique=True), rate=rates)
+def test_more_noise_is_more_private(
+    kind: type[cm.Mechanism], parameter: str, levels: list[Fraction], rate: Fraction
+) -> None:
+    loud, quiet = (
+        kind(**{parameter: level}) @ cm.WithoutReplacement(rate=rate) for level in sorted(levels, reverse=True)
+    )
+    bounds = applicable(loud)
+    assert len(bounds) >= 9
+    for bound in bounds:
+        a, b = loud.rdp(ORDERS, bound=bound), quiet.rdp(ORDERS, bound=bound)
+        assert (a <= b * (1 + 1e-9)).all(), bound
+
+
+@pytest.mark.parametrize("bound", ["best", "profile"])
+@settings(law, max_examples=20)
+@given(data=st.data())
+def test_sampled_curves_grow_with_the_order(bound: str, data: st.DataObject) -> None:
+    """Literal rows need not (E-14)."""
+    rdp = data.draw(sampled_for(bound)).rdp(np.append(ORDERS, np.inf), bound=bound)
+    finite = rdp[np.isfinite(rdp)]
+    assert (np.diff(finite) >= -1e-9 * finite[1:] - 1e-300).all()
+
+
+@settings(law, max_examples=30)
+@given(sampled_for("theorem9"))
+def test_cgf_is_convex_after_projection(run: cm.Expression) -> None:
+    cgf = np.append(0.0, run.curve("theorem9").projected().cgf(np.arange(1.0, 41.0)))
+    known = cgf[np.isfinite(cgf)]
+    assert (np.diff(known, 2) >= -1e-9 * known[2:]).all()
+
+
+@pytest.mark.parametrize("bound", ["profile", "caps"])
+@settings(law, max_examples=20)
+@given(data=st.data(), pair=st.lists(rates, min_size=2, max_size=2, unique=True))
+def test_more_sampling_is_less_private_by_name(bound: str, data: st.DataObject, pair: list[Fraction]) -> None:
+    mechanism = data.draw(bases_for(bound))
+    low, high = (mechanism @ cm.WithoutReplacement(rate=rate) for rate in sorted(pair))
+    a, b = low.rdp(ORDERS, bound=bound), high.rdp(ORDERS, bound=bound)
+    assert (a <= b * (1 + 1e-9)).all()
+
+
+# ---- the two arithmetics
+
+
+@pytest.mark.parametrize("bound", ["theorem9", "caps", "profile", "gaussian-diameter", "one-bit", "best"])
+@settings(law, max_examples=10)
+@given(data=st.data())
+def test_floats_lie_at_the_balls(bound: str, data: st.DataObject) -> None:
+    """The same formulas in both arithmetics, and the scalar answer, which is proved, not below the float search."""
+    run = data.draw(sampled_for(bound))
     lam = [Fraction(1, 3), Fraction(1), Fraction(9, 2), Fraction(20)]
-    curve = run.curve("caps")
+    curve = run.curve(bound)
     floats = curve.cgf([float(x) for x in lam])
     with BALLS.at(128):
         balls = [float(x.mid()) for x in curve.cgf(lam, BALLS)]
     for approximate, proved in zip(floats, balls, strict=True):
         assert approximate == pytest.approx(proved, rel=1e-11) or not math.isfinite(proved)
+    proved, searched = run.epsilon(1e-6, bound=bound), run.epsilon([1e-6], bound=bound)[0]
+    assert proved >= searched * (1 - 1e-12)
+
+
+# ---- far out
 
 
 @pytest.mark.parametrize("rate", ["1e-12", "0.5", "1"])

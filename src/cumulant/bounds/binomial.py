@@ -43,8 +43,8 @@ class Amplified(Curve):
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return lemma3(self.base.pure(on), on.number(self.rate), on)
 
-    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
-        return on.number(self.rate) * self.base.slack(on)
+    def slack(self) -> Fraction:
+        return self.rate * self.base.slack()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,10 @@ class BinomialSum(Amplified):
             weights = self._log_weights(np.arange(2.0, (1 << (top - 1).bit_length()) + 1), FLOATS)
             self._memory["weights"] = weights
         binomials = log_binomial_table(orders) if len(orders) > 1 else log_binomials(top)[None, :]
-        return np.asarray(FLOATS.log1p_sum_exp(binomials + weights[: top - 1]))
+        terms = binomials + weights[: top - 1]
+        if np.isposinf(weights[: top - 1]).any():  # past the diagonal there is no term, whatever its coefficient
+            terms = np.where(np.isneginf(binomials), -np.inf, terms)
+        return np.asarray(FLOATS.log1p_sum_exp(terms))
 
     def _log_weights(self, j: Array, on: Arithmetic) -> Array:
         """log(g^j c_j)."""

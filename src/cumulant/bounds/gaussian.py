@@ -66,6 +66,8 @@ class Diameter(Curve):
     rate: Fraction
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if self.pair.out_of_reach():
+            return self.pair._cgf(lam, on)
         if on.exact:
             gap = _delta_ball(self.shift, self.rate)
             balls = [
@@ -78,6 +80,8 @@ class Diameter(Curve):
         return np.asarray(np.logaddexp(0.0, np.logaddexp(self.pair.log_excess(lam), log_gap)))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        if self.pair.out_of_reach():
+            return self.pair.kl(on)
         gap = _delta_ball(self.shift, self.rate) if on.exact else delta(self.shift, self.rate)
         return self.pair.kl(on) + gap
 

@@ -16,6 +16,7 @@ from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 
 _ORDERS_AT_ONCE = 512
+_LARGEST_SHIFT = 10**4
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,14 @@ class SampledPair(Curve):
     kernel: Kernel
     whole: bool
 
+    def out_of_reach(self) -> bool:
+        """Noise this small protects nothing, and its integrals span too many scales; closed forms remain in `best`."""
+        return getattr(self.law, "shift", 0) > _LARGEST_SHIFT
+
     def log_excess(self, lam: Array) -> Array:
         """log(M(lambda) - 1) in floats."""
+        if self.out_of_reach():
+            return np.full(lam.shape, np.inf)
         parts = [self._log_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -41,6 +48,8 @@ class SampledPair(Curve):
 
     def excess_ball(self, lam: Fraction) -> Scalar:
         """M(lambda) - 1 as a ball."""
+        if self.out_of_reach():
+            return BALLS.number(math.inf)
         size = float(self.log_excess(np.array([float(lam)]))[0])
         return self._enclosed(lambda point: self.kernel.exact_term(BALLS.number(lam), point), lam + 1, size)
 
@@ -59,6 +68,8 @@ class SampledPair(Curve):
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         """The derivative of M at lambda = 0."""
+        if self.out_of_reach():
+            return on.number(math.inf)
         with np.errstate(all="ignore"):
             nodes = self.law.nodes(np.zeros(1), Rate.of(self.rate), self.kernel.slope, self.whole)
             log_value = float(log_integral(nodes, self.kernel.slope)[0])

@@ -41,10 +41,11 @@ def _no_slack(base: Curve, pair: Pair | None) -> str:
     return "it is not proved for a mechanism that carries slack" if base.slack() > 0 else ""
 
 
+_NOT_PURE = "it needs pure DP, a finite epsilon at order infinity"
+
+
 def _pure(base: Curve, pair: Pair | None) -> str:
-    return _no_slack(base, pair) or (
-        "" if base.pure() < np.inf else "it needs pure DP, a finite epsilon at order infinity"
-    )
+    return _no_slack(base, pair) or ("" if base.pure() < np.inf else _NOT_PURE)
 
 
 def _pair(base: Curve, pair: Pair | None) -> str:
@@ -213,6 +214,14 @@ BOUNDS: dict[str, Bound] = {
             "joint convexity; Lemma 3 of the paper",
             _caps,
             _nothing,
+        ),
+        Bound(
+            "lemma3",
+            "the divergence of randomized response with log-odds log(1 + g(e^eps(inf) - 1)), the worst mechanism of Lemma 3",
+            _SAMPLER + "; pure DP",
+            f"{_PAPER}, Lemma 3; Bun, Steinke 2016",
+            lambda base, pair, rate: WorstPure(base, rate),
+            lambda base, pair: "" if base.pure() < np.inf else _NOT_PURE,
         ),
         Bound(
             "profile",

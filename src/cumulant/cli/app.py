@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from cumulant.cli.calibrate import calibrate
 from cumulant.cli.figures import figures
 from cumulant.cli.questions import delta, epsilon, rdp
 from cumulant.cli.table import bounds
@@ -28,7 +29,7 @@ class ExitCode(IntEnum):
 
 app = typer.Typer(name="cumulant", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-for command in (epsilon, delta, rdp, bounds, figures):
+for command in (epsilon, delta, rdp, bounds, calibrate, figures):
     app.command()(command)
 
 

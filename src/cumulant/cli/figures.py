@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ import typer
 
 def figures(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The directory to write into; made if it does not exist.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the files written.")] = False,
 ) -> None:
     """Both figures of the paper as PNG and SVG, a CSV file per panel, and claims.md. Needs cumulant[plot].
 
@@ -38,4 +40,7 @@ def figures(
             progress.update(task, completed=done, description=what)
 
         paths = write(out, tell)
+    if as_json:
+        typer.echo(json.dumps({"files": [str(path) for path in paths]}))
+        return
     typer.echo(f"{len(paths)} files in {out}; start with {out / 'claims.md'}")

@@ -11,6 +11,7 @@ import typer
 
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import words
+from cumulant.conversion.baselines import BASELINES
 from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.domains import DELTA, EPSILON, Exact
 from cumulant.errors import HypothesisError, InputError
@@ -20,7 +21,7 @@ from cumulant.mechanisms.questions import DEFAULT_METHOD, METHODS
 from cumulant.notation import parse
 
 Run = Annotated[str, typer.Argument(metavar="EXPR", help="What ran, in quotes.", show_default=False)]
-Method = Annotated[str, typer.Option(help=f"The accountant: {', '.join(METHODS)}.")]
+Method = Annotated[str, typer.Option(help=f"The accountant: {', '.join((*METHODS, *BASELINES))}.")]
 Bound = Annotated[str | None, typer.Option(help=f"The amplification bound: {', '.join(BOUNDS)}. See: cumulant bounds.")]
 Conversion = Annotated[str | None, typer.Option(help=f"From orders to epsilon: {', '.join(CONVERSIONS)}.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infinity is the text 'inf'.")]
@@ -28,13 +29,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infin
 
 def epsilon(
     expression: Run,
-    delta: Annotated[str, typer.Option(help="A number in [0, 1); 0 asks for pure differential privacy.")],
+    delta: Annotated[str, typer.Option(help="A probability; 0 asks for pure differential privacy.")],
     method: Method = DEFAULT_METHOD,
     bound: Bound = None,
     conversion: Conversion = None,
     as_json: Json = False,
 ) -> None:
-    """The smallest epsilon that can be proved at this delta.
+    """The smallest epsilon that this library proves at this delta.
 
     \b
     Examples:
@@ -57,7 +58,7 @@ def delta(
     conversion: Conversion = None,
     as_json: Json = False,
 ) -> None:
-    """The smallest delta that can be proved at this epsilon.
+    """The smallest delta that this library proves at this epsilon.
 
     \b
     Examples:

@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from cumulant.bounds.table import BOUNDS
 from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.domains import Exact
-from cumulant.errors import HypothesisError
 from cumulant.guarantee import Guarantee, rounded_up
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.relation import Relation
 from cumulant.mechanisms.sampling import Sampled
 
+_COMPOSITIONS = {
+    "naive": "they add up",
+    "strong": "Kairouz, Oh, Viswanath 2015, the simplified form, with the best delta per round",
+    "optimal": "Kairouz, Oh, Viswanath 2015, exact, with the best delta per round",
+}
 MOST_TERMS = 8
 LONGEST_NAME = 200
 WIDEST_LINE = 110
@@ -35,17 +39,18 @@ def delta(run: Expression, found: Guarantee, asked: Exact) -> str:
     """The answer of `cumulant delta`."""
     headline = f"delta = {rounded_up(found.delta)} (rounded up) at epsilon = {asked}"
     if found.delta >= 1:
-        return _wrapped(f"{headline}: no delta below 1 can be proved; ask at a larger epsilon.", _what_ran(run))
+        return _wrapped(f"{headline}: this library proves no delta below 1; ask at a larger epsilon.", _what_ran(run))
     return _wrapped(f"{headline}, {_relation(run)}.", *_support(run, found))
 
 
 def divergence(run: Expression, bound: str) -> str:
     """What stands below the table of `cumulant rdp`."""
     if bound == "all":
-        by = "A dash: the bound does not apply. The last line is a lower bound, rounded down."
+        by = "A dash: the bound does not apply. Rounded up; the last line is a lower bound, rounded down."
     else:
         by = f"The bound on samples is {_citation(bound)}." if _is_sampled(run) else ""
-    return _wrapped(f"Renyi divergence, {_relation(run)}; rounded up.", _what_ran(run), by, _assumed(run))
+    rounded = "" if bound == "all" else "; rounded up" if BOUNDS[bound].upper else "; a lower bound, rounded down"
+    return _wrapped(f"Renyi divergence, {_relation(run)}{rounded}.", _what_ran(run), by, _assumed(run))
 
 
 def _wrapped(*sentences: str) -> str:
@@ -112,12 +117,12 @@ def _name(mechanism: Mechanism) -> str:
 
 def _proof(run: Expression, found: Guarantee) -> str:
     sampled = [mechanism for mechanism in run.terms if isinstance(mechanism, Sampled)]
+    if found.order is None:
+        return f"Proved by composition of (epsilon, delta) guarantees: {_COMPOSITIONS[found.conversion]}."
     if math.isinf(found.order):
         amplified = ", with Lemma 3 of the paper for the samples" if sampled else ""
         return f"Proved by pure differential privacy (order infinity), which adds up{amplified}."
-    amplified = (
-        f"{_theorems(sampled, found)}; " if sampled else "the Renyi divergences of the mechanisms, which add up; "
-    )
+    amplified = f"{_theorems(found)}; " if sampled else "the Renyi divergences of the mechanisms, which add up; "
     return f"Proved by {amplified}converted at {_order(found.order)} by {CONVERSIONS[found.conversion].citation}."
 
 
@@ -125,23 +130,10 @@ def _order(order: float) -> str:
     return "an order just above 1" if f"{order:g}" == "1" else f"order {order:g}"
 
 
-def _theorems(sampled: list[Sampled], found: Guarantee) -> str:
+def _theorems(found: Guarantee) -> str:
     """The rows of the table that reach the bound at the order of the answer."""
-    if found.bound != "best":
-        return _citation(found.bound)
-    winners = dict.fromkeys(_winner(mechanism, found.order - 1) for mechanism in sampled[:MOST_TERMS])
+    winners = dict.fromkeys(term.bound for term in found.terms[:MOST_TERMS] if term.bound)
     return " and ".join(_citation(name) for name in winners)
-
-
-def _winner(mechanism: Mechanism, lam: float) -> str:
-    best = mechanism.cgf(lam, "best")
-    for name in reversed([name for name, row in BOUNDS.items() if row.upper and name != "best"]):
-        try:
-            if math.isclose(mechanism.cgf(lam, name), best, rel_tol=1e-9):
-                return name
-        except HypothesisError:
-            continue
-    return "best"
 
 
 def _citation(name: str) -> str:

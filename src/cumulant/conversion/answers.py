@@ -14,7 +14,8 @@ from cumulant.conversion.certificate import Certificate
 from cumulant.conversion.formulas import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import FLOATS
+from cumulant.numerics.arithmetic import outward
+from cumulant.numerics.rounding import rounded_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,13 @@ class Answer:
     """The number, the order that proves it, and how: `proved`, `bounded` or `estimated`."""
 
     value: float
-    order: float
+    order: float | None  # None where no order is involved
     rigour: str
 
 
 def epsilon(curve: Curve, delta: Fraction, conversion: Conversion, estimated: bool = False) -> Answer:
     """The least epsilon that the curve proves at this exact delta."""
-    found = queries.epsilon(curve, np.array([FLOATS.number(delta)]), conversion)
+    found = queries.epsilon(curve, [delta], conversion)
     value, order = float(found.value[0]), float(found.order[0])
     if delta >= 1 or math.isinf(value):
         return Answer(value, order, "estimated" if estimated else "proved")
@@ -37,11 +38,17 @@ def epsilon(curve: Curve, delta: Fraction, conversion: Conversion, estimated: bo
 
 def delta(curve: Curve, epsilon: Fraction, conversion: Conversion, estimated: bool = False) -> Answer:
     """The least delta that the curve proves at this exact epsilon."""
-    found = queries.delta(curve, np.array([FLOATS.number(epsilon)]), conversion)
+    found = queries.delta(curve, np.array([rounded_down(epsilon)]), conversion)
     value, order = float(found.value[0]), float(found.order[0])
     if value >= 1:
         return Answer(1.0, order, "estimated" if estimated else "proved")
     return _proved(value, order, estimated, lambda exact: certificate.delta(curve, exact, epsilon, conversion))
+
+
+def pure(curve: Curve, estimated: bool = False) -> float:
+    """The bound at order infinity."""
+    value = float(curve.pure())
+    return value if math.isinf(value) else _proved(value, math.inf, estimated, lambda _: certificate.pure(curve)).value
 
 
 def _proved(value: float, order: float, estimated: bool, prove: Callable[[Fraction | None], Certificate]) -> Answer:
@@ -53,4 +60,4 @@ def _proved(value: float, order: float, estimated: bool, prove: Callable[[Fracti
             proof = None
         if proof is not None and math.isfinite(proof.value):
             return Answer(proof.value, order, "proved")
-    return Answer(math.nextafter(value * (1 + 1e-12), math.inf), order, "estimated" if estimated else "bounded")
+    return Answer(float(outward(np.array([value]))[0]), order, "estimated" if estimated else "bounded")

@@ -56,8 +56,8 @@ def step(curve: Curve, rate: Fraction, times: int) -> Step:
     """
 
     def epsilon_of_delta(delta: Array) -> Array:
-        # where the slack is not covered, as at delta = 0, nothing is known
-        return np.where(delta < curve.slack(), np.inf, queries.epsilon(curve, delta, conversion("classic")).value)
+        exact = [Fraction(each) for each in np.atleast_1d(delta).tolist()]
+        return queries.epsilon(curve, exact, conversion("classic")).value.reshape(np.shape(delta))
 
     # a larger rate means a smaller delta for the mechanism and a larger epsilon by Lemma 3
     nearest = float(rate)

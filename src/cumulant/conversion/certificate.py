@@ -18,6 +18,7 @@ from cumulant.conversion.formulas import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Scalar
+from cumulant.numerics.rounding import rounded_up
 
 _FIRST_BITS = 128
 _MOST_BITS = 4096
@@ -41,7 +42,7 @@ def epsilon(curve: Curve, order: Fraction | None, delta: Fraction, conversion: C
             return curve.pure(BALLS)
         lam = order - 1
         cgf = curve._cgf(np.array([lam], dtype=object), BALLS)[0]
-        log_delta = (BALLS.number(delta) - curve.slack(BALLS)).log()
+        log_delta = BALLS.number(delta - curve.slack()).log()
         return conversion.epsilon(BALLS.number(lam), cgf, log_delta, BALLS)
 
     return _certified(ball, Fraction(0), Fraction(0))
@@ -52,13 +53,18 @@ def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: C
 
     def ball() -> Scalar:
         if order is None:
-            return curve.slack(BALLS)
+            return BALLS.number(curve.slack())
         lam = order - 1
         cgf = curve._cgf(np.array([lam], dtype=object), BALLS)[0]
         log_delta = conversion.log_delta(BALLS.number(lam), cgf, BALLS.number(epsilon), BALLS)
-        return log_delta.exp() + curve.slack(BALLS)
+        return log_delta.exp() + BALLS.number(curve.slack())
 
     return _certified(ball, Fraction(0), Fraction(1))
+
+
+def pure(curve: Curve) -> Certificate:
+    """The bound at order infinity, whatever the slack."""
+    return _certified(lambda: curve.pure(BALLS), Fraction(0), Fraction(0))
 
 
 def _certified(ball: Callable[[], Scalar], low: Fraction, high: Fraction) -> Certificate:
@@ -88,16 +94,3 @@ def exact(ball: Any) -> Fraction:
     """The midpoint of a ball, which is a binary fraction, as a fraction."""
     mantissa, exponent = ball.man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
-
-
-def rounded_up(value: Fraction) -> float:
-    """The smallest float that is not below the value.
-
-    >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3) > rounded_up(Fraction(1, 3)) - 1e-16
-    True
-    """
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return math.inf
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

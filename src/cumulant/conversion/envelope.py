@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from cumulant.conversion.formulas import Conversion
@@ -9,6 +11,7 @@ from cumulant.conversion.queries import epsilon, nothing_beyond
 from cumulant.curves.curve import Curve, compose
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.hull import lowest_lines
+from cumulant.numerics.rounding import rounded_down
 from cumulant.numerics.search import least
 
 _DENSE = 512
@@ -17,17 +20,16 @@ _PROBES = 6
 _REFINEMENTS = 2
 
 
-def epsilon_over(curve: Curve, counts: Array, delta: float, conversion: Conversion) -> Array:
+def epsilon_over(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion) -> Array:
     """The least epsilon proved for each number of repetitions of the curve, at one delta."""
     if not counts.size or delta >= 1:
         return np.zeros(counts.shape)
     if curve.slack() > 0:  # what is left of delta differs from count to count, so there are no lines
-        asked = np.array([delta])
-        return np.array([float(epsilon(compose({curve: int(k)}), asked, conversion).value[0]) for k in counts])
+        return np.array([float(epsilon(compose([(curve, int(k))]), [delta], conversion).value[0]) for k in counts])
     pure = counts * float(curve.pure())
     if delta == 0:
         return pure
-    log_delta = np.log(delta)
+    log_delta = np.log(rounded_down(delta))
     probes = np.geomspace(counts.min(), counts.max(), _PROBES)[:, None]
 
     def objective(lam: Array) -> Array:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from cumulant.conversion.formulas import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Array
+from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.numerics.search import least
 
 _SMALLEST = 5e-324
@@ -23,13 +25,14 @@ class Answer:
     order: Array
 
 
-def epsilon(curve: Curve, delta: Array, conversion: Conversion) -> Answer:
+def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Answer:
     """The least epsilon >= 0 that the curve proves at each delta in [0, inf); +inf where the slack alone is too much."""
-    room = delta - curve.slack()
-    pure = float(curve.pure())
-    value = np.where((room < 0) | ((room == 0) & (delta > 0)), np.inf, pure)
-    order = np.full(delta.shape, np.inf)
-    asked = (room > 0) & (delta < 1)
+    slack, pure = curve.slack(), float(curve.pure())
+    certain = np.array([delta >= 1 for delta in deltas], dtype=bool)
+    room = np.array([rounded_down(delta - slack) for delta in deltas])  # the sign is that of the exact difference
+    value = np.where((room > 0) | (room == 0) & (slack == 0), pure, np.inf)
+    order = np.full(room.shape, np.inf)
+    asked = (room > 0) & ~certain
     if asked.any():
         log_delta = np.log(room[asked])[:, None]
 
@@ -41,7 +44,7 @@ def epsilon(curve: Curve, delta: Array, conversion: Conversion) -> Answer:
         wins = found.value < value[asked]
         value[asked] = np.where(wins, np.maximum(found.value, 0.0), value[asked])
         order[asked] = np.where(wins, found.where + 1, np.inf)
-    value[delta >= 1] = 0.0
+    value[certain] = 0.0
     return Answer(value, order)
 
 
@@ -58,7 +61,7 @@ def nothing_beyond(curve: Curve, times: Array | float = 1.0) -> Callable[[float,
 
 def delta(curve: Curve, epsilon: Array, conversion: Conversion) -> Answer:
     """The least delta in [0, 1] that the curve proves at each epsilon >= 0, its slack included."""
-    slack = float(curve.slack())
+    slack = rounded_up(curve.slack())
     value = np.where(epsilon >= curve.pure(), 0.0, 1.0)
     order = np.full(epsilon.shape, np.inf)
     asked = value > 0

@@ -81,8 +81,8 @@ class Response(Curve):
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         return response_kl(self.pure(on), on)
 
-    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
-        return on.number(self.rate * self.leak)
+    def slack(self) -> Fraction:
+        return self.rate * self.leak
 
 
 def response_cgf(e0: Scalar, lam: Array, on: Arithmetic) -> Array:

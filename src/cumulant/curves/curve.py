@@ -6,8 +6,9 @@ Composition is addition of K (Lemma 5), and this file is the only place where cu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,9 @@ class Curve(ABC):
         """Order infinity: a bound of the privacy loss itself; +inf when unknown."""
         return on.number(np.inf)
 
-    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
-        """The probability with which none of the above holds; it adds under composition."""
-        return on.number(0)
+    def slack(self) -> Fraction:
+        """The probability with which none of the above holds, exactly; it adds under composition."""
+        return Fraction(0)
 
     def cgf(self, lam: Any, on: Arithmetic = FLOATS) -> Array:
         """K at an array of finite lam > 0; unknown is +inf, never NaN."""
@@ -99,13 +100,16 @@ class Composition(Curve):
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return sum((on.number(times) * curve.pure(on) for curve, times in self.parts), start=on.number(0))
 
-    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
-        return sum((on.number(times) * curve.slack(on) for curve, times in self.parts), start=on.number(0))
+    def slack(self) -> Fraction:
+        return sum((times * curve.slack() for curve, times in self.parts), start=Fraction(0))
 
 
-def compose(counts: Mapping[Curve, int]) -> Curve:
-    """The curve of running each mechanism the given number of times, adaptively, on the same data."""
-    parts = tuple(counts.items())
+def compose(parts: Iterable[tuple[Curve, int]]) -> Curve:
+    """The curve of running each mechanism the given number of times, adaptively, on the same data.
+
+    Pairs and not a dictionary: different mechanisms may have equal curves, and each of them counts.
+    """
+    parts = tuple(parts)
     return parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else Composition(parts)
 
 
@@ -148,8 +152,8 @@ class Lowest(Curve):
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return self._least([curve.pure(on) for curve in self.curves], on)
 
-    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self.curves[0].slack(on)
+    def slack(self) -> Fraction:
+        return self.curves[0].slack()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,5 +187,5 @@ class Remembered(Curve):
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return self.curve.pure(on)
 
-    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self.curve.slack(on)
+    def slack(self) -> Fraction:
+        return self.curve.slack()

@@ -38,13 +38,16 @@ class Function(Curve):
                 value = float(self.function(order))
             except OverflowError:
                 value = math.inf
+            except (TypeError, ValueError) as error:
+                raise InputError(f"the rdp function gave no number at order {order}: {error}") from None
             if value < 0:
                 raise InputError(f"the rdp function returned {value} at order {order}; a divergence is never negative")
             self._values[order] = math.inf if math.isnan(value) else value
         return self._values[order]
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._at(1.5) if self.known_kl is None else on.number(self.known_kl)
+        value = self._at(1.5) if self.known_kl is None else on.number(self.known_kl)
+        return min(value, self.pure(on))
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return on.number(np.inf if self.known_pure is None else self.known_pure)

@@ -62,5 +62,5 @@ class Projected(Curve):
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return self.curve.pure(on)
 
-    def slack(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self.curve.slack(on)
+    def slack(self) -> Fraction:
+        return self.curve.slack()

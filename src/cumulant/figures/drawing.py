@@ -43,6 +43,11 @@ class Picture:
         return self.looks if extended else self.looks[: -self.added]
 
 
+_BAD = Look("bad", "bad data, approximation", "#a05080", ":", "P")
+_GOOD = Look("good", "good data, approximation", "#b08a00", (0, (3, 1, 1, 1, 1, 1)), "*")
+_BEST = Look("best", "best bound of cumulant", "#101010", "-", "D")
+"""What both figures show looks the same in both."""
+
 FIGURE1 = Picture(
     "figure1",
     "Figure 1: Rényi divergence of one round, rate γ = 0.001",
@@ -51,10 +56,10 @@ FIGURE1 = Picture(
     (
         Look("upper", "Theorem 9 (upper bound)", "#0050a0", "-", "o"),
         Look("lower", "Proposition 11 (lower bound)", "#c03010", (0, (5, 2)), "s"),
-        Look("bad", "bad data, approximation", "#7a7a7a", ":", "^"),
-        Look("good", "good data, approximation", "#b08a00", (0, (6, 2, 1, 2)), "v"),
+        _BAD,
+        _GOOD,
         Look("theorem27", "Theorem 27, term by term", "#30a0c8", (0, (2, 1)), "x"),
-        Look("best", "best bound of cumulant", "#101010", "-", "D"),
+        _BEST,
     ),
     added=2,
 )
@@ -69,10 +74,10 @@ FIGURE2 = Picture(
         Look("strong", "strong composition (KOV)", "#208030", (0, (6, 2, 1, 2)), "v"),
         Look("upper", "RDP: Theorem 9, eq. (3)", "#0050a0", "-", "o"),
         Look("lower", "RDP: lower bound, eq. (3)", "#c03010", (0, (5, 2)), "s"),
-        Look("bad", "bad data, approximation", "#a05080", ":", "P"),
-        Look("good", "good data, approximation", "#b08a00", (0, (3, 1, 1, 1, 1, 1)), "*"),
+        _BAD,
+        _GOOD,
         Look("optimal", "optimal composition, exact", "#70c080", (0, (2, 1)), "x"),
-        Look("best", "best bound of cumulant", "#101010", "-", "D"),
+        _BEST,
     ),
     added=2,
 )

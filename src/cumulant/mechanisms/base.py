@@ -5,24 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
 from cumulant import domains
-from cumulant.bounds.table import amplified
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import answers, baselines, envelope, queries
 from cumulant.conversion.formulas import conversion as conversion_row
-from cumulant.curves.curve import Curve, Remembered, compose
+from cumulant.curves.curve import Curve, compose
 from cumulant.curves.pair import Pair
 from cumulant.domains import Domain, Exact, Number, Several
 from cumulant.errors import InputError, NotationError
-from cumulant.guarantee import Guarantee, Term
+from cumulant.guarantee import Guarantee
+from cumulant.mechanisms.proof import curve_of, term
 from cumulant.mechanisms.questions import DEFAULT_METHOD, checked, floats, rows
 from cumulant.mechanisms.relation import Relation, common
-from cumulant.numerics.arithmetic import FLOATS
+from cumulant.numerics.arithmetic import outward
+from cumulant.numerics.rounding import rounded_down
 
 if TYPE_CHECKING:
     from cumulant.mechanisms.sampling import Sampled, Scheme
@@ -57,7 +57,7 @@ class Expression(ABC):
         """What is proved about it: the sum of the curves of its terms, each amplified by this bound."""
         bound = bound_row(bound).name
         parts = sorted(self.terms.items(), key=lambda item: item[0].rank())
-        return compose({_curve_of(mechanism, bound): times for mechanism, times in parts})
+        return compose((curve_of(mechanism, bound), times) for mechanism, times in parts)
 
     def notation(self) -> str:
         """The text that `parse` reads back; NotationError where a Python function is part of the description."""
@@ -108,7 +108,7 @@ class Expression(ABC):
         bound: str | None = None,
         conversion: str | None = None,
     ) -> float | Floats:
-        """The smallest epsilon that can be proved at this delta, rounded up.
+        """The smallest epsilon that this library proves at this delta, rounded up.
 
         `method="paper"` is the literal accountant of the paper (Theorem 9, eq. 3); `method="rdp"` takes the best bound
         and conversion unless `bound=` and `conversion=` name rows of the tables. The composition theorems the paper
@@ -123,18 +123,21 @@ class Expression(ABC):
         """
         value, scalar = checked("delta", delta, domains.DELTA)
         if method in baselines.BASELINES:
-            if bound or conversion:
-                raise InputError(f"method={method!r} takes no bound and no conversion")
-            parts = [(*mechanism.unsampled(), times) for mechanism, times in self.terms.items()]
-            steps = [baselines.step(inner.curve(), rate, times) for inner, rate, times in parts]
-            found = np.array([baselines.epsilon(steps, FLOATS.number(each), method) for each in value])
+            found = outward(np.array([self._baseline(each, method, bound, conversion) for each in value]))
             return float(found[0]) if scalar else found
         bound, conversion = rows(method, bound, conversion)
         curve, formula = self.curve(bound), conversion_row(conversion)
         if scalar:
             return answers.epsilon(curve, value[0], formula, self.estimated).value
-        many: Floats = queries.epsilon(curve, floats(value), formula).value
-        return many
+        return outward(queries.epsilon(curve, value, formula).value)
+
+    def _baseline(self, delta: Exact, method: str, bound: str | None, conversion: str | None) -> float:
+        """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
+        if bound or conversion:
+            raise InputError(f"method={method!r} takes no bound and no conversion")
+        parts = [(*mechanism.unsampled(), times) for mechanism, times in self.terms.items()]
+        steps = [baselines.step(inner.curve(), rate, times) for inner, rate, times in parts]
+        return baselines.epsilon(steps, rounded_down(delta), method)
 
     @overload
     def delta(  # type: ignore[overload-overlap]
@@ -151,7 +154,7 @@ class Expression(ABC):
         bound: str | None = None,
         conversion: str | None = None,
     ) -> float | Floats:
-        """The smallest delta that can be proved at this epsilon, rounded up (eq. 4).
+        """The smallest delta that this library proves at this epsilon, rounded up (eq. 4).
 
         >>> import cumulant as cm
         >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper")
@@ -162,7 +165,7 @@ class Expression(ABC):
         curve, formula = self.curve(bound), conversion_row(conversion)
         if scalar:
             return answers.delta(curve, value[0], formula, self.estimated).value
-        many: Floats = queries.delta(curve, floats(value), formula).value
+        many: Floats = np.minimum(outward(queries.delta(curve, floats(value), formula).value), 1.0)
         return many
 
     def guarantee(
@@ -174,21 +177,28 @@ class Expression(ABC):
         >>> cm.Gaussian(sigma=1).guarantee(delta=1e-5, method="paper").order
         5.798
         """
-        bound, conversion = rows(method, bound, conversion)
         asked = domains.DELTA.check("delta", delta)
-        answer = answers.epsilon(self.curve(bound), asked, conversion_row(conversion), self.estimated)
+        if method in baselines.BASELINES:
+            value = float(outward(np.array([self._baseline(asked, method, bound, conversion)]))[0])
+            answer = answers.Answer(value, None, "estimated" if self.estimated else "bounded")
+            bound, conversion = "lemma3", method
+        else:
+            bound, conversion = rows(method, bound, conversion)
+            answer = answers.epsilon(self.curve(bound), asked, conversion_row(conversion), self.estimated)
+        parts = tuple(term(mechanism, times, bound, answer.order) for mechanism, times in self.terms.items())
+        used = {part.bound for part in parts if part.bound}
         return Guarantee(
             epsilon=answer.value,
-            delta=FLOATS.number(asked),
+            delta=rounded_down(asked),
             lower=None,
             order=answer.order,
             method=method,
-            bound=bound,
+            bound="mixed" if len(used) > 1 else next(iter(used), bound),
             conversion=conversion,
             rigour=answer.rigour,
             relation=self.relation,
             run=str(self),
-            terms=tuple(_term(mechanism, times, bound, answer.order) for mechanism, times in self.terms.items()),
+            terms=parts,
         )
 
     def epsilon_over(
@@ -208,9 +218,8 @@ class Expression(ABC):
         """
         bound, conversion = rows(method, bound, conversion)
         counts = np.array([domains.times(k) for k in times], dtype=np.float64)
-        asked = FLOATS.number(domains.DELTA.check("delta", delta))
-        answer: Floats = envelope.epsilon_over(self.curve(bound), counts, asked, conversion_row(conversion))
-        return answer
+        asked = domains.DELTA.check("delta", delta)
+        return outward(envelope.epsilon_over(self.curve(bound), counts, asked, conversion_row(conversion)))
 
     @overload
     def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
@@ -224,7 +233,7 @@ class Expression(ABC):
         array([0.02, 0.04, 1.29])
         """
         value, scalar = domains.orders(order)
-        answer = self.curve(bound).rdp(value)
+        answer = outward(self.curve(bound).rdp(value), upper=bound_row(bound).upper)
         return float(answer[0]) if scalar else answer
 
     def gap(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
@@ -236,8 +245,9 @@ class Expression(ABC):
         (4.0, 1.16)
         """
         value, scalar = domains.orders(order)
-        with np.errstate(invalid="ignore"):
-            answer: Floats = self.curve(bound).rdp(value) / self.curve("lower").rdp(value)
+        upper, lower = self.curve(bound).rdp(value), self.curve("lower").rdp(value)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            answer: Floats = np.where(upper == lower, 1.0, upper / lower)  # 0 / 0 and inf / inf leave no room either
         return float(answer[0]) if scalar else answer
 
     @overload
@@ -255,18 +265,18 @@ class Expression(ABC):
         curve = self.curve(bound)
         answer = np.where(value == 0, 0.0, np.inf)
         inside = (value > 0) & np.isfinite(value)
-        answer[inside] = curve.cgf(value[inside])
+        answer[inside] = outward(curve.cgf(value[inside]), upper=bound_row(bound).upper)
         return float(answer[0]) if scalar else answer
 
     @property
     def kl(self) -> float:
         """Order 1: the largest Kullback-Leibler divergence."""
-        return float(self.curve().kl())
+        return self.rdp(1)
 
     @property
     def pure(self) -> float:
         """Order infinity: the epsilon of pure differential privacy."""
-        return float(self.curve().pure())
+        return answers.pure(self.curve(), self.estimated)
 
 
 class Mechanism(Expression):
@@ -353,20 +363,20 @@ class Mechanism(Expression):
         try:
             return self._rank
         except AttributeError:
-            object.__setattr__(self, "_rank", (type(self).__name__, repr(self.key())))
+            object.__setattr__(self, "_rank", (type(self).__name__, canonical(self.key())))
             return self._rank
 
 
-def _curve_of(mechanism: Mechanism, bound: str) -> Curve:
-    return remembered_curve(mechanism, bound if mechanism.amplified or not bound_row(bound).upper else "")
-
-
-@lru_cache(maxsize=4096)
-def remembered_curve(mechanism: Mechanism, bound: str) -> Curve:
-    """One curve object for all equal mechanisms, so that what it has computed serves them all."""
-    if mechanism.amplified or not bound:
-        return Remembered(mechanism.own_curve(bound))
-    return Remembered(amplified(mechanism.own_curve(bound), mechanism.pair(), Fraction(1), bound, str(mechanism)))
+def canonical(key: Any) -> str:
+    """A key as text that does not depend on how its numbers were spelled or in which order a sum was written."""
+    match key:
+        case Fraction():
+            return f"{key.numerator}/{key.denominator}"
+        case tuple():
+            return f"({', '.join(canonical(item) for item in key)})"
+        case Expression():
+            return str(sorted((mechanism.rank(), times) for mechanism, times in key.terms.items()))
+    return repr(key)
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {}
@@ -379,9 +389,3 @@ def register(mechanism: M) -> M:
     """Make a mechanism part of the notation and of the laws."""
     MECHANISMS[mechanism.name()] = mechanism
     return mechanism
-
-
-def _term(mechanism: Mechanism, times: int, bound: str, order: float) -> Term:
-    curve = _curve_of(mechanism, bound)
-    value = float(curve.pure() if order == np.inf else curve.cgf(np.array([order - 1]))[0])
-    return Term(str(mechanism), times, bound if mechanism.amplified else "", (order,), times * value)

@@ -28,12 +28,12 @@ def mechanism(
     The function is asked one order at a time. `pure` is the true value at order infinity, never a large order's.
 
     >>> mine = mechanism(rdp=lambda order: order / 18, name="mine")
-    >>> mine.rdp(2) == 1 / 9
-    True
+    >>> mine.rdp(2)
+    0.1111
     """
     if not callable(rdp):
         raise InputError(f"rdp={rdp!r} must be a function of the order")
-    limit = None if pure == math.inf else NONNEGATIVE.check("pure", pure)
+    limit = _limit(pure)
     return ByFunction(rdp, limit, None if kl is None else NONNEGATIVE.check("kl", kl), str(name))
 
 
@@ -73,8 +73,13 @@ def from_densities(
     """
     from cumulant.curves.density import DensityPair
 
-    limit = math.inf if pure == math.inf else float(NONNEGATIVE.check("pure", pure))
-    return ByDensities(DensityPair(log_p, log_q, support, limit))
+    limit = _limit(pure)
+    return ByDensities(DensityPair(log_p, log_q, support, math.inf if limit is None else float(limit)))
+
+
+def _limit(pure: Number) -> Exact | None:
+    """The value at order infinity; None where it is not known to be finite."""
+    return None if isinstance(pure, float) and pure == math.inf else NONNEGATIVE.check("pure", pure)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import baselines
 from cumulant.domains import Domain, Exact
 from cumulant.errors import InputError
-from cumulant.numerics.arithmetic import FLOATS
+from cumulant.numerics.rounding import rounded_down
 
 METHODS: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem9", "classic")}
 """Each method's bound and conversion, where the caller names none."""
@@ -42,5 +42,5 @@ def checked(name: str, value: Any, domain: Domain) -> tuple[list[Exact], bool]:
 
 
 def floats(values: list[Exact]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The questions as a float64 array."""
-    return np.array([FLOATS.number(value) for value in values])
+    """The questions as a float64 array, rounded down: the safe side of a delta as of an epsilon."""
+    return np.array([rounded_down(value) for value in values])

@@ -29,6 +29,9 @@ class Run(Expression):
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[type[Run], tuple[dict[Mechanism, int]]]:
+        return Run, (self._terms,)  # hashes of text differ from process to process
+
     def __str__(self) -> str:
         return " + ".join(f"{m} * {times}" if times > 1 else str(m) for m, times in self._terms.items())
 

@@ -22,6 +22,8 @@ Array = Any
 """A float64 array or an object array of balls: numpy's types cannot say which, so the checker is not asked."""
 Scalar = Any
 
+_OUTWARD = 2.0**-42
+
 
 class Arithmetic(Protocol):
     """What a formula may use besides + - * /."""
@@ -217,3 +219,14 @@ def _lower_ball(u: Any, v: Any) -> Any:
 
 FLOATS = Floats()
 BALLS = Balls()
+
+
+def outward(values: Array, upper: bool = True) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Float64 bounds moved by 2^-42 of themselves and one unit in the last place, far more than their rounding; 0 and
+    infinity stay.
+
+    >>> outward(np.array([0.0, 1.0, np.inf])) - np.array([0.0, 1.0, 0.0]) < 1e-12
+    array([ True,  True, False])
+    """
+    moved = np.nextafter(values * (1 + (_OUTWARD if upper else -_OUTWARD)), np.inf if upper else 0.0)
+    return np.asarray(np.where((values == 0) | np.isinf(values), values, moved), dtype=np.float64)

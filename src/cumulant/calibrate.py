@@ -1,0 +1,392 @@
+"""Calibration: the value of one parameter at which a run just meets its target, and the neighbour that does not."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise, takewhile
+from typing import Any
+
+from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exact, Number, Several
+from cumulant.errors import InputError, NotationError
+from cumulant.guarantee import Guarantee, rounded_up
+from cumulant.mechanisms.base import MECHANISMS, Expression
+from cumulant.mechanisms.questions import DEFAULT_METHOD
+from cumulant.notation import _Parser, _Token, _tokens, parse
+
+_FAR = Fraction(10**30)  # how far a domain without an end is searched
+_DIGITS = Domain(Fraction(1), Fraction(15), low_closed=True, high_closed=True, integer=True)
+_NOISE = 1e-3  # how much epsilon may move the wrong way before it counts as not monotone
+_PATIENCE = 8  # interpolations that may fail to halve the bracket before it is only halved
+_BEYOND = 1.05  # how far to go towards an interpolated root, so as to land behind it
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A value that meets the target, what runs then, what is guaranteed, and the neighbouring value that fails.
+
+    `guarantee.epsilon`, which is an upper bound, is at most the target. `fails` is the next integer, or the next decimal
+    of as many digits, and its epsilon is above the target; None where the domain ends.
+
+    >>> found = calibrate(
+    ...     "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * ?", epsilon=2, delta=1e-8, method="paper"
+    ... )
+    >>> found.parameter, found.value, found.fails
+    ('times', Exact('583854'), Exact('583855'))
+    >>> found.run
+    Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 583854
+    """
+
+    parameter: str
+    value: Exact
+    run: Expression
+    guarantee: Guarantee
+    fails: Exact | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values; the run is its text."""
+        return {
+            "parameter": self.parameter,
+            "value": _plain(self.value),
+            "fails": None if self.fails is None else _plain(self.fails),
+            "run": str(self.run),
+            "guarantee": self.guarantee.to_dict(),
+        }
+
+    def to_json(self) -> str:
+        """The fields as one JSON object."""
+        return json.dumps(self.to_dict())
+
+
+def calibrate(
+    run: str | Callable[[Any], Expression],
+    epsilon: Number,
+    delta: Number,
+    domain: tuple[Number, Number] | range | None = None,
+    digits: int = 6,
+    method: str = DEFAULT_METHOD,
+    bound: str | None = None,
+    conversion: str | None = None,
+) -> Calibration:
+    """The value of one parameter at which the run just meets (epsilon, delta), with the neighbour that does not.
+
+    The run is a text in which `?` stands for the unknown, or a function of it. A function is searched over `domain`: a
+    pair (low, high) means decimals of this many significant digits, a range means integers; without one, all positive
+    decimals. A text knows the domain of its parameter, and `domain` may narrow it. Which way epsilon moves is found by
+    trying, so any parameter will do on which epsilon depends monotonically.
+
+    What is proved is the guarantee of the value that is returned, by the same bounds and conversions as `run.epsilon`;
+    epsilons are compared with the float that is nearest to the target.
+
+    >>> found = calibrate("Gaussian(sigma=?) * 10", epsilon=1, delta="1e-6")
+    >>> found.value, found.fails, found.guarantee.epsilon <= 1
+    (Exact('14.3279'), Exact('14.3278'), True)
+    >>> from cumulant.mechanisms.laplace import Laplace
+    >>> calibrate(lambda k: Laplace(scale=10) * k, epsilon=1, delta="1e-6", domain=range(1, 1000)).value
+    Exact('10')
+    """
+    target, asked = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
+    places = int(_DIGITS.check("digits", digits))
+    limits = None if domain is None else _limits(domain)
+    if isinstance(run, str):
+        name, declared = _unknown(run)
+        declared = replace(declared, integer=declared.integer or (limits or declared).integer)
+    elif callable(run):
+        name, declared = _argument(run), limits or POSITIVE
+    else:
+        raise InputError(f"{type(run).__name__} has no unknown; give a text with '?' or a function of one number")
+    grid = _Grid.over(declared, limits, places)
+
+    def build(rank: int) -> Expression:
+        value = grid.value(rank)
+        found = parse(run, unknown=value) if isinstance(run, str) else run(int(value) if grid.integer else value)
+        if not isinstance(found, Expression):
+            raise InputError(
+                f"the function returned {type(found).__name__} at {name}={value}; it must return what runs"
+            )
+        return found
+
+    search = _Search(name, grid, lambda rank: build(rank).guarantee(asked, method, bound, conversion), target, asked)
+    meets, fails = search.boundary(from_ends=limits is not None)
+    last = None if fails is None else grid.value(fails)
+    return Calibration(name, grid.value(meets), build(meets), search.tried[meets], last)
+
+
+def _plain(value: Exact) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)
+
+
+# ---- what the unknown is
+
+
+def _limits(domain: tuple[Number, Number] | range) -> Domain:
+    """The domain that a caller gives, both ends included."""
+    if isinstance(domain, range) and domain.step == 1 and len(domain):
+        return Domain(Fraction(domain[0]), Fraction(domain[-1]), True, True, integer=True)
+    if isinstance(domain, tuple) and len(domain) == 2:
+        low, high = Exact(domain[0]), Exact(domain[1])
+        if low < high:
+            return Domain(low, high, True, True)
+    raise InputError(f"domain={domain!r} must be (low, high) with low < high, or for integers a range with step 1")
+
+
+def _argument(function: Callable[..., object]) -> str:
+    """What the function calls its unknown."""
+    try:
+        return next(iter(inspect.signature(function).parameters), "value")
+    except (TypeError, ValueError):
+        return "value"
+
+
+class _Reader(_Parser):
+    """Reads a text as the notation does, and notes where `?` stands: the call, the parameter, its other values."""
+
+    def __init__(self, tokens: Iterator[_Token], unknown: str) -> None:
+        super().__init__(tokens, unknown)
+        self.place: tuple[str, str, Mapping[str, Any]] = ("", "", {})
+
+    def parameter(self, owner: _Token, declared: Mapping[str, bool], given: dict[str, Any], ordered: bool) -> bool:
+        known = self.solved
+        ordered = super().parameter(owner, declared, given, ordered)
+        if self.solved > known:
+            self.place = owner.text, list(given)[-1], given
+        return ordered
+
+    def times(self) -> int:
+        known = self.solved
+        found = super().times()
+        if self.solved > known:
+            self.place = "", "times", {}
+        return found
+
+
+def _unknown(text: str) -> tuple[str, Domain]:
+    """The parameter that `?` stands for, and its domain."""
+    unknowns = sum(token.text == "?" for token in takewhile(lambda token: token.kind != "end", _tokens(text)))
+    if unknowns > 1:
+        raise NotationError(f"the expression has {unknowns} '?'; leave one and write numbers for the others")
+    reader = _Reader(_tokens(text), _placeholder(text))
+    reader.expression()
+    owner, name, given = reader.place
+    match name:
+        case "times":
+            return name, COUNT
+        case "sample":
+            return name, replace(COUNT, high=Exact(given["population"]))
+        case "population":
+            return name, replace(COUNT, low=Exact(given["sample"]))
+        case "rate":
+            return name, RATE
+    declared = MECHANISMS[owner].domains[name]
+    return name, declared.each if isinstance(declared, Several) else declared
+
+
+def _placeholder(text: str) -> str:
+    """A number with which the text is an expression, so that any parameter can be asked for its domain."""
+    refused = []
+    for number in ("1", "0.5", str(COUNT.high)):
+        try:
+            parse(text, unknown=number)
+            return number
+        except NotationError:
+            raise
+        except InputError as error:
+            refused.append(error)
+    raise refused[0]
+
+
+# ---- the numbers that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """All decimals of so many significant digits, or all integers, from `first` to `last`; neighbours have ranks that
+    differ by one. As among floats, those below `unit` times 10^digits are the multiples of the unit."""
+
+    digits: int
+    unit: Fraction
+    first: int = 0
+    last: int = 0
+    endless: tuple[bool, bool] = (False, False)
+
+    @classmethod
+    def over(cls, declared: Domain, limits: Domain | None, digits: int) -> _Grid:
+        """The numbers inside of both domains; a domain without an end is searched very far."""
+        grid = cls(99, Fraction(1)) if declared.integer else cls(digits, 1 / (_FAR * 10 ** (digits - 1)))
+        first, last = grid._inside(declared)
+        if limits is not None:
+            low, high = grid._inside(limits)
+            first, last = max(first, low), min(last, high)
+        if first > last:
+            where = f"{limits} and {declared}" if limits is not None else f"{declared}"
+            raise InputError(f"there is no number of {digits} digits that is {where}")
+        if limits is not None:
+            return replace(grid, first=first, last=last)
+        # what lies beyond an end that was only made up, at infinity or next to zero, is not known
+        near = declared.low == 0 and not declared.low_closed
+        return replace(grid, first=first, last=last, endless=(near, declared.high is None))
+
+    @property
+    def integer(self) -> bool:
+        return self.unit == 1
+
+    def value(self, rank: int) -> Exact:
+        """The number of this rank."""
+        if rank < 0:
+            return Exact(-self.value(-rank))
+        least = 10 ** (self.digits - 1)
+        if rank < least:
+            return Exact(rank * self.unit)
+        decade, above = divmod(rank - least, 9 * least)
+        return Exact((least + above) * self.unit * 10**decade)
+
+    def below(self, value: Fraction) -> int:
+        """The rank of the largest number that is not above this one."""
+        if value < 0:
+            rank = -self.below(-value)
+            return rank if self.value(rank) <= value else rank - 1
+        whole = math.floor(value / self.unit)
+        decade = max(0, len(str(whole)) - self.digits)
+        return int(whole // 10**decade + decade * 9 * 10 ** (self.digits - 1))
+
+    def _inside(self, domain: Domain) -> tuple[int, int]:
+        low = max(domain.low, 1 / _FAR) if domain.low == 0 and not domain.low_closed else domain.low
+        low, high = -_FAR if low is None else low, _FAR if domain.high is None else domain.high
+        first, last = -self.below(-low), self.below(high)
+        return first + (self.value(first) not in domain), last - (self.value(last) not in domain)
+
+
+# ---- the search
+
+
+@dataclass(slots=True)
+class _Search:
+    """Brackets the boundary between the numbers that meet the target and those that fail, then closes the bracket."""
+
+    name: str
+    grid: _Grid
+    ask: Callable[[int], Guarantee]
+    target: Exact
+    delta: Exact
+    tried: dict[int, Guarantee] = field(default_factory=dict)
+
+    def boundary(self, from_ends: bool) -> tuple[int, int | None]:
+        """The last rank that meets the target, and its neighbour that fails; None if all meet it."""
+        if from_ends:
+            low, high = self.grid.first, self.grid.last
+            if self.meets(low) == self.meets(high):  # one look between them, for what is not monotone
+                self.epsilon(self.grid.below((self.grid.value(low) + self.grid.value(high)) / 2))
+        else:
+            low, high = self.bracket()
+        if self.meets(low) == self.meets(high):
+            return self.one_sided(low, high), None
+        low, high = self.closed(low, high)
+        return (low, high) if self.meets(low) else (high, low)
+
+    def epsilon(self, rank: int) -> float:
+        if rank not in self.tried:
+            self.tried[rank] = self.ask(rank)
+            self.check_monotone()
+        return self.tried[rank].epsilon
+
+    def meets(self, rank: int) -> bool:
+        return self.epsilon(rank) <= float(self.target)
+
+    def bracket(self) -> tuple[int, int]:
+        """Two ranks between which the answer changes, or else the ends: in steps that grow, the way epsilon points."""
+        grid = self.grid
+        low = high = min(max(grid.below(Fraction(1)), grid.first), grid.last)
+        factors = {False: 4, True: 4}
+        up = True
+        while self.meets(low) == self.meets(high) and (low > grid.first or high < grid.last):
+            if self.epsilon(low) != self.epsilon(high):
+                up = (self.epsilon(low) < self.epsilon(high)) == self.meets(low)
+                if (high == grid.last) if up else (low == grid.first):
+                    break
+            elif (high == grid.last) if up else (low == grid.first):
+                up = not up
+            if up:
+                high = min(max(grid.below(grid.value(high) * factors[up]), high + 1), grid.last)
+            else:
+                low = max(min(grid.below(grid.value(low) / factors[up]), low - 1), grid.first)
+            factors[up] **= 2
+            up = not up
+        return low, high
+
+    def closed(self, low: int, high: int) -> tuple[int, int]:
+        """Neighbours between which the answer changes: interpolation, and halving where that does not help."""
+        patience = _PATIENCE
+        while high - low > 1:
+            before = high - low
+            root = self.root(low, high) if patience else None
+            rank = self.half(low, high) if root is None else min(max(root, low + 1), high - 1)
+            if self.meets(rank) == self.meets(low):
+                low = rank
+            else:
+                high = rank
+            patience -= root is not None and 2 * (high - low) > before
+        return low, high
+
+    def half(self, low: int, high: int) -> int:
+        """The middle; far apart integers are halved like decimals, by their length."""
+        return math.isqrt(low * high) if self.grid.integer and 0 < 4 * low < high else (low + high) // 2
+
+    def root(self, low: int, high: int) -> int | None:
+        """A little beyond where the power law through the two best trials meets the target, so that the bracket closes
+        from both sides; log epsilon is nearly linear in the logarithm of most parameters."""
+        distance = {rank: self.distance(rank) for rank in self.tried}
+        near, next_best = sorted(distance, key=lambda rank: abs(distance[rank]))[:2]
+        slope = distance[next_best] - distance[near]
+        if not (math.isfinite(slope) and slope):
+            return None
+        share = -_BEYOND * distance[near] / slope
+        if min(low, near, next_best) <= 0:
+            return near + round(share * (next_best - near))
+        start, stop = (math.log(self.grid.value(rank)) for rank in (near, next_best))
+        limits = (math.log(self.grid.value(rank)) for rank in (low, high))
+        return self.grid.below(Fraction(math.exp(sorted((*limits, start + share * (stop - start)))[1])))
+
+    def distance(self, rank: int) -> float:
+        """log(epsilon / target), infinite where that is nothing to interpolate."""
+        goal = float(self.target)
+        ratio = self.epsilon(rank) / goal if goal > 0 else math.inf
+        return math.log(ratio) if ratio > 0 else math.inf
+
+    # ---- what can be said when there is no answer
+
+    def check_monotone(self) -> None:
+        """InputError if epsilon went down and up again among what was tried."""
+        ranks = sorted(self.tried)
+        found = [self.tried[rank].epsilon for rank in ranks]
+        rising = found[0] <= found[-1]
+        for i, (one, other) in enumerate(pairwise(found)):
+            if other < one * (1 - _NOISE) if rising else other > one * (1 + _NOISE):
+                shown = dict.fromkeys((ranks[0], ranks[i], ranks[i + 1], ranks[-1]))
+                points = ", ".join(f"{rounded_up(self.epsilon(rank))} at {self.at(rank)}" for rank in shown)
+                raise InputError(f"epsilon is not monotone in {self.name}: it is {points}; give a domain where it is")
+
+    def one_sided(self, low: int, high: int) -> int:
+        """The end of the domain with the largest epsilon, if all that was tried meets the target."""
+        goal = f"epsilon <= {self.target} at delta = {self.delta}"
+        tried = f"{len(self.tried)} values tried from {self.at(min(self.tried))} to {self.at(max(self.tried))}"
+        if not self.meets(low):
+            best = min(self.tried, key=self.epsilon)
+            reached = rounded_up(self.epsilon(best))
+            raise InputError(
+                f"no value of {self.name} meets {goal}: the smallest epsilon is {reached} at {self.at(best)}, of {tried}"
+            )
+        end = low if self.epsilon(low) > self.epsilon(high) else high
+        flat = low < high and self.epsilon(low) == self.epsilon(high)
+        if flat or self.grid.endless[end == high]:
+            raise InputError(
+                f"every value of {self.name} meets {goal}, so there is nothing to calibrate: of {tried}, none fails"
+            )
+        return end
+
+    def at(self, rank: int) -> str:
+        value = self.grid.value(rank)
+        return f"{self.name}={value if self.grid.integer else rounded_up(float(value), 15)}"

@@ -1,0 +1,53 @@
+"""`cumulant calibrate`: the value of a parameter that meets a target."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cumulant.calibrate import Calibration
+from cumulant.calibrate import calibrate as calibrated
+from cumulant.cli import words
+from cumulant.cli.questions import Bound, Conversion, Json, Method
+from cumulant.domains import DELTA, EPSILON
+from cumulant.mechanisms.questions import DEFAULT_METHOD
+
+
+def calibrate(
+    expression: Annotated[
+        str, typer.Argument(metavar="EXPR", help="What will run, in quotes, with one unknown '?'.", show_default=False)
+    ],
+    epsilon: Annotated[str, typer.Option(help="The target: a number >= 0.")],
+    delta: Annotated[str, typer.Option(help="A number in [0, 1); 0 asks for pure differential privacy.")],
+    digits: Annotated[int, typer.Option(help="Significant digits of the value; integers are always exact.")] = 6,
+    method: Method = DEFAULT_METHOD,
+    bound: Bound = None,
+    conversion: Conversion = None,
+    as_json: Json = False,
+) -> None:
+    """The value of one parameter, written '?', at which the run just meets epsilon at delta.
+
+    The value meets the target and the neighbouring value, next integer or next decimal, fails.
+
+    \b
+    Examples:
+      cumulant calibrate "Gaussian(sigma=?) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 2 --delta 1e-8
+      cumulant calibrate "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * ?" --epsilon 2 --delta 1e-8
+      cumulant calibrate "Laplace(2) @ WithoutReplacement(sample=?, population=60000) * 900" --epsilon 1 --delta 1e-6
+      cumulant calibrate "PureDP(epsilon=?) * 30" --epsilon 1 --delta 1e-6 --json
+    """
+    target, asked = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
+    found = calibrated(expression, target, asked, digits=digits, method=method, bound=bound, conversion=conversion)
+    if as_json:
+        typer.echo(found.to_json())
+        return
+    typer.echo(f"Use {found.parameter} = {found.value} to meet epsilon <= {target} at delta = {asked}.")
+    typer.echo(words.epsilon(found.run, found.guarantee, asked))
+    typer.echo(_neighbour(found))
+
+
+def _neighbour(found: Calibration) -> str:
+    if found.fails is None:
+        return f"No neighbouring value fails: {found.parameter} = {found.value} is the end of the domain."
+    return f"The neighbouring value {found.parameter} = {found.fails} fails."

@@ -32,7 +32,7 @@ format: $(VENV)/.installed ## Format the code, sort the imports
 	$(BIN)/ruff check --select I --fix
 	$(BIN)/ruff format
 
-bench: $(BENCH)/.installed ## Side by side with dp-accounting and autodp, in an environment of its own
+bench: $(BENCH)/.installed ## Side by side with dp-accounting, autodp and Opacus, in an environment of its own
 	$(BENCH)/bin/python benchmarks/compare.py
 
 clean: ## Remove environments, caches and builds
@@ -47,7 +47,8 @@ $(VENV)/.installed: pyproject.toml
 
 $(BENCH)/.installed: pyproject.toml Makefile
 	$(call environment,$(BENCH))
-	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable . $(PEERS)
+	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable . $(PEERS) torch==2.13.0
+	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --no-deps opacus==1.5.4  # only its formulas are used
 	@touch $@
 
 # Some systems ship venv without ensurepip; there the outer pip installs the inner one.

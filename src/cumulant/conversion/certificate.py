@@ -23,6 +23,7 @@ from cumulant.numerics.rounding import rounded_up
 _FIRST_BITS = 128
 _MOST_BITS = 4096
 _GOOD_BITS = 60
+_FLOAT_BITS = 1100
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def _certified(ball: Callable[[], Scalar], low: Fraction, high: Fraction) -> Cer
             elif not value.is_finite():
                 return Certificate(math.inf if high <= low else float(high), bits, 0.0)
             else:
-                upper = exact(value.upper())
+                upper = at_least(value.upper())
                 # far below `low` a wide ball says enough
                 wide = value.rel_accuracy_bits() < _GOOD_BITS and upper > low
             if not wide:
@@ -90,7 +91,12 @@ def _certified(ball: Callable[[], Scalar], low: Fraction, high: Fraction) -> Cer
     raise CertificateError(f"the bound could not be enclosed to {_GOOD_BITS} bits with {_MOST_BITS} bits of precision")
 
 
-def exact(ball: Any) -> Fraction:
-    """The midpoint of a ball, which is a binary fraction, as a fraction."""
-    mantissa, exponent = ball.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+def at_least(end: Any) -> Fraction:
+    """The end of a ball, a binary fraction, as a fraction; where no float is that small or large, something above it."""
+    mantissa, exponent = (int(part) for part in end.man_exp())
+    size = exponent + mantissa.bit_length()
+    if mantissa <= 0:
+        return Fraction(mantissa) * Fraction(2) ** exponent if -_FLOAT_BITS < size < _FLOAT_BITS else Fraction(0)
+    if size < -_FLOAT_BITS:
+        return Fraction(1, 2**_FLOAT_BITS)
+    return Fraction(mantissa) * Fraction(2) ** min(exponent, 2 * _FLOAT_BITS)

@@ -6,7 +6,7 @@ Composition is addition of K (Lemma 5), and this file is the only place where cu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -158,10 +158,10 @@ class Lowest(Curve):
 
 @dataclass(frozen=True, slots=True)
 class Remembered(Curve):
-    """A curve that keeps its latest float answers: the same search asks many runs for the same orders."""
+    """A curve that keeps its latest answers: the same search asks many runs for the same orders."""
 
     curve: Curve
-    _answers: dict[bytes, Array] = field(default_factory=dict, compare=False, repr=False)
+    _answers: dict[Hashable, Array] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def integral(self) -> bool:  # type: ignore[override]
@@ -172,13 +172,11 @@ class Remembered(Curve):
         return self.curve.summed
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        if on.exact:
-            return self.curve._cgf(lam, on)
-        key = lam.tobytes()
+        key = (on.precision(), *lam) if on.exact else lam.tobytes()
         if key not in self._answers:
             if len(self._answers) >= _REMEMBERED:
                 self._answers.clear()
-            self._answers[key] = self.curve.cgf(lam)
+            self._answers[key] = self.curve._cgf(lam, on) if on.exact else self.curve.cgf(lam)
         return self._answers[key]
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:

@@ -30,6 +30,7 @@ class Arithmetic(Protocol):
 
     exact: bool
 
+    def precision(self) -> int: ...
     def number(self, value: Fraction | int | float) -> Scalar: ...
     def asarray(self, values: Any) -> Array: ...
     def exp(self, x: Any) -> Any: ...
@@ -54,6 +55,9 @@ class Floats:
     """float64 arrays; each function keeps full relative accuracy over its whole range."""
 
     exact = False
+
+    def precision(self) -> int:
+        return 53
 
     def number(self, value: Fraction | int | float) -> float:
         try:
@@ -140,6 +144,10 @@ class Balls:
         """Hold the lock and compute with this many bits."""
         with self._lock, self._flint.ctx.workprec(bits):
             yield
+
+    def precision(self) -> int:
+        """The working precision in bits."""
+        return int(self._flint.ctx.prec)
 
     def number(self, value: Fraction | int | float) -> Any:
         flint = self._flint

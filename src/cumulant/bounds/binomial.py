@@ -59,17 +59,22 @@ class BinomialSum(Amplified):
     summed = True
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if on.exact:
+            return np.array([self._chord(point, on) for point in lam], dtype=object)
         below = lam // 1
         above = below + (lam > below)
-        share = on.asarray(lam - below)
-        left, right = self._at_integers(below, on), self._at_integers(above, on)
-        chord = (1 - share) * left + share * right
-        return np.where(lam == below, left, chord)
+        share = lam - below
+        left, right = self._at_integers(below), self._at_integers(above)
+        return np.where(lam == below, left, (1 - share) * left + share * right)
 
-    def _at_integers(self, lam: Array, on: Arithmetic) -> Array:
-        """K at integers lam >= 0; K(0) = 0."""
-        if on.exact:
-            return np.array([self._ball(int(x) + 1, on) for x in lam], dtype=object)
+    def _chord(self, lam: Fraction, on: Arithmetic) -> Scalar:
+        """The same in balls, where a value is expensive."""
+        below, share = int(lam // 1), lam % 1
+        left = self._ball(below + 1, on)
+        return left if not share else on.number(1 - share) * left + on.number(share) * self._ball(below + 2, on)
+
+    def _at_integers(self, lam: Array) -> Array:
+        """K at integers lam >= 0 in floats; K(0) = 0."""
         value = np.empty(lam.shape)
         far = lam >= TERM_BY_TERM
         value[far] = [self._far_value(int(x) + 1) for x in lam[far]]
@@ -99,34 +104,22 @@ class BinomialSum(Amplified):
     def _sums(self, orders: tuple[int, ...]) -> Array:
         """log(1 + sum_j C(a, j) g^j c_j), all orders of a chunk at once."""
         top = orders[-1]
-        weights = self._memory.get("weights", np.empty(0))
-        if weights.size < top - 1:
-            weights = self._log_weights(np.arange(2.0, (1 << (top - 1).bit_length()) + 1), FLOATS)
-            self._memory["weights"] = weights
+        weights, _ = self._table(top)
         binomials = log_binomial_table(orders) if len(orders) > 1 else log_binomials(top)[None, :]
         terms = binomials + weights[: top - 1]
         if np.isposinf(weights[: top - 1]).any():  # past the diagonal there is no term, whatever its coefficient
             terms = np.where(np.isneginf(binomials), -np.inf, terms)
         return np.asarray(FLOATS.log1p_sum_exp(terms))
 
-    def _log_weights(self, j: Array, on: Arithmetic) -> Array:
-        """log(g^j c_j)."""
-        log_coefficient = self.coefficients[0](j, on) if not on.exact else self._planned_coefficient(j, on)
-        for coefficient in self.coefficients[1:] if not on.exact else ():
-            log_coefficient = on.minimum(log_coefficient, coefficient(j, on))
-        return on.asarray(j) * on.log(on.number(self.rate)) + log_coefficient
-
-    def _planned_coefficient(self, j: Array, on: Arithmetic) -> Array:
-        """At each j the coefficient that is smallest in floats; every one of them is valid, so any choice is."""
-        floats = j.astype(np.float64)
-        with np.errstate(all="ignore"):
-            values = np.array([FLOATS.known(coefficient(floats, FLOATS)) for coefficient in self.coefficients])
-        choice = np.argmin(values, axis=0)
-        chosen = np.empty(j.shape, dtype=object)
-        for i, coefficient in enumerate(self.coefficients):
-            if (choice == i).any():
-                chosen[choice == i] = coefficient(j[choice == i], on)
-        return chosen
+    def _table(self, top: int) -> tuple[Array, Array]:
+        """log(g^j c_j) for j = 2 … top at least, and which coefficient is the smallest there; remembered."""
+        if "weights" not in self._memory or self._memory["weights"].size < top - 1:
+            j = np.arange(2.0, (1 << (top - 1).bit_length()) + 1)
+            with np.errstate(all="ignore"):
+                values = np.array([FLOATS.known(coefficient(j, FLOATS)) for coefficient in self.coefficients])
+            self._memory["choice"] = np.argmin(values, axis=0)
+            self._memory["weights"] = j * math.log(self.rate) + np.min(values, axis=0)
+        return self._memory["weights"], self._memory["choice"]
 
     def _ball(self, order: int, on: Arithmetic) -> Scalar:
         if order == 1:
@@ -135,8 +128,12 @@ class BinomialSum(Amplified):
             if self.base.summed or order > _FARTHEST:
                 return on.number(math.inf)
             return on.log1p_exp(log_block_sum(order, self.rate, self.coefficients, on))
-        j = np.arange(2, order + 1).astype(object)
-        return on.log1p_sum_exp(log_binomials(order, on) + self._log_weights(j, on))
+        # every coefficient is valid, so the one that is smallest in floats may be taken at each j
+        j, choice = np.arange(2, order + 1).astype(object), self._table(order)[1][: order - 1]
+        log_c = np.empty(j.shape, dtype=object)
+        for i in set(choice.tolist()):
+            log_c[choice == i] = self.coefficients[i](j[choice == i], on)
+        return on.log1p_sum_exp(log_binomials(order, on) + on.asarray(j) * on.log(on.number(self.rate)) + log_c)
 
 
 class PaperMaximum(BinomialSum):
@@ -145,8 +142,7 @@ class PaperMaximum(BinomialSum):
     __slots__ = ()
 
     def _sums(self, orders: tuple[int, ...]) -> Array:
-        j = np.arange(2.0, orders[-1] + 1)
-        weights = self._log_weights(j, FLOATS)
+        weights, _ = self._table(orders[-1])
         tops = [np.max(log_binomials(order) + weights[: order - 1]) for order in orders]
         return np.maximum(tops, 0.0) + np.log(orders)
 

@@ -6,7 +6,7 @@ Composition is addition of K (Lemma 5), and this file is the only place where cu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -180,10 +180,16 @@ class Remembered(Curve):
         return self._answers[key]
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self.curve.kl(on)
+        return self._end("kl", self.curve.kl, on)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self.curve.pure(on)
+        return self._end("pure", self.curve.pure, on)
+
+    def _end(self, name: str, value: Callable[[Arithmetic], Scalar], on: Arithmetic) -> Scalar:
+        key = name, on.precision()
+        if key not in self._answers:
+            self._answers[key] = value(on)
+        return self._answers[key]
 
     def slack(self) -> Fraction:
         return self.curve.slack()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,4 +30,6 @@ def imports(quick: bool) -> Iterator[Fact]:
 
 def _seconds(module: str) -> float:
     program = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
-    return float(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
+    compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=compiled)
+    return float(found.stdout)

@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.curves.exponential_mechanism import Radial, SmoothFamily
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.base import Mechanism, register
 from cumulant.mechanisms.relation import Relation
 
+Radial = Callable[[Fraction], Any]
 Limit = Exact | Radial
 """A constant, or a nondecreasing function of the radius."""
 
@@ -83,6 +83,8 @@ class ExponentialFamilyMechanism(Mechanism):
         return self.diameter, self.hessian, self.lipschitz, self.radius, self.records
 
     def own_curve(self, bound: str) -> Curve:
+        from cumulant.curves.exponential_mechanism import SmoothFamily
+
         return SmoothFamily(self.diameter, self.radius, _radial(self.lipschitz), _radial(self.hessian))
 
     def arguments(self) -> Mapping[str, str]:

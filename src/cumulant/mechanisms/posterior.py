@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.curves.exponential_mechanism import DirichletPosterior as DirichletCurve
-from cumulant.curves.exponential_mechanism import gaussian_mean_posterior
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, ExactTuple, Number, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.base import Mechanism, register
@@ -101,6 +99,8 @@ class DirichletPosterior(PosteriorSampling):
         return self.prior, self.records, self.tempering
 
     def own_curve(self, bound: str) -> Curve:
+        from cumulant.curves.exponential_mechanism import DirichletPosterior as DirichletCurve
+
         return DirichletCurve(self.prior, int(self.records), self.tempering)
 
 
@@ -148,6 +148,8 @@ class GaussianMeanPosterior(PosteriorSampling):
         return self.diameter, self.variance, self.records, self.prior_precision, self.tempering
 
     def own_curve(self, bound: str) -> Curve:
+        from cumulant.curves.exponential_mechanism import gaussian_mean_posterior
+
         return gaussian_mean_posterior(
             self.diameter, self.variance, int(self.records), self.prior_precision, self.tempering
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
@@ -14,7 +14,7 @@ from cumulant.errors import InputError
 from cumulant.mechanisms.base import Mechanism, register
 from cumulant.mechanisms.relation import Relation
 
-Radial = Callable[[Fraction], Any]
+Radial = Callable[[float], float]
 Limit = Exact | Radial
 """A constant, or a nondecreasing function of the radius."""
 

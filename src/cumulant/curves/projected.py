@@ -39,6 +39,8 @@ class Projected(Curve):
         return self._hull["x"], self._hull["y"]
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if not on.exact and lam.size and lam.min() > SCAN[-1]:
+            return self.curve._cgf(lam, on)  # past the hull nothing is projected, so nothing need be scanned
         x, y = self._corners()
         if not on.exact:
             return np.fmin(self.curve._cgf(lam, on), np.interp(lam, x, y, right=np.inf))

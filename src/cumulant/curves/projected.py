@@ -31,20 +31,25 @@ class Projected(Curve):
     def _corners(self) -> tuple[Array, Array]:
         """The corners of the hull, found in floats; any choice of corners is valid."""
         if not self._hull:
-            value = self.curve.cgf(SCAN)
-            known = np.isfinite(value)
-            x, y = np.append(0.0, SCAN[known]), np.append(0.0, value[known])
-            corners = lower_hull(x, y)
-            self._hull["x"], self._hull["y"] = x[corners], y[corners]
+            self._keep_hull(self.curve.cgf(SCAN))
         return self._hull["x"], self._hull["y"]
 
+    def _keep_hull(self, value: Array) -> None:
+        known = np.isfinite(value)
+        x, y = np.append(0.0, SCAN[known]), np.append(0.0, value[known])
+        corners = lower_hull(x, y)
+        self._hull.update(x=x[corners], y=y[corners])
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        if not on.exact and lam.size and lam.min() > SCAN[-1]:
-            return self.curve._cgf(lam, on)  # past the hull nothing is projected, so nothing need be scanned
-        x, y = self._corners()
-        if not on.exact:
-            return np.fmin(self.curve._cgf(lam, on), np.interp(lam, x, y, right=np.inf))
-        return np.array([self._ball(point, on) for point in lam], dtype=object)
+        if on.exact:
+            return np.array([self._ball(point, on) for point in lam], dtype=object)
+        if self._hull or not lam.size or lam.min() > SCAN[-1]:  # past the hull nothing is projected
+            value = self.curve._cgf(lam, on)
+        else:  # one call for the scan and the question: an integral costs the same for few orders as for many
+            both = self.curve.cgf(np.concatenate([SCAN, lam]))
+            self._keep_hull(both[: SCAN.size])
+            value = both[SCAN.size :]
+        return np.fmin(value, np.interp(lam, self._hull["x"], self._hull["y"], right=np.inf)) if self._hull else value
 
     def _ball(self, lam: Fraction, on: Arithmetic) -> Scalar:
         """The curve itself, or the chord of two certified corners where that is lower in floats."""

@@ -23,6 +23,7 @@ from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.pair import Pair
 from cumulant.errors import HypothesisError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.quadrature import legendre
 
 
 def gaussian_ball(pair: Pair | None, rate: Fraction) -> Curve:
@@ -101,8 +102,8 @@ def delta(shift: Fraction, rate: Fraction) -> float:
     g, s = float(rate), float(shift) ** 2
     h0 = math.log1p(float(1 - 2 * rate) / g) if g > 0.25 else math.log((1 - g) / g)
     end = min(s, 4 * h0)
-    points, weights = np.polynomial.legendre.leggauss(40)
-    v = (end * (points + 1) / 2)[:, None]
+    points, shares = legendre(40)
+    v, weights = (end * points)[:, None], 2 * shares
     step = min(0.5, 0.4 / max(math.sqrt(end), 1e-300))
     z = np.arange(-10.0, 10.0 + math.sqrt(end) + step, step)
     x, y = v / 2 - h0 + np.sqrt(v) * z, -h0 + np.sqrt(v) * z

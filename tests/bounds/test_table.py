@@ -254,3 +254,9 @@ def test_profiles_amplify_by_lemma_3(base: cm.Mechanism) -> None:
     for epsilon in (0.01, 0.1):
         exact = rate * pair.profile(math.log1p(math.expm1(epsilon) / rate))
         assert exact <= run.delta(epsilon=epsilon) * (1 + 1e-9)
+
+
+def test_noise_too_small_for_the_integrals_keeps_the_sums() -> None:
+    for geometry in ("diameter", "ball"):
+        run = cm.Gaussian(sigma="0.01", sensitivity=200, geometry=geometry) @ cm.WithoutReplacement(rate="0.1")
+        assert run.rdp(2) <= run.rdp(2, bound="theorem9")

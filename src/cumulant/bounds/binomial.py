@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class BinomialSum(Amplified):
     """Eq. (9) with zeta(j)^j replaced, term by term, by the smallest of the given coefficients (E-9)."""
 
     coefficients: tuple[Coefficient, ...]
-    _memory: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
+    _memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     _far: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
 
     integral = True
@@ -113,13 +114,14 @@ class BinomialSum(Amplified):
 
     def _table(self, top: int) -> tuple[Array, Array]:
         """log(g^j c_j) for j = 2 … top at least, and which coefficient is the smallest there; remembered."""
-        if "weights" not in self._memory or self._memory["weights"].size < top - 1:
+        table = self._memory.get("table")
+        if table is None or table[0].size < top - 1:
             j = np.arange(2.0, (1 << (top - 1).bit_length()) + 1)
             with np.errstate(all="ignore"):
                 values = np.array([FLOATS.known(coefficient(j, FLOATS)) for coefficient in self.coefficients])
-            self._memory["choice"] = np.argmin(values, axis=0)
-            self._memory["weights"] = j * math.log(self.rate) + np.min(values, axis=0)
-        return self._memory["weights"], self._memory["choice"]
+            table = j * math.log(self.rate) + np.min(values, axis=0), np.argmin(values, axis=0)
+            self._memory["table"] = table
+        return table
 
     def _ball(self, order: int, on: Arithmetic) -> Scalar:
         if order == 1:

@@ -13,10 +13,10 @@ from cumulant.bounds.laws import ExactTerm, Law
 from cumulant.bounds.nodes import Rate, log_integral
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
+from cumulant.curves.pair import LARGEST_SHIFT
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 
 _ORDERS_AT_ONCE = 512
-_LARGEST_SHIFT = 10**4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class SampledPair(Curve):
 
     def out_of_reach(self) -> bool:
         """Noise this small protects nothing, and its integrals span too many scales; closed forms remain in `best`."""
-        return getattr(self.law, "shift", 0) > _LARGEST_SHIFT
+        return bool(getattr(self.law, "shift", 0) > LARGEST_SHIFT)
 
     def log_excess(self, lam: Array) -> Array:
         """log(M(lambda) - 1) in floats."""

@@ -117,7 +117,7 @@ def _best(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
     curves: list[Curve] = [JointConvexity(base, rate)]
     if base.pure() < np.inf:
         curves.append(WorstPure(base, rate))
-    if not _ball(base, pair):
+    if pair is not None and pair.integrable and not _ball(base, pair):
         return Lowest((_gaussian_ball(base, pair, rate), *curves))
     if not _pair(base, pair):
         curves.append(_profile(base, pair, rate))
@@ -125,7 +125,7 @@ def _best(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
             curves.append(_gaussian_diameter(base, pair, rate))
         if not _one_bit(base, pair):
             curves.append(BOUNDS["one-bit"].curve(base, pair, rate))
-    if not _no_slack(base, pair) and (pair is None or not pair.symmetric):
+    if not _no_slack(base, pair) and (pair is None or not pair.symmetric or not pair.integrable):
         curves.append(BinomialSum(base, rate, theorem9(base) + pure_extras(base)))
     return Lowest(tuple(curves)).projected()
 

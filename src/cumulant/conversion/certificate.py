@@ -37,16 +37,16 @@ class Certificate:
 
 def epsilon(curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Certificate:
     """epsilon >= 0 at this exact order and delta; order None stands for infinity, the pure bound."""
+    if order is None:
+        return pure(curve)
+    lam = order - 1
 
     def ball() -> Scalar:
-        if order is None:
-            return curve.pure(BALLS)
-        lam = order - 1
         cgf = curve._cgf(np.array([lam], dtype=object), BALLS)[0]
         log_delta = BALLS.number(delta - curve.slack()).log()
         return conversion.epsilon(BALLS.number(lam), cgf, log_delta, BALLS)
 
-    return _certified(ball, Fraction(0), Fraction(0))
+    return _certified(ball)
 
 
 def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Certificate:
@@ -60,16 +60,16 @@ def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: C
         log_delta = conversion.log_delta(BALLS.number(lam), cgf, BALLS.number(epsilon), BALLS)
         return log_delta.exp() + BALLS.number(curve.slack())
 
-    return _certified(ball, Fraction(0), Fraction(1))
+    return _certified(ball, most=Fraction(1))
 
 
 def pure(curve: Curve) -> Certificate:
     """The bound at order infinity, whatever the slack."""
-    return _certified(lambda: curve.pure(BALLS), Fraction(0), Fraction(0))
+    return _certified(lambda: curve.pure(BALLS))
 
 
-def _certified(ball: Callable[[], Scalar], low: Fraction, high: Fraction) -> Certificate:
-    """The upper end of the ball, rounded up; what is below `low` is `low`, and with high > low nothing exceeds `high`."""
+def _certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certificate:
+    """The upper end of the ball, rounded up; what is negative is 0, and nothing exceeds `most`."""
     bits = _FIRST_BITS
     while bits <= _MOST_BITS:
         with BALLS.at(bits):
@@ -77,15 +77,13 @@ def _certified(ball: Callable[[], Scalar], low: Fraction, high: Fraction) -> Cer
             if value.is_nan():
                 wide = True
             elif not value.is_finite():
-                return Certificate(math.inf if high <= low else float(high), bits, 0.0)
+                return Certificate(math.inf if most is None else float(most), bits, 0.0)
             else:
                 upper = at_least(value.upper())
-                # far below `low` a wide ball says enough
-                wide = value.rel_accuracy_bits() < _GOOD_BITS and upper > low
+                # below 0 a wide ball says enough
+                wide = value.rel_accuracy_bits() < _GOOD_BITS and upper > 0
             if not wide:
-                upper = max(upper, low)
-                if high > low:
-                    upper = min(upper, high)
+                upper = max(upper, Fraction(0)) if most is None else min(max(upper, Fraction(0)), most)
                 return Certificate(rounded_up(upper), bits, float(value.rad()))
         bits *= 2
     raise CertificateError(f"the bound could not be enclosed to {_GOOD_BITS} bits with {_MOST_BITS} bits of precision")

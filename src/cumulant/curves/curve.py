@@ -157,39 +157,55 @@ class Lowest(Curve):
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered(Curve):
-    """A curve that keeps its latest answers: the same search asks many runs for the same orders."""
+class Wrapped(Curve):
+    """Another curve's statements, except for what a subclass adds."""
 
     curve: Curve
-    _answers: dict[Hashable, Array] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def integral(self) -> bool:  # type: ignore[override]
-        return self.curve.integral
 
     @property
     def summed(self) -> bool:  # type: ignore[override]
         return self.curve.summed
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        key = (on.precision(), *lam) if on.exact else lam.tobytes()
-        if key not in self._answers:
-            if len(self._answers) >= _REMEMBERED:
-                self._answers.clear()
-            self._answers[key] = self.curve._cgf(lam, on) if on.exact else self.curve.cgf(lam)
-        return self._answers[key]
+        return self.curve._cgf(lam, on)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._end("kl", self.curve.kl, on)
+        return self.curve.kl(on)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._end("pure", self.curve.pure, on)
-
-    def _end(self, name: str, value: Callable[[Arithmetic], Scalar], on: Arithmetic) -> Scalar:
-        key = name, on.precision()
-        if key not in self._answers:
-            self._answers[key] = value(on)
-        return self._answers[key]
+        return self.curve.pure(on)
 
     def slack(self) -> Fraction:
         return self.curve.slack()
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered(Wrapped):
+    """A curve that keeps its latest answers: the same search asks many runs for the same orders."""
+
+    _answers: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def integral(self) -> bool:  # type: ignore[override]
+        return self.curve.integral
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if on.exact:
+            return self._recall((on.precision(), *lam), lambda: self.curve._cgf(lam, on))
+        return self._recall(lam.tobytes(), lambda: self.curve.cgf(lam))
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self._recall(("kl", on.precision()), lambda: self.curve.kl(on))
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self._recall(("pure", on.precision()), lambda: self.curve.pure(on))
+
+    def _recall(self, key: Hashable, value: Callable[[], Any]) -> Any:
+        """The remembered value, or a new one; another thread may empty the memory at any moment."""
+        found = self._answers.get(key)
+        if found is None:
+            found = value()
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.clear()
+            self._answers[key] = found
+        return found

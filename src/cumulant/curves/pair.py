@@ -13,6 +13,9 @@ from cumulant.curves.curve import Curve
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 
+LARGEST_SHIFT = 10**4
+"""Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales."""
+
 
 class Pair(ABC):
     """Laws (P, Q) such that every ordered neighbouring pair of output laws is a post-processing of (P, Q) or of (Q, P).
@@ -31,6 +34,11 @@ class Pair(ABC):
 
     estimated: bool = False
     """The numbers are self-checked quadrature, not bounds: true for densities given as Python functions."""
+
+    @property
+    def integrable(self) -> bool:
+        """Whether integrals over the loss are within reach of the quadrature."""
+        return bool(getattr(self, "shift", 0) <= LARGEST_SHIFT)
 
     @abstractmethod
     def curve(self) -> Curve:

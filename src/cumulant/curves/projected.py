@@ -7,38 +7,33 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.curves.curve import Curve
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.curves.curve import Wrapped
+from cumulant.numerics.arithmetic import Arithmetic, Array, Scalar
 from cumulant.numerics.hull import lower_hull
 from cumulant.numerics.search import SCAN
 
 
 @dataclass(frozen=True, slots=True)
-class Projected(Curve):
+class Projected(Wrapped):
     """The smaller of the curve and the lower convex hull of (0, 0) and its values on the scan.
 
     The true K is convex, is 0 at 0 and lies below the curve, so it lies below every chord; past the last node nothing is
     extrapolated.
     """
 
-    curve: Curve
-    _hull: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def summed(self) -> bool:  # type: ignore[override]
-        return self.curve.summed
+    _hull: list[tuple[Array, Array]] = field(default_factory=list, compare=False, repr=False)
 
     def _corners(self) -> tuple[Array, Array]:
         """The corners of the hull, found in floats; any choice of corners is valid."""
         if not self._hull:
             self._keep_hull(self.curve.cgf(SCAN))
-        return self._hull["x"], self._hull["y"]
+        return self._hull[0]
 
     def _keep_hull(self, value: Array) -> None:
         known = np.isfinite(value)
         x, y = np.append(0.0, SCAN[known]), np.append(0.0, value[known])
         corners = lower_hull(x, y)
-        self._hull.update(x=x[corners], y=y[corners])
+        self._hull.append((x[corners], y[corners]))
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
@@ -49,7 +44,7 @@ class Projected(Curve):
             both = self.curve.cgf(np.concatenate([SCAN, lam]))
             self._keep_hull(both[: SCAN.size])
             value = both[SCAN.size :]
-        return np.fmin(value, np.interp(lam, self._hull["x"], self._hull["y"], right=np.inf)) if self._hull else value
+        return np.fmin(value, np.interp(lam, *self._hull[0], right=np.inf)) if self._hull else value
 
     def _ball(self, lam: Fraction, on: Arithmetic) -> Scalar:
         """The curve itself, or the chord of two certified corners where that is lower in floats."""
@@ -62,12 +57,3 @@ class Projected(Curve):
         low = self.curve._cgf(np.array([left_node], dtype=object), on)[0] if left_node else on.number(0)
         high = self.curve._cgf(np.array([right_node], dtype=object), on)[0]
         return low + on.number((lam - left_node) / (right_node - left_node)) * (high - low)
-
-    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self.curve.kl(on)
-
-    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self.curve.pure(on)
-
-    def slack(self) -> Fraction:
-        return self.curve.slack()

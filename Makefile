@@ -11,7 +11,7 @@ PEERS := dp-accounting==0.6.0 autodp==0.2.3.1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench clean
+.PHONY: help run test lint format bench hunt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ format: $(VENV)/.installed ## Format the code, sort the imports
 
 bench: $(BENCH)/.installed ## Side by side with dp-accounting, autodp and Opacus, in an environment of its own
 	$(BENCH)/bin/python benchmarks/compare.py
+
+hunt: $(VENV)/.installed ## Attack the certificates (100,000 settings) and Theorems A and C: half an hour on two cores
+	$(BIN)/python -m benchmarks.hunt_certificates --settings 100000 --seed 1
+	$(BIN)/python benchmarks/hunt_triangles.py 2800 1
 
 clean: ## Remove environments, caches and builds
 	rm -rf $(VENV) $(BENCH) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

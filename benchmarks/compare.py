@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from amplification import every_bound, large_order, real_orders
 from cases import compositions, curves, rounds
+from certificates import certificates
 from imports import imports
 from measure import Comparison, Fact, LeftOut
 
@@ -23,6 +24,7 @@ CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
     "real-orders": real_orders,
     "every-bound": every_bound,
     "large-order": large_order,
+    "certificates": certificates,
 }
 
 LIBRARIES = ("cumulant", "dp-accounting", "autodp", "opacus", "numpy", "scipy")

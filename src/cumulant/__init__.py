@@ -11,7 +11,8 @@ The analytical moments accountant of Wang, Balle and Kasiviswanathan: describe w
 from typing import Any
 
 from cumulant.accountant import Accountant
-from cumulant.bounds.table import BOUNDS, Bound
+from cumulant.bounds.bound import Bound
+from cumulant.bounds.table import BOUNDS
 from cumulant.calibrate import Calibration, calibrate
 from cumulant.errors import (
     CertificateError,
@@ -32,7 +33,7 @@ from cumulant.mechanisms.promises import ApproximateDP, PureDP, ZeroConcentrated
 from cumulant.mechanisms.relation import Relation
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.mechanisms.run import Run
-from cumulant.mechanisms.sampling import Sampled, WithoutReplacement
+from cumulant.mechanisms.sampling import Poisson, Sampled, WithoutReplacement
 from cumulant.notation import parse
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "NotationError",
+    "Poisson",
     "PosteriorSampling",
     "PureDP",
     "RandomizedResponse",

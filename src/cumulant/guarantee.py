@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol
+
+from cumulant.conversion.verification import Verification
+from cumulant.errors import CertificateError
+from cumulant.numerics import rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,16 @@ class Term:
     value: float
 
 
+class Proof(Protocol):
+    """What a guarantee keeps in order to be checked and explained later: exact data, and no result of the search."""
+
+    def verify(self, epsilon: float, delta: float) -> Verification:
+        """Whether a second, independent evaluation is at most this epsilon, at the delta that prints as this."""
+
+    def explain(self, found: Guarantee) -> str:
+        """What proves the guarantee, in words, one paragraph per line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """(epsilon, delta)-differential privacy with its provenance.
@@ -28,6 +43,11 @@ class Guarantee:
     >>> answer = run.guarantee(delta=1e-8)
     >>> answer.order, answer.conversion, str(answer.relation)
     (35.6, 'cks', 'replace-one')
+    >>> answer.verify().holds
+    True
+
+    `bits` and `radius` tell how the certificate was computed: the precision and the radius of the ball. A guarantee can be
+    pickled; a Python function in the run stays behind, and then it can no longer be verified.
     """
 
     epsilon: float
@@ -41,6 +61,37 @@ class Guarantee:
     relation: str
     run: str
     terms: tuple[Term, ...]
+    bits: int | None = field(default=None, compare=False, repr=False)
+    radius: float | None = field(default=None, compare=False, repr=False)
+    plan: Proof | None = field(default=None, compare=False, repr=False)
+
+    def verify(self) -> Verification:
+        """Evaluate the bound again, independently of the search, from the stored plan and the exact inputs.
+
+        Finite sums and closed forms are evaluated in decimal intervals of the standard library, everything else in balls at
+        four times the precision; the result says which. CertificateError where nothing was proved: for estimated and
+        bounded guarantees.
+
+        >>> import cumulant as cm
+        >>> check = cm.Laplace(scale=2).guarantee(delta=1e-6).verify()
+        >>> check.holds, check.arithmetic
+        (True, 'decimal')
+        """
+        return self._proof().verify(self.epsilon, self.delta)
+
+    def explain(self) -> str:
+        """What proves the guarantee, in words: theorems, order, conversion, arithmetic, exact inputs, assumptions, rigour.
+
+        >>> import cumulant as cm
+        >>> print(cm.PureDP(1).guarantee(delta=0).explain().splitlines()[-1])
+        Rigour: proved, which means: every step was enclosed, rounding included, so the exact value ... at most this number.
+        """
+        return self._proof().explain(self)
+
+    def _proof(self) -> Proof:
+        if self.plan is None:
+            raise CertificateError("this guarantee came without its plan; ask the run for it again")
+        return self.plan
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values; infinity is the text "inf"."""
@@ -54,7 +105,7 @@ class Guarantee:
 def _plain(value: Any) -> Any:
     match value:
         case Guarantee() | Term():
-            return {name: _plain(getattr(value, name)) for name in value.__slots__}
+            return {name: _plain(getattr(value, name)) for name in value.__slots__ if name != "plan"}
         case tuple():
             return [_plain(item) for item in value]
         case float() if math.isinf(value):
@@ -64,6 +115,18 @@ def _plain(value: Any) -> Any:
         case str():
             return str(value)
     return value
+
+
+def stated(delta: Fraction) -> float:
+    """The float that states a delta: the decimal it prints as is not below the exact one, so that no more is claimed.
+
+    >>> stated(Fraction(1, 10**8)), Fraction(repr(stated(Fraction(1, 3)))) >= Fraction(1, 3)
+    (1e-08, True)
+    """
+    if delta >= 1:  # which holds for everything
+        return rounding.rounded_down(delta)
+    nearest = float(delta)
+    return nearest if Fraction(repr(nearest)) >= delta else math.nextafter(nearest, 1.0)
 
 
 def rounded_up(value: float, digits: int = 4) -> str:

@@ -49,7 +49,7 @@ def test_the_run_of_the_paper_in_words(shell: Shell) -> None:
         "WithoutReplacement(rate=0.001). "
         "Proved by Wang, Balle, Kasiviswanathan 2019, Theorem 9; "
         f"converted at order {order:g} by eq. (3) of the paper. "
-        "Assumed: every sample is uniform, and shuffled unless the mechanism ignores its order; "
+        "Assumed: every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order; "
         "sensitivities are replace-one, so clipping to norm C counts as 2C; "
         "all parameters were fixed in advance, not chosen from earlier outputs."
     )
@@ -131,6 +131,22 @@ def test_epsilon_as_json_is_the_guarantee(shell: Shell) -> None:
     code, out, err = shell("epsilon", PAPER, "--delta", "1e-8", "--conversion", "classic", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == (STEP * 600_000).guarantee("1e-8", conversion="classic").to_dict()
+
+
+def test_explain_says_theorem_order_arithmetic_and_rigour(shell: Shell) -> None:
+    code, out, err = shell("epsilon", PAPER, "--delta", "1e-8", "--method", "paper", "--explain")
+    assert (code, err) == (0, "")
+    assert "by theorem9: eps'(a) <= log(1 + g^2 C(a,2) min{4(e^eps(2)-1)" in out
+    assert "Conversion: classic, at order 19, by eq. (3) of the paper." in out
+    assert "in balls of 128 bits" in out
+    assert "Exact inputs: delta = 1/100000000; order = 19; rate = 1/1000; " in out
+    assert "Rigour: proved, which means" in out
+
+
+def test_explain_as_json_is_one_more_key(shell: Shell) -> None:
+    _, out, _ = shell("epsilon", PAPER, "--delta", "1e-8", "--explain", "--json")
+    found = (STEP * 600_000).guarantee("1e-8")
+    assert json.loads(out) == found.to_dict() | {"explanation": found.explain()}
 
 
 def test_delta_as_json_has_the_same_fields(shell: Shell) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import cumulant as cm
 from cumulant.domains import Domain, Several
 from cumulant.mechanisms.base import MECHANISMS
+from cumulant.mechanisms.sampling import SCHEMES, Scheme
 
 
 def numbers(domain: Domain) -> st.SearchStrategy[Fraction]:
@@ -50,10 +51,29 @@ mechanisms: st.SearchStrategy[cm.Mechanism] = st.sampled_from(sorted(MECHANISMS)
     lambda name: parameters(MECHANISMS[name]).map(lambda given: MECHANISMS[name](**given))
 )
 rates = st.builds(lambda m, e: Fraction(m, 10**e), st.integers(1, 9), st.integers(1, 6))
-sampled = st.builds(lambda m, rate: m @ cm.WithoutReplacement(rate=rate), mechanisms, rates)
-expressions: st.SearchStrategy[cm.Expression] = st.one_of(
-    mechanisms,
-    sampled,
-    st.builds(lambda a, k, b: a * k + b, sampled, st.integers(1, 1000), mechanisms),
-    st.builds(lambda a, b, r: (a + b * 2) @ cm.WithoutReplacement(rate=r) * 3, mechanisms, mechanisms, rates),
-)
+schemes: st.SearchStrategy[type[Scheme]] = st.sampled_from(sorted(SCHEMES)).map(SCHEMES.__getitem__)
+
+
+def fitting(scheme: type[Scheme]) -> st.SearchStrategy[cm.Mechanism]:
+    """Mechanisms that may run on such a sample."""
+    return mechanisms.filter(lambda m: m.relation in (cm.Relation.ANY, scheme.relation))
+
+
+def sampled_by(scheme: type[Scheme]) -> st.SearchStrategy[cm.Expression]:
+    """Mechanisms on one sample of this kind."""
+    return st.builds(lambda m, rate: m @ scheme(rate=rate), fitting(scheme), rates)
+
+
+def expressions_with(scheme: type[Scheme]) -> st.SearchStrategy[cm.Expression]:
+    """Runs whose samples are all of this kind."""
+    fit, drawn = fitting(scheme), sampled_by(scheme)
+    return st.one_of(
+        fit,
+        drawn,
+        st.builds(lambda a, k, b: a * k + b, drawn, st.integers(1, 1000), fit),
+        st.builds(lambda a, b, r: (a + b * 2) @ scheme(rate=r) * 3, fit, fit, rates),
+    )
+
+
+sampled = schemes.flatmap(sampled_by)
+expressions = schemes.flatmap(expressions_with)

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 import cumulant as cm
 from cumulant.mechanisms.base import MECHANISMS
+from cumulant.mechanisms.sampling import SCHEMES, Scheme
 from cumulant.numerics.arithmetic import BALLS
-from tests.laws.strategies import expressions, mechanisms, parameters, rates, sampled
+from tests.laws.strategies import expressions, fitting, mechanisms, parameters, rates, sampled_by
 
 ORDERS = np.array([1.0, 1 + 1e-9, 1.3, 2.0, 2.5, 3.0, 8.0, 33.0, 100.5, 1e4])
 UPPER = [name for name, bound in cm.BOUNDS.items() if bound.upper]
 law = settings(max_examples=60, deadline=None)
+every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
 
 
 def test_every_mechanism_has_a_strategy() -> None:
@@ -59,9 +61,11 @@ def test_repetition_multiplies(run: cm.Expression, times: int) -> None:
     assert (run * times).rdp(ORDERS) == pytest.approx(times * run.rdp(ORDERS), rel=1e-12)
 
 
-@law
-@given(sampled, mechanisms, sampled)
-def test_permuting_a_sum_changes_nothing(a: cm.Expression, b: cm.Expression, c: cm.Expression) -> None:
+@every_scheme
+@settings(law, max_examples=40)
+@given(data=st.data())
+def test_permuting_a_sum_changes_nothing(scheme: type[Scheme], data: st.DataObject) -> None:
+    a, b, c = (data.draw(drawn) for drawn in (sampled_by(scheme), fitting(scheme), sampled_by(scheme)))
     one, other = a + b + c, c + a + b
     assert one == other
     assert hash(one) == hash(other)
@@ -74,6 +78,7 @@ TWINS = [  # different mechanisms with equal curves
     (cm.Gaussian(sigma=1), cm.Gaussian(sigma=1, geometry="ball")),
     (cm.PureDP("0.5"), cm.ApproximateDP("0.5", 0)),
     (cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate=1), cm.ZeroConcentrated(rho="1/2")),
+    (cm.Gaussian(sigma=1) @ cm.Poisson(rate=1), cm.ZeroConcentrated(rho="1/2")),
 ]
 
 
@@ -82,10 +87,10 @@ def test_equal_curves_all_count(one: cm.Expression, other: cm.Expression) -> Non
     run = one * 1000 + other
     assert run.rdp(ORDERS) == pytest.approx(1000 * one.rdp(ORDERS) + other.rdp(ORDERS), rel=1e-11)
     assert run.epsilon(delta=1e-5) == pytest.approx((one * 1001).epsilon(delta=1e-5), rel=1e-6)
-    sampled_run = run @ cm.WithoutReplacement(rate="0.5")
-    assert sampled_run.rdp(2, bound="theorem9") == pytest.approx(
-        ((one * 1001) @ cm.WithoutReplacement(rate="0.5")).rdp(2, bound="theorem9"), rel=1e-9
-    )
+    poisson = run.relation is cm.Relation.ADD_REMOVE
+    sample, bound = (cm.Poisson(0.5), "poisson-sum") if poisson else (cm.WithoutReplacement(0.5), "theorem9")
+    expected = ((one * 1001) @ sample).rdp(2, bound=bound)
+    assert (run @ sample).rdp(2, bound=bound) == pytest.approx(expected, rel=1e-9)
     accountant = cm.Accountant()
     accountant.compose(one, 1000)
     accountant.compose(other)
@@ -109,30 +114,36 @@ def test_text_and_json_round_trips(run: cm.Expression) -> None:
     assert cm.Accountant.from_json(accountant.to_json()) == accountant
 
 
+@every_scheme
 @law
-@given(mechanisms)
-def test_rate_one_is_the_base_and_rate_zero_is_nothing(mechanism: cm.Mechanism) -> None:
-    whole = mechanism @ cm.WithoutReplacement(rate=1)
+@given(data=st.data())
+def test_rate_one_is_the_base_and_rate_zero_is_nothing(scheme: type[Scheme], data: st.DataObject) -> None:
+    mechanism = data.draw(fitting(scheme))
+    whole = mechanism @ scheme(rate=1)
     for bound in UPPER:
         assert whole.rdp(ORDERS, bound=bound) == pytest.approx(mechanism.rdp(ORDERS), rel=1e-12)
-    tiny = mechanism @ cm.WithoutReplacement(rate="1e-12")
+    tiny = mechanism @ scheme(rate="1e-12")
     base = mechanism.rdp(2)
     if base < 10:
         assert tiny.rdp(2) <= 1e-10 * math.expm1(base) + 1e-300
 
 
+@every_scheme
 @law
-@given(mechanisms, st.lists(rates, min_size=2, max_size=2, unique=True))
-def test_more_sampling_is_less_private(mechanism: cm.Mechanism, pair: list[Fraction]) -> None:
-    low, high = (mechanism @ cm.WithoutReplacement(rate=rate) for rate in sorted(pair))
+@given(data=st.data(), pair=st.lists(rates, min_size=2, max_size=2, unique=True))
+def test_more_sampling_is_less_private(scheme: type[Scheme], data: st.DataObject, pair: list[Fraction]) -> None:
+    mechanism = data.draw(fitting(scheme))
+    low, high = (mechanism @ scheme(rate=rate) for rate in sorted(pair))
     a, b = low.rdp(ORDERS), high.rdp(ORDERS)
     known = np.isfinite(b)
     assert (a[known] <= b[known] * (1 + 1e-9)).all()
 
 
+@every_scheme
 @law
-@given(sampled)
-def test_best_is_the_best_and_never_above_the_base(run: cm.Expression) -> None:
+@given(data=st.data())
+def test_best_is_the_best_and_never_above_the_base(scheme: type[Scheme], data: st.DataObject) -> None:
+    run = data.draw(sampled_by(scheme))
     best = run.rdp(ORDERS)
     for bound in UPPER:
         try:
@@ -166,6 +177,8 @@ NEEDS = {
     "profile": ["Gaussian", "Laplace", "RandomizedResponse", "from_masses"],
     "gaussian-diameter": ["Gaussian"],
     "one-bit": ["RandomizedResponse"],
+    "poisson": ["Gaussian", "Laplace", "RandomizedResponse", "from_masses"],
+    "pure-response": ["Laplace", "PureDP", "ApproximateDP", "from_masses"],
 }
 """The mechanisms on which a bound is tried where it does not apply to most of them."""
 
@@ -176,34 +189,43 @@ def bases_for(bound: str) -> st.SearchStrategy[cm.Mechanism]:
     return kinds.flatmap(lambda name: parameters(MECHANISMS[name]).map(lambda given: MECHANISMS[name](**given)))
 
 
-def sampled_for(bound: str) -> st.SearchStrategy[cm.Expression]:
-    """Sampled mechanisms to which this bound applies."""
-    runs = st.builds(lambda base, rate: base @ cm.WithoutReplacement(rate=rate), bases_for(bound), rates)
+def sampled_for(bound: str, scheme: type[Scheme] = cm.WithoutReplacement) -> st.SearchStrategy[cm.Expression]:
+    """Mechanisms on samples of this kind to which this bound applies."""
+    bases = bases_for(bound).filter(lambda base: base.relation in (cm.Relation.ANY, scheme.relation))
+    runs = st.builds(lambda base, rate: base @ scheme(rate=rate), bases, rates)
     return runs.filter(lambda run: bound in applicable(run))
 
 
+@every_scheme
 @pytest.mark.parametrize(("kind", "parameter"), NOISES, ids=lambda x: getattr(x, "__name__", None))
 @settings(law, max_examples=12)
 @given(levels=st.lists(noise, min_size=2, max_size=2, unique=True), rate=rates)
 def test_more_noise_is_more_private(
-    kind: type[cm.Mechanism], parameter: str, levels: list[Fraction], rate: Fraction
+    kind: type[cm.Mechanism], parameter: str, scheme: type[Scheme], levels: list[Fraction], rate: Fraction
 ) -> None:
-    loud, quiet = (
-        kind(**{parameter: level}) @ cm.WithoutReplacement(rate=rate) for level in sorted(levels, reverse=True)
-    )
+    loud, quiet = (kind(**{parameter: level}) @ scheme(rate=rate) for level in sorted(levels, reverse=True))
     bounds = applicable(loud)
-    assert len(bounds) >= 9
+    assert len(bounds) >= (4 if scheme is cm.Poisson else 9)
     for bound in bounds:
         a, b = loud.rdp(ORDERS, bound=bound), quiet.rdp(ORDERS, bound=bound)
         assert (a <= b * (1 + 1e-9)).all(), bound
 
 
-@pytest.mark.parametrize("bound", ["best", "profile"])
+GROWING = [
+    ("best", cm.WithoutReplacement),
+    ("profile", cm.WithoutReplacement),
+    ("best", cm.Poisson),
+    ("poisson", cm.Poisson),
+    ("pure-response", cm.Poisson),
+]
+
+
+@pytest.mark.parametrize(("bound", "scheme"), GROWING)
 @settings(law, max_examples=20)
 @given(data=st.data())
-def test_sampled_curves_grow_with_the_order(bound: str, data: st.DataObject) -> None:
+def test_sampled_curves_grow_with_the_order(bound: str, scheme: type[Scheme], data: st.DataObject) -> None:
     """Literal rows need not (E-14)."""
-    rdp = data.draw(sampled_for(bound)).rdp(np.append(ORDERS, np.inf), bound=bound)
+    rdp = data.draw(sampled_for(bound, scheme)).rdp(np.append(ORDERS, np.inf), bound=bound)
     finite = rdp[np.isfinite(rdp)]
     assert (np.diff(finite) >= -1e-9 * finite[1:] - 1e-300).all()
 
@@ -229,12 +251,21 @@ def test_more_sampling_is_less_private_by_name(bound: str, data: st.DataObject, 
 # ---- the two arithmetics
 
 
-@pytest.mark.parametrize("bound", ["theorem9", "caps", "profile", "gaussian-diameter", "one-bit", "best"])
+BOTH = [
+    *(
+        (bound, cm.WithoutReplacement)
+        for bound in ("theorem9", "caps", "profile", "gaussian-diameter", "one-bit", "best")
+    ),
+    *((bound, cm.Poisson) for bound in ("poisson", "poisson-sum", "pure-response", "best")),
+]
+
+
+@pytest.mark.parametrize(("bound", "scheme"), BOTH)
 @settings(law, max_examples=10)
 @given(data=st.data())
-def test_floats_lie_at_the_balls(bound: str, data: st.DataObject) -> None:
+def test_floats_lie_at_the_balls(bound: str, scheme: type[Scheme], data: st.DataObject) -> None:
     """The same formulas in both arithmetics, and the scalar answer, which is proved, not below the float search."""
-    run = data.draw(sampled_for(bound))
+    run = data.draw(sampled_for(bound, scheme))
     lam = [Fraction(1, 3), Fraction(1), Fraction(9, 2), Fraction(20)]
     curve = run.curve(bound)
     floats = curve.cgf([float(x) for x in lam])
@@ -249,6 +280,7 @@ def test_floats_lie_at_the_balls(bound: str, data: st.DataObject) -> None:
 # ---- far out
 
 
+@every_scheme
 @pytest.mark.parametrize("rate", ["1e-12", "0.5", "1"])
 @pytest.mark.parametrize(
     "base",
@@ -264,13 +296,14 @@ def test_floats_lie_at_the_balls(bound: str, data: st.DataObject) -> None:
     ],
     ids=str,
 )
-def test_extreme_values(base: cm.Mechanism, rate: str) -> None:
-    run = base @ cm.WithoutReplacement(rate=rate) * 10**12
+def test_extreme_values(base: cm.Mechanism, rate: str, scheme: type[Scheme]) -> None:
+    run = base @ scheme(rate=rate) * 10**12
     rdp = run.rdp([1, 1 + 1e-9, 1.5, 2, 1000, 1e9, math.inf])
     assert not np.isnan(rdp).any()
     assert (rdp >= 0).all()
     for delta in (1e-300, 1e-8, 0.999):
         assert run.epsilon(delta=delta) >= 0
-        assert run.epsilon(delta=delta, method="paper") >= run.epsilon(delta=delta) * (1 - 1e-9)
+        if scheme is cm.WithoutReplacement:
+            assert run.epsilon(delta=delta, method="paper") >= run.epsilon(delta=delta) * (1 - 1e-9)
     if base.pure > 0:
         assert run.delta(epsilon=0) > 0

@@ -18,7 +18,8 @@ from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
-from cumulant.numerics.logspace import log_binomial_table, log_binomials
+from cumulant.numerics.enclosure import BOUNDED, U, middle
+from cumulant.numerics.logspace import BINOMIAL, log_binomial_table, log_binomials
 
 Coefficient = Callable[[Array, Arithmetic], Array]
 """j -> log of an upper bound of zeta(j)^j that is log-convex in j; +inf where it says nothing."""
@@ -26,8 +27,20 @@ Coefficient = Callable[[Array, Arithmetic], Array]
 TERM_BY_TERM = 2**13
 """The largest order of which every term is taken; above it the blocks of E-15 take only the terms that matter."""
 
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A coefficient made of integrals: the error of its floats was measured and not proved (docs/rounding.md)."""
+
+    coefficient: Coefficient
+
+    def __call__(self, j: Array, on: Arithmetic) -> Array:
+        return self.coefficient(j, on)
+
+
 _CHUNK = 2**20
 _FARTHEST = 2**53
+_SMALLEST_RATE = Fraction(1, 10**300)  # K grows with the rate, so one that is no float may be enlarged
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +50,14 @@ class Amplified(Curve):
     base: Curve
     rate: Fraction
 
+    enclosed = True
+
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         second = self.cgf(np.array([1], dtype=object if on.exact else float), on)[0]
-        return on.minimum(on.number(self.rate) * self.base.kl(on), second)
+        return on.minimum(on.number(self.rate) * self.base.at_one(on), second)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return lemma3(self.base.pure(on), on.number(self.rate), on)
+        return lemma3(self.base.at_infinity(on), on.number(self.rate), on)
 
     def slack(self) -> Fraction:
         return self.rate * self.base.slack()
@@ -59,13 +74,19 @@ class BinomialSum(Amplified):
     integral = True
     summed = True
 
+    @property
+    def enclosed(self) -> bool:  # type: ignore[override]
+        return not any(isinstance(coefficient, Measured) for coefficient in self.coefficients)
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
             return np.array([self._chord(point, on) for point in lam], dtype=object)
         below = lam // 1
         above = below + (lam > below)
-        share = lam - below
-        left, right = self._at_integers(below), self._at_integers(above)
+        left = self._at_integers(below, on)
+        if (above == below).all():
+            return left
+        share, right = on.asarray(lam - below), self._at_integers(above, on)
         return np.where(lam == below, left, (1 - share) * left + share * right)
 
     def _chord(self, lam: Fraction, on: Arithmetic) -> Scalar:
@@ -74,53 +95,71 @@ class BinomialSum(Amplified):
         left = self._ball(below + 1, on)
         return left if not share else on.number(1 - share) * left + on.number(share) * self._ball(below + 2, on)
 
-    def _at_integers(self, lam: Array) -> Array:
-        """K at integers lam >= 0 in floats; K(0) = 0."""
-        value = np.empty(lam.shape)
-        far = lam >= TERM_BY_TERM
-        value[far] = [self._far_value(int(x) + 1) for x in lam[far]]
-        near = lam[~far].astype(np.int64)
-        known = self._known_up_to(int(near.max(initial=0)))
-        missing = np.unique(near[np.isnan(known[near])]) + 1
+    def _at_integers(self, lam: Array, on: Arithmetic) -> Array:
+        """K at integers lam >= 0, in floats or enclosures; K(0) = 0."""
+        near = np.where(lam < TERM_BY_TERM, lam, 0).astype(np.int64)
+        known = self._known_up_to(int(near.max(initial=0)), on)
+        missing = np.unique(near[np.isnan(middle(known)[near])]) + 1
+        if missing.size:
+            self._table(int(missing[-1]), on)  # once, and not again for every longer chunk
         for chunk in _chunks(missing.tolist()):
-            known[np.array(chunk) - 1] = self._sums(chunk)
-        value[~far] = known[near]
+            known[np.array(chunk) - 1] = on.known(self._sums(chunk, on))
+        value = known[near]
+        for i in np.flatnonzero(lam >= TERM_BY_TERM):
+            value[i] = self._far_value(int(lam[i]) + 1, on)
         return value
 
-    def _known_up_to(self, top: int) -> Array:
+    def _known_up_to(self, top: int, on: Arithmetic) -> Array:
         """The remembered K(0), K(1), … as one growing array; NaN where not yet summed."""
-        known = self._memory.get("K", np.zeros(1))
-        if known.size <= top:
-            known = np.append(known, np.full(max(2 * top, 256) - known.size, np.nan))
-            self._memory["K"] = known
+        name = "enclosed" if on.enclosing else "K"
+        known = self._memory.get(name)
+        if known is None or known.size <= top:
+            known = on.asarray(np.zeros(1)) if known is None else known
+            known = np.concatenate([known, on.asarray(np.full(max(2 * top, 256) - known.size, np.nan))])
+            self._memory[name] = known
         return known
 
-    def _far_value(self, order: int) -> float:
+    def _far_value(self, order: int, on: Arithmetic) -> Any:
         if self.base.summed or order > _FARTHEST:
-            return math.inf
+            return on.number(math.inf)
         if order not in self._far:
             self._far[order] = float(FLOATS.log1p_exp(log_block_sum(order, self.rate, self.coefficients)))
-        return self._far[order]
+        return BOUNDED.measured(self._far[order]) if on.enclosing else self._far[order]
 
-    def _sums(self, orders: tuple[int, ...]) -> Array:
+    def _sums(self, orders: tuple[int, ...], on: Arithmetic) -> Array:
         """log(1 + sum_j C(a, j) g^j c_j), all orders of a chunk at once."""
         top = orders[-1]
-        weights, _ = self._table(top)
-        binomials = log_binomial_table(orders) if len(orders) > 1 else log_binomials(top)[None, :]
-        terms = binomials + weights[: top - 1]
-        if np.isposinf(weights[: top - 1]).any():  # past the diagonal there is no term, whatever its coefficient
+        weights = self._table(top, on)[0][: top - 1]
+        binomials, finite = log_binomial_table(orders) if len(orders) > 1 else 2 * (log_binomials(top)[None, :],)
+        plain = middle(weights)
+        terms = binomials + plain
+        if np.isposinf(plain).any():  # past the diagonal there is no term, whatever its coefficient
             terms = np.where(np.isneginf(binomials), -np.inf, terms)
-        return np.asarray(FLOATS.log1p_sum_exp(terms))
+        if not on.enclosing:
+            return np.asarray(FLOATS.log1p_sum_exp(terms))
+        # the radius of a term: of its binomial, of its weight, and u of both for the sum
+        moved = np.where(np.isinf(plain), 0.0, weights.radius + U * np.abs(plain))
+        largest = (BINOMIAL + U) * np.max(finite[-1]) + np.max(moved)
+        return BOUNDED.log1p_exp(
+            BOUNDED.weighted(
+                terms, largest, lambda shares: (BINOMIAL + U) * np.einsum("ij,ij->i", shares, finite) + shares @ moved
+            )
+        )
 
-    def _table(self, top: int) -> tuple[Array, Array]:
+    def _table(self, top: int, on: Arithmetic = FLOATS) -> tuple[Array, Array]:
         """log(g^j c_j) for j = 2 … top at least, and which coefficient is the smallest there; remembered."""
-        table = self._memory.get("table")
+        name = "radii" if on.enclosing else "table"
+        table = self._memory.get(name)
         if table is None or table[0].size < top - 1:
             j = np.arange(2.0, (1 << (top - 1).bit_length()) + 1)
             with np.errstate(all="ignore"):
-                values = np.array([FLOATS.known(coefficient(j, FLOATS)) for coefficient in self.coefficients])
-            table = j * math.log(self.rate) + np.min(values, axis=0), np.argmin(values, axis=0)
-            self._memory["table"] = table
+                least, choice = on.known(self.coefficients[0](j, on)), np.zeros(j.shape, dtype=np.int64)
+                for i, coefficient in enumerate(self.coefficients[1:], start=1):
+                    value = on.known(coefficient(j, on))
+                    lower = value < least
+                    least, choice = np.where(lower, value, least), np.where(lower, i, choice)
+                table = on.asarray(j) * on.log(on.number(max(self.rate, _SMALLEST_RATE))) + least, choice
+            self._memory[name] = table
         return table
 
     def _ball(self, order: int, on: Arithmetic) -> Scalar:
@@ -143,7 +182,9 @@ class PaperMaximum(BinomialSum):
 
     __slots__ = ()
 
-    def _sums(self, orders: tuple[int, ...]) -> Array:
+    enclosed = False
+
+    def _sums(self, orders: tuple[int, ...], on: Arithmetic) -> Array:
         weights, _ = self._table(orders[-1])
         tops = [np.max(log_binomials(order) + weights[: order - 1]) for order in orders]
         return np.maximum(tops, 0.0) + np.log(orders)
@@ -151,7 +192,7 @@ class PaperMaximum(BinomialSum):
     def _ball(self, order: int, on: Arithmetic) -> Scalar:
         raise CertificateError("theorem9-max is for comparison only and is not evaluated in ball arithmetic")
 
-    def _far_value(self, order: int) -> float:
+    def _far_value(self, order: int, on: Arithmetic) -> float:
         return math.inf
 
 

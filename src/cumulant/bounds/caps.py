@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
 
 from cumulant.bounds.binomial import Amplified
 from cumulant.curves.closed import lemma3, response_cgf, response_kl
+from cumulant.curves.curve import Curve, Lowest
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 
 
@@ -18,10 +22,10 @@ class JointConvexity(Amplified):
     """
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        return lemma3(self.base._cgf(lam, on), on.number(self.rate), on)
+        return lemma3(self.base.cgf(lam, on), on.number(self.rate), on)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return on.number(self.rate) * self.base.kl(on)
+        return on.number(self.rate) * self.base.at_one(on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +48,9 @@ class WorstPure(Amplified):
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         return response_kl(self.pure(on), on)
+
+
+def caps(base: Curve, rate: Fraction) -> Curve:
+    """Joint convexity, and Lemma 3 at order infinity where the mechanism is pure."""
+    joint = JointConvexity(base, rate)
+    return Lowest((joint, PureCap(base, rate))) if base.pure() < np.inf else joint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from cumulant.curves.curve import Curve
 from cumulant.curves.density import DensityPair
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.quadrature import log_excess
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +79,42 @@ def one_direction_leads(pair: DensityPair) -> bool:
     back = np.exp(pair._integrate(lambda p, q, epsilon: shortfall(q, p, epsilon), epsilons))
     margin = 1e-9 * np.maximum(there, back) + 1e-300
     return bool(np.all(there >= back - margin) or np.all(back >= there - margin))
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonDensities(Curve):
+    """K of a Poisson sample, the largest over both roles of the pair and both directions; estimated, as above.
+
+    (1-q)Q + qP = wQ against Q: mass qw, loss L = log w; Q against wQ: mass q, loss -L. Either is
+    K = log(1 + INT mass { excess(lambda loss) + lambda excess(-loss) }).
+    """
+
+    pair: DensityPair
+    rate: Fraction
+
+    estimated = True
+
+    def _largest(self, lam: Array, slope: bool, on: Arithmetic) -> Array:
+        rate = Rate.of(self.rate)
+
+        def integrand(log_p: Array, log_q: Array, order: Array, added: bool) -> Array:
+            x = np.where(log_q == -np.inf, np.where(log_p == -np.inf, 0.0, np.inf), log_p - log_q)
+            L = rate.loss(x)
+            mass, loss = (log_q, -L) if added else (log_q + L, L)
+            straight = log_excess(-loss)
+            value = straight if slope else np.logaddexp(log_excess(order * loss), np.log(order) + straight)
+            return np.where(x == np.inf, -np.inf if added else np.inf, mass + value)
+
+        directions = [partial(integrand, added=added) for added in (False, True)]
+        return np.maximum(*(self.pair.larger(direction, lam, on) for direction in directions))
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        return np.asarray(FLOATS.log1p_exp(self._largest(lam, False, on)))
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        with np.errstate(all="ignore"):
+            return float(np.exp(self._largest(np.zeros(1), True, on)[0]))
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        pure = self.pair.curve().pure(on)
+        return pure if pure == np.inf else lemma3(pure, on.number(self.rate), on)

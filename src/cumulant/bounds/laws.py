@@ -22,7 +22,7 @@ from cumulant.bounds.nodes import (
     gaussian_windows,
     laplace_nodes,
 )
-from cumulant.curves.closed import Response
+from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Array, Scalar
 
 Term = Callable[[Array], Array]
@@ -146,9 +146,9 @@ class LaplaceLaw(Law):
 
 @dataclass(frozen=True, slots=True)
 class ResponseLaw(Law):
-    """Two answers: e0 with mass 1/(1+e^e0), -e0 with the rest."""
+    """Two answers: e0 with mass 1/(1+e^e0), -e0 with the rest; e0 is the pure epsilon of the curve."""
 
-    curve: Response
+    curve: Curve
 
     def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
         e0 = float(self.curve.pure())

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from typing import Any
 
 from cumulant.bounds.densities import SampledDensities
 from cumulant.bounds.kernels import PAIR
@@ -18,7 +20,7 @@ from cumulant.curves.density import DensityPair
 from cumulant.curves.discrete import DiscretePair
 from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.laplace import LaplacePair
-from cumulant.curves.pair import Pair
+from cumulant.curves.pair import LARGEST_SHIFT, Pair
 from cumulant.curves.response import ResponsePair
 from cumulant.errors import HypothesisError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
@@ -26,27 +28,24 @@ from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Highest(Curve):
-    """The pointwise maximum of lower bounds of the same divergence."""
+    """The pointwise maximum of the exact curves of several pairs: what holds for the worst of them."""
 
     curves: tuple[Curve, ...]
 
+    enclosed = True
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        value = self.curves[0].cgf(lam, on)
-        for curve in self.curves[1:]:
-            value = -on.minimum(-value, -curve.cgf(lam, on))
-        return value
+        return self._largest([curve.cgf(lam, on) for curve in self.curves], on)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._largest([curve.kl(on) for curve in self.curves], on)
+        return self._largest([curve.at_one(on) for curve in self.curves], on)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._largest([curve.pure(on) for curve in self.curves], on)
+        return self._largest([curve.at_infinity(on) for curve in self.curves], on)
 
-    def _largest(self, values: list[Scalar], on: Arithmetic) -> Scalar:
-        largest = values[0]
-        for value in values[1:]:
-            largest = -on.minimum(-largest, -value)
-        return largest
+    def _largest(self, values: list[Any], on: Arithmetic) -> Any:
+        # of two balls the one that ends higher contains the larger value
+        return reduce(on.maximum, [on.known(value) for value in values])
 
 
 def lower(pair: Pair | None, rate: Fraction) -> Curve:
@@ -57,10 +56,22 @@ def lower(pair: Pair | None, rate: Fraction) -> Curve:
     >>> lower(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5])
     array([1.71828035e-06, 2.15074243e-06])
     """
+    return proposition11(reachable(pair), rate)
+
+
+def reachable(pair: Pair | None) -> Pair:
+    """The pair, if a divergence of it on a sample can be evaluated: +inf, unknown, would say nothing from below."""
     if pair is None:
         raise HypothesisError(
             "the lower bound needs a pair of neighbouring output laws, and this mechanism carries none"
         )
+    if not pair.integrable:
+        raise HypothesisError(f"the lower bound needs noise of at least 1/{LARGEST_SHIFT} of the sensitivity")
+    return pair
+
+
+def proposition11(pair: Pair, rate: Fraction) -> Curve:
+    """The same curve, +inf where its integral is out of reach; with a symmetric pair it is all of a Poisson sample."""
     if rate == 1:
         return pair.curve()
     if isinstance(pair, DensityPair):

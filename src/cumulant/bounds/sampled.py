@@ -82,3 +82,6 @@ class SampledPair(Curve):
         pure = self.base.pure(on)
         with np.errstate(divide="ignore"):  # pure = 0
             return pure if pure == math.inf else lemma3(pure, on.number(self.rate), on)
+
+    def slack(self) -> Fraction:
+        return self.rate * self.base.slack()

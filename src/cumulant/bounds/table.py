@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
 
 from cumulant.bounds.binomial import BinomialSum, Coefficient, PaperMaximum
-from cumulant.bounds.caps import JointConvexity, PureCap, WorstPure
+from cumulant.bounds.bound import NOT_PURE, Bound, no_pair, no_slack, nothing, pure
+from cumulant.bounds.caps import JointConvexity, WorstPure, caps
+from cumulant.bounds.poisson import POISSON
 from cumulant.bounds.theorem9 import pure_extras, theorem9
 from cumulant.bounds.theorem27 import absolute_moment, one_bit, positive_part, theorem27
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.curves.pair import Pair
 from cumulant.errors import HypothesisError, InputError
 
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """One row: `curve(base, pair, rate)` is proved whenever `objection(base, pair)` is empty."""
-
-    name: str
-    statement: str
-    assumptions: str
-    citation: str
-    curve: Callable[[Curve, Pair | None, Fraction], Curve]
-    objection: Callable[[Curve, Pair | None], str]
-    upper: bool = True
-
-
-# ---- what a row may ask for
-
-
-def _nothing(base: Curve, pair: Pair | None) -> str:
-    return ""
-
-
-def _no_slack(base: Curve, pair: Pair | None) -> str:
-    return "it is not proved for a mechanism that carries slack" if base.slack() > 0 else ""
-
-
-_NOT_PURE = "it needs pure DP, a finite epsilon at order infinity"
-
-
-def _pure(base: Curve, pair: Pair | None) -> str:
-    return _no_slack(base, pair) or ("" if base.pure() < np.inf else _NOT_PURE)
-
-
-def _pair(base: Curve, pair: Pair | None) -> str:
-    return _no_slack(base, pair) or ("" if pair is not None else "it needs a single mechanism with a dominating pair")
+# ---- what a row may ask for, besides what bound.py lists
 
 
 def _one_bit(base: Curve, pair: Pair | None) -> str:
@@ -76,11 +44,6 @@ def _sum(
         return BinomialSum(base, rate, tuple(c for rule in coefficients for c in rule(base, pair)))  # type: ignore[arg-type]
 
     return curve
-
-
-def _caps(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
-    joint = JointConvexity(base, rate)
-    return Lowest((joint, PureCap(base, rate))) if base.pure() < np.inf else joint
 
 
 def _profile(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
@@ -119,13 +82,13 @@ def _best(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
         curves.append(WorstPure(base, rate))
     if pair is not None and pair.integrable and not _ball(base, pair):
         return Lowest((_gaussian_ball(base, pair, rate), *curves))
-    if not _pair(base, pair):
+    if not no_pair(base, pair):
         curves.append(_profile(base, pair, rate))
         if not _gaussian(base, pair):
             curves.append(_gaussian_diameter(base, pair, rate))
         if not _one_bit(base, pair):
-            curves.append(BOUNDS["one-bit"].curve(base, pair, rate))
-    if not _no_slack(base, pair) and (pair is None or not pair.symmetric or not pair.integrable):
+            curves.append(WITHOUT_REPLACEMENT["one-bit"].curve(base, pair, rate))
+    if not no_slack(base, pair) and (pair is None or not pair.symmetric or not pair.integrable):
         curves.append(BinomialSum(base, rate, theorem9(base) + pure_extras(base)))
     return Lowest(tuple(curves)).projected()
 
@@ -139,7 +102,7 @@ def _nine(base: Curve, pair: Pair) -> tuple[Coefficient, ...]:
     return theorem9(base)
 
 
-BOUNDS: dict[str, Bound] = {
+WITHOUT_REPLACEMENT: dict[str, Bound] = {
     row.name: row
     for row in (
         Bound(
@@ -149,7 +112,7 @@ BOUNDS: dict[str, Bound] = {
             _SAMPLER,
             f"{_PAPER}, Theorem 9",
             _sum(_nine),
-            _no_slack,
+            no_slack,
         ),
         Bound(
             "theorem9-max",
@@ -157,7 +120,7 @@ BOUNDS: dict[str, Bound] = {
             _SAMPLER,
             f"{_PAPER}, Appendix G",
             lambda base, pair, rate: PaperMaximum(base, rate, theorem9(base)),
-            _no_slack,
+            no_slack,
         ),
         Bound(
             "theorem27",
@@ -165,7 +128,7 @@ BOUNDS: dict[str, Bound] = {
             _PAIR,
             f"{_PAPER}, Theorem 27",
             _sum(theorem27),
-            _pair,
+            no_pair,
         ),
         Bound(
             "theorem27-min",
@@ -173,7 +136,7 @@ BOUNDS: dict[str, Bound] = {
             _PAIR,
             f"{_PAPER}, Theorems 9 and 27",
             _sum(_nine, theorem27),
-            _pair,
+            no_pair,
         ),
         Bound(
             "absolute-moment",
@@ -181,7 +144,7 @@ BOUNDS: dict[str, Bound] = {
             _PAIR,
             f"{_PAPER}, Lemma 17",
             _sum(_nine, lambda base, pair: absolute_moment(pair)),
-            _pair,
+            no_pair,
         ),
         Bound(
             "positive-part",
@@ -189,7 +152,7 @@ BOUNDS: dict[str, Bound] = {
             _PAIR,
             "the proof of Lemma 17 uses only positive parts (docs/bounds/positive-part.md)",
             _sum(_nine, lambda base, pair: positive_part(pair)),
-            _pair,
+            no_pair,
         ),
         Bound(
             "pure-extras",
@@ -197,7 +160,7 @@ BOUNDS: dict[str, Bound] = {
             _SAMPLER + "; pure DP",
             f"{_PAPER}, Lemmas 17 and 32",
             _sum(_nine, lambda base, pair: pure_extras(base)),
-            _pure,
+            pure,
         ),
         Bound(
             "one-bit",
@@ -212,8 +175,8 @@ BOUNDS: dict[str, Bound] = {
             "eps'(a) <= min{log(1 + g(e^((a-1)eps(a)) - 1)) / (a-1), log(1 + g(e^eps(inf) - 1))}",
             "uniform sample without replacement, replace-one neighbours; for the second term an ignored sample order",
             "joint convexity; Lemma 3 of the paper",
-            _caps,
-            _nothing,
+            lambda base, pair, rate: caps(base, rate),
+            nothing,
         ),
         Bound(
             "lemma3",
@@ -221,7 +184,7 @@ BOUNDS: dict[str, Bound] = {
             _SAMPLER + "; pure DP",
             f"{_PAPER}, Lemma 3; Bun, Steinke 2016",
             lambda base, pair, rate: WorstPure(base, rate),
-            lambda base, pair: "" if base.pure() < np.inf else _NOT_PURE,
+            lambda base, pair: "" if base.pure() < np.inf else NOT_PURE,
         ),
         Bound(
             "profile",
@@ -229,7 +192,7 @@ BOUNDS: dict[str, Bound] = {
             _PAIR,
             "Balle, Barthe, Gaboardi 2018, at every epsilon (docs/bounds/profile.md)",
             _profile,
-            _pair,
+            no_pair,
         ),
         Bound(
             "gaussian-ball",
@@ -247,20 +210,24 @@ BOUNDS: dict[str, Bound] = {
             _gaussian_diameter,
             _gaussian,
         ),
-        Bound(
-            "best", "the smallest of all bounds that apply, projected", _SAMPLER, "all of the above", _best, _nothing
-        ),
+        Bound("best", "the smallest of all bounds that apply, projected", _SAMPLER, "all of the above", _best, nothing),
         Bound(
             "lower",
             "eps'(a) >= the divergence of (1-g)Q + gP against Q: no upper bound can go below it",
             "a pair of neighbouring output laws",
             f"{_PAPER}, Proposition 11",
             _lower,
-            _pair,
+            no_pair,
             upper=False,
         ),
     )
 }
+"""The theorems about samples drawn without replacement."""
+
+BOUNDS: dict[str, Bound] = WITHOUT_REPLACEMENT | {
+    name: bound for name, bound in POISSON.items() if name not in WITHOUT_REPLACEMENT
+}
+"""Every row by name; a name that both samplings have is here with its statement about sampling without replacement."""
 
 
 def row(name: str) -> Bound:
@@ -275,11 +242,17 @@ def row(name: str) -> Bound:
         raise InputError(f"bound={name!r} is unknown; choose one of {', '.join(BOUNDS)}") from None
 
 
-def amplified(base: Curve, pair: Pair | None, rate: Fraction, name: str, subject: str) -> Curve:
-    """The curve of the mechanism with this curve and pair on a sample drawn at this rate; rate 1 changes nothing."""
+def amplified(
+    base: Curve, pair: Pair | None, rate: Fraction, name: str, subject: str, rows: Mapping[str, Bound] = BOUNDS
+) -> Curve:
+    """The curve of the mechanism with this curve and pair on a sample drawn at this rate; rate 1 changes nothing.
+
+    `rows` are the theorems about the way in which the sample is drawn.
+    """
     bound = row(name)
     if rate == 1 and bound.upper:
         return base
+    bound = rows[name]
     if objection := bound.objection(base, pair):
         raise HypothesisError(f'{name} does not apply to {subject}: {objection}; use bound="best"')
     return bound.curve(base, pair, rate)

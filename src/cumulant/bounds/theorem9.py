@@ -29,7 +29,7 @@ def theorem9(curve: Curve) -> tuple[Coefficient, ...]:
 
     def pure_moment(j: Array, on: Arithmetic) -> Array:
         # E^j M_j
-        return on.asarray(j) * on.log_expm1(curve.pure(on)) + curve.cgf(j - 1, on)
+        return on.asarray(j) * on.log_expm1(curve.at_infinity(on)) + curve.cgf(j - 1, on)
 
     pure_known = curve.pure() < np.inf
     return (second_moment, twice_moment, pure_moment) if pure_known else (second_moment, twice_moment)
@@ -42,14 +42,14 @@ def pure_extras(curve: Curve) -> tuple[Coefficient, ...]:
 
     def chi_square(j: Array, on: Arithmetic) -> Array:
         # E^{j-2} (e^{eps(2)} - 1)
-        log_e, log_chi = on.log_expm1(curve.pure(on)), _log_chi_square(curve, on)
+        log_e, log_chi = on.log_expm1(curve.at_infinity(on)), _log_chi_square(curve, on)
         return np.where(j == 2, log_chi, (on.asarray(j) - 2) * log_e + log_chi)
 
     def four_chi_square(j: Array, on: Arithmetic) -> Array:
         return on.log(on.number(4)) + chi_square(j, on)
 
     def pure_chi_square(j: Array, on: Arithmetic) -> Array:
-        return (on.asarray(j) - 1) * curve.pure(on) + chi_square(j, on)
+        return (on.asarray(j) - 1) * curve.at_infinity(on) + chi_square(j, on)
 
     return four_chi_square, pure_chi_square
 
@@ -57,4 +57,4 @@ def pure_extras(curve: Curve) -> tuple[Coefficient, ...]:
 def _log_chi_square(curve: Curve, on: Arithmetic) -> Array:
     """log(e^{eps(2)} - 1)."""
     one = np.array([1], dtype=object if on.exact else np.float64)
-    return np.asarray(on.log_expm1(curve.cgf(one, on)))[0]
+    return on.log_expm1(curve.cgf(one, on))[0]

@@ -33,6 +33,9 @@ def epsilon(
     method: Method = DEFAULT_METHOD,
     bound: Bound = None,
     conversion: Conversion = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say which theorem, order and arithmetic prove it, and what is assumed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """The smallest epsilon that this library proves at this delta.
@@ -42,12 +45,17 @@ def epsilon(
       cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8
       cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8 --method paper
       cumulant epsilon "Laplace(2) @ WithoutReplacement(sample=256, population=60000) * 9000 + PureDP(1)" --delta 1e-6
+      cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8 --explain
       cumulant epsilon "Laplace(scale=2) * 3" --delta 0 --json
     """
     run = parse(expression)
     asked = DELTA.check("delta", delta)
     found = run.guarantee(asked, method, bound, conversion)
-    typer.echo(found.to_json() if as_json else words.epsilon(run, found, asked))
+    if as_json:
+        fields = found.to_dict()
+        typer.echo(json.dumps(fields | {"explanation": found.explain()} if explain else fields))
+    else:
+        typer.echo(words.explanation(found) if explain else words.epsilon(run, found, asked))
 
 
 def delta(

@@ -13,6 +13,7 @@ from cumulant.conversion import certificate, queries
 from cumulant.conversion.certificate import Certificate
 from cumulant.conversion.formulas import Conversion
 from cumulant.curves.curve import Curve
+from cumulant.curves.function import NotABall
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import outward
 from cumulant.numerics.rounding import rounded_down
@@ -25,6 +26,7 @@ class Answer:
     value: float
     order: float | None  # None where no order is involved
     rigour: str
+    proof: Certificate | None = None  # None where nothing had to be evaluated, or nothing could be
 
 
 def epsilon(curve: Curve, delta: Fraction, conversion: Conversion, estimated: bool = False) -> Answer:
@@ -55,9 +57,17 @@ def _proved(value: float, order: float, estimated: bool, prove: Callable[[Fracti
     """The certified number where there is one; a float moved up by far more than its rounding where there is none."""
     if not estimated:
         try:
-            proof = prove(None if math.isinf(order) else Fraction(repr(order)))
+            proof = prove(None if math.isinf(order) else exact_order(order))
+        except NotABall:
+            estimated = True
         except CertificateError:
-            proof = None
-        if proof is not None and math.isfinite(proof.value):
-            return Answer(proof.value, order, "proved")
+            pass
+        else:
+            if math.isfinite(proof.value):
+                return Answer(proof.value, order, "proved", proof)
     return Answer(float(outward(np.array([value]))[0]), order, "estimated" if estimated else "bounded")
+
+
+def exact_order(order: float) -> Fraction:
+    """An order found in floats as the exact number at which it is certified: the decimal it prints as."""
+    return Fraction(repr(order))

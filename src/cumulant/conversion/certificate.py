@@ -17,18 +17,23 @@ import numpy as np
 from cumulant.conversion.formulas import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import BALLS, Scalar
+from cumulant.numerics.arithmetic import BALLS, Arithmetic, Scalar
 from cumulant.numerics.rounding import rounded_up
 
-_FIRST_BITS = 128
+FIRST_BITS = 128
 _MOST_BITS = 4096
 _GOOD_BITS = 60
+_FAIR_BITS = 30
+_GAIN = 8
 _FLOAT_BITS = 1100
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A float that is proved to be at least the exact value of the bound at the order that was chosen."""
+    """A float that is proved to be at least the exact value of the bound at the order that was chosen.
+
+    `bits` is the precision at which the ball was narrow enough, `radius` its radius.
+    """
 
     value: float
     bits: int
@@ -37,16 +42,16 @@ class Certificate:
 
 def epsilon(curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Certificate:
     """epsilon >= 0 at this exact order and delta; order None stands for infinity, the pure bound."""
+    return _certified(lambda: epsilon_on(BALLS, curve, order, delta, conversion))
+
+
+def epsilon_on(on: Arithmetic, curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Scalar:
+    """What the curve proves at this order and delta, in an exact arithmetic; it may be negative."""
     if order is None:
-        return pure(curve)
+        return curve.pure(on)
     lam = order - 1
-
-    def ball() -> Scalar:
-        cgf = curve._cgf(np.array([lam], dtype=object), BALLS)[0]
-        log_delta = BALLS.number(delta - curve.slack()).log()
-        return conversion.epsilon(BALLS.number(lam), cgf, log_delta, BALLS)
-
-    return _certified(ball)
+    cgf = curve._cgf(np.array([lam], dtype=object), on)[0]
+    return conversion.epsilon(on.number(lam), cgf, on.log(on.number(delta - curve.slack())), on)
 
 
 def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Certificate:
@@ -69,24 +74,27 @@ def pure(curve: Curve) -> Certificate:
 
 
 def _certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certificate:
-    """The upper end of the ball, rounded up; what is negative is 0, and nothing exceeds `most`."""
-    bits = _FIRST_BITS
+    """The upper end of the ball, rounded up; what is negative is 0, and nothing exceeds `most`.
+
+    An integral is as narrow as its tolerance, whatever the precision: where doubling that no longer helps, a fair ball
+    is taken as it is. It is a bound all the same.
+    """
+    bits, before = FIRST_BITS, -math.inf
     while bits <= _MOST_BITS:
         with BALLS.at(bits):
-            value = ball()
-            if value.is_nan():
-                wide = True
-            elif not value.is_finite():
-                return Certificate(math.inf if most is None else float(most), bits, 0.0)
-            else:
+            value, accuracy = ball(), -math.inf
+            if not value.is_nan():
+                if not value.is_finite():
+                    return Certificate(math.inf if most is None else float(most), bits, 0.0)
                 upper = at_least(value.upper())
                 # below 0 a wide ball says enough
-                wide = value.rel_accuracy_bits() < _GOOD_BITS and upper > 0
-            if not wide:
+                accuracy = value.rel_accuracy_bits() if upper > 0 else math.inf
+            if accuracy >= _GOOD_BITS or (accuracy >= _FAIR_BITS and accuracy < before + _GAIN):
                 upper = max(upper, Fraction(0)) if most is None else min(max(upper, Fraction(0)), most)
                 return Certificate(rounded_up(upper), bits, float(value.rad()))
+            before = accuracy
         bits *= 2
-    raise CertificateError(f"the bound could not be enclosed to {_GOOD_BITS} bits with {_MOST_BITS} bits of precision")
+    raise CertificateError(f"the bound could not be enclosed to {_FAIR_BITS} bits with {_MOST_BITS} bits of precision")
 
 
 def at_least(end: Any) -> Fraction:

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.conversion.formulas import Conversion
-from cumulant.conversion.queries import epsilon, nothing_beyond
-from cumulant.curves.curve import Curve, compose
+from cumulant.conversion.queries import nothing_beyond
+from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.hull import lowest_lines
 from cumulant.numerics.rounding import rounded_down
@@ -20,15 +20,8 @@ _PROBES = 6
 _REFINEMENTS = 2
 
 
-def epsilon_over(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion) -> Array:
-    """The least epsilon proved for each number of repetitions of the curve, at one delta."""
-    if not counts.size or delta >= 1:
-        return np.zeros(counts.shape)
-    if curve.slack() > 0:  # what is left of delta differs from count to count, so there are no lines
-        return np.array([float(epsilon(compose([(curve, int(k))]), [delta], conversion).value[0]) for k in counts])
-    pure = counts * float(curve.pure())
-    if delta == 0:
-        return pure
+def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion) -> Array:
+    """The lambda at which each number of repetitions of a curve without slack proves least, at one delta in (0, 1)."""
     log_delta = np.log(rounded_down(delta))
     probes = np.geomspace(counts.min(), counts.max(), _PROBES)[:, None]
 
@@ -45,9 +38,7 @@ def epsilon_over(curve: Curve, counts: Array, delta: Fraction, conversion: Conve
             slope = np.append(slope, curve.cgf(new) / new)[place]
             height = np.append(height, conversion.epsilon(new, 0.0, log_delta, FLOATS))[place]
             lam = np.append(lam, new)[place]
-        line = lowest_lines(slope, height, counts)
-        value = slope[line] * counts + height[line]
-    return np.maximum(np.fmin(value, pure), 0.0)
+        return lam[lowest_lines(slope, height, counts)]
 
 
 def _between(low: float, high: float, integral: bool) -> Array:

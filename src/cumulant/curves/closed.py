@@ -19,6 +19,8 @@ class Concentrated(Curve):
     rho: Fraction
     xi: Fraction = Fraction(0)
 
+    enclosed = True
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         lam, rho, xi = on.asarray(lam), on.number(self.rho), on.number(self.xi)
         return lam * (xi + (lam + 1) * rho)
@@ -35,6 +37,8 @@ class LaplaceShift(Curve):
     """Item 39, b = scale / sensitivity: M = w' e^{w y} + w e^{-w' y}, y = (2a-1)/b, w = (a-1)/(2a-1), w' = 1 - w."""
 
     inverse_scale: Fraction
+
+    enclosed = True
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         lam, t = on.asarray(lam), on.number(self.inverse_scale)
@@ -66,6 +70,8 @@ class Response(Curve):
     epsilon: Fraction = Fraction(0)
     rate: Fraction = Fraction(1)
     leak: Fraction = Fraction(0)
+
+    enclosed = True
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         if self.p is not None:

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED
 
 _REMEMBERED = 256
 _SMALLEST = 5e-324
+_LAST_INTEGER = 2.0**53
 
 
 class Curve(ABC):
@@ -24,12 +26,15 @@ class Curve(ABC):
 
     `integral` says that K is linear between integers, so that eq. (3) attains its minimum at an integer order (E-14).
     `summed` says that each value is itself a sum over all lower orders, so that sums over it are out of reach far out.
+    `enclosed` says that its formulas run in the float enclosures of BOUNDED, so that their rounding is proved; others are
+    evaluated in floats and get the radius that was measured for them (docs/rounding.md).
     """
 
     __slots__ = ()
 
     integral: bool = False
     summed: bool = False
+    enclosed: bool = False
 
     @abstractmethod
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
@@ -52,6 +57,12 @@ class Curve(ABC):
         if on.exact:
             return self._cgf(np.asarray(lam, dtype=object), on)
         with np.errstate(all="ignore"):
+            if on.enclosing:
+                return (
+                    self._cgf(np.asarray(lam, dtype=np.float64), on)
+                    if self.enclosed
+                    else BOUNDED.measured(self.cgf(lam))
+                )
             value = self._cgf(np.asarray(lam, dtype=np.float64), on)
             value = np.where(np.isnan(value), np.inf, value)
             # a positive K below the smallest float is not 0: only perfect privacy is
@@ -63,17 +74,27 @@ class Curve(ABC):
 
         return Projected(self)
 
-    def rdp(self, orders: Any) -> Array:
-        """The Rényi divergence bound at an array of orders in [1, inf]; 1 is KL, inf is pure."""
+    def at_one(self, on: Arithmetic) -> Scalar:
+        """`kl`, with the measured radius where an enclosure is asked for and the formula gives none."""
+        return self.kl(on) if self.enclosed or not on.enclosing else BOUNDED.measured(self.kl())
+
+    def at_infinity(self, on: Arithmetic) -> Scalar:
+        """`pure`, likewise."""
+        return self.pure(on) if self.enclosed or not on.enclosing else BOUNDED.measured(self.pure())
+
+    def rdp(self, orders: Any, on: Arithmetic = FLOATS) -> Array:
+        """The Rényi divergence bound at an array of orders in [1, inf], in floats or enclosures; 1 is KL, inf is pure."""
         orders = np.asarray(orders, dtype=np.float64)
-        value = np.empty_like(orders)
+        value = on.asarray(np.empty_like(orders))
         inside = (orders > 1) & np.isfinite(orders)
-        for end, at in ((self.kl, orders == 1), (self.pure, orders == np.inf)):
-            if at.any():
-                value[at] = end()
-        if inside.any():
-            lam = orders[inside] - 1
-            value[inside] = self.cgf(lam) / lam
+        with np.errstate(all="ignore"):
+            for end, at in ((self.at_one, orders == 1), (self.at_infinity, orders == np.inf)):
+                if at.any():
+                    value[at] = end(on)
+            if inside.any():
+                # past 2^53 the next integer is not a float; the divergence grows with the order, so a larger one is valid
+                lam = np.where(orders[inside] > _LAST_INTEGER, orders[inside], orders[inside] - 1)
+                value[inside] = self.cgf(lam, on) / lam
         return value
 
 
@@ -82,6 +103,8 @@ class Composition(Curve):
     """Lemma 5: K, KL, pure and slack add, each as often as its mechanism ran."""
 
     parts: tuple[tuple[Curve, int], ...]
+
+    enclosed = True
 
     @property
     def integral(self) -> bool:  # type: ignore[override]
@@ -92,13 +115,13 @@ class Composition(Curve):
         return any(curve.summed for curve, _ in self.parts)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        return sum((on.number(times) * curve._cgf(lam, on) for curve, times in self.parts), start=on.asarray(lam) * 0)
+        return sum((on.number(times) * curve.cgf(lam, on) for curve, times in self.parts), start=on.asarray(lam) * 0)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return sum((on.number(times) * curve.kl(on) for curve, times in self.parts), start=on.number(0))
+        return sum((on.number(times) * curve.at_one(on) for curve, times in self.parts), start=on.number(0))
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return sum((on.number(times) * curve.pure(on) for curve, times in self.parts), start=on.number(0))
+        return sum((on.number(times) * curve.at_infinity(on) for curve, times in self.parts), start=on.number(0))
 
     def slack(self) -> Fraction:
         return sum((times * curve.slack() for curve, times in self.parts), start=Fraction(0))
@@ -119,6 +142,8 @@ class Lowest(Curve):
 
     curves: tuple[Curve, ...]
 
+    enclosed = True
+
     @property
     def summed(self) -> bool:  # type: ignore[override]
         return any(curve.summed for curve in self.curves)
@@ -126,10 +151,7 @@ class Lowest(Curve):
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
             return self._planned(lam, on)
-        value = self.curves[0]._cgf(lam, on)
-        for curve in self.curves[1:]:
-            value = on.minimum(value, curve._cgf(lam, on))
-        return value
+        return self._least([curve.cgf(lam, on) for curve in self.curves], on)
 
     def _planned(self, lam: Array, on: Arithmetic) -> Array:
         """In balls only the curve that is lowest in floats: each is valid, so any choice is."""
@@ -140,17 +162,17 @@ class Lowest(Curve):
             value[choice == i] = self.curves[i]._cgf(lam[choice == i], on)
         return value
 
-    def _least(self, values: list[Scalar], on: Arithmetic) -> Scalar:
+    def _least(self, values: list[Any], on: Arithmetic) -> Any:
         least = values[0]
         for value in values[1:]:
             least = on.minimum(least, value)
         return least
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._least([curve.kl(on) for curve in self.curves], on)
+        return self._least([curve.at_one(on) for curve in self.curves], on)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._least([curve.pure(on) for curve in self.curves], on)
+        return self._least([curve.at_infinity(on) for curve in self.curves], on)
 
     def slack(self) -> Fraction:
         return self.curves[0].slack()
@@ -162,18 +184,20 @@ class Wrapped(Curve):
 
     curve: Curve
 
+    enclosed = True
+
     @property
     def summed(self) -> bool:  # type: ignore[override]
         return self.curve.summed
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        return self.curve._cgf(lam, on)
+        return self.curve.cgf(lam, on)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self.curve.kl(on)
+        return self.curve.at_one(on)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self.curve.pure(on)
+        return self.curve.at_infinity(on)
 
     def slack(self) -> Fraction:
         return self.curve.slack()
@@ -192,13 +216,13 @@ class Remembered(Wrapped):
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
             return self._recall((on.precision(), *lam), lambda: self.curve._cgf(lam, on))
-        return self._recall(lam.tobytes(), lambda: self.curve.cgf(lam))
+        return self._recall((on.enclosing, lam.tobytes()), lambda: self.curve.cgf(lam, on))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._recall(("kl", on.precision()), lambda: self.curve.kl(on))
+        return self._recall(("kl", on.enclosing, on.precision()), lambda: self.curve.at_one(on))
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._recall(("pure", on.precision()), lambda: self.curve.pure(on))
+        return self._recall(("pure", on.enclosing, on.precision()), lambda: self.curve.at_infinity(on))
 
     def _recall(self, key: Hashable, value: Callable[[], Any]) -> Any:
         """The remembered value, or a new one; another thread may empty the memory at any moment."""

@@ -13,6 +13,7 @@ import numpy as np
 from cumulant.curves.curve import Curve
 from cumulant.curves.pair import Pair
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.quadrature import log_excess, log_sum
 
 _BLOCK = 1 << 20
@@ -81,34 +82,42 @@ class MassCurve(Curve):
     p: Masses
     q: Masses
 
+    enclosed = True
+
     def _separated(self) -> bool:
         return any((x == 0) != (y == 0) for x, y in zip(self.p, self.q, strict=True))
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if self._separated():
-            return np.full_like(on.asarray(lam), on.number(np.inf))
+            return on.asarray(lam) * 0 + on.number(np.inf)
         directions = ((self.p, self.q), (self.q, self.p))
         if on.exact:
             return _maximum([_exact_cgf(a, b, on.asarray(lam), on) for a, b in directions], on)
-        return _maximum([_float_cgf(a, b, lam) for a, b in directions], on)
+        return on.maximum(*(_float_cgf(a, b, lam, on) for a, b in directions))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         if self._separated():
             return on.number(np.inf)
-        values = []
+        values: list[Any] = []
         for a, b in ((self.p, self.q), (self.q, self.p)):
             if on.exact:
                 mass, loss = _exact_losses(a, b, on)
                 values.append(np.array([np.sum(mass * on.excess(-loss), initial=on.number(0))], dtype=object))
+            elif on.enclosing:
+                log_mass, loss = _enclosed_losses(a, b)
+                terms = log_mass + BOUNDED.log_excess(-loss)
+                values.append(BOUNDED.exp(BOUNDED.log_sum_exp(terms[None, :]) if loss.size else np.full(1, -np.inf)))
             else:
                 log_mass, loss, _ = _float_losses(a, b)
                 values.append(np.exp(log_sum((log_mass + log_excess(-loss))[None, :])))
-        return _maximum(values, on)[0]
+        return (on.maximum(*values) if on.enclosing else _maximum(values, on))[0]
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         if self._separated():
             return on.number(np.inf)
         ratios = [max(x / y, y / x) for x, y in zip(self.p, self.q, strict=True) if x]
+        if on.enclosing:
+            return _enclosed_log(max(ratios))
         return on.log(on.number(max(ratios))) if on.exact else _log_ratio(max(ratios))
 
 
@@ -134,22 +143,39 @@ def _float_losses(p: Masses, q: Masses) -> tuple[Array, Array, Fraction]:
     return log_mass, np.array([_log_ratio(x / y) for x, y in both], dtype=np.float64), alone
 
 
+def _enclosed_log(ratio: Fraction) -> Scalar:
+    """The same as an enclosure."""
+    if abs(ratio - 1) < Fraction(1, 2):
+        return BOUNDED.log1p(BOUNDED.number(ratio - 1))
+    return BOUNDED.log(BOUNDED.number(ratio))
+
+
+@lru_cache(maxsize=256)
+def _enclosed_losses(p: Masses, q: Masses) -> tuple[Scalar, Scalar]:
+    """log p and y = log(p/q) where p, q > 0 and p != q."""
+    both = [(x, y) for x, y in zip(p, q, strict=True) if x and y and x != y]
+    log_mass, loss = [_enclosed_log(x) for x, _ in both], [_enclosed_log(x / y) for x, y in both]
+    return BOUNDED.asarray(log_mass), BOUNDED.asarray(loss)
+
+
 def _exact_losses(p: Masses, q: Masses, on: Arithmetic) -> tuple[Array, Array]:
     both = [(x, y) for x, y in zip(p, q, strict=True) if x and y and x != y]
     return on.asarray([x for x, _ in both]), on.log(on.asarray([x / y for x, y in both]))
 
 
-def _float_cgf(p: Masses, q: Masses, lam: Array) -> Array:
-    log_mass, loss, _ = _float_losses(p, q)
+def _float_cgf(p: Masses, q: Masses, lam: Array, on: Arithmetic) -> Array:
+    log_mass, loss = _enclosed_losses(p, q) if on.enclosing else _float_losses(p, q)[:2]
     if not loss.size:
-        return np.zeros_like(lam)
-    straight = log_excess(-loss)
+        return on.asarray(np.zeros_like(lam))
+    excess: Any = BOUNDED.log_excess if on.enclosing else log_excess
+    add: Any = BOUNDED.log_add_exp if on.enclosing else np.logaddexp
+    straight = excess(-loss)
     rows = max(1, _BLOCK // loss.size)
     blocks = []
     for start in range(0, len(lam), rows):
-        x = lam[start : start + rows, None]
-        blocks.append(FLOATS.log1p_sum_exp(log_mass + np.logaddexp(log_excess(x * loss), np.log(x) + straight)))
-    return np.concatenate(blocks) if blocks else np.zeros(0)
+        x = on.asarray(lam[start : start + rows, None])
+        blocks.append(on.log1p_sum_exp(log_mass + add(excess(x * loss), on.log(x) + straight)))
+    return np.concatenate(blocks) if blocks else on.asarray(np.zeros(0))
 
 
 def _exact_cgf(p: Masses, q: Masses, lam: Array, on: Arithmetic) -> Array:

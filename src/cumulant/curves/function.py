@@ -6,36 +6,50 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError, InputError
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+
+_SEARCH_BITS = 64
+
+
+class NotABall(CertificateError):
+    """A user's function did not answer a ball by a ball, so that what rests on it is estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function(Curve):
     """rdp(order) by a Python function that is asked one finite order > 1 at a time; what it says is believed.
 
-    NaN and overflow mean unknown, so +inf. KL is at most the divergence at any order, so an unknown one is taken at order 3/2.
+    NaN and overflow mean unknown, so +inf. KL is at most the divergence at any order, so an unknown one is taken at order
+    3/2. Certificates ask it with balls; where it answers with anything else they raise NotABall.
     """
 
-    function: Callable[[float], float]
+    function: Callable[[Any], Any]
     known_kl: Fraction | None = None
     known_pure: Fraction | None = None
     _values: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
-            raise CertificateError("a mechanism given by a Python function cannot be evaluated in ball arithmetic")
+            return np.array([self._enclosed(point, on) for point in lam], dtype=object)
         value = lam * np.array([self._at(x + 1) for x in lam.tolist()])
         return np.minimum(value, lam * self.pure())
+
+    def _enclosed(self, lam: Any, on: Arithmetic) -> Scalar:
+        if on is not BALLS:
+            raise CertificateError("a Python function is asked with floats and with balls only")
+        return on.number(lam) * on.minimum(answered(self.function, Fraction(lam) + 1), self.pure(on))
 
     def _at(self, order: float) -> float:
         if order not in self._values:
             try:
-                value = float(self.function(order))
+                value = self._float(order)
             except OverflowError:
                 value = math.inf
             except (TypeError, ValueError) as error:
@@ -45,9 +59,75 @@ class Function(Curve):
             self._values[order] = math.inf if math.isnan(value) else value
         return self._values[order]
 
+    def _float(self, order: float) -> float:
+        try:
+            return float(self.function(order))
+        except AttributeError:  # it may be written for balls alone: x.log() instead of log(x)
+            with BALLS.at(_SEARCH_BITS):
+                return float(answered(self.function, Fraction(order)).upper())
+
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        value = self._at(1.5) if self.known_kl is None else on.number(self.known_kl)
-        return min(value, self.pure(on))
+        value = self._order_one(on) if self.known_kl is None else on.number(self.known_kl)
+        return on.minimum(value, self.pure(on))
+
+    def _order_one(self, on: Arithmetic) -> Scalar:
+        half = Fraction(1, 2)
+        return self._enclosed(half, on) / on.number(half) if on.exact else self._at(1.5)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return on.number(np.inf if self.known_pure is None else self.known_pure)
+
+
+@lru_cache(maxsize=1024)
+def accepts_balls(function: Callable[[Any], Any]) -> bool:
+    """Whether the function answers the ball of order 2 by a ball, none of its steps leaving ball arithmetic.
+
+    >>> accepts_balls(lambda order: order / 18), accepts_balls(lambda order: order * math.exp(-order))
+    (True, False)
+    """
+    try:
+        with BALLS.at(_SEARCH_BITS):
+            answered(function, Fraction(2))
+    except CertificateError:
+        return False
+    return True
+
+
+def answered(function: Callable[[Any], Any], order: Fraction) -> Scalar:
+    """What the function says at this exact order, as a ball at the working precision; +inf where it says NaN."""
+    import flint
+
+    try:
+        value = function(_strict_ball()(BALLS.number(order)))
+    except Exception as error:  # whatever the user's code raises, it is not an answer
+        raise NotABall(f"the rdp function did not accept a ball at order {order}: {error}") from None
+    if not isinstance(value, flint.arb):
+        raise NotABall(f"the rdp function answered a ball at order {order} by {type(value).__name__}")
+    if value < 0:
+        raise InputError(f"the rdp function returned {value} at order {order}; a divergence is never negative")
+    return BALLS.number(math.inf) if value.is_nan() else flint.arb(value)
+
+
+@lru_cache(maxsize=1)
+def _strict_ball() -> Any:
+    """Balls that cannot be turned into a float: `math.log(ball)` would drop the radius without a word."""
+    import flint
+
+    def refused(self: Any) -> float:
+        raise TypeError("a ball is not a float; use its own methods, or numpy's functions, instead of math's")
+
+    def strict(name: str) -> Callable[..., Any]:
+        method = getattr(flint.arb, name)
+
+        def call(*arguments: Any) -> Any:
+            value = method(*arguments)
+            return Strict(value) if isinstance(value, flint.arb) else value
+
+        return call
+
+    operations = [f"__{side}{name}__" for side in ("", "r") for name in ("add", "sub", "mul", "truediv", "pow")]
+    methods = [name for name in dir(flint.arb) if not name.startswith("_") and callable(getattr(flint.arb, name))]
+    names = (*operations, "__neg__", "__pos__", "__abs__", *methods)
+    body = {name: strict(name) for name in names}
+    Strict: Any = type("Strict", (flint.arb,), {**body, "__float__": refused, "__slots__": ()})
+    return Strict

@@ -25,11 +25,12 @@ class Points(Curve):
     known_kl: Fraction | None = None
     known_pure: Fraction | None = None
 
+    enclosed = True
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         exact_lam = [Fraction(0)] + [order - 1 for order in self.orders]
         node_lam = on.asarray(exact_lam)
         node_cgf = on.asarray([Fraction(0)] + [(a - 1) * v for a, v in zip(self.orders, self.values, strict=True)])
-        lam = np.asarray(lam)
         known = exact_lam if on.exact else [float(x) for x in exact_lam]
         right = np.searchsorted(np.array(known, dtype=lam.dtype), lam, side="left")
         inside = right < len(exact_lam)

@@ -22,6 +22,7 @@ class Projected(Wrapped):
     """
 
     _hull: list[tuple[Array, Array]] = field(default_factory=list, compare=False, repr=False)
+    _enclosed: list[Array] = field(default_factory=list, compare=False, repr=False)
 
     def _corners(self) -> tuple[Array, Array]:
         """The corners of the hull, found in floats; any choice of corners is valid."""
@@ -38,6 +39,8 @@ class Projected(Wrapped):
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
             return np.array([self._ball(point, on) for point in lam], dtype=object)
+        if on.enclosing:
+            return self._enclosures(lam, on)
         if self._hull or not lam.size or lam.min() > SCAN[-1]:  # past the hull nothing is projected
             value = self.curve._cgf(lam, on)
         else:  # one call for the scan and the question: an integral costs the same for few orders as for many
@@ -45,6 +48,27 @@ class Projected(Wrapped):
             self._keep_hull(both[: SCAN.size])
             value = both[SCAN.size :]
         return np.fmin(value, np.interp(lam, *self._hull[0], right=np.inf)) if self._hull else value
+
+    def _enclosures(self, lam: Array, on: Arithmetic) -> Array:
+        """The lower of the curve and the chord of enclosed corners, one call for the corners and the question."""
+        beyond = not lam.size or lam.min() > SCAN[-1]
+        first = np.zeros(0) if beyond or self._enclosed else self._hull[0][0][1:] if self._hull else SCAN
+        both = self.curve.cgf(np.concatenate([first, lam]), on)
+        value = both[first.size :]
+        if beyond:
+            return value
+        if not self._enclosed:
+            corners = np.concatenate([on.asarray(np.zeros(1)), both[: first.size]])
+            if not self._hull:
+                self._keep_hull(both.mid[: first.size])
+                corners = corners[np.searchsorted(np.append(0.0, SCAN), self._hull[0][0])]
+            self._enclosed.append(corners)
+        (x, _), y = self._hull[0], self._enclosed[0]
+        inside = lam <= x[-1]
+        right = np.minimum(np.searchsorted(x, lam), x.size - 1)
+        share = (on.asarray(lam) - x[right - 1]) / (on.asarray(x[right]) - x[right - 1])
+        chord = y[right - 1] + share * (y[right] - y[right - 1])
+        return on.minimum(value, np.where(inside, chord, on.number(np.inf)))
 
     def _ball(self, lam: Fraction, on: Arithmetic) -> Scalar:
         """The curve itself, or the chord of two certified corners where that is lower in floats."""

@@ -11,15 +11,15 @@ import numpy as np
 
 from cumulant import domains
 from cumulant.bounds.table import row as bound_row
-from cumulant.conversion import answers, baselines, envelope, queries
+from cumulant.conversion import answers, arrays, baselines
 from cumulant.conversion.formulas import conversion as conversion_row
 from cumulant.curves.curve import Curve, compose
 from cumulant.curves.pair import Pair
 from cumulant.domains import Domain, Exact, Number, Several
 from cumulant.errors import InputError, NotationError
-from cumulant.guarantee import Guarantee
+from cumulant.guarantee import Guarantee, stated
 from cumulant.mechanisms.proof import curve_of, term
-from cumulant.mechanisms.questions import DEFAULT_METHOD, checked, floats, rows
+from cumulant.mechanisms.questions import DEFAULT_METHOD, checked, rows
 from cumulant.mechanisms.relation import Relation, common
 from cumulant.numerics.arithmetic import outward
 from cumulant.numerics.rounding import rounded_down
@@ -62,7 +62,10 @@ class Expression(ABC):
     def notation(self) -> str:
         """The text that `parse` reads back; NotationError where a Python function is part of the description."""
         for mechanism in self.terms:
-            if mechanism.estimated:
+            inner, _ = mechanism.unsampled()
+            if inner is not self:
+                inner.notation()
+            elif mechanism.estimated:
                 raise NotationError(f"{mechanism} holds a Python function, so it cannot be written as text")
         return str(self)
 
@@ -129,7 +132,7 @@ class Expression(ABC):
         curve, formula = self.curve(bound), conversion_row(conversion)
         if scalar:
             return answers.epsilon(curve, value[0], formula, self.estimated).value
-        return outward(queries.epsilon(curve, value, formula).value)
+        return arrays.epsilon(curve, value, formula)
 
     def _baseline(self, delta: Exact, method: str, bound: str | None, conversion: str | None) -> float:
         """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
@@ -165,8 +168,7 @@ class Expression(ABC):
         curve, formula = self.curve(bound), conversion_row(conversion)
         if scalar:
             return answers.delta(curve, value[0], formula, self.estimated).value
-        many: Floats = np.minimum(outward(queries.delta(curve, floats(value), formula).value), 1.0)
-        return many
+        return arrays.delta(curve, value, formula)
 
     def guarantee(
         self, delta: Number, method: str = DEFAULT_METHOD, bound: str | None = None, conversion: str | None = None
@@ -177,6 +179,8 @@ class Expression(ABC):
         >>> cm.Gaussian(sigma=1).guarantee(delta=1e-5, method="paper").order
         5.798
         """
+        from cumulant.mechanisms.plan import planned
+
         asked = domains.DELTA.check("delta", delta)
         if method in baselines.BASELINES:
             value = float(outward(np.array([self._baseline(asked, method, bound, conversion)]))[0])
@@ -186,10 +190,11 @@ class Expression(ABC):
             bound, conversion = rows(method, bound, conversion)
             answer = answers.epsilon(self.curve(bound), asked, conversion_row(conversion), self.estimated)
         parts = tuple(term(mechanism, times, bound, answer.order) for mechanism, times in self.terms.items())
+        plan = planned(self, answer, asked, bound, conversion)
         used = {part.bound for part in parts if part.bound}
         return Guarantee(
             epsilon=answer.value,
-            delta=rounded_down(asked),
+            delta=stated(asked),
             lower=None,
             order=answer.order,
             method=method,
@@ -199,6 +204,9 @@ class Expression(ABC):
             relation=self.relation,
             run=str(self),
             terms=parts,
+            bits=plan.bits,
+            radius=plan.radius,
+            plan=plan,
         )
 
     def epsilon_over(
@@ -217,9 +225,9 @@ class Expression(ABC):
         array([0.119, 2.027])
         """
         bound, conversion = rows(method, bound, conversion)
-        counts = np.array([domains.times(k) for k in times], dtype=np.float64)
+        counts = [domains.times(k) for k in times]
         asked = domains.DELTA.check("delta", delta)
-        return outward(envelope.epsilon_over(self.curve(bound), counts, asked, conversion_row(conversion)))
+        return arrays.epsilon_over(self.curve(bound), counts, asked, conversion_row(conversion))
 
     @overload
     def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
@@ -233,7 +241,7 @@ class Expression(ABC):
         array([0.02, 0.04, 1.29])
         """
         value, scalar = domains.orders(order)
-        answer = outward(self.curve(bound).rdp(value), upper=bound_row(bound).upper)
+        answer = arrays.rdp(self.curve(bound), value, bound_row(bound).upper)
         return float(answer[0]) if scalar else answer
 
     def gap(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
@@ -265,7 +273,7 @@ class Expression(ABC):
         curve = self.curve(bound)
         answer = np.where(value == 0, 0.0, np.inf)
         inside = (value > 0) & np.isfinite(value)
-        answer[inside] = outward(curve.cgf(value[inside]), upper=bound_row(bound).upper)
+        answer[inside] = arrays.cgf(curve, value[inside], bound_row(bound).upper)
         return float(answer[0]) if scalar else answer
 
     @property

@@ -10,7 +10,6 @@ from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import baselines
 from cumulant.domains import Domain, Exact
 from cumulant.errors import InputError
-from cumulant.numerics.rounding import rounded_down
 
 METHODS: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem9", "classic")}
 """Each method's bound and conversion, where the caller names none."""
@@ -39,8 +38,3 @@ def checked(name: str, value: Any, domain: Domain) -> tuple[list[Exact], bool]:
     if isinstance(value, str) or np.ndim(value) == 0:
         return [domain.check(name, value)], True
     return [domain.check(name, each) for each in value], False
-
-
-def floats(values: list[Exact]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The questions as a float64 array, rounded down: the safe side of a delta as of an epsilon."""
-    return np.array([rounded_down(value) for value in values])

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.bounds.table import amplified, row
+from cumulant.bounds.bound import Bound
+from cumulant.bounds.poisson import POISSON
+from cumulant.bounds.table import WITHOUT_REPLACEMENT, amplified, row
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, RATE, Exact, Number, spelling
-from cumulant.errors import InputError, RelationError
+from cumulant.errors import HypothesisError, InputError, RelationError
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.relation import Relation
 
@@ -22,11 +24,23 @@ class Scheme(ABC):
     __slots__ = ()
 
     relation: ClassVar[Relation]
+    bounds: ClassVar[Mapping[str, Bound]]
     rate: Exact
 
     @abstractmethod
+    def __init__(self, rate: Number) -> None:
+        """Every scheme may be given by its rate."""
+
     def curve(self, inner: Expression, bound: str) -> Curve:
         """The curve of `inner` run on one sample."""
+        name = row(bound).name
+        if self.rate < 1 and name not in self.bounds:
+            kind = type(self).__name__
+            raise HypothesisError(f"{name} is not a theorem about {kind} samples; use one of {', '.join(self.bounds)}")
+        # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along.
+        pair = inner.pair() if isinstance(inner, Mechanism) else None
+        base = inner.curve(name if row(name).upper else "best")
+        return amplified(base, pair, self.rate, name, str(inner), self.bounds)
 
     @abstractmethod
     def of(self, inner: Scheme) -> Scheme | None:
@@ -51,6 +65,7 @@ class WithoutReplacement(Scheme):
     population: Exact | None
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    bounds: ClassVar[Mapping[str, Bound]] = WITHOUT_REPLACEMENT
 
     def __init__(
         self, rate: Number | None = None, *, sample: Number | None = None, population: Number | None = None
@@ -66,12 +81,6 @@ class WithoutReplacement(Scheme):
             raise InputError("WithoutReplacement takes rate=…, or sample=… and population=…")
         for name, value in (("rate", checked), ("sample", size), ("population", total)):
             object.__setattr__(self, name, value)
-
-    def curve(self, inner: Expression, bound: str) -> Curve:
-        # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along.
-        pair = inner.pair() if isinstance(inner, Mechanism) else None
-        base = inner.curve(bound if row(bound).upper else "best")
-        return amplified(base, pair, self.rate, bound, str(inner))
 
     def of(self, inner: Scheme) -> Scheme | None:
         if not isinstance(inner, WithoutReplacement):
@@ -93,7 +102,40 @@ class WithoutReplacement(Scheme):
         return str(self)
 
 
-SCHEMES: dict[str, type[Scheme]] = {"WithoutReplacement": WithoutReplacement}
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Poisson(Scheme):
+    """A Poisson sample: every record is in it independently with probability `rate`, so that its size is random.
+
+    Statements are for add/remove neighbours: data sets of which one has one record more. Sensitivities are add/remove
+    too, C for sums of vectors clipped to norm C, and hold for samples of every size, the empty one included.
+
+    >>> import cumulant as cm
+    >>> step = cm.Gaussian.from_clipping(norm=1, noise=1, relation="add-remove") @ cm.Poisson(rate=0.01)
+    >>> step.rdp([2, 2.5])
+    array([0.00017181, 0.00021758])
+    >>> cm.Gaussian(sigma=1) @ Poisson(rate=0.1) @ Poisson(rate=0.1) == cm.Gaussian(sigma=1) @ Poisson(rate=0.01)
+    True
+    """
+
+    rate: Exact
+
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE
+    bounds: ClassVar[Mapping[str, Bound]] = POISSON
+
+    def __init__(self, rate: Number) -> None:
+        object.__setattr__(self, "rate", RATE.check("rate", rate))
+
+    def of(self, inner: Scheme) -> Scheme | None:
+        return Poisson(rate=spelling(self.rate * inner.rate)) if isinstance(inner, Poisson) else None
+
+    def __str__(self) -> str:
+        return f"Poisson(rate={self.rate.notation})"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+SCHEMES: dict[str, type[Scheme]] = {"WithoutReplacement": WithoutReplacement, "Poisson": Poisson}
 """Every sampling scheme the notation knows, by name."""
 
 

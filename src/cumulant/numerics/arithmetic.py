@@ -22,13 +22,15 @@ Array = Any
 """A float64 array or an object array of balls: numpy's types cannot say which, so the checker is not asked."""
 Scalar = Any
 
-_OUTWARD = 2.0**-42
+MEASURED = 2.0**-42
+"""Of itself: far more than floats were ever seen to differ from balls where no bound of the difference is proved."""
 
 
 class Arithmetic(Protocol):
     """What a formula may use besides + - * /."""
 
     exact: bool
+    enclosing: bool
 
     def precision(self) -> int: ...
     def number(self, value: Fraction | int | float) -> Scalar: ...
@@ -55,6 +57,7 @@ class Floats:
     """float64 arrays; each function keeps full relative accuracy over its whole range."""
 
     exact = False
+    enclosing = False
 
     def precision(self) -> int:
         return 53
@@ -129,6 +132,7 @@ class Balls:
     """
 
     exact = True
+    enclosing = False
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -230,11 +234,11 @@ BALLS = Balls()
 
 
 def outward(values: Array, upper: bool = True) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Float64 bounds moved by 2^-42 of themselves and one unit in the last place, far more than their rounding; 0 and
-    infinity stay.
+    """Floats whose rounding was measured and not proved, moved by 2^-42 of themselves and one unit in the last place;
+    0 and infinity stay.
 
     >>> outward(np.array([0.0, 1.0, np.inf])) - np.array([0.0, 1.0, 0.0]) < 1e-12
     array([ True,  True, False])
     """
-    moved = np.nextafter(values * (1 + (_OUTWARD if upper else -_OUTWARD)), np.inf if upper else 0.0)
+    moved = np.nextafter(values * (1 + (MEASURED if upper else -MEASURED)), np.inf if upper else 0.0)
     return np.asarray(np.where((values == 0) | np.isinf(values), values, moved), dtype=np.float64)

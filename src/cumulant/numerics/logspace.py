@@ -11,6 +11,9 @@ from scipy import special
 
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 
+BINOMIAL = 12 * 2.0**-53
+"""The relative error of log_binomials in floats."""
+
 
 def log_binomials(order: int, on: Arithmetic = FLOATS) -> Array:
     """log C(order, j) for j = 2 … order, as cumulative sums of log((order-j+1)/j); lgamma would lose 3 digits more.
@@ -19,22 +22,29 @@ def log_binomials(order: int, on: Arithmetic = FLOATS) -> Array:
     >>> np.round(np.exp(log_binomials(5)))
     array([10., 10.,  5.,  1.])
     """
-    j = on.asarray(np.arange(1, order + 1))
     half = order // 2
-    rising = np.cumsum(on.log((order + 1 - j[:half]) / j[:half]))
+    j = on.asarray(np.arange(1, half + 1))
+    # every term is positive, log1p keeps its digits where the quotient is close to 1
+    term = on.log1p((order + 1 - 2 * j) / j)
+    rising = np.cumsum(term)
+    if not on.exact:  # what each addition lost is known exactly (Knuth's two-sum), and added at the end
+        before = np.append(0.0, rising[:-1])
+        kept = rising - before
+        rising = rising + np.cumsum((before - (rising - kept)) + (term - kept))
     # C(a, j) = C(a, a-j): the second half mirrors the first, so errors do not pile up
     whole = np.concatenate([rising, rising[: (order - 1) // 2][::-1], rising[:1] * 0])
     return whole[1:]
 
 
 @lru_cache(maxsize=32)
-def log_binomial_table(orders: tuple[int, ...]) -> Array:
-    """Rows of log C(order, j), j = 2 … max(orders), padded with -inf past the diagonal."""
+def log_binomial_table(orders: tuple[int, ...]) -> tuple[Array, Array]:
+    """Rows of log C(order, j), j = 2 … max(orders), padded with -inf past the diagonal; and padded with 0."""
     table = np.full((len(orders), max(orders) - 1), -np.inf)
     for row, order in zip(table, orders, strict=True):
         row[: order - 1] = log_binomials(order)
-    table.flags.writeable = False
-    return table
+    finite = np.maximum(table, 0.0)
+    table.flags.writeable = finite.flags.writeable = False
+    return table, finite
 
 
 def log_binomial(order: float, j: Array, on: Arithmetic = FLOATS) -> Array:

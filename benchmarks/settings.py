@@ -1,0 +1,168 @@
+"""Random settings: runs over every registered mechanism, shape and bound, and the questions they are asked.
+
+Numbers are decimals of four digits, so that a setting can be written down.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, cast
+
+import cumulant as cm
+from cumulant.domains import spelling
+from cumulant.mechanisms.sampling import SCHEMES, Scheme
+
+
+def decimal(rng: random.Random, low: float, high: float) -> str:
+    """A number between powers of ten, all sizes alike."""
+    exponent = rng.uniform(low, high)
+    whole = math.floor(exponent)
+    return f"{10 ** (exponent - whole):.3f}e{whole}"
+
+
+def probabilities(rng: random.Random, size: int) -> list[Fraction]:
+    """Masses of any size that sum to 1."""
+    parts = [rng.randint(1, 10 ** rng.randint(1, 6)) for _ in range(size)]
+    return [Fraction(part, sum(parts)) for part in parts]
+
+
+def gaussian(rng: random.Random) -> cm.Mechanism:
+    """Noise from 1e-3 to 1e6; the smallest has the slowest integrals and is drawn less often."""
+    sigma = decimal(rng, *rng.choice(((-3, -1.5), *7 * ((-1.5, 6),))))
+    return cm.Gaussian(sigma=sigma, geometry=rng.choice(("ball", "diameter")))
+
+
+def points(rng: random.Random) -> cm.Mechanism:
+    """A curve known at a few orders."""
+    orders = sorted({1 + Fraction(decimal(rng, -2, 3)) for _ in range(rng.randint(1, 6))})
+    scale = Fraction(decimal(rng, -4, 1))
+    return cm.from_rdp_points(orders, [scale * order for order in orders])
+
+
+def masses(rng: random.Random) -> cm.Mechanism:
+    """A pair of laws on a few points."""
+    size = rng.randint(2, 5)
+    return cm.from_masses(probabilities(rng, size), probabilities(rng, size))
+
+
+def posterior(rng: random.Random) -> cm.Mechanism:
+    """A draw of category probabilities."""
+    prior = [decimal(rng, -1, 3) for _ in range(rng.randint(2, 4))]
+    return cm.DirichletPosterior(prior, rng.randint(1, 10**5), decimal(rng, -3, 1))
+
+
+def gaussian_mean(rng: random.Random) -> cm.Mechanism:
+    """A draw of a normal mean."""
+    return cm.GaussianMeanPosterior(
+        decimal(rng, -1, 1), decimal(rng, -1, 1), rng.randint(1, 10**6), decimal(rng, -2, 2), decimal(rng, -3, 0)
+    )
+
+
+def family(rng: random.Random) -> cm.Mechanism:
+    """An exponential family known by one of its two constants."""
+    limits = {"hessian": decimal(rng, -3, 1), "lipschitz": decimal(rng, -3, 1)}
+    del limits[rng.choice(("hessian", "lipschitz"))]
+    return cm.ExponentialFamilyMechanism(
+        diameter=decimal(rng, -3, 0), radius=rng.choice((None, decimal(rng, 0, 3))), **limits
+    )
+
+
+def response(rng: random.Random) -> cm.Mechanism:
+    """A coin from nearly fair to nearly certain."""
+    return cm.RandomizedResponse(p=Fraction(1, 2) + Fraction(decimal(rng, -6, 0)) * Fraction(499, 1000))
+
+
+DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
+    "Gaussian": gaussian,
+    "Laplace": lambda rng: cm.Laplace(scale=decimal(rng, -2, 6)),
+    "RandomizedResponse": response,
+    "PureDP": lambda rng: cm.PureDP(decimal(rng, -6, 2)),
+    "ApproximateDP": lambda rng: cm.ApproximateDP(decimal(rng, -6, 1), decimal(rng, -300, -1)),
+    "ZeroConcentrated": lambda rng: cm.ZeroConcentrated(decimal(rng, -8, 3), rng.choice((0, decimal(rng, -8, 1)))),
+    "from_rdp_points": points,
+    "from_masses": masses,
+    "ExponentialFamilyMechanism": family,
+    "DirichletPosterior": posterior,
+    "GaussianMeanPosterior": gaussian_mean,
+}
+"""How each registered mechanism is drawn."""
+
+SLOW = ("DirichletPosterior",)
+"""Drawn ten times less often than the others: its float curve takes milliseconds for each order."""
+
+
+def mechanism(rng: random.Random) -> cm.Mechanism:
+    """One of the registered mechanisms."""
+    (name,) = rng.choices(tuple(DRAWS), [0.1 if name in SLOW else 1.0 for name in DRAWS])
+    return DRAWS[name](rng)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Powers of ten between which rates, repetitions and deltas are drawn."""
+
+    rate: tuple[float, float]
+    times: tuple[float, float]
+    delta: tuple[float, float]
+
+
+COMMON = Ranges(rate=(-4, -0.001), times=(2, 12), delta=(-12, -0.302))
+EXTREME = Ranges(rate=(-12, -0.001), times=(0, 12), delta=(-300, -0.302))
+"""Tiny rates and deltas have optimal orders up to 10^13, which take the search up to a second to find."""
+
+
+def expression(rng: random.Random, bound: str, ranges: Ranges) -> cm.Expression:
+    """A run to which the bound applies: one mechanism, a sum, several on one sample, or a sample of a sample."""
+
+    def sample() -> Scheme:
+        scheme: Any = rng.choice(tuple(SCHEMES.values()))
+        return cast(Scheme, scheme(rate=decimal(rng, *ranges.rate)))
+
+    while True:
+        try:
+            run = _shaped(rng, bound == "unsampled", sample)
+            run.curve(row_of(bound))
+        except cm.CumulantError:  # relations that do not mix, a bound that does not apply
+            continue
+        return run
+
+
+def _shaped(rng: random.Random, unsampled: bool, sample: Callable[[], Scheme]) -> cm.Expression:
+    first, second = mechanism(rng), mechanism(rng)
+    shape = rng.random()
+    if unsampled:
+        return first if shape < 0.7 else first + second * rng.randint(1, 1000)
+    if shape < 0.70:
+        return first @ sample()
+    if shape < 0.76:
+        return first @ sample() + second
+    if shape < 0.88:
+        return first @ sample() + second @ sample() * rng.randint(1, 1000)
+    if shape < 0.94:
+        return (first + second * rng.randint(1, 5)) @ sample()
+    return (first @ sample() * rng.randint(2, 100)) @ sample()
+
+
+def row_of(bound: str) -> str:
+    """The row of the table that accounts for it."""
+    return "best" if bound == "unsampled" else bound
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A run, the bound and conversion it is accounted for with, and the delta or epsilon that is asked for."""
+
+    run: cm.Expression
+    bound: str
+    conversion: str
+    question: str
+    asked: Fraction
+
+    def __str__(self) -> str:
+        other = "delta" if self.question == "epsilon" else "epsilon"
+        rows = f"bound={row_of(self.bound)!r}, conversion={self.conversion!r}"
+        return f"cm.parse({str(self.run)!r}).{self.question}({other}={spelling(self.asked)!r}, {rows})"

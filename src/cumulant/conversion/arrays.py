@@ -1,0 +1,135 @@
+"""Many questions at once: searched in floats, answered by enclosures, whose ends hold whatever the rounding was.
+
+Where an enclosure is wider than 1e-12 of its value (numbers that cancel, such as an epsilon close to 0) a few points are
+evaluated in balls instead; the others keep their wider enclosure, which holds as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.conversion import certificate, envelope, queries
+from cumulant.conversion.certificate import Certificate
+from cumulant.conversion.formulas import Conversion
+from cumulant.curves.curve import Curve, compose
+from cumulant.errors import CertificateError
+from cumulant.numerics.arithmetic import BALLS, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rounding import rounded_down
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+WIDTH = 1e-12
+"""What an array's number may exceed the value of its formula by, relatively, before balls are asked."""
+
+_MOST_BALLS = 16
+
+
+def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
+    """The Rényi divergence bound at orders in [1, inf]: upper ends, or lower ends of a lower bound."""
+    found = curve.rdp(orders, BOUNDED)
+    if not upper:
+        return _positive(found.lower())
+    return _sharpened(found, lambda i: _ball(curve, Fraction(orders[i]) - 1, divided=True))
+
+
+def cgf(curve: Curve, lam: Array, upper: bool = True) -> Floats:
+    """K at finite lam > 0, likewise."""
+    found = curve.cgf(lam, BOUNDED)
+    if not upper:
+        return _positive(found.lower())
+    return _sharpened(found, lambda i: _ball(curve, Fraction(lam[i])))
+
+
+def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Floats:
+    """The least epsilon that the curve proves at each delta."""
+    found = queries.epsilon(curve, deltas, conversion)
+    value: Floats = found.value.copy()
+    pure, asked = np.isinf(found.order), np.isfinite(found.order)
+    with np.errstate(all="ignore"):
+        value[pure & np.isfinite(value) & (value > 0)] = curve.at_infinity(BOUNDED).upper()
+        if asked.any():
+            lam = found.order[asked] - 1
+            log_delta = BOUNDED.log(
+                BOUNDED.asarray([deltas[i] - curve.slack() for i in np.flatnonzero(asked).tolist()])
+            )
+            enclosed = conversion.epsilon(BOUNDED.asarray(lam), curve.cgf(lam, BOUNDED), log_delta, BOUNDED)
+            exact = [(Fraction(x) + 1, deltas[i]) for x, i in zip(lam, np.flatnonzero(asked).tolist(), strict=True)]
+            value[asked] = _sharpened(enclosed, lambda i: certificate.epsilon(curve, *exact[i], conversion))
+    return value
+
+
+def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion) -> Floats:
+    """The least delta in [0, 1] that the curve proves at each epsilon, its slack included."""
+    found = queries.delta(curve, np.array([rounded_down(each) for each in epsilons]), conversion)
+    value, asked = found.value.copy(), np.isfinite(found.order)
+    if asked.any():
+        lam, exact = found.order[asked] - 1, [epsilons[i] for i in np.flatnonzero(asked).tolist()]
+        with np.errstate(all="ignore"):
+            log_delta = conversion.log_delta(
+                BOUNDED.asarray(lam), curve.cgf(lam, BOUNDED), BOUNDED.asarray(exact), BOUNDED
+            )
+            enclosed = BOUNDED.exp(log_delta) + BOUNDED.number(curve.slack())
+
+        def proved(i: int) -> Certificate:
+            return certificate.delta(curve, Fraction(lam[i]) + 1, exact[i], conversion)
+
+        value[asked] = _sharpened(enclosed, proved)
+    return np.asarray(np.minimum(value, 1.0))
+
+
+def epsilon_over(curve: Curve, counts: Sequence[int], asked: Fraction, conversion: Conversion) -> Floats:
+    """The least epsilon proved for each number of repetitions of the curve, at one delta."""
+    if curve.slack() > 0 and asked < 1:  # what is left of delta differs from count to count, so there are no lines
+        return np.array([epsilon(compose([(curve, k)]), [asked], conversion)[0] for k in counts])
+    if not counts or asked >= 1:
+        return np.zeros(len(counts))
+    times = BOUNDED.asarray(np.array(counts, dtype=np.float64 if max(counts) <= 2**53 else object))
+    with np.errstate(all="ignore"):
+        pure = times * curve.at_infinity(BOUNDED)
+        if asked == 0:
+            return _positive(pure.upper())
+        lam, line = np.unique(envelope.orders(curve, times.mid, asked, conversion), return_inverse=True)
+        exact_lam, log_delta = BOUNDED.asarray(lam), BOUNDED.log(BOUNDED.number(asked))
+        slope = curve.cgf(lam, BOUNDED) / exact_lam
+        height = conversion.epsilon(exact_lam, BOUNDED.number(0), log_delta, BOUNDED)
+        value = BOUNDED.minimum(pure, slope[line] * times + height[line])
+
+    def proved(i: int) -> Certificate:
+        return certificate.epsilon(compose([(curve, counts[i])]), Fraction(lam[line[i]]) + 1, asked, conversion)
+
+    return _sharpened(value, proved)
+
+
+def _ball(curve: Curve, lam: Fraction, divided: bool = False) -> Certificate:
+    """K at lam > 0, or K / lam; at lam = 0 the KL divergence."""
+
+    def ball() -> Scalar:
+        if not lam:
+            return curve.kl(BALLS)
+        value = curve.cgf(np.array([lam], dtype=object), BALLS)[0]
+        return value / BALLS.number(lam) if divided else value
+
+    return certificate._certified(ball)
+
+
+def _sharpened(found: Enclosure, prove: Callable[[int], Certificate]) -> Floats:
+    """Upper ends, from balls where the enclosure is wide and those are few."""
+    upper = found.upper()
+    with np.errstate(invalid="ignore"):
+        wide = np.flatnonzero((upper - found.mid > WIDTH * upper) & (upper > 0) | np.isnan(found.mid))
+    for i in wide[:_MOST_BALLS] if wide.size <= _MOST_BALLS else ():
+        try:
+            upper[i] = min(upper[i], prove(int(i)).value)
+        except CertificateError:
+            break
+    return _positive(upper)
+
+
+def _positive(value: Array) -> Floats:
+    """0 for what is below it: no divergence is."""
+    return np.asarray(np.maximum(value, 0.0), dtype=np.float64)

@@ -1,0 +1,258 @@
+"""The privacy loss x = log(p/q) of a symmetric dominating pair (P, Q), in coordinates in which its law is smooth.
+
+Swapping P and Q reflects x, so the law under P is the mirror image of the law under Q: everything is said about Q, and
+P has the density e^x times that of Q.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.curves.closed import Response
+from cumulant.curves.density import DensityPair
+from cumulant.curves.discrete import DiscretePair
+from cumulant.curves.gaussian import GaussianPair
+from cumulant.curves.laplace import LaplacePair
+from cumulant.curves.pair import Pair
+from cumulant.curves.response import ResponsePair
+from cumulant.numerics.arithmetic import Array
+
+LARGEST_SHIFT = 100.0
+"""Sensitivity over noise; beyond it a lattice spans too many scales, and nothing is protected anyway."""
+
+
+class Loss(ABC):
+    """The law of x under Q: a density in a coordinate y that increases with x, atoms, and what only one law can produce."""
+
+    __slots__ = ()
+
+    smooth: bool = True
+    """Whether there is a density at all."""
+
+    @abstractmethod
+    def loss(self, y: Array) -> Array:
+        """x at the coordinate y."""
+
+    @abstractmethod
+    def place(self, x: Array) -> Array:
+        """The coordinate of the loss x."""
+
+    @abstractmethod
+    def log_density(self, y: Array) -> Array:
+        """log of the density of Q at the coordinate y."""
+
+    @abstractmethod
+    def roughness(self, y: Array) -> Array:
+        """A number r such that the eighth derivatives of the densities of P and Q are at most r^8 times those densities."""
+
+    @abstractmethod
+    def reach(self, log_mass: float) -> float:
+        """A loss X with P(X < x < inf) and, the pair being symmetric, Q(-inf < x < -X), at most e^log_mass."""
+
+    def lifted_reach(self, log_mass: float, lam: float) -> float:
+        """The same for the law tilted by e^{lam x}."""
+        return self.reach(log_mass)
+
+    def atoms(self) -> tuple[Array, Array]:
+        """The losses x != 0 that have positive probability, and log of their Q-masses."""
+        return np.zeros(0), np.zeros(0)
+
+    @property
+    @abstractmethod
+    def distance(self) -> float:
+        """The total variation distance of P and Q, infinite losses left out."""
+
+    @property
+    def equal(self) -> float:
+        """The mass where p = q."""
+        return 0.0
+
+    @property
+    def leak(self) -> float:
+        """The mass of P where Q has none."""
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLoss(Loss):
+    """x = t z - t^2/2 with z ~ N(0, 1) under Q and N(t, 1) under P; the coordinate is z."""
+
+    shift: float
+
+    def loss(self, y: Array) -> Array:
+        return self.shift * y - self.shift * self.shift / 2
+
+    def place(self, x: Array) -> Array:
+        return x / self.shift + self.shift / 2
+
+    def log_density(self, y: Array) -> Array:
+        return -y * y / 2 - 0.5 * math.log(2 * math.pi)
+
+    def roughness(self, y: Array) -> Array:
+        # |He_8(z)| <= (|z| + 3)^8, coefficient by coefficient
+        return np.maximum(np.abs(y), np.abs(y - self.shift)) + 3
+
+    def reach(self, log_mass: float) -> float:
+        # P(z > t + Z) <= e^{-Z^2/2} / 2
+        return self.shift * self.shift / 2 + self.shift * math.sqrt(2 * max(-log_mass, 0.5))
+
+    def lifted_reach(self, log_mass: float, lam: float) -> float:
+        return self.reach(log_mass) + lam * self.shift * self.shift  # z moves to t + lam t
+
+    @property
+    def distance(self) -> float:
+        return math.erf(self.shift / math.sqrt(8))
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLoss(Loss):
+    """Under Q: atoms 1/2 at -t and e^-t/2 at t, density e^{-(x+t)/2}/4 between them."""
+
+    shift: float
+
+    def loss(self, y: Array) -> Array:
+        return y
+
+    def place(self, x: Array) -> Array:
+        return np.clip(x, -self.shift, self.shift)
+
+    def log_density(self, y: Array) -> Array:
+        return -(y + self.shift) / 2 - math.log(4)
+
+    def roughness(self, y: Array) -> Array:
+        return np.full_like(y, 0.5)
+
+    def reach(self, log_mass: float) -> float:
+        return self.shift
+
+    def atoms(self) -> tuple[Array, Array]:
+        return np.array([-self.shift, self.shift]), np.array([0.0, -self.shift]) - math.log(2)
+
+    @property
+    def distance(self) -> float:
+        return -math.expm1(-self.shift / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class AtomLoss(Loss):
+    """Finitely many losses x > 0 with their Q-masses, their mirror images, the mass of p = q and the leak of one side."""
+
+    losses: tuple[float, ...]
+    log_masses: tuple[float, ...]
+    same: float = 0.0
+    alone: float = 0.0
+
+    smooth = False
+
+    def loss(self, y: Array) -> Array:
+        return y
+
+    def place(self, x: Array) -> Array:
+        return x
+
+    def log_density(self, y: Array) -> Array:
+        return np.full_like(y, -np.inf)
+
+    def roughness(self, y: Array) -> Array:
+        return np.zeros_like(y)
+
+    def reach(self, log_mass: float) -> float:
+        return max(self.losses, default=0.0)
+
+    def atoms(self) -> tuple[Array, Array]:
+        x, log_q = np.array(self.losses), np.array(self.log_masses)
+        return np.concatenate([-x[::-1], x]), np.concatenate([(log_q + x)[::-1], log_q])  # Q(-x) = P(x)
+
+    @property
+    def distance(self) -> float:
+        x, log_q = np.array(self.losses), np.array(self.log_masses)
+        return float(np.sum(np.exp(log_q) * np.expm1(x)))
+
+    @property
+    def equal(self) -> float:
+        return self.same
+
+    @property
+    def leak(self) -> float:
+        return self.alone
+
+
+def loss_of(pair: Pair) -> Loss | None:
+    """The loss of the symmetric pair whose profile is that of `pair`, both directions together; None if out of reach."""
+    match pair:
+        case GaussianPair():
+            return GaussianLoss(float(pair.shift)) if 1e-100 < pair.shift <= LARGEST_SHIFT else None
+        case LaplacePair():
+            return LaplaceLoss(float(pair.shift)) if 1e-100 < pair.shift <= LARGEST_SHIFT else None
+        case ResponsePair():
+            return response_loss(pair.curve())
+        case DiscretePair():
+            return discrete_loss(pair.p, pair.q)
+        case DensityPair():
+            return profile_loss(pair)
+    return None
+
+
+def response_loss(curve: Response, leak: Fraction = Fraction(0)) -> AtomLoss | None:
+    """Randomized response with this log-odds, told only with probability 1 - leak: the worst (epsilon, leak)-DP pair."""
+    e0 = float(curve.pure())
+    if not 1e-100 < e0 <= LARGEST_SHIFT:
+        return AtomLoss((), (), float(1 - leak), float(leak)) if e0 == 0 else None
+    return AtomLoss((e0,), (math.log1p(-float(leak)) - np.logaddexp(0.0, e0),), 0.0, float(leak))
+
+
+def discrete_loss(p: Sequence[Fraction], q: Sequence[Fraction]) -> AtomLoss:
+    """The symmetric pair with profile max(H(P||Q), H(Q||P)): corners of a maximum of two polygons, in exact arithmetic."""
+    ratios = {x / y for a, b in ((p, q), (q, p)) for x, y in zip(a, b, strict=True) if y and x > y}
+    corners = sorted({Fraction(1), *ratios})
+
+    def height(alpha: Fraction, a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
+        return sum((max(x - alpha * y, Fraction(0)) for x, y in zip(a, b, strict=True)), start=Fraction(0))
+
+    values = [(height(alpha, p, q), height(alpha, q, p)) for alpha in corners]
+    for i in range(len(corners) - 1):  # where the two polygons cross between corners
+        (u0, v0), (u1, v1) = values[i], values[i + 1]
+        if (u0 - v0) * (u1 - v1) < 0:
+            corners.append(corners[i] + (corners[i + 1] - corners[i]) * (v0 - u0) / ((u1 - v1) - (u0 - v0)))
+    corners = sorted(corners)
+    delta = [max(height(alpha, p, q), height(alpha, q, p)) for alpha in corners]
+    slopes = [(delta[i + 1] - delta[i]) / (corners[i + 1] - corners[i]) for i in range(len(corners) - 1)] + [Fraction(0)]
+    masses = [(corners[i], slopes[i] - slopes[i - 1]) for i in range(1, len(corners)) if slopes[i] > slopes[i - 1]]
+    leak = delta[-1]
+    above = sum((mass * (1 + alpha) for alpha, mass in masses), start=Fraction(0))
+    return AtomLoss(
+        tuple(_log(alpha) for alpha, _ in masses),
+        tuple(_log(mass) for _, mass in masses),
+        float(1 - leak - above),
+        float(leak),
+    )
+
+
+def profile_loss(pair: Pair, cells: int = 4000) -> AtomLoss | None:
+    """The symmetric pair whose profile is the chords of a profile that is known in floats only: estimated, not bounded."""
+    reach = 1.0
+    while reach < LARGEST_SHIFT and pair.log_profile(reach) > -80:
+        reach *= 2
+    x = np.linspace(0.0, reach, cells)
+    alpha, delta = np.exp(x), np.exp(pair.log_profile(x))
+    if not np.isfinite(delta).all():
+        return None
+    delta = np.minimum.accumulate(delta)
+    slopes = np.append(np.minimum(np.maximum.accumulate(np.diff(delta) / np.diff(alpha)), 0.0), 0.0)
+    mass = np.diff(slopes)
+    kept = mass > 0
+    same = 1 - float(delta[-1]) - float(np.sum(mass * (1 + alpha[1:])))
+    return AtomLoss(tuple(x[1:][kept].tolist()), tuple(np.log(mass[kept]).tolist()), max(same, 0.0), float(delta[-1]))
+
+
+def _log(value: Fraction) -> float:
+    """log of a positive rational, accurate near 1 and where a float would overflow."""
+    if Fraction(1, 2) < value < 2:
+        return math.log1p(float(value - 1))
+    return math.log(value.numerator) - math.log(value.denominator)

@@ -1,0 +1,183 @@
+"""The proof of a guarantee, as data: what ran, by which theorem, at which order, converted how; and what to do with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from cumulant.conversion.answers import Answer, exact_order
+from cumulant.conversion.certificate import FIRST_BITS
+from cumulant.conversion.formulas import CONVERSIONS
+from cumulant.conversion.verification import Verification, verify
+from cumulant.domains import spelling
+from cumulant.errors import CertificateError, NotationError
+from cumulant.guarantee import Guarantee, Term, rounded_up, stated
+from cumulant.mechanisms import words
+from cumulant.mechanisms.base import Expression, Mechanism
+from cumulant.mechanisms.run import Run
+from cumulant.mechanisms.run import run as run_of
+
+RIGOUR = {
+    "proved": "every step was enclosed, rounding included, so the exact value of the bound is at most this number",
+    "bounded": "float64 with every analytic error term added, moved outward by far more than its rounding",
+    "estimated": "the number rests on a Python function that can only be sampled, so nothing is proved",
+}
+"""What each level of rigour means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is needed to evaluate a guarantee again: `bound` at `order` (None is infinity), by `conversion`.
+
+    The run is exact data, so no number needs to be kept. `bits` and `radius` say how the ball of the certificate came out;
+    without them nothing was evaluated, or nothing could be.
+    """
+
+    run: Expression
+    bound: str
+    conversion: str
+    order: Fraction | None
+    delta: Fraction
+    rigour: str
+    bits: int | None = None
+    radius: float | None = None
+
+    def verify(self, epsilon: float, delta: float) -> Verification:
+        """The bound at the stored order, evaluated afresh; see `Guarantee.verify`."""
+        if self.conversion not in CONVERSIONS:
+            raise CertificateError(
+                f"method={self.conversion!r} is {RIGOUR['bounded']}; only a bound at one order can be verified, "
+                'method="rdp" or "paper"'
+            )
+        if self.rigour != "proved":
+            raise CertificateError(f"this guarantee is {self.rigour}, not proved, so there is nothing to verify")
+        exact = self.delta if delta == stated(self.delta) else Fraction(repr(delta))
+        curve, conversion = self.run.curve(self.bound), CONVERSIONS[self.conversion]
+        return verify(curve, self.order, exact, conversion, epsilon, self.bits or FIRST_BITS)
+
+    def explain(self, found: Guarantee) -> str:
+        """The guarantee in words, one paragraph per line; see `Guarantee.explain`."""
+        run = self.run
+        return "\n".join(
+            [
+                f"epsilon = {rounded_up(found.epsilon)} (rounded up from {found.epsilon!r}) at delta = {self.delta}, "
+                f"{words.relation(run)}.",
+                words.what_ran(run),
+                *self._theorems(found),
+                f"Conversion: {self._converted()}.",
+                f"Arithmetic: {self._arithmetic(found)}.",
+                f"Exact inputs: {self._inputs()}.",
+                words.assumed(run),
+                f"Rigour: {found.rigour}, which means: {RIGOUR[found.rigour]}.",
+            ]
+        )
+
+    def _theorems(self, found: Guarantee) -> Iterator[str]:
+        if self.delta >= 1 or found.epsilon == math.inf:
+            return
+        for (mechanism, times), term in list(zip(self.run.terms.items(), found.terms, strict=True))[: words.MOST_TERMS]:
+            yield f"{_counted(mechanism, times)}: {self._theorem(mechanism, term)}."
+        if len(found.terms) > words.MOST_TERMS:
+            yield f"And {len(found.terms) - words.MOST_TERMS:,} further mechanisms."
+
+    def _theorem(self, mechanism: Mechanism, term: Term) -> str:
+        inner, rate = mechanism.unsampled()
+        curve = _first_sentence(inner) if isinstance(inner, Mechanism) else "Lemma 5, the curves of all that ran add up"
+        if self.conversion not in CONVERSIONS:
+            return f"{curve}; on its sample of rate {rate} by Lemma 3" if term.bound else curve
+        if self.order is None:
+            reached = f"epsilon = {term.value:.6g} at order infinity"
+        else:
+            reached = f"K = {term.value:.6g} at order {found_order(self.order)}"
+        if not term.bound:
+            return f"{reached}, from the curve of {curve}"
+        theorem = words.row(mechanism, term.bound)
+        return (
+            f"{reached}, by {theorem.name}: {theorem.statement} ({theorem.citation}); it assumes {theorem.assumptions}; "
+            f"the curve on the sample is that of {curve}"
+        )
+
+    def _converted(self) -> str:
+        if self.delta >= 1:
+            return "none, a delta of 1 or more holds for everything and protects nobody"
+        if self.conversion not in CONVERSIONS:
+            return f"none, composition of (epsilon, delta) guarantees: {words.COMPOSITIONS[self.conversion]}"
+        if self.order is None:
+            return "none, order infinity is pure differential privacy, which adds up"
+        return f"{self.conversion}, at order {found_order(self.order)}, by {CONVERSIONS[self.conversion].citation}"
+
+    def _arithmetic(self, found: Guarantee) -> str:
+        if self.bits is not None:
+            return (
+                f"the order was found in float64; there the bound was evaluated once, in balls of {self.bits} bits; the "
+                f"ball has radius {self.radius:.2g}, and its upper end was rounded up to a float"
+            )
+        if found.rigour == "proved":
+            return "exact, nothing had to be evaluated"
+        return "float64, rounded outward"
+
+    def _inputs(self) -> str:
+        rates = dict.fromkeys(mechanism.unsampled()[1] for mechanism in words.nested(self.run) if mechanism.amplified)
+        shown = [f"delta = {_fraction(self.delta)}"]
+        if self.order is not None:
+            shown.append(f"order = {_fraction(self.order)}")
+        if self.conversion in CONVERSIONS and (slack := self.run.curve(self.bound).slack()):
+            shown.append(f"of delta, {_fraction(slack)} is what the promises in the run may fail with")
+        shown += [f"rate = {_fraction(rate)}" for rate in rates]
+        return "; ".join(shown) + "; every other number as it is written above"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            self.run.notation()
+        except NotationError:
+            return Lost, ()
+        fields = self.bound, self.conversion, self.order, self.delta, self.rigour, self.bits, self.radius
+        return Plan, (self.run, *fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What is left of a plan with a Python function in it once the guarantee was pickled: functions do not travel."""
+
+    def verify(self, epsilon: float, delta: float) -> Verification:
+        """There is nothing left to evaluate."""
+        raise CertificateError("the run holds a Python function, which was not pickled; verify it where it was made")
+
+    def explain(self, found: Guarantee) -> str:
+        """What the guarantee says of itself."""
+        return (
+            f"epsilon = {rounded_up(found.epsilon)} (rounded up from {found.epsilon!r}) at delta = {found.delta} for "
+            f"{found.run}, by {found.bound} at order {found.order} and {found.conversion}.\n"
+            "The run holds a Python function, which was not pickled with the guarantee; explain it where it was made.\n"
+            f"Rigour: {found.rigour}, which means: {RIGOUR[found.rigour]}."
+        )
+
+
+def planned(expression: Expression, answer: Answer, asked: Fraction, bound: str, conversion: str) -> Plan:
+    """The plan of an answer about an expression, frozen as it is now."""
+    order = None if answer.order is None or math.isinf(answer.order) else exact_order(answer.order)
+    bits, radius = (None, None) if answer.proof is None else (answer.proof.bits, answer.proof.radius)
+    frozen = expression if isinstance(expression, Run | Mechanism) else run_of(expression.terms)
+    return Plan(frozen, bound, conversion, order, asked, answer.rigour, bits, radius)
+
+
+def found_order(order: Fraction) -> str:
+    """The order, as far as it helps to read it."""
+    return spelling(order) if order < 2 else f"{float(order):g}"
+
+
+def _counted(mechanism: Mechanism, times: int) -> str:
+    return f"{words.name(mechanism)} * {times}" if times > 1 else words.name(mechanism)
+
+
+def _first_sentence(mechanism: Mechanism) -> str:
+    """What the class says it is."""
+    text = " ".join((type(mechanism).__doc__ or "").split("\n\n")[0].split())
+    return f"{type(mechanism).__name__} ({text.rstrip('.')})"
+
+
+def _fraction(value: Fraction) -> str:
+    return f"{value.numerator}/{value.denominator}" if value.denominator > 1 else str(value.numerator)

@@ -1,0 +1,331 @@
+"""The third arithmetic: float64 arrays that carry a proved bound of their error, for answers that come in arrays.
+
+An enclosure is a midpoint and a radius. Formulas written for an arithmetic `on` run on `BOUNDED` unchanged, and the exact
+value of the formula lies within the radius of the midpoint; docs/rounding.md has the model and the lemma of each operation.
+What is decided (a branch, a candidate of a minimum) is decided by midpoints or upper ends: every choice is valid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.errors import CertificateError
+from cumulant.numerics.arithmetic import FLOATS, MEASURED, Arithmetic, Array
+
+U = 2.0**-53
+FLOOR = 2.0**-1000
+"""More than any underflow, and added wherever one can happen."""
+
+NEAR, FAR, SUMMED, EXCESS = 2 * U, 8 * U, 12 * U, 24 * U
+"""Relative errors: exp and log; expm1, log1p, tanh and sinh; log1p of exp; e^x - 1 - x."""
+
+_ADDITIONS = 28
+"""np.sum adds blocks of 128 in eight strands and then pairs of blocks: no term goes through more than 28 + log2(n)."""
+
+_SHORT = 2**13
+
+_INFLATION = 1 + 2.0**-30
+"""Radii are sums and products of positive floats; what their own rounding loses is given back at the end."""
+
+_UNKNOWN = np.nan
+
+
+class Enclosure:
+    """An array of intervals mid ± radius. NaN stands for unknown, infinity for itself or for an overflow.
+
+    >>> third = BOUNDED.number(Fraction(1, 3)) * 3
+    >>> float(third.upper()) >= 1 >= float(third.lower()), bool(third.radius < 1e-15)
+    (True, True)
+    """
+
+    __slots__ = ("mid", "radius")
+    __array_ufunc__ = None
+
+    def __init__(self, mid: Any, radius: Any = None) -> None:
+        self.mid = np.asarray(mid, dtype=np.float64)
+        self.radius = np.zeros(self.mid.shape) if radius is None else np.asarray(radius, dtype=np.float64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.mid.shape
+
+    @property
+    def size(self) -> int:
+        return self.mid.size
+
+    def __len__(self) -> int:
+        return len(self.mid)
+
+    def __repr__(self) -> str:
+        return f"Enclosure({self.mid!r}, {self.radius!r})"
+
+    def upper(self) -> Array:
+        """At least the exact value; +inf where it is unknown."""
+        end = np.nextafter(self.mid + self.radius * _INFLATION, np.inf)
+        end = np.where((self.radius == 0) | np.isinf(self.mid), self.mid, end)
+        return np.where(np.isnan(end), np.inf, end)
+
+    def lower(self) -> Array:
+        """At most the exact value; -inf where it is unknown."""
+        return -(-self).upper()
+
+    def __getitem__(self, key: Any) -> Enclosure:
+        return Enclosure(self.mid[key], self.radius[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        value = _lift(value)
+        self.mid[key], self.radius[key] = value.mid, value.radius
+
+    def __neg__(self) -> Enclosure:
+        return Enclosure(-self.mid, self.radius)
+
+    def __abs__(self) -> Enclosure:
+        return Enclosure(np.abs(self.mid), self.radius)
+
+    def __add__(self, other: Any) -> Enclosure:
+        other = _lift(other)
+        mid = self.mid + other.mid
+        return _made(mid, self.radius + other.radius + U * np.abs(mid))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Enclosure:
+        return self + -_lift(other)
+
+    def __rsub__(self, other: Any) -> Enclosure:
+        return _lift(other) + -self
+
+    def __mul__(self, other: Any) -> Enclosure:
+        other = _lift(other)
+        x, y = np.abs(self.mid), np.abs(other.mid)
+        mid = self.mid * other.mid
+        moved = x * other.radius + y * self.radius + self.radius * other.radius
+        return _made(mid, moved + U * np.abs(mid) + _floor(self) * (_floor(other) > 0))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Enclosure:
+        other = _lift(other)
+        mid, room = self.mid / other.mid, np.abs(other.mid) - other.radius
+        moved = _part(self.radius + np.abs(mid) * other.radius, room, other.radius)
+        return _made(mid, moved + U * np.abs(mid) + _floor(self))
+
+    def __rtruediv__(self, other: Any) -> Enclosure:
+        return _lift(other) / self
+
+    # comparisons decide which formula is used, so midpoints will do
+
+    def __lt__(self, other: Any) -> Any:
+        return self.mid < _lift(other).mid
+
+    def __le__(self, other: Any) -> Any:
+        return self.mid <= _lift(other).mid
+
+    def __gt__(self, other: Any) -> Any:
+        return self.mid > _lift(other).mid
+
+    def __ge__(self, other: Any) -> Any:
+        return self.mid >= _lift(other).mid
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function is np.where:
+            return _chosen(*args)
+        if function is np.concatenate:
+            parts = [_lift(each) for each in args[0]]
+            mid = np.concatenate([each.mid for each in parts], **kwargs)
+            return Enclosure(mid, np.concatenate([each.radius for each in parts], **kwargs))
+        return NotImplemented
+
+
+def middle(x: Any) -> Array:
+    """The floats of an enclosure, or the floats themselves."""
+    return x.mid if isinstance(x, Enclosure) else x
+
+
+def _lift(x: Any) -> Enclosure:
+    return x if isinstance(x, Enclosure) else Enclosure(x)
+
+
+def _chosen(condition: Any, x: Any, y: Any) -> Enclosure:
+    x, y = _lift(x), _lift(y)
+    return Enclosure(np.where(condition, x.mid, y.mid), np.where(condition, x.radius, y.radius))
+
+
+def _made(mid: Array, radius: Array) -> Enclosure:
+    """Infinity has no radius: it is exact, or an overflow, which is an upper bound of what overflowed."""
+    infinite = np.isinf(mid)
+    return Enclosure(mid, np.where(infinite, 0.0, radius) if infinite.any() else radius)
+
+
+def _floor(x: Enclosure) -> Array:
+    """What an underflow can lose, unless x is exactly 0."""
+    return FLOOR * ((x.mid != 0) | (x.radius > 0))
+
+
+def _part(radius: Array, room: Array, own: Array) -> Array:
+    """radius / room, if at least half of the number is left of it."""
+    return np.where(radius > 0, radius / np.where(room >= own, room, _UNKNOWN), 0.0)
+
+
+class Bounded:
+    """float64 with a radius; the same functions, branches and constants as `FLOATS`."""
+
+    exact = False
+    enclosing = True
+
+    def precision(self) -> int:
+        return 53
+
+    def number(self, value: Any) -> Enclosure:
+        """The nearest float, correctly rounded, and its distance where it is not the number itself."""
+        if isinstance(value, Enclosure):
+            return value
+        mid = FLOATS.number(value)
+        if isinstance(value, float) or math.isinf(mid) or Fraction(mid) == value:
+            return Enclosure(mid)
+        return Enclosure(mid, U * abs(mid) + 5e-324)
+
+    def asarray(self, values: Any) -> Enclosure:
+        if isinstance(values, Enclosure):
+            return values
+        if isinstance(values, np.ndarray) and values.dtype != object:
+            return Enclosure(values)
+        if not isinstance(values, Iterable):
+            return self.number(values)
+        parts = [self.number(value) for value in values]
+        return Enclosure(np.array([float(x.mid) for x in parts]), np.array([float(x.radius) for x in parts]))
+
+    def measured(self, values: Any) -> Enclosure:
+        """A float whose error was measured and not proved: 2^-42 of itself."""
+        values = np.asarray(values, dtype=np.float64)
+        return _made(values, MEASURED * np.abs(values))
+
+    def exp(self, x: Any) -> Enclosure:
+        x = _lift(x)
+        mid = np.exp(x.mid)
+        moved = np.where(x.radius <= 1, np.expm1(x.radius), _UNKNOWN)
+        return _made(mid, mid * moved + NEAR * mid + FLOOR)
+
+    def log(self, x: Any) -> Enclosure:
+        x = _lift(x)
+        mid, moved = np.log(x.mid), _part(x.radius, x.mid - x.radius, x.radius)
+        return _made(np.where(np.isnan(moved), _UNKNOWN, mid), moved + NEAR * np.abs(mid))
+
+    def expm1(self, x: Any) -> Enclosure:
+        x = _lift(x)
+        mid = np.expm1(x.mid)
+        radius = (mid + 1 + 2 * FAR) * np.expm1(x.radius) + FAR * np.abs(mid) + _floor(x)
+        return _made(mid, radius)
+
+    def log1p(self, x: Any) -> Enclosure:
+        x = _lift(x)
+        mid, moved = np.log1p(x.mid), _part(x.radius, 1 + x.mid - x.radius, x.radius)
+        radius = moved + FAR * np.abs(mid) + _floor(x)
+        return _made(np.where(np.isnan(moved), _UNKNOWN, mid), radius)
+
+    def tanh(self, x: Any) -> Enclosure:
+        x = _lift(x)
+        mid = np.tanh(x.mid)
+        radius = x.radius * ((1 - mid * mid) + 4 * FAR + x.radius) + FAR * np.abs(mid) + _floor(x)
+        return _made(mid, radius)
+
+    def sinh(self, x: Any) -> Enclosure:
+        x = _lift(x)
+        mid = np.sinh(x.mid)
+        # cosh <= 1 + |sinh|, and |sinh(x + h) - sinh x| <= cosh(x) sinh |h| + |sinh x| (cosh h - 1)
+        return _made(mid, (1 + np.abs(mid)) * np.expm1(x.radius) + FAR * np.abs(mid) + _floor(x))
+
+    def excess(self, x: Any) -> Enclosure:
+        """e^x - 1 - x."""
+        x = _lift(x)
+        mid = FLOATS.excess(x.mid)
+        slope = np.abs(np.expm1(x.mid)) + np.exp(x.mid) * np.expm1(x.radius)
+        return _made(mid, slope * x.radius + EXCESS * mid + _floor(x))
+
+    def log_expm1(self, x: Any) -> Enclosure:
+        x = _lift(x)
+        near = self.log(self.expm1(_chosen(x.mid < 1, x, 1.0)))
+        return _chosen(x.mid < 1, near, x + self.log1p(-self.exp(-x)))
+
+    def log_cosh(self, x: Any) -> Enclosure:
+        x = abs(_lift(x))
+        small = self.sinh(_chosen(x.mid < 1, x, 1.0) / 2)
+        return _chosen(x.mid < 1, self.log1p(2 * small * small), x + self.log1p(self.exp(-2 * x)) - LOG_TWO)
+
+    def log_excess(self, x: Any) -> Enclosure:
+        """log(e^x - 1 - x)."""
+        x = _lift(x)
+        near = self.log(self.excess(_chosen(x.mid > 30, 30.0, x)))
+        return _chosen(x.mid > 30, x + self.log1p(-(1 + x) * self.exp(-x)), near)
+
+    def log_add_exp(self, x: Any, y: Any) -> Enclosure:
+        """log(e^x + e^y)."""
+        return self.maximum(x, y) + self.log1p_exp(-abs(_lift(x) - y))
+
+    def log1p_exp(self, x: Any) -> Enclosure:
+        """log(1 + e^x): a factor c >= 1 of e^x is at most a factor c of the result, and x is a summand at most."""
+        x = _lift(x)
+        mid = np.logaddexp(0.0, x.mid)
+        moved = np.minimum(mid * np.expm1(x.radius), x.radius)
+        return _made(mid, moved + SUMMED * mid + FLOOR * (x.mid > -np.inf))
+
+    def log_sum_exp(self, x: Enclosure) -> Enclosure:
+        """log sum exp x over the last axis; the relative error of the sum is the weighted mean of the radii."""
+        largest = np.max(x.radius, axis=-1, initial=0.0)
+        return self.weighted(x.mid, largest, lambda weights: np.einsum("...j,...j->...", weights, x.radius))
+
+    def log1p_sum_exp(self, x: Enclosure) -> Enclosure:
+        return self.log1p_exp(self.log_sum_exp(x))
+
+    def weighted(self, mid: Array, largest: Array, moved: Callable[[Array], Array]) -> Enclosure:
+        """The same from midpoints, the largest radius and the sum of weight * radius, weight = e^{mid - largest mid}."""
+        top = np.max(mid, axis=-1, keepdims=True)
+        shift = np.where(np.isfinite(top), top, 0.0)
+        weights = np.exp(mid - shift)
+        total = np.sum(weights, axis=-1)
+        count = max(mid.shape[-1], _SHORT)  # one constant for all short sums: padding must not change a bound
+        # the shift rounds the exponents once more, by u times their weighted mean, which is at most the log of the count
+        rounding = NEAR + U * (_ADDITIONS + math.log2(count) + math.log(count))
+        growth = np.where(largest <= 2.0**-20, 1 + 2.0**-20, np.where(largest <= 0.1, 1.1, _UNKNOWN))
+        relative = moved(weights) / total * growth + rounding
+        log_total = np.log(total)
+        value = shift[..., 0] + log_total
+        radius = relative / (1 - relative) + NEAR * np.abs(log_total) + U * np.abs(value)
+        return _made(np.where(top[..., 0] == np.inf, np.inf, value), radius)
+
+    def log_gamma(self, x: Any) -> Enclosure:
+        raise CertificateError("enclosures have no gamma functions; use balls")
+
+    def digamma(self, x: Any) -> Enclosure:
+        raise CertificateError("enclosures have no gamma functions; use balls")
+
+    def known(self, x: Enclosure) -> Enclosure:
+        """+inf for what is not known."""
+        missing = np.isnan(x.mid) | np.isnan(x.radius)
+        return Enclosure(np.where(missing, np.inf, x.mid), np.where(missing, 0.0, x.radius))
+
+    def minimum(self, x: Any, y: Any) -> Enclosure:
+        """Of two upper bounds the one that ends lower."""
+        x, y = _lift(x), _lift(y)
+        return _chosen(x.upper() <= y.upper(), x, y)
+
+    def maximum(self, x: Any, y: Any) -> Enclosure:
+        """Of two enclosures the larger midpoint, with the larger radius; NaN wins."""
+        x, y = _lift(x), _lift(y)
+        return _made(np.maximum(x.mid, y.mid), np.maximum(x.radius, y.radius))
+
+
+BOUNDED = Bounded()
+LOG_TWO = Enclosure(math.log(2), U)
+
+
+def _checked(on: Arithmetic) -> Arithmetic:
+    return on
+
+
+_checked(BOUNDED)  # the type checker compares it with the protocol

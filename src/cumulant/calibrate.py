@@ -15,7 +15,6 @@ from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exac
 from cumulant.errors import InputError, NotationError
 from cumulant.guarantee import Guarantee, rounded_up
 from cumulant.mechanisms.base import MECHANISMS, Expression
-from cumulant.mechanisms.questions import DEFAULT_METHOD
 from cumulant.notation import _Parser, _Token, _tokens, parse
 
 _FAR = Fraction(10**30)  # how far a domain without an end is searched
@@ -68,7 +67,7 @@ def calibrate(
     delta: Number,
     domain: tuple[Number, Number] | range | None = None,
     digits: int = 6,
-    method: str = DEFAULT_METHOD,
+    method: str = "rdp",
     bound: str | None = None,
     conversion: str | None = None,
 ) -> Calibration:
@@ -80,7 +79,8 @@ def calibrate(
     trying, so any parameter will do on which epsilon depends monotonically.
 
     What is proved is the guarantee of the value that is returned, by the same bounds and conversions as `run.epsilon`;
-    epsilons are compared with the float that is nearest to the target.
+    epsilons are compared with the float that is nearest to the target. The search asks for many epsilons, so it uses
+    Renyi divergences unless `method="best"` or `"exact"` asks for the slower, smaller ones.
 
     >>> found = calibrate("Gaussian(sigma=?) * 10", epsilon=1, delta="1e-6")
     >>> found.value, found.fails, found.guarantee.epsilon <= 1

@@ -231,6 +231,7 @@ PROBABILITY = Domain(_ZERO, _ONE, low_closed=True, high_closed=True)
 SLACK = Domain(_ZERO, _ONE, low_closed=True)
 DELTA = Domain(_ZERO, None, low_closed=True, hint="delta is a probability", extreme=True)
 EPSILON = Domain(_ZERO, None, low_closed=True, extreme=True)
+ACCURACY = Domain(Fraction(1, 10**9), Fraction(1, 10), low_closed=True, high_closed=True, hint="relative, for epsilon")
 
 
 def times(value: Any) -> int:

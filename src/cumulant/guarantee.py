@@ -61,6 +61,8 @@ class Guarantee:
     relation: str
     run: str
     terms: tuple[Term, ...]
+    witness: str = ""
+    note: str = ""
     bits: int | None = field(default=None, compare=False, repr=False)
     radius: float | None = field(default=None, compare=False, repr=False)
     plan: Proof | None = field(default=None, compare=False, repr=False)

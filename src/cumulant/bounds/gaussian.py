@@ -127,6 +127,13 @@ def delta_cap(shift: Fraction, rate: Fraction) -> float:
     return g * g * math.expm1(min(s / 2, 350.0)) ** 2 / (2 * (1 - g))
 
 
+@lru_cache(maxsize=256)
+def delta_bound(shift: Fraction, rate: Fraction) -> float:
+    """Delta, rounded up."""
+    with BALLS.at(128):
+        return math.nextafter(float(_delta_ball(shift, rate).upper()), math.inf) if rate < Fraction(1, 2) else 0.0
+
+
 def _delta_ball(shift: Fraction, rate: Fraction) -> Scalar:
     """Delta as a ball, by the one-dimensional form of the same integral.
 

@@ -24,6 +24,7 @@ from cumulant.bounds.nodes import (
 )
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Array, Scalar
+from cumulant.numerics.logspace import log_rational
 
 Term = Callable[[Array], Array]
 """The kernel as a function of L, for a matrix of L with one column per order."""
@@ -176,8 +177,8 @@ class AtomLaw(Law):
     def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
         kept_atoms = self._atoms(whole)
         # an atom at 0 contributes nothing, or everything if its weight is infinite
-        loss = np.array([0.0, *(_log(ratio) for _, ratio in kept_atoms)])
-        log_mass = np.array([np.inf if self.unbounded else 0.0, *(_log(mass) for mass, _ in kept_atoms)])
+        loss = np.array([0.0, *(log_rational(ratio) for _, ratio in kept_atoms)])
+        log_mass = np.array([np.inf if self.unbounded else 0.0, *(log_rational(mass) for mass, _ in kept_atoms)])
         return atoms(log_mass, loss, lam, rate)
 
     def _atoms(self, whole: bool) -> list[tuple[Fraction, Fraction]]:
@@ -196,15 +197,6 @@ class AtomLaw(Law):
 
 def _point(w: Any, L: Any, weight: Any, order: Fraction) -> Point:
     return Point(w, L, weight, (BALLS.number(order) * L).exp() * weight)
-
-
-def _log(value: Fraction) -> float:
-    """log of a rational of any size, with full relative accuracy also near 1."""
-    if value == 0:
-        return -math.inf
-    if Fraction(1, 2) < value < 2:
-        return math.log1p(float(value - 1))
-    return math.log(value.numerator) - math.log(value.denominator)
 
 
 def _ball_exp(x: float) -> Any:

@@ -13,6 +13,7 @@ import typer
 
 from cumulant.cli.calibrate import calibrate
 from cumulant.cli.figures import figures
+from cumulant.cli.plot import plot
 from cumulant.cli.questions import delta, epsilon, rdp
 from cumulant.cli.table import bounds
 from cumulant.errors import CumulantError, InputError
@@ -29,7 +30,7 @@ class ExitCode(IntEnum):
 
 app = typer.Typer(name="cumulant", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-for command in (epsilon, delta, rdp, bounds, calibrate, figures):
+for command in (epsilon, delta, rdp, bounds, calibrate, plot, figures):
     app.command()(command)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from cumulant.cli.progress import told
 
 
 def figures(
@@ -23,22 +24,9 @@ def figures(
     Example:
       cumulant figures --out figures
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
     from cumulant.figures.files import STEPS, write
 
-    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("", total=STEPS)
-        done = -1
-
-        def tell(what: str) -> None:
-            nonlocal done
-            done += 1
-            progress.update(task, completed=done, description=what)
-
+    with told(STEPS) as tell:
         paths = write(out, tell)
     if as_json:
         typer.echo(json.dumps({"files": [str(path) for path in paths]}))

@@ -17,13 +17,14 @@ from cumulant.domains import DELTA, EPSILON, Exact
 from cumulant.errors import HypothesisError, InputError
 from cumulant.guarantee import rounded_down, rounded_up
 from cumulant.mechanisms.base import Expression
-from cumulant.mechanisms.questions import DEFAULT_METHOD, METHODS
+from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
 from cumulant.notation import parse
 
 Run = Annotated[str, typer.Argument(metavar="EXPR", help="What ran, in quotes.", show_default=False)]
 Method = Annotated[str, typer.Option(help=f"The accountant: {', '.join((*METHODS, *BASELINES))}.")]
 Bound = Annotated[str | None, typer.Option(help=f"The amplification bound: {', '.join(BOUNDS)}. See: cumulant bounds.")]
 Conversion = Annotated[str | None, typer.Option(help=f"From orders to epsilon: {', '.join(CONVERSIONS)}.")]
+Accuracy = Annotated[str, typer.Option(help="The part of epsilon that the grid of the exact layer may cost.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infinity is the text 'inf'.")]
 
 
@@ -33,6 +34,7 @@ def epsilon(
     method: Method = DEFAULT_METHOD,
     bound: Bound = None,
     conversion: Conversion = None,
+    accuracy: Accuracy = str(DEFAULT_ACCURACY),
     explain: Annotated[
         bool, typer.Option("--explain", help="Say which theorem, order and arithmetic prove it, and what is assumed.")
     ] = False,
@@ -50,7 +52,7 @@ def epsilon(
     """
     run = parse(expression)
     asked = DELTA.check("delta", delta)
-    found = run.guarantee(asked, method, bound, conversion)
+    found = run.guarantee(asked, method, bound, conversion, accuracy)
     if as_json:
         fields = found.to_dict()
         typer.echo(json.dumps(fields | {"explanation": found.explain()} if explain else fields))
@@ -64,6 +66,7 @@ def delta(
     method: Method = DEFAULT_METHOD,
     bound: Bound = None,
     conversion: Conversion = None,
+    accuracy: Accuracy = str(DEFAULT_ACCURACY),
     as_json: Json = False,
 ) -> None:
     """The smallest delta that this library proves at this epsilon.
@@ -75,9 +78,11 @@ def delta(
     """
     run = parse(expression)
     asked = EPSILON.check("epsilon", epsilon)
-    least = run.delta(asked, method, bound, conversion)
+    least = run.delta(asked, method, bound, conversion, accuracy)
     # Eq. (3) and (4) are solved by the same order, so the proof of this delta is the one that epsilon has at it.
-    found = replace(run.guarantee(least, method, bound, conversion), epsilon=float(asked), delta=least)
+    found = replace(
+        run.guarantee(least, method, bound, conversion, accuracy), epsilon=float(asked), delta=least, lower=None
+    )
     typer.echo(found.to_json() if as_json else words.delta(run, found, asked))
 
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from cumulant.bounds.table import BOUNDS
 from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.domains import Exact
-from cumulant.guarantee import Guarantee, rounded_up
-from cumulant.mechanisms import words
+from cumulant.guarantee import Guarantee, rounded_down, rounded_up
+from cumulant.mechanisms import attack, words
 from cumulant.mechanisms.base import Expression, Mechanism
+from cumulant.mechanisms.relation import Relation
 
 WIDEST_LINE = 110
+ONE_PERCENT = Exact("0.01")
 
 
 def epsilon(run: Expression, found: Guarantee, asked: Exact) -> str:
@@ -26,7 +28,9 @@ def epsilon(run: Expression, found: Guarantee, asked: Exact) -> str:
         return _wrapped(
             f"{headline}: a delta of 1 or more holds for everything and protects nobody.", words.what_ran(run)
         )
-    return _wrapped(f"{headline}, {words.relation(run)}.", *_support(run, found))
+    return _wrapped(
+        f"{headline}, {words.relation(run)}.", _interval(found), *_meaning(run, found), *_support(run, found)
+    )
 
 
 def delta(run: Expression, found: Guarantee, asked: Exact) -> str:
@@ -67,15 +71,48 @@ def _wrapped(*sentences: str) -> str:
 def _support(run: Expression, found: Guarantee) -> Iterator[str]:
     yield words.what_ran(run)
     yield _proof(run, found)
+    yield f"{found.note[:1].upper()}{found.note[1:]}." if found.note else ""
     if found.rigour == "estimated":
         yield "Estimated, not proved: the run contains a mechanism given as a Python function."
     yield words.assumed(run)
+
+
+def _interval(found: Guarantee) -> str:
+    """What is known from below."""
+    if found.lower is None:
+        return ""
+    low, high = rounded_down(found.lower), rounded_up(found.epsilon)
+    return f"The true epsilon lies in [{low}, {high}]: no smaller claim holds for {found.witness}."
+
+
+# ---- what it means
+
+
+def _meaning(run: Expression, found: Guarantee) -> Iterator[str]:
+    """What the best attack can reach, in two sentences."""
+    caught, advantage = attack.in_brief(run, ONE_PERCENT, found.method, found.epsilon, found.delta)
+    yield (
+        f"An attacker who accepts 1 % false alarms finds at most {_percent(caught)} of the members; "
+        f"blind guessing finds 1 %."
+    )
+    used = "one record or another in its place" if run.relation == Relation.REPLACE_ONE else "one record"
+    yield (
+        f"Whether {used} was in the data is guessed right at most {_percent((1 + advantage) / 2)} of the time "
+        f"(advantage {_percent(advantage)}); a coin is right 50 %."
+    )
+
+
+def _percent(share: float) -> str:
+    """A share rounded up to three digits."""
+    return f"{rounded_up(min(math.nextafter(100 * share, math.inf) if share else 0.0, 100.0), 3)} %"
 
 
 # ---- what proves it
 
 
 def _proof(run: Expression, found: Guarantee) -> str:
+    if found.conversion in words.WAYS:
+        return f"Proved by {words.WAYS[found.conversion]}."
     sampled = words.is_sampled(run)
     if found.order is None:
         return f"Proved by composition of (epsilon, delta) guarantees: {words.COMPOSITIONS[found.conversion]}."

@@ -38,7 +38,7 @@ class Verification:
 
     `lower` and `upper` enclose the bound at the stored order; `ulps` is how far epsilon lies above the upper end, in units
     of its last place, and negative where it lies below. `arithmetic` is "decimal" (with `precision` digits), "balls" (with
-    `precision` bits), or "none" where there was nothing to evaluate.
+    `precision` bits), "lattice" (with `precision` points, for the exact layer), or "none" where nothing was evaluated.
 
     >>> import cumulant as cm
     >>> check = (
@@ -57,7 +57,11 @@ class Verification:
     precision: int
 
     def __str__(self) -> str:
-        unit = {"decimal": "digits in decimal intervals", "balls": "bits in balls"}.get(self.arithmetic)
+        unit = {
+            "decimal": "digits in decimal intervals",
+            "balls": "bits in balls",
+            "lattice": "points on a finer lattice",
+        }.get(self.arithmetic)
         how = f"with {self.precision} {unit}" if unit else "without evaluating anything"
         found = (
             f"epsilon = {self.epsilon!r} {{}}: evaluated again {how}, the bound lies in [{self.lower}, {self.upper}]"

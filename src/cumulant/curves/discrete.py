@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,6 +13,7 @@ from cumulant.curves.curve import Curve
 from cumulant.curves.pair import Pair
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.logspace import log_rational
 from cumulant.numerics.quadrature import log_excess, log_sum
 
 _BLOCK = 1 << 20
@@ -118,7 +118,7 @@ class MassCurve(Curve):
         ratios = [max(x / y, y / x) for x, y in zip(self.p, self.q, strict=True) if x]
         if on.enclosing:
             return _enclosed_log(max(ratios))
-        return on.log(on.number(max(ratios))) if on.exact else _log_ratio(max(ratios))
+        return on.log(on.number(max(ratios))) if on.exact else log_rational(max(ratios))
 
 
 def _maximum(values: list[Array], on: Arithmetic) -> Array:
@@ -127,20 +127,13 @@ def _maximum(values: list[Array], on: Arithmetic) -> Array:
     return np.maximum(values[0], values[1])
 
 
-def _log_ratio(ratio: Fraction) -> float:
-    """log of an exact positive number, accurate near 1 and where a float would overflow."""
-    if abs(ratio - 1) < Fraction(1, 2):
-        return math.log1p(float(ratio - 1))
-    return math.log(ratio.numerator) - math.log(ratio.denominator)
-
-
 @lru_cache(maxsize=256)
 def _float_losses(p: Masses, q: Masses) -> tuple[Array, Array, Fraction]:
     """log p and y = log(p/q) where p, q > 0 and p != q, and the mass of p where q = 0."""
     both = [(x, y) for x, y in zip(p, q, strict=True) if x and y and x != y]
     alone = sum((x for x, y in zip(p, q, strict=True) if y == 0), start=Fraction(0))
-    log_mass = np.array([_log_ratio(x) for x, _ in both], dtype=np.float64)
-    return log_mass, np.array([_log_ratio(x / y) for x, y in both], dtype=np.float64), alone
+    log_mass = np.array([log_rational(x) for x, _ in both], dtype=np.float64)
+    return log_mass, np.array([log_rational(x / y) for x, y in both], dtype=np.float64), alone
 
 
 def _enclosed_log(ratio: Fraction) -> Scalar:
@@ -200,9 +193,9 @@ def _log_moments(p: Masses, q: Masses, orders: Array, on: Arithmetic, positive: 
             return total.log() if alone or terms else on.number(-np.inf)
 
         return np.asarray(np.frompyfunc(moment, 1, 1)(orders))
-    log_mass = np.array([_log_ratio(y) for y, _ in terms])
-    log_gap = np.array([_log_ratio(g) for _, g in terms])
+    log_mass = np.array([log_rational(y) for y, _ in terms])
+    log_gap = np.array([log_rational(g) for _, g in terms])
     value = log_sum(log_mass + orders[..., None] * log_gap)
     if not alone:
         return value
-    return np.where(orders > 1, np.inf, np.logaddexp(value, _log_ratio(alone)))
+    return np.where(orders > 1, np.inf, np.logaddexp(value, log_rational(alone)))

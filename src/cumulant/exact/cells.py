@@ -16,10 +16,10 @@ from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.quadrature import legendre
 
 UNIT = 2.0**-53
-QUADRATURE = 7e-13
-"""Relative error of a cell's mass by four Gauss-Legendre points on panels of width at most 0.4 / roughness:
-(4!)^4 / (9 (8!)^3) < 5.7e-10, times 0.4^8, times e^0.5 for the largest density on the panel, is below it."""
-_PANEL = 0.4
+QUADRATURE = 2e-15
+"""Relative error of a cell's mass by four Gauss-Legendre points on panels of width at most 0.2 / roughness:
+(4!)^4 / (9 (8!)^3) < 5.7e-10, times 0.2^8, times e^0.2 for the largest density on the panel, is below it."""
+_PANEL = 0.2
 _BLOCK = 1 << 15
 _MOST_PANELS = 1 << 23
 _ON_GRID = 1e-8
@@ -45,7 +45,7 @@ class Grid:
 class Cells:
     """log of the P-masses: of each cell to its left and right end, of atoms on grid points; below and above the grid.
 
-    `slip` bounds by how much a loss was misplaced by rounding.
+    `slip` bounds by how much a loss was misplaced by rounding, `error` the relative error of the masses of P and of Q.
     """
 
     grid: Grid
@@ -55,6 +55,7 @@ class Cells:
     below: float
     above: float
     slip: float
+    error: float = QUADRATURE
 
     def mirrored(self) -> Cells:
         """The pair (Q, P): the loss changes sign, and a point of loss l and mass m has the mass m e^-l."""
@@ -67,6 +68,7 @@ class Cells:
             -np.inf,
             -np.inf,
             self.slip,
+            self.error,
         )
 
 
@@ -81,9 +83,9 @@ def unsampled_loss(loss: Array, rate: float) -> Array:
 def mixture_cells(law: Loss, rate: float, kept: float, grid: Grid, low: float, high: float) -> Cells:
     """(1-g)Q + gP against Q for base losses in [low, high], on a grid that covers them."""
     points = grid.points()
-    edges = law.place(np.clip(unsampled_loss(points, rate), low, high))
     left, right = np.full(grid.count - 1, -np.inf), np.full(grid.count - 1, -np.inf)
     if law.smooth:
+        edges = law.place(np.clip(unsampled_loss(points, rate), low, high))
         _spread(law, rate, kept, grid.step, points, edges, left, right)
     atoms, slip = np.full(grid.count, -np.inf), 8 * UNIT * (1 + max(abs(low), abs(high)))
     x, log_q = law.atoms()

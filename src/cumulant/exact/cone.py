@@ -21,17 +21,18 @@ _FAR = 60.0
 
 
 def test_function(gap: Array) -> Array:
-    """g(d) = e^-d f(e^d), without cancellation: (1 + e^-d) d - 2 (1 - e^-d) = d^3/6 - …"""
-    small = np.minimum(gap, 0.5)
-    # sum over n >= 3 of (-1)^{n+1} (n - 2) d^n / n!
+    """g(d) = e^-d f(e^d) at increasing d >= 0, without cancellation: (1 + e^-d) d - 2 (1 - e^-d) = d^3/6 - …"""
+    near = int(np.searchsorted(gap, 0.25))
+    small, large = gap[:near], gap[near:]
     series = np.zeros_like(small)
-    for n in range(17, 2, -1):
-        series = series * small + (1 if n % 2 else -1) * (n - 2) / math.factorial(n)
-    return np.where(gap < 0.5, series * small**3, (1 + np.exp(-gap)) * gap + 2 * np.expm1(-gap))
+    for n in range(14, 2, -1):  # sum over n >= 3 of (-1)^{n+1} (n - 2) d^n / n!
+        series *= small
+        series += (1 if n % 2 else -1) * (n - 2) / math.factorial(n)
+    return np.concatenate([series * small**3, (1 + np.exp(-large)) * large + 2 * np.expm1(-large)])
 
 
 def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
-    """log of an upper bound of E_P[g(S - eps0); S > eps0]; `tail` bounds what losses beyond the grid contribute."""
+    """log of an upper bound of E_P[g(S - eps0); S > eps0]; e^tail bounds what losses beyond the grid add at eps0 >= 0."""
     if epsilon < sums.start:
         return math.inf
     lam, base = sums.lam, sums.cgf - sums.lam * epsilon
@@ -43,15 +44,17 @@ def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
     peak = 1 / (math.e * lam)
     total += sums.outside * peak + sums.noise * math.sqrt(peak**2 + 1 / (4 * lam**3 * sums.width))
     total += 2 * math.exp(-_FAR) * _FAR / lam
+    if not total > 0:
+        return math.inf
     value = base + math.log(total) + sums.relative + UNIT * (64 + 4 * (abs(sums.cgf) + abs(base)))
-    return float(np.logaddexp(value, math.log(tail))) if tail > 0 else value
+    return float(np.logaddexp(value, tail + math.log1p(max(-epsilon, 0.0))))
 
 
 def log_constant(log_ratio: float) -> float:
     """log C(R) at R = e^log_ratio > 1, rounded up."""
     # (rho - R)/f(rho) with rho = e^d: e^-d f(e^d) = g(d), so it is (1 - R e^-d) / g(d), unimodal in d
-    low, high = log_ratio, log_ratio + 4 * max(log_ratio, 1.0) + 1
-    for _ in range(9):
+    low, high = log_ratio, 2 * log_ratio  # d is 3/2 log R for R near 1, log R + log log R far out
+    for _ in range(7):
         d = np.linspace(low, high, 33)[1:-1]
         value = -np.expm1(log_ratio - d) / test_function(d)
         at = int(np.argmax(value))
@@ -70,20 +73,21 @@ def epsilon(expectation: Callable[[float], float], log_delta: float, lam: float,
             return math.inf
         return eps0 + _inverse(wanted, gap / lam)
 
-    gaps = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0]
-    found = [at(gap) for gap in gaps]
-    best = int(np.argmin(found))
-    low, high = gaps[max(best - 1, 0)], gaps[min(best + 1, len(gaps) - 1)]
-    for _ in range(3):
-        more = [low + (high - low) * i / 6 for i in range(1, 6)]
-        values = [at(gap) for gap in more]
-        i = int(np.argmin(values))
-        if values[i] < found[best]:
-            gaps.append(more[i])
-            found.append(values[i])
-            best = len(found) - 1
-        low, high = (low if i == 0 else more[i - 1]), (high if i == 4 else more[i + 1])
-    return found[best], start - gaps[best] / lam
+    found = {gap: at(gap) for gap in (1.0, 1.6, 2.2, 3.0, 4.0)}
+    for width in (0.3, 0.1, 0.03):
+        best = min(found, key=lambda gap: found[gap])
+        for gap in (best * (1 - width), best * (1 + width)):
+            found[gap] = at(gap)
+    best = min(found, key=lambda gap: found[gap])
+    return found[best], start - best / lam
+
+
+def log_delta(expectation: Callable[[float], float], epsilon: float, lam: float) -> float:
+    """log of the least bound of delta at this epsilon, over some eps0 below it."""
+    return min(
+        (log_constant(gap / lam) + expectation(epsilon - gap / lam) for gap in np.linspace(0.75, 4.0, 14).tolist()),
+        default=math.inf,
+    )
 
 
 def _inverse(log_value: float, guess: float) -> float:
@@ -97,7 +101,8 @@ def _inverse(log_value: float, guess: float) -> float:
         if math.isfinite(after) and after != value:
             slope = min((after - value) / move, -0.1)
         where, value = where + move, after
-    while value > log_value:
-        where += 1e-12
+    move = 1e-12
+    while not value <= log_value:
+        where, move = where + move, 2 * move
         value = log_constant(math.exp(where))
     return math.exp(where)

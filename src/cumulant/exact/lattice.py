@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cumulant.exact.cells import QUADRATURE, UNIT, Cells
+from cumulant.exact.cells import UNIT, Cells
 from cumulant.exact.merging import merged
 from cumulant.exact.steps import Step
 from cumulant.numerics.arithmetic import Array
@@ -62,11 +62,10 @@ def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -
     if upper:
         log_p = np.logaddexp(cells.atoms, np.logaddexp(np.append(cells.left, -np.inf), np.append(-np.inf, cells.right)))
         log_p[2] = np.logaddexp(log_p[2], cells.below)  # the second cell may begin below the least loss that was kept
-        slip, lost = cells.slip, float(np.exp(cells.above))
+        lost = math.nextafter(math.exp(cells.above), 1.0) if cells.above > -math.inf else 0.0
     else:
         candidates = merged_of(step, width, log_mass)
         log_p, lost = max(candidates, key=lambda found: log_sum(found[0] + lam * points)[()])
-        slip = cells.slip + 4 * QUADRATURE
     exponent = log_p + lam * points
     cgf = float(log_sum(exponent))
     finite = np.isfinite(log_p)
@@ -77,8 +76,8 @@ def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -
         grid.first,
         grid.offset,
         lost,
-        QUADRATURE + UNIT * (64 + 4 * size),
-        slip,
+        cells.error + UNIT * (64 + 8 * size),
+        cells.slip + 2 * cells.error,  # a ratio p/q that is wrong by a factor is a loss that is misplaced
     )
 
 
@@ -110,8 +109,11 @@ class Composed:
         total = float(np.sum(part * np.exp(-self.lam * gap) * -np.expm1(-gap)))
         if not self.upper:
             total -= self._uncertain()
-            finite = math.exp(base + math.log(total) - self._spread(base)) if total > 0 else 0.0
-            return math.log(finite + self.leak) if finite + self.leak > 0 else -math.inf
+            finite = base + math.log(total) - self._spread(base) if total > 0 else -math.inf
+            if self.leak >= 0:
+                return float(np.logaddexp(finite, math.log(self.leak))) if self.leak > 0 else finite
+            left = -math.expm1(math.log(-self.leak) - finite) if total > 0 else 0.0
+            return finite + math.log(left) if left > 0 else -math.inf
         total += self._uncertain() + 2 * math.exp(-_FAR)
         if total <= 0:
             return math.inf
@@ -126,9 +128,7 @@ class Composed:
         return self.relative + UNIT * (64 + 4 * (abs(self.cgf) + abs(base)))
 
 
-def compose(
-    terms: Terms, width: float, log_mass: float, lam: float, upper: bool
-) -> Composed:
+def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool) -> Composed:
     """All rounds together, on a window that holds nearly all of the tilted sum."""
     rounds = [(tilted(step, width, log_mass, lam, upper), times) for step, times in terms]
     window = _window(rounds, width)
@@ -147,7 +147,7 @@ def compose(
             log_spectrum_size += times * np.log(np.abs(spectrum))
         angle += np.remainder(times * np.angle(spectrum), 2 * math.pi)
         norm = float(np.linalg.norm(weights))
-        noise += times * (constant + 8 * UNIT) * norm
+        noise += times * (constant + 12 * UNIT) * norm  # logarithm and angle of a power
         least = min(least, norm)
     # powers of a perturbed spectrum: (1 + d)^k with d the largest error of a coefficient
     noise = math.exp(min(noise * math.sqrt(size), 700.0)) * (noise + 2 * constant * least) + math.exp(_SILENT)
@@ -156,8 +156,10 @@ def compose(
     product[loud] = np.exp(log_spectrum_size[loud] + 1j * angle[loud])
     mass = np.roll(np.fft.irfft(product, size), -(first % size))
     outside = escaping(rounds, width, start, start + width * (size - 1), both=not upper)
-    leak = -math.expm1(sum(times * math.log1p(-step.leak) for step, times in terms))
+    leak = leak_of(terms)
     lost = sum(times * one.lost for one, times in rounds)
+    if not upper:
+        lost *= math.exp(min(lost, 700.0))  # (1 + lost)^k: the masses of the other rounds may exceed 1 by as much
     return Composed(
         lam=lam,
         width=width,
@@ -167,10 +169,15 @@ def compose(
         outside=outside,
         noise=noise,
         relative=sum(times * one.error for one, times in rounds),
-        leak=min(1.0, (leak + lost) * (1 + 1e-12)) if upper else (leak - lost) * (1 - 1e-12),
+        leak=min(1.0, (leak + lost) * (1 + 1e-12)) if upper else leak * (1 - 1e-12) - lost * (1 + 1e-12),
         slip=sum(times * one.slip for one, times in rounds) + 4 * UNIT * (abs(start) + width * size),
         upper=upper,
     )
+
+
+def leak_of(terms: Terms) -> float:
+    """The probability that the loss of some round is infinite."""
+    return -math.expm1(sum(times * math.log1p(-step.leak) if step.leak < 1 else -math.inf for step, times in terms))
 
 
 def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, float]:

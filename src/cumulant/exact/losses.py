@@ -22,6 +22,7 @@ from cumulant.curves.laplace import LaplacePair
 from cumulant.curves.pair import Pair
 from cumulant.curves.response import ResponsePair
 from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.logspace import log_rational
 
 LARGEST_SHIFT = 100.0
 """Sensitivity over noise; beyond it a lattice spans too many scales, and nothing is protected anyway."""
@@ -172,7 +173,7 @@ class AtomLoss(Loss):
     @property
     def distance(self) -> float:
         x, log_q = np.array(self.losses), np.array(self.log_masses)
-        return float(np.sum(np.exp(log_q) * np.expm1(x)))
+        return float(np.sum(-np.exp(log_q + x) * np.expm1(-x)))
 
     @property
     def equal(self) -> float:
@@ -222,13 +223,15 @@ def discrete_loss(p: Sequence[Fraction], q: Sequence[Fraction]) -> AtomLoss:
             corners.append(corners[i] + (corners[i + 1] - corners[i]) * (v0 - u0) / ((u1 - v1) - (u0 - v0)))
     corners = sorted(corners)
     delta = [max(height(alpha, p, q), height(alpha, q, p)) for alpha in corners]
-    slopes = [(delta[i + 1] - delta[i]) / (corners[i + 1] - corners[i]) for i in range(len(corners) - 1)] + [Fraction(0)]
+    slopes = [(delta[i + 1] - delta[i]) / (corners[i + 1] - corners[i]) for i in range(len(corners) - 1)] + [
+        Fraction(0)
+    ]
     masses = [(corners[i], slopes[i] - slopes[i - 1]) for i in range(1, len(corners)) if slopes[i] > slopes[i - 1]]
     leak = delta[-1]
     above = sum((mass * (1 + alpha) for alpha, mass in masses), start=Fraction(0))
     return AtomLoss(
-        tuple(_log(alpha) for alpha, _ in masses),
-        tuple(_log(mass) for _, mass in masses),
+        tuple(log_rational(alpha) for alpha, _ in masses),
+        tuple(log_rational(mass) for _, mass in masses),
         float(1 - leak - above),
         float(leak),
     )
@@ -249,10 +252,3 @@ def profile_loss(pair: Pair, cells: int = 4000) -> AtomLoss | None:
     kept = mass > 0
     same = 1 - float(delta[-1]) - float(np.sum(mass * (1 + alpha[1:])))
     return AtomLoss(tuple(x[1:][kept].tolist()), tuple(np.log(mass[kept]).tolist()), max(same, 0.0), float(delta[-1]))
-
-
-def _log(value: Fraction) -> float:
-    """log of a positive rational, accurate near 1 and where a float would overflow."""
-    if Fraction(1, 2) < value < 2:
-        return math.log1p(float(value - 1))
-    return math.log(value.numerator) - math.log(value.denominator)

@@ -2,9 +2,10 @@
 at grid points only.
 
 H(alpha) = E_Q (p/q - alpha)_+ is convex and, once each cell is merged into one output, a polygon with a corner of size q at
-each ratio r = p/q. Any convex G <= H whose corners have alpha = e^l, l on the grid, is the curve of a dominated pair. From left to
-right, at each corner the steepest line that stays below H is taken; it touches H at some r, and the next corner is
-the first grid point after it. Where the law is smooth every other grid point is used, so that the cost is of second order in the step.
+each ratio r = p/q. Any convex G <= H whose corners have alpha = e^l, l on the grid, is the curve of a dominated pair.
+From left to right, at each corner the steepest line that stays below H is taken; it touches H at some r, and the next
+corner is the first grid point after it. Where the law is smooth every other grid point is used, so that the cost is of
+second order in the step.
 """
 
 from __future__ import annotations
@@ -40,14 +41,15 @@ def _merged(cells: Cells, index: Array, offset: Array, log_mass: Array) -> tuple
     if not index.size:
         return result, 0.0
     # masses are scaled by e^{lam l}, so that far ones do not underflow
-    lam = max(0.0, (_LOWEST - float(log_mass.min())) / max(float(points[index[-1]]), 1e-300))
+    last = float(points[index[-1]])
+    lam = max(0.0, (_LOWEST - float(log_mass.min())) / last) if last > 0 else 0.0
     top = float(np.max(log_mass + lam * points[index]))
     mass = np.exp(log_mass + lam * points[index] - top)
     grid, size, gap = _minorant(index.tolist(), offset.tolist(), mass.tolist(), cells.grid.step, lam)
     where, value = np.array(grid), np.array(size)
     there = value > 0
     result[where[there]] = np.log(value[there]) - lam * points[where[there]] + top
-    return result, gap * math.exp(top - lam * float(points[where[-1]]))
+    return result, math.nextafter(gap * math.exp(top - lam * float(points[where[-1]])), 1.0) if gap > 0 else 0.0
 
 
 def _corners(cells: Cells) -> tuple[Array, Array, Array]:
@@ -78,7 +80,7 @@ def _minorant(
     grid, size = [], []
     i, first, count = index[0], 0, len(index)
     below, ahead = 0.0, 0.0
-    exp = math.exp
+    exp, expm1 = math.exp, math.expm1
     while first < count or below > 0:
         while first < count and index[first] == i and offset[first] == 0.0:
             ahead -= mass[first]  # corners of H at this very point
@@ -87,7 +89,7 @@ def _minorant(
         weight, moment, steepest, touched = 0.0, 0.0, math.inf, count
         for c in range(first, count):
             far = index[c] - i
-            x = (1 + offset[c]) * exp(far * h) - 1
+            x = offset[c] + (1 + offset[c]) * expm1(far * h)
             slope = (below + weight * x - moment) / x
             if slope >= steepest:
                 break
@@ -104,14 +106,14 @@ def _minorant(
         if touched == count:
             break
         nxt = index[touched] + (1 if offset[touched] > 0 else 0)
-        x = exp((nxt - i) * h) - 1
+        x = expm1((nxt - i) * h)
         under, passed = below - steepest * x, 0.0
         c = first
         while c < count and index[c] < nxt:
             far = index[c] - i
             m = mass[c] * exp(-(lam + 1) * far * h)
             passed += m
-            under += m * (x - ((1 + offset[c]) * exp(far * h) - 1))
+            under += m * (x - offset[c] - (1 + offset[c]) * expm1(far * h))
             c += 1
         first = c
         below = max(under, 0.0) * exp(lam * (nxt - i) * h)

@@ -157,9 +157,7 @@ def line(terms: Terms, at: Moments, finer: float = 1.0) -> Line | None:
     return None
 
 
-def solve(
-    log_delta_at: Callable[[float], float], slope: float, log_delta: float, start: float
-) -> tuple[float, float]:
+def solve(log_delta_at: Callable[[float], float], slope: float, log_delta: float, start: float) -> tuple[float, float]:
     """A narrow bracket of the epsilon >= 0 at which a falling function reaches this value, by secants.
 
     At its upper end the function is at most the value, at its lower end, if that is positive, above it.
@@ -169,7 +167,7 @@ def solve(
     for _ in range(200):
         value = log_delta_at(epsilon)
         low, high = (low, epsilon) if value <= log_delta else (epsilon, high)
-        if high == 0 or high < math.inf and high - low <= 4e-14 * high:
+        if high == 0 or (high < math.inf and high - low <= 4e-14 * high):
             break
         if math.isfinite(value) and math.isfinite(before[1]) and value != before[1]:
             slope = min((value - before[1]) / (epsilon - before[0]), slope / 4)

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from cumulant.exact import cone, saddle
-from cumulant.exact.lattice import Composed, Terms, compose
+from cumulant.exact.lattice import Composed, Terms, compose, leak_of
 from cumulant.exact.saddle import Moments
 from cumulant.exact.steps import Step
 
-_MOST_POINTS = 1 << 22
+_MOST_POINTS = 1 << 20  # unless more accuracy is asked for than usual
+_MOST_POINTS_EVER = 1 << 23
+_USUAL_ACCURACY = 1e-4
 _MOST_CELLS = 1 << 17  # from below each cell is a step of a sequential construction
 _ROUNDS = 4
 _CLOSE = 0.05
@@ -42,7 +44,8 @@ def epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Bou
     asked = _without_leak(terms, log_delta)
     at = saddle.saddle(terms, asked) if asked > -math.inf else None
     if at is None:
-        return best
+        silent = asked > -math.inf and all(step.span(log_delta) == (0.0, 0.0) for step, _ in terms)
+        return NOTHING if silent else best
     guess, slope = max(_first_guess(terms, at, asked), 0.0), float(at.lam[0])
     for _ in range(_ROUNDS):
         width = grid_width(terms, at, guess, slope, accuracy, upper)
@@ -80,14 +83,14 @@ def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
 
 def delta(terms: Terms, epsilon: float, accuracy: float, upper: bool) -> Bound:
     """A delta that is at least (at most, from below) the one of these terms at this epsilon."""
-    at = saddle.saddle_at(terms, epsilon)
+    at = saddle.saddle_at(terms, epsilon) if leak_of(terms) < 1 else None
     if at is None:
-        return Bound(1.0 if upper else 0.0, math.nan, math.nan, 0)
+        return Bound(1.0 if upper else leak_of(terms) * (1 - 1e-14), math.nan, math.nan, 0)
     log_delta, slope = min(float(saddle.approximation(at)[0]), -1e-9), float(at.lam[0])
     for _ in range(2):
         width = grid_width(terms, at, epsilon, slope, accuracy, upper)
         sums = _composed(terms, at, log_delta, width, upper)
-        value = sums.log_delta(max(epsilon - sums.slip, 0.0) if upper else epsilon + sums.slip)
+        value = sums.log_delta(epsilon - sums.slip if upper else epsilon + sums.slip)
         if not math.isfinite(value) or abs(value - log_delta) < 1:
             break
         log_delta, slope = min(value, -1e-9), max(_slope(sums, epsilon), sums.lam)
@@ -101,21 +104,38 @@ def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
     at = saddle.saddle(terms, log_delta - 0.5)  # the constant of the cone costs about that much
     if at is None:
         return UNKNOWN
-    rounds = sum(times for _, times in terms)
-    # what losses beyond the grid contribute: their mass times the largest gap, each round in turn
-    reach = sum(times * max(map(abs, step.span(2 * log_delta - 60))) for step, times in terms)
-    cut = log_delta - math.log(rounds) - _CUT - math.log1p(reach)
     guess = max(float(saddle.epsilon_of(at)[0]), 1e-12)
-    width = grid_width(terms, at, guess, float(at.lam[0]), accuracy, upper=True)
-    sums = _composed(terms, at, log_delta, width, upper=True, cut=cut)
-    tail = math.exp(cut) * rounds * (2 + reach + guess)
+    sums, tail = _cone(terms, at, log_delta, guess, accuracy)
     found, _ = cone.epsilon(lambda eps0: cone.log_expectation(sums, eps0, tail), log_delta, sums.lam, guess)
     return Bound(math.nextafter(max(found, 0.0) + sums.slip, math.inf), sums.lam + 1, sums.width, sums.mass.size)
 
 
+def cone_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
+    """Theorem B at this epsilon."""
+    at = saddle.saddle_at(terms, epsilon)
+    if at is None or epsilon <= 0:
+        return Bound(1.0, math.nan, math.nan, 0)
+    sums, tail = _cone(terms, at, min(float(saddle.approximation(at)[0]), -1e-9), epsilon, accuracy)
+    value = cone.log_delta(lambda eps0: cone.log_expectation(sums, eps0, tail), epsilon - sums.slip, sums.lam)
+    return Bound(min(math.exp(min(value, 0.0)) * (1 + 1e-14) + 5e-324, 1.0), sums.lam + 1, sums.width, sums.mass.size)
+
+
+def _cone(terms: Terms, at: Moments, log_delta: float, epsilon: float, accuracy: float) -> tuple[Composed, float]:
+    """The lattice of the reference, and log of what losses beyond its grid contribute: their mass times the largest gap.
+
+    E[(S - eps0)+; some loss is beyond] <= mass (reach + 2) + mass max(-eps0, 0), because g(d) <= d.
+    """
+    rounds = sum(times for _, times in terms)
+    reach = sum(times * max(map(abs, step.span(2 * log_delta - 60))) for step, times in terms)
+    cut = log_delta - math.log(rounds) - _CUT - math.log1p(reach)
+    width = grid_width(terms, at, epsilon, float(at.lam[0]), accuracy, upper=True)
+    sums = _composed(terms, at, log_delta, width, upper=True, cut=cut)
+    return sums, cut + math.log(rounds) + math.log(2 + reach)
+
+
 def _without_leak(terms: Terms, log_delta: float) -> float:
     """log of what infinite losses leave of delta."""
-    leak = -math.expm1(sum(times * math.log1p(-step.leak) if step.leak < 1 else -math.inf for step, times in terms))
+    leak = leak_of(terms)
     left = -math.expm1(math.log(leak) - log_delta) if leak > 0 else 1.0
     return log_delta + math.log(left) if left > 0 else -math.inf
 
@@ -124,7 +144,8 @@ def _epsilon(sums: Composed, log_delta: float, guess: float) -> Bound:
     """The epsilon of a lattice, on the safe side of a root, and every misplacement of a loss added."""
     low, high = saddle.solve(sums.log_delta, -sums.lam, log_delta, max(guess, sums.start))
     if sums.upper:
-        value = math.nextafter(high + sums.slip, math.inf) if high > 0 else 0.0
+        none = high == 0 and sums.log_delta(-sums.slip) <= log_delta
+        value = 0.0 if none else math.nextafter(high + sums.slip, math.inf)
     else:
         value = max(math.nextafter(low - sums.slip, -math.inf), 0.0)
     return Bound(value, sums.lam + 1, sums.width, sums.mass.size)
@@ -138,8 +159,8 @@ def _composed(
     cut = log_delta - math.log(rounds) - _CUT if cut is None else cut
     spans = [step.span(cut) for step, _ in terms]
     longest = max(high - low for low, high in spans)
-    least = max(16 * math.sqrt(float(at.variance[0])) / _MOST_POINTS, longest / (_MOST_POINTS if upper else _MOST_CELLS))
-    width = _anchored(terms, max(width, least))
+    least = longest / (_MOST_POINTS_EVER if upper else _MOST_CELLS)
+    width = _anchored(terms, max(width, least) or 1.0)
     return compose(terms, width, cut, float(at.lam[0]), upper)
 
 
@@ -148,10 +169,9 @@ def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy
     rounds, deviation = sum(times for _, times in terms), math.sqrt(float(at.variance[0]))
     size = max(epsilon, 0.02 * deviation)
     width = math.sqrt(12 * 0.4 * accuracy * size / ((slope + 1) * rounds))
-    if upper:
-        return width
-    # from below every round must be resolved, the bulk of its law by several cells
-    return min(width / 3, deviation / math.sqrt(rounds) / 8, *(_bulk(step) / 3 for step, _ in terms))
+    if not upper:  # every round must be resolved, the bulk of its law by several cells
+        width = min(width / 3, deviation / math.sqrt(rounds) / 8, *(_bulk(step) / 3 for step, _ in terms))
+    return max(width, 24 * deviation / (_MOST_POINTS if accuracy >= _USUAL_ACCURACY else _MOST_POINTS_EVER))
 
 
 def _bulk(step: Step) -> float:

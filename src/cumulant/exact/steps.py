@@ -123,7 +123,7 @@ class Mixture(Step):
 
     def anchor(self) -> float | None:
         x, _ = self.law.atoms()
-        if x.size != 2 or self.law.leak and self.direction != "symmetric":
+        if x.size != 2 or self._alone()[0].size:
             return None
         low, high = sampled_loss(x, self.rate, self.kept)
         if self.direction == "symmetric":
@@ -157,7 +157,7 @@ class Mixture(Step):
                 cells = Cells(grid, found.left, found.right, found.atoms, cut, cut, slip)
             case "add":
                 back = found.mirrored()
-                cells = Cells(back.grid, back.left, back.right, back.atoms, cut, cut, slip)
+                cells = Cells(back.grid, back.left, back.right, back.atoms, cut, cut, slip, found.error + slip)
             case _:
                 cells = _both(found, cut, slip)
         zero = self._atom_at_zero()
@@ -167,14 +167,16 @@ class Mixture(Step):
 
 
 def _both(half: Cells, cut: float, slip: float) -> Cells:
-    """The cells of x > 0 and their mirror image, which meet at the loss 0."""
+    """The cells of x > 0 and their mirror image, which meet at the loss 0.
+
+    The other law of an atom that was moved onto the grid is wrong by as much as the atom was moved.
+    """
     back = half.mirrored()
     n = half.grid.count
     grid = Grid(half.grid.step, 0.0, -(n - 1), 2 * n - 1)
     atoms = np.concatenate([back.atoms[:-1], [np.logaddexp(back.atoms[-1], half.atoms[0])], half.atoms[1:]])
-    return Cells(
-        grid, np.concatenate([back.left, half.left]), np.concatenate([back.right, half.right]), atoms, cut, cut, slip
-    )
+    left, right = np.concatenate([back.left, half.left]), np.concatenate([back.right, half.right])
+    return Cells(grid, left, right, atoms, cut, cut, slip, half.error + slip)
 
 
 @lru_cache(maxsize=64)

@@ -14,22 +14,19 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from cumulant.exact.cells import Cells, Grid, split
-from cumulant.exact.steps import Step
+from cumulant.exact.finite import Outputs
 from cumulant.numerics.arithmetic import Array
 
 _BINS = 384
 _COARSE = 1500
 _GUIDE = -60.0  # log of the mass below which outputs do not matter to the saddle line
-_ROUNDED = 4e-12
-_ON_GRID = 1e-8
 
 Masses = tuple[Array, Array, Array]
 """log masses of the same bins under N(r), N(p) and N(q)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Triple(Step):
+class Triple(Outputs):
     """Three values at mutual distance `shift`, in units of the noise, sampled at this rate.
 
     "gaussian"  an equilateral triangle in the plane;
@@ -49,9 +46,8 @@ class Triple(Step):
     def nodes(self, lam: float) -> tuple[Array, Array]:
         return _nodes(self)
 
-    def span(self, log_mass: float) -> tuple[float, float]:
-        loss, _ = _outputs(self, log_mass)
-        return float(loss.min()), float(loss.max())
+    def outputs(self, log_mass: float) -> tuple[Array, Array]:
+        return _outputs(self, log_mass)
 
     def anchor(self) -> float | None:
         return self.span(_GUIDE)[1] if self.kind != "gaussian" else None
@@ -59,22 +55,6 @@ class Triple(Step):
     @property
     def exact_lattice(self) -> bool:
         return self.kind == "response"
-
-    def cells(self, step: float, log_mass: float) -> Cells:
-        loss, log_p = _outputs(self, log_mass)
-        first, last = math.floor(loss.min() / step) - 1, math.ceil(loss.max() / step) + 1
-        grid = Grid(step, 0.0, first, last - first + 1)
-        position = loss / step - first
-        nearest = np.rint(position)
-        on = np.abs(position - nearest) < _ON_GRID
-        cell = np.floor(position[~on]).astype(np.int64)
-        mass = np.exp(log_p)
-        to_right, to_left = split(loss[~on] - step * (first + cell), step)
-        with np.errstate(divide="ignore"):
-            left = np.log(np.bincount(cell, mass[~on] * to_left, grid.count - 1))
-            right = np.log(np.bincount(cell, mass[~on] * to_right, grid.count - 1))
-            atoms = np.log(np.bincount(nearest[on].astype(np.int64), mass[on], grid.count))
-        return Cells(grid, left, right, atoms, -np.inf, -np.inf, _ROUNDED + _ON_GRID * step)
 
 
 @lru_cache(maxsize=16)
@@ -118,7 +98,7 @@ def _laplace(t: float, log_mass: float) -> Masses:
 def _response(t: float, log_mass: float) -> Masses:
     """The own answer has the mass e^t / (e^t + 2), each other one 1 / (e^t + 2)."""
     other = -np.logaddexp(t, math.log(2))
-    return tuple(np.where(np.arange(3) == own, other + t, other) for own in range(3))  # type: ignore[return-value]
+    return tuple(np.where(np.arange(3) == own, other + t, other) for own in range(3))
 
 
 _KINDS = {"gaussian": _gaussian, "laplace": _laplace, "response": _response}

@@ -78,8 +78,10 @@ FIGURE2 = Picture(
         _GOOD,
         Look("optimal", "optimal composition, exact", "#70c080", (0, (2, 1)), "x"),
         _BEST,
+        Look("exact", "exact layer, upper bound", "#e07000", "-", "v"),
+        Look("exact_lower", "exact layer, lower bound", "#e07000", (0, (4, 1)), "^"),
     ),
-    added=2,
+    added=4,
 )
 
 _PLACES = (0, 1, 2, 4, 7, 5, 6)
@@ -99,25 +101,33 @@ def draw(picture: Picture, tables: Sequence[Table], extended: bool, out: Path) -
         row[0].set_ylabel(picture.up)
     legend = axes.flat[3]
     legend.axis("off")
-    handles = [legend.plot([], [], label=look.label, **_style(look))[0] for look in looks]
+    handles = [legend.plot([], [], label=look.label, **style(look))[0] for look in looks]
     legend.legend(handles=handles, loc="center", frameon=False, fontsize=9.5, handlelength=3.6, labelspacing=1)
     figure.suptitle(picture.title + (", with bounds found since" if extended else ""), fontsize=12)
     name = picture.name + ("-extended" if extended else "")
     paths = [out / f"{name}.png", out / f"{name}.svg"]
-    figure.savefig(paths[0], dpi=100, metadata={"Software": None}, pil_kwargs={"optimize": True})
-    figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
+    for path in paths:
+        save(figure, path)
     return paths
 
 
-def canvas() -> Figure:
+def save(figure: Figure, path: Path) -> None:
+    """Write PNG or SVG, whichever the name says; the same numbers give the same file."""
+    if path.suffix == ".svg":
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+    else:
+        figure.savefig(path, dpi=100, metadata={"Software": None}, pil_kwargs={"optimize": True})
+
+
+def canvas(size: tuple[float, float] = (13, 6.4)) -> Figure:
     """An empty figure, or an error that says what to install."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
         raise CumulantError("drawing needs matplotlib; install it with: pip install 'cumulant[plot]'") from None
-    matplotlib.rcParams["svg.hashsalt"] = "cumulant"  # the same numbers give the same file
-    figure = Figure(figsize=(13, 6.4))
+    matplotlib.rcParams["svg.hashsalt"] = "cumulant"
+    figure = Figure(figsize=size)
     figure.subplots_adjust(left=0.055, right=0.99, top=0.9, bottom=0.08, wspace=0.22, hspace=0.36)
     return figure
 
@@ -127,11 +137,17 @@ def _panel(axes: Any, picture: Picture, table: Table, looks: Sequence[Look]) -> 
     shown = [look for look in looks if look.column in table.columns]
     for number, look in enumerate(shown):
         y = table.columns[look.column]
-        places = _spread(x, number / len(shown))
-        axes.plot(x, np.where(np.isfinite(y), y, np.nan), markevery=places, **_style(look))
+        known = np.isfinite(y)
+        places = _spread(x[known], number / len(shown)) if known.sum() > _MARKERS else None
+        axes.plot(x[known], y[known], markevery=places, **style(look))
     axes.set(xscale="log", yscale="log", xlabel=picture.across)
-    axes.minorticks_off()
     axes.set_title(table.panel.title, fontsize=10)
+    grid(axes)
+
+
+def grid(axes: Any) -> None:
+    """Quiet lines behind the curves, small numbers beside them."""
+    axes.minorticks_off()
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axes.tick_params(labelsize=8)
 
@@ -142,7 +158,8 @@ def _spread(x: np.ndarray[Any, Any], shift: float) -> list[int]:
     return sorted({int(i) for i in np.searchsorted(np.log(x), marks) if i < x.size})
 
 
-def _style(look: Look) -> dict[str, Any]:
+def style(look: Look) -> dict[str, Any]:
+    """What matplotlib is told about a curve."""
     return {
         "color": look.colour,
         "linestyle": look.dashes,

@@ -18,6 +18,12 @@ from cumulant.numerics.arithmetic import Array
 COUNTS = np.union1d(np.rint(np.geomspace(1, MOST_ROUNDS, 40)), 10.0 ** np.arange(6)).astype(int)
 """The numbers of rounds of Figure 2."""
 
+INTERVALS = (1, 10, 100, 1000, 10_000, 100_000, MOST_ROUNDS)
+"""Those at which the true epsilon is enclosed."""
+
+ACCURACY = 0.005
+"""What the grid of the exact layer may cost of epsilon there."""
+
 _DENSE = np.arange(2, 1025, dtype=np.float64)
 _SPARSE = np.unique(np.floor(np.geomspace(1025, 20_000, 80)))
 _INTEGERS = np.concatenate([_DENSE, _SPARSE])
@@ -79,8 +85,18 @@ def epsilons(panel: Panel) -> Table:
             **{name: through_eq3(rdp * (_REALS - 1), _REALS - 1, COUNTS) for name, rdp in known.items()},
             "optimal": baseline(panel, COUNTS, "optimal"),
             "best": accountant(panel, COUNTS, "rdp"),
+            **interval(panel, COUNTS),
         },
     )
+
+
+def interval(panel: Panel, counts: Array) -> dict[str, Array]:
+    """The ends of an interval that holds the true epsilon, at those of these counts that are INTERVALS; elsewhere NaN."""
+    ends = np.full((2, counts.size), np.nan)
+    for place in np.flatnonzero(np.isin(counts, INTERVALS)):
+        found = (panel.once * int(counts[place])).guarantee(DELTA, method="exact", accuracy=ACCURACY)
+        ends[:, place] = found.epsilon, found.lower
+    return {"exact": ends[0], "exact_lower": ends[1]}
 
 
 def accountant(panel: Panel, counts: Array, method: str) -> Array:

@@ -11,20 +11,20 @@ import numpy as np
 
 from cumulant import domains
 from cumulant.bounds.table import row as bound_row
-from cumulant.conversion import answers, arrays, baselines
-from cumulant.conversion.formulas import conversion as conversion_row
+from cumulant.conversion import answers, arrays
 from cumulant.curves.curve import Curve, compose
 from cumulant.curves.pair import Pair
 from cumulant.domains import Domain, Exact, Number, Several
-from cumulant.errors import InputError, NotationError
-from cumulant.guarantee import Guarantee, stated
-from cumulant.mechanisms.proof import curve_of, term
-from cumulant.mechanisms.questions import DEFAULT_METHOD, checked, rows
+from cumulant.errors import NotationError
+from cumulant.guarantee import Guarantee
+from cumulant.mechanisms import answering
+from cumulant.mechanisms.answering import Question
+from cumulant.mechanisms.proof import curve_of
+from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.mechanisms.relation import Relation, common
-from cumulant.numerics.arithmetic import outward
-from cumulant.numerics.rounding import rounded_down
 
 if TYPE_CHECKING:
+    from cumulant.exact.losses import Loss
     from cumulant.mechanisms.sampling import Sampled, Scheme
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -98,11 +98,21 @@ class Expression(ABC):
 
     @overload
     def epsilon(  # type: ignore[overload-overlap]
-        self, delta: Number, method: str = ..., bound: str | None = ..., conversion: str | None = ...
+        self,
+        delta: Number,
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
     ) -> float: ...
     @overload
     def epsilon(
-        self, delta: Iterable[Number], method: str = ..., bound: str | None = ..., conversion: str | None = ...
+        self,
+        delta: Iterable[Number],
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
     ) -> Floats: ...
     def epsilon(
         self,
@@ -110,45 +120,41 @@ class Expression(ABC):
         method: str = DEFAULT_METHOD,
         bound: str | None = None,
         conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
     ) -> float | Floats:
         """The smallest epsilon that this library proves at this delta, rounded up.
 
-        `method="paper"` is the literal accountant of the paper (Theorem 9, eq. 3); `method="rdp"` takes the best bound
-        and conversion unless `bound=` and `conversion=` name rows of the tables. The composition theorems the paper
-        compares with are `method="naive"`, `"strong"` and `"optimal"`.
+        `method="exact"` composes loss distributions on a grid that costs at most the relative `accuracy`; `method="rdp"`
+        takes the best bound and conversion of Renyi divergences unless `bound=` and `conversion=` name rows of the tables;
+        `method="best"` is the smaller of the two. `method="paper"` is the literal accountant of the paper (Theorem 9,
+        eq. 3). The composition theorems the paper compares with are `method="naive"`, `"strong"` and `"optimal"`.
 
         >>> import cumulant as cm
         >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
-        >>> run.epsilon(delta=1e-8, method="paper")
-        2.02701
+        >>> run.epsilon(delta=1e-8, method="paper"), run.epsilon(delta=1e-8)
+        (2.02701, 0.807)
         >>> cm.Laplace(scale=2).epsilon(delta=0)
         0.5
         """
-        value, scalar = checked("delta", delta, domains.DELTA)
-        if method in baselines.BASELINES:
-            found = outward(np.array([self._baseline(each, method, bound, conversion) for each in value]))
-            return float(found[0]) if scalar else found
-        bound, conversion = rows(method, bound, conversion)
-        curve, formula = self.curve(bound), conversion_row(conversion)
-        if scalar:
-            return answers.epsilon(curve, value[0], formula, self.estimated).value
-        return arrays.epsilon(curve, value, formula)
-
-    def _baseline(self, delta: Exact, method: str, bound: str | None, conversion: str | None) -> float:
-        """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
-        if bound or conversion:
-            raise InputError(f"method={method!r} takes no bound and no conversion")
-        parts = [(*mechanism.unsampled(), times) for mechanism, times in self.terms.items()]
-        steps = [baselines.step(inner.curve(), rate, times) for inner, rate, times in parts]
-        return baselines.epsilon(steps, rounded_down(delta), method)
+        return answering.epsilon(self, delta, Question(method, bound, conversion, accuracy))
 
     @overload
     def delta(  # type: ignore[overload-overlap]
-        self, epsilon: Number, method: str = ..., bound: str | None = ..., conversion: str | None = ...
+        self,
+        epsilon: Number,
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
     ) -> float: ...
     @overload
     def delta(
-        self, epsilon: Iterable[Number], method: str = ..., bound: str | None = ..., conversion: str | None = ...
+        self,
+        epsilon: Iterable[Number],
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
     ) -> Floats: ...
     def delta(
         self,
@@ -156,78 +162,53 @@ class Expression(ABC):
         method: str = DEFAULT_METHOD,
         bound: str | None = None,
         conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
     ) -> float | Floats:
         """The smallest delta that this library proves at this epsilon, rounded up (eq. 4).
 
         >>> import cumulant as cm
-        >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper")
-        0.216265
+        >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper"), cm.Gaussian(sigma=2).delta(epsilon=1)
+        (0.216265, 0.0068)
         """
-        bound, conversion = rows(method, bound, conversion)
-        value, scalar = checked("epsilon", epsilon, domains.EPSILON)
-        curve, formula = self.curve(bound), conversion_row(conversion)
-        if scalar:
-            return answers.delta(curve, value[0], formula, self.estimated).value
-        return arrays.delta(curve, value, formula)
+        return answering.delta(self, epsilon, Question(method, bound, conversion, accuracy))
 
     def guarantee(
-        self, delta: Number, method: str = DEFAULT_METHOD, bound: str | None = None, conversion: str | None = None
+        self,
+        delta: Number,
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
     ) -> Guarantee:
-        """The epsilon at this delta together with the order, bound, conversion and terms that prove it.
+        """The epsilon at this delta together with what proves it, and from below what no proof can undercut.
 
         >>> import cumulant as cm
-        >>> cm.Gaussian(sigma=1).guarantee(delta=1e-5, method="paper").order
-        5.798
+        >>> found = cm.Gaussian(sigma=1).guarantee(delta=1e-5)
+        >>> found.lower <= found.epsilon, found.epsilon
+        (True, 4.377)
         """
-        from cumulant.mechanisms.plan import planned
-
-        asked = domains.DELTA.check("delta", delta)
-        if method in baselines.BASELINES:
-            value = float(outward(np.array([self._baseline(asked, method, bound, conversion)]))[0])
-            answer = answers.Answer(value, None, "estimated" if self.estimated else "bounded")
-            bound, conversion = "lemma3", method
-        else:
-            bound, conversion = rows(method, bound, conversion)
-            answer = answers.epsilon(self.curve(bound), asked, conversion_row(conversion), self.estimated)
-        parts = tuple(term(mechanism, times, bound, answer.order) for mechanism, times in self.terms.items())
-        plan = planned(self, answer, asked, bound, conversion)
-        used = {part.bound for part in parts if part.bound}
-        return Guarantee(
-            epsilon=answer.value,
-            delta=stated(asked),
-            lower=None,
-            order=answer.order,
-            method=method,
-            bound="mixed" if len(used) > 1 else next(iter(used), bound),
-            conversion=conversion,
-            rigour=answer.rigour,
-            relation=self.relation,
-            run=str(self),
-            terms=parts,
-            bits=plan.bits,
-            radius=plan.radius,
-            plan=plan,
-        )
+        return answering.guarantee(self, delta, Question(method, bound, conversion, accuracy))
 
     def epsilon_over(
         self,
         times: Iterable[int],
         delta: Number,
-        method: str = DEFAULT_METHOD,
+        method: str = "rdp",
         bound: str | None = None,
         conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
     ) -> Floats:
-        """epsilon of `self * k` for every k in `times`, through the lower envelope of one line in k per order.
+        """epsilon of `self * k` for every k in `times`.
+
+        By Renyi divergences all counts together are the lower envelope of one line in k per order; with
+        `method="best"` or `"exact"` each count is asked for on its own.
 
         >>> import cumulant as cm
         >>> step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
         >>> step.epsilon_over([1000, 600_000], delta=1e-8, method="paper")
         array([0.119, 2.027])
         """
-        bound, conversion = rows(method, bound, conversion)
-        counts = [domains.times(k) for k in times]
-        asked = domains.DELTA.check("delta", delta)
-        return arrays.epsilon_over(self.curve(bound), counts, asked, conversion_row(conversion))
+        return answering.epsilon_over(self, times, delta, Question(method, bound, conversion, accuracy))
 
     @overload
     def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
@@ -330,6 +311,14 @@ class Mechanism(Expression):
 
     def pair(self) -> Pair | None:
         """The dominating pair, if it is known."""
+        return None
+
+    def candidates(self) -> tuple[str, ...]:
+        """The bounds of which `best` is the smallest, the ones that usually are first; none without a sample."""
+        return ()
+
+    def privacy_loss(self) -> Loss | None:
+        """The law of the privacy loss of its dominating pair, for those that are known by it and by no `pair`."""
         return None
 
     def unsampled(self) -> tuple[Expression, Fraction]:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from cumulant.conversion.answers import Answer, exact_order
+from cumulant.conversion.answers import exact_order
 from cumulant.conversion.certificate import FIRST_BITS
 from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.conversion.verification import Verification, verify
 from cumulant.domains import spelling
 from cumulant.errors import CertificateError, NotationError
-from cumulant.guarantee import Guarantee, Term, rounded_up, stated
+from cumulant.guarantee import Guarantee, Term, rounded_down, rounded_up, stated
 from cumulant.mechanisms import words
+from cumulant.mechanisms.answering import Outcome, Question
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.run import Run
 from cumulant.mechanisms.run import run as run_of
@@ -139,6 +140,67 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class ExactPlan:
+    """Everything that is needed to evaluate an exact answer again, on another grid."""
+
+    run: Expression
+    delta: Fraction
+    way: str
+    question: Question
+    rigour: str
+    width: float | None
+    points: int
+    bits: int | None = None
+    radius: float | None = None
+
+    def verify(self, epsilon: float, delta: float) -> Verification:
+        """The same theorem on a grid of half the step, which must not need more than was stated."""
+        if self.rigour == "estimated":
+            raise CertificateError("this guarantee is estimated, not proved, so there is nothing to verify")
+        from cumulant.exact import two_sided
+        from cumulant.mechanisms.answering import rounds_of
+
+        rounds, _ = rounds_of(self.run)
+        if rounds is None:
+            raise CertificateError("the run is no longer one that the exact layer can take")
+        exact = self.delta if delta == stated(self.delta) else Fraction(repr(delta))
+        finer = self.question.fine() / 4
+        again = two_sided.epsilon(rounds, exact, finer, cone=self.way == "cone")
+        lower = two_sided.lower_epsilon(rounds, exact, self.question.fine())
+        gap = (epsilon - again.value) / math.ulp(epsilon) if math.isfinite(epsilon) and epsilon else 0.0
+        low = 0.0 if lower is None else min(lower.value, again.value)
+        return Verification(again.value <= epsilon, epsilon, low, again.value, gap, "lattice", again.points)
+
+    def explain(self, found: Guarantee) -> str:
+        """The guarantee in words; see `Guarantee.explain`."""
+        lower = ""
+        if found.lower is not None:
+            lower = f" No claim below {rounded_down(found.lower)} is true, shown by {found.witness}."
+        grid = "balls of 256 bits" if self.way == "closed form" else "float64 with every error term added"
+        if self.width is not None and found.order is not None:
+            grid += f": a grid of step {self.width:.3g}, {self.points:,} points, tilted to order {found.order:.4g}"
+        return "\n".join(
+            [
+                f"epsilon = {rounded_up(found.epsilon)} (rounded up from {found.epsilon!r}) at delta = {self.delta}, "
+                f"{words.relation(self.run)}.{lower}",
+                words.what_ran(self.run),
+                f"Proved by {words.WAYS[self.way]}.",
+                "Products of dominating pairs dominate adaptive composition (Zhu, Dong, Wang 2022).",
+                f"Arithmetic: {grid}.",
+                words.assumed(self.run),
+                f"Rigour: {found.rigour}, which means: {RIGOUR[found.rigour]}.",
+            ]
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            self.run.notation()
+        except NotationError:
+            return Lost, ()
+        return ExactPlan, (self.run, self.delta, self.way, self.question, self.rigour, self.width, self.points)
+
+
+@dataclass(frozen=True, slots=True)
 class Lost:
     """What is left of a plan with a Python function in it once the guarantee was pickled: functions do not travel."""
 
@@ -156,12 +218,16 @@ class Lost:
         )
 
 
-def planned(expression: Expression, answer: Answer, asked: Fraction, bound: str, conversion: str) -> Plan:
+def planned(expression: Expression, asked: Fraction, found: Outcome, question: Question) -> Plan | ExactPlan:
     """The plan of an answer about an expression, frozen as it is now."""
+    frozen = expression if isinstance(expression, Run | Mechanism) else run_of(expression.terms)
+    answer = found.answer
+    if found.exact:
+        return ExactPlan(frozen, asked, found.way, question, answer.rigour, found.width, found.points)
     order = None if answer.order is None or math.isinf(answer.order) else exact_order(answer.order)
     bits, radius = (None, None) if answer.proof is None else (answer.proof.bits, answer.proof.radius)
-    frozen = expression if isinstance(expression, Run | Mechanism) else run_of(expression.terms)
-    return Plan(frozen, bound, conversion, order, asked, answer.rigour, bits, radius)
+    bound = found.bound if found.way not in CONVERSIONS else question.rows()[0]
+    return Plan(frozen, bound, found.way, order, asked, answer.rigour, bits, radius)
 
 
 def found_order(order: Fraction) -> str:

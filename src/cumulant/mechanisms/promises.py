@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.curves.closed import Concentrated, Response
 from cumulant.curves.curve import Curve
 from cumulant.curves.pair import Pair
 from cumulant.domains import NONNEGATIVE, SLACK, Domain, Exact, Number, Several
 from cumulant.mechanisms.base import Mechanism, register
+
+if TYPE_CHECKING:
+    from cumulant.exact.losses import Loss
 
 
 @register
@@ -69,6 +72,11 @@ class ApproximateDP(Mechanism):
 
     def own_curve(self, bound: str) -> Curve:
         return Response(epsilon=self.loss, leak=self.failure)
+
+    def privacy_loss(self) -> Loss | None:
+        from cumulant.exact.losses import response_loss
+
+        return response_loss(Response(epsilon=self.loss), self.failure)
 
 
 @register

@@ -42,12 +42,9 @@ def term(mechanism: Mechanism, times: int, bound: str, order: float | None) -> T
     return Term(str(mechanism), times, name if mechanism.amplified else "", (order,), times * value)
 
 
-_CANDIDATES = ("gaussian-ball", "gaussian-diameter", "one-bit", "profile", "pure-extras", "theorem9", "lemma3", "caps")
-
-
 def winner(mechanism: Mechanism, order: float, best: float) -> str:
     """The row of the table that reaches the best value at this order; Lemma 3 at infinity."""
-    for name in _CANDIDATES if order < np.inf else ():
+    for name in mechanism.candidates() if order < np.inf else ():
         try:
             value = curve_of(mechanism, name).cgf(np.array([order - 1]))[0]
         except HypothesisError:

@@ -11,20 +11,49 @@ from cumulant.conversion import baselines
 from cumulant.domains import Domain, Exact
 from cumulant.errors import InputError
 
-METHODS: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem9", "classic")}
-"""Each method's bound and conversion, where the caller names none."""
+CURVES: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem9", "classic")}
+"""The bound and conversion of each method that asks a curve, where the caller names none."""
 
-DEFAULT_METHOD = "rdp"
+METHODS = ("best", "exact", *CURVES)
+"""The smaller of the exact answer and the curve's; loss distributions; Renyi divergences; the paper's accountant."""
+
+DEFAULT_METHOD = "best"
+
+DEFAULT_ACCURACY = 1e-3
+"""The part of epsilon that the grid of the exact layer may cost."""
+
+EXACT_BOUNDS = ("best", "profile", "poisson")
+"""The bounds that loss distributions exist for."""
+
+
+def two_sided_method(method: str, bound: str | None, conversion: str | None) -> bool:
+    """Whether the exact layer is asked: by method "exact", or by "best" if no row of the curve's tables was named."""
+    if method == "exact":
+        if conversion is not None:
+            raise InputError(
+                'method="exact" converts nothing, so it takes no conversion; use method="rdp" to choose one'
+            )
+        if bound is not None and bound not in EXACT_BOUNDS:
+            raise InputError(
+                f'method="exact" takes no bound={bound!r}; choose one of {", ".join(EXACT_BOUNDS)}, or method="rdp"'
+            )
+        return True
+    return method == "best" and bound is None and conversion is None
+
+
+def exact_cone(bound: str | None) -> bool:
+    """Whether Theorem B may be used besides the profile."""
+    return bound in (None, "best")
 
 
 def rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, str]:
     """The bound and the conversion a method uses, or an InputError that says what there is to choose."""
-    if method not in METHODS:
+    if method not in CURVES:
         if method in baselines.BASELINES:
             raise InputError(f'method={method!r} answers epsilon(delta) only; use method="rdp" or "paper" here')
         raise InputError(f"method={method!r} is unknown; choose one of {', '.join((*METHODS, *baselines.BASELINES))}")
-    fixed_bound, fixed_conversion = METHODS[method]
-    if method == "paper" and (bound or fixed_bound, conversion or fixed_conversion) != METHODS[method]:
+    fixed_bound, fixed_conversion = CURVES[method]
+    if method == "paper" and (bound or fixed_bound, conversion or fixed_conversion) != CURVES[method]:
         raise InputError('method="paper" fixes bound and conversion; use method="rdp" to choose them')
     if bound is not None and not bound_row(bound).upper:
         raise InputError(

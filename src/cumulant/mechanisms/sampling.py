@@ -25,6 +25,7 @@ class Scheme(ABC):
 
     relation: ClassVar[Relation]
     bounds: ClassVar[Mapping[str, Bound]]
+    candidates: ClassVar[tuple[str, ...]]
     rate: Exact
 
     @abstractmethod
@@ -66,6 +67,9 @@ class WithoutReplacement(Scheme):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     bounds: ClassVar[Mapping[str, Bound]] = WITHOUT_REPLACEMENT
+    candidates: ClassVar[tuple[str, ...]] = tuple(
+        "gaussian-ball gaussian-diameter one-bit profile pure-extras theorem9 lemma3 caps".split()
+    )
 
     def __init__(
         self, rate: Number | None = None, *, sample: Number | None = None, population: Number | None = None
@@ -121,6 +125,7 @@ class Poisson(Scheme):
 
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
     bounds: ClassVar[Mapping[str, Bound]] = POISSON
+    candidates: ClassVar[tuple[str, ...]] = ("poisson", "poisson-sum", "pure-response", "lemma3", "caps")
 
     def __init__(self, rate: Number) -> None:
         object.__setattr__(self, "rate", RATE.check("rate", rate))
@@ -167,6 +172,9 @@ class Sampled(Mechanism):
 
     def own_curve(self, bound: str) -> Curve:
         return self.scheme.curve(self.inner, bound)
+
+    def candidates(self) -> tuple[str, ...]:
+        return self.scheme.candidates
 
     def arguments(self) -> Mapping[str, str]:
         return {}

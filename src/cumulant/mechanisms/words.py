@@ -21,6 +21,16 @@ COMPOSITIONS = {
 }
 """What each baseline composes by."""
 
+WAYS = {
+    "closed form": "one round: epsilon = log(1 + g (e^e0 - 1)) at delta = g d(e0), d the privacy profile (Lemma 3 at every "
+    "epsilon), evaluated in balls",
+    "lattice": "loss distributions on a grid that dominates them, composed by a tilted FFT, with discretisation, aliasing, "
+    "rounding and cut-off tails added",
+    "cone": "Theorem B: the sampled Gaussian pair maximises a cone of test functions under composition, evaluated on a "
+    "dominating grid with the same error terms",
+}
+"""How the exact layer reaches a number."""
+
 
 def relation(run: Expression) -> str:
     """The neighbours that every statement about the run compares.

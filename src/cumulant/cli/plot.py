@@ -1,0 +1,61 @@
+"""`cumulant plot`: a picture of one run."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cumulant.cli.progress import told
+from cumulant.cli.questions import Json, Run
+from cumulant.domains import Domain
+from cumulant.errors import InputError
+from cumulant.notation import parse
+
+PROPER = Domain(Fraction(0), Fraction(1), hint="delta is a probability", extreme=True)
+
+
+def plot(
+    expression: Run,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write: a .png or .svg file.")],
+    delta: Annotated[str, typer.Option(help="The delta in (0, 1) of epsilon against rounds.")] = "1e-8",
+    kind: Annotated[str, typer.Option(help="What to draw: all, epsilon, rounds, rdp or trade-off.")] = "all",
+    as_json: Json = False,
+) -> None:
+    """A picture of a run. Needs cumulant[plot].
+
+    Four panels: epsilon against delta, and against the number of rounds, both with the interval that holds the true epsilon;
+    the Renyi divergences by every bound that applies; the true positive rate of the best attack against its false alarms.
+
+    \b
+    Examples:
+      cumulant plot "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --out run.png
+      cumulant plot "Laplace(2) @ WithoutReplacement(rate=0.01) * 900" --out attack.svg --kind trade-off
+      cumulant plot "Gaussian(sigma=1) @ Poisson(rate=0.01) * 1000" --out rounds.png --kind rounds --delta 1e-5 --json
+    """
+    from cumulant.figures.drawing import canvas
+    from cumulant.figures.run import CHARTS
+    from cumulant.figures.sheet import checked, draw
+
+    if kind != "all" and kind not in CHARTS:
+        raise InputError(f"kind={kind!r} is unknown; choose one of all, {', '.join(CHARTS)}")
+    run = parse(expression)
+    asked = PROPER.check("delta", delta)
+    path = checked(out)
+    canvas()  # what is missing is said before the work, not after it
+    names = list(CHARTS) if kind == "all" else [kind]
+    with told(len(names) + 1) as tell:
+        charts = {}
+        for name in names:
+            tell(name)
+            charts[name] = CHARTS[name](run, asked)
+        tell("drawing")
+        draw(list(charts.values()), str(run), path)
+    if as_json:
+        fields = {"file": str(path), "run": str(run), "relation": str(run.relation), "delta": float(asked)}
+        typer.echo(json.dumps(fields | {"charts": {name: chart.to_dict() for name, chart in charts.items()}}))
+        return
+    typer.echo(f"{path}: {', '.join(names)}")

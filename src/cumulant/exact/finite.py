@@ -1,0 +1,79 @@
+"""A pair of finite laws as it is, not symmetrised: what lower bounds compose."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.exact.cells import Cells, Grid, split
+from cumulant.exact.steps import Step
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.logspace import log_rational
+
+_ON_GRID = 1e-8
+_ROUNDED = 4e-12
+
+
+class Outputs(Step):
+    """Finitely many outputs, each with its loss and its mass under P."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def outputs(self, log_mass: float) -> tuple[Array, Array]:
+        """Losses and log P-masses; masses below e^log_mass may be left out."""
+
+    def span(self, log_mass: float) -> tuple[float, float]:
+        loss, _ = self.outputs(log_mass)
+        return float(np.min(loss, initial=0.0)), float(np.max(loss, initial=0.0))
+
+    def cells(self, step: float, log_mass: float) -> Cells:
+        loss, log_p = self.outputs(log_mass)
+        low, high = self.span(log_mass)
+        first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
+        grid = Grid(step, 0.0, first, last - first + 1)
+        position = loss / step - first
+        nearest = np.rint(position)
+        on = np.abs(position - nearest) < _ON_GRID
+        cell = np.floor(position[~on]).astype(np.int64)
+        mass = np.exp(log_p)
+        to_right, to_left = split(loss[~on] - step * (first + cell), step)
+        with np.errstate(divide="ignore"):
+            left = np.log(np.bincount(cell, mass[~on] * to_left, grid.count - 1))
+            right = np.log(np.bincount(cell, mass[~on] * to_right, grid.count - 1))
+            atoms = np.log(np.bincount(nearest[on].astype(np.int64), mass[on], grid.count))
+        error = _ROUNDED * (1 + 0.01 * max(-low, high))
+        return Cells(grid, left, right, atoms, -np.inf, -np.inf, _ON_GRID * step, error)
+
+
+@dataclass(frozen=True, slots=True)
+class Finite(Outputs):
+    """P and Q by their masses, those of P without a partner in Q counted as a leak."""
+
+    losses: tuple[float, ...]
+    log_masses: tuple[float, ...]
+    alone: float
+
+    @classmethod
+    def sampled(cls, p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction, direction: str) -> Finite:
+        """(1-g)Q + gP against Q, or with direction "add" the two swapped."""
+        mixed = [(1 - rate) * y + rate * x for x, y in zip(p, q, strict=True)]
+        first, second = (mixed, q) if direction == "remove" else (q, mixed)
+        both = [(x, y) for x, y in zip(first, second, strict=True) if x and y]
+        alone = sum((x for x, y in zip(first, second, strict=True) if not y), start=Fraction(0))
+        return cls(tuple(log_rational(x / y) for x, y in both), tuple(log_rational(x) for x, _ in both), float(alone))
+
+    @property
+    def leak(self) -> float:
+        return self.alone
+
+    def outputs(self, log_mass: float) -> tuple[Array, Array]:
+        return np.array(self.losses), np.array(self.log_masses)
+
+    def nodes(self, lam: float) -> tuple[Array, Array]:
+        return self.outputs(0.0)

@@ -1,0 +1,162 @@
+"""The numbers behind a picture of one run: epsilon against delta and rounds, its Rényi divergences, the best attack."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from cumulant.bounds.table import BOUNDS
+from cumulant.domains import Exact
+from cumulant.errors import HypothesisError
+from cumulant.mechanisms import attack
+from cumulant.mechanisms.base import Expression
+from cumulant.mechanisms.run import run as run_of
+from cumulant.numerics.arithmetic import Array
+
+ACCURACY = 0.01
+"""What the grid of the exact layer may cost of epsilon: less than a line is wide."""
+
+_ENDS, _ALONG = 7, 41
+"""How many intervals a panel shows, and how many points a curve has."""
+
+_MOST_TIMES = 1000
+"""How often a run is repeated that has no rounds of its own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """One line: where its points are."""
+
+    x: Array
+    y: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chart:
+    """One panel: its axes and its curves by name; `upper` and `lower` are the ends of an interval."""
+
+    title: str
+    across: str
+    up: str
+    curves: Mapping[str, Curve]
+    logarithmic: bool = field(default=True, kw_only=True)  # the vertical axis; the horizontal one always is
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is drawn, as JSON values; infinity is the text "inf"."""
+        return {
+            "title": self.title,
+            "x": self.across,
+            "y": self.up,
+            "curves": {name: {"x": _plain(c.x), "y": _plain(c.y)} for name, c in self.curves.items()},
+        }
+
+
+def by_delta(run: Expression, delta: Exact) -> Chart:
+    """epsilon against delta, from far below this one up to 0.1.
+
+    >>> import cumulant as cm
+    >>> chart = by_delta(cm.PureDP(1), Exact("1e-5"))
+    >>> list(chart.curves), float(chart.curves["rdp"].y[0])
+    (['rdp', 'upper', 'lower'], 1.0)
+    """
+    least = min(max(float(delta) * 1e-4, 1e-300), 1e-2) if delta > 0 else 1e-12
+    deltas = np.geomspace(least, 0.1, _ALONG)
+    places = np.unique(np.append(np.geomspace(least, 0.1, _ENDS), float(delta) if 0 < delta < 1 else 0.1))
+    curves = {"rdp": Curve(deltas, run.epsilon(deltas.tolist(), method="rdp"))}
+    ends = [_ends(run, each) for each in places.tolist()]
+    return Chart("ε against δ", "δ", "ε, nats", curves | _interval(places, ends), logarithmic=False)
+
+
+def by_rounds(run: Expression, delta: Exact) -> Chart:
+    """epsilon at this delta against the number of rounds, up to those of the run.
+
+    Where the terms of a run have a common number of repetitions, that many rounds are drawn; any other run is repeated.
+
+    >>> import cumulant as cm
+    >>> chart = by_rounds(cm.PureDP(1) * 100 + cm.Gaussian(sigma=9) * 200, Exact("1e-5"))
+    >>> chart.across, float(chart.curves["rdp"].x[-1])
+    ('rounds of PureDP(epsilon=1) + Gaussian(sigma=9) * 2', 100.0)
+    """
+    most = reduce(math.gcd, run.terms.values())
+    once = run_of({mechanism: times // most for mechanism, times in run.terms.items()})
+    most = most if most > 1 else _MOST_TIMES
+    counts, places = (np.unique(np.geomspace(1, most, number).round()) for number in (_ALONG, _ENDS))
+    whole = [int(k) for k in counts]
+    curves = {"rdp": Curve(counts, once.epsilon_over(whole, delta, method="rdp"))}
+    ends = [_ends(once * int(k), delta) for k in places]
+    return Chart(
+        f"ε at δ = {delta} against rounds", f"rounds of {_short(once)}", "ε, nats", curves | _interval(places, ends)
+    )
+
+
+def by_order(run: Expression, delta: Exact) -> Chart:
+    """The Rényi divergence against the order, by every bound that applies and says something of its own.
+
+    >>> import cumulant as cm
+    >>> chart = by_order(cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.001), Exact("1e-5"))
+    >>> list(chart.curves)[:3], "gaussian-ball" in chart.curves
+    (['theorem9', 'theorem9-max', 'theorem27'], False)
+    """
+    order = run.guarantee(delta, method="rdp").order
+    top = 4 * order if order is not None and 16 < order < 1e5 else 64.0
+    orders = 1 + np.geomspace(0.1, top, _ALONG)
+    best = run.rdp(orders.tolist())
+    curves = {}
+    for name in BOUNDS:
+        try:
+            found = run.rdp(orders.tolist(), bound=name)
+        except HypothesisError:
+            continue
+        if name in ("best", "lower") or not np.allclose(found, best, rtol=1e-9, atol=0.0):
+            curves[name] = Curve(orders, found)
+    return Chart("Rényi divergence", "order α", "ε(α), nats", curves)
+
+
+def by_false_alarms(run: Expression, delta: Exact) -> Chart:
+    """The true positive rate of the best attack against its false positive rate.
+
+    >>> import cumulant as cm
+    >>> attack = by_false_alarms(cm.Gaussian(sigma=1), Exact("1e-5")).curves["attack"]
+    >>> bool((attack.y >= attack.x).all())
+    True
+    """
+    found = attack.trade_off(run)
+    rates = found.false_positive_rate
+    curves = {"attack": Curve(rates, found.true_positive_rate), "guess": Curve(rates, rates)}
+    title = f"best attack; advantage at most {math.ceil(1000 * found.advantage) / 10:g} %"
+    return Chart(title, "false positive rate", "true positive rate", curves)
+
+
+CHARTS: dict[str, Callable[[Expression, Exact], Chart]] = {
+    "epsilon": by_delta,
+    "rounds": by_rounds,
+    "rdp": by_order,
+    "trade-off": by_false_alarms,
+}
+"""What can be drawn of a run."""
+
+
+def _ends(run: Expression, delta: Exact | float) -> tuple[float, float]:
+    found = run.guarantee(delta, accuracy=ACCURACY)
+    return found.epsilon, math.nan if found.lower is None else found.lower
+
+
+def _interval(places: Array, ends: list[tuple[float, float]]) -> dict[str, Curve]:
+    upper, lower = np.array(ends).T
+    both = {"upper": Curve(places, upper)}
+    known = ~np.isnan(lower)
+    return both | {"lower": Curve(places[known], lower[known])} if known.any() else both
+
+
+def _short(run: Expression, longest: int = 60) -> str:
+    text = str(run)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _plain(values: Array) -> list[float | str]:
+    return ["inf" if math.isinf(value) else value for value in values.tolist()]

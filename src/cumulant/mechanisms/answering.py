@@ -1,0 +1,193 @@
+"""How an expression is asked for epsilon and delta: the curve, the exact layer, or the smaller of the two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cumulant import domains
+from cumulant.conversion import answers, arrays, baselines
+from cumulant.conversion.answers import Answer
+from cumulant.conversion.formulas import conversion as conversion_row
+from cumulant.domains import Exact, Number
+from cumulant.errors import InputError
+from cumulant.guarantee import Guarantee, stated
+from cumulant.mechanisms.proof import term
+from cumulant.mechanisms.questions import EXACT_BOUNDS, checked, exact_cone, rows, two_sided_method
+from cumulant.numerics.arithmetic import outward
+from cumulant.numerics.rounding import rounded_down
+
+if TYPE_CHECKING:
+    from cumulant.exact.rounds import Rounds
+    from cumulant.mechanisms.base import Expression
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked besides delta or epsilon: the method, the rows it was narrowed to, and how fine a grid may be."""
+
+    method: str
+    bound: str | None
+    conversion: str | None
+    accuracy: Number
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether the exact layer takes part."""
+        return two_sided_method(self.method, self.bound, self.conversion)
+
+    def fine(self) -> float:
+        """The accuracy, checked."""
+        return float(domains.ACCURACY.check("accuracy", self.accuracy))
+
+    def rows(self) -> tuple[str, str]:
+        """The bound and conversion of the curve."""
+        if self.two_sided:
+            return rows("rdp", self.bound if self.method == "exact" and self.bound in EXACT_BOUNDS else None, None)
+        return rows("rdp" if self.method == "best" else self.method, self.bound, self.conversion)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A number and what proves it; `way` is the conversion of a curve, or how the exact layer found it."""
+
+    answer: Answer
+    bound: str
+    way: str
+    note: str = ""
+    width: float | None = None
+    points: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the exact layer gave it."""
+        return self.way in ("closed form", "lattice", "cone")
+
+
+def epsilon(run: Expression, delta: Number | Iterable[Number], question: Question) -> float | Floats:
+    """epsilon at one delta, or at each of several."""
+    value, scalar = checked("delta", delta, domains.DELTA)
+    if scalar:
+        return outcome(run, value[0], question).answer.value
+    if question.two_sided or question.method in baselines.BASELINES:
+        return np.array([outcome(run, each, question).answer.value for each in value])
+    bound, conversion = question.rows()
+    return arrays.epsilon(run.curve(bound), value, conversion_row(conversion))
+
+
+def delta(run: Expression, epsilon: Number | Iterable[Number], question: Question) -> float | Floats:
+    """delta at one epsilon, or at each of several."""
+    bound, conversion = question.rows()
+    value, scalar = checked("epsilon", epsilon, domains.EPSILON)
+    curve, formula = run.curve(bound), conversion_row(conversion)
+    if not question.two_sided and not scalar:
+        return arrays.delta(curve, value, formula)
+    found = np.array([answers.delta(curve, each, formula, run.estimated).value for each in value])
+    if question.two_sided and (rounds := rounds_of(run)[0]) is not None:
+        from cumulant.exact import two_sided
+
+        exact = np.array([two_sided.delta(rounds, each, question.fine()).value for each in value])
+        found = exact if question.method == "exact" else np.minimum(found, exact)
+    return float(found[0]) if scalar else found
+
+
+def outcome(run: Expression, asked: Exact, question: Question) -> Outcome:
+    """epsilon at this delta by the method that is asked for."""
+    if question.method in baselines.BASELINES:
+        value = float(outward(np.array([_baseline(run, asked, question)]))[0])
+        return Outcome(Answer(value, None, "estimated" if run.estimated else "bounded"), "lemma3", question.method)
+    bound, conversion = question.rows()
+    rounds, note = rounds_of(run) if question.two_sided and 0 < asked < 1 else (None, "")
+    exact = _exact(rounds, asked, question) if rounds is not None else None
+    if exact is not None and question.method == "exact":
+        return exact
+    by_curve = answers.epsilon(run.curve(bound), asked, conversion_row(conversion), run.estimated)
+    if exact is not None and exact.answer.value < by_curve.value:
+        return exact
+    return Outcome(by_curve, bound, conversion, note)
+
+
+def rounds_of(run: Expression) -> tuple[Rounds | None, str]:
+    """What the exact layer composes, or None and the reason."""
+    from cumulant.mechanisms.rounds import rounds
+
+    return rounds(run)
+
+
+def _exact(rounds: Rounds, asked: Fraction, question: Question) -> Outcome:
+    from cumulant.exact import two_sided
+
+    found = two_sided.epsilon(rounds, asked, question.fine(), exact_cone(question.bound))
+    order = found.order if found.order is not None and math.isfinite(found.order) else None
+    bound = "poisson" if rounds.poisson else "profile" if found.way != "cone" else "gaussian-cone"
+    return Outcome(Answer(found.value, order, found.rigour), bound, found.way, "", found.width, found.points)
+
+
+def guarantee(run: Expression, delta: Number, question: Question) -> Guarantee:
+    """The epsilon at this delta with everything that proves it, and the lower end of the interval where it is known."""
+    from cumulant.mechanisms.plan import planned
+
+    asked = domains.DELTA.check("delta", delta)
+    found = outcome(run, asked, question)
+    answer = found.answer
+    order = None if found.exact else answer.order
+    parts = tuple(term(mechanism, times, found.bound, order) for mechanism, times in run.terms.items())
+    used = {part.bound for part in parts if part.bound}
+    plan = planned(run, asked, found, question)
+    lower, witness = (None, "")
+    if question.two_sided and 0 < asked < 1:
+        lower, witness = _lower(run, asked, question) if answer.value > 0 else (0.0, "any data sets")
+    if lower is not None and lower > answer.value:  # both are proved, so this is rounding at an exact answer
+        lower = answer.value
+    return Guarantee(
+        epsilon=answer.value,
+        delta=stated(asked),
+        lower=lower,
+        order=answer.order,
+        method=question.method,
+        bound="mixed" if len(used) > 1 else next(iter(used), found.bound),
+        conversion=found.way,
+        rigour=answer.rigour,
+        relation=run.relation,
+        run=str(run),
+        terms=parts,
+        witness=witness,
+        note=found.note,
+        bits=plan.bits,
+        radius=plan.radius,
+        plan=plan,
+    )
+
+
+def _lower(run: Expression, asked: Fraction, question: Question) -> tuple[float | None, str]:
+    from cumulant.exact import two_sided
+
+    rounds, _ = rounds_of(run)
+    found = None if rounds is None else two_sided.lower_epsilon(rounds, asked, question.fine())
+    return (None, "") if found is None else (found.value, found.name)
+
+
+def _baseline(run: Expression, delta: Exact, question: Question) -> float:
+    """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
+    if question.bound or question.conversion:
+        raise InputError(f"method={question.method!r} takes no bound and no conversion")
+    parts = [(*mechanism.unsampled(), times) for mechanism, times in run.terms.items()]
+    steps = [baselines.step(inner.curve(), rate, times) for inner, rate, times in parts]
+    return baselines.epsilon(steps, rounded_down(delta), question.method)
+
+
+def epsilon_over(run: Expression, times: Iterable[int], delta: Number, question: Question) -> Floats:
+    """epsilon of `run * k` for every k: by the envelope of a curve, or by one lattice per count."""
+    counts = [domains.times(k) for k in times]
+    asked = domains.DELTA.check("delta", delta)
+    if question.two_sided:
+        return np.array([outcome(run * k, asked, question).answer.value for k in counts])
+    bound, conversion = question.rows()
+    return arrays.epsilon_over(run.curve(bound), counts, asked, conversion_row(conversion))

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 PAPER := Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000
-PEERS := dp-accounting==0.6.0 autodp==0.2.3.1
+PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

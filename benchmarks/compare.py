@@ -14,6 +14,7 @@ from amplification import every_bound, large_order, real_orders
 from cases import compositions, curves, rounds
 from certificates import certificates
 from imports import imports
+from losses import loss_distributions
 from measure import Comparison, Fact, LeftOut
 
 CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
@@ -25,9 +26,10 @@ CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
     "every-bound": every_bound,
     "large-order": large_order,
     "certificates": certificates,
+    "loss-distributions": loss_distributions,
 }
 
-LIBRARIES = ("cumulant", "dp-accounting", "autodp", "opacus", "numpy", "scipy")
+LIBRARIES = ("cumulant", "dp-accounting", "autodp", "opacus", "prv-accountant", "numpy", "scipy")
 
 
 def main() -> None:

@@ -61,8 +61,10 @@ WEIGHTS = {
 } | dict.fromkeys(("theorem27", "theorem27-min", "absolute-moment", "positive-part"), 0.25)
 """The share of each bound: closed forms and finite sums get most, integrals and moments what is left; 1 if not named."""
 
-MOMENTS = {"theorem27": 256, "theorem27-min": 256, "absolute-moment": 256, "positive-part": 256}
-"""The largest order that is evaluated twice here: moments are alternating sums of as many terms, at thousands of bits."""
+MOMENTS = ("theorem27", "theorem27-min", "absolute-moment", "positive-part")
+MOST_ORDER = 256
+"""The largest order tried of moments, alternating sums of as many terms at thousands of bits, and of sums over sums (a
+sample of a sample): above it a certificate takes seconds to minutes."""
 
 
 # ---- what is asked and checked
@@ -81,7 +83,7 @@ class Outcome:
 def checked(setting: Setting) -> Outcome | None:
     """Ask the library, then evaluate its plan again; None where that would take too long."""
     curve, conversion = setting.run.curve(row_of(setting.bound)), CONVERSIONS[setting.conversion]
-    if setting.bound in MOMENTS and _order(setting, curve) > MOMENTS[setting.bound]:
+    if (setting.bound in MOMENTS or nested(setting.run)) and _order(setting, curve) > MOST_ORDER:
         return None
     ask = answers.epsilon if setting.question == "epsilon" else answers.delta
     answer = ask(curve, setting.asked, conversion)
@@ -116,6 +118,12 @@ def evaluated(setting: Setting, curve: Curve, order: Fraction | None) -> Any:
         return conversion.epsilon(BALLS.number(lam), cgf, log_delta, BALLS)
     log_delta = conversion.log_delta(BALLS.number(lam), cgf, BALLS.number(setting.asked), BALLS)
     return log_delta.exp() + BALLS.number(curve.slack())
+
+
+def nested(run: cm.Expression) -> bool:
+    """Whether a part of it is a sample of a sample."""
+    samples = [part.inner for part in run.terms if isinstance(part, cm.Sampled)]
+    return any(isinstance(part, cm.Sampled) for inner in samples for part in inner.terms)
 
 
 def _order(setting: Setting, curve: Curve) -> float:

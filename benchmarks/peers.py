@@ -101,6 +101,15 @@ def autodp_epsilon(mechanisms: Sequence[Any], counts: Sequence[int], delta: floa
 # ---- Opacus: the Poisson-sampled Gaussian only; needs torch, so it is compared only where it is installed
 
 
+def prv_missing() -> str:
+    """Why prv_accountant cannot be asked here; empty when it can."""
+    try:
+        import prv_accountant  # noqa: F401
+    except ImportError as error:
+        return f"prv_accountant is left out: {error}"
+    return ""
+
+
 def opacus_missing() -> str:
     """Why Opacus cannot be asked here; empty when it can."""
     try:

@@ -20,6 +20,7 @@ STEP = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")
 
 def verified(found: Calibration, build: Callable[[Any], cm.Expression], target: float, **asked: Any) -> Calibration:
     """What the result says about itself, asked again from the beginning."""
+    asked = {"method": "rdp", **asked}
     assert found.run == build(found.value)
     assert found.guarantee == found.run.guarantee(**asked)
     assert found.guarantee.epsilon <= target

@@ -21,7 +21,7 @@ class Term:
     times: int
     bound: str
     nodes: tuple[float, ...]
-    value: float
+    value: float | None  # None where no order is involved
 
 
 class Proof(Protocol):
@@ -41,12 +41,14 @@ class Guarantee:
     >>> import cumulant as cm
     >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
     >>> answer = run.guarantee(delta=1e-8)
-    >>> answer.order, answer.conversion, str(answer.relation)
-    (35.6, 'cks', 'replace-one')
-    >>> answer.verify().holds
-    True
+    >>> answer.lower, answer.epsilon, answer.conversion, str(answer.relation)
+    (0.7925, 0.807, 'cone', 'replace-one')
+    >>> by_curve = run.guarantee(delta=1e-8, method="rdp")
+    >>> by_curve.order, by_curve.conversion, by_curve.rigour, by_curve.verify().holds
+    (35.6, 'cks', 'proved', True)
 
-    `bits` and `radius` tell how the certificate was computed: the precision and the radius of the ball. A guarantee can be
+    `lower` is what no claim can undercut, shown by the data sets named in `witness`; None where no pair is known. `note` says
+    why the answer does not come from where it was asked for. `bits` and `radius` tell how the certificate was computed: the precision and the radius of the ball. A guarantee can be
     pickled; a Python function in the run stays behind, and then it can no longer be verified.
     """
 
@@ -70,12 +72,12 @@ class Guarantee:
     def verify(self) -> Verification:
         """Evaluate the bound again, independently of the search, from the stored plan and the exact inputs.
 
-        Finite sums and closed forms are evaluated in decimal intervals of the standard library, everything else in balls at
-        four times the precision; the result says which. CertificateError where nothing was proved: for estimated and
-        bounded guarantees.
+        Finite sums and closed forms are evaluated in decimal intervals of the standard library, other Rényi bounds in balls at
+        four times the precision, answers of the exact layer on a finer grid; the result says which. CertificateError where
+        nothing was proved.
 
         >>> import cumulant as cm
-        >>> check = cm.Laplace(scale=2).guarantee(delta=1e-6).verify()
+        >>> check = cm.Laplace(scale=2).guarantee(delta=1e-6, method="rdp").verify()
         >>> check.holds, check.arithmetic
         (True, 'decimal')
         """

@@ -84,9 +84,11 @@ def test_cks_is_never_worse_than_classic() -> None:
 
 def test_slack_is_subtracted_first() -> None:
     run = cm.ApproximateDP(0.5, 1e-6) * 4
-    assert run.epsilon(delta=4e-6) == math.inf
-    assert run.epsilon(delta=5e-6) == pytest.approx((cm.PureDP(0.5) * 4).epsilon(delta=1e-6), rel=1e-9)
-    assert run.delta(epsilon=2) == pytest.approx(4e-6, rel=1e-14)
+    assert run.epsilon(delta=4e-6, method="rdp") == math.inf
+    assert run.epsilon(delta=5e-6, method="rdp") == pytest.approx(
+        (cm.PureDP(0.5) * 4).epsilon(delta=1e-6, method="rdp"), rel=1e-9
+    )
+    assert run.delta(epsilon=2, method="rdp") == pytest.approx(4e-6, rel=1e-14)
 
 
 def test_many_deltas_at_once() -> None:
@@ -109,10 +111,10 @@ def test_many_round_counts_at_once(base: cm.Mechanism, method: str) -> None:
 def test_round_counts_with_slack_or_without_sampling() -> None:
     promise = cm.ApproximateDP(0.1, 1e-9)
     assert promise.epsilon_over([1, 5, 20], delta=1e-8) == pytest.approx(
-        [(promise * k).epsilon(delta=1e-8) for k in (1, 5, 20)], rel=1e-12
+        [(promise * k).epsilon(delta=1e-8, method="rdp") for k in (1, 5, 20)], rel=1e-12
     )
     assert cm.Gaussian(sigma=9).epsilon_over(np.array([1, 100]), delta=1e-6) == pytest.approx(
-        [(cm.Gaussian(sigma=9) * k).epsilon(delta=1e-6) for k in (1, 100)], rel=1e-6
+        [(cm.Gaussian(sigma=9) * k).epsilon(delta=1e-6, method="rdp") for k in (1, 100)], rel=1e-6
     )
     assert cm.Laplace(scale=2).epsilon_over([1, 3], delta=0) == pytest.approx([0.5, 1.5], rel=1e-12)
 
@@ -129,10 +131,10 @@ def test_a_delta_just_below_one_is_not_one() -> None:
 def test_slack_is_compared_exactly() -> None:
     for times in (1, 5, 45, 57):
         run = cm.ApproximateDP("0.1", "1e-6") * times
-        assert run.epsilon(delta=Fraction(times, 10**6)) == math.inf
-        assert run.epsilon(delta=[Fraction(times, 10**6)]).tolist() == [math.inf]
-    assert cm.ApproximateDP("0.1", "1e-6").epsilon(delta=0) == math.inf
-    assert cm.ApproximateDP("0.1", 0).epsilon(delta=0) == 0.1
+        assert run.epsilon(delta=Fraction(times, 10**6), method="rdp") == math.inf
+        assert run.epsilon(delta=[Fraction(times, 10**6)], method="rdp").tolist() == [math.inf]
+    assert cm.ApproximateDP("0.1", "1e-6").epsilon(delta=0, method="rdp") == math.inf
+    assert cm.ApproximateDP("0.1", 0).epsilon(delta=0, method="rdp") == 0.1
 
 
 def test_huge_epsilons_are_not_infinite() -> None:

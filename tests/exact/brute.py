@@ -64,7 +64,7 @@ class Composed:
         self.p, self.q = p, q
 
     def delta(self, epsilon: float) -> np.longdouble:
-        return np.sum(np.maximum(self.p - np.exp(np.longdouble(epsilon)) * self.q, np.longdouble(0)))
+        return np.longdouble(np.sum(np.maximum(self.p - np.exp(np.longdouble(epsilon)) * self.q, np.longdouble(0))))
 
     def largest(self) -> float:
         """The largest finite loss."""
@@ -79,7 +79,7 @@ def extended(value: Fraction) -> np.longdouble:
     shift = 70 - (value.numerator.bit_length() - value.denominator.bit_length())
     whole = round(value * Fraction(2) ** shift)
     high, low = divmod(whole, 2**35)
-    return np.ldexp(np.longdouble(high) * np.longdouble(2**35) + np.longdouble(low), -shift)
+    return np.longdouble(np.ldexp(np.longdouble(high) * np.longdouble(2**35) + np.longdouble(low), -shift))
 
 
 def hockey_stick(log_p: np.ndarray, loss: np.ndarray, log_alpha: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("figures") / "new"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(series, "COUNTS", np.array([1, 10, 20, 100, 1000, 10_000, 100_000, 600_000]))
+        patch.setattr(series, "INTERVALS", (1, 10_000, 600_000))
         assert answer(["figures", "--out", str(directory)]) == 0
     return directory
 
@@ -77,6 +78,27 @@ def test_figure2_is_the_reference(out: Path, panel: Panel) -> None:
             if order < reference["alpha_max_arb"] and least == row[key]:  # above 400 the reference skips orders
                 assert found[k] == pytest.approx(least, rel=1e-9 if order < 400 else 1e-4)
         assert best[k] <= upper[k]
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_figure2_encloses_the_true_epsilon(out: Path, panel: Panel) -> None:
+    path = out / f"figure2_{panel.name}.csv"
+    upper, lower, best = (column(path, "rounds", name) for name in ("true_upper", "true_lower", "best"))
+    assert {k for k, value in upper.items() if not math.isnan(value)} == {1, 10_000, 600_000}
+    _, name, parameter = panel.name.split("_")
+    assert all(lower[k] <= upper[k] for k in (1, 10_000, 600_000))
+    assert all(upper[k] <= best[k] * 1.005 for k in (1, 10_000, 600_000))
+    compared = 0
+    for row in load("two_sided")["values"]:
+        ((key, value),) = row["params"].items()
+        same = name.startswith(row["mechanism"][:4]) and parameter in (f"{key}{value:g}", f"{key}{value}")
+        if same and row["gamma"] == 0.001 and row["delta"] == 1e-8 and row["k"] in (1, 10_000, 600_000):
+            compared += 1
+            assert upper[row["k"]] <= row["eps_upper"] * 1.005
+            if name != "randresp":  # those rows are about all mechanisms with its pure epsilon
+                assert upper[row["k"]] >= row["eps_lower"]
+                assert lower[row["k"]] >= row.get("eps_lower_paper_pair", row["eps_lower"]) * 0.99
+    assert compared or panel.sigma != 5
 
 
 @pytest.mark.parametrize("panel", [panel for panel in PANELS if panel.sigma], ids=lambda panel: panel.name)

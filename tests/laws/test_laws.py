@@ -86,11 +86,12 @@ TWINS = [  # different mechanisms with equal curves
 def test_equal_curves_all_count(one: cm.Expression, other: cm.Expression) -> None:
     run = one * 1000 + other
     assert run.rdp(ORDERS) == pytest.approx(1000 * one.rdp(ORDERS) + other.rdp(ORDERS), rel=1e-11)
-    assert run.epsilon(delta=1e-5) == pytest.approx((one * 1001).epsilon(delta=1e-5), rel=1e-6)
+    expected = (one * 1001).epsilon(delta=1e-5, method="rdp")
+    assert run.epsilon(delta=1e-5, method="rdp") == pytest.approx(expected, rel=1e-6)
     poisson = run.relation is cm.Relation.ADD_REMOVE
     sample, bound = (cm.Poisson(0.5), "poisson-sum") if poisson else (cm.WithoutReplacement(0.5), "theorem9")
-    expected = ((one * 1001) @ sample).rdp(2, bound=bound)
-    assert (run @ sample).rdp(2, bound=bound) == pytest.approx(expected, rel=1e-9)
+    twice = ((one * 1001) @ sample).rdp(2, bound=bound)
+    assert (run @ sample).rdp(2, bound=bound) == pytest.approx(twice, rel=1e-9)
     accountant = cm.Accountant()
     accountant.compose(one, 1000)
     accountant.compose(other)
@@ -233,7 +234,8 @@ def test_sampled_curves_grow_with_the_order(bound: str, scheme: type[Scheme], da
 @settings(law, max_examples=30)
 @given(sampled_for("theorem9"))
 def test_cgf_is_convex_after_projection(run: cm.Expression) -> None:
-    cgf = np.append(0.0, run.curve("theorem9").projected().cgf(np.arange(1.0, 41.0)))
+    # on the scan, where the hull has its corners; between them the smaller of curve and chord need not be convex
+    cgf = np.append(0.0, run.curve("theorem9").projected().cgf(np.arange(1.0, 33.0)))
     known = cgf[np.isfinite(cgf)]
     assert (np.diff(known, 2) >= -1e-9 * known[2:]).all()
 

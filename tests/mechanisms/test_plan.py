@@ -231,7 +231,7 @@ def test_threads_verify_alike() -> None:
 
 
 def test_an_explanation_names_every_theorem_of_a_mixed_run() -> None:
-    found = RUNS["mixed"].guarantee("1e-8")
+    found = RUNS["mixed"].guarantee("1e-8", method="rdp")
     text = found.explain()
     for term in found.terms:
         assert term.mechanism in text
@@ -253,7 +253,7 @@ def test_explanations_of_the_ends() -> None:
     assert "order infinity is pure differential privacy" in RUNS["pure"].guarantee(0).explain()
     assert "protects nobody" in RUNS["pure"].guarantee(1).explain()
     assert "epsilon = inf" in RUNS["gaussian"].guarantee(0).explain()
-    assert "1/500000000 is what the promises" in (cm.ApproximateDP(1, 1e-9) * 2).guarantee(1e-8).explain()
+    assert "1/500000000 is what the promises" in (cm.ApproximateDP(1, 1e-9) * 2).guarantee(1e-8, "rdp").explain()
 
 
 def test_an_explanation_of_many_terms_stays_short() -> None:
@@ -267,7 +267,7 @@ def test_an_explanation_of_many_terms_stays_short() -> None:
 def test_a_function_that_takes_balls_is_proved() -> None:
     mine = cm.mechanism(rdp=lambda order: order / 18, name="mine")
     assert not mine.estimated
-    found, twin = (mine * 3).guarantee(1e-6), (cm.Gaussian(sigma=3) * 3).guarantee(1e-6)
+    found, twin = (mine * 3).guarantee(1e-6), (cm.Gaussian(sigma=3) * 3).guarantee(1e-6, method="rdp")
     assert (found.rigour, found.epsilon) == ("proved", twin.epsilon)
     check = found.verify()
     assert check.holds
@@ -343,7 +343,7 @@ def test_an_enclosure_that_contains_epsilon_confirms_nothing(epsilon: float, wor
 
 def test_slack_is_taken_from_delta() -> None:
     promise, pure = cm.ApproximateDP(2, "1e-7") * 5, cm.PureDP(2) * 5
-    assert promise.guarantee("1e-6").epsilon == pure.guarantee("5e-7").epsilon
+    assert promise.guarantee("1e-6", "rdp").epsilon == pure.guarantee("5e-7", "rdp").epsilon
 
 
 def test_verify_by_hand() -> None:

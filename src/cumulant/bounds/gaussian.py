@@ -147,6 +147,7 @@ def _delta_ball(shift: Fraction, rate: Fraction) -> Scalar:
         return BALLS.number(0)
     size = delta(shift, rate)
     lost = 64 if size == 0 else int(max(0.0, -math.log2(size)))
+    bits = max(64, ctx.prec // 2)
     with BALLS.at(ctx.prec + 2 * lost + 32):
         g, s = BALLS.number(rate), BALLS.number(shift) ** 2
         h0 = ((1 - g) / g).log()
@@ -164,10 +165,10 @@ def _delta_ball(shift: Fraction, rate: Fraction) -> Scalar:
 
         F0 = (1 + (-h0).exp()).log()
         G0 = 1 - h0.exp() * F0
-        goal = arb(2) ** -(64 + lost)
-        T = math.ceil(math.sqrt(2 * math.log(2) * (70 + lost))) + 1 + math.ceil(float(root.mid()))
-        left = acb.integral(integrand, arb(-T), arb(0), rel_tol=arb(2) ** -64, abs_tol=goal)
-        right = acb.integral(integrand, arb(0), arb(T), rel_tol=arb(2) ** -64, abs_tol=goal)
+        goal = arb(2) ** -(bits + lost)
+        T = math.ceil(math.sqrt(2 * math.log(2) * (bits + 6 + lost))) + 1 + math.ceil(float(root.mid()))
+        left = acb.integral(integrand, arb(-T), arb(0), rel_tol=arb(2) ** -bits, abs_tol=goal)
+        right = acb.integral(integrand, arb(0), arb(T), rel_tol=arb(2) ** -bits, abs_tol=goal)
         total = (left + right).real / (2 * arb.pi()).sqrt()
         tail = (T / arb(2).sqrt()).erfc() + 2 * root * (-arb(T) * T / 2).exp() / (2 * arb.pi()).sqrt()
         return g * (total + tail * arb(0, 1))

@@ -105,6 +105,8 @@ PROFILE = Kernel(_profile_term, _profile_slope, _exact_profile_term, _exact_prof
 
 def sampled_loss(x: Array, rate: float, kept: float) -> Array:
     """L = log(1 - g + g e^x), with full relative accuracy; `kept` is 1 - g, which a rounded g does not tell."""
+    if kept == 0:
+        return x
     top = np.max(x, initial=0.0)
     near = np.log1p(rate * np.expm1(x if top < 700 else np.minimum(x, 700.0)))
     if rate > 0.5:  # there g e^x - g is close to -1 far to the left

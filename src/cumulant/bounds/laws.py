@@ -32,8 +32,6 @@ Term = Callable[[Array], Array]
 ExactTerm = Callable[[Point], Any]
 """The kernel times the weight, on balls, real or complex."""
 
-_GOOD_BITS = 64
-
 _FARTHEST = 1e6
 """Past this order times shift, K is above 10^11 and acb.integral no longer finds its way; unknown is +inf."""
 
@@ -48,8 +46,10 @@ class Law(ABC):
         """Nodes for the term, which is at most w^a, or a g where x < 0, at each order a = lambda + 1."""
 
     @abstractmethod
-    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
-        """A ball that contains E_Q[term]; log_size is its logarithm, roughly."""
+    def enclosure(
+        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+    ) -> Scalar:
+        """A ball that contains E_Q[term], good to about this many bits; log_size is its logarithm, roughly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,9 @@ class GaussianLaw(Law):
         # the moment grows with the shift, so one whose square is below the smallest float may be enlarged
         return max(float(FLOATS.number(self.shift)), 1e-150)
 
-    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
+    def enclosure(
+        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+    ) -> Scalar:
         """acb.integral in z up to where the tails are proved to be small.
 
         z > Z: w <= e^x, so the tail is at most E[e^{ax}; z > Z] = e^{a(a-1)s/2} erfc((Z - a shift)/sqrt 2)/2.
@@ -78,7 +80,7 @@ class GaussianLaw(Law):
         a, shift = float(order), float(self.shift)
         if a * shift > _FARTHEST:
             return arb(math.inf)
-        need = _GOOD_BITS * math.log(2) - log_size
+        need = bits * math.log(2) - log_size
         Z = a * shift + math.ceil(math.sqrt(2 * max(need + a * (a - 1) * shift * shift / 2, 1.0))) + 1
         Y = math.ceil(math.sqrt(2 * max(need + math.log1p(a * float(rate)), 1.0))) + 1
         t, g, a_ball = BALLS.number(self.shift), BALLS.number(rate), BALLS.number(order)
@@ -103,7 +105,7 @@ class GaussianLaw(Law):
         }
         points = [arb(-Y) if whole else t / 2, *(arb(x) for x in sorted(splits)), arb(Z)]
         size = _ball_exp(log_size)
-        tolerance = {"rel_tol": arb(2) ** -_GOOD_BITS, "abs_tol": size * arb(2) ** -_GOOD_BITS}
+        tolerance = {"rel_tol": arb(2) ** -bits, "abs_tol": size * arb(2) ** -bits}
         total = arb(0)
         for start, end in itertools.pairwise(points):
             total += acb.integral(far if start.mid() >= turn - 1e-9 * abs(turn) else near, start, end, **tolerance).real
@@ -124,7 +126,9 @@ class LaplaceLaw(Law):
         shift = max(float(FLOATS.number(self.shift)), 1e-150)
         return laplace_nodes(shift, rate, lam, term, -shift if whole else 0.0)
 
-    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
+    def enclosure(
+        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+    ) -> Scalar:
         from flint import acb, arb
 
         t, g = BALLS.number(self.shift), BALLS.number(rate)
@@ -138,7 +142,7 @@ class LaplaceLaw(Law):
             return term(_point(w, w.log(), (-(x + t) / 2).exp() / 2, order))
 
         size = _ball_exp(log_size)
-        tolerance = {"rel_tol": arb(2) ** -_GOOD_BITS, "abs_tol": size * arb(2) ** -_GOOD_BITS}
+        tolerance = {"rel_tol": arb(2) ** -bits, "abs_tol": size * arb(2) ** -bits}
         total = acb.integral(integrand, arb(0), t, **tolerance).real + atom(t)
         if whole:
             total += acb.integral(integrand, -t, arb(0), **tolerance).real + atom(-t)
@@ -156,7 +160,9 @@ class ResponseLaw(Law):
         loss = np.array([e0, -e0] if whole else [e0])
         return atoms(-np.logaddexp(0.0, loss), loss, lam, rate)
 
-    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
+    def enclosure(
+        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+    ) -> Scalar:
         g, e0 = BALLS.number(rate), self.curve.pure(BALLS)
 
         def atom(x: Any) -> Any:
@@ -185,7 +191,9 @@ class AtomLaw(Law):
         pairs = zip(self.masses, self.ratios, strict=True)
         return [(mass, ratio) for mass, ratio in pairs if ratio > 1 or (whole and ratio < 1)]
 
-    def enclosure(self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float) -> Scalar:
+    def enclosure(
+        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+    ) -> Scalar:
         if self.unbounded:
             return BALLS.number(math.inf)
         total = BALLS.number(0)

@@ -57,9 +57,10 @@ class SampledPair(Curve):
         from flint import ctx
 
         size = log_size if math.isfinite(log_size) else 0.0
+        bits = max(64, ctx.prec // 2)
         # the terms of size 1 cancel down to the size of the result
         with BALLS.at(ctx.prec + 32 + int(max(0.0, -size) / math.log(2))):
-            return self.law.enclosure(term, order, self.rate, self.whole, size)
+            return self.law.enclosure(term, order, self.rate, self.whole, size, bits)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:

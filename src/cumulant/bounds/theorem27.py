@@ -16,7 +16,8 @@ def theorem27(curve: Curve, pair: Pair) -> tuple[Coefficient, ...]:
 
     def even_moments(j: Array, on: Arithmetic) -> Array:
         whole = j.astype(np.int64)
-        below, above = pair.moments(whole // 2 * 2, on), pair.moments((whole + 1) // 2 * 2, on)
+        even, place = np.unique([whole // 2 * 2, (whole + 1) // 2 * 2], return_inverse=True)
+        below, above = pair.moments(even, on)[place.reshape(2, -1)]
         return np.where(j == 2, on.number(np.inf), on.log(on.number(4)) + (below + above) / 2)
 
     def at_two(coefficient: Coefficient) -> Coefficient:

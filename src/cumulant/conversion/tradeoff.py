@@ -40,7 +40,7 @@ def by_statement(fpr: Iterable[Number], epsilon: Iterable[Number], delta: Iterab
     rate = BOUNDED.asarray([PROBABILITY.check("fpr", each) for each in fpr])[:, None]
     with np.errstate(all="ignore"):
         # b <= delta + e^epsilon a
-        rising = slack + np.where(rate.mid == 0, 0.0, BOUNDED.exp(loss) * rate)
+        rising: Enclosure = slack + np.where(rate.mid == 0, 0.0, BOUNDED.exp(loss) * rate)  # type: ignore[call-overload]
         # b <= 1 - e^-epsilon (1 - delta - a), written without a difference of what is close
         falling = rate - BOUNDED.expm1(-loss) * (1 - rate) + BOUNDED.exp(-loss) * slack
         return np.asarray(np.minimum(np.minimum(rising.upper(), falling.upper()), 1.0), dtype=np.float64)

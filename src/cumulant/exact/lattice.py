@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from cumulant.exact.cells import UNIT, Cells
-from cumulant.exact.merging import merged
+from cumulant.exact.merging import Law, merged
 from cumulant.exact.steps import Step
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.quadrature import log_sum
@@ -25,6 +25,9 @@ EXPONENTS = np.array([0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0])
 """Where Chernoff bounds are tried, in units of the exponent that is best for a normal law."""
 
 _TAIL = 40.0
+_LARGEST = 1 << 24
+_MOST_POINTS = 1 << 24
+_GIVEN_AWAY = 12.0  # log of what a round may have in excess, as part of what it may lose
 _SAMPLE = 4000
 _SILENT = -70.0  # log of a spectrum that counts as 0
 _FAR = 60.0  # weights e^-60 and less are summed as one
@@ -37,9 +40,9 @@ def cells_of(step: Step, width: float, log_mass: float) -> Cells:
 
 
 @lru_cache(maxsize=64)
-def merged_of(step: Step, width: float, log_mass: float) -> tuple[tuple[Array, float], ...]:
-    """The dominated laws of a step and what each has in excess, remembered likewise."""
-    return merged(cells_of(step, width, log_mass))
+def merged_of(step: Step, width: float, log_mass: float) -> tuple[Law, Law]:
+    """The dominated laws of a step, remembered likewise."""
+    return merged(cells_of(step, width, log_mass), log_mass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,11 @@ def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -
         log_p[2] = np.logaddexp(log_p[2], cells.below)  # the second cell may begin below the least loss that was kept
         lost = math.nextafter(math.exp(cells.above), 1.0) if cells.above > -math.inf else 0.0
     else:
-        candidates = merged_of(step, width, log_mass)
-        log_p, lost = max(candidates, key=lambda found: log_sum(found[0] + lam * points)[()])
+        # of those that give nearly nothing away the one that holds the most after tilting
+        log_p, lost = max(
+            merged_of(step, width, log_mass),
+            key=lambda law: (law[1] < math.exp(log_mass + _GIVEN_AWAY), log_sum(law[0] + lam * points)[()]),
+        )
     exponent = log_p + lam * points
     cgf = float(log_sum(exponent))
     finite = np.isfinite(log_p)
@@ -99,6 +105,10 @@ class Composed:
 
     def log_delta(self, epsilon: float) -> float:
         """log of an upper (lower) bound of delta at this epsilon."""
+        value = self._log_delta(epsilon)
+        return value if not math.isnan(value) else math.inf if self.upper else -math.inf
+
+    def _log_delta(self, epsilon: float) -> float:
         if self.upper and epsilon < self.start:
             return math.inf  # the window says nothing there
         base = self.cgf - self.lam * epsilon
@@ -115,7 +125,7 @@ class Composed:
             left = -math.expm1(math.log(-self.leak) - finite) if total > 0 else 0.0
             return finite + math.log(left) if left > 0 else -math.inf
         total += self._uncertain() + 2 * math.exp(-_FAR)
-        if total <= 0:
+        if not total > 0:
             return math.inf
         finite = base + math.log(total) + self._spread(base)
         return float(np.logaddexp(finite, math.log(self.leak))) if self.leak > 0 else finite
@@ -128,11 +138,17 @@ class Composed:
         return self.relative + UNIT * (64 + 4 * (abs(self.cgf) + abs(base)))
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool) -> Composed:
-    """All rounds together, on a window that holds nearly all of the tilted sum."""
+    """All rounds together, on a window that holds nearly all of the tilted sum; OverflowError if that is out of reach."""
     rounds = [(tilted(step, width, log_mass, lam, upper), times) for step, times in terms]
     window = _window(rounds, width)
-    size = 1 << max(4, math.ceil(math.log2((window[1] - window[0]) / width + 4)))
+    wanted = (window[1] - window[0]) / width + 4
+    if not wanted <= _MOST_POINTS:
+        raise OverflowError
+    size = 1 << max(4, math.ceil(math.log2(wanted)))
+    if size > _LARGEST:
+        raise OverflowError("the window is too long for its grid")
     origin = sum(times * one.offset for one, times in rounds)
     middle = (window[0] + window[1]) / 2
     first = math.floor((middle - origin) / width) - size // 2
@@ -150,7 +166,8 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
         noise += times * (constant + 12 * UNIT) * norm  # logarithm and angle of a power
         least = min(least, norm)
     # powers of a perturbed spectrum: (1 + d)^k with d the largest error of a coefficient
-    noise = math.exp(min(noise * math.sqrt(size), 700.0)) * (noise + 2 * constant * least) + math.exp(_SILENT)
+    growth = math.exp(noise * math.sqrt(size)) if noise * math.sqrt(size) < 700 else math.inf
+    noise = growth * (noise + 2 * constant * least) + math.exp(_SILENT)
     loud = log_spectrum_size > _SILENT
     product = np.zeros(size // 2 + 1, dtype=np.complex128)
     product[loud] = np.exp(log_spectrum_size[loud] + 1j * angle[loud])
@@ -158,8 +175,8 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     outside = escaping(rounds, width, start, start + width * (size - 1), both=not upper)
     leak = leak_of(terms)
     lost = sum(times * one.lost for one, times in rounds)
-    if not upper:
-        lost *= math.exp(min(lost, 700.0))  # (1 + lost)^k: the masses of the other rounds may exceed 1 by as much
+    if not upper:  # (1 + lost)^k: the masses of the other rounds may exceed 1 by as much
+        lost = lost * math.exp(lost) if lost < 1 else math.inf
     return Composed(
         lam=lam,
         width=width,
@@ -170,7 +187,7 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
         noise=noise,
         relative=sum(times * one.error for one, times in rounds),
         leak=min(1.0, (leak + lost) * (1 + 1e-12)) if upper else leak * (1 - 1e-12) - lost * (1 + 1e-12),
-        slip=sum(times * one.slip for one, times in rounds) + 4 * UNIT * (abs(start) + width * size),
+        slip=sum(times * one.slip for one, times in rounds) + 4 * UNIT * (abs(origin) + abs(start) + width * size),
         upper=upper,
     )
 
@@ -236,11 +253,12 @@ def escaping(rounds: Sequence[tuple[Tilted, int]], width: float, low: float, hig
         best = 0.0
         gap = edge - mean
         for t in (20 / gap, 40 / gap, 80 / gap, gap / max(variance, 1e-300)):
-            exponent = -t * edge
+            exponent = -t * edge + 4 * UNIT * abs(t * edge)
             for points, log_weights, times in laws:
                 lifted = log_weights + t * points
                 top = float(np.max(lifted))
-                exponent += times * (top + math.log(float(np.sum(np.exp(lifted - top)))))
+                value = top + math.log(float(np.sum(np.exp(lifted - top))))
+                exponent += times * (value + UNIT * (16 + 4 * abs(top)))
             best = min(best, exponent)
         return math.exp(best) * 1.001
 

@@ -1,11 +1,12 @@
-"""A pair on the grid that is dominated by the one in the cells: a convex minorant of its hockey-stick curve with corners
-at grid points only.
+"""Pairs on the grid that are dominated by the one in the cells: convex minorants of its hockey-stick curve with corners at
+grid points only.
 
 H(alpha) = E_Q (p/q - alpha)_+ is convex and, once each cell is merged into one output, a polygon with a corner of size q at
-each ratio r = p/q. Any convex G <= H whose corners have alpha = e^l, l on the grid, is the curve of a dominated pair.
-From left to right, at each corner the steepest line that stays below H is taken; it touches H at some r, and the next
-corner is the first grid point after it. Where the law is smooth every other grid point is used, so that the cost is of
-second order in the step.
+each ratio r = p/q. Any convex G <= H whose corners have alpha = e^l, l on the grid, is the curve of a dominated pair. G is
+built in one sweep: from a corner the line is taken that stays below H and touches it, and the next corner is the first
+grid point after the touch. What G lacks there the following corners make up for, so the cost is of second order in the
+step. A sweep to the right ends below 0 where the law ends steeply, and the masses then exceed those of a dominated pair;
+a sweep to the left ends at the least losses, where nothing is at stake, but is coarse where most of the mass is there.
 """
 
 from __future__ import annotations
@@ -17,106 +18,109 @@ import numpy as np
 from cumulant.exact.cells import Cells
 from cumulant.numerics.arithmetic import Array
 
-_SAFE = 1 - 1e-13
-_LOWEST = -600.0
-_BULK = 0.25
+_BITS = 433  # masses are multiplied by 2^433, and those below e^-760 left out, so that nothing underflows
+_SCALE = _BITS * math.log(2)
+_SMALL = -600.0
+_LOWEST = -760.0
+_NEGLIGIBLE = 20.0
+_FARTHEST = 200.0
+_SLACK = 1e-14
+
+Law = tuple[Array, float]
+"""log P-masses on the grid, and a bound of the P-mass that they have in excess of a dominated pair."""
+
+RIGHT, LEFT = 1, -1
 
 
-def merged(cells: Cells) -> tuple[tuple[Array, float], ...]:
-    """Dominated pairs: log P-masses on the grid, and a bound of the P-mass that they have in excess of such a pair.
-
-    Where one cell holds much of the mass, what a merge leaves of it may have to be paid by far losses; moving such cells down
-    to their grid points instead gives a second pair, which is better where the tail decides.
-    """
-    index, offset, log_mass = _corners(cells)
-    plain = _merged(cells, index, offset, log_mass)
-    if not index.size or float(np.exp(log_mass.max())) < _BULK:
-        return (plain,)
-    return plain, _merged(cells, index, np.where(log_mass > math.log(_BULK / 8), 0.0, offset), log_mass)
+def merged(cells: Cells, log_mass: float) -> tuple[Law, Law]:
+    """The laws of both sweeps; outputs with much less than e^log_mass are left out."""
+    lowest = max(log_mass - _NEGLIGIBLE, _LOWEST)
+    return _merged(cells, lowest, RIGHT), _merged(cells, lowest, LEFT)
 
 
-def _merged(cells: Cells, index: Array, offset: Array, log_mass: Array) -> tuple[Array, float]:
-    points = cells.grid.points()
-    result = np.full(points.size, -np.inf)
-    if not index.size:
-        return result, 0.0
-    # masses are scaled by e^{lam l}, so that far ones do not underflow
-    last = float(points[index[-1]])
-    lam = max(0.0, (_LOWEST - float(log_mass.min())) / last) if last > 0 else 0.0
-    top = float(np.max(log_mass + lam * points[index]))
-    mass = np.exp(log_mass + lam * points[index] - top)
-    grid, size, gap = _minorant(index.tolist(), offset.tolist(), mass.tolist(), cells.grid.step, lam)
-    where, value = np.array(grid), np.array(size)
-    there = value > 0
-    result[where[there]] = np.log(value[there]) - lam * points[where[there]] + top
-    return result, math.nextafter(gap * math.exp(top - lam * float(points[where[-1]])), 1.0) if gap > 0 else 0.0
+def _merged(cells: Cells, lowest: float, sign: int) -> Law:
+    result, gap = np.full(cells.grid.count, -np.inf), 0.0
+    index, offset, log_size = _corners(cells, lowest, sign)
+    if index.size:
+        size = np.where(log_size > _SMALL, np.ldexp(np.exp(log_size), _BITS), np.exp(log_size + _SCALE))
+        grid, mass, gap = _sweep(index.tolist(), offset.tolist(), size.tolist(), cells.grid.step, sign)
+        where, value = np.array(grid), np.array(mass)
+        where, value = where[value > 0], value[value > 0]
+        log_value = np.log(value) - _SCALE
+        large = log_value > _SMALL  # there the scale is taken away before digits are lost
+        log_value[large] = np.log(np.ldexp(value[large], -_BITS))
+        result[where] = log_value
+    return result, math.nextafter(math.ldexp(gap, -_BITS), 1.0) if gap > 0 else 0.0
 
 
-def _corners(cells: Cells) -> tuple[Array, Array, Array]:
-    """For each output its grid index, r / e^l - 1 at that grid point, and log of q e^l, by increasing r."""
+def _corners(cells: Cells, lowest: float, sign: int) -> tuple[Array, Array, Array]:
+    """For each output the grid point at or before it in the sweep, |r / e^l - 1| there, and log of q e^l, in order."""
     h, n = cells.grid.step, cells.left.size
-    # q e^l = a + b e^-h and p - q e^l = b (1 - e^-h), a and b being what the cell sends left and right
-    log_q = np.logaddexp(cells.left, cells.right - h)
+    # of a cell that sends a to its left and b to its right end, q e^l is a + b e^-h at the left end, a e^h + b at the
+    # right end, and p - q e^l is b (1 - e^-h) and -a (e^h - 1)
+    near, away = (cells.left, cells.right) if sign == RIGHT else (cells.right, cells.left)
+    log_q = np.logaddexp(near, away - sign * h)
+    size = sign * math.expm1(sign * h)
     with np.errstate(invalid="ignore"):
-        offset = np.minimum(np.exp(cells.right - log_q) * -math.expm1(-h), math.expm1(h))
-    index = np.concatenate([np.arange(n + 1), np.arange(n)])
-    log_mass = np.concatenate([cells.atoms, log_q])
+        offset = np.minimum(np.exp(away - sign * h - log_q) * size, size)
+    ends = np.arange(n) + (sign == LEFT)
+    index = np.concatenate([np.arange(n + 1), ends])
+    log_size = np.concatenate([cells.atoms, log_q])
     place = np.concatenate([np.zeros(n + 1), offset])
-    order = np.lexsort((place, index))
-    order = order[log_mass[order] > -np.inf]
-    index, place, log_mass = index[order], place[order], log_mass[order]
-    if place.size:
-        place[-1] = 0.0  # nothing lies above the largest ratio that could pay for it, so it goes down to its grid point
-    return index, place, log_mass
+    order = np.lexsort((place, sign * index))
+    order = order[log_size[order] > lowest]
+    index, place, log_size = index[order], place[order], log_size[order]
+    if sign == RIGHT:
+        place[-1:] = 0.0  # nothing lies above the largest ratio to make up for it, so it goes down to its grid point
+    return index, place, log_size
 
 
-def _minorant(
-    index: list[int], offset: list[float], mass: list[float], h: float, lam: float
+def _sweep(
+    index: list[int], offset: list[float], size: list[float], h: float, sign: int
 ) -> tuple[list[int], list[float], float]:
-    """Grid indices and scaled P-masses of the corners of G, and how far G ends below H.
+    """Grid indices and P-masses of the corners of G, and how far G ends below 0.
 
-    At grid point i, in units of e^{l_i} for alpha: `below` = H - G, `ahead` = slope of G on the left minus that of H there.
+    alpha = e^{l_i} (1 ± x) after grid point i. `below` = H - G there, `ahead` = slope in x, taken as -G' and -H' to the left
+    and G' and H' to the right, of G before i minus that of H. A line that starts `below` H touches it at the first corner x
+    at which INT s dmu(s) over s <= x, mu the corners of H, is no longer less than `below`: there
+    (below + INT (x - s) dmu(s)) / x is least. Only below - moment is a difference. To the left it is a part of H and rounds
+    like it; to the right _SLACK of it is given away, so that rounding cannot lift G above an H that becomes smaller.
     """
-    grid, size = [], []
+    grid, mass = [], []
     i, first, count = index[0], 0, len(index)
     below, ahead = 0.0, 0.0
     exp, expm1 = math.exp, math.expm1
-    while first < count or below > 0:
+    cell, growth = sign * expm1(sign * h), exp(sign * h)
+    while True:
         while first < count and index[first] == i and offset[first] == 0.0:
-            ahead -= mass[first]  # corners of H at this very point
+            ahead -= size[first]  # corners of H at this very point
             first += 1
-        # the steepest line: the least of (below + INT (x - s) dmu(s)) / x over the corners x of H to the right
-        weight, moment, steepest, touched = 0.0, 0.0, math.inf, count
-        for c in range(first, count):
-            far = index[c] - i
-            x = offset[c] + (1 + offset[c]) * expm1(far * h)
-            slope = (below + weight * x - moment) / x
-            if slope >= steepest:
+        weight, moment, touched, far = 0.0, 0.0, first, 0.0
+        while touched < count:
+            far = (index[touched] - i) * h  # negative to the left
+            if abs(far) > _FARTHEST:
                 break
-            steepest, touched = slope, c
-            m = mass[c] * exp(-(lam + 1) * far * h)
-            weight += m
-            moment += m * x
-        else:
-            if weight < steepest:
-                steepest, touched = weight, count  # flat beyond the last corner
-        steepest *= _SAFE
+            x, m = sign * expm1(far) + offset[touched] * exp(far), size[touched] * exp(-far)
+            if moment + m * x >= below:
+                break
+            weight, moment, touched = weight + m, moment + m * x, touched + 1
         grid.append(i)
-        size.append(max(steepest - ahead, 0.0))
-        if touched == count:
-            break
-        nxt = index[touched] + (1 if offset[touched] > 0 else 0)
-        x = expm1((nxt - i) * h)
-        under, passed = below - steepest * x, 0.0
-        c = first
-        while c < count and index[c] < nxt:
-            far = index[c] - i
-            m = mass[c] * exp(-(lam + 1) * far * h)
-            passed += m
-            under += m * (x - offset[c] - (1 + offset[c]) * expm1(far * h))
-            c += 1
-        first = c
-        below = max(under, 0.0) * exp(lam * (nxt - i) * h)
-        ahead = (steepest - passed) * exp((lam + 1) * (nxt - i) * h)
-        i = nxt
-    return grid, size, below
+        if touched == count:  # flat to the right; to the left down to alpha = 0, where x = 1
+            rest = max(below - moment, 0.0)
+            mass.append(weight + (rest if sign == LEFT else 0.0) - ahead)
+            return grid, mass, rest + _SLACK * below if sign == RIGHT else 0.0
+        if abs(far) > _FARTHEST:  # parallel to H as far as the next corner, which is out of sight
+            mass.append(weight - ahead)
+            below, ahead, i, first = below - moment, 0.0, index[touched], touched
+            continue
+        # at the last corner on the right G ends with H, and what rounding does to it is small against H before it
+        slack = _SLACK * below if sign == RIGHT and touched < count - 1 else 0.0
+        steeper = max(below - slack - moment, 0.0) / x
+        mass.append(weight + steeper - ahead)
+        below = max(min(slack, below - moment), 0.0)
+        rest = max(size[touched] - steeper * exp(far), 0.0)
+        if offset[touched] > 0:
+            below += rest * (cell - offset[touched])
+            ahead, i, first = -rest * growth, index[touched] + sign, touched + 1
+        else:
+            ahead, i, first = steeper * exp(far), index[touched], touched

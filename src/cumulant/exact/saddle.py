@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from cumulant.numerics.arithmetic import Array
 
 _TAIL = 36.0
 _MOST_FREQUENCIES = 1 << 10
+_NEGLIGIBLE = 1e-22
 _SMALLEST_ORDER = 1e-4
 _LARGEST_ORDER = 2.0**40
 
@@ -33,10 +34,14 @@ class Line:
     frequencies: Array
     exponents: Array
 
-    def log_delta(self, epsilon: float, power: int = 1) -> float:
-        """log of the trapezoid sum at this epsilon; power 2 squares the denominator (Theorem B)."""
+    def coarser(self) -> Line:
+        """The line of half the period: every other frequency."""
+        return replace(self, frequencies=self.frequencies[::2], exponents=self.exponents[::2])
+
+    def log_delta(self, epsilon: float) -> float:
+        """log of the trapezoid sum at this epsilon."""
         z = self.lam + 1j * self.frequencies
-        terms = np.exp(self.exponents - 1j * self.frequencies * epsilon) / (z * (1 + z)) ** power
+        terms = np.exp(self.exponents - 1j * self.frequencies * epsilon) / (z * (1 + z))
         step = self.frequencies[1] - self.frequencies[0]
         total = step / (2 * math.pi) * float(terms[0].real + 2 * np.sum(terms[1:].real))
         return self.cgf - self.lam * epsilon + math.log(total) if total > 0 else -math.inf
@@ -52,6 +57,7 @@ class Moments:
     variance: Array
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def moments(terms: Terms, lam: Array) -> Moments:
     """K, K' and K'' at real lam > 0 from each step's quadrature nodes."""
     total = np.zeros((3, lam.size))
@@ -64,10 +70,11 @@ def moments(terms: Terms, lam: Array) -> Moments:
         weight /= size[:, None]
         mean = weight @ loss
         variance = np.einsum("ij,ij->i", weight, (loss - mean[:, None]) ** 2)
-        # near 0, where all of K is small, 1 is taken out before it is rounded away
-        with np.errstate(over="ignore"):
-            near = np.log1p(np.exp(log_p) @ np.expm1(np.minimum(lam[:, None] * loss, 700.0)).T - step.leak)
-        cgf = np.where(top[:, 0] < 30, near, top[:, 0] + np.log(size))
+        cgf = top[:, 0] + np.log(size)
+        if abs(cgf[0]) < 0.5 and lam.size == 1:  # where K is small, 1 is taken out before it is rounded away
+            mass, lift = np.exp(log_p), lam * loss
+            gain = np.where(lift < 1, mass * np.expm1(np.minimum(lift, 1.0)), np.exp(exponent[0]) - mass)
+            cgf = np.log1p(np.sum(gain) - step.leak)[None]
         total += times * np.array([cgf, mean, variance])
     return Moments(lam, *total)
 
@@ -84,20 +91,22 @@ def saddle_at(terms: Terms, epsilon: float) -> Moments | None:
 
 def _where(terms: Terms, rising: Callable[[Moments], Array]) -> Moments | None:
     """The order at which a function of the moments that grows with the order becomes 0, by nested subdivision."""
-    low, high = _SMALLEST_ORDER, 64.0
+    low, high = _SMALLEST_ORDER, 16.0
     while True:
-        grid = np.geomspace(low, high, 24)
+        grid = np.geomspace(low, high, 16)
         value = rising(moments(terms, grid))
         if value[-1] >= 0:
             break
-        if high >= _LARGEST_ORDER or not np.isfinite(value[-1]):
+        if not np.isfinite(value[-1]):
             return None
+        if high >= _LARGEST_ORDER:  # losses that are bounded, and almost as large as they can be
+            return moments(terms, grid[-1:])
         low, high = high / 2, high * 8
-    for _ in range(3):
+    for _ in range(2):
         right = int(np.argmax(value >= 0))
         if right == 0:
             break
-        grid = np.geomspace(grid[right - 1], grid[right], 9)
+        grid = np.geomspace(grid[right - 1], grid[right], 7)
         value = rising(moments(terms, grid))
     return moments(terms, grid[int(np.argmin(np.abs(value)))][None])
 
@@ -114,27 +123,31 @@ def approximation(found: Moments) -> Array:
     return np.asarray(height - np.log(2 * math.pi * curvature) / 2)
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def spread(terms: Terms, at: Moments) -> tuple[float, float]:
     """A window that holds all but e^-36 of the tilted sum, by Chernoff bounds with K itself."""
     lam, mean, deviation = float(at.lam[0]), float(at.mean[0]), math.sqrt(float(at.variance[0]))
     rate = math.sqrt(2 * _TAIL) / max(deviation, 1e-300)
     up = lam + rate * EXPONENTS
-    high = np.nanmin((moments(terms, up).cgf - at.cgf[0] + _TAIL) / (up - lam))
+    high = np.fmin.reduce((moments(terms, up).cgf - at.cgf[0] + _TAIL) / (up - lam))
     down = lam - np.minimum(rate * EXPONENTS, lam + 1)
-    low = np.nanmax((at.cgf[0] - _TAIL - moments(terms, down).cgf) / (lam - down))
+    low = np.fmax.reduce((at.cgf[0] - _TAIL - moments(terms, down).cgf) / (lam - down))
     return min(low, mean - 4 * deviation), max(high, mean + 4 * deviation)
 
 
-def line(terms: Terms, at: Moments, finer: float = 1.0) -> Line | None:
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def line(terms: Terms, at: Moments, window: tuple[float, float], finer: float = 1.0) -> Line | None:
     """K along lam + iu up to where e^K has decayed; None where it does not."""
     lam = float(at.lam[0])
-    window = spread(terms, at)
     period = 1.05 * finer * (window[1] - window[0])
+    if not math.isfinite(period):
+        return None
     laws = []
     for step, times in terms:
         loss, log_p = step.nodes(lam)
         weight = np.exp(log_p + lam * loss - np.max(log_p + lam * loss))
-        laws.append((loss, weight / weight.sum(), times))
+        seen = weight > _NEGLIGIBLE
+        laws.append((loss[seen], weight[seen] / weight.sum(), times))
     deviation = math.sqrt(float(at.variance[0]))
     count = max(16, math.ceil(1.1 * math.sqrt(2 * _TAIL) / max(deviation, 1e-300) * period / (2 * math.pi)))
     if count > _MOST_FREQUENCIES:
@@ -157,7 +170,9 @@ def line(terms: Terms, at: Moments, finer: float = 1.0) -> Line | None:
     return None
 
 
-def solve(log_delta_at: Callable[[float], float], slope: float, log_delta: float, start: float) -> tuple[float, float]:
+def solve(
+    log_delta_at: Callable[[float], float], slope: float, log_delta: float, start: float, tolerance: float = 4e-14
+) -> tuple[float, float]:
     """A narrow bracket of the epsilon >= 0 at which a falling function reaches this value, by secants.
 
     At its upper end the function is at most the value, at its lower end, if that is positive, above it.
@@ -167,12 +182,14 @@ def solve(log_delta_at: Callable[[float], float], slope: float, log_delta: float
     for _ in range(200):
         value = log_delta_at(epsilon)
         low, high = (low, epsilon) if value <= log_delta else (epsilon, high)
-        if high == 0 or (high < math.inf and high - low <= 4e-14 * high):
+        if high == 0 or (high < math.inf and high - low <= tolerance * high):
             break
         if math.isfinite(value) and math.isfinite(before[1]) and value != before[1]:
             slope = min((value - before[1]) / (epsilon - before[0]), slope / 4)
         before = (epsilon, value)
-        side = 1e-14 * epsilon * (1 if value > log_delta else -1)  # a little too far, so that both ends close in
+        side = (
+            tolerance / 4 * epsilon * (1 if value > log_delta else -1)
+        )  # a little too far, so that both ends close in
         after = epsilon + (log_delta - value) / slope + side if math.isfinite(value) else math.nan
         if not max(low, 0.0) < after < high:
             after = max(2 * epsilon, 1e-9) if high == math.inf else (max(low, 0.0) + high) / 2
@@ -189,10 +206,9 @@ def epsilon(terms: Terms, log_delta: float) -> tuple[float, float] | None:
     at = saddle(terms, log_delta)
     if at is None:
         return None
-    answers = []
-    for finer in (1.0, 2.0):
-        along = line(terms, at, finer)
-        if along is None:
-            return None
-        answers.append(solve(along.log_delta, -along.lam, log_delta, float(epsilon_of(at)[0]))[1])
+    finer = line(terms, at, spread(terms, at), 2.0)
+    if finer is None:
+        return None
+    start = float(epsilon_of(at)[0])
+    answers = [solve(one.log_delta, -one.lam, log_delta, start)[1] for one in (finer.coarser(), finer)]
     return (answers[0], answers[1]) if all(map(math.isfinite, answers)) else None

@@ -18,7 +18,7 @@ from cumulant.exact.losses import Loss
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.quadrature import legendre
 
-_PANEL_NODES = 16
+_PANEL_NODES = 12
 _MOST_PANELS = 1 << 12
 _NODES_TAIL = 40.0
 

@@ -20,6 +20,8 @@ from cumulant.numerics.rounding import rounded_down, rounded_up
 _CLOSED = "closed form"
 _LATTICE = "lattice"
 _CONE = "cone"
+_QUICK = 16
+_FARTHEST = Fraction(10**6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,19 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
         return _closed_epsilon(single, delta)
     if _distance(rounds) <= rounded_down(delta):  # the total variation distance adds up
         return Found(0.0, _LATTICE, _rigour(rounds))
-    best = _largest([_guarded(search.epsilon, terms, log_delta, accuracy, True) for terms in rounds.upper()])
+    best = search.NOTHING
+    for terms in rounds.upper():
+        other = _guarded(search.epsilon, terms, log_delta, accuracy * (_QUICK if best.value > 0 else 1), True)
+        if other.value > best.value > 0:  # a coarse grid did not show that this direction is the smaller one
+            other = _guarded(search.epsilon, terms, log_delta, accuracy, True)
+        best = max(best, other, key=lambda bound: bound.value)
     found = _found(best, _LATTICE, rounds)
     if _pure(rounds) < found.value:
         found = Found(_pure(rounds), _LATTICE, _rigour(rounds))
     reference = rounds.cone() if cone else None
     if reference is not None:
-        other = _found(_guarded(search.cone_epsilon, reference, log_delta, accuracy), _CONE, rounds)
-        found = min(found, other, key=lambda one: one.value)
+        by_cone = _found(_guarded(search.cone_epsilon, reference, log_delta, accuracy), _CONE, rounds)
+        found = min(found, by_cone, key=lambda one: one.value)
     return found
 
 
@@ -86,6 +93,8 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Witness |
     single = _single(rounds)
     if single is not None:
         found = _closed_epsilon(single, delta).value
+        if math.isinf(found):
+            return Witness(found, next(rounds.lower())[0])
         value = math.nextafter(found * (1 - 1e-9), 0.0)
         while value > 0 and _closed_delta(single, Fraction(value)) * (1 - 1e-12) <= delta:
             value = value * (1 - 1e-6) if value > 1e-300 else 0.0
@@ -176,6 +185,7 @@ def _closed_delta(one: Round, epsilon: Fraction) -> float:
     assert pair is not None
     with BALLS.at(256):
         e0 = (1 + BALLS.number(epsilon).expm1() / BALLS.number(rate)).log()
-        low = Fraction(int(e0.lower().man_exp()[0])) * Fraction(2) ** int(e0.lower().man_exp()[1])
+        # e0 >= epsilon, and the profile falls: less will do where e^epsilon has no ball
+        low = min(-at_least(-e0.lower()) if e0.is_finite() else epsilon, _FARTHEST)
         value = at_least((BALLS.number(rate) * pair.profile(max(low, Fraction(0)), BALLS)).upper())
         return min(rounded_up(max(value, Fraction(0))), 1.0)

@@ -45,7 +45,7 @@ class Picture:
 
 _BAD = Look("bad", "bad data, approximation", "#a05080", ":", "P")
 _GOOD = Look("good", "good data, approximation", "#b08a00", (0, (3, 1, 1, 1, 1, 1)), "*")
-_BEST = Look("best", "best bound of cumulant", "#101010", "-", "D")
+_BEST = Look("best", "RDP: best bound of cumulant", "#101010", "-", "D")
 """What both figures show looks the same in both."""
 
 FIGURE1 = Picture(
@@ -78,8 +78,8 @@ FIGURE2 = Picture(
         _GOOD,
         Look("optimal", "optimal composition, exact", "#70c080", (0, (2, 1)), "x"),
         _BEST,
-        Look("exact", "exact layer, upper bound", "#e07000", "-", "v"),
-        Look("exact_lower", "exact layer, lower bound", "#e07000", (0, (4, 1)), "^"),
+        Look("true_upper", "true ε: upper bound", "#e07000", "-", "v"),
+        Look("true_lower", "true ε: lower bound", "#e07000", (0, (4, 1)), "^"),
     ),
     added=4,
 )

@@ -94,9 +94,9 @@ def interval(panel: Panel, counts: Array) -> dict[str, Array]:
     """The ends of an interval that holds the true epsilon, at those of these counts that are INTERVALS; elsewhere NaN."""
     ends = np.full((2, counts.size), np.nan)
     for place in np.flatnonzero(np.isin(counts, INTERVALS)):
-        found = (panel.once * int(counts[place])).guarantee(DELTA, method="exact", accuracy=ACCURACY)
+        found = (panel.once * int(counts[place])).guarantee(DELTA, accuracy=ACCURACY)
         ends[:, place] = found.epsilon, found.lower
-    return {"exact": ends[0], "exact_lower": ends[1]}
+    return {"true_upper": ends[0], "true_lower": ends[1]}
 
 
 def accountant(panel: Panel, counts: Array, method: str) -> Array:

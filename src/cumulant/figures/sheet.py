@@ -79,4 +79,4 @@ def _panel(axes: Any, chart: Chart) -> None:
 
 def _every(curve: Curve) -> int:
     """The distance of markers: each point has one where points are few."""
-    return max(1, curve.x.size // _MARKERS)
+    return max(1, len(curve.x) // _MARKERS)

@@ -26,8 +26,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 RATES = np.geomspace(1e-8, 1.0, 65)
 """The false positive rates of a curve, unless others are asked for."""
 
-_GUIDE = 48
-"""Places on the curve that shows the way."""
+_GUIDE, _FEW = 32, 24
+"""Places on the curve that shows the way, and of those for an answer in brief."""
 
 _FIRST, _MORE, _MOST, _LOSS = 12, 4, 32, 0.005
 """How many deltas of loss distributions a curve asks for at first, then each time, at most, and until what may be lost."""
@@ -63,10 +63,10 @@ def trade_off(run: Expression, fpr: Iterable[Number] | None = None, method: str 
     >>> import cumulant as cm
     >>> found = trade_off(cm.Gaussian(sigma=1))
     >>> float(found.false_positive_rate[16]), float(found.true_positive_rate[16])  # Phi(Phi^-1(1e-6) + 1) = 8.723e-5
-    (1e-06, 8.7e-05)
+    (1e-06, 8.8e-05)
     """
     asked = list(checked("fpr", RATES if fpr is None else fpr, PROBABILITY)[0])
-    least = min(asked, key=float)
+    least = min(asked, key=float, default=Exact(1))
     known = _known(run, method, least)
     if method not in CURVES:
         places = np.unique(np.linspace(0, known.epsilon.size - 1, _FIRST).round().astype(int))
@@ -88,7 +88,8 @@ def true_positive_rate(run: Expression, fpr: Number | Iterable[Number], method: 
     asked, scalar = checked("fpr", fpr, PROBABILITY)
     if not scalar:
         return trade_off(run, asked, method).true_positive_rate
-    return float(tradeoff.true_positive_rate(asked, *_searched(run, asked[0], method, 3).pair)[0])
+    known = _searched(run, asked[0], method, _known(run, method, asked[0]), 3)
+    return float(tradeoff.true_positive_rate(asked, *known.pair)[0])
 
 
 def advantage(run: Expression, method: str = DEFAULT_METHOD) -> float:
@@ -105,7 +106,7 @@ def advantage(run: Expression, method: str = DEFAULT_METHOD) -> float:
 
 
 def in_brief(run: Expression, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
-    """True positive rate and advantage from a statement that is known and few others.
+    """True positive rate and advantage from a statement that is known and few others, for those who cannot wait.
 
     >>> import cumulant as cm
     >>> in_brief(cm.Gaussian(sigma=1), 0.01, "best", 4.38, 1e-5)
@@ -113,7 +114,8 @@ def in_brief(run: Expression, fpr: Number, method: str, epsilon: float, delta: f
     """
     rate, known = PROBABILITY.check("fpr", fpr), _Statements(np.array([epsilon]), np.array([delta]))
     if method in METHODS:
-        known = known.joined(_searched(run, rate, method, 0))
+        below = _statements(run, epsilon * np.arange(_FEW) / _FEW, _curve(method))
+        known = known.joined(_searched(run, rate, method, below, 0))
     return float(tradeoff.true_positive_rate([rate], *known.pair)[0]), tradeoff.advantage(*known.pair)
 
 
@@ -122,7 +124,7 @@ def in_brief(run: Expression, fpr: Number, method: str, epsilon: float, delta: f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Statements:
-    """The run is (epsilon[i], delta[i])-DP for every i; epsilons rise."""
+    """The run is (epsilon[i], delta[i])-DP for every i; epsilons rise, and what holds at one holds at all that follow."""
 
     epsilon: Floats
     delta: Floats
@@ -137,7 +139,7 @@ class _Statements:
             return self
         both = np.append(self.epsilon, other.epsilon)
         order = np.argsort(both, kind="stable")
-        return _Statements(both[order], np.append(self.delta, other.delta)[order])
+        return _Statements(both[order], np.minimum.accumulate(np.append(self.delta, other.delta)[order]))
 
     def between(self, least: float) -> Floats:
         """Epsilons at which more can be gained, at false positive rates that are above this one.
@@ -165,21 +167,26 @@ class _Statements:
 
 
 def _statements(run: Expression, epsilon: Floats, method: str) -> _Statements:
-    return _Statements(epsilon, run.delta(epsilon.tolist(), method=method, accuracy=_ACCURACY))
+    deltas = run.delta(epsilon.tolist(), method=method, accuracy=_ACCURACY)
+    return _Statements(epsilon, np.minimum.accumulate(deltas))
+
+
+def _curve(method: str) -> str:
+    """The method that shows the way."""
+    return method if method in CURVES else "rdp"
 
 
 def _known(run: Expression, method: str, rate: Exact) -> _Statements:
     """What the curve says, at epsilons whose deltas spread over all that matter to this false positive rate."""
-    curve = method if method in CURVES else "rdp"
+    curve = _curve(method)
     slack, least = float(run.curve().slack()), max(float(rate) * _SHARE, _LEAST)
     deltas = np.append(0.0, slack + np.geomspace(least, 0.9, _GUIDE))
     found = run.epsilon(deltas.tolist(), method=curve)
     return _statements(run, np.unique(np.append(0.0, found[np.isfinite(found)])), curve)
 
 
-def _searched(run: Expression, rate: Exact, method: str, rounds: int) -> _Statements:
+def _searched(run: Expression, rate: Exact, method: str, known: _Statements, rounds: int) -> _Statements:
     """Statements among which one is close to the best for this false positive rate; the first is about epsilon = 0."""
-    known = _known(run, method, rate)
     found = known
     if method not in CURVES:
         found = _statements(run, np.zeros(1), method)
@@ -187,7 +194,7 @@ def _searched(run: Expression, rate: Exact, method: str, rounds: int) -> _Statem
         places = np.array([_gaussian(rate, found.delta[0]), *([best] if rounds else [])])
         found = found.joined(_statements(run, np.unique(places[np.isfinite(places) & (places > 0)]), method))
     for _ in range(rounds):
-        found = found.joined(_statements(run, found.around(rate, 8 if method in CURVES else 1), method))
+        found = found.joined(_statements(run, found.around(rate, 2 if method in CURVES else 1), method))
     return found.joined(known, method == DEFAULT_METHOD)
 
 

@@ -17,8 +17,9 @@ from cumulant.curves.pair import Pair
 from cumulant.domains import Domain, Exact, Number, Several
 from cumulant.errors import NotationError
 from cumulant.guarantee import Guarantee
-from cumulant.mechanisms import answering
+from cumulant.mechanisms import answering, attack
 from cumulant.mechanisms.answering import Question
+from cumulant.mechanisms.attack import TradeOff
 from cumulant.mechanisms.proof import curve_of
 from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.mechanisms.relation import Relation, common
@@ -209,6 +210,24 @@ class Expression(ABC):
         array([0.119, 2.027])
         """
         return answering.epsilon_over(self, times, delta, Question(method, bound, conversion, accuracy))
+
+    def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
+        """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
+        return attack.trade_off(self, fpr, method)
+
+    def true_positive_rate(self, fpr: Number, method: str = DEFAULT_METHOD) -> float:
+        """The largest part of the members that an attack finds which has this false positive rate.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).true_positive_rate(0.01)
+        0.02719
+        """
+        return float(attack.true_positive_rate(self, fpr, method))
+
+    @property
+    def advantage(self) -> float:
+        """The largest difference of true and false positive rate that any attack has."""
+        return attack.advantage(self)
 
     @overload
     def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]

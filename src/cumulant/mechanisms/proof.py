@@ -35,7 +35,7 @@ def remembered_curve(mechanism: Mechanism, bound: str) -> Curve:
 def term(mechanism: Mechanism, times: int, bound: str, order: float | None) -> Term:
     """What one component contributes to an answer at this order."""
     if order is None:
-        return Term(str(mechanism), times, bound if mechanism.amplified else "", (), math.nan)
+        return Term(str(mechanism), times, bound if mechanism.amplified else "", (), None)
     curve = curve_of(mechanism, bound)
     value = float(curve.pure() if order == np.inf else curve.cgf(np.array([order - 1]))[0])
     name = winner(mechanism, order, value) if mechanism.amplified and bound == "best" else bound

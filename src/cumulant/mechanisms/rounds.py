@@ -13,11 +13,20 @@ from cumulant.exact.rounds import Round, Rounds
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.sampling import Poisson, Sampled
 
+MOST_ROUNDS = 10**7
+"""Beyond it the error terms of a lattice outweigh what it gains."""
+
 
 def rounds(run: Expression) -> tuple[Rounds | None, str]:
     """All rounds of the run, or None and what stands in the way."""
     parts: list[tuple[Round, int]] = []
-    for mechanism, times in _gathered(run.terms).items():
+    terms = _gathered(run.terms)
+    if sum(terms.values()) > MOST_ROUNDS:
+        return (
+            None,
+            f"more than {MOST_ROUNDS:,} rounds leave little to gain over Renyi divergences, which give the answer",
+        )
+    for mechanism, times in terms.items():
         inner = mechanism.inner if isinstance(mechanism, Sampled) else mechanism
         pair = _pair(inner)
         loss = inner.privacy_loss() if pair is None and isinstance(inner, Mechanism) else pair and loss_of(pair)

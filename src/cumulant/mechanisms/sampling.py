@@ -67,9 +67,11 @@ class WithoutReplacement(Scheme):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     bounds: ClassVar[Mapping[str, Bound]] = WITHOUT_REPLACEMENT
-    candidates: ClassVar[tuple[str, ...]] = tuple(
-        "gaussian-ball gaussian-diameter one-bit profile pure-extras theorem9 lemma3 caps".split()
+    # fmt: off
+    candidates: ClassVar[tuple[str, ...]] = (
+        "gaussian-ball", "gaussian-diameter", "one-bit", "profile", "pure-extras", "theorem9", "lemma3", "caps",
     )
+    # fmt: on
 
     def __init__(
         self, rate: Number | None = None, *, sample: Number | None = None, population: Number | None = None

@@ -157,7 +157,7 @@ class Balls:
         flint = self._flint
         if isinstance(value, flint.arb):
             return value
-        if isinstance(value, float):
+        if isinstance(value, int | float):
             return flint.arb(value)
         return flint.arb(flint.fmpq(value.numerator, value.denominator))
 

@@ -1,0 +1,136 @@
+"""`cumulant plot`: the file, the numbers in it, and refusals."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy import special
+
+import cumulant as cm
+from cumulant.cli.app import answer
+
+RUN = "Laplace(scale=2) @ WithoutReplacement(rate=0.01) * 100"
+
+
+def curve(charts: dict[str, Any], kind: str, name: str) -> dict[float, float]:
+    found = charts[kind]["curves"][name]
+    return dict(zip(found["x"], found["y"], strict=True))
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("plot") / "run.png"
+
+
+@pytest.fixture(scope="module")
+def printed(drawn: Path) -> Any:
+    from contextlib import redirect_stdout
+    from io import StringIO
+
+    with redirect_stdout(StringIO()) as out:
+        assert answer(["plot", RUN, "--out", str(drawn), "--delta", "1e-6", "--json"]) == 0
+    return json.loads(out.getvalue())
+
+
+def test_the_picture_is_written(drawn: Path, printed: Any) -> None:
+    assert printed["file"] == str(drawn)
+    assert (printed["run"], printed["delta"], printed["relation"]) == (str(cm.parse(RUN)), 1e-6, "replace-one")
+    assert list(printed["charts"]) == ["epsilon", "rounds", "rdp", "trade-off"]
+    png = drawn.read_bytes()
+    assert png.startswith(b"\x89PNG")
+    assert 50_000 < len(png) < 400_000
+
+
+def test_the_interval_is_that_of_the_run(printed: Any) -> None:
+    run = cm.parse(RUN)
+    truth = run.guarantee(1e-6)
+    assert truth.lower is not None
+    for kind, place in (("epsilon", 1e-6), ("rounds", 100.0)):
+        upper, lower = (curve(printed["charts"], kind, name)[place] for name in ("upper", "lower"))
+        assert truth.lower <= upper <= truth.epsilon * 1.01
+        assert truth.lower * 0.99 <= lower <= truth.epsilon
+    rounds = curve(printed["charts"], "rounds", "rdp")
+    assert rounds[100.0] == pytest.approx(run.epsilon(1e-6, method="rdp"), rel=1e-9)
+    assert rounds[1.0] == pytest.approx(math.log1p(0.01 * math.expm1(0.5)), rel=1e-3)  # Lemma 3: pure
+    assert len(curve(printed["charts"], "rounds", "upper")) == 7
+
+
+def test_every_bound_that_applies_is_drawn(printed: Any) -> None:
+    names = set(printed["charts"]["rdp"]["curves"])
+    assert {"theorem9", "theorem27", "lemma3", "best", "lower"} <= names
+    assert not names & {"gaussian-ball", "gaussian-diameter", "poisson"}
+    best, lower = (curve(printed["charts"], "rdp", name) for name in ("best", "lower"))
+    for order, value in best.items():
+        assert value == pytest.approx(cm.parse(RUN).rdp(order), rel=1e-9)
+        assert lower[order] <= value
+
+
+def test_the_attack_is_between_guessing_and_pure_privacy(printed: Any) -> None:
+    for rate, caught in curve(printed["charts"], "trade-off", "attack").items():
+        assert rate <= caught <= min(1.0, rate * math.exp(cm.parse(RUN).pure) * (1 + 1e-9))
+    assert curve(printed["charts"], "trade-off", "guess")[1.0] == 1.0
+
+
+def test_one_panel_as_svg(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "attack.svg"
+    arguments = ["plot", "Gaussian(sigma=1)", "--kind", "trade-off", "--out", str(path)]
+    assert answer(arguments) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == (f"{path}: trade-off\n", "")
+    text = path.read_text()
+    assert ElementTree.fromstring(text).tag.endswith("svg")
+    assert answer([*arguments, "--json"]) == 0
+    found = curve(json.loads(capsys.readouterr().out)["charts"], "trade-off", "attack")
+    rates = np.array(list(found))
+    exact = special.ndtr(special.ndtri(rates) + 1)
+    assert np.array(list(found.values())) == pytest.approx(exact, rel=0.04)
+    assert path.read_text() == text  # the same numbers give the same file
+
+
+def test_a_run_without_rounds_is_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["plot", "PureDP(0.1) + PureDP(0.2) * 2", "--kind", "rounds", "--delta", "1e-6", "--json"]
+    assert answer([*arguments, "--out", str(tmp_path / "rounds.png")]) == 0
+    rounds = curve(json.loads(capsys.readouterr().out)["charts"], "rounds", "upper")
+    assert max(rounds) == 1000
+    assert rounds[1.0] == pytest.approx(0.5, rel=1e-3)  # nearly all of pure privacy: delta is small
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--out", "run.pdf"), "--out run.pdf must end in .png or .svg"),
+        (("--out", "nowhere/run.png"), "--out nowhere/run.png: there is no directory nowhere"),
+        (
+            ("--out", "run.png", "--kind", "x"),
+            "kind='x' is unknown; choose one of all, epsilon, rounds, rdp, trade-off",
+        ),
+        (("--out", "run.png", "--delta", "0"), "delta=0 must be a number in (0, 1); delta is a probability"),
+        (("--out", "run.png", "--delta", "1"), "delta=1 must be a number in (0, 1); delta is a probability"),
+    ],
+)
+def test_refusals(
+    arguments: tuple[str, ...],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert answer(["plot", RUN, *arguments]) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"error: {sentence}\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_matplotlib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert answer(["plot", RUN, "--out", str(tmp_path / "run.png")]) == 1
+    assert "pip install 'cumulant[plot]'" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.laplace import LaplacePair
 from cumulant.exact.cells import Cells
 from cumulant.exact.losses import GaussianLoss, LaplaceLoss, Loss, discrete_loss
-from cumulant.exact.merging import merged
+from cumulant.exact.merging import LEFT, RIGHT, swept
 from cumulant.exact.steps import Mixture
 from tests.exact.brute import DIRECTIONS, RATES, Composed, hockey_stick, law_of, random_pair, sampled
 
@@ -45,7 +45,7 @@ def test_random_atoms_dominate_and_are_dominated_at_every_alpha(direction: str) 
         upper = hockey_stick(above(cells), points, log_alpha - cells.slip)
         tolerance = 1e-14 + 8 * cells.slip
         assert (exact <= upper * (1 + tolerance) + 1e-16).all(), (step, width)
-        for log_p, lost in merged(cells, CUT):
+        for log_p, lost in (swept(cells, CUT, sign) for sign in (LEFT, RIGHT)):
             lower = hockey_stick(log_p, points, log_alpha + cells.slip) - lost
             assert (lower <= exact * (1 + tolerance) + 1e-16).all(), (step, width)
             close += bool((lower[exact > 1e-3] > 0.9 * upper[exact > 1e-3]).all())
@@ -72,7 +72,7 @@ def test_smooth_laws_keep_the_amplified_profile_between_them(
         exact = rate * np.exp([profile(math.log1p(math.expm1(e) / rate)) for e in epsilons])
         upper = hockey_stick(above(cells), points, epsilons - cells.slip) + math.exp(CUT)
         assert (exact <= upper * (1 + 1e-12)).all()
-        for log_p, lost in merged(cells, CUT):
+        for log_p, lost in (swept(cells, CUT, sign) for sign in (LEFT, RIGHT)):
             assert (hockey_stick(log_p, points, epsilons + cells.slip) - lost <= exact * (1 + 1e-12)).all()
 
 

@@ -140,7 +140,7 @@ def test_windows_are_powers_of_two() -> None:
 
 def test_extremes_are_bounds_and_never_nan() -> None:
     rng = np.random.default_rng(1)
-    for _ in range(30):
+    for _ in range(14):
         shift, rate = float(rng.choice([1e-6, 0.01, 0.3, 2.0, 20.0])), float(rng.choice([1.0, 0.999, 0.3, 1e-3, 1e-12]))
         law: Loss = GaussianLoss(shift) if rng.random() < 0.5 else LaplaceLoss(shift)
         times, delta = int(rng.choice([1, 2, 30, 10**4])), float(rng.choice([0.9, 0.4, 1e-5, 1e-40, 1e-300]))

@@ -106,3 +106,18 @@ def _masses(rng: np.random.Generator, count: int) -> list[Fraction]:
     weights = [Fraction(int(v)) for v in rng.integers(0, 1000, count)]
     weights[0] += 1
     return [w / sum(weights) for w in weights]
+
+
+def test_losses_on_a_lattice_of_their_own_cost_nothing() -> None:
+    rng = np.random.default_rng(13)
+    for _ in range(30):
+        p = Fraction(int(rng.integers(51, 99)), 100)
+        pair: Pairs = [(p, 1 - p), (1 - p, p)]
+        rate, times = RATES[int(rng.integers(4))], int(rng.integers(1, 7))
+        direction = str(rng.choice(DIRECTIONS))
+        terms = ((Mixture(law_of(pair), float(rate), float(1 - rate), direction), times),)
+        truth, delta = Composed([(sampled(pair, rate, direction), times)]), float(rng.choice([0.05, 1e-3, 1e-5]))
+        upper, lower = (search.epsilon(terms, math.log(delta), 1e-3, side).value for side in (True, False))
+        assert truth.delta(upper) <= delta * (1 + EXACT)
+        assert lower == 0 or truth.delta(lower) >= delta * (1 - EXACT)
+        assert 0 <= upper - lower <= 1e-9 * upper

@@ -27,7 +27,6 @@ EXPONENTS = np.array([0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0])
 _TAIL = 40.0
 _LARGEST = 1 << 24
 _MOST_POINTS = 1 << 24
-_GIVEN_AWAY = 12.0  # log of what a round may have in excess, as part of what it may lose
 _SAMPLE = 4000
 _SILENT = -70.0  # log of a spectrum that counts as 0
 _FAR = 60.0  # weights e^-60 and less are summed as one
@@ -40,8 +39,8 @@ def cells_of(step: Step, width: float, log_mass: float) -> Cells:
 
 
 @lru_cache(maxsize=64)
-def merged_of(step: Step, width: float, log_mass: float) -> tuple[Law, Law]:
-    """The dominated laws of a step, remembered likewise."""
+def merged_of(step: Step, width: float, log_mass: float) -> Law:
+    """The dominated law of a step, remembered likewise."""
     return merged(cells_of(step, width, log_mass), log_mass)
 
 
@@ -67,11 +66,7 @@ def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -
         log_p[2] = np.logaddexp(log_p[2], cells.below)  # the second cell may begin below the least loss that was kept
         lost = math.nextafter(math.exp(cells.above), 1.0) if cells.above > -math.inf else 0.0
     else:
-        # of those that give nearly nothing away the one that holds the most after tilting
-        log_p, lost = max(
-            merged_of(step, width, log_mass),
-            key=lambda law: (law[1] < math.exp(log_mass + _GIVEN_AWAY), log_sum(law[0] + lam * points)[()]),
-        )
+        log_p, lost = merged_of(step, width, log_mass)
     exponent = log_p + lam * points
     cgf = float(log_sum(exponent))
     finite = np.isfinite(log_p)

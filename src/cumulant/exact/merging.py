@@ -23,6 +23,7 @@ _SCALE = _BITS * math.log(2)
 _SMALL = -600.0
 _LOWEST = -760.0
 _NEGLIGIBLE = 20.0
+_GIVEN_AWAY = 12.0
 _FARTHEST = 200.0
 _SLACK = 1e-14
 
@@ -32,13 +33,15 @@ Law = tuple[Array, float]
 RIGHT, LEFT = 1, -1
 
 
-def merged(cells: Cells, log_mass: float) -> tuple[Law, Law]:
-    """The laws of both sweeps; outputs with much less than e^log_mass are left out."""
+def merged(cells: Cells, log_mass: float) -> Law:
+    """The law of the sweep to the right, or of that to the left if the former has much more than e^log_mass in excess."""
+    right = swept(cells, log_mass, RIGHT)
+    return right if right[1] < math.exp(log_mass + _GIVEN_AWAY) else swept(cells, log_mass, LEFT)
+
+
+def swept(cells: Cells, log_mass: float, sign: int) -> Law:
+    """The law of one sweep; outputs with much less than e^log_mass are left out."""
     lowest = max(log_mass - _NEGLIGIBLE, _LOWEST)
-    return _merged(cells, lowest, RIGHT), _merged(cells, lowest, LEFT)
-
-
-def _merged(cells: Cells, lowest: float, sign: int) -> Law:
     result, gap = np.full(cells.grid.count, -np.inf), 0.0
     index, offset, log_size = _corners(cells, lowest, sign)
     if index.size:

@@ -232,9 +232,10 @@ def _same_or_better(bounded: Sequence[Table]) -> Claim:
 def _limitation(second: Sequence[Table]) -> Claim:
     ratios = [table.at("upper", _LAST) / table.at("lower", _LAST) for table in second]
     naive, red = second[0].at("naive", 1), second[0].at("lower", 1)
+    ends = [(table.at("true_lower", _LAST), table.at("true_upper", _LAST)) for table in second]
     true = [
-        f"{_label(table.panel)} [{rounded_down(table.at('true_lower', _LAST), 3)}, {rounded_up(table.at('true_upper', _LAST), 3)}]"
-        for table in second
+        f"{_label(table.panel)} [{rounded_down(low, 3)}, {rounded_up(high, 3)}]"
+        for table, (low, high) in zip(second, ends, strict=True)
     ]
     return Claim(
         "The lower curve, through eq. (3), certifies a limitation of RDP",

@@ -1,0 +1,146 @@
+"""The default answer as an interval: reference values, fallbacks, laws that hold between the methods."""
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cumulant as cm
+from cumulant.errors import HypothesisError, InputError, RelationError
+
+ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "oracles" / "two_sided.json").read_text())[
+    "values"
+]
+FEW = [row for row in ROWS if row["k"] in (1, 10, 100, 10_000)]  # tests/exact asks the lattices about all of them
+
+
+def described(row: dict[str, Any]) -> cm.Expression:
+    parameter = next(iter(row["params"].values()))
+    base: cm.Mechanism
+    match row["mechanism"]:
+        case "gaussian":
+            base = cm.Gaussian(sigma=parameter)
+        case "laplace":
+            base = cm.Laplace(scale=parameter)
+        case _:
+            p = Fraction(str(parameter))
+            base = cm.PureDP(math.log(p / (1 - p)))
+    rate = "256/60000" if abs(row["gamma"] - 256 / 60000) < 1e-9 else row["gamma"]
+    return base @ cm.WithoutReplacement(rate=rate) * row["k"]
+
+
+@pytest.mark.parametrize("row", FEW, ids=lambda row: f"{row['mechanism']}-{row['params']}-{row['k']}-{row['delta']:g}")
+def test_reference(row: dict[str, Any]) -> None:
+    run, delta = described(row), row["delta"]
+    top = row.get("eps_contour_sym", row["eps_upper"])
+    profile = run.epsilon(delta, method="exact", bound="profile")
+    assert top * (1 - 4e-9) <= profile <= top * (1 + 1e-3)
+    exact, found = run.epsilon(delta, method="exact"), run.guarantee(delta)
+    assert row["eps_lower"] * (1 - 1e-9) <= found.epsilon <= exact <= profile
+    assert found.lower is not None
+    assert row["eps_lower"] * (1 - 1e-3) <= found.lower <= found.epsilon
+    assert found.epsilon / found.lower <= 1.25
+    assert found.epsilon <= run.epsilon(delta, method="rdp")
+
+
+@pytest.mark.parametrize(
+    ("geometry", "sigma", "times", "expected"),
+    [
+        ("diameter", 1, 10_000, 0.7826),
+        ("ball", 1, 10_000, 0.7128),
+        ("diameter", 1, 600_000, 6.757),
+        ("ball", 1, 600_000, 5.999),
+        ("diameter", 5, 600_000, 0.807),
+        ("ball", 5, 600_000, 0.8028),
+    ],
+)
+def test_theorem_b(geometry: str, sigma: int, times: int, expected: float) -> None:
+    run = cm.Gaussian(sigma=sigma, geometry=geometry) @ cm.WithoutReplacement(rate=0.001) * times
+    found = run.guarantee(1e-8)
+    assert expected * (1 - 1e-4) <= found.epsilon <= expected * 1.005
+    assert found.conversion == "cone"
+    assert found.lower is not None
+    assert found.epsilon / 1.07 <= found.lower <= found.epsilon
+
+
+def test_poisson_training_run() -> None:
+    run = cm.Gaussian(sigma=1) @ cm.Poisson(rate="256/60000") * 23_400
+    truth = 3.741394737858
+    assert 0 <= run.epsilon(1e-5, method="exact") / truth - 1 <= 1e-3
+    assert 0 <= run.epsilon(1e-5, method="exact", accuracy="2e-7") - truth <= 1e-6
+    found = run.guarantee(1e-5)
+    assert found.lower is not None
+    assert 0 <= 1 - found.lower / truth <= 1e-3
+    assert found.relation == "add-remove"
+
+
+RUNS = [
+    cm.Gaussian(sigma=2) * 5,
+    cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.01) * 1000,
+    cm.RandomizedResponse(p="0.6") @ cm.WithoutReplacement(rate=0.1) * 50,
+    cm.Laplace(scale=1) + cm.Gaussian(sigma=2) * 10 + cm.PureDP("0.2") * 5,
+    cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01) * 100 + cm.Laplace(scale=3),
+    cm.from_masses(["0.5", "0.3", "0.2"], ["0.2", "0.2", "0.6"]) * 7,
+    cm.from_masses(["0.5", "0.5", 0], ["0.25", "0.5", "0.25"]) @ cm.WithoutReplacement(rate="0.001") * 3,
+    (cm.Gaussian(sigma=3) * 4) @ cm.WithoutReplacement(rate=0.01) * 100,
+    cm.ApproximateDP("0.1", "1e-8") @ cm.WithoutReplacement(rate=0.1) * 40,
+]
+
+
+@pytest.mark.parametrize("delta", ["1e-5", "0.01"])
+@pytest.mark.parametrize("run", RUNS, ids=str)
+def test_best_is_the_smaller_one_and_above_what_is_needed(run: cm.Expression, delta: str) -> None:
+    found = run.guarantee(delta)
+    exact, by_curve = run.epsilon(delta, method="exact"), run.epsilon(delta, method="rdp")
+    assert found.epsilon == min(exact, by_curve) == run.epsilon(delta)
+    assert found.lower is not None
+    assert 0 <= found.lower <= found.epsilon
+    if math.isfinite(found.epsilon):
+        assert run.delta(found.epsilon) <= float(delta) * (1 + 1e-2)
+        assert found.verify().holds
+    assert "Rigour" in found.explain()
+    assert json.loads(found.to_json())["lower"] is not None
+
+
+def test_an_understated_epsilon_does_not_verify() -> None:
+    found = (cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.01) * 1000).guarantee(1e-6)
+    assert found.verify().holds
+    assert not dataclasses.replace(found, epsilon=found.epsilon * 0.99).verify().holds
+
+
+def test_a_curve_alone_has_no_loss_distribution() -> None:
+    run = cm.Gaussian(sigma=1) * 3 + cm.ZeroConcentrated(rho="0.1")
+    for method in ("best", "exact"):
+        found = run.guarantee(1e-5, method=method)
+        assert found.epsilon == run.epsilon(1e-5, method="rdp")
+        assert found.lower is None
+        assert "ZeroConcentrated(rho=0.1)" in found.note
+
+
+def test_gaussians_without_a_sample_are_one_gaussian() -> None:
+    """The profile of N(5/3) against N(0): 1/9 + 4 * 2/3 = 25/9."""
+    many = cm.Gaussian(sigma=3) + cm.Gaussian(sigma=3, sensitivity=2, geometry="ball") * 6
+    found = many.guarantee("1e-6")
+    assert (found.conversion, found.rigour) == ("closed form", "proved")
+    one = cm.Gaussian(sigma=3, sensitivity=5)
+    assert found.epsilon == one.epsilon("1e-6")
+    assert one.delta(found.epsilon) <= 1e-6
+    assert one.pair().profile(found.epsilon * (1 - 1e-9)) > 1e-6  # type: ignore[union-attr]
+
+
+def test_questions_that_make_no_sense() -> None:
+    run = cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate=0.01) * 10
+    with pytest.raises(InputError, match="takes no conversion"):
+        run.epsilon(1e-5, method="exact", conversion="cks")
+    with pytest.raises(InputError, match="takes no bound='theorem9'"):
+        run.epsilon(1e-5, method="exact", bound="theorem9")
+    with pytest.raises(InputError, match="accuracy=0 must be"):
+        run.epsilon(1e-5, accuracy=0)
+    with pytest.raises(RelationError):
+        run + cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01)
+    with pytest.raises(HypothesisError, match="not a theorem about Poisson samples"):
+        (cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01)).epsilon(1e-5, bound="theorem9")

@@ -30,7 +30,8 @@ def described(row: dict[str, Any]) -> cm.Expression:
             p = Fraction(str(parameter))
             base = cm.PureDP(math.log(p / (1 - p)))
     rate = "256/60000" if abs(row["gamma"] - 256 / 60000) < 1e-9 else row["gamma"]
-    return base @ cm.WithoutReplacement(rate=rate) * row["k"]
+    times: int = row["k"]
+    return base @ cm.WithoutReplacement(rate=rate) * times
 
 
 @pytest.mark.parametrize("row", FEW, ids=lambda row: f"{row['mechanism']}-{row['params']}-{row['k']}-{row['delta']:g}")
@@ -129,7 +130,7 @@ def test_gaussians_without_a_sample_are_one_gaussian() -> None:
     one = cm.Gaussian(sigma=3, sensitivity=5)
     assert found.epsilon == one.epsilon("1e-6")
     assert one.delta(found.epsilon) <= 1e-6
-    assert one.pair().profile(found.epsilon * (1 - 1e-9)) > 1e-6  # type: ignore[union-attr]
+    assert one.pair().profile(found.epsilon * (1 - 1e-9)) > 1e-6
 
 
 def test_questions_that_make_no_sense() -> None:

@@ -32,13 +32,13 @@ _SILENT = -70.0  # log of a spectrum that counts as 0
 _FAR = 60.0  # weights e^-60 and less are summed as one
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def cells_of(step: Step, width: float, log_mass: float) -> Cells:
     """The cells of a step, remembered: they serve every number of rounds and every order."""
     return step.cells(width, log_mass)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def merged_of(step: Step, width: float, log_mass: float) -> Law:
     """The dominated law of a step, remembered likewise."""
     return merged(cells_of(step, width, log_mass), log_mass)

@@ -176,7 +176,7 @@ def _composed(
     cut = log_delta - math.log(rounds) - _CUT if cut is None else cut
     spans = [step.span(cut) for step, _ in terms]
     longest = max(high - low for low, high in spans)
-    least = longest / (_MOST_POINTS_EVER if upper else _MOST_CELLS)
+    least = longest / (2 * _MOST_POINTS if upper else _MOST_CELLS)
     width = max(width, least) or 1.0
     if not 1e-300 < width < _WIDEST:
         return None

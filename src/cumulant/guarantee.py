@@ -48,8 +48,9 @@ class Guarantee:
     (35.6, 'cks', 'proved', True)
 
     `lower` is what no claim can undercut, shown by the data sets named in `witness`; None where no pair is known. `note` says
-    why the answer does not come from where it was asked for. `bits` and `radius` tell how the certificate was computed: the precision and the radius of the ball. A guarantee can be
-    pickled; a Python function in the run stays behind, and then it can no longer be verified.
+    why the answer does not come from where it was asked for. `bits` and `radius` tell how the certificate was computed: the
+    precision and the radius of the ball. A guarantee can be pickled; a Python function in the run stays behind, and then it
+    can no longer be verified.
     """
 
     epsilon: float

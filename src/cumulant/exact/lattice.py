@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy import fft
 
 from cumulant.exact.cells import UNIT, Cells
 from cumulant.exact.merging import Law, merged
@@ -153,7 +154,7 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     noise, least, constant = 0.0, math.inf, 6.7 * UNIT * math.log2(size)
     for one, times in rounds:
         weights = wrapped(one, size)
-        spectrum = np.fft.rfft(weights)
+        spectrum = fft.rfft(weights)
         with np.errstate(divide="ignore"):
             log_spectrum_size += times * np.log(np.abs(spectrum))
         angle += np.remainder(times * np.angle(spectrum), 2 * math.pi)
@@ -166,7 +167,7 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     loud = log_spectrum_size > _SILENT
     product = np.zeros(size // 2 + 1, dtype=np.complex128)
     product[loud] = np.exp(log_spectrum_size[loud] + 1j * angle[loud])
-    mass = np.roll(np.fft.irfft(product, size), -(first % size))
+    mass = np.roll(fft.irfft(product, size), -(first % size))
     outside = escaping(rounds, width, start, start + width * (size - 1), both=not upper)
     leak = leak_of(terms)
     lost = sum(times * one.lost for one, times in rounds)

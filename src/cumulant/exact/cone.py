@@ -13,11 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cumulant.exact.cells import UNIT
-from cumulant.exact.lattice import Composed
+from cumulant.exact.lattice import FAR, Composed
 from cumulant.numerics.arithmetic import Array
-
-_FAR = 60.0
 
 
 def test_function(gap: Array) -> Array:
@@ -35,19 +32,16 @@ def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
     """log of an upper bound of E_P[g(S - eps0); S > eps0]; e^tail bounds what losses beyond the grid add at eps0 >= 0."""
     if epsilon < sums.start:
         return math.inf
-    lam, base = sums.lam, sums.cgf - sums.lam * epsilon
-    first = math.floor((epsilon - sums.start) / sums.width) + 1
-    last = min(sums.mass.size, first + 2 + math.ceil(_FAR / (lam * sums.width)))
-    gap = sums.start + sums.width * np.arange(first, max(first, last), dtype=np.float64) - epsilon
-    total = float(np.sum(sums.mass[first : max(first, last)] * np.exp(-lam * gap) * test_function(gap)))
+    lam = sums.lam
+    gap, weight = sums.above(epsilon)
+    total = float(np.sum(weight * test_function(gap)))
     # the weights are at most d e^{-lam d}: their maximum is 1/(e lam), the integral of their square 1/(4 lam^3)
     peak = 1 / (math.e * lam)
     total += sums.outside * peak + sums.noise * math.sqrt(peak**2 + 1 / (4 * lam**3 * sums.width))
-    total += 2 * math.exp(-_FAR) * _FAR / lam
+    total += 2 * math.exp(-FAR) * FAR / lam
     if not total > 0:
         return math.inf
-    value = base + math.log(total) + sums.relative + UNIT * (64 + 4 * (abs(sums.cgf) + abs(base)))
-    return float(np.logaddexp(value, tail + math.log1p(max(-epsilon, 0.0))))
+    return float(np.logaddexp(sums.untilted(total, epsilon), tail + math.log1p(max(-epsilon, 0.0))))
 
 
 def log_constant(log_ratio: float) -> float:
@@ -63,8 +57,8 @@ def log_constant(log_ratio: float) -> float:
     return math.log(best) + 1e-12
 
 
-def epsilon(expectation: Callable[[float], float], log_delta: float, lam: float, start: float) -> tuple[float, float]:
-    """The least epsilon, over eps0, at which the bound is this delta, and its eps0."""
+def epsilon(expectation: Callable[[float], float], log_delta: float, lam: float, start: float) -> float:
+    """The least epsilon, over eps0, at which the bound is this delta."""
 
     def at(gap: float) -> float:
         eps0 = start - gap / lam
@@ -78,16 +72,13 @@ def epsilon(expectation: Callable[[float], float], log_delta: float, lam: float,
         best = min(found, key=lambda gap: found[gap])
         for gap in (best * (1 - width), best * (1 + width)):
             found[gap] = at(gap)
-    best = min(found, key=lambda gap: found[gap])
-    return found[best], start - best / lam
+    return min(found.values())
 
 
 def log_delta(expectation: Callable[[float], float], epsilon: float, lam: float) -> float:
     """log of the least bound of delta at this epsilon, over some eps0 below it."""
-    return min(
-        (log_constant(gap / lam) + expectation(epsilon - gap / lam) for gap in np.linspace(0.75, 4.0, 14).tolist()),
-        default=math.inf,
-    )
+    gaps = np.linspace(0.75, 4.0, 14) / lam
+    return min(log_constant(gap) + expectation(epsilon - gap) for gap in gaps.tolist())
 
 
 def _inverse(log_value: float, guess: float) -> float:

@@ -26,11 +26,10 @@ EXPONENTS = np.array([0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0])
 """Where Chernoff bounds are tried, in units of the exponent that is best for a normal law."""
 
 _TAIL = 40.0
-_LARGEST = 1 << 24
 _MOST_POINTS = 1 << 24
 _SAMPLE = 4000
 _SILENT = -70.0  # log of a spectrum that counts as 0
-_FAR = 60.0  # weights e^-60 and less are summed as one
+FAR = 60.0  # weights e^-60 and less are summed as one
 
 
 @lru_cache(maxsize=8)
@@ -107,31 +106,39 @@ class Composed:
     def _log_delta(self, epsilon: float) -> float:
         if self.upper and epsilon < self.start:
             return math.inf  # the window says nothing there
-        base = self.cgf - self.lam * epsilon
-        first = max(math.floor((epsilon - self.start) / self.width) + 1, 0)
-        reach = min(self.mass.size, first + 2 + math.ceil(_FAR / (self.lam * self.width)))
-        gap = self.start + self.width * np.arange(first, max(reach, first), dtype=np.float64) - epsilon
-        part = self.mass[first : max(reach, first)]
-        total = float(np.sum(part * np.exp(-self.lam * gap) * -np.expm1(-gap)))
+        gap, weight = self.above(epsilon)
+        total = float(np.sum(weight * -np.expm1(-gap)))
         if not self.upper:
             total -= self._uncertain()
-            finite = base + math.log(total) - self._spread(base) if total > 0 else -math.inf
+            finite = self.untilted(total, epsilon)
             if self.leak >= 0:
                 return float(np.logaddexp(finite, math.log(self.leak))) if self.leak > 0 else finite
             left = -math.expm1(math.log(-self.leak) - finite) if total > 0 else 0.0
             return finite + math.log(left) if left > 0 else -math.inf
-        total += self._uncertain() + 2 * math.exp(-_FAR)
+        total += self._uncertain() + 2 * math.exp(-FAR)
         if not total > 0:
             return math.inf
-        finite = base + math.log(total) + self._spread(base)
+        finite = self.untilted(total, epsilon)
         return float(np.logaddexp(finite, math.log(self.leak))) if self.leak > 0 else finite
 
     def _uncertain(self) -> float:
         """Mass outside the window, and noise of the transforms in the inner product with the weights."""
         return self.outside + self.noise * math.sqrt(1 + 1 / (2 * self.lam * self.width))
 
-    def _spread(self, base: float) -> float:
-        return self.relative + UNIT * (64 + 4 * (abs(self.cgf) + abs(base)))
+    def above(self, epsilon: float) -> tuple[Array, Array]:
+        """How far the points above epsilon lie above it, and their mass times e^{-lam gap}, while that is above e^-60."""
+        first = max(math.floor((epsilon - self.start) / self.width) + 1, 0)
+        last = max(first, min(self.mass.size, first + 2 + math.ceil(FAR / (self.lam * self.width))))
+        gap = self.start + self.width * np.arange(first, last, dtype=np.float64) - epsilon
+        return gap, self.mass[first:last] * np.exp(-self.lam * gap)
+
+    def untilted(self, total: float, epsilon: float) -> float:
+        """log of total e^{K - lam epsilon}, moved outward by the rounding of masses and exponents; -inf if there is none."""
+        if not total > 0:
+            return -math.inf
+        base = self.cgf - self.lam * epsilon
+        moved = self.relative + UNIT * (64 + 4 * (abs(self.cgf) + abs(base)))
+        return base + math.log(total) + (moved if self.upper else -moved)
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
@@ -141,10 +148,8 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     window = _window(rounds, width)
     wanted = (window[1] - window[0]) / width + 4
     if not wanted <= _MOST_POINTS:
-        raise OverflowError
-    size = 1 << max(4, math.ceil(math.log2(wanted)))
-    if size > _LARGEST:
         raise OverflowError("the window is too long for its grid")
+    size = 1 << max(4, math.ceil(math.log2(wanted)))
     origin = sum(times * one.offset for one, times in rounds)
     middle = (window[0] + window[1]) / 2
     first = math.floor((middle - origin) / width) - size // 2
@@ -155,8 +160,7 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     for one, times in rounds:
         weights = wrapped(one, size)
         spectrum = fft.rfft(weights)
-        with np.errstate(divide="ignore"):
-            log_spectrum_size += times * np.log(np.abs(spectrum))
+        log_spectrum_size += times * np.log(np.abs(spectrum))
         angle += np.remainder(times * np.angle(spectrum), 2 * math.pi)
         norm = float(np.linalg.norm(weights))
         noise += times * (constant + 12 * UNIT) * norm  # logarithm and angle of a power

@@ -24,13 +24,10 @@ _LARGEST_ORDER = 2.0**40
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """K of all rounds along lam + iu, and what the tilted sum looks like."""
+    """K of all rounds at lam and along lam + iu."""
 
     lam: float
     cgf: float
-    mean: float
-    variance: float
-    window: tuple[float, float]
     frequencies: Array
     exponents: Array
 
@@ -166,7 +163,7 @@ def line(terms: Terms, at: Moments, window: tuple[float, float], finer: float = 
         if np.max(exponent.real[-4:]) < -_TAIL + 4:
             exponents = np.concatenate(parts)
             frequencies = 2 * math.pi / period * np.arange(start)
-            return Line(lam, float(at.cgf[0]), float(at.mean[0]), float(at.variance[0]), window, frequencies, exponents)
+            return Line(lam, float(at.cgf[0]), frequencies, exponents)
     return None
 
 
@@ -187,9 +184,8 @@ def solve(
         if math.isfinite(value) and math.isfinite(before[1]) and value != before[1]:
             slope = min((value - before[1]) / (epsilon - before[0]), slope / 4)
         before = (epsilon, value)
-        side = (
-            tolerance / 4 * epsilon * (1 if value > log_delta else -1)
-        )  # a little too far, so that both ends close in
+        # a little too far, so that both ends close in
+        side = tolerance / 4 * epsilon * (1 if value > log_delta else -1)
         after = epsilon + (log_delta - value) / slope + side if math.isfinite(value) else math.nan
         if not max(low, 0.0) < after < high:
             after = max(2 * epsilon, 1e-9) if high == math.inf else (max(low, 0.0) + high) / 2

@@ -119,7 +119,7 @@ def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
         return UNKNOWN
     better = _epsilon(sums, log_delta - 0.5, guess).value  # few rounds make the saddle point a poor guide
     guess = better if 0 < better < math.inf else guess
-    found, _ = cone.epsilon(lambda eps0: cone.log_expectation(sums, eps0, tail), log_delta, sums.lam, guess)
+    found = cone.epsilon(lambda eps0: cone.log_expectation(sums, eps0, tail), log_delta, sums.lam, guess)
     return Bound(math.nextafter(max(found, 0.0) + sums.slip, math.inf), sums.lam + 1, sums.width, sums.mass.size)
 
 

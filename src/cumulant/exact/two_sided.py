@@ -74,15 +74,12 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Found:
     if single is not None:
         return Found(_closed_delta(single, epsilon), _CLOSED, "proved")
     asked = rounded_down(epsilon)
-    best = _largest([_guarded(search.delta, terms, asked, accuracy, True) for terms in rounds.upper()])
-    found = _found(best, _LATTICE, rounds)
+    bounds = [_guarded(search.delta, terms, asked, accuracy, True) for terms in rounds.upper()]
+    found = _found(max(bounds, key=lambda bound: bound.value), _LATTICE, rounds)
     reference = rounds.cone()
     if reference is not None:
-        found = min(
-            found,
-            _found(_guarded(search.cone_delta, reference, asked, accuracy), _CONE, rounds),
-            key=lambda one: one.value,
-        )
+        by_cone = _found(_guarded(search.cone_delta, reference, asked, accuracy), _CONE, rounds)
+        found = min(found, by_cone, key=lambda one: one.value)
     most = min(_distance(rounds), 1.0)
     return found if found.value <= most else Found(most, _LATTICE, _rigour(rounds))
 
@@ -127,10 +124,6 @@ def _pure(rounds: Rounds) -> float:
         times * math.log1p(float(rate) * math.expm1(min(x, 700.0))) if x < 700 else math.inf
         for x, rate, times in largest
     )
-
-
-def _largest(bounds: list[Bound]) -> Bound:
-    return max(bounds, key=lambda bound: bound.value)
 
 
 def _found(bound: Bound, way: str, rounds: Rounds) -> Found:

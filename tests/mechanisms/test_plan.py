@@ -46,16 +46,20 @@ DELTAS = ("1e-300", "1e-40", "1e-8", "0.5", "0", "1")
 BOUNDS = ("theorem9", "pure-extras", "one-bit", "theorem27", "caps", "lemma3", "profile", "best")
 
 
-def guarantee(run: str, delta: str, bound: str, formula: str) -> cm.Guarantee:
+def applies(run: str, bound: str) -> bool:
     try:
-        return RUNS[run].guarantee(delta, bound=bound, conversion=formula)
+        RUNS[run].curve(bound)
     except HypothesisError:
-        pytest.skip("the theorem does not apply")
+        return False
+    return True
+
+
+def guarantee(run: str, delta: str, bound: str, formula: str) -> cm.Guarantee:
+    return RUNS[run].guarantee(delta, bound=bound, conversion=formula)
 
 
 @pytest.mark.parametrize("formula", ["classic", "cks"])
-@pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "bound"), [(run, bound) for run in RUNS for bound in BOUNDS if applies(run, bound)])
 def test_what_was_proved_verifies_and_what_is_less_does_not(run: str, bound: str, formula: str) -> None:
     for delta in DELTAS if bound in ("theorem9", "caps", "best") else DELTAS[2:3]:
         found = guarantee(run, delta, bound, formula)

@@ -161,6 +161,6 @@ def test_an_order_takes_few_nodes(shift: str, rate: str) -> None:
     curve = lower(GaussianPair(Fraction(shift)), Fraction(rate))
     assert isinstance(curve, SampledPair)
     with np.errstate(all="ignore"):
-        nodes = curve.law.nodes(lam, Rate.of(Fraction(rate)), lambda L: curve.kernel.term(lam, L), curve.whole)
+        nodes = curve.law.nodes(lam, Rate.of(Fraction(rate)), lambda L: curve.kernel.term(lam, L), curve.kernel.whole)
     assert nodes.counts.shape == lam.shape
     assert nodes.counts.max() < 128

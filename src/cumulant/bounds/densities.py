@@ -28,7 +28,6 @@ class SampledDensities(Curve):
     pair: DensityPair
     rate: Fraction
     kernel: Kernel
-    whole: bool
     added: bool
 
     estimated = True
@@ -47,7 +46,7 @@ class SampledDensities(Curve):
             # the term comes divided by max(w, 1)^a, the slope by max(w, 1), which is order 0 here
             value = log_q + gain + order * gain + np.log(self.kernel.slope(L) if slope else self.kernel.term(order, L))
             value = np.where(x == np.inf, np.inf, value)
-            return value if self.whole else np.where(x > 0, value, -np.inf)
+            return value if self.kernel.whole else np.where(x > 0, value, -np.inf)
 
         there = self.pair._integrate(integrand, lam)
         back = self.pair._integrate(lambda p, q, order: integrand(q, p, order), lam)

@@ -23,6 +23,7 @@ from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.pair import Pair
 from cumulant.errors import HypothesisError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.quadrature import legendre
 
 
@@ -55,7 +56,7 @@ def gaussian_diameter(pair: Pair | None, rate: Fraction) -> Curve:
 
 
 def _sampled(pair: GaussianPair, rate: Fraction) -> SampledPair:
-    return SampledPair(GaussianLaw(pair.shift), pair.curve(), rate, PAIR, whole=True)
+    return SampledPair(GaussianLaw(pair.shift), pair.curve(), rate, PAIR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,10 @@ class Diameter(Curve):
     shift: Fraction
     rate: Fraction
 
+    enclosed = True
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        if self.pair.out_of_reach():
+        if self.pair.out_of_reach() or self.rate >= Fraction(1, 2):
             return self.pair._cgf(lam, on)
         if on.exact:
             gap = _delta_ball(self.shift, self.rate)
@@ -76,6 +79,9 @@ class Diameter(Curve):
                 for x in map(Fraction, lam)
             ]
             return np.array(balls, dtype=object)
+        if on.enclosing:
+            log_gap = BOUNDED.log(lam) + BOUNDED.log1p(lam) + BOUNDED.log(enclosed_delta(self.shift, self.rate))
+            return BOUNDED.log1p_exp(BOUNDED.log_add_exp(self.pair.enclosed_excess(lam), log_gap))
         # log(a(a-1) Delta)
         log_gap = np.log(lam) + np.log1p(lam) + np.log(delta(self.shift, self.rate))
         return np.asarray(np.logaddexp(0.0, np.logaddexp(self.pair.log_excess(lam), log_gap)))
@@ -83,8 +89,8 @@ class Diameter(Curve):
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         if self.pair.out_of_reach():
             return self.pair.kl(on)
-        gap = _delta_ball(self.shift, self.rate) if on.exact else delta(self.shift, self.rate)
-        return self.pair.kl(on) + gap
+        gap = _delta_ball if on.exact else enclosed_delta if on.enclosing else delta
+        return self.pair.kl(on) + gap(self.shift, self.rate)
 
 
 @lru_cache(maxsize=256)
@@ -128,10 +134,10 @@ def delta_cap(shift: Fraction, rate: Fraction) -> float:
 
 
 @lru_cache(maxsize=256)
-def delta_bound(shift: Fraction, rate: Fraction) -> float:
-    """Delta, rounded up."""
+def enclosed_delta(shift: Fraction, rate: Fraction) -> Enclosure:
+    """Delta with a proved error."""
     with BALLS.at(128):
-        return math.nextafter(float(_delta_ball(shift, rate).upper()), math.inf) if rate < Fraction(1, 2) else 0.0
+        return BOUNDED.of_balls([_delta_ball(shift, rate)])[0]
 
 
 def _delta_ball(shift: Fraction, rate: Fraction) -> Scalar:

@@ -37,13 +37,15 @@ class Point:
 class Kernel:
     """A function of (lambda, L) to integrate against Q, the limit of term / lambda at lambda -> 0, and both on balls.
 
-    In floats `term` is divided by max(w, 1)^a and `slope` by max(w, 1), so that nothing overflows.
+    In floats `term` is divided by max(w, 1)^a and `slope` by max(w, 1), so that nothing overflows. `whole` kernels are
+    integrated over all losses, others over x > 0.
     """
 
     term: Callable[[Array, Array], Array]
     slope: Callable[[Array], Array]
     exact_term: Callable[[Any, Point], Any]
     exact_slope: Callable[[Point], Any]
+    whole: bool
 
 
 # 1/2!, 1/3!, … 1/15!: for |y| < 1/2 the rest of the series is below 2^-56 of it
@@ -99,8 +101,8 @@ def _exact_profile_slope(point: Point) -> Any:
     return (point.w - 1) * point.L * point.weight
 
 
-PAIR = Kernel(_pair_term, lambda L: _scaled_excess(-L), _exact_pair_term, _exact_pair_slope)
-PROFILE = Kernel(_profile_term, _profile_slope, _exact_profile_term, _exact_profile_slope)
+PAIR = Kernel(_pair_term, lambda L: _scaled_excess(-L), _exact_pair_term, _exact_pair_slope, whole=True)
+PROFILE = Kernel(_profile_term, _profile_slope, _exact_profile_term, _exact_profile_slope, whole=False)
 
 
 def sampled_loss(x: Array, rate: float, kept: float) -> Array:

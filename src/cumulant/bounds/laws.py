@@ -22,8 +22,19 @@ from cumulant.bounds.nodes import (
     gaussian_windows,
     laplace_nodes,
 )
+from cumulant.bounds.panels import (
+    FAR_ERROR,
+    GaussianLine,
+    LaplaceLine,
+    Line,
+    log_far_moment,
+    loss,
+    protection_is_lost,
+)
 from cumulant.curves.curve import Curve
+from cumulant.curves.discrete import enclosed_log
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
 from cumulant.numerics.logspace import log_rational
 
 Term = Callable[[Array], Array]
@@ -33,7 +44,7 @@ ExactTerm = Callable[[Point], Any]
 """The kernel times the weight, on balls, real or complex."""
 
 _FARTHEST = 1e6
-"""Past this order times shift, K is above 10^11 and acb.integral no longer finds its way; unknown is +inf."""
+"""Past this order times shift acb.integral no longer finds its way; what has no closed form there is unknown, +inf."""
 
 
 class Law(ABC):
@@ -51,6 +62,14 @@ class Law(ABC):
     ) -> Scalar:
         """A ball that contains E_Q[term], good to about this many bits; log_size is its logarithm, roughly."""
 
+    def line(self) -> Line | None:
+        """Where x has a density, if it does."""
+        return None
+
+    def atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure] | None:
+        """The logarithms of the Q-masses of the atoms, and L there, if there are any."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class GaussianLaw(Law):
@@ -62,6 +81,9 @@ class GaussianLaw(Law):
         shift = self._scale()
         windows = gaussian_windows(shift, rate, lam, term, -math.inf if whole else shift / 2)
         return (gaussian_line if whole else gaussian_half_line)(windows, shift, rate, lam)
+
+    def line(self) -> GaussianLine:
+        return GaussianLine(self.shift)
 
     def _scale(self) -> float:
         # the moment grows with the shift, so one whose square is below the smallest float may be enlarged
@@ -79,7 +101,9 @@ class GaussianLaw(Law):
 
         a, shift = float(order), float(self.shift)
         if a * shift > _FARTHEST:
-            return arb(math.inf)
+            if not protection_is_lost(self.shift, rate, np.array(a - 1)):
+                return arb(math.inf)
+            return (log_far_moment(self.shift, rate, BALLS.number(order - 1), BALLS) + arb(0, FAR_ERROR)).exp()
         need = bits * math.log(2) - log_size
         Z = a * shift + math.ceil(math.sqrt(2 * max(need + a * (a - 1) * shift * shift / 2, 1.0))) + 1
         Y = math.ceil(math.sqrt(2 * max(need + math.log1p(a * float(rate)), 1.0))) + 1
@@ -126,6 +150,13 @@ class LaplaceLaw(Law):
         shift = max(float(FLOATS.number(self.shift)), 1e-150)
         return laplace_nodes(shift, rate, lam, term, -shift if whole else 0.0)
 
+    def line(self) -> LaplaceLine:
+        return LaplaceLine(self.shift)
+
+    def atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure]:
+        t = BOUNDED.asarray([self.shift, -self.shift] if whole else [self.shift])
+        return (t + BOUNDED.number(self.shift)) / -2 - LOG_TWO, loss(t, rate)
+
     def enclosure(
         self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
     ) -> Scalar:
@@ -157,8 +188,13 @@ class ResponseLaw(Law):
 
     def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
         e0 = float(self.curve.pure())
-        loss = np.array([e0, -e0] if whole else [e0])
-        return atoms(-np.logaddexp(0.0, loss), loss, lam, rate)
+        x = np.array([e0, -e0] if whole else [e0])
+        return atoms(-np.logaddexp(0.0, x), x, lam, rate)
+
+    def atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure]:
+        e0 = self.curve.at_infinity(BOUNDED)
+        x = BOUNDED.asarray([e0, -e0] if whole else [e0])
+        return -BOUNDED.log1p_exp(x), loss(x, rate)
 
     def enclosure(
         self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
@@ -183,9 +219,18 @@ class AtomLaw(Law):
     def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
         kept_atoms = self._atoms(whole)
         # an atom at 0 contributes nothing, or everything if its weight is infinite
-        loss = np.array([0.0, *(log_rational(ratio) for _, ratio in kept_atoms)])
+        x = np.array([0.0, *(log_rational(ratio) for _, ratio in kept_atoms)])
         log_mass = np.array([np.inf if self.unbounded else 0.0, *(log_rational(mass) for mass, _ in kept_atoms)])
-        return atoms(log_mass, loss, lam, rate)
+        return atoms(log_mass, x, lam, rate)
+
+    def atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure] | None:
+        found = self._atoms(whole)
+        if self.unbounded:
+            return Enclosure(np.full(1, np.inf)), Enclosure(np.ones(1))
+        log_mass = BOUNDED.asarray([enclosed_log(mass) for mass, _ in found])
+        return (
+            (log_mass, BOUNDED.asarray([enclosed_log(1 + rate * (ratio - 1)) for _, ratio in found])) if found else None
+        )
 
     def _atoms(self, whole: bool) -> list[tuple[Fraction, Fraction]]:
         pairs = zip(self.masses, self.ratios, strict=True)

@@ -75,8 +75,8 @@ def proposition11(pair: Pair, rate: Fraction) -> Curve:
     if rate == 1:
         return pair.curve()
     if isinstance(pair, DensityPair):
-        return SampledDensities(pair, rate, PAIR, whole=True, added=False)
-    curves = tuple(SampledPair(law, pair.curve(), rate, PAIR, whole=True) for law in laws(pair))
+        return SampledDensities(pair, rate, PAIR, added=False)
+    curves = tuple(SampledPair(law, pair.curve(), rate, PAIR) for law in laws(pair))
     return curves[0] if len(curves) == 1 else Highest(curves)
 
 

@@ -71,7 +71,7 @@ def pure_response(base: Curve, rate: Fraction) -> Curve:
     from cumulant.bounds.laws import ResponseLaw
     from cumulant.bounds.sampled import SampledPair
 
-    return base if rate == 1 else SampledPair(ResponseLaw(base), base, rate, PAIR, whole=True)
+    return base if rate == 1 else SampledPair(ResponseLaw(base), base, rate, PAIR)
 
 
 def _poisson(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:

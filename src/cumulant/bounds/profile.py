@@ -37,8 +37,8 @@ def profile(pair: Pair | None, rate: Fraction) -> Curve:
     if rate == 1:
         return pair.curve()
     if isinstance(pair, DensityPair):
-        return SampledDensities(pair, rate, PROFILE, whole=False, added=not one_direction_leads(pair))
-    return SampledPair(_law(pair), pair.curve(), rate, PROFILE, whole=False)
+        return SampledDensities(pair, rate, PROFILE, added=not one_direction_leads(pair))
+    return SampledPair(_law(pair), pair.curve(), rate, PROFILE)
 
 
 def _law(pair: Pair) -> Law:

@@ -5,29 +5,35 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from cumulant.bounds.kernels import Kernel
 from cumulant.bounds.laws import ExactTerm, Law
 from cumulant.bounds.nodes import Rate, log_integral
+from cumulant.bounds.panels import log_integral as enclosed_integral
+from cumulant.bounds.panels import log_kernel
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.curves.pair import LARGEST_SHIFT
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
 _ORDERS_AT_ONCE = 512
+_BITS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class SampledPair(Curve):
-    """K of one sampled law, at every real order; `whole` integrates over all losses, otherwise over x > 0."""
+    """K of one sampled law, at every real order."""
 
     law: Law
     base: Curve
     rate: Fraction
     kernel: Kernel
-    whole: bool
+
+    enclosed = True
 
     def out_of_reach(self) -> bool:
         """Noise this small protects nothing, and its integrals span too many scales; closed forms remain in `best`."""
@@ -42,47 +48,71 @@ class SampledPair(Curve):
 
     def _log_excess(self, lam: Array) -> Array:
         with np.errstate(all="ignore"):
-            nodes = self.law.nodes(lam, Rate.of(self.rate), lambda L: self.kernel.term(lam, L), self.whole)
+            nodes = self.law.nodes(lam, Rate.of(self.rate), lambda L: self.kernel.term(lam, L), self.kernel.whole)
             value = log_integral(nodes, self.kernel.term, lam)
         return np.where(np.isnan(value), np.inf, value)
+
+    def enclosed_excess(self, lam: Array) -> Enclosure:
+        """log(M(lambda) - 1) in enclosures: atoms one by one, the density by panels with a proved error."""
+        parts: list[Any] = [
+            self._enclosed_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)
+        ]
+        joined: Any = np.concatenate(parts) if parts else Enclosure(lam)
+        return joined  # type: ignore[no-any-return]
+
+    def _enclosed_excess(self, lam: Array) -> Enclosure:
+        terms: list[Any] = []
+        line, atoms = self.law.line(), self.law.atoms(self.rate, self.kernel.whole)
+        if line is not None:
+            size = self.log_excess(lam)
+            terms.append(enclosed_integral(line, self.rate, lam, self.kernel.whole, size)[:, None])
+        if atoms is not None:
+            log_mass, L = atoms
+            terms.append(log_mass + log_kernel(Enclosure(lam[:, None]), L, self.kernel.whole))
+        joined: Any = np.concatenate(terms, axis=1) if terms else Enclosure(np.full((lam.size, 1), -np.inf))
+        return joined[:, 0] if joined.shape[1] == 1 else BOUNDED.log_sum_exp(joined)
 
     def excess_ball(self, lam: Fraction) -> Scalar:
         """M(lambda) - 1 as a ball."""
         if self.out_of_reach():
             return BALLS.number(math.inf)
         size = float(self.log_excess(np.array([float(lam)]))[0])
-        return self._enclosed(lambda point: self.kernel.exact_term(BALLS.number(lam), point), lam + 1, size)
+        return self._ball(lambda point: self.kernel.exact_term(BALLS.number(lam), point), lam + 1, size)
 
-    def _enclosed(self, term: ExactTerm, order: Fraction, log_size: float) -> Scalar:
+    def _ball(self, term: ExactTerm, order: Fraction, log_size: float) -> Scalar:
         from flint import ctx
 
         size = log_size if math.isfinite(log_size) else 0.0
         bits = max(64, ctx.prec // 2)
         # the terms of size 1 cancel down to the size of the result
         with BALLS.at(ctx.prec + 32 + int(max(0.0, -size) / math.log(2))):
-            return self.law.enclosure(term, order, self.rate, self.whole, size, bits)
+            return self.law.enclosure(term, order, self.rate, self.kernel.whole, size, bits)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
             return np.array([self.excess_ball(Fraction(x)).log1p() for x in lam], dtype=object)
+        if on.enclosing:
+            return BOUNDED.log1p_exp(self.enclosed_excess(lam)) if self.base.pure() > 0 else Enclosure(0 * lam)
         return np.logaddexp(0.0, self.log_excess(lam))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         """The derivative of M at lambda = 0."""
         if self.out_of_reach():
             return on.number(math.inf)
+        if on.enclosing:
+            with BALLS.at(_BITS):
+                return BOUNDED.of_balls([self.kl(BALLS)])[0]
         with np.errstate(all="ignore"):
-            nodes = self.law.nodes(np.zeros(1), Rate.of(self.rate), self.kernel.slope, self.whole)
+            nodes = self.law.nodes(np.zeros(1), Rate.of(self.rate), self.kernel.slope, self.kernel.whole)
             log_value = float(log_integral(nodes, self.kernel.slope)[0])
         if math.isnan(log_value):
             return on.number(math.inf)
         # the terms are at most w^2 - 1, and a g where x < 0: the tails of order 2
-        return self._enclosed(self.kernel.exact_slope, Fraction(2), log_value) if on.exact else math.exp(log_value)
+        return self._ball(self.kernel.exact_slope, Fraction(2), log_value) if on.exact else math.exp(log_value)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        pure = self.base.pure(on)
         with np.errstate(divide="ignore"):  # pure = 0
-            return pure if pure == math.inf else lemma3(pure, on.number(self.rate), on)
+            return lemma3(self.base.at_infinity(on), on.number(self.rate), on)
 
     def slack(self) -> Fraction:
         return self.rate * self.base.slack()

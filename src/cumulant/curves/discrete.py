@@ -117,7 +117,7 @@ class MassCurve(Curve):
             return on.number(np.inf)
         ratios = [max(x / y, y / x) for x, y in zip(self.p, self.q, strict=True) if x]
         if on.enclosing:
-            return _enclosed_log(max(ratios))
+            return enclosed_log(max(ratios))
         return on.log(on.number(max(ratios))) if on.exact else log_rational(max(ratios))
 
 
@@ -136,8 +136,8 @@ def _float_losses(p: Masses, q: Masses) -> tuple[Array, Array, Fraction]:
     return log_mass, np.array([log_rational(x / y) for x, y in both], dtype=np.float64), alone
 
 
-def _enclosed_log(ratio: Fraction) -> Scalar:
-    """The same as an enclosure."""
+def enclosed_log(ratio: Fraction) -> Scalar:
+    """log of an exact number > 0 as an enclosure."""
     if abs(ratio - 1) < Fraction(1, 2):
         return BOUNDED.log1p(BOUNDED.number(ratio - 1))
     return BOUNDED.log(BOUNDED.number(ratio))
@@ -147,7 +147,7 @@ def _enclosed_log(ratio: Fraction) -> Scalar:
 def _enclosed_losses(p: Masses, q: Masses) -> tuple[Scalar, Scalar]:
     """log p and y = log(p/q) where p, q > 0 and p != q."""
     both = [(x, y) for x, y in zip(p, q, strict=True) if x and y and x != y]
-    log_mass, loss = [_enclosed_log(x) for x, _ in both], [_enclosed_log(x / y) for x, y in both]
+    log_mass, loss = [enclosed_log(x) for x, _ in both], [enclosed_log(x / y) for x, y in both]
     return BOUNDED.asarray(log_mass), BOUNDED.asarray(loss)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from cumulant.bounds.gaussian import delta_bound
+from cumulant.bounds.gaussian import enclosed_delta
 from cumulant.curves.discrete import DiscretePair
 from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.laplace import LaplacePair
@@ -114,7 +114,7 @@ class Rounds:
         for one, times in self.parts:
             terms.append((Mixture(one.loss, float(one.rate), float(1 - one.rate), "remove"), times))
             if isinstance(one.pair, GaussianPair) and one.pair.geometry == "diameter":
-                spread += times * delta_bound(one.pair.shift, one.rate)
+                spread += times * float(enclosed_delta(one.pair.shift, one.rate).upper())
         if spread > 0:
             terms.append((Mixture(GaussianLoss(math.sqrt(2 * spread)), 1.0, 0.0, "remove"), 1))
         return tuple(terms)

@@ -205,6 +205,15 @@ class Bounded:
         values = np.asarray(values, dtype=np.float64)
         return _made(values, MEASURED * np.abs(values))
 
+    def of_balls(self, balls: Iterable[Any]) -> Enclosure:
+        """Balls as floats: a float beside the middle, the radius and what that float lost."""
+        mid, radius = [], []
+        for ball in balls:
+            middle = float(ball.mid())
+            mid.append(middle)
+            radius.append(math.nextafter(float(ball.rad()), math.inf) + 2 * U * abs(middle) + 5e-324)
+        return _made(np.array(mid), np.array(radius))
+
     def exp(self, x: Any) -> Enclosure:
         x = _lift(x)
         mid = np.exp(x.mid)

@@ -91,8 +91,8 @@ class Line(ABC):
         """log of the factor by which the density is larger at s + iy than at s, at most."""
 
     @abstractmethod
-    def log_density(self, s: Enclosure) -> Enclosure:
-        """The log density of s."""
+    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
+        """a times the gain of L, and the log density of s."""
 
     def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
         """The orders at which a closed form is the integral to within its radius, and that form."""
@@ -142,9 +142,16 @@ class GaussianLine(Line):
     def growth(self, y: Array) -> Array:
         return y * y / 2
 
-    def log_density(self, s: Enclosure) -> Enclosure:
-        z = s + BOUNDED.number(self.shift / 2)
-        return -(z * z) / 2 - _LOG_ROOT_TWO_PI
+    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
+        """Past h0 it is a (L - x) - (z - a shift)^2/2 + a lambda shift^2/2, where the large parts have cancelled on paper."""
+        shift, order = BOUNDED.number(self.shift), lam + 1
+        z = s + shift / 2
+        near: Any = order * gain(L) - z * z / 2
+        rest = BOUNDED.log(BOUNDED.number(rate) + BOUNDED.number(1 - rate) * BOUNDED.exp(-shift * s))
+        away = z - order * shift
+        far: Any = order * rest - away * away / 2 + order * lam * BOUNDED.number(self.shift**2 / 2)
+        power: Any = np.where(self.t * s.mid > max(_h0(rate), 0.0) + 1, far, near)
+        return power - _LOG_ROOT_TWO_PI  # type: ignore[no-any-return]
 
     def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
         value = log_far_moment(self.shift, rate, Enclosure(lam), BOUNDED)
@@ -169,8 +176,9 @@ class LaplaceLine(Line):
     def growth(self, y: Array) -> Array:
         return np.zeros_like(y)
 
-    def log_density(self, s: Enclosure) -> Enclosure:
-        return BOUNDED.number(self.shift / 2) * -(s + 1) + BOUNDED.log(BOUNDED.number(self.shift / 4))
+    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
+        power: Enclosure = (lam + 1) * gain(L) - BOUNDED.number(self.shift / 2) * (s + 1)
+        return power + BOUNDED.log(BOUNDED.number(self.shift / 4))
 
 
 def log_far_moment(shift: Fraction, rate: Fraction, lam: Any, on: Arithmetic) -> Any:
@@ -180,8 +188,11 @@ def log_far_moment(shift: Fraction, rate: Fraction, lam: Any, on: Arithmetic) ->
 
 def protection_is_lost(shift: Fraction, rate: Fraction, lam: Array) -> Array:
     """Whether so much of E w^a lies far beyond x = h0 that w may be taken for g e^x."""
-    h0 = math.log(1 - rate) - math.log(rate)
-    return np.asarray(float(shift) ** 2 / 2 * lam > max(h0, 0.0) + np.log(lam + 1) + 42)
+    return np.asarray(float(shift) ** 2 / 2 * lam > max(_h0(rate), 0.0) + np.log(lam + 1) + 42)
+
+
+def _h0(rate: Fraction) -> float:
+    return math.log(1 - rate) - math.log(rate)
 
 
 _LOG_ROOT_TWO_PI = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
@@ -268,11 +279,24 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
 
 
 def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
-    """log of f_a, or of f_a + f_{1-a} = w^a (1 - w^-lambda)(1 - w^-a), where w = e^L."""
+    """log of f_a, or of f_a + f_{1-a} = w^a (1 - w^-lambda)(1 - w^-a), less a times the gain, where w = e^L.
+
+    f_a = w { excess(lambda L) + lambda excess(-L) }, excess(y) = e^y - 1 - y, as in kernels.py.
+    """
     y = lam * L
     if not whole:
-        return (y + L) + BOUNDED.log(-BOUNDED.expm1(-y)) + BOUNDED.log(-BOUNDED.expm1(-(y + L)))
-    return L + BOUNDED.log_add_exp(BOUNDED.log_excess(y), BOUNDED.log(lam) + BOUNDED.log_excess(-L))
+        return BOUNDED.log(-BOUNDED.expm1(-y)) + BOUNDED.log(-BOUNDED.expm1(-(y + L)))
+    large: Any = BOUNDED.log1p(-(1 + y) * BOUNDED.exp(-y))
+    small: Any = BOUNDED.log_excess(y) - gain(y)
+    bent: Any = np.where(y.mid > 30, large, small)
+    straight = BOUNDED.log(lam) + BOUNDED.log_excess(-L) - gain(y)
+    value: Enclosure = BOUNDED.log_add_exp(bent, straight) - gain(-L)
+    return value
+
+
+def gain(L: Any) -> Any:
+    """L where its midpoint is positive, else 0: what is taken out of an exponent and put back elsewhere need not be L+."""
+    return np.where(L.mid > 0, L, 0.0)
 
 
 def loss(x: Enclosure, rate: Fraction) -> Enclosure:
@@ -293,8 +317,10 @@ def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Arra
     row, middle, half, left_out = panels(line, Orders(lam, float(rate), float(1 - rate), whole), size)
     nodes, log_weights = gauss()
     s = Enclosure(middle[:, None]) + Enclosure(half[:, None]) * nodes
-    kernel = log_kernel(Enclosure(lam[row, None]), loss(BOUNDED.number(line.shift) * s, rate), whole)
-    on_panels = BOUNDED.log_sum_exp(kernel + line.log_density(s) + (log_weights + BOUNDED.log(half)[:, None]))
+    each, L = Enclosure(lam[row, None]), loss(BOUNDED.number(line.shift) * s, rate)
+    power = line.log_power(s, each, L, rate)
+    log_terms = log_kernel(each, L, whole) + power + (log_weights + BOUNDED.log(half)[:, None])
+    on_panels = BOUNDED.log_sum_exp(log_terms)
     total = BOUNDED.log_sum_exp(_side_by_side(row, on_panels, lam.size))
     # what is left out is a part of the sum that is at most half of it, or nothing is known
     part = np.exp(left_out - total.mid) * (1 + 1e-6)

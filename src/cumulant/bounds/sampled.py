@@ -12,8 +12,8 @@ import numpy as np
 from cumulant.bounds.kernels import Kernel
 from cumulant.bounds.laws import ExactTerm, Law
 from cumulant.bounds.nodes import Rate, log_integral
+from cumulant.bounds.panels import gain, log_kernel
 from cumulant.bounds.panels import log_integral as enclosed_integral
-from cumulant.bounds.panels import log_kernel
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.curves.pair import LARGEST_SHIFT
@@ -68,7 +68,9 @@ class SampledPair(Curve):
             terms.append(enclosed_integral(line, self.rate, lam, self.kernel.whole, size)[:, None])
         if atoms is not None:
             log_mass, L = atoms
-            terms.append(log_mass + log_kernel(Enclosure(lam[:, None]), L, self.kernel.whole))
+            each = Enclosure(lam[:, None])
+            power = (each + 1) * gain(L)
+            terms.append(log_mass + log_kernel(each, L, self.kernel.whole) + power)
         joined: Any = np.concatenate(terms, axis=1) if terms else Enclosure(np.full((lam.size, 1), -np.inf))
         return joined[:, 0] if joined.shape[1] == 1 else BOUNDED.log_sum_exp(joined)
 

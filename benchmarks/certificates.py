@@ -66,6 +66,12 @@ def _twice(moved: Decimal) -> cm.Expression:
     return (cm.PureDP(1 + moved) * 2) @ cm.WithoutReplacement(rate="0.1") * 100
 
 
+def _nested(moved: Decimal) -> cm.Expression:
+    """Two rounds of a sampled mechanism on a sample: a sum over sums."""
+    inner = cm.Gaussian(sigma=5 + moved) @ cm.WithoutReplacement(rate="0.1") * 2
+    return inner @ cm.WithoutReplacement(rate="0.01") * 600_000
+
+
 LINES = (
     Line("theorem9, order 100", _gaussian, "theorem9", Fraction(100), SUM),
     Line("theorem9, order 300", _gaussian, "theorem9", Fraction(300), SUM),
@@ -82,6 +88,8 @@ LINES = (
     Line("gaussian-diameter, order 35.6", _gaussian, "gaussian-diameter", Fraction(356, 10), FAR),
     Line("theorem9, order 1e5, by blocks", _gaussian, "theorem9", Fraction(10**5), FAR),
     Line("pure-extras, order 1e5, by blocks", _laplace, "pure-extras", Fraction(10**5), FAR),
+    Line("theorem27, order 1e5, by blocks", _gaussian, "theorem27", Fraction(10**5), FAR),
+    Line("theorem9, a sample of a sample, order 300", _nested, "theorem9", Fraction(300), None),
     Line("best, a projected chord, order 14", _twice, "best", Fraction(14), FAR),
     Line("theorem9, a sum of 50 mechanisms, order 20", _fifty, "theorem9", Fraction(20), None),
     Line("best, a sum of 50 mechanisms, order 20", _fifty, "best", Fraction(20), None),

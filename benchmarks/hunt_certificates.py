@@ -132,7 +132,7 @@ def _order(setting: Setting, curve: Curve) -> float:
     if setting.question == "epsilon":
         found = queries.epsilon(curve, [setting.asked], conversion).order
     else:
-        found = queries.delta(curve, np.array([float(setting.asked)]), conversion).order
+        found = queries.delta(curve, [setting.asked], conversion).order
     return float(np.max(found[np.isfinite(found)], initial=0.0))
 
 

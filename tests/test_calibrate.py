@@ -18,14 +18,14 @@ from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact
 STEP = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")
 
 
-def verified(found: Calibration, build: Callable[[Any], cm.Expression], target: float, **asked: Any) -> Calibration:
+def verified(found: Calibration, build: Callable[[Any], cm.Expression], target: Any, **asked: Any) -> Calibration:
     """What the result says about itself, asked again from the beginning."""
     asked = {"method": "rdp", **asked}
     assert found.run == build(found.value)
     assert found.guarantee == found.run.guarantee(**asked)
-    assert found.guarantee.epsilon <= target
+    assert Fraction(found.guarantee.epsilon) <= Exact(target)
     if found.fails is not None:
-        assert build(found.fails).guarantee(**asked).epsilon > target
+        assert Fraction(build(found.fails).guarantee(**asked).epsilon) > Exact(target)
     return found
 
 
@@ -42,7 +42,7 @@ def test_noise_of_a_gaussian(target: str, times: int) -> None:
     # eq. (3) on a line: epsilon = rho + 2 sqrt(rho L), rho = k / (2 sigma^2), L = log(1/delta)
     asked: dict[str, Any] = {"delta": "1e-6", "bound": "best", "conversion": "classic"}
     found = calibrate(f"Gaussian(sigma=?) * {times}", epsilon=target, **asked)
-    verified(found, lambda sigma: cm.Gaussian(sigma=sigma) * times, float(target), **asked)
+    verified(found, lambda sigma: cm.Gaussian(sigma=sigma) * times, target, **asked)
     length = math.log(1e6)
     sigma = math.sqrt(times / 2) / (math.sqrt(length + float(target)) - math.sqrt(length))
     assert found.parameter == "sigma"
@@ -83,13 +83,29 @@ def test_rate_and_sample_size_by_lemma_3() -> None:
 
 
 def test_epsilon_and_slack_of_a_promise() -> None:
-    found = calibrate("PureDP(?)", 0.1, 0)
-    assert (found.parameter, *ends(found)) == ("epsilon", "0.1", "0.100001")
-    found = calibrate("ApproximateDP(epsilon=0.1, delta=?)", 0.1, 1e-6)
+    found = calibrate("PureDP(?)", 0.125, 0)
+    assert (found.parameter, *ends(found)) == ("epsilon", "0.125", "0.125001")
+    found = calibrate("ApproximateDP(epsilon=0.125, delta=?)", 0.125, 1e-6)
     assert ends(found) == ("9.99999e-7", "1e-6")
     found = calibrate("RandomizedResponse(p=?)", 1, 0)
     assert found.fails is not None
     assert float(found.value) <= 1 / (1 + math.exp(-1)) < float(found.fails)
+
+
+def test_the_target_is_exact() -> None:
+    """The float nearest to 1/10 lies above it, that nearest to 3/10 below: neither stands for the target."""
+    assert Fraction(0.1) > Fraction("0.1")
+    assert Fraction(0.3) < Fraction("0.3")
+    for target in ("0.1", 0.1):
+        found = verified(calibrate("PureDP(?)", target, 0), cm.PureDP, target, delta=0)
+        assert ends(found) == ("0.0999999", "0.1")
+        with pytest.raises(
+            cm.InputError, match=r"meets epsilon <= 0.1 .* is 0.1 \(as a float, which is more\) at times=1"
+        ):
+            calibrate("PureDP(0.1) * ?", target, 0)
+    for target in ("0.3", 0.3):  # the bound of PureDP(0.3) is rounded up, to the float above 3/10
+        assert ends(calibrate("PureDP(?)", target, 0)) == ("0.299999", "0.3")
+    assert ends(calibrate("PureDP(?)", Fraction(0.1), 0, digits=2)) == ("0.1", "0.11")
 
 
 # ---- integers, functions, domains
@@ -154,7 +170,7 @@ def test_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
         calibrate(text, 2, 1e-8, method="rdp", bound="theorem9" if "@" in text else None)
         assert len(asked) <= 20
     asked.clear()
-    calibrate("ApproximateDP(epsilon=0.1, delta=?)", 0.1, 1e-6)  # a step: nothing to interpolate
+    calibrate("ApproximateDP(epsilon=0.125, delta=?)", 0.125, 1e-6)  # a step: nothing to interpolate
     assert len(asked) <= 40
 
 

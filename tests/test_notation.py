@@ -14,7 +14,7 @@ from cumulant.domains import Domain, Several
 from cumulant.errors import InputError, NotationError
 from cumulant.mechanisms.base import MECHANISMS
 from cumulant.mechanisms.sampling import SCHEMES
-from cumulant.notation import DEEPEST_NESTING, LONGEST_TEXT, parse
+from cumulant.notation import DEEPEST_NESTING, LONGEST_TEXT, find_unknown, parse
 
 # ---- expressions drawn from the declared domains
 
@@ -155,6 +155,39 @@ def test_the_unknown_of_a_calibration() -> None:
         parse("Gaussian(5)", unknown=7)
     with pytest.raises(NotationError, match=r"whole number"):
         parse("Gaussian(5) * ?", unknown=0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "owner", "name", "others"),
+    [
+        ("Gaussian(5, ?)", "Gaussian", "sensitivity", {"sigma": "5"}),
+        ("Laplace(1) + Gaussian(sigma=?) * 3", "Gaussian", "sigma", {}),
+        (
+            "Laplace(1) @ WithoutReplacement(population=?, sample=2)",
+            "WithoutReplacement",
+            "population",
+            {"sample": "2"},
+        ),
+        ("Laplace(1) @ WithoutReplacement(rate=0.5) * ?", "", "times", {}),
+        ("RandomizedResponse(p=?)", "RandomizedResponse", "p", {}),  # which cannot be 1
+    ],
+)
+def test_what_the_unknown_stands_for(text: str, owner: str, name: str, others: dict[str, str]) -> None:
+    assert find_unknown(text) == (owner, name, others)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Gaussian(5)", r"^the expression has no '\?' to solve for$"),
+        ("Gaussian(?) * ?", r"^the expression has 2 '\?'; leave one and write numbers for the others$"),
+        ('Gaussian(?, geometry="cube")', "geometry='cube'"),
+        ("Gaussian(?", "unexpected the end"),
+    ],
+)
+def test_an_unknown_that_stands_for_nothing(text: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        find_unknown(text)
 
 
 # ---- what is refused, word by word

@@ -14,6 +14,7 @@ from cumulant.accountant import Accountant
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import BOUNDS
 from cumulant.calibrate import Calibration, calibrate
+from cumulant.conversion.verification import Verification
 from cumulant.errors import (
     CertificateError,
     CumulantError,
@@ -64,6 +65,7 @@ __all__ = [
     "Run",
     "Sampled",
     "Term",
+    "Verification",
     "WithoutReplacement",
     "ZeroConcentrated",
     "__version__",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Any
 
 from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exact, Number, Several
-from cumulant.errors import InputError, NotationError
+from cumulant.errors import InputError
 from cumulant.guarantee import Guarantee, rounded_up
 from cumulant.mechanisms.base import MECHANISMS, Expression
-from cumulant.notation import _Parser, _Token, _tokens, parse
+from cumulant.notation import find_unknown, parse
 
 _FAR = Fraction(10**30)  # how far a domain without an end is searched
 _DIGITS = Domain(Fraction(1), Fraction(15), low_closed=True, high_closed=True, integer=True)
@@ -78,9 +78,9 @@ def calibrate(
     decimals. A text knows the domain of its parameter, and `domain` may narrow it. Which way epsilon moves is found by
     trying, so any parameter will do on which epsilon depends monotonically.
 
-    What is proved is the guarantee of the value that is returned, by the same bounds and conversions as `run.epsilon`;
-    epsilons are compared with the float that is nearest to the target. The search asks for many epsilons, so it uses
-    Renyi divergences unless `method="best"` or `"exact"` asks for the slower, smaller ones.
+    What is proved is the guarantee of the value that is returned, by the same bounds and conversions as `run.epsilon`; its
+    epsilon, a float, is at most the exact target. The search asks for many epsilons, so it uses Renyi divergences unless
+    `method="best"` or `"exact"` asks for the slower, smaller ones.
 
     >>> found = calibrate("Gaussian(sigma=?) * 10", epsilon=1, delta="1e-6")
     >>> found.value, found.fails, found.guarantee.epsilon <= 1
@@ -142,61 +142,20 @@ def _argument(function: Callable[..., object]) -> str:
         return "value"
 
 
-class _Reader(_Parser):
-    """Reads a text as the notation does, and notes where `?` stands: the call, the parameter, its other values."""
-
-    def __init__(self, tokens: Iterator[_Token], unknown: str) -> None:
-        super().__init__(tokens, unknown)
-        self.place: tuple[str, str, Mapping[str, Any]] = ("", "", {})
-
-    def parameter(self, owner: _Token, declared: Mapping[str, bool], given: dict[str, Any], ordered: bool) -> bool:
-        known = self.solved
-        ordered = super().parameter(owner, declared, given, ordered)
-        if self.solved > known:
-            self.place = owner.text, list(given)[-1], given
-        return ordered
-
-    def times(self) -> int:
-        known = self.solved
-        found = super().times()
-        if self.solved > known:
-            self.place = "", "times", {}
-        return found
-
-
 def _unknown(text: str) -> tuple[str, Domain]:
     """The parameter that `?` stands for, and its domain."""
-    unknowns = sum(token.text == "?" for token in takewhile(lambda token: token.kind != "end", _tokens(text)))
-    if unknowns > 1:
-        raise NotationError(f"the expression has {unknowns} '?'; leave one and write numbers for the others")
-    reader = _Reader(_tokens(text), _placeholder(text))
-    reader.expression()
-    owner, name, given = reader.place
+    owner, name, others = find_unknown(text)
     match name:
         case "times":
             return name, COUNT
         case "sample":
-            return name, replace(COUNT, high=Exact(given["population"]))
+            return name, replace(COUNT, high=Exact(others["population"]))
         case "population":
-            return name, replace(COUNT, low=Exact(given["sample"]))
+            return name, replace(COUNT, low=Exact(others["sample"]))
         case "rate":
             return name, RATE
     declared = MECHANISMS[owner].domains[name]
     return name, declared.each if isinstance(declared, Several) else declared
-
-
-def _placeholder(text: str) -> str:
-    """A number with which the text is an expression, so that any parameter can be asked for its domain."""
-    refused = []
-    for number in ("1", "0.5", str(COUNT.high)):
-        try:
-            parse(text, unknown=number)
-            return number
-        except NotationError:
-            raise
-        except InputError as error:
-            refused.append(error)
-    raise refused[0]
 
 
 # ---- the numbers that are tried
@@ -294,7 +253,7 @@ class _Search:
         return self.tried[rank].epsilon
 
     def meets(self, rank: int) -> bool:
-        return self.epsilon(rank) <= float(self.target)
+        return self.target >= self.epsilon(rank)  # exactly: neither side is rounded
 
     def bracket(self) -> tuple[int, int]:
         """Two ranks between which the answer changes, or else the ends: in steps that grow, the way epsilon points."""
@@ -376,6 +335,8 @@ class _Search:
         if not self.meets(low):
             best = min(self.tried, key=self.epsilon)
             reached = rounded_up(self.epsilon(best))
+            if reached == str(self.target):
+                reached += " (as a float, which is more)"
             raise InputError(
                 f"no value of {self.name} meets {goal}: the smallest epsilon is {reached} at {self.at(best)}, of {tried}"
             )

@@ -17,10 +17,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from cumulant.domains import COUNT, Exact, Number
-from cumulant.errors import NotationError
+from cumulant.errors import InputError, NotationError
 from cumulant.mechanisms.base import MECHANISMS, Expression, Mechanism
 from cumulant.mechanisms.run import run
 from cumulant.mechanisms.sampling import SCHEMES, Scheme
@@ -55,13 +56,50 @@ def parse(text: str, unknown: Number | None = None) -> Expression:
     >>> parse("Gaussian(sigma=?)", unknown=0.5)
     Gaussian(sigma=0.5)
     """
+    return _read(text, None if unknown is None else Exact(unknown).text)[0]
+
+
+class Unknown(NamedTuple):
+    """What a `?` stands for: a parameter of the mechanism or scheme `owner`, given with others, or the number of times."""
+
+    owner: str
+    name: str
+    others: Mapping[str, Any]
+
+
+def find_unknown(text: str) -> Unknown:
+    """What the only `?` in this text stands for, whatever its number will be.
+
+    >>> find_unknown("Laplace(2) @ WithoutReplacement(sample=?, population=60_000) * 10")
+    Unknown(owner='WithoutReplacement', name='sample', others={'population': '60000'})
+    >>> find_unknown("? * Laplace(2)")
+    Unknown(owner='', name='times', others={})
+    """
+    count = sum(token.text == "?" for token in takewhile(lambda token: token.kind != "end", _tokens(text)))
+    if count > 1:
+        raise NotationError(f"the expression has {count} '?'; leave one and write numbers for the others")
+    refused = []
+    for number in ("1", "0.5", str(COUNT.high)):  # with one of them the text is an expression, if it ever is
+        try:
+            owner, name, given = _read(text, number)[1][0]
+            return Unknown(owner, name, {other: value for other, value in given.items() if other != name})
+        except NotationError:
+            raise
+        except InputError as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def _read(text: str, unknown: str | None) -> tuple[Expression, list[Unknown]]:
+    """The expression, and what each `?` in it stood for."""
     if not isinstance(text, str):
         raise NotationError(f"{type(text).__name__} is not text; give an expression such as 'Gaussian(sigma=5)'")
     if len(text) > LONGEST_TEXT:
         raise NotationError(f"the expression has {len(text)} characters; at most {LONGEST_TEXT} are read")
     if not text.strip():
         raise NotationError("the expression is empty; write for example Gaussian(sigma=5)")
-    return _Parser(_tokens(text), None if unknown is None else Exact(unknown).text).expression()
+    parser = _Parser(_tokens(text), unknown)
+    return parser.expression(), parser.solved
 
 
 class _Token(NamedTuple):
@@ -109,7 +147,8 @@ class _Parser:
         self.next, self.after = next(tokens), next(tokens)
         self.unknown = unknown
         self.parentheses = 0
-        self.solved = 0
+        self.reading = Unknown("", "", {})
+        self.solved: list[Unknown] = []
 
     def expression(self) -> Expression:
         found, _ = self.sum()
@@ -190,6 +229,7 @@ class _Parser:
         return self.call(SCHEMES, "a sampling scheme")
 
     def times(self) -> int:
+        self.reading = Unknown("", "times", {})
         token = self.take()
         text = self.replaced(token) if token.text == "?" else token.text
         if token.kind == "name" or token.text == "(":
@@ -203,7 +243,7 @@ class _Parser:
             raise NotationError(
                 f"unexpected {token}: it stands for an unknown, which only calibrate solves; write a number"
             )
-        self.solved += 1
+        self.solved.append(self.reading)
         return self.unknown
 
     # ---- calls
@@ -250,6 +290,7 @@ class _Parser:
                     f"the value {token} is one too many; {owner.text} takes {', '.join(names) or 'none'}"
                 )
             name = names[len(given)]
+        self.reading = Unknown(owner.text, name, given)
         given[name] = self.value()
         return not named
 

@@ -169,8 +169,13 @@ def test_enclosures_hold_the_balls(extreme: bool) -> None:
                 [float(decimal(generator, *((1e-9, 1e4) if extreme else (1e-2, FARTHEST_ORDER)))) for _ in range(2)]
             )
             with np.errstate(all="ignore"):
-                found = curve.cgf(lam, BOUNDED)
+                found, at_one = curve.cgf(lam, BOUNDED), curve.at_one(BOUNDED)
             with BALLS.at(200):
+                if shift < 300:
+                    divergence = curve.kl(BALLS)
+                    ends = (BALLS.number(float(end)) for end in (at_one.lower(), at_one.upper()))
+                    assert next(ends) <= divergence <= next(ends), (law, rate, whole, divergence, at_one)
+                    widths.append(float(at_one.upper() / at_one.mid - 1))
                 for i, x in enumerate(lam.tolist()):
                     exact = curve.cgf(np.array([Fraction(x)], dtype=object), BALLS)[0]
                     case = (law, rate, whole, x, exact, found[i])

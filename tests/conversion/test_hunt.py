@@ -2,14 +2,17 @@
 
 import random
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
 import cumulant as cm
 from benchmarks import hunt_certificates as hunt
 from benchmarks import settings
-from cumulant.conversion import certificate
+from cumulant.conversion import certificate, queries
+from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.mechanisms.base import MECHANISMS
+from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import rounded_down, rounded_up
 
 CHEAP = ("unsampled", "caps", "lemma3", "theorem9", "pure-extras", "one-bit", "profile")
@@ -28,6 +31,39 @@ def test_integrals_and_moments_too(bound: str) -> None:
     _, tally = hunt.batch(bound, seed=3, number=1, size=4)
     assert tally.settings == 4
     assert tally.faults == []
+
+
+LAPLACE = cm.Laplace(scale="7.217e-2") @ cm.Poisson(rate="2.314e-3") * 1_803_000_000
+GAUSSIAN = cm.Gaussian(sigma="7.438e-2", geometry="ball") @ cm.WithoutReplacement(rate="3.588e-1") * 7_956_000_000
+ONCE_TOO_SMALL = [
+    settings.Setting(LAPLACE, "poisson", "classic", "delta", Fraction(24_440_000)),
+    settings.Setting(GAUSSIAN, "gaussian-ball", "classic", "delta", Fraction(252_900_000_000)),
+    settings.Setting(GAUSSIAN, "gaussian-ball", "cks", "delta", Fraction(252_900_000_000)),
+]
+"""Billions of rounds magnify what rounding does to one of them: float64 moved up by 2^-42 was below these deltas."""
+
+
+@pytest.mark.parametrize("setting", ONCE_TOO_SMALL, ids=lambda each: f"{each.bound}-{each.conversion}")
+def test_deltas_that_were_once_too_small(setting: settings.Setting) -> None:
+    outcome = hunt.checked(setting)
+    assert outcome is not None
+    assert outcome.fault == ""
+    curve, conversion = setting.run.curve(setting.bound), CONVERSIONS[setting.conversion]
+    asked: dict[str, Any] = {"bound": setting.bound, "conversion": setting.conversion}
+    order = queries.delta(curve, [setting.asked], conversion).order[0]
+    with BALLS.at(hunt.TIMES_THE_BITS * certificate.FIRST_BITS):
+        ball = hunt.evaluated(setting, curve, Fraction(repr(float(order))))
+        array_ball = hunt.evaluated(setting, curve, Fraction(order - 1) + 1)
+        lower, array_lower = (-certificate.at_least(-each.lower()) for each in (ball, array_ball))
+    assert lower > 0
+    assert Fraction(setting.run.delta(setting.asked, **asked)) >= lower
+    assert Fraction(setting.run.delta([setting.asked], **asked)[0]) >= array_lower
+
+
+def test_the_delta_of_billions_of_laplace_rounds() -> None:
+    asked: dict[str, Any] = {"bound": "poisson", "conversion": "classic"}
+    assert LAPLACE.delta(epsilon=24_440_000, **asked) >= 0.2340532522595237
+    assert LAPLACE.delta(epsilon=[24_440_000], **asked)[0] >= 0.2340532522595237
 
 
 def test_a_number_that_is_rounded_down_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

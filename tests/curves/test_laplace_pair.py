@@ -8,12 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import flint
 import numpy as np
 import pytest
 
 from cumulant.curves.closed import LaplaceShift
-from cumulant.curves.laplace import LaplacePair
+from cumulant.curves.laplace import LaplacePair, _integrals
 from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.differences import leading_differences
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 MOMENTS = json.loads((ORACLES / "moments_and_queries.json").read_text())["moments"]
@@ -48,11 +50,57 @@ def test_even_moments_against_figure_1(scale: str) -> None:
     assert scaled_error(LaplacePair(1 / Fraction(scale)).moments([int(order) for order in table]), logs) <= 1e-11
 
 
-@pytest.mark.parametrize("shift", SHIFTS)
-def test_floats_agree_with_the_alternating_sums(shift: Fraction) -> None:
-    pair, orders = LaplacePair(shift), [1, 2, 3, 7, 10, 11, 40, 99]
-    assert scaled_error(pair.moments(orders), pair.moments(orders, BALLS)) < 1e-13
-    assert scaled_error(pair.positive_moments(orders), pair.positive_moments(orders, BALLS)) < 1e-13
+@pytest.mark.parametrize("shift", [*SHIFTS, Fraction(69, 100), Fraction(7, 10)])
+def test_floats_agree_with_the_balls(shift: Fraction) -> None:
+    pair, orders = LaplacePair(shift), [1, 2, 3, 7, 10, 11, 40, 99, 255, 256, 257, 300, 5000]
+    assert scaled_error(pair.moments(orders), pair.moments(orders, BALLS)) < 1e-12
+    assert scaled_error(pair.positive_moments(orders), pair.positive_moments(orders, BALLS)) < 1e-12
+
+
+@pytest.mark.parametrize("shift", ["1/1000000", "1/20", "1/2", "69/100", "7/10", "2", "20"])
+def test_recurrences_hold_the_alternating_sums(shift: str) -> None:
+    """E_q[(p/q)^i; p > q] = e^{(i-1) t} / 2 + e^{-t/2} (e^{(i-1/2) t} - 1) / (4 (i-1/2)), likewise for p < q; differences."""
+    orders = np.array([1, 2, 3, 10, 11, 60])
+    with BALLS.at(4000):
+        t, i = BALLS.number(Fraction(shift)), BALLS.asarray(np.arange(61).astype(object))
+        x, edge = i - BALLS.number(Fraction(1, 2)), (-t / 2).exp() / 4
+        above = leading_differences(BALLS.exp((i - 1) * t) / 2 + edge * BALLS.expm1(x * t) / x, BALLS)[orders]
+        below = leading_differences(BALLS.exp(-i * t) / 2 - edge * BALLS.expm1(-x * t) / x, BALLS)[orders]
+        both = above + np.where(orders % 2 == 0, 1, -1) * below
+        exact = [[each.log().mid() for each in side] for side in (both, above)]
+    with BALLS.at(128):
+        pair = LaplacePair(Fraction(shift))
+        for values, found in zip(
+            exact, (pair.moments(orders, BALLS), pair.positive_moments(orders, BALLS)), strict=True
+        ):
+            for value, ball in zip(values, found, strict=True):
+                assert ball.contains(value)
+                assert float(ball.rad()) < 1e-24 * max(1.0, abs(float(ball)))
+
+
+def test_far_orders_in_balls_hold_the_integral() -> None:
+    """G and Q of the recurrence by integration, on both sides of e^-t = 1/2 and of twice the bits."""
+    for shift in ("1/10", "1/2", "7/10", "3"):
+        for order in (5, 200, 600):
+            with BALLS.at(128):
+                t = BALLS.number(Fraction(shift))
+                D = -(-t).expm1()
+
+                def kernel(w: Any, power: Any, D: Any = D) -> Any:
+                    return (1 - D * w) ** flint.acb(-1.5) * power
+
+                def fall(w: Any, _: Any, order: int = order) -> Any:
+                    return kernel(w, (1 - w) ** order)
+
+                def rise(w: Any, _: Any, order: int = order) -> Any:
+                    return kernel(w, w**order)
+
+                falling = flint.acb.integral(fall, 0, 1).real
+                rising = flint.acb.integral(rise, 0, 1).real * (-t / 2).exp()
+                above, below = _integrals([order], t, BALLS)
+                assert above[0].overlaps(falling)
+                assert below[0].overlaps(rising)
+                assert above[0].rel_accuracy_bits() > 80
 
 
 @pytest.mark.parametrize("shift", SHIFTS)

@@ -9,7 +9,8 @@ import pytest
 
 from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.laplace import LaplacePair
-from cumulant.exact.cells import Cells
+from cumulant.exact.cells import UNIT, Cells, Grid, place_atoms
+from cumulant.exact.finite import Finite
 from cumulant.exact.losses import GaussianLoss, LaplaceLoss, Loss, discrete_loss
 from cumulant.exact.merging import LEFT, RIGHT, swept
 from cumulant.exact.steps import Mixture
@@ -83,6 +84,43 @@ def test_masses_of_both_laws_are_kept() -> None:
             log_p, points = above(cells), cells.grid.points()
             assert math.fsum(np.exp(log_p)) == pytest.approx(1, abs=1e-13)
             assert math.fsum(np.exp(log_p - points)) == pytest.approx(1, abs=1e-13)
+
+
+@pytest.mark.parametrize("scale", [0.0, -900.0])
+def test_crowded_atoms_add_up_to_what_fractions_say(scale: float) -> None:
+    """On a grid of step log 2 every share is rational: a loss of log 3/2 sends 2/3 of its mass to the right."""
+    step, count = math.log(2), 20_000
+    grid, masses = Grid(step, 0.0, 0, 4), [Fraction(i % 97 + 1, 2**40) for i in range(count)]
+    left, right, atoms = np.full(3, -np.inf), np.full(3, -np.inf), np.full(4, -np.inf)
+    loss = np.where(np.arange(count) % 2, math.log(1.5), step)
+    log_p = np.log([float(mass) for mass in masses]) + scale
+    slip, error = place_atoms(loss, log_p, grid, left, right, atoms)
+    between, on = sum(masses[1::2], start=Fraction(0)), sum(masses[::2], start=Fraction(0))
+    exact = [on, between * Fraction(2, 3), between * Fraction(1, 3)]
+    found = np.array([atoms[1], right[0], left[0]])
+    assert slip == 0
+    assert error == count / 2 * UNIT
+    wrong = np.abs(found - scale - [math.log(mass) for mass in exact])
+    assert (wrong <= error + 8 * UNIT * (1 + abs(scale))).all()
+    assert (np.exp(np.concatenate([atoms[[0, 2, 3]], right[1:], left[1:]])) == 0).all()
+
+
+def test_outputs_bound_from_below_at_every_alpha() -> None:
+    rng = np.random.default_rng(17)
+    for _ in range(100):
+        pair, rate = random_pair(rng, 6), RATES[int(rng.integers(len(RATES)))]
+        direction = str(rng.choice(["remove", "add"]))
+        step = Finite.sampled([p for p, _ in pair], [q for _, q in pair], rate, direction)
+        truth = Composed([(sampled(pair, rate, direction), 1)])
+        low, high = step.span(CUT)
+        width = max(high - low, 1e-9) * float(rng.choice([0.4, 0.06, 0.007])) * (0.5 + float(rng.random()))
+        cells = step.cells(width, CUT)
+        log_alpha = np.concatenate([rng.uniform(low - width, high + width, 60), cells.grid.points()[:60], [low, high]])
+        exact = np.array([float(truth.delta(value)) for value in log_alpha]) - step.leak
+        for log_p, lost in (swept(cells, CUT, sign) for sign in (LEFT, RIGHT)):
+            moved = cells.slip + 2 * cells.error
+            lower = hockey_stick(log_p, cells.grid.points(), log_alpha + moved) * (1 - cells.error) - lost
+            assert (lower <= exact + 1e-16).all(), (step, width)
 
 
 def test_the_symmetric_pair_has_the_larger_of_both_profiles() -> None:

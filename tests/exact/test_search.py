@@ -151,6 +151,80 @@ def test_extremes_are_bounds_and_never_nan() -> None:
             assert lower <= times * math.log1p(rate * math.expm1(shift)) * (1 + 1e-12)
 
 
+def test_steps_that_leave_outputs_out_bound_from_below_only() -> None:
+    terms = ((Triple("gaussian", 1.0, 0.01, 0.99), 10),)
+    assert search.delta(terms, 0.1, 1e-2, False).value > 0
+    for ask in (
+        lambda: search.epsilon(terms, -10.0, 1e-2, True),
+        lambda: search.delta(terms, 0.1, 1e-2, True),
+        lambda: search.cone_epsilon(terms, -10.0, 1e-2),
+        lambda: search.cone_delta(terms, 0.1, 1e-2),
+        lambda: compose(terms, 0.01, -40.0, 1.0, True),
+    ):
+        with pytest.raises(TypeError, match="Triple leaves outputs out, so it bounds from below only"):
+            ask()
+
+
+@pytest.mark.parametrize("trouble", [MemoryError, OverflowError, ZeroDivisionError, ValueError])
+def test_where_floats_or_memory_give_out_nothing_is_claimed(
+    monkeypatch: pytest.MonkeyPatch, trouble: type[Exception]
+) -> None:
+    few = ((Mixture(GaussianLoss(1.0), 0.01, 0.99, "remove"), 3),)
+    lower, upper = (search.epsilon(few, math.log(1e-6), 1e-3, side).value for side in (False, True))
+    calls = []
+
+    def limited(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) > allowed:
+            raise trouble
+        return compose(*arguments)
+
+    monkeypatch.setattr(search, "compose", limited)
+    allowed = 0
+    assert search.epsilon(few, math.log(1e-6), 1e-3, True).value == math.inf
+    assert search.epsilon(few, math.log(1e-6), 1e-3, False).value == 0
+    assert search.delta(few, 1.0, 1e-3, True).value == 1
+    assert search.delta(few, 1.0, 1e-3, False).value == 0
+    assert search.cone_epsilon(few, math.log(1e-6), 1e-3).value == math.inf
+    assert search.cone_delta(few, 1.0, 1e-3).value == 1
+    for side in (False, True):  # what one lattice said holds even if the next one fails
+        calls.clear()
+        allowed = 1
+        found = search.epsilon(few, math.log(1e-6), 1e-3, side).value
+        assert len(calls) == 2
+        assert upper <= found < math.inf if side else 0 < found <= lower
+
+
+def test_a_number_that_is_none_is_not_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = ((Mixture(GaussianLoss(1.0), 0.5, 0.5, "remove"), 3),)
+    monkeypatch.setattr("cumulant.exact.cone.epsilon", lambda *_: math.nan)
+    monkeypatch.setattr("cumulant.exact.cone.log_delta", lambda *_: math.nan)
+    assert search.cone_epsilon(terms, -10.0, 1e-2).value == math.inf
+    assert search.cone_delta(terms, 1.0, 1e-2).value == 1
+
+
+def test_questions_nearby_share_a_lattice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 deltas of a Gaussian in closed form, from 0.3 to 1e-30, on half as many lattices."""
+    built: list[Any] = []
+
+    def counted(*arguments: Any) -> Any:
+        built.append(arguments)
+        return compose(*arguments)
+
+    search._shared.cache_clear()
+    monkeypatch.setattr(search, "compose", counted)
+    pair, terms = GaussianPair(Fraction(1)), ((Mixture(GaussianLoss(0.01), 1.0, 0.0, "symmetric"), 10_000),)
+    epsilons = np.linspace(0.1, 11.5, 40).tolist()
+    for epsilon in epsilons:
+        found = search.delta(terms, epsilon, 0.02, True).value
+        assert math.exp(pair.log_profile(epsilon)) <= found * (1 + 1e-12)
+        assert found <= math.exp(pair.log_profile(epsilon * (1 - 0.02)))
+    assert len(built) <= 20
+    search.delta(terms, epsilons[3], 1e-3, True)  # more accuracy takes a lattice of its own
+    search.delta(terms, epsilons[3], 1e-3, True)
+    assert len({arguments[3] for arguments in built[-2:]} - {2.0 ** (k / 3) for k in range(-60, 60)}) == 1
+
+
 def test_delta_that_is_large_enough_needs_no_epsilon() -> None:
     terms = ((Mixture(GaussianLoss(1.0), 0.5, 0.5, "remove"), 1),)
     assert search.epsilon(terms, math.log(0.3), 1e-3, True).value == 0

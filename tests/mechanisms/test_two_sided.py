@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cumulant as cm
@@ -105,6 +106,14 @@ def test_best_is_the_smaller_one_and_above_what_is_needed(run: cm.Expression, de
         assert found.verify().holds
     assert "Rigour" in found.explain()
     assert json.loads(found.to_json())["lower"] is not None
+
+
+@pytest.mark.parametrize("run", [*RUNS, cm.ZeroConcentrated(rho="0.1") * 3], ids=str)
+def test_arrays_of_deltas_are_the_smaller_of_both_too(run: cm.Expression) -> None:
+    epsilons: list[str] = ["0.1", "0.5", "2"]
+    found, exact, by_curve = (run.delta(epsilons, method=method) for method in ("best", "exact", "rdp"))
+    assert (found == np.minimum(exact, by_curve)).all()
+    assert found == pytest.approx([run.delta(epsilon) for epsilon in epsilons], rel=1e-9)
 
 
 def test_an_understated_epsilon_does_not_verify() -> None:

@@ -127,6 +127,50 @@ def test_functions_of_wide_intervals_contain_every_point() -> None:
                 assert not bool(truth > exact(found.high))
 
 
+@pytest.mark.parametrize("places", [8, 20, 38])
+@pytest.mark.parametrize("name", ["exp", "log", "expm1", "log1p", "tanh", "excess", "log_cosh"])
+def test_functions_of_narrow_intervals_contain_both_ends_and_little_else(name: str, places: int) -> None:
+    """One value and a slope take the place of two values."""
+    floor = {"log": 0, "log1p": -1}.get(name)
+    points = [Fraction(x) for x in EXTREMES] + [x for x in arguments(100, places) if abs(x) < 10**6]
+    with BALLS.at(8000):
+        for x in points:
+            low = Fraction(ON.number(x).low)
+            high = low + abs(low) / 10**places
+            if floor is not None and low <= floor:
+                continue
+            found = getattr(ON, name)(Interval(ON.number(low).low, ON.number(high).high, ON))
+            ends = [getattr(BALLS, name)(BALLS.number(end)) for end in (low, high)]
+            for truth in ends:
+                assert not bool(truth < exact(found.low)), (x, found)
+                assert not bool(truth > exact(found.high)), (x, found)
+            change = abs(ends[1] - ends[0])
+            if name == "tanh":  # which is flat far out
+                change = change.max(BALLS.number(high - low))
+            size = abs(ends[0]).max(abs(ends[1])) * BALLS.number(max(1, abs(high))) if name != "log" else 1
+            rounding = size * flint.arb(10) ** (5 - DIGITS)
+            assert bool(exact(found.high) - exact(found.low) <= change * 1.32 + rounding), (x, found)  # 1 / tanh 1
+
+
+@pytest.mark.parametrize("digits", [24, 60])
+def test_sums_leave_out_what_is_too_small_and_bound_it(digits: int) -> None:
+    on = decimals(digits)
+    random.seed(digits)
+    terms = [Fraction(random.randrange(-400_000, 10_000), 1000) for _ in range(300)]
+    with BALLS.at(4000):
+        for each in (terms, [Fraction(0)] + 1000 * [Fraction(-4 * digits)], [Fraction(-5)] * 3, [Fraction(-900)]):
+            x, balls = on.asarray(each), BALLS.asarray(each)
+            for name in ("log_sum_exp", "log1p_sum_exp"):
+                found, truth = getattr(on, name)(x), getattr(BALLS, name)(balls)
+                assert not bool(truth < exact(found.low))
+                assert not bool(truth > exact(found.high))
+                assert bool(exact(found.high) - exact(found.low) <= flint.arb(10) ** (6 - digits))
+    unknown = on.asarray([0, 1]) * np.array([on.number(1), on.number(np.inf)], dtype=object)
+    assert on.log_sum_exp(unknown).high == Decimal("Infinity")
+    infinite = on.log_sum_exp(on.asarray([np.inf, 0.0]))
+    assert infinite.low == infinite.high == Decimal("Infinity")
+
+
 def test_what_overflows_stays_a_bound() -> None:
     huge = ON.number(10**19).exp()
     assert huge.low.is_finite()

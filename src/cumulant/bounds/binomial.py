@@ -9,38 +9,33 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from cumulant.bounds.blocks import log_block_sum
 from cumulant.curves.closed import lemma3
-from cumulant.curves.curve import Curve
-from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
-from cumulant.numerics.enclosure import BOUNDED, U, middle
-from cumulant.numerics.logspace import BINOMIAL, log_binomial_table, log_binomials
+from cumulant.curves.curve import Curve, narrow
+from cumulant.numerics.arithmetic import BALLS, FLOATS, MEASURED, Arithmetic, Array, Scalar
+from cumulant.numerics.differences import up_to
+from cumulant.numerics.enclosure import BOUNDED, UPPER, Enclosure, U, middle
+from cumulant.numerics.logspace import BINOMIAL, choose, log_binomial_table, log_binomials
 
 Coefficient = Callable[[Array, Arithmetic], Array]
-"""j -> log of an upper bound of zeta(j)^j that is log-convex in j; +inf where it says nothing."""
+"""j -> log of an upper bound of zeta(j)^j that is log-convex in j; +inf where it says nothing. On UPPER only the upper end
+is asked for, and on BALLS NaN stands for what would take too long."""
 
 TERM_BY_TERM = 2**13
 """The largest order of which every term is taken; above it the blocks of E-15 take only the terms that matter."""
 
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A coefficient made of integrals: the error of its floats was measured and not proved (docs/rounding.md)."""
-
-    coefficient: Coefficient
-
-    def __call__(self, j: Array, on: Arithmetic) -> Array:
-        return self.coefficient(j, on)
-
-
 _CHUNK = 2**20
 _FARTHEST = 2**53
 _SMALLEST_RATE = Fraction(1, 10**300)  # K grows with the rate, so one that is no float may be enlarged
+_FEW = 48  # up to this order all balls cost less than finding out which of them matter
+_HEAD = 16  # those up to this j are taken always
+_WIDE = 0.1
+_NEGLIGIBLE = 45.0  # what is below e^-45 of the largest term may be known from above only
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +46,10 @@ class Amplified(Curve):
     rate: Fraction
 
     enclosed = True
+
+    @property
+    def estimated(self) -> bool:  # type: ignore[override]
+        return self.base.estimated
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         second = self.cgf(np.array([1], dtype=object if on.exact else float), on)[0]
@@ -65,18 +64,17 @@ class Amplified(Curve):
 
 @dataclass(frozen=True, slots=True)
 class BinomialSum(Amplified):
-    """Eq. (9) with zeta(j)^j replaced, term by term, by the smallest of the given coefficients (E-9)."""
+    """Eq. (9) with zeta(j)^j replaced, term by term, by the smallest of the given coefficients (E-9).
+
+    Which one that is, and which terms matter, is decided in floats; every choice is valid, and what is left out is bounded.
+    """
 
     coefficients: tuple[Coefficient, ...]
     _memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    _far: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
+    _far: dict[tuple[int, bool], Any] = field(default_factory=dict, compare=False, repr=False)
 
     integral = True
     summed = True
-
-    @property
-    def enclosed(self) -> bool:  # type: ignore[override]
-        return not any(isinstance(coefficient, Measured) for coefficient in self.coefficients)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
@@ -101,7 +99,7 @@ class BinomialSum(Amplified):
         known = self._known_up_to(int(near.max(initial=0)), on)
         missing = np.unique(near[np.isnan(middle(known)[near])]) + 1
         if missing.size:
-            self._table(int(missing[-1]), on)  # once, and not again for every longer chunk
+            self._table(int(missing[-1]))  # once, and not again for every longer chunk
         for chunk in _chunks(missing.tolist()):
             known[np.array(chunk) - 1] = on.known(self._sums(chunk, on))
         value = known[near]
@@ -120,47 +118,120 @@ class BinomialSum(Amplified):
         return known
 
     def _far_value(self, order: int, on: Arithmetic) -> Any:
+        """K by blocks in floats, or from a ball of the same blocks; remembered."""
+        key = order, on.enclosing
         if self.base.summed or order > _FARTHEST:
             return on.number(math.inf)
-        if order not in self._far:
-            self._far[order] = float(FLOATS.log1p_exp(log_block_sum(order, self.rate, self.coefficients)))
-        return BOUNDED.measured(self._far[order]) if on.enclosing else self._far[order]
+        if key not in self._far:
+            if on.enclosing:
+                ball = narrow(lambda: self._ball(order, BALLS))
+                found = self._from_balls([ball], lambda _: [self._far_value(order, FLOATS)])
+                self._far[key] = BOUNDED.known(found)[0]
+            else:
+                self._far[key] = float(FLOATS.log1p_exp(log_block_sum(order, self.rate, self.coefficients)))
+        return self._far[key]
 
     def _sums(self, orders: tuple[int, ...], on: Arithmetic) -> Array:
         """log(1 + sum_j C(a, j) g^j c_j), all orders of a chunk at once."""
-        top = orders[-1]
-        weights = self._table(top, on)[0][: top - 1]
-        binomials, finite = log_binomial_table(orders) if len(orders) > 1 else 2 * (log_binomials(top)[None, :],)
-        plain = middle(weights)
-        terms = binomials + plain
-        if np.isposinf(plain).any():  # past the diagonal there is no term, whatever its coefficient
-            terms = np.where(np.isneginf(binomials), -np.inf, terms)
         if not on.enclosing:
-            return np.asarray(FLOATS.log1p_sum_exp(terms))
-        # the radius of a term: of its binomial, of its weight, and u of both for the sum
-        moved = np.where(np.isinf(plain), 0.0, weights.radius + U * np.abs(plain))
-        largest = (BINOMIAL + U) * np.max(finite[-1]) + np.max(moved)
-        return BOUNDED.log1p_exp(
-            BOUNDED.weighted(
-                terms, largest, lambda shares: (BINOMIAL + U) * np.einsum("ij,ij->i", shares, finite) + shares @ moved
-            )
+            return np.asarray(FLOATS.log1p_sum_exp(self._terms(orders)))
+        terms, radius, loose = self._enclosed_terms(orders)
+        total: Any = BOUNDED.log1p_exp(
+            BOUNDED.weighted(terms, np.max(radius), lambda shares: np.einsum("ij,ij->i", shares, radius))
         )
+        if not loose.any():
+            return total
+        # a share w of the sum may be anything from 0 to that, and log(1 + (1-w) s) >= (1-w) log(1 + s)
+        parts = np.exp(terms - np.max(terms, axis=1, keepdims=True))
+        share = np.sum(np.where(loose, parts, 0.0), axis=1) * (1 + 2.0**-20)
+        share = np.where(share < 1, share, 1.0)
+        return np.where(loose.any(axis=1), total * Enclosure(1 - share / 2, share / 2), total)
 
-    def _table(self, top: int, on: Arithmetic = FLOATS) -> tuple[Array, Array]:
-        """log(g^j c_j) for j = 2 … top at least, and which coefficient is the smallest there; remembered."""
-        name = "radii" if on.enclosing else "table"
-        table = self._memory.get(name)
+    def _terms(self, orders: tuple[int, ...]) -> Array:
+        """Rows of log C(a, j) g^j c_j in floats, -inf past the diagonal."""
+        weights = self._table(orders[-1])[0][: orders[-1] - 1]
+        return _rows(_log_binomials(orders)[0], weights)
+
+    def _enclosed_terms(self, orders: tuple[int, ...]) -> tuple[Array, Array, Array]:
+        """The same with their radii, and which of them are loose: known from above only, and so with their upper ends."""
+        (binomials, finite), top = _log_binomials(orders), orders[-1]
+        weights = self._weights(self._enclosed_coefficients(top)[: top - 1])
+        wide = ~(weights.radius <= _WIDE) | np.isnan(weights.mid)
+        plain, radius, loose = weights.mid, weights.radius, np.zeros(binomials.shape, dtype=bool)
+        if wide.any():
+            upper = weights.upper()
+            terms = _rows(binomials, upper)
+            largest = np.max(np.where(np.isfinite(terms), terms, -np.inf), axis=1, keepdims=True)
+            needed = wide & (terms > largest - _NEGLIGIBLE)
+            sharp = self._weights(self._sharp(needed.any(axis=0)))
+            sharpened = needed & ~np.isnan(sharp.mid + sharp.radius)
+            plain = np.where(sharpened, sharp.mid, np.where(wide, upper, weights.mid))
+            radius = np.where(sharpened, sharp.radius, np.where(wide, 0.0, weights.radius))
+            loose = wide & ~sharpened & ~np.isneginf(binomials)
+        # the radius of a term: of its binomial, of its weight, and u of both for the sum
+        moved = radius + np.where(np.isinf(plain), 0.0, U * np.abs(plain))
+        return _rows(binomials, plain), (BINOMIAL + U) * finite + moved, loose
+
+    # ---- the coefficients, each table remembered and growing
+
+    def _table(self, top: int) -> tuple[Array, Array, Array]:
+        """log(g^j c_j) in floats for j = 2 … top at least, which coefficient is the smallest there, and its log c_j."""
+        table = self._memory.get("table")
         if table is None or table[0].size < top - 1:
             j = np.arange(2.0, (1 << (top - 1).bit_length()) + 1)
             with np.errstate(all="ignore"):
-                least, choice = on.known(self.coefficients[0](j, on)), np.zeros(j.shape, dtype=np.int64)
+                least, choice = FLOATS.known(self.coefficients[0](j, FLOATS)), np.zeros(j.shape, dtype=np.int64)
                 for i, coefficient in enumerate(self.coefficients[1:], start=1):
-                    value = on.known(coefficient(j, on))
+                    value = FLOATS.known(coefficient(j, FLOATS))
                     lower = value < least
                     least, choice = np.where(lower, value, least), np.where(lower, i, choice)
-                table = on.asarray(j) * on.log(on.number(max(self.rate, _SMALLEST_RATE))) + least, choice
-            self._memory[name] = table
+                table = j * self._log_rate(FLOATS) + least, choice, least
+            self._memory["table"] = table
         return table
+
+    def _chosen(self, j: Array, on: Arithmetic) -> Array:
+        """log c_j, the coefficient that is the smallest in floats, at increasing j."""
+        choice = self._table(int(j[-1]))[1][j.astype(np.int64) - 2]
+        log_c = np.empty(j.shape, dtype=object) if on.exact else on.asarray(np.empty(j.shape))
+        for i in set(choice.tolist()):
+            log_c[choice == i] = self.coefficients[i](j[choice == i], on)
+        return log_c
+
+    def _log_rate(self, on: Arithmetic) -> Scalar:
+        return on.log(on.number(self.rate if on.exact else max(self.rate, _SMALLEST_RATE)))
+
+    def _enclosed_coefficients(self, top: int) -> Enclosure:
+        """log c_j as enclosures for j = 2 … top at least; wide where closed forms know it from above only."""
+        known: Any = self._memory.get("coefficients")
+        if known is None or known.size < top - 1:
+            j = np.arange(2 if known is None else known.size + 2, top + 1)
+            with np.errstate(all="ignore"):
+                if self.base.estimated and not self.base.takes_balls():
+                    new = BOUNDED.measured(self._table(top)[2][j - 2]) + Enclosure(0.0, MEASURED)
+                else:
+                    new = self._chosen(j.astype(np.float64), UPPER)
+            known = self._memory["coefficients"] = new if known is None else np.concatenate([known, new])
+        return known  # type: ignore[no-any-return]
+
+    def _weights(self, log_c: Enclosure) -> Enclosure:
+        """log(g^j c_j), j = 2, 3, …"""
+        weights: Enclosure = self._log_rate(BOUNDED) * np.arange(2.0, log_c.size + 2) + log_c
+        return weights
+
+    def _sharp(self, needed: Array) -> Enclosure:
+        """log c_j from balls at the j that are needed, remembered; unknown at the others and where it would take too long."""
+        j, known = np.flatnonzero(needed) + 2, self._memory.setdefault("sharp", {})
+        new = [each for each in j.tolist() if each not in known]
+        if new:
+            with np.errstate(all="ignore"):
+                found = self._chosen(np.array(new, dtype=np.float64), BOUNDED)
+            known.update(zip(new, zip(found.mid.tolist(), found.radius.tolist(), strict=True), strict=True))
+        value = Enclosure(np.full(needed.shape, np.nan), np.full(needed.shape, np.nan))
+        for each in j.tolist():
+            value.mid[each - 2], value.radius[each - 2] = known[each]
+        return value
+
+    # ---- balls
 
     def _ball(self, order: int, on: Arithmetic) -> Scalar:
         if order == 1:
@@ -168,13 +239,41 @@ class BinomialSum(Amplified):
         if order > TERM_BY_TERM:
             if self.base.summed or order > _FARTHEST:
                 return on.number(math.inf)
-            return on.log1p_exp(log_block_sum(order, self.rate, self.coefficients, on))
-        # every coefficient is valid, so the one that is smallest in floats may be taken at each j
-        j, choice = np.arange(2, order + 1).astype(object), self._table(order)[1][: order - 1]
-        log_c = np.empty(j.shape, dtype=object)
-        for i in set(choice.tolist()):
-            log_c[choice == i] = self.coefficients[i](j[choice == i], on)
-        return on.log1p_sum_exp(log_binomials(order, on) + on.asarray(j) * on.log(on.number(self.rate)) + log_c)
+            return on.log1p_exp(log_block_sum(order, self.rate, self.coefficients, on, self.base.estimated))
+        logs, left_out, cut = self._logs(order, on, (on.precision() // 2 + 8) * math.log(2) + math.log(order))
+        if not left_out:
+            return on.log1p_sum_exp(logs)
+        # each of those that are left out is at most e^cut
+        return on.log1p(np.sum(on.exp(logs)) + up_to(on.exp(on.number(cut)) * left_out))
+
+    def _logs(self, order: int, on: Arithmetic, drop: float) -> tuple[Array, int, float]:
+        """log C(a, j) g^j c_j without those below e^-drop of the largest; how many these are, and the cut they are below."""
+        j, left_out, cut = np.arange(2, order + 1), 0, -math.inf
+        certain = on is BALLS and not self.base.estimated  # that is, there are upper bounds in floats that are proved
+        if certain and order > _FEW:
+            log_choose = log_binomials(order)
+            terms = log_choose + self._table(order)[0][: order - 1]
+            cut = float(np.max(terms, where=np.isfinite(terms), initial=-math.inf)) - drop
+            small = np.flatnonzero(self._upper_terms(log_choose) < cut) + _HEAD + 1
+            j, left_out = np.delete(j, small - 2), small.size
+        j = j.astype(object)
+        log_c = self._chosen(j, on)
+        costly = [i for i, each in enumerate(log_c) if each.is_nan()] if certain else []
+        if costly:
+            with np.errstate(all="ignore"):
+                upper = self._chosen(j[costly].astype(np.float64), UPPER).upper()
+            log_c[costly] = [on.number(each) for each in upper.tolist()]
+        log_choose = on.log(on.asarray(choose(order, j.tolist()))) if left_out else log_binomials(order, on)
+        return log_choose + on.asarray(j) * self._log_rate(on) + log_c, left_out, cut
+
+    def _upper_terms(self, log_choose: Array) -> Array:
+        """Floats above log C(a, j) g^j c_j, j > _HEAD: with the coefficient that is smallest at the first of these."""
+        j = np.arange(_HEAD + 1.0, log_choose.size + 2)
+        with np.errstate(all="ignore"):
+            log_c = self.coefficients[self._table(_HEAD + 1)[1][_HEAD - 1]](j, UPPER).upper()
+        parts = log_choose[_HEAD - 1 :], j * self._log_rate(FLOATS), log_c
+        # 2^-40 of its size and of j is far more than a part is wrong by
+        return sum(part + 2.0**-40 * np.abs(part) for part in parts) + 2.0**-40 * j
 
 
 class PaperMaximum(BinomialSum):
@@ -182,18 +281,37 @@ class PaperMaximum(BinomialSum):
 
     __slots__ = ()
 
-    enclosed = False
-
     def _sums(self, orders: tuple[int, ...], on: Arithmetic) -> Array:
-        weights, _ = self._table(orders[-1])
-        tops = [np.max(log_binomials(order) + weights[: order - 1]) for order in orders]
-        return np.maximum(tops, 0.0) + np.log(orders)
+        if not on.enclosing:
+            return np.maximum(np.max(self._terms(orders), axis=1), 0.0) + np.log(orders)
+        terms, radius, loose = self._enclosed_terms(orders)
+        found = Enclosure(terms, radius)
+        low, high = np.where(loose, 0.0, found.lower()).max(axis=1), found.upper().max(axis=1)
+        low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
+        middle = (low + high) / 2
+        return Enclosure(middle, high - low + U * middle) + BOUNDED.log(np.array(orders, dtype=np.float64))
 
     def _ball(self, order: int, on: Arithmetic) -> Scalar:
-        raise CertificateError("theorem9-max is for comparison only and is not evaluated in ball arithmetic")
+        if order == 1:
+            return on.number(0)
+        if order > TERM_BY_TERM:
+            return on.number(math.inf)
+        logs, _, cut = self._logs(order, on, drop=1.0)
+        return reduce(on.maximum, logs, on.maximum(on.number(0), on.number(cut))) + on.log(on.number(order))
 
-    def _far_value(self, order: int, on: Arithmetic) -> float:
-        return math.inf
+    def _far_value(self, order: int, on: Arithmetic) -> Any:
+        return on.number(math.inf)
+
+
+def _log_binomials(orders: tuple[int, ...]) -> tuple[Array, Array]:
+    """Rows of log C(a, j), j = 2, 3, …, past the diagonal -inf; and past it 0."""
+    return log_binomial_table(orders) if len(orders) > 1 else 2 * (log_binomials(orders[0])[None, :],)
+
+
+def _rows(binomials: Array, weights: Array) -> Array:
+    """The sum of both; past the diagonal there is no term, whatever its coefficient."""
+    terms = binomials + weights
+    return np.where(np.isneginf(binomials), -np.inf, terms) if np.isposinf(weights).any() else terms
 
 
 def _chunks(orders: list[int]) -> list[tuple[int, ...]]:

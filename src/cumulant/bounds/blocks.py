@@ -1,18 +1,21 @@
 """The sum of eq. (9) at large orders from few coefficients: certified, unlike the paper's two-ended search (E-15).
 
-In a block s <= j < t: log c_j is convex, so at most its chord from s to t; log C(a, j) is concave, so at most its tangent;
-what is left is a geometric sum. Blocks that matter are split until splitting no longer pays, down to single terms.
+In a block s <= j < t: log c_j is convex, so at most its chord from s to t; log C(a, j) is concave, so at most the line
+through two neighbours; what is left is a geometric sum. Blocks that matter are split until splitting no longer pays, down
+to single terms.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import UPPER
 from cumulant.numerics.logspace import log_binomial, log_geometric
 
 _HEAD = 16
@@ -24,32 +27,68 @@ EXACT_UP_TO = 2**17
 """Up to this order the bound is the sum itself to 13 digits; above, to 7, which takes O(log a) coefficients."""
 
 
-Coefficients = Sequence[Callable[[Array, Arithmetic], Array]]
+Coefficient = Callable[[Array, Arithmetic], Array]
+Coefficients = Sequence[Coefficient]
 
 
-def log_block_sum(order: int, rate: Fraction, coefficients: Coefficients, on: Arithmetic = FLOATS) -> Scalar:
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Blocks [node, next node), the last of them one node, in floats: what bounds each best, and its share of the sum."""
+
+    nodes: Array
+    coefficient: Array
+    upward: Array
+    log_share: Array
+    log_total: float
+
+
+def log_block_sum(
+    order: int, rate: Fraction, coefficients: Coefficients, on: Arithmetic = FLOATS, estimated: bool = False
+) -> Scalar:
     """An upper bound of log sum_{j=2}^{order} C(order, j) g^j min_i c_i(j), each c_i log-convex, order > 64.
 
-    The blocks are a plan found in floats; balls follow it.
+    The blocks are a plan found in floats; balls follow it. Only coefficients that matter become balls, the others are upper
+    bounds in floats: a chord of upper bounds lies above the chord. For `estimated` ones there is none that is proved.
     """
-    total, nodes = _planned(order, float(rate), coefficients)
+    plan = _planned(order, float(rate), coefficients)
     if not on.exact:
-        return total
-    nodes = np.array([int(node) for node in nodes], dtype=object)
-    log_c = np.array([coefficient(nodes, on) for coefficient in coefficients])
-    return _bound(nodes, log_c, order, on.log(on.number(rate)), on)[0]
+        return plan.log_total
+    nodes = np.array([int(node) for node in plan.nodes], dtype=object)
+    bits = on.precision() // 2 + 16 if on is BALLS and not estimated else math.inf
+    matters = plan.log_share >= plan.log_total - bits * math.log(2)
+    log_c = np.empty((2, nodes.size), dtype=object)
+    for i, coefficient in enumerate(coefficients):
+        mine = plan.coefficient == i
+        log_c[:, mine] = _ends(_followed(coefficient, nodes, _at_ends(mine), _at_ends(mine & matters), on))[:, mine]
+    shares, log_rate = np.empty(nodes.size, dtype=object), on.log(on.number(rate))
+    for upward in (True, False):
+        some = plan.upward == upward
+        shares[some] = _log_shares(_blocks(nodes)[:, some], log_c[:, some], order, log_rate, upward, on)
+    return on.log_sum_exp(shares)
 
 
-def _planned(order: int, rate: float, coefficients: Coefficients) -> tuple[float, Array]:
-    """The bound in floats, and the nodes between which its blocks lie."""
+def _followed(coefficient: Coefficient, nodes: Array, used: Array, near: Array, on: Arithmetic) -> Array:
+    """log c at the nodes that are used: balls near what matters, floats above it elsewhere and where balls are costly."""
+    value = np.full(nodes.size, on.number(math.nan))
+    if near.any():
+        value[near] = coefficient(nodes[near], on)
+    far = np.array([use and ball.is_nan() for use, ball in zip(used, value, strict=True)], dtype=bool)
+    if far.any():
+        with np.errstate(all="ignore"):
+            upper = coefficient(nodes[far].astype(np.float64), UPPER).upper()
+        value[far] = [on.number(each) for each in upper.tolist()]
+    return value
+
+
+def _planned(order: int, rate: float, coefficients: Coefficients) -> _Plan:
     log_rate = math.log(rate)
     tolerance = 1e-13 if order <= EXACT_UP_TO else 1e-7
     nodes = np.unique(np.concatenate([np.arange(2.0, _HEAD + 1), np.floor(np.geomspace(_HEAD, order, _FIRST_BLOCKS))]))
     with np.errstate(all="ignore"):
         log_c = np.array([coefficient(nodes, FLOATS) for coefficient in coefficients])
-        total, shares = _bound(nodes, log_c, order, log_rate, FLOATS)
+        plan = _chosen(nodes, log_c, order, log_rate)
         while nodes.size < _MOST_NODES:
-            matter = (np.diff(nodes) > 1) & (shares[:-1] > total + math.log(tolerance / nodes.size))
+            matter = (np.diff(nodes) > 1) & (plan.log_share[:-1] > plan.log_total + math.log(tolerance / nodes.size))
             start, width = nodes[:-1][matter, None], np.diff(nodes)[matter, None]
             new = np.setdiff1d(np.floor(start + width * np.arange(1, _PARTS) / _PARTS), nodes)
             if not new.size:
@@ -57,27 +96,46 @@ def _planned(order: int, rate: float, coefficients: Coefficients) -> tuple[float
             place = np.argsort(np.concatenate([nodes, new]), kind="stable")
             new_c = np.array([coefficient(new, FLOATS) for coefficient in coefficients])
             nodes, log_c = np.concatenate([nodes, new])[place], np.concatenate([log_c, new_c], axis=1)[:, place]
-            before = total
-            total, shares = _bound(nodes, log_c, order, log_rate, FLOATS)
+            before, plan = plan.log_total, _chosen(nodes, log_c, order, log_rate)
             # K = log(1 + e^total): what counts is the error of total, relative to K once K is large
-            if before - total < tolerance * max(1.0, total):
+            if before - plan.log_total < tolerance * max(1.0, plan.log_total):
                 break
-    return float(total), nodes
+    return plan
 
 
-def _bound(nodes: Array, log_c: Array, order: int, log_rate: Scalar, on: Arithmetic) -> tuple[Scalar, Array]:
-    """The bound with these nodes, and its share of each block [node, next node) and of the last node."""
-    log_choose = log_binomial(order, nodes, on)
-    # derivative of log C(a, j) in j
-    tangent = on.digamma(order - nodes + 1) - on.digamma(nodes + 1) + log_rate
-    term = log_c + nodes * log_rate + log_choose
-    count = np.diff(nodes)
-    slope = np.where(count > 1, np.diff(log_c) / count, 0)
-    from_left = term[:, :-1] + log_geometric(slope + tangent[:-1], count, on)
-    from_right = term[:, 1:] + log_geometric(-(slope + tangent[1:]), count + 1, on)  # from t down to s, so t is in it
-    share = np.where(count == 1, term[:, :-1], on.minimum(from_left, from_right))
-    share = np.append(on.known(share), term[:, -1:], axis=1)
-    shares = share[0]
-    for other in share[1:]:
-        shares = on.minimum(shares, other)
-    return on.log_sum_exp(shares), shares
+def _chosen(nodes: Array, log_c: Array, order: int, log_rate: float) -> _Plan:
+    """The best coefficient and direction for each block between these nodes."""
+    blocks, single = _blocks(nodes), np.append(np.diff(nodes) == 1, True)
+    upward, downward = (_log_shares(blocks, _ends(log_c), order, log_rate, up, FLOATS) for up in (True, False))
+    shares = FLOATS.known(np.concatenate([upward, np.where(single, np.inf, downward)]))
+    best = np.argmin(shares, axis=0)
+    least = np.min(shares, axis=0)
+    return _Plan(nodes, best % len(log_c), best < len(log_c), least, float(FLOATS.log_sum_exp(least)))
+
+
+def _log_shares(blocks: Array, log_c: Array, order: int, log_rate: Scalar, upward: bool, on: Arithmetic) -> Array:
+    """A bound of the sum over each block start <= j < end: upward from its start, or downward from its end and with it."""
+    (start, end), (first, last) = blocks, log_c
+    count = end - start
+    slope = (last - first) / count + log_rate
+    # C(a, j+1) / C(a, j) = (a-j) / (j+1) falls with j, so a line through two neighbours lies above
+    if upward:
+        rise = slope + on.log(on.asarray(order - start) / (start + 1))
+        return first + start * log_rate + log_binomial(order, start, on) + log_geometric(rise, count, on)
+    fall = -slope - on.log(on.asarray(order - end + 1) / end)
+    return last + end * log_rate + log_binomial(order, end, on) + log_geometric(fall, count + 1, on)
+
+
+def _blocks(nodes: Array) -> Array:
+    """Where each block starts and ends."""
+    return np.array([nodes, np.append(nodes[1:], nodes[-1] + 1)])
+
+
+def _ends(values: Array) -> Array:
+    """From values at nodes, along the last axis, to those at the start and the end of each block."""
+    return np.array([values, np.concatenate([values[..., 1:], values[..., -1:]], axis=-1)])
+
+
+def _at_ends(blocks: Array) -> Array:
+    """Which nodes are an end of one of these blocks."""
+    return blocks | np.append(False, blocks[:-1])

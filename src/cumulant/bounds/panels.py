@@ -1,9 +1,9 @@
 """Integrals over the loss with a proved error, many orders at once: Gauss-Legendre panels, chosen and bounded cell by cell.
 
-With f_b(w) = w^b - 1 - b(w-1) >= 0 Proposition 11's kernel is f_a and the profile's is f_a + f_{1-a}, a = lambda + 1. Both
-are integrated over s, where x = shift * s and w = 1 - g + g e^x. A cell of the line is left out if a bound of what it holds
-allows it, becomes a panel if the error of the rule is proved to be small there, and is halved otherwise.
-The lemmas are in docs/rounding.md.
+With f_b(w) = w^b - 1 - b(w-1) >= 0 Proposition 11's kernel is f_a and the profile's is f_a + f_{1-a}, a = lambda + 1; lambda 0
+stands for their limits divided by lambda. They are integrated over s, where x = shift * s and w = 1 - g + g e^x. A cell of the
+line is left out if a bound of what it holds allows it, becomes a panel if the error of the rule is proved to be small there,
+and is halved otherwise. The lemmas are in docs/rounding.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEFT_OUT, _ERROR = -44.0, -38.0
 
 _WIDEST_TURN = 3.1
 _LARGE = 40.0
-_FARTHEST = 2.0**22
+_FAR, _FARTHEST = 2.0**21, 2.0**40
 FAR_ERROR = 1e-15
 _SMALLEST = Fraction(1, 10**140)
 _DEEPEST = 64
@@ -62,6 +62,11 @@ class Orders:
 
     def at(self, row: Array) -> Orders:
         return Orders(self.lam[row], self.rate, self.kept, self.whole)
+
+    @property
+    def log_lam(self) -> Array:
+        """log lambda, and 0 in the limit."""
+        return np.log(np.where(self.lam > 0, self.lam, 1.0))
 
     def loss(self, x: Array) -> Array:
         return sampled_loss(x, self.rate, self.kept)
@@ -112,7 +117,7 @@ class GaussianLine(Line):
         max(a, 2) shift per unit; to the left, where x < 0, f_a <= min(a g, a lambda g^2).
         """
         lam, t, g = orders.lam, self.t, orders.rate
-        order = lam + 1
+        order, log_lam = lam + 1, orders.log_lam
         steepest = np.maximum(order, 2.0) * t
         beyond = np.full_like(lam, np.inf)
         high, room = np.zeros_like(lam), np.full_like(lam, 8.0)
@@ -123,14 +128,14 @@ class GaussianLine(Line):
             high = np.where(open_, np.ceil(np.maximum(steepest - t / 2, 0.0) + room), high)
             x = t * high
             loss = orders.loss(x)
-            power = np.log(order) + order * loss
-            curved = np.log(2 * order * lam) + 2 * (math.log(g) + x) + np.maximum(order - 2, 0.0) * loss
+            power = np.where(lam > 0, np.log(order), np.where(loss >= 1, np.log(loss), np.inf)) + order * loss
+            curved = np.log(2 * order) + log_lam + 2 * (math.log(g) + x) + np.maximum(order - 2, 0.0) * loss
             fallen = (high + t / 2) ** 2 / 2 + np.log(high + t / 2 - steepest)
             beyond = np.minimum(power, curved) - fallen + _slack(order * loss + 2 * x + fallen)
             room = room * 1.4
         if not orders.whole:
             return np.zeros_like(lam), high, beyond
-        left = np.minimum(np.log(order * g), np.log(order * lam) + 2 * math.log(g))
+        left = np.minimum(np.where(lam > 0, np.log(order * g), np.inf), np.log(order) + log_lam + 2 * math.log(g))
         low = np.floor(-t / 2 - np.sqrt(2 * np.maximum(left - size - _LEFT_OUT, 1.0)))
         return low, high, np.logaddexp(beyond, left - (low + t / 2) ** 2 / 2 + _slack(low * low))
 
@@ -155,7 +160,7 @@ class GaussianLine(Line):
 
     def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
         value = log_far_moment(self.shift, rate, Enclosure(lam), BOUNDED)
-        far = protection_is_lost(self.shift, rate, lam) & (lam * self.t > _FARTHEST / 2)
+        far = protection_is_lost(self.shift, rate, lam) & (lam * self.t > _FAR)
         return far, Enclosure(value.mid, value.radius + FAR_ERROR)
 
 
@@ -206,7 +211,7 @@ def _slack(size: Array) -> Array:
 def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> Array:
     """log of a bound of |kernel * density| on the rectangle Re s in [low, high], |Im s| <= y."""
     lam, t, g = orders.lam, line.t, orders.rate
-    order, log_lam, h0 = lam + 1, np.log(lam), math.log(orders.kept) - math.log(g)
+    order, log_lam, h0 = lam + 1, orders.log_lam, math.log(orders.kept) - math.log(g)
     x_low, x_high, turn = t * low, t * high, t * y
     loss_low, loss_high = orders.loss(x_low), orders.loss(x_high)
     gain_low, gain_high, up_low, up_high = (np.maximum(v, 0.0) for v in (loss_low, loss_high, x_low, x_high))
@@ -223,7 +228,8 @@ def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> 
     log_two_g, far = math.log(2 * g), np.maximum(order - 2, 0.0)
     curvature = np.log(order) + log_lam - np.maximum(2 - order, 0.0) * np.log(cosine)
     curved = curvature + np.minimum(top(far, 0) + 2 * log_u, top(far, 2) + 2 * log_two_g)
-    size = top(order, 0) + np.log(2 + order * np.minimum(np.exp(log_u), 2.0))
+    positive, argument = lam > 0, gain_high + turn
+    size = top(order, 0) + np.log(np.where(positive, 2 + order * np.minimum(np.exp(log_u), 2.0), argument + 3))
     narrow = turn <= _WIDEST_TURN
     size = np.where(narrow, np.minimum(size, curved), size)
     if not orders.whole:
@@ -232,7 +238,8 @@ def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> 
         flat = top(0, 0)
         curved = np.log(order) + log_lam - (order + 1) * (shorter + np.minimum(loss_low, 0.0))
         curved = curved + np.minimum(flat + 2 * log_u, top(0, 2) + 2 * log_two_g)
-        linear = np.logaddexp(math.log(2) + flat, log_lam + np.minimum(flat + log_u, top(0, 1) + log_two_g))
+        constant = np.log(np.where(positive, 2.0, argument))
+        linear = np.logaddexp(constant + flat, log_lam + np.minimum(flat + log_u, top(0, 1) + log_two_g))
         above_one = np.where(narrow, shorter + loss_low >= 0, math.log(g) + x_low > math.log(2))
         other = np.where(above_one, linear, np.inf)
         size = np.logaddexp(size, np.where(narrow, np.minimum(curved, other), other))
@@ -262,12 +269,13 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
     found: list[tuple[Array, Array, Array]] = []
     for depth in range(_DEEPEST):
         held, error = _bounds(line, orders.at(row), low, high)
-        empty = held <= size[row] + _LEFT_OUT
-        fine = ~empty & (error <= size[row] + _ERROR)
-        last = depth == _DEEPEST - 1 or row.size > _MOST_CELLS
-        done = empty | fine | last
-        np.logaddexp.at(left_out, row[done], np.where(fine, error, held)[done])
         middle = (low + high) / 2
+        exact = middle - low == high - middle
+        empty = held <= size[row] + _LEFT_OUT
+        fine = ~empty & exact & (error <= size[row] + _ERROR)
+        last = depth == _DEEPEST - 1 or row.size > _MOST_CELLS
+        done = empty | fine | ~exact | last
+        np.logaddexp.at(left_out, row[done], np.where(fine, error, held)[done])
         found.append((row[fine], middle[fine], (high - low)[fine] / 2))
         row, middle, todo = np.tile(row[~done], 2), middle[~done], ~done
         low, high = np.append(low[todo], middle), np.append(middle, high[todo])
@@ -276,6 +284,12 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
     rows, middles, halves = (np.concatenate(part) for part in zip(*found, strict=True))
     place = np.argsort(rows, kind="stable")
     return rows[place], middles[place], halves[place], left_out
+
+
+def log_slope(L: Enclosure, whole: bool) -> Enclosure:
+    """log of w log w - w + 1 = w excess(-L), or of (w-1) log w, less the gain: the limits of the kernels / lambda."""
+    value: Enclosure = BOUNDED.log_excess(-L) - gain(-L) if whole else BOUNDED.log(-BOUNDED.expm1(-L)) + BOUNDED.log(L)
+    return value
 
 
 def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
@@ -311,7 +325,7 @@ def loss(x: Enclosure, rate: Fraction) -> Enclosure:
 
 
 def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Array) -> Enclosure:
-    """log E_Q[kernel] without atoms, for each lambda; `size` is about that, in floats, and only decides."""
+    """log E_Q[kernel] without atoms, for each lambda, or for lambda = 0; `size` is about that, in floats, and only decides."""
     if min(rate, 1 - rate, line.shift) < _SMALLEST:
         return Enclosure(np.full(lam.shape, np.nan))
     row, middle, half, left_out = panels(line, Orders(lam, float(rate), float(1 - rate), whole), size)
@@ -319,7 +333,8 @@ def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Arra
     s = Enclosure(middle[:, None]) + Enclosure(half[:, None]) * nodes
     each, L = Enclosure(lam[row, None]), loss(BOUNDED.number(line.shift) * s, rate)
     power = line.log_power(s, each, L, rate)
-    log_terms = log_kernel(each, L, whole) + power + (log_weights + BOUNDED.log(half)[:, None])
+    kernel = log_kernel(each, L, whole) if lam.all() else log_slope(L, whole)
+    log_terms = kernel + power + (log_weights + BOUNDED.log(half)[:, None])
     on_panels = BOUNDED.log_sum_exp(log_terms)
     total = BOUNDED.log_sum_exp(_side_by_side(row, on_panels, lam.size))
     # what is left out is a part of the sum that is at most half of it, or nothing is known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from cumulant.bounds.kernels import Kernel
 from cumulant.bounds.laws import ExactTerm, Law
 from cumulant.bounds.nodes import Rate, log_integral
-from cumulant.bounds.panels import gain, log_kernel
+from cumulant.bounds.panels import gain, log_kernel, log_slope
 from cumulant.bounds.panels import log_integral as enclosed_integral
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
@@ -21,7 +21,7 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
 _ORDERS_AT_ONCE = 512
-_BITS = 128
+_REMEMBERED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class SampledPair(Curve):
     base: Curve
     rate: Fraction
     kernel: Kernel
+    _latest: dict[bytes, Array] = field(default_factory=dict, compare=False, repr=False)
 
     enclosed = True
 
@@ -43,8 +44,15 @@ class SampledPair(Curve):
         """log(M(lambda) - 1) in floats."""
         if self.out_of_reach():
             return np.full(lam.shape, np.inf)
-        parts = [self._log_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        found = self._latest.get(lam.tobytes())
+        if found is None:
+            parts = [self._log_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)]
+            found = np.concatenate(parts) if parts else np.zeros(0)
+            found.flags.writeable = False
+            if len(self._latest) >= _REMEMBERED:
+                self._latest.clear()
+            self._latest[lam.tobytes()] = found
+        return found
 
     def _log_excess(self, lam: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -61,16 +69,18 @@ class SampledPair(Curve):
         return joined  # type: ignore[no-any-return]
 
     def _enclosed_excess(self, lam: Array) -> Enclosure:
+        """In the limit, lambda = 0, it is log KL."""
         terms: list[Any] = []
         line, atoms = self.law.line(), self.law.atoms(self.rate, self.kernel.whole)
         if line is not None:
-            size = self.log_excess(lam)
+            size = self.log_excess(lam) if lam.all() else np.array([self._log_kl()])
             terms.append(enclosed_integral(line, self.rate, lam, self.kernel.whole, size)[:, None])
         if atoms is not None:
             log_mass, L = atoms
             each = Enclosure(lam[:, None])
             power = (each + 1) * gain(L)
-            terms.append(log_mass + log_kernel(each, L, self.kernel.whole) + power)
+            kernel = log_kernel(each, L, self.kernel.whole) if lam.all() else log_slope(L, self.kernel.whole)
+            terms.append(log_mass + kernel + power)
         joined: Any = np.concatenate(terms, axis=1) if terms else Enclosure(np.full((lam.size, 1), -np.inf))
         return joined[:, 0] if joined.shape[1] == 1 else BOUNDED.log_sum_exp(joined)
 
@@ -102,15 +112,18 @@ class SampledPair(Curve):
         if self.out_of_reach():
             return on.number(math.inf)
         if on.enclosing:
-            with BALLS.at(_BITS):
-                return BOUNDED.of_balls([self.kl(BALLS)])[0]
-        with np.errstate(all="ignore"):
-            nodes = self.law.nodes(np.zeros(1), Rate.of(self.rate), self.kernel.slope, self.kernel.whole)
-            log_value = float(log_integral(nodes, self.kernel.slope)[0])
+            with np.errstate(all="ignore"):
+                return BOUNDED.exp(self._enclosed_excess(np.zeros(1)))[0] if self.base.pure() > 0 else Enclosure(0.0)
+        log_value = self._log_kl()
         if math.isnan(log_value):
             return on.number(math.inf)
         # the terms are at most w^2 - 1, and a g where x < 0: the tails of order 2
         return self._ball(self.kernel.exact_slope, Fraction(2), log_value) if on.exact else math.exp(log_value)
+
+    def _log_kl(self) -> float:
+        with np.errstate(all="ignore"):
+            nodes = self.law.nodes(np.zeros(1), Rate.of(self.rate), self.kernel.slope, self.kernel.whole)
+            return float(log_integral(nodes, self.kernel.slope)[0])
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         with np.errstate(divide="ignore"):  # pure = 0

@@ -1,4 +1,7 @@
-"""One scalar question, answered: the order found in floats, the number proved in balls and rounded up."""
+"""One scalar question, answered: the order found in floats, the number proved in balls and rounded up.
+
+Where balls give out, the enclosure in floats is the answer; where that says nothing either, nothing is claimed.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.conversion import certificate, queries
+from cumulant.conversion import arrays, certificate, queries
 from cumulant.conversion.certificate import Certificate
 from cumulant.conversion.formulas import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.curves.function import NotABall
 from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import outward
-from cumulant.numerics.rounding import rounded_down
+from cumulant.numerics.arithmetic import Array, outward
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +38,55 @@ def epsilon(curve: Curve, delta: Fraction, conversion: Conversion, estimated: bo
     value, order = float(found.value[0]), float(found.order[0])
     if delta >= 1 or math.isinf(value):
         return Answer(value, order, "estimated" if estimated else "proved")
-    return _proved(value, order, estimated, lambda exact: certificate.epsilon(curve, exact, delta, conversion))
+    return _answered(
+        value,
+        order,
+        estimated,
+        lambda exact: certificate.epsilon(curve, exact, delta, conversion),
+        lambda lam: arrays.enclosed_epsilon(curve, lam, [delta], conversion) if lam[0] < math.inf else _pure(curve),
+    )
 
 
 def delta(curve: Curve, epsilon: Fraction, conversion: Conversion, estimated: bool = False) -> Answer:
     """The least delta that the curve proves at this exact epsilon."""
-    found = queries.delta(curve, np.array([rounded_down(epsilon)]), conversion)
+    found = queries.delta(curve, [epsilon], conversion, estimated)
     value, order = float(found.value[0]), float(found.order[0])
     if value >= 1:
         return Answer(1.0, order, "estimated" if estimated else "proved")
-    return _proved(value, order, estimated, lambda exact: certificate.delta(curve, exact, epsilon, conversion))
+    return _answered(
+        value,
+        order,
+        estimated,
+        lambda exact: certificate.delta(curve, exact, epsilon, conversion),
+        lambda lam: arrays.enclosed_delta(curve, lam, [epsilon], conversion),
+        most=1.0,
+    )
 
 
 def pure(curve: Curve, estimated: bool = False) -> float:
     """The bound at order infinity."""
     value = float(curve.pure())
-    return value if math.isinf(value) else _proved(value, math.inf, estimated, lambda _: certificate.pure(curve)).value
+    if math.isinf(value):
+        return value
+    return _answered(value, math.inf, estimated, lambda _: certificate.pure(curve), lambda _: _pure(curve)).value
 
 
-def _proved(value: float, order: float, estimated: bool, prove: Callable[[Fraction | None], Certificate]) -> Answer:
-    """The certified number where there is one; a float moved up by far more than its rounding where there is none."""
+def _pure(curve: Curve) -> Enclosure:
+    return BOUNDED.asarray([curve.at_infinity(BOUNDED)])
+
+
+def _answered(
+    value: float,
+    order: float,
+    estimated: bool,
+    prove: Callable[[Fraction | None], Certificate],
+    enclose: Callable[[Array], Enclosure],
+    most: float = math.inf,
+) -> Answer:
+    """The certified number where there is one, else the upper end of its enclosure, else `most`, which always holds.
+
+    A float that a user's function had a part in is moved up by far more than its rounding, which proves nothing.
+    """
     if not estimated:
         try:
             proof = prove(None if math.isinf(order) else exact_order(order))
@@ -63,9 +95,12 @@ def _proved(value: float, order: float, estimated: bool, prove: Callable[[Fracti
         except CertificateError:
             pass
         else:
-            if math.isfinite(proof.value):
+            if proof.value < most:
                 return Answer(proof.value, order, "proved", proof)
-    return Answer(float(outward(np.array([value]))[0]), order, "estimated" if estimated else "bounded")
+    if estimated:
+        return Answer(min(float(outward(np.array([value]))[0]), most), order, "estimated")
+    found = max(float(enclose(np.array([order - 1])).upper()[0]), 0.0)
+    return Answer(found, order, "bounded") if found < most else Answer(most, order, "proved")
 
 
 def exact_order(order: float) -> Fraction:

@@ -19,7 +19,6 @@ from cumulant.curves.curve import Curve, compose
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.numerics.rounding import rounded_down
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -53,33 +52,43 @@ def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) ->
     with np.errstate(all="ignore"):
         value[pure & np.isfinite(value) & (value > 0)] = curve.at_infinity(BOUNDED).upper()
         if asked.any():
-            lam = found.order[asked] - 1
-            log_delta = BOUNDED.log(
-                BOUNDED.asarray([deltas[i] - curve.slack() for i in np.flatnonzero(asked).tolist()])
-            )
-            enclosed = conversion.epsilon(BOUNDED.asarray(lam), curve.cgf(lam, BOUNDED), log_delta, BOUNDED)
-            exact = [(Fraction(x) + 1, deltas[i]) for x, i in zip(lam, np.flatnonzero(asked).tolist(), strict=True)]
-            value[asked] = _sharpened(enclosed, lambda i: certificate.epsilon(curve, *exact[i], conversion))
+            lam, exact = found.order[asked] - 1, [deltas[i] for i in np.flatnonzero(asked).tolist()]
+
+            def proved(i: int) -> Certificate:
+                return certificate.epsilon(curve, Fraction(lam[i]) + 1, exact[i], conversion)
+
+            value[asked] = _sharpened(enclosed_epsilon(curve, lam, exact, conversion), proved)
     return value
+
+
+def enclosed_epsilon(curve: Curve, lam: Array, deltas: Sequence[Fraction], conversion: Conversion) -> Enclosure:
+    """epsilon at each of these finite lam and its delta; it may be negative."""
+    with np.errstate(all="ignore"):
+        log_delta = BOUNDED.log(BOUNDED.asarray([delta - curve.slack() for delta in deltas]))
+        found: Enclosure = conversion.epsilon(BOUNDED.asarray(lam), curve.cgf(lam, BOUNDED), log_delta, BOUNDED)
+        return found
 
 
 def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion) -> Floats:
     """The least delta in [0, 1] that the curve proves at each epsilon, its slack included."""
-    found = queries.delta(curve, np.array([rounded_down(each) for each in epsilons]), conversion)
+    found = queries.delta(curve, epsilons, conversion, curve.estimated)
     value, asked = found.value.copy(), np.isfinite(found.order)
     if asked.any():
         lam, exact = found.order[asked] - 1, [epsilons[i] for i in np.flatnonzero(asked).tolist()]
-        with np.errstate(all="ignore"):
-            log_delta = conversion.log_delta(
-                BOUNDED.asarray(lam), curve.cgf(lam, BOUNDED), BOUNDED.asarray(exact), BOUNDED
-            )
-            enclosed = BOUNDED.exp(log_delta) + BOUNDED.number(curve.slack())
 
         def proved(i: int) -> Certificate:
             return certificate.delta(curve, Fraction(lam[i]) + 1, exact[i], conversion)
 
-        value[asked] = _sharpened(enclosed, proved)
+        value[asked] = _sharpened(enclosed_delta(curve, lam, exact, conversion), proved)
     return np.asarray(np.minimum(value, 1.0))
+
+
+def enclosed_delta(curve: Curve, lam: Array, epsilons: Sequence[Fraction], conversion: Conversion) -> Enclosure:
+    """delta at each of these finite lam and its epsilon, the slack included; it may exceed 1."""
+    with np.errstate(all="ignore"):
+        asked = BOUNDED.asarray(epsilons)
+        log_delta = conversion.log_delta(BOUNDED.asarray(lam), curve.cgf(lam, BOUNDED), asked, BOUNDED)
+        return BOUNDED.exp(log_delta) + BOUNDED.number(curve.slack())
 
 
 def epsilon_over(curve: Curve, counts: Sequence[int], asked: Fraction, conversion: Conversion) -> Floats:
@@ -121,7 +130,8 @@ def _sharpened(found: Enclosure, prove: Callable[[int], Certificate]) -> Floats:
     """Upper ends, from balls where the enclosure is wide and those are few."""
     upper = found.upper()
     with np.errstate(invalid="ignore"):
-        wide = np.flatnonzero((upper - found.mid > WIDTH * upper) & (upper > 0) | np.isnan(found.mid))
+        narrow = upper - found.mid <= WIDTH * np.abs(found.mid)
+        wide = np.flatnonzero(~narrow & (upper > 0) & (found.mid != np.inf))
     for i in wide[:_MOST_BALLS] if wide.size <= _MOST_BALLS else ():
         try:
             upper[i] = min(upper[i], prove(int(i)).value)

@@ -1,7 +1,7 @@
 """What composition theorems for (epsilon, delta) alone give for a whole run: the baselines of Figure 2 (item 47, E-16).
 
-Each round is stated at a delta of its own, by eq. (3) for the mechanism and Lemma 3 for its sample, and that delta is
-chosen so that the total is least.
+Each round is stated at a delta of its own, by eq. (3) for the mechanism and Lemma 3 for its sample, both in enclosures, and
+that delta is chosen so that the total is least.
 
 `naive`      epsilons and deltas add. The best choice spends everything on the rounds: delta / (k g) at each.
 `strong`     Kairouz, Oh and Viswanath, Theorems 3.4 and 3.5: their closed form, which also improves on Theorem 13.
@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.conversion import composition, queries
+from cumulant.conversion import arrays, composition
 from cumulant.conversion.composition import Method, Step
 from cumulant.conversion.formulas import conversion
 from cumulant.curves.curve import Curve
@@ -57,7 +57,7 @@ def step(curve: Curve, rate: Fraction, times: int) -> Step:
 
     def epsilon_of_delta(delta: Array) -> Array:
         exact = [Fraction(each) for each in np.atleast_1d(delta).tolist()]
-        return queries.epsilon(curve, exact, conversion("classic")).value.reshape(np.shape(delta))
+        return arrays.epsilon(curve, exact, conversion("classic")).reshape(np.shape(delta))
 
     # a larger rate means a smaller delta for the mechanism and a larger epsilon by Lemma 3
     nearest = float(rate)

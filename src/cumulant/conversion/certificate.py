@@ -17,7 +17,7 @@ import numpy as np
 from cumulant.conversion.formulas import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import BALLS, Arithmetic, Scalar
+from cumulant.numerics.arithmetic import BALLS, RATIONALS, Arithmetic, Scalar
 from cumulant.numerics.rounding import rounded_up
 
 FIRST_BITS = 128
@@ -26,6 +26,7 @@ _GOOD_BITS = 60
 _FAIR_BITS = 30
 _GAIN = 8
 _FLOAT_BITS = 1100
+_PURE_BITS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,15 @@ def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: C
         return log_delta.exp() + BALLS.number(curve.slack())
 
     return _certified(ball, most=Fraction(1))
+
+
+def is_pure(curve: Curve, epsilon: Fraction) -> bool:
+    """Whether the bound at order infinity is proved to be at most this epsilon: exactly, where it is rational."""
+    try:
+        return bool(curve.pure(RATIONALS) <= epsilon)
+    except CertificateError:
+        with BALLS.at(_PURE_BITS):
+            return bool(curve.pure(BALLS) <= BALLS.number(epsilon))
 
 
 def pure(curve: Curve) -> Certificate:

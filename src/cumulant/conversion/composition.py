@@ -14,7 +14,8 @@ import numpy as np
 
 from cumulant.curves.closed import lemma3
 from cumulant.domains import Exact
-from cumulant.numerics.arithmetic import FLOATS, Array
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.enclosure import BOUNDED
 
 Round = tuple[float, float, int]
 """epsilon and delta of a round, and how many such rounds there are."""
@@ -173,8 +174,9 @@ _REFINEMENTS = 4
 
 def _amplified(epsilon_of_delta: Callable[[Array], Array], rate: float, round_delta: Array) -> Array:
     """Lemma 3, upward: the epsilon on the data of a round that may spend round_delta there; 0 if that is the rate."""
-    base = np.where(round_delta < rate, epsilon_of_delta(np.minimum(round_delta / rate, 1.0)), 0.0)
-    return np.asarray(lemma3(np.maximum(base, 0.0), rate, FLOATS) * (1 + 2.0**-43) if rate < 1 else base)
+    own = np.minimum(round_delta / rate * (1 - 4 * _U), 1.0)
+    base = np.maximum(np.where(round_delta < rate, epsilon_of_delta(own), 0.0), 0.0)
+    return lemma3(BOUNDED.asarray(base), BOUNDED.number(rate), BOUNDED).upper() if rate < 1 else base
 
 
 def _azuma(rounds: Iterable[Round], delta: float, drift: Callable[[float], float]) -> float:
@@ -198,7 +200,7 @@ def _remainder(rounds: Iterable[Round], delta: float) -> float:
         return delta
     # d = 1 - (1-delta) / prod (1-delta_round)
     log_keep, log_rest = math.log1p(-delta), _sum(times * _log1m(round_delta) for _, round_delta, times in rounds)
-    d = -math.expm1(log_keep - log_rest) - 8 * _U * (abs(log_keep) + abs(log_rest)) if log_keep < log_rest else -1.0
+    d = -math.expm1(log_keep - log_rest) - 32 * _U * (abs(log_keep) + abs(log_rest)) if log_keep < log_rest else -1.0
     if d >= 0:
         return d
     # too close for floats: the exact sum of the deltas decides, because prod (1-delta_round) >= 1 - sum delta_round
@@ -287,8 +289,8 @@ def _expm1(x: float) -> float:
 
 
 def _up(x: float) -> float:
-    """Above the true value of a formula whose few operations were rounded; NaN is +inf."""
-    return x * (1 + 16 * _U) if x < math.inf else math.inf
+    """Above the true value of a formula of a few functions and operations, each wrong by 8u at most; NaN is +inf."""
+    return x * (1 + 64 * _U) if x < math.inf else math.inf
 
 
 def _sum(terms: Iterable[float]) -> float:

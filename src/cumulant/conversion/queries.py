@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from cumulant.conversion.certificate import is_pure
 from cumulant.conversion.formulas import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Array
@@ -59,10 +60,13 @@ def nothing_beyond(curve: Curve, times: Array | float = 1.0) -> Callable[[float,
     return enough
 
 
-def delta(curve: Curve, epsilon: Array, conversion: Conversion) -> Answer:
+def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, estimated: bool = False) -> Answer:
     """The least delta in [0, 1] that the curve proves at each epsilon >= 0, its slack included."""
-    slack = rounded_up(curve.slack())
-    value = np.where(epsilon >= curve.pure(), 0.0, 1.0)
+    slack, epsilon = rounded_up(curve.slack()), np.array([rounded_down(each) for each in epsilons])
+    near = epsilon >= float(curve.pure()) * (1 - 1e-9)
+    value = np.where(near, 0.0, 1.0)
+    if not estimated:  # delta = 0 is claimed of no epsilon below the pure one, however close
+        value[near] = [0.0 if is_pure(curve, epsilons[i]) else 1.0 for i in np.flatnonzero(near).tolist()]
     order = np.full(epsilon.shape, np.inf)
     asked = value > 0
     if asked.any():

@@ -22,8 +22,8 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.decimals import Interval, NotDecimal, decimals
 from cumulant.numerics.rounding import rounded_down, rounded_up
 
-_DIGITS = (60, 120, 960)
-"""A float has at most 767 digits, so the last is enough where the bound is itself a float."""
+_DIGITS = (24, 60, 120, 960)
+"""A float shows 17 digits, so 24 are mostly enough; it has at most 767, so the last are enough where the bound is one."""
 
 _MORE_BITS = (1, 4)
 _FRESH_BITS = 64
@@ -41,11 +41,10 @@ class Verification:
     `precision` bits), "lattice" (with `precision` points, for the exact layer), or "none" where nothing was evaluated.
 
     >>> import cumulant as cm
-    >>> check = (
-    ...     (cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.01)).guarantee(delta=1e-6, bound="theorem9").verify()
-    ... )
-    >>> check.holds, check.arithmetic, 0 <= check.ulps < 4
-    (True, 'decimal', True)
+    >>> run = cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.01)
+    >>> check = run.guarantee(delta=1e-6, bound="theorem9").verify()
+    >>> isinstance(check, cm.Verification), check.holds, check.arithmetic, 0 <= check.ulps < 4
+    (True, True, 'decimal', True)
     """
 
     holds: bool

@@ -5,20 +5,24 @@ Composition is addition of K (Lemma 5), and this file is the only place where cu
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
-from cumulant.numerics.enclosure import BOUNDED
+from cumulant.errors import CertificateError
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
 _REMEMBERED = 256
 _SMALLEST = 5e-324
 _LAST_INTEGER = 2.0**53
+_FIRST_BITS, _MOST_BITS, _GOOD_BITS = 128, 1024, 50
 
 
 class Curve(ABC):
@@ -26,8 +30,9 @@ class Curve(ABC):
 
     `integral` says that K is linear between integers, so that eq. (3) attains its minimum at an integer order (E-14).
     `summed` says that each value is itself a sum over all lower orders, so that sums over it are out of reach far out.
-    `enclosed` says that its formulas run in the float enclosures of BOUNDED, so that their rounding is proved; others are
-    evaluated in floats and get the radius that was measured for them (docs/rounding.md).
+    `enclosed` says that its formulas run in the float enclosures of BOUNDED; others are evaluated in balls, point by point.
+    `estimated` says that it rests on a Python function, which may take no balls: then the radius is one that was measured
+    and not proved (docs/rounding.md).
     """
 
     __slots__ = ()
@@ -35,6 +40,7 @@ class Curve(ABC):
     integral: bool = False
     summed: bool = False
     enclosed: bool = False
+    estimated: bool = False
 
     @abstractmethod
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
@@ -57,13 +63,12 @@ class Curve(ABC):
         if on.exact:
             return self._cgf(np.asarray(lam, dtype=object), on)
         with np.errstate(all="ignore"):
+            lam = np.asarray(lam, dtype=np.float64)
+            if on.enclosing and not self.enclosed:
+                return self._from_balls(self._balls(lam), lambda missing: self.cgf(lam[missing]))
+            value = self._cgf(lam, on)
             if on.enclosing:
-                return (
-                    self._cgf(np.asarray(lam, dtype=np.float64), on)
-                    if self.enclosed
-                    else BOUNDED.measured(self.cgf(lam))
-                )
-            value = self._cgf(np.asarray(lam, dtype=np.float64), on)
+                return value
             value = np.where(np.isnan(value), np.inf, value)
             # a positive K below the smallest float is not 0: only perfect privacy is
             return value if (value > 0).all() else np.maximum(value, _SMALLEST if self.pure() > 0 else 0.0)
@@ -75,12 +80,45 @@ class Curve(ABC):
         return Projected(self)
 
     def at_one(self, on: Arithmetic) -> Scalar:
-        """`kl`, with the measured radius where an enclosure is asked for and the formula gives none."""
-        return self.kl(on) if self.enclosed or not on.enclosing else BOUNDED.measured(self.kl())
+        """`kl`, from a ball where an enclosure is asked for and the formula gives none."""
+        return self._end(self.kl, on)
 
     def at_infinity(self, on: Arithmetic) -> Scalar:
         """`pure`, likewise."""
-        return self.pure(on) if self.enclosed or not on.enclosing else BOUNDED.measured(self.pure())
+        return self._end(self.pure, on)
+
+    def _end(self, end: Callable[[Arithmetic], Scalar], on: Arithmetic) -> Scalar:
+        if self.enclosed or not on.enclosing:
+            return end(on)
+        return self._from_balls([narrow(partial(end, BALLS))], lambda _: [end(FLOATS)])[0]
+
+    def takes_balls(self) -> bool:
+        """Whether there is a ball at order 2; a Python function may know floats only."""
+        return not self._balls(np.ones(1))[0].is_nan()
+
+    def _balls(self, lam: Array) -> list[Scalar]:
+        """K at floats as narrow balls: all at once, and once more one by one where that is not enough; NaN if there is none."""
+        exact = np.array([Fraction(x) for x in lam.tolist()], dtype=object)
+        try:
+            with BALLS.at(_FIRST_BITS):
+                found = list(self._cgf(exact, BALLS))
+        except CertificateError:
+            found = [BALLS.number(math.nan)] * exact.size
+        for i, ball in enumerate(found):
+            if ball.rel_accuracy_bits() < _GOOD_BITS:
+                found[i] = narrow(partial(self._point, exact[i : i + 1]))
+        return found
+
+    def _point(self, lam: Array) -> Scalar:
+        return self._cgf(lam, BALLS)[0]
+
+    def _from_balls(self, balls: Iterable[Scalar], floats: Callable[[Array], Any]) -> Enclosure:
+        """Enclosures from balls; where those cannot be had it is unknown, or measured if it rests on a Python function."""
+        found = BOUNDED.of_balls(balls)
+        missing = np.isnan(found.mid)
+        if self.estimated and missing.any():
+            found[missing] = BOUNDED.measured(floats(missing))
+        return found
 
     def rdp(self, orders: Any, on: Arithmetic = FLOATS) -> Array:
         """The Rényi divergence bound at an array of orders in [1, inf], in floats or enclosures; 1 is KL, inf is pure."""
@@ -98,6 +136,19 @@ class Curve(ABC):
         return value
 
 
+def narrow(ball: Callable[[], Scalar]) -> Scalar:
+    """The ball at the first precision that gives it 50 good bits, or as narrow as it gets; NaN if there is none."""
+    bits, found = _FIRST_BITS, BALLS.number(math.nan)
+    while bits <= _MOST_BITS and found.rel_accuracy_bits() < _GOOD_BITS:
+        try:
+            with BALLS.at(bits):
+                found = ball()
+        except CertificateError:
+            break
+        bits *= 2
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Composition(Curve):
     """Lemma 5: K, KL, pure and slack add, each as often as its mechanism ran."""
@@ -113,6 +164,10 @@ class Composition(Curve):
     @property
     def summed(self) -> bool:  # type: ignore[override]
         return any(curve.summed for curve, _ in self.parts)
+
+    @property
+    def estimated(self) -> bool:  # type: ignore[override]
+        return any(curve.estimated for curve, _ in self.parts)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         return sum((on.number(times) * curve.cgf(lam, on) for curve, times in self.parts), start=on.asarray(lam) * 0)
@@ -148,18 +203,27 @@ class Lowest(Curve):
     def summed(self) -> bool:  # type: ignore[override]
         return any(curve.summed for curve in self.curves)
 
+    @property
+    def estimated(self) -> bool:  # type: ignore[override]
+        return any(curve.estimated for curve in self.curves)
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        if on.exact:
-            return self._planned(lam, on)
-        return self._least([curve.cgf(lam, on) for curve in self.curves], on)
+        if on is FLOATS:
+            return self._least([curve.cgf(lam, on) for curve in self.curves], on)
+        value = self._planned(lam, on)
+        if on.enclosing and not on.exact:
+            unknown = ~np.isfinite(value.mid + value.radius)
+            if unknown.any():
+                value[unknown] = self._least([on.known(curve.cgf(lam[unknown], on)) for curve in self.curves], on)
+        return value
 
     def _planned(self, lam: Array, on: Arithmetic) -> Array:
-        """In balls only the curve that is lowest in floats: each is valid, so any choice is."""
+        """Only the curve that is lowest in floats: each is valid, so any choice is."""
         floats = lam.astype(np.float64)
         choice = np.argmin([curve.cgf(floats) for curve in self.curves], axis=0)
-        value = np.empty(lam.shape, dtype=object)
+        value = np.empty(lam.shape, dtype=object) if on.exact else on.asarray(np.empty(lam.shape))
         for i in set(choice.tolist()):
-            value[choice == i] = self.curves[i]._cgf(lam[choice == i], on)
+            value[choice == i] = self.curves[i].cgf(lam[choice == i], on)
         return value
 
     def _least(self, values: list[Any], on: Arithmetic) -> Any:
@@ -189,6 +253,10 @@ class Wrapped(Curve):
     @property
     def summed(self) -> bool:  # type: ignore[override]
         return self.curve.summed
+
+    @property
+    def estimated(self) -> bool:  # type: ignore[override]
+        return self.curve.estimated
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         return self.curve.cgf(lam, on)

@@ -93,7 +93,7 @@ class MassCurve(Curve):
         directions = ((self.p, self.q), (self.q, self.p))
         if on.exact:
             return _maximum([_exact_cgf(a, b, on.asarray(lam), on) for a, b in directions], on)
-        return on.maximum(*(_float_cgf(a, b, lam, on) for a, b in directions))
+        return _maximum([_float_cgf(a, b, lam, on) for a, b in directions], on)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         if self._separated():
@@ -110,7 +110,7 @@ class MassCurve(Curve):
             else:
                 log_mass, loss, _ = _float_losses(a, b)
                 values.append(np.exp(log_sum((log_mass + log_excess(-loss))[None, :])))
-        return (on.maximum(*values) if on.enclosing else _maximum(values, on))[0]
+        return _maximum(values, on)[0]
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         if self._separated():
@@ -124,7 +124,7 @@ class MassCurve(Curve):
 def _maximum(values: list[Array], on: Arithmetic) -> Array:
     if on.exact:
         return np.asarray(np.frompyfunc(lambda u, v: u.max(v), 2, 1)(values[0], values[1]))
-    return np.maximum(values[0], values[1])
+    return on.maximum(values[0], values[1])
 
 
 @lru_cache(maxsize=256)
@@ -193,9 +193,9 @@ def _log_moments(p: Masses, q: Masses, orders: Array, on: Arithmetic, positive: 
             return total.log() if alone or terms else on.number(-np.inf)
 
         return np.asarray(np.frompyfunc(moment, 1, 1)(orders))
-    log_mass = np.array([log_rational(y) for y, _ in terms])
-    log_gap = np.array([log_rational(g) for _, g in terms])
-    value = log_sum(log_mass + orders[..., None] * log_gap)
-    if not alone:
-        return value
-    return np.where(orders > 1, np.inf, np.logaddexp(value, log_rational(alone)))
+    log: Any = enclosed_log if on.enclosing else log_rational
+    add: Any = BOUNDED.log_add_exp if on.enclosing else np.logaddexp
+    log_mass, log_gap = on.asarray([log(y) for y, _ in terms]), on.asarray([log(g) for _, g in terms])
+    exponents = log_mass + on.asarray(orders[..., None].astype(np.float64)) * log_gap
+    value = on.log_sum_exp(exponents) if terms else on.asarray(np.full(orders.shape, -np.inf))
+    return np.where(orders > 1, on.number(np.inf), add(value, log(alone))) if alone else value

@@ -35,6 +35,8 @@ class Function(Curve):
     known_pure: Fraction | None = None
     _values: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
 
+    estimated = True
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
             return np.array([self._enclosed(point, on) for point in lam], dtype=object)

@@ -12,6 +12,7 @@ from cumulant import domains
 from cumulant.curves.curve import Curve
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.enclosure import BOUNDED
 
 LARGEST_SHIFT = 10**4
 """Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales."""
@@ -46,11 +47,11 @@ class Pair(ABC):
 
     def moments(self, orders: Any, on: Arithmetic = FLOATS) -> Any:
         """log E_q |p/q - 1|^l at integer orders l >= 1."""
-        return _answered(self._log_moments, orders, on)
+        return self._answered(self._log_moments, orders, on)
 
     def positive_moments(self, orders: Any, on: Arithmetic = FLOATS) -> Any:
         """log E_q (p/q - 1)_+^l at integer orders l >= 1."""
-        return _answered(self._log_positive_moments, orders, on)
+        return self._answered(self._log_positive_moments, orders, on)
 
     def log_profile(self, epsilons: Any) -> Any:
         """log delta(eps) at eps >= 0, in float64: full relative accuracy also where delta underflows; -inf for 0."""
@@ -69,6 +70,19 @@ class Pair(ABC):
         value = self._exact_profile(epsilons.ravel(), on).reshape(epsilons.shape)
         return value if value.ndim else value[()]
 
+    def _answered(self, moments: Callable[[Array, Arithmetic], Array], orders: Any, on: Arithmetic) -> Any:
+        """A number for a number, an array for a sequence; whole orders only."""
+        numbers, scalar = domains.orders(orders)
+        wrong = numbers[(numbers != np.floor(numbers)) | (numbers > 2**53)]
+        if wrong.size:
+            raise InputError(
+                f"order={wrong[0]:g} must be an integer, because moments alternate in sign; use curve() instead"
+            )
+        whole = numbers.astype(np.int64)
+        measured = on.enclosing and self.estimated
+        value = BOUNDED.measured(moments(whole, FLOATS)) if measured else moments(whole, on)
+        return value[0] if scalar else value
+
     @abstractmethod
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         """The moments at a flat array of integers."""
@@ -84,15 +98,3 @@ class Pair(ABC):
     @abstractmethod
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
         """delta at a flat array of exact numbers, as balls."""
-
-
-def _answered(moments: Callable[[Array, Arithmetic], Array], orders: Any, on: Arithmetic) -> Any:
-    """A number for a number, an array for a sequence; whole orders only."""
-    numbers, scalar = domains.orders(orders)
-    wrong = numbers[(numbers != np.floor(numbers)) | (numbers > 2**53)]
-    if wrong.size:
-        raise InputError(
-            f"order={wrong[0]:g} must be an integer, because moments alternate in sign; use curve() instead"
-        )
-    value = moments(numbers.astype(np.int64), on)
-    return value[0] if scalar else value

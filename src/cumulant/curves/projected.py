@@ -22,7 +22,6 @@ class Projected(Wrapped):
     """
 
     _hull: list[tuple[Array, Array]] = field(default_factory=list, compare=False, repr=False)
-    _enclosed: list[Array] = field(default_factory=list, compare=False, repr=False)
 
     def _corners(self) -> tuple[Array, Array]:
         """The corners of the hull, found in floats; any choice of corners is valid."""
@@ -50,25 +49,25 @@ class Projected(Wrapped):
         return np.fmin(value, np.interp(lam, *self._hull[0], right=np.inf)) if self._hull else value
 
     def _enclosures(self, lam: Array, on: Arithmetic) -> Array:
-        """The lower of the curve and the chord of enclosed corners, one call for the corners and the question."""
-        beyond = not lam.size or lam.min() > SCAN[-1]
-        first = np.zeros(0) if beyond or self._enclosed else self._hull[0][0][1:] if self._hull else SCAN
-        both = self.curve.cgf(np.concatenate([first, lam]), on)
-        value = both[first.size :]
-        if beyond:
-            return value
-        if not self._enclosed:
-            corners = np.concatenate([on.asarray(np.zeros(1)), both[: first.size]])
-            if not self._hull:
-                self._keep_hull(both.mid[: first.size])
-                corners = corners[np.searchsorted(np.append(0.0, SCAN), self._hull[0][0])]
-            self._enclosed.append(corners)
-        (x, _), y = self._hull[0], self._enclosed[0]
+        """The curve itself, or the chord of two enclosed corners where that is lower in floats."""
+        floats = self.cgf(lam)
+        if not self._hull:  # nothing is projected
+            return self.curve.cgf(lam, on)
+        x, y = self._hull[0]
         inside = lam <= x[-1]
-        right = np.minimum(np.searchsorted(x, lam), x.size - 1)
-        share = (on.asarray(lam) - x[right - 1]) / (on.asarray(x[right]) - x[right - 1])
-        chord = y[right - 1] + share * (y[right] - y[right - 1])
-        return on.minimum(value, np.where(inside, chord, on.number(np.inf)))
+        chorded = inside & (np.interp(lam, x, y) <= floats) & (floats < (1 - 1e-12) * self.curve.cgf(lam))
+        value = on.asarray(np.empty(lam.shape))
+        value[~chorded] = self.curve.cgf(lam[~chorded], on)
+        if chorded.any():
+            right = np.searchsorted(x, lam[chorded])
+            ends, place = np.unique([right - 1, right], return_inverse=True)
+            heights = on.asarray(np.zeros(ends.shape))
+            heights[x[ends] > 0] = self.curve.cgf(x[ends[x[ends] > 0]], on)
+            low, high = (heights[each] for each in place.reshape(2, -1))
+            start = on.asarray(x[right - 1])
+            share = (on.asarray(lam[chorded]) - start) / (on.asarray(x[right]) - start)
+            value[chorded] = low + share * (high - low)
+        return value
 
     def _ball(self, lam: Fraction, on: Arithmetic) -> Scalar:
         """The curve itself, or the chord of two certified corners where that is lower in floats."""

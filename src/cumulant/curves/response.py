@@ -38,15 +38,15 @@ class ResponsePair(Pair):
         """(2p-1)^l [(1-p)^{1-l} + p^{1-l}], written with e0."""
         e0, above = self.curve().pure(on), self._log_positive_moments(orders, on)
         # E_q (1 - p/q)_+^l = p (1 - e^-e0)^l = e^{-(l-1) e0} E_q (p/q - 1)_+^l
-        return np.asarray(above + on.log1p_exp((1 - on.asarray(orders.astype(object))) * e0))
+        return above + on.log1p_exp((1 - _numbers(orders, on)) * e0)
 
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
         """(1-p) (e^e0 - 1)^l."""
-        e0 = self.curve().pure(on)
+        e0, numbers = self.curve().pure(on), _numbers(orders, on)
         if self.p == Fraction(1, 2) or (self.p is None and self.epsilon == 0):
-            return np.full_like(on.asarray(orders.astype(object)), on.number(-np.inf))
+            return numbers * 0 + on.number(-np.inf)
         with np.errstate(divide="ignore"):
-            return np.asarray(on.asarray(orders.astype(object)) * on.log_expm1(e0) - on.log1p_exp(e0))
+            return numbers * on.log_expm1(e0) - on.log1p_exp(e0)
 
     def _log_profile(self, epsilons: Array) -> Array:
         """log delta, delta = p (1 - e^{eps-e0})_+."""
@@ -60,3 +60,7 @@ class ResponsePair(Pair):
         p = 1 / (1 + (-e0).exp())
         gap = on.asarray(epsilons) - e0
         return np.asarray(np.frompyfunc(lambda v: (-p * v.expm1()).nonnegative_part(), 1, 1)(gap))
+
+
+def _numbers(orders: Array, on: Arithmetic) -> Array:
+    return on.asarray(orders.astype(object if on.exact else np.float64))

@@ -55,7 +55,7 @@ class Cells:
     below: float
     above: float
     slip: float
-    error: float = QUADRATURE
+    error: float
 
     def mirrored(self) -> Cells:
         """The pair (Q, P): the loss changes sign, and a point of loss l and mass m has the mass m e^-l."""
@@ -87,27 +87,49 @@ def mixture_cells(law: Loss, rate: float, kept: float, grid: Grid, low: float, h
     if law.smooth:
         edges = law.place(np.clip(unsampled_loss(points, rate), low, high))
         _spread(law, rate, kept, grid.step, points, edges, left, right)
-    atoms, slip = np.full(grid.count, -np.inf), 8 * UNIT * (1 + max(abs(low), abs(high)))
+    atoms = np.full(grid.count, -np.inf)
     x, log_q = law.atoms()
     inside = (x >= low) & (x <= high)
     L = sampled_loss(x[inside], rate, kept)
-    slip += place_atoms(L, log_q[inside] + L, grid, left, right, atoms)
-    return Cells(grid, left, right, atoms, -np.inf, -np.inf, slip)
+    slip, error = place_atoms(L, log_q[inside] + L, grid, left, right, atoms)
+    return Cells(grid, left, right, atoms, -np.inf, -np.inf, slip + misplaced(low, high), error + QUADRATURE)
 
 
-def place_atoms(L: Array, log_p: Array, grid: Grid, left: Array, right: Array, atoms: Array) -> float:
-    """Add atoms to the cells they fall into, or to the grid points they are; by how much the latter were misplaced."""
+def misplaced(low: float, high: float) -> float:
+    """By how much rounding may misplace a loss in [low, high]."""
+    return 8 * UNIT * (1 + max(abs(low), abs(high)))
+
+
+def place_atoms(L: Array, log_p: Array, grid: Grid, left: Array, right: Array, atoms: Array) -> tuple[float, float]:
+    """Add atoms to the cells they fall into, or to the grid points they are.
+
+    By how much the latter were misplaced, and by which part of themselves the sums may be wrong, logarithms apart.
+    """
     position = (L - grid.offset) / grid.step - grid.first
     nearest = np.rint(position)
     astray = np.abs(position - nearest)
     on = astray < _ON_GRID
-    np.logaddexp.at(atoms, nearest[on].astype(np.int64), log_p[on])
+    crowd = _add(atoms, nearest[on].astype(np.int64), log_p[on])
     cell = np.clip(np.floor(position[~on]).astype(np.int64), 0, grid.count - 2)
     to_right, to_left = split(L[~on] - (grid.offset + grid.step * (grid.first + cell)), grid.step)
     with np.errstate(divide="ignore"):
-        np.logaddexp.at(right, cell, log_p[~on] + np.log(to_right))
-        np.logaddexp.at(left, cell, log_p[~on] + np.log(to_left))
-    return float(grid.step * np.max(astray[on], initial=0.0))
+        crowd = max(crowd, _add(right, cell, log_p[~on] + np.log(to_right)))
+        crowd = max(crowd, _add(left, cell, log_p[~on] + np.log(to_left)))
+    return float(grid.step * np.max(astray[on], initial=0.0)), crowd * UNIT
+
+
+def _add(total: Array, place: Array, log_mass: Array) -> int:
+    """Add masses where they belong, in units of the largest of each place, so that none underflows; the most in a place.
+
+    A sum of n positive floats is wrong by at most n - 1 units, in whichever order they are added.
+    """
+    place, log_mass = place[log_mass > -np.inf], log_mass[log_mass > -np.inf]
+    where, group, count = np.unique(place, return_inverse=True, return_counts=True)
+    top = np.full(where.size, -np.inf)
+    np.maximum.at(top, group, log_mass)
+    mass = np.bincount(group, np.exp(log_mass - top[group]), where.size)
+    total[where] = np.logaddexp(total[where], top + np.log(mass))
+    return int(np.max(count, initial=0))
 
 
 def split(gap: Array, step: float) -> tuple[Array, Array]:

@@ -16,6 +16,9 @@ import numpy as np
 from cumulant.exact.lattice import FAR, Composed
 from cumulant.numerics.arithmetic import Array
 
+_NEAREST, _MOSTLY, _FARTHEST = 3, 8, 16
+"""How far below epsilon eps0 is tried, and where it is mostly best, in quarters of 1/lam."""
+
 
 def test_function(gap: Array) -> Array:
     """g(d) = e^-d f(e^d) at increasing d >= 0, without cancellation: (1 + e^-d) d - 2 (1 - e^-d) = d^3/6 - …"""
@@ -76,9 +79,20 @@ def epsilon(expectation: Callable[[float], float], log_delta: float, lam: float,
 
 
 def log_delta(expectation: Callable[[float], float], epsilon: float, lam: float) -> float:
-    """log of the least bound of delta at this epsilon, over some eps0 below it."""
-    gaps = np.linspace(0.75, 4.0, 14) / lam
-    return min(log_constant(gap) + expectation(epsilon - gap) for gap in gaps.tolist())
+    """log of the least bound of delta at this epsilon, over some eps0 below it: downhill from the one that is mostly best."""
+    found: dict[int, float] = {}
+
+    def at(place: int) -> float:
+        if place not in found:
+            gap = place / (4 * lam)
+            found[place] = log_constant(gap) + expectation(epsilon - gap)
+        return found[place]
+
+    best, before = _MOSTLY, 0
+    while best != before:
+        before = best
+        best = min((max(best - 1, _NEAREST), best, min(best + 1, _FARTHEST)), key=at)  # infinite ones far from epsilon
+    return at(best)
 
 
 def _inverse(log_value: float, guess: float) -> float:

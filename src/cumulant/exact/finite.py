@@ -10,19 +10,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.exact.cells import Cells, Grid, split
+from cumulant.exact.cells import Cells, Grid, misplaced, place_atoms
 from cumulant.exact.steps import Step
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.logspace import log_rational
 
-_ON_GRID = 1e-8
 _ROUNDED = 4e-12
+"""Relative error of the masses that `outputs` gives, and of their ratios."""
 
 
 class Outputs(Step):
-    """Finitely many outputs, each with its loss and its mass under P."""
+    """Finitely many outputs, each with its loss and its mass under P; some may be missing, so it bounds from below only."""
 
     __slots__ = ()
+    complete = False
 
     @abstractmethod
     def outputs(self, log_mass: float) -> tuple[Array, Array]:
@@ -37,18 +38,10 @@ class Outputs(Step):
         low, high = self.span(log_mass)
         first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
         grid = Grid(step, 0.0, first, last - first + 1)
-        position = loss / step - first
-        nearest = np.rint(position)
-        on = np.abs(position - nearest) < _ON_GRID
-        cell = np.floor(position[~on]).astype(np.int64)
-        mass = np.exp(log_p)
-        to_right, to_left = split(loss[~on] - step * (first + cell), step)
-        with np.errstate(divide="ignore"):
-            left = np.log(np.bincount(cell, mass[~on] * to_left, grid.count - 1))
-            right = np.log(np.bincount(cell, mass[~on] * to_right, grid.count - 1))
-            atoms = np.log(np.bincount(nearest[on].astype(np.int64), mass[on], grid.count))
-        error = _ROUNDED * (1 + 0.01 * max(-low, high))
-        return Cells(grid, left, right, atoms, -np.inf, -np.inf, _ON_GRID * step, error)
+        left, right, atoms = (np.full(count, -np.inf) for count in (grid.count - 1, grid.count - 1, grid.count))
+        slip, error = place_atoms(loss, log_p, grid, left, right, atoms)
+        error += _ROUNDED * (1 + 0.01 * max(-low, high))
+        return Cells(grid, left, right, atoms, -np.inf, -np.inf, slip + misplaced(low, high), error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,7 @@ class Composed:
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool) -> Composed:
     """All rounds together, on a window that holds nearly all of the tilted sum; OverflowError if that is out of reach."""
+    check_side(terms, upper)
     rounds = [(tilted(step, width, log_mass, lam, upper), times) for step, times in terms]
     window = _window(rounds, width)
     wanted = (window[1] - window[0]) / width + 4
@@ -190,6 +191,13 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
         slip=sum(times * one.slip for one, times in rounds) + 4 * UNIT * (abs(origin) + abs(start) + width * size),
         upper=upper,
     )
+
+
+def check_side(terms: Terms, upper: bool) -> None:
+    """TypeError where an upper bound is asked of a step that leaves outputs out, which only a lower bound may."""
+    for step, _ in terms:
+        if upper and not step.complete:
+            raise TypeError(f"{type(step).__name__} leaves outputs out, so it bounds from below only; use upper=False")
 
 
 def leak_of(terms: Terms) -> float:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from cumulant.exact import cone, saddle
-from cumulant.exact.lattice import Composed, Terms, compose, leak_of
+from cumulant.exact.lattice import Composed, Terms, check_side, compose, leak_of
 from cumulant.exact.saddle import Moments
 from cumulant.exact.steps import Step
 
@@ -21,6 +24,9 @@ _WIDEST = 100.0
 _CLOSE = 0.05
 _SOLVED = 1e-9
 _CUT = 16.0  # k rounds may lose e^-16 of delta to infinity
+_WINDOW = 24.0  # standard deviations
+_COARSE, _MOST_SHARED, _ROUND_CUT = 0.01, 1 << 18, 8.0
+"""Where no more accuracy is asked for, questions nearby share a lattice that is not longer, and cut at a round number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,19 @@ class Bound:
 
 UNKNOWN = Bound(math.inf, math.nan, math.nan, 0)
 NOTHING = Bound(0.0, math.nan, math.nan, 0)
+CERTAIN = Bound(1.0, math.nan, math.nan, 0)
+
+
+def _best(known: Bound, others: Iterable[Bound], upper: bool = True) -> Bound:
+    """What is known, or the best of the bounds that come before floats or memory give out; a NaN is not a bound."""
+    with suppress(ArithmeticError, MemoryError, ValueError), np.errstate(all="ignore"):
+        for found in others:
+            known = min(known, found, key=_value) if upper else max(known, found, key=_value)
+    return known
+
+
+def _value(bound: Bound) -> float:
+    return bound.value
 
 
 def epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Bound:
@@ -42,34 +61,32 @@ def epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Bou
 
     The first grid follows the saddle point; where few rounds make that a poor guide, the answer it gives is the next guess.
     """
-    best = UNKNOWN if upper else NOTHING
+    check_side(terms, upper)
+    return _best(UNKNOWN if upper else NOTHING, _epsilons(terms, log_delta, accuracy, upper), upper)
+
+
+def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Iterator[Bound]:
     asked = _without_leak(terms, log_delta)
     at = saddle.saddle(terms, asked) if asked > -math.inf else None
     if at is None:
-        return best
+        return
     if all(step.span(log_delta) == (0.0, 0.0) for step, _ in terms):
-        return NOTHING
+        yield NOTHING
+        return
     guess, slope = max(_first_guess(terms, at, asked), 0.0), float(at.lam[0])
     for _ in range(_ROUNDS):
         width = grid_width(terms, at, guess, slope, accuracy, upper)
         sums = _composed(terms, at, log_delta, width, upper)
-        if sums is None:
-            break
         found = _epsilon(sums, log_delta, guess)
-        best = min(best, found, key=_value) if upper else max(best, found, key=_value)
+        yield found
         if not math.isfinite(found.value) or found.value == 0:
-            break
+            return
         slope = max(_slope(sums, found.value), sums.lam)
         after = saddle.saddle_at(terms, found.value)
         close = abs(found.value - guess) <= _CLOSE * found.value
         guess, at = found.value, after or at
         if close and grid_width(terms, at, guess, slope, accuracy, upper) >= 0.6 * width:
-            break
-    return best
-
-
-def _value(bound: Bound) -> float:
-    return bound.value
+            return
 
 
 def _slope(sums: Composed, epsilon: float) -> float:
@@ -88,56 +105,68 @@ def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
 
 def delta(terms: Terms, epsilon: float, accuracy: float, upper: bool) -> Bound:
     """A delta that is at least (at most, from below) the one of these terms at this epsilon."""
-    unknown = Bound(1.0 if upper else leak_of(terms) * (1 - 1e-14), math.nan, math.nan, 0)
+    check_side(terms, upper)
+    known = CERTAIN if upper else Bound(leak_of(terms) * (1 - 1e-14), math.nan, math.nan, 0)
+    return _best(known, _deltas(terms, epsilon, accuracy, upper), upper)
+
+
+def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool) -> Iterator[Bound]:
     at = saddle.saddle_at(terms, epsilon) if leak_of(terms) < 1 else None
     if at is None:
-        return unknown
+        return
     log_delta, slope = min(float(saddle.approximation(at)[0]), -1e-9), float(at.lam[0])
     for _ in range(2):
         width = grid_width(terms, at, epsilon, slope, accuracy, upper)
-        found = _composed(terms, at, log_delta, width, upper)
-        if found is None:
-            return unknown
-        sums = found
+        sums = _composed(terms, at, log_delta, width, upper, shared=accuracy >= _COARSE)
         value = sums.log_delta(epsilon - sums.slip if upper else epsilon + sums.slip)
+        yield _delta(sums, value)
         if not math.isfinite(value) or abs(value - log_delta) < 1:
-            break
+            return
         log_delta, slope = min(value, -1e-9), max(_slope(sums, epsilon), sums.lam)
-    size = math.exp(min(value, 0.0))
-    bound = min(size * (1 + 1e-14) + 5e-324, 1.0) if upper else size * (1 - 1e-14)
+
+
+def _delta(sums: Composed, log_delta: float) -> Bound:
+    """A delta whose logarithm is known, moved outward."""
+    size = math.exp(min(log_delta, 0.0))
+    bound = min(size * (1 + 1e-14) + 5e-324, 1.0) if sums.upper else size * (1 - 1e-14)
     return Bound(bound, sums.lam + 1, sums.width, sums.mass.size)
 
 
 def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
     """Theorem B at this delta; the terms are the reference: the pairs, and the Gaussian of the diameter."""
+    check_side(terms, upper=True)
+    return _best(UNKNOWN, _cone_epsilons(terms, log_delta, accuracy))
+
+
+def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[Bound]:
     at = saddle.saddle(terms, log_delta - 0.5)  # the constant of the cone costs about that much
     if at is None:
-        return UNKNOWN
+        return
     guess = max(float(saddle.epsilon_of(at)[0]), 1e-12)
     sums, tail = _cone(terms, at, log_delta, guess, accuracy)
-    if sums is None:
-        return UNKNOWN
     better = _epsilon(sums, log_delta - 0.5, guess).value  # few rounds make the saddle point a poor guide
     guess = better if 0 < better < math.inf else guess
     found = cone.epsilon(lambda eps0: cone.log_expectation(sums, eps0, tail), log_delta, sums.lam, guess)
-    return Bound(math.nextafter(max(found, 0.0) + sums.slip, math.inf), sums.lam + 1, sums.width, sums.mass.size)
+    yield Bound(math.nextafter(max(found, 0.0) + sums.slip, math.inf), sums.lam + 1, sums.width, sums.mass.size)
 
 
 def cone_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
     """Theorem B at this epsilon."""
+    check_side(terms, upper=True)
+    return _best(CERTAIN, _cone_deltas(terms, epsilon, accuracy))
+
+
+def _cone_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Bound]:
     at = saddle.saddle_at(terms, epsilon)
     if at is None or epsilon <= 0:
-        return Bound(1.0, math.nan, math.nan, 0)
+        return
     sums, tail = _cone(terms, at, min(float(saddle.approximation(at)[0]), -1e-9), epsilon, accuracy)
-    if sums is None:
-        return Bound(1.0, math.nan, math.nan, 0)
-    value = cone.log_delta(lambda eps0: cone.log_expectation(sums, eps0, tail), epsilon - sums.slip, sums.lam)
-    return Bound(min(math.exp(min(value, 0.0)) * (1 + 1e-14) + 5e-324, 1.0), sums.lam + 1, sums.width, sums.mass.size)
+    lam = float(at.lam[0])
+    value = cone.log_delta(lambda eps0: cone.log_expectation(sums, eps0, tail), epsilon - sums.slip, lam)
+    yield _delta(sums, value)
 
 
-def _cone(
-    terms: Terms, at: Moments, log_delta: float, epsilon: float, accuracy: float
-) -> tuple[Composed | None, float]:
+def _cone(terms: Terms, at: Moments, log_delta: float, epsilon: float, accuracy: float) -> tuple[Composed, float]:
     """The lattice of the reference, and log of what losses beyond its grid contribute: their mass times the largest gap.
 
     E[(S - eps0)+; some loss is beyond] <= mass (reach + 2) + mass max(-eps0, 0), because g(d) <= d.
@@ -146,7 +175,7 @@ def _cone(
     reach = sum(times * max(map(abs, step.span(2 * log_delta - 60))) for step, times in terms)
     cut = log_delta - math.log(rounds) - _CUT - math.log1p(reach)
     width = grid_width(terms, at, epsilon, float(at.lam[0]), accuracy, upper=True)
-    sums = _composed(terms, at, log_delta, width, upper=True, cut=cut)
+    sums = _composed(terms, at, log_delta, width, upper=True, cut=cut, shared=accuracy >= _COARSE)
     return sums, cut + math.log(rounds) + math.log(2 + reach)
 
 
@@ -169,9 +198,18 @@ def _epsilon(sums: Composed, log_delta: float, guess: float) -> Bound:
 
 
 def _composed(
-    terms: Terms, at: Moments, log_delta: float, width: float, upper: bool, cut: float | None = None
-) -> Composed | None:
-    """All rounds on a grid of about this step, tilted to the order of `at`; None where no such lattice is in reach."""
+    terms: Terms,
+    at: Moments,
+    log_delta: float,
+    width: float,
+    upper: bool,
+    cut: float | None = None,
+    shared: bool = False,
+) -> Composed:
+    """All rounds on a grid of about this step, tilted to the order of `at`; OverflowError where none is in reach.
+
+    A shared lattice is tilted to an order nearby and cut farther out, so that it serves other questions as well.
+    """
     rounds = sum(times for _, times in terms)
     cut = log_delta - math.log(rounds) - _CUT if cut is None else cut
     spans = [step.span(cut) for step, _ in terms]
@@ -179,11 +217,18 @@ def _composed(
     least = longest / (2 * _MOST_POINTS if upper else _MOST_CELLS)
     width = max(width, least) or 1.0
     if not 1e-300 < width < _WIDEST:
-        return None
-    try:
-        return compose(terms, _anchored(terms, width), cut, float(at.lam[0]), upper)
-    except (OverflowError, MemoryError):
-        return None
+        raise OverflowError(f"a step of {width} is out of reach")
+    lam, width = float(at.lam[0]), _anchored(terms, width)
+    if not shared or _WINDOW * math.sqrt(float(at.variance[0])) > _MOST_SHARED * width:
+        return compose(terms, width, cut, lam, upper)
+    return _shared(
+        terms, width, _ROUND_CUT * math.floor(cut / _ROUND_CUT), 2.0 ** (round(3 * math.log2(lam)) / 3), upper
+    )
+
+
+@lru_cache(maxsize=16)
+def _shared(terms: Terms, width: float, cut: float, lam: float, upper: bool) -> Composed:
+    return compose(terms, width, cut, lam, upper)
 
 
 def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy: float, upper: bool) -> float:
@@ -194,7 +239,7 @@ def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy
     width = max(math.sqrt(12 * cost / (slope + 1)), cost)
     if not upper:  # every round must be resolved, the bulk of its law by several cells
         width = min(width / 3, deviation / math.sqrt(rounds) / 8, *(_bulk(step) / 3 for step, _ in terms))
-    return max(width, 24 * deviation / (_MOST_POINTS if accuracy >= _USUAL_ACCURACY else _MOST_POINTS_EVER))
+    return max(width, _WINDOW * deviation / (_MOST_POINTS if accuracy >= _USUAL_ACCURACY else _MOST_POINTS_EVER))
 
 
 def _bulk(step: Step) -> float:

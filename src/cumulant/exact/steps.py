@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,9 +25,10 @@ _NODES_TAIL = 40.0
 
 
 class Step(ABC):
-    """A pair (P, Q) through the law of its loss under P."""
+    """A pair (P, Q) through the law of its loss under P; `complete` unless outputs may be missing from it."""
 
     __slots__ = ()
+    complete: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -150,14 +152,15 @@ class Mixture(Step):
         grid = Grid(step, offset, first, last - first + 1)
         found = mixture_cells(self.law, self.rate, self.kept, grid, low, high)
         loss, log_q = self._alone()
-        slip = found.slip + place_atoms(loss, log_q + loss, grid, found.left, found.right, found.atoms)
+        slip, error = place_atoms(loss, log_q + loss, grid, found.left, found.right, found.atoms)
+        slip, error = slip + found.slip, error + found.error
         cut = log_mass if self.law.smooth else -np.inf
         match self.direction:
             case "remove":
-                cells = Cells(grid, found.left, found.right, found.atoms, cut, cut, slip)
+                cells = Cells(grid, found.left, found.right, found.atoms, cut, cut, slip, error)
             case "add":
                 back = found.mirrored()
-                cells = Cells(back.grid, back.left, back.right, back.atoms, cut, cut, slip, found.error + slip)
+                cells = Cells(back.grid, back.left, back.right, back.atoms, cut, cut, slip, error + slip)
             case _:
                 cells = _both(found, cut, slip)
         zero = self._atom_at_zero()

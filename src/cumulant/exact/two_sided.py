@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
 
 from cumulant.conversion.certificate import at_least
 from cumulant.exact import search
@@ -54,16 +50,16 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
         return Found(0.0, _LATTICE, _rigour(rounds))
     best = search.NOTHING
     for terms in rounds.upper():
-        other = _guarded(search.epsilon, terms, log_delta, accuracy * (_QUICK if best.value > 0 else 1), True)
+        other = search.epsilon(terms, log_delta, accuracy * (_QUICK if best.value > 0 else 1), True)
         if other.value > best.value > 0:  # a coarse grid did not show that this direction is the smaller one
-            other = _guarded(search.epsilon, terms, log_delta, accuracy, True)
+            other = search.epsilon(terms, log_delta, accuracy, True)
         best = max(best, other, key=lambda bound: bound.value)
     found = _found(best, _LATTICE, rounds)
     if _pure(rounds) < found.value:
         found = Found(_pure(rounds), _LATTICE, _rigour(rounds))
     reference = rounds.cone() if cone else None
     if reference is not None:
-        by_cone = _found(_guarded(search.cone_epsilon, reference, log_delta, accuracy), _CONE, rounds)
+        by_cone = _found(search.cone_epsilon(reference, log_delta, accuracy), _CONE, rounds)
         found = min(found, by_cone, key=lambda one: one.value)
     return found
 
@@ -74,11 +70,11 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Found:
     if single is not None:
         return Found(_closed_delta(single, epsilon), _CLOSED, "proved")
     asked = rounded_down(epsilon)
-    bounds = [_guarded(search.delta, terms, asked, accuracy, True) for terms in rounds.upper()]
+    bounds = [search.delta(terms, asked, accuracy, True) for terms in rounds.upper()]
     found = _found(max(bounds, key=lambda bound: bound.value), _LATTICE, rounds)
     reference = rounds.cone()
     if reference is not None:
-        by_cone = _found(_guarded(search.cone_delta, reference, asked, accuracy), _CONE, rounds)
+        by_cone = _found(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
         found = min(found, by_cone, key=lambda one: one.value)
     most = min(_distance(rounds), 1.0)
     return found if found.value <= most else Found(most, _LATTICE, _rigour(rounds))
@@ -98,21 +94,11 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Witness |
         return Witness(value, next(rounds.lower())[0])
     best: Witness | None = None
     for name, terms in rounds.lower():
-        value = _guarded(search.epsilon, terms, log_delta, accuracy, False).value
+        value = search.epsilon(terms, log_delta, accuracy, False).value
         value = value if math.isfinite(value) else 0.0
         if best is None or value > best.value:
             best = Witness(value, name)
     return best
-
-
-def _guarded(ask: Callable[..., Bound], *question: Any) -> Bound:
-    """The bound, or +inf where floats or memory give out: what is not known is not claimed."""
-    try:
-        with np.errstate(all="ignore"):
-            found = ask(*question)
-    except (ArithmeticError, MemoryError, ValueError):
-        return search.UNKNOWN
-    return found if found.value >= 0 else search.UNKNOWN
 
 
 def _pure(rounds: Rounds) -> float:

@@ -24,7 +24,7 @@ from cumulant.numerics.rounding import rounded_down
 
 if TYPE_CHECKING:
     from cumulant.exact.rounds import Rounds
-    from cumulant.mechanisms.base import Expression
+    from cumulant.mechanisms.answers import Answers
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -71,7 +71,7 @@ class Outcome:
         return self.way in ("closed form", "lattice", "cone")
 
 
-def epsilon(run: Expression, delta: Number | Iterable[Number], question: Question) -> float | Floats:
+def epsilon(run: Answers, delta: Number | Iterable[Number], question: Question) -> float | Floats:
     """epsilon at one delta, or at each of several."""
     value, scalar = checked("delta", delta, domains.DELTA)
     if scalar:
@@ -82,23 +82,24 @@ def epsilon(run: Expression, delta: Number | Iterable[Number], question: Questio
     return arrays.epsilon(run.curve(bound), value, conversion_row(conversion))
 
 
-def delta(run: Expression, epsilon: Number | Iterable[Number], question: Question) -> float | Floats:
+def delta(run: Answers, epsilon: Number | Iterable[Number], question: Question) -> float | Floats:
     """delta at one epsilon, or at each of several."""
     bound, conversion = question.rows()
     value, scalar = checked("epsilon", epsilon, domains.EPSILON)
-    curve, formula = run.curve(bound), conversion_row(conversion)
-    if not question.two_sided and not scalar:
-        return arrays.delta(curve, value, formula)
-    found = np.array([answers.delta(curve, each, formula, run.estimated).value for each in value])
-    if question.two_sided and (rounds := rounds_of(run)[0]) is not None:
+    formula, found = conversion_row(conversion), np.ones(len(value))
+    rounds = rounds_of(run)[0] if question.two_sided else None
+    if rounds is not None:
         from cumulant.exact import two_sided
 
-        exact = np.array([two_sided.delta(rounds, each, question.fine()).value for each in value])
-        found = exact if question.method == "exact" else np.minimum(found, exact)
+        found = np.array([two_sided.delta(rounds, each, question.fine()).value for each in value])
+    if rounds is None or question.method != "exact":
+        curve = run.curve(bound)
+        one = scalar and answers.delta(curve, value[0], formula, run.estimated).value
+        found = np.minimum(found, one if scalar else arrays.delta(curve, value, formula))
     return float(found[0]) if scalar else found
 
 
-def outcome(run: Expression, asked: Exact, question: Question) -> Outcome:
+def outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
     """epsilon at this delta by the method that is asked for."""
     if question.method in baselines.BASELINES:
         value = float(outward(np.array([_baseline(run, asked, question)]))[0])
@@ -114,7 +115,7 @@ def outcome(run: Expression, asked: Exact, question: Question) -> Outcome:
     return Outcome(by_curve, bound, conversion, note)
 
 
-def rounds_of(run: Expression) -> tuple[Rounds | None, str]:
+def rounds_of(run: Answers) -> tuple[Rounds | None, str]:
     """What the exact layer composes, or None and the reason."""
     from cumulant.mechanisms.rounds import rounds
 
@@ -130,7 +131,7 @@ def _exact(rounds: Rounds, asked: Fraction, question: Question) -> Outcome:
     return Outcome(Answer(found.value, order, found.rigour), bound, found.way, "", found.width, found.points)
 
 
-def guarantee(run: Expression, delta: Number, question: Question) -> Guarantee:
+def guarantee(run: Answers, delta: Number, question: Question) -> Guarantee:
     """The epsilon at this delta with everything that proves it, and the lower end of the interval where it is known."""
     from cumulant.mechanisms.plan import planned
 
@@ -166,7 +167,7 @@ def guarantee(run: Expression, delta: Number, question: Question) -> Guarantee:
     )
 
 
-def _lower(run: Expression, asked: Fraction, question: Question) -> tuple[float | None, str]:
+def _lower(run: Answers, asked: Fraction, question: Question) -> tuple[float | None, str]:
     from cumulant.exact import two_sided
 
     rounds, _ = rounds_of(run)
@@ -174,7 +175,7 @@ def _lower(run: Expression, asked: Fraction, question: Question) -> tuple[float 
     return (None, "") if found is None else (found.value, found.name)
 
 
-def _baseline(run: Expression, delta: Exact, question: Question) -> float:
+def _baseline(run: Answers, delta: Exact, question: Question) -> float:
     """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
     if question.bound or question.conversion:
         raise InputError(f"method={question.method!r} takes no bound and no conversion")
@@ -183,7 +184,7 @@ def _baseline(run: Expression, delta: Exact, question: Question) -> float:
     return baselines.epsilon(steps, rounded_down(delta), question.method)
 
 
-def epsilon_over(run: Expression, times: Iterable[int], delta: Number, question: Question) -> Floats:
+def epsilon_over(run: Answers, times: Iterable[int], delta: Number, question: Question) -> Floats:
     """epsilon of `run * k` for every k: by the envelope of a curve, or by one lattice per count."""
     counts = [domains.times(k) for k in times]
     asked = domains.DELTA.check("delta", delta)

@@ -19,7 +19,7 @@ from cumulant.domains import PROBABILITY, Exact, Number
 from cumulant.mechanisms.questions import CURVES, DEFAULT_METHOD, METHODS, checked
 
 if TYPE_CHECKING:
-    from cumulant.mechanisms.base import Expression
+    from cumulant.mechanisms.answers import Answers
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -57,7 +57,7 @@ class TradeOff:
     advantage: float
 
 
-def trade_off(run: Expression, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
+def trade_off(run: Answers, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
     """The bound at these false positive rates, or at 65 from 1e-8 to 1, evenly spaced on a logarithmic axis.
 
     >>> import cumulant as cm
@@ -78,7 +78,7 @@ def trade_off(run: Expression, fpr: Iterable[Number] | None = None, method: str 
     return TradeOff(rates, tradeoff.true_positive_rate(asked, *known.pair), tradeoff.advantage(*known.pair))
 
 
-def true_positive_rate(run: Expression, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+def true_positive_rate(run: Answers, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
     """The bound at one false positive rate, by a search for the best epsilon, or at each of several.
 
     >>> import cumulant as cm
@@ -92,7 +92,7 @@ def true_positive_rate(run: Expression, fpr: Number | Iterable[Number], method: 
     return float(tradeoff.true_positive_rate(asked, *known.pair)[0])
 
 
-def advantage(run: Expression, method: str = DEFAULT_METHOD) -> float:
+def advantage(run: Answers, method: str = DEFAULT_METHOD) -> float:
     """The largest difference of true and false positive rate: a guess about a fair coin is right (1 + advantage) / 2 often.
 
     >>> import cumulant as cm
@@ -105,7 +105,7 @@ def advantage(run: Expression, method: str = DEFAULT_METHOD) -> float:
     return tradeoff.advantage(*known.pair)
 
 
-def in_brief(run: Expression, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
+def in_brief(run: Answers, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
     """True positive rate and advantage from a statement that is known and few others, for those who cannot wait.
 
     >>> import cumulant as cm
@@ -166,8 +166,9 @@ class _Statements:
         return np.setdiff1d(np.append(low + (middle - low) * parts, middle + (high - middle) * parts), self.epsilon)
 
 
-def _statements(run: Expression, epsilon: Floats, method: str) -> _Statements:
-    deltas = run.delta(epsilon.tolist(), method=method, accuracy=_ACCURACY)
+def _statements(run: Answers, epsilon: Floats, method: str) -> _Statements:
+    """By the method, or of the best of two by loss distributions: what the curve says is known already, and joined later."""
+    deltas = run.delta(epsilon.tolist(), method="exact" if method == DEFAULT_METHOD else method, accuracy=_ACCURACY)
     return _Statements(epsilon, np.minimum.accumulate(deltas))
 
 
@@ -176,7 +177,7 @@ def _curve(method: str) -> str:
     return method if method in CURVES else "rdp"
 
 
-def _known(run: Expression, method: str, rate: Exact) -> _Statements:
+def _known(run: Answers, method: str, rate: Exact) -> _Statements:
     """What the curve says, at epsilons whose deltas spread over all that matter to this false positive rate."""
     curve = _curve(method)
     slack, least = float(run.curve().slack()), max(float(rate) * _SHARE, _LEAST)
@@ -185,7 +186,7 @@ def _known(run: Expression, method: str, rate: Exact) -> _Statements:
     return _statements(run, np.unique(np.append(0.0, found[np.isfinite(found)])), curve)
 
 
-def _searched(run: Expression, rate: Exact, method: str, known: _Statements, rounds: int) -> _Statements:
+def _searched(run: Answers, rate: Exact, method: str, known: _Statements, rounds: int) -> _Statements:
     """Statements among which one is close to the best for this false positive rate; the first is about epsilon = 0."""
     found = known
     if method not in CURVES:

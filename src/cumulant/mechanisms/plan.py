@@ -17,6 +17,7 @@ from cumulant.errors import CertificateError, NotationError
 from cumulant.guarantee import Guarantee, Term, rounded_down, rounded_up, stated
 from cumulant.mechanisms import words
 from cumulant.mechanisms.answering import Outcome, Question
+from cumulant.mechanisms.answers import Answers
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.run import Run
 from cumulant.mechanisms.run import run as run_of
@@ -218,7 +219,7 @@ class Lost:
         )
 
 
-def planned(expression: Expression, asked: Fraction, found: Outcome, question: Question) -> Plan | ExactPlan:
+def planned(expression: Answers, asked: Fraction, found: Outcome, question: Question) -> Plan | ExactPlan:
     """The plan of an answer about an expression, frozen as it is now."""
     frozen = expression if isinstance(expression, Run | Mechanism) else run_of(expression.terms)
     answer = found.answer

@@ -10,6 +10,7 @@ from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.pair import Pair
 from cumulant.exact.losses import loss_of
 from cumulant.exact.rounds import Round, Rounds
+from cumulant.mechanisms.answers import Answers
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.sampling import Poisson, Sampled
 
@@ -17,7 +18,7 @@ MOST_ROUNDS = 10**7
 """Beyond it the error terms of a lattice outweigh what it gains."""
 
 
-def rounds(run: Expression) -> tuple[Rounds | None, str]:
+def rounds(run: Answers) -> tuple[Rounds | None, str]:
     """All rounds of the run, or None and what stands in the way."""
     parts: list[tuple[Round, int]] = []
     terms = _gathered(run.terms)

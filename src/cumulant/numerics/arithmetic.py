@@ -18,6 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import special
 
+from cumulant.errors import CertificateError
+
 Array = Any
 """A float64 array or an object array of balls: numpy's types cannot say which, so the checker is not asked."""
 Scalar = Any
@@ -229,8 +231,32 @@ def _lower_ball(u: Any, v: Any) -> Any:
     return u if v.is_nan() or u.upper() <= v.upper() else v
 
 
+class Rationals(Balls):
+    """Exact fractions, for numbers that are rational or infinite; every function but minimum and maximum raises."""
+
+    def precision(self) -> int:
+        return 0
+
+    def number(self, value: Fraction | int | float) -> Any:
+        return value if isinstance(value, float) and math.isinf(value) else Fraction(value)
+
+    @staticmethod
+    def _map(function: Callable[[Any], Any]) -> Any:
+        raise CertificateError("this number is not rational")
+
+    def known(self, x: Any) -> Any:
+        return x
+
+    def maximum(self, x: Any, y: Any) -> Any:
+        return max(x, y)
+
+    def minimum(self, x: Any, y: Any) -> Any:
+        return min(x, y)
+
+
 FLOATS = Floats()
 BALLS = Balls()
+RATIONALS = Rationals()
 
 
 def outward(values: Array, upper: bool = True) -> np.ndarray[Any, np.dtype[np.float64]]:

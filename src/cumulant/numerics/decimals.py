@@ -20,7 +20,11 @@ from cumulant.numerics.arithmetic import Balls
 
 _ZERO, _ONE, _TWO, _INFINITY, _BELOW = Decimal(0), Decimal(1), Decimal(2), Decimal("Infinity"), Decimal("-Infinity")
 
+_NARROW, _STEEPER = 6, Decimal("1.001")
+"""How many places below a number a small one is; more than what e^x can grow by where x grows by as little."""
+
 Ends = tuple[Decimal, Decimal]
+Slope = Callable[[Decimal, Decimal], Decimal]
 
 
 class NotDecimal(CertificateError):
@@ -120,7 +124,8 @@ class Interval:
         if isinstance(other, np.ndarray):
             return NotImplemented
         other = self._read(other)
-        return self._spanned(self.on.down.multiply, self.on.up.multiply, other.low, other.high)
+        one, other = (other, self) if self.low >= 0 and other.high <= 0 else (self, other)
+        return one._spanned(self.on.down.multiply, self.on.up.multiply, other.low, other.high)
 
     __rmul__ = __mul__
 
@@ -130,14 +135,20 @@ class Interval:
         other = self._read(other)
         if other.low <= 0 <= other.high:
             return Interval(_BELOW, _INFINITY, self.on)
-        return self._spanned(self.on.down.divide, self.on.up.divide, other.low, other.high)
+        return self._spanned(self.on.down.divide, self.on.up.divide, other.high, other.low)
 
     def __rtruediv__(self, other: Any) -> Any:
         return self._read(other) / self
 
-    def _spanned(self, down: Any, up: Any, low: Decimal, high: Decimal) -> Interval:
-        """From the least to the largest of the four results at the ends; everything if one of them is undefined."""
-        pairs = {(self.low, low), (self.low, high), (self.high, low), (self.high, high)}
+    def _spanned(self, down: Any, up: Any, least: Decimal, most: Decimal) -> Interval:
+        """From the least to the largest of the four results at the ends; everything if one of them is undefined.
+
+        Positive numbers become larger from `least` to `most`, so where the signs are known two results are enough.
+        """
+        if least >= 0 and most >= 0 and (self.low >= 0 or self.high <= 0):
+            near, far = (least, most) if self.low >= 0 else (most, least)
+            return Interval(down(self.low, near), up(self.high, far), self.on)
+        pairs = {(self.low, least), (self.low, most), (self.high, least), (self.high, most)}
         lows, highs = [down(x, y) for x, y in pairs], [up(x, y) for x, y in pairs]
         if any(x.is_nan() for x in lows):
             return Interval(_BELOW, _INFINITY, self.on)
@@ -155,43 +166,69 @@ class Interval:
         """The larger of two numbers."""
         return Interval(max(self.low, other.low), max(self.high, other.high), self.on)
 
-    # ---- functions that increase, from their values at both ends
+    # ---- functions that increase, from their values at both ends, or at one and the largest slope between them
 
-    def _increasing(self, function: Callable[[Decimal], Ends]) -> Interval:
-        return Interval(function(self.low)[0], function(self.high)[1], self.on)
+    def _increasing(self, function: Callable[[Decimal], Ends], slope: Slope, steep: bool = True) -> Interval:
+        """`slope(x, f)` is at least the derivative in a narrow interval from x on, if f is at least f(x)."""
+        low, high = function(self.low)
+        if self.low != self.high:
+            width = self._narrow(steep)
+            high = function(self.high)[1] if width is None else self.on.up.fma(slope(self.low, high), width, high)
+        return Interval(low, high, self.on)
+
+    def _narrow(self, steep: bool) -> Decimal | None:
+        """The difference of the ends if it is small against the lower one, and against 1 where the function is steep."""
+        width = self.on.up.subtract(self.high, self.low)
+        room = min(self.low.adjusted(), 0) if steep else self.low.adjusted()
+        return width if self.low and width.is_finite() and width.adjusted() < room - _NARROW else None
 
     def exp(self) -> Interval:
         """e^x."""
-        return self._increasing(self.on.exp_at)
+        return self._increasing(self.on.exp_at, lambda x, value: self.on.up.multiply(value, _STEEPER))
 
     def log(self) -> Interval:
         """The natural logarithm; unknown where a number inside has none."""
-        return self._increasing(self.on.log_at)
+        return self._increasing(self.on.log_at, lambda x, value: self.on.up.divide(_ONE, x), steep=False)
 
     def expm1(self) -> Interval:
         """e^x - 1."""
-        return self._increasing(self.on.expm1_at)
+        up = self.on.up
+        return self._increasing(self.on.expm1_at, lambda x, value: up.multiply(up.add(value, _ONE), _STEEPER))
 
     def log1p(self) -> Interval:
         """log(1 + x)."""
-        return self._increasing(self.on.log1p_at)
+        up, down = self.on.up, self.on.down
+        return self._increasing(self.on.log1p_at, lambda x, value: up.divide(_ONE, down.add(_ONE, x)), steep=False)
 
     def tanh(self) -> Interval:
         """The hyperbolic tangent."""
-        return self._increasing(self.on.tanh_at)
+        return self._increasing(self.on.tanh_at, lambda x, value: _ONE)
 
     # ---- functions that fall to 0 at 0 and rise from there
 
     def excess(self) -> Interval:
         """e^x - 1 - x."""
-        left, right = self.on.excess_at(self.low), self.on.excess_at(self.high)
+        left = self.on.excess_at(self.low)
+        if self.low == self.high:
+            return Interval(*left, self.on)
+        width = self._narrow(steep=True)
+        if width is not None:  # the slope e^x - 1 is the value plus x
+            up, down = self.on.up, self.on.down
+            if self.low >= 0:
+                slope = up.multiply(up.add(left[1], self.low), _STEEPER)
+                return Interval(left[0], up.fma(slope, width, left[1]), self.on)
+            return Interval(down.fma(down.add(left[0], self.low), width, left[0]), left[1], self.on)
+        right = self.on.excess_at(self.high)
         if self.low < 0 < self.high:
             return Interval(_ZERO, max(left[1], right[1]), self.on)
         return Interval(min(left[0], right[0]), max(left[1], right[1]), self.on)
 
     def log_cosh(self) -> Interval:
         """log cosh x."""
-        return abs(self)._increasing(self.on.log_cosh_at)
+        up = self.on.up  # the slope is tanh x, which is less than x and than 1
+        return abs(self)._increasing(
+            self.on.log_cosh_at, lambda x, value: min(up.multiply(x, _STEEPER), _ONE), steep=False
+        )
 
 
 class Decimals(Balls):
@@ -243,6 +280,23 @@ class Decimals(Balls):
 
     digamma = log_gamma
 
+    def log_sum_exp(self, x: Any) -> Any:
+        return self.log(self._summed(x))
+
+    def log1p_sum_exp(self, x: Any) -> Any:
+        return self.log1p(self._summed(x))
+
+    def _summed(self, x: Any) -> Any:
+        """sum exp x; all that is too small for these digits counts as much as the largest of it at most, and as 0 at least."""
+        if x.ndim != 1 or not x.size:
+            return np.sum(self.exp(x), axis=-1)
+        least = self.up.subtract(max(term.low for term in x), Decimal(3 * self.digits))  # e^-3 is less than a tenth
+        large, small = [term for term in x if term.high >= least], [term.high for term in x if term.high < least]
+        total = sum((term.exp() for term in large), start=self.number(0))
+        if not small:
+            return total
+        return total + Interval(_ZERO, self.up.multiply(Decimal(len(small)), self.exp_at(max(small))[1]), self)
+
     # ---- values at one exact number: a lower and an upper end
 
     def _widened(self, nearest: Decimal) -> Ends:
@@ -289,9 +343,8 @@ class Decimals(Balls):
         if x.adjusted() < -self.digits:
             return self.down.fma(x.copy_negate(), x, x), self.up.plus(x)
         finer = self._finer(x)
-        low, high = finer.down.add(_ONE, x), finer.up.add(_ONE, x)
-        ends = finer.log_at(low)
-        return self._rounded(ends if low == high else (ends[0], finer.log_at(high)[1]))
+        value = Interval(finer.down.add(_ONE, x), finer.up.add(_ONE, x), finer).log()
+        return self._rounded((value.low, value.high))
 
     def excess_at(self, x: Decimal) -> Ends:
         """e^x - 1 - x; x^2/2 up to a part |x| of it where x is tiny."""

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array
+from cumulant.numerics.logspace import choose
 
-_GOOD_BITS = 80
-_MOST_BITS = 1 << 16
+_FIRST_BITS, _MOST_BITS = 128, 1 << 16
+_SPARE = 16
+_LEAST = 80
+_MOST_TERMS, _MOST_PRODUCTS, _MOST_VALUES = 1 << 22, 3e3, 5e5
 
 
 def stencil(order: int) -> tuple[int, ...]:
@@ -88,6 +93,62 @@ def leading_differences(values: Array, on: Arithmetic) -> Array:
     return np.array([product[i] / r for i, r in enumerate(reciprocal)], dtype=object)
 
 
+def differences(orders: Array, f: Callable[[Array], Array], log_f: Array, log_size: Array, on: Arithmetic) -> Array:
+    """log Delta^(l)[f](0) at some orders l, as balls, |f(i)| <= e^{log_f(i)}; `log_size` says roughly what comes out.
+
+    The floats decide how many bits the alternating sums cost and which of their terms matter; the others are bounded.
+    NaN stands for an order that would take too long.
+    """
+    value = np.full(orders.shape, on.number(math.nan))
+    i = np.arange(log_f.size)
+    rows = max(_MOST_TERMS // i.size, 1)
+    if orders.size > rows:
+        parts = range(0, orders.size, rows)
+        return np.concatenate([differences(orders[k : k + rows], f, log_f, log_size[k : k + rows], on) for k in parts])
+    log_factorial, left = special.gammaln(i + 1.0), orders[:, None] - i
+    log_terms = log_factorial[orders][:, None] - log_factorial - log_factorial[np.maximum(left, 0)] + log_f
+    log_terms = np.where(left >= 0, log_terms, -np.inf)
+    # far more than these logarithms are wrong by
+    slack = 1 + 2.0**-40 * float(np.max(log_factorial + np.abs(log_f)))
+    lost = np.maximum((log_terms.max(axis=1) - log_size) / math.log(2), 0.0)
+
+    def window(good: int) -> tuple[Array, Array]:
+        """What may be left out of each sum if so many bits are to be good, and which terms are not."""
+        floor = log_size - (good + _SPARE) * math.log(2)
+        return floor, log_terms > (floor - slack)[:, None]
+
+    # microseconds, roughly, of products and of values of f, at a precision that is always the same: so is what is known
+    count, bits = window(_LEAST)[1].sum(axis=1), _LEAST + lost
+    reached = (count * (1 + bits / 1000) <= _MOST_PRODUCTS) & (count * (5 + bits**2 / 60_000) <= _MOST_VALUES)
+    if not reached.any():
+        return value
+    good = good_bits(on)
+    floor, kept = (each[reached] for each in window(good))
+    orders, needed = orders[reached], math.ceil(good + _SPARE + math.log2(i.size) + lost[reached].max())
+
+    def evaluate() -> Array:
+        if kept.sum() > i.size**2 / 8:
+            return leading_differences(f(i[: orders.max() + 1]), on)[orders]
+        columns = np.flatnonzero(kept.any(axis=0))
+        values = dict(zip(columns.tolist(), f(columns), strict=True))
+        sums = []
+        for order, row, rest in zip(orders.tolist(), kept, on.exp(on.asarray(floor)) * i.size, strict=True):
+            total, some = up_to(rest) - up_to(rest), np.flatnonzero(row).tolist()
+            for k, count in zip(some, choose(order, some), strict=True):
+                total += (-count if (order - k) % 2 else count) * values[k]
+            sums.append(total)
+        return np.array(sums, dtype=object)
+
+    with suppress(CertificateError):  # where `log_size` is far off
+        value[reached] = escalated(evaluate, on, on.log, bits=needed, most=4 * needed)
+    return value
+
+
+def up_to(x: Any) -> Any:
+    """A ball that holds every number from 0 to x, a ball."""
+    return x * type(x)(0.5, 0.5)
+
+
 def chi(cgf: Callable[[Array, Arithmetic], Array], order: int, on: Arithmetic = BALLS) -> Array:
     """B(l) = Delta^(l)[e^{K(.-1)}](0) for l = 0 … order: for even l the |chi|^l divergence E_q (p/q - 1)^l (eq. 7).
 
@@ -118,20 +179,24 @@ def escalated(
     on: Arithmetic,
     then: Callable[[Array], Array] | None = None,
     negligible: int | None = None,
+    bits: int = 0,
+    most: int = _MOST_BITS,
 ) -> Array:
-    """The balls that `evaluate` returns once every one has 80 good bits: the precision is doubled until then.
+    """The balls that `evaluate` returns once every one has 80 good bits: the precision, at first `bits`, is doubled until then.
 
     `then` is applied to them at the last precision. A ball within 2^-negligible of zero is taken as it is. A ball that
-    stays wide at 65,536 bits is an error, not a number.
+    stays wide at the most bits that are allowed is an error, not a number.
     """
 
+    enough = good_bits(on)
+
     def good(ball: Any) -> bool:
-        if ball.rel_accuracy_bits() >= _GOOD_BITS:
+        if ball.rel_accuracy_bits() >= enough:
             return True
         return negligible is not None and bool(ball.abs_upper() < on.number(Fraction(1, 1 << negligible)))
 
-    bits = 128
-    while bits <= _MOST_BITS:
+    bits = max(bits, on.precision(), _FIRST_BITS)
+    while bits <= most:
         with BALLS.at(bits):
             values = evaluate()
             if all(good(ball) for ball in values.flat):
@@ -139,4 +204,14 @@ def escalated(
                 if all(ball.is_finite() for ball in values.flat):
                     return values
         bits *= 2
-    raise CertificateError(f"a ball stayed too wide at {_MOST_BITS} bits; ask for a smaller order")
+    raise CertificateError(f"a ball stayed too wide at {most} bits; ask for a smaller order")
+
+
+def good_bits(on: Arithmetic) -> int:
+    """How much of a ball must be good: more than half of the working precision, and always more than a float shows.
+
+    >>> with BALLS.at(512):
+    ...     good_bits(BALLS)
+    272
+    """
+    return max(_LEAST, on.precision() // 2 + 16)

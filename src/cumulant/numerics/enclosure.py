@@ -18,8 +18,8 @@ from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import FLOATS, MEASURED, Arithmetic, Array
 
 U = 2.0**-53
-FLOOR = 2.0**-1000
-"""More than any underflow, and added wherever one can happen."""
+FLOOR, TINY = 2.0**-1000, 2.0**-900
+"""More than any underflow, and added wherever one can happen: to results below TINY."""
 
 NEAR, FAR, SUMMED, EXCESS = 2 * U, 8 * U, 12 * U, 24 * U
 """Relative errors: exp and log; expm1, log1p, tanh and sinh; log1p of exp; e^x - 1 - x."""
@@ -87,33 +87,38 @@ class Enclosure:
     def __abs__(self) -> Enclosure:
         return Enclosure(np.abs(self.mid), self.radius)
 
+    # a float, or an array of floats, is exact: half of the work
+
     def __add__(self, other: Any) -> Enclosure:
-        other = _lift(other)
-        mid = self.mid + other.mid
-        return _made(mid, self.radius + other.radius + U * np.abs(mid))
+        exact = not isinstance(other, Enclosure)
+        mid = self.mid + (np.asarray(other, dtype=np.float64) if exact else other.mid)
+        return _made(mid, (self.radius if exact else self.radius + other.radius) + U * np.abs(mid))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Enclosure:
-        return self + -_lift(other)
+        return self.__add__(-other)
 
     def __rsub__(self, other: Any) -> Enclosure:
         return _lift(other) + -self
 
     def __mul__(self, other: Any) -> Enclosure:
-        other = _lift(other)
-        x, y = np.abs(self.mid), np.abs(other.mid)
-        mid = self.mid * other.mid
-        moved = x * other.radius + y * self.radius + self.radius * other.radius
-        return _made(mid, moved + U * np.abs(mid) + _floor(self) * (_floor(other) > 0))
+        exact = not isinstance(other, Enclosure)
+        factor = np.asarray(other, dtype=np.float64) if exact else other.mid
+        mid = self.mid * factor
+        size, moved = np.abs(mid), np.abs(factor) * self.radius
+        if not exact:
+            moved = moved + (np.abs(self.mid) + self.radius) * other.radius
+        return _made(mid, moved + U * size + _floor(size, self, other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Enclosure:
         other = _lift(other)
         mid, room = self.mid / other.mid, np.abs(other.mid) - other.radius
-        moved = _part(self.radius + np.abs(mid) * other.radius, room, other.radius)
-        return _made(mid, moved + U * np.abs(mid) + _floor(self))
+        size = np.abs(mid)
+        moved = _part(self.radius + size * other.radius, room, other.radius)
+        return _made(mid, moved + U * size + _floor(size, self))
 
     def __rtruediv__(self, other: Any) -> Enclosure:
         return _lift(other) / self
@@ -162,14 +167,19 @@ def _made(mid: Array, radius: Array) -> Enclosure:
     return Enclosure(mid, np.where(infinite, 0.0, radius) if infinite.any() else radius)
 
 
-def _floor(x: Enclosure) -> Array:
-    """What an underflow can lose, unless x is exactly 0."""
-    return FLOOR * ((x.mid != 0) | (x.radius > 0))
+def _floor(size: Array, *arguments: Any) -> Array | float:
+    """What an underflow can lose where the result is as small as this, unless an argument is exactly 0."""
+    small = size < TINY
+    if not small.any():
+        return 0.0
+    for x in map(_lift, arguments):
+        small = small & ((x.mid != 0) | (x.radius > 0))
+    return FLOOR * small
 
 
 def _part(radius: Array, room: Array, own: Array) -> Array:
     """radius / room, if at least half of the number is left of it."""
-    return np.where(radius > 0, radius / np.where(room >= own, room, _UNKNOWN), 0.0)
+    return np.where(radius == 0, 0.0, radius / np.where(room >= own, room, _UNKNOWN))
 
 
 class Bounded:
@@ -214,6 +224,10 @@ class Bounded:
             radius.append(math.nextafter(float(ball.rad()), math.inf) + 2 * U * abs(middle) + 5e-324)
         return _made(np.array(mid), np.array(radius))
 
+    def above(self, upper: Array) -> Enclosure:
+        """What is known to lie below these floats, and not how far: a radius of 1, which counts as wide in log space."""
+        return Enclosure(upper - 1, np.where(np.isinf(upper), 0.0, 1 + 2 * U * np.abs(upper)))
+
     def exp(self, x: Any) -> Enclosure:
         x = _lift(x)
         mid = np.exp(x.mid)
@@ -228,33 +242,34 @@ class Bounded:
     def expm1(self, x: Any) -> Enclosure:
         x = _lift(x)
         mid = np.expm1(x.mid)
-        radius = (mid + 1 + 2 * FAR) * np.expm1(x.radius) + FAR * np.abs(mid) + _floor(x)
-        return _made(mid, radius)
+        size = np.abs(mid)
+        return _made(mid, (mid + 1 + 2 * FAR) * np.expm1(x.radius) + FAR * size + _floor(size, x))
 
     def log1p(self, x: Any) -> Enclosure:
         x = _lift(x)
         mid, moved = np.log1p(x.mid), _part(x.radius, 1 + x.mid - x.radius, x.radius)
-        radius = moved + FAR * np.abs(mid) + _floor(x)
-        return _made(np.where(np.isnan(moved), _UNKNOWN, mid), radius)
+        size = np.abs(mid)
+        return _made(np.where(np.isnan(moved), _UNKNOWN, mid), moved + FAR * size + _floor(size, x))
 
     def tanh(self, x: Any) -> Enclosure:
         x = _lift(x)
         mid = np.tanh(x.mid)
-        radius = x.radius * ((1 - mid * mid) + 4 * FAR + x.radius) + FAR * np.abs(mid) + _floor(x)
-        return _made(mid, radius)
+        size = np.abs(mid)
+        return _made(mid, x.radius * ((1 - mid * mid) + 4 * FAR + x.radius) + FAR * size + _floor(size, x))
 
     def sinh(self, x: Any) -> Enclosure:
         x = _lift(x)
         mid = np.sinh(x.mid)
+        size = np.abs(mid)
         # cosh <= 1 + |sinh|, and |sinh(x + h) - sinh x| <= cosh(x) sinh |h| + |sinh x| (cosh h - 1)
-        return _made(mid, (1 + np.abs(mid)) * np.expm1(x.radius) + FAR * np.abs(mid) + _floor(x))
+        return _made(mid, (1 + size) * np.expm1(x.radius) + FAR * size + _floor(size, x))
 
     def excess(self, x: Any) -> Enclosure:
         """e^x - 1 - x."""
         x = _lift(x)
         mid = FLOATS.excess(x.mid)
         slope = np.abs(np.expm1(x.mid)) + np.exp(x.mid) * np.expm1(x.radius)
-        return _made(mid, slope * x.radius + EXCESS * mid + _floor(x))
+        return _made(mid, slope * x.radius + EXCESS * mid + _floor(mid, x))
 
     def log_expm1(self, x: Any) -> Enclosure:
         x = _lift(x)
@@ -330,6 +345,10 @@ class Bounded:
 
 
 BOUNDED = Bounded()
+
+UPPER = Bounded()
+"""The same, asked for upper ends only: a bound in closed form may stand `above` a number that costs more."""
+
 LOG_TWO = Enclosure(math.log(2), U)
 
 

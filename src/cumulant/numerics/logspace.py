@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -35,6 +36,19 @@ def log_binomials(order: int, on: Arithmetic = FLOATS) -> Array:
     # C(a, j) = C(a, a-j): the second half mirrors the first, so errors do not pile up
     whole = np.concatenate([rising, rising[: (order - 1) // 2][::-1], rising[:1] * 0])
     return whole[1:]
+
+
+def choose(order: int, some: Iterable[int]) -> Iterator[int]:
+    """C(order, j) at increasing integers j, each from the one before where that is its neighbour.
+
+    >>> list(choose(6, [0, 1, 2, 5]))
+    [1, 6, 15, 6]
+    """
+    before, value = -2, 0
+    for j in some:
+        value = value * (order - before) // j if j == before + 1 else math.comb(order, j)
+        before = j
+        yield value
 
 
 @lru_cache(maxsize=32)
@@ -86,6 +100,8 @@ def log_geometric(slope: Array, count: Array, on: Arithmetic = FLOATS) -> Array:
 
 
 def _log_geometric_ball(slope: Any, count: int, on: Arithmetic) -> Any:
+    if count == 1:
+        return on.number(0)
     if slope > 0 or slope < 0:
         # (e^{slope count} - 1) / (e^{slope} - 1), with the larger power taken out
         decay = -abs(slope)

@@ -1,0 +1,248 @@
+"""Every question about what ran, asked of its terms and its curve."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from cumulant import domains
+from cumulant.bounds.table import row as bound_row
+from cumulant.conversion import answers, arrays
+from cumulant.curves.curve import Curve
+from cumulant.domains import Number
+from cumulant.guarantee import Guarantee
+from cumulant.mechanisms import answering, attack
+from cumulant.mechanisms.answering import Question
+from cumulant.mechanisms.attack import TradeOff
+from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.mechanisms.relation import Relation
+
+if TYPE_CHECKING:
+    from cumulant.mechanisms.base import Mechanism
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Answers(ABC):
+    """Something that answers questions, given what it is made of."""
+
+    __slots__ = ()
+
+    # ---- what a question needs to know
+
+    @property
+    @abstractmethod
+    def terms(self) -> Mapping[Mechanism, int]:
+        """Each distinct mechanism and how often it ran."""
+
+    @property
+    @abstractmethod
+    def relation(self) -> Relation:
+        """The neighbouring relation of every statement about it."""
+
+    @property
+    @abstractmethod
+    def estimated(self) -> bool:
+        """Whether a number about it rests on a user's Python function."""
+
+    @abstractmethod
+    def curve(self, bound: str = "best") -> Curve:
+        """What is proved about it: the sum of the curves of its terms, each amplified by this bound."""
+
+    @abstractmethod
+    def __mul__(self, times: int) -> Answers:
+        """The same, so many times."""
+
+    # ---- questions
+
+    @overload
+    def epsilon(  # type: ignore[overload-overlap]
+        self,
+        delta: Number,
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+    ) -> float: ...
+    @overload
+    def epsilon(
+        self,
+        delta: Iterable[Number],
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+    ) -> Floats: ...
+    def epsilon(
+        self,
+        delta: Number | Iterable[Number],
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+    ) -> float | Floats:
+        """The smallest epsilon that this library proves at this delta, rounded up.
+
+        `method="exact"` composes loss distributions on a grid that costs at most the relative `accuracy`; `method="rdp"`
+        takes the best bound and conversion of Renyi divergences unless `bound=` and `conversion=` name rows of the tables;
+        `method="best"` is the smaller of the two. `method="paper"` is the literal accountant of the paper (Theorem 9,
+        eq. 3). The composition theorems the paper compares with are `method="naive"`, `"strong"` and `"optimal"`.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
+        >>> run.epsilon(delta=1e-8, method="paper"), run.epsilon(delta=1e-8)
+        (2.02701, 0.807)
+        >>> cm.Laplace(scale=2).epsilon(delta=0)
+        0.5
+        """
+        return answering.epsilon(self, delta, Question(method, bound, conversion, accuracy))
+
+    @overload
+    def delta(  # type: ignore[overload-overlap]
+        self,
+        epsilon: Number,
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+    ) -> float: ...
+    @overload
+    def delta(
+        self,
+        epsilon: Iterable[Number],
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+    ) -> Floats: ...
+    def delta(
+        self,
+        epsilon: Number | Iterable[Number],
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+    ) -> float | Floats:
+        """The smallest delta that this library proves at this epsilon, rounded up (eq. 4).
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper"), cm.Gaussian(sigma=2).delta(epsilon=1)
+        (0.216265, 0.0068)
+        """
+        return answering.delta(self, epsilon, Question(method, bound, conversion, accuracy))
+
+    def guarantee(
+        self,
+        delta: Number,
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+    ) -> Guarantee:
+        """The epsilon at this delta together with what proves it, and from below what no proof can undercut.
+
+        >>> import cumulant as cm
+        >>> found = cm.Gaussian(sigma=1).guarantee(delta=1e-5)
+        >>> found.lower <= found.epsilon, found.epsilon
+        (True, 4.377)
+        """
+        return answering.guarantee(self, delta, Question(method, bound, conversion, accuracy))
+
+    def epsilon_over(
+        self,
+        times: Iterable[int],
+        delta: Number,
+        method: str = "rdp",
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+    ) -> Floats:
+        """epsilon of `self * k` for every k in `times`.
+
+        By Renyi divergences all counts together are the lower envelope of one line in k per order; with
+        `method="best"` or `"exact"` each count is asked for on its own.
+
+        >>> import cumulant as cm
+        >>> step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+        >>> step.epsilon_over([1000, 600_000], delta=1e-8, method="paper")
+        array([0.119, 2.027])
+        """
+        return answering.epsilon_over(self, times, delta, Question(method, bound, conversion, accuracy))
+
+    def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
+        """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
+        return attack.trade_off(self, fpr, method)
+
+    def true_positive_rate(self, fpr: Number, method: str = DEFAULT_METHOD) -> float:
+        """The largest part of the members that an attack finds which has this false positive rate.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).true_positive_rate(0.01)
+        0.02719
+        """
+        return float(attack.true_positive_rate(self, fpr, method))
+
+    @property
+    def advantage(self) -> float:
+        """The largest difference of true and false positive rate that any attack has."""
+        return attack.advantage(self)
+
+    @overload
+    def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def rdp(self, order: Iterable[Number], bound: str = ...) -> Floats: ...
+    def rdp(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """The Rényi divergence bound at orders in [1, inf]; order 1 is KL, inf is pure.
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=5).rdp([1, 2, 64.5])
+        array([0.02, 0.04, 1.29])
+        """
+        value, scalar = domains.orders(order)
+        answer = arrays.rdp(self.curve(bound), value, bound_row(bound).upper)
+        return float(answer[0]) if scalar else answer
+
+    def gap(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """How much room a bound leaves: its value over the lower bound of Proposition 11; 1 means that it is exact.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+        >>> run.gap(2, bound="theorem9"), run.gap(2, bound="profile")
+        (4.0, 1.16)
+        """
+        value, scalar = domains.orders(order)
+        upper, lower = self.curve(bound).rdp(value), self.curve("lower").rdp(value)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            answer: Floats = np.where(upper == lower, 1.0, upper / lower)  # 0 / 0 and inf / inf leave no room either
+        return float(answer[0]) if scalar else answer
+
+    @overload
+    def cgf(self, lam: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def cgf(self, lam: Iterable[Number], bound: str = ...) -> Floats: ...
+    def cgf(self, lam: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """K(lam) = lam * rdp(lam + 1), the cumulant generating function of the privacy loss, at lam >= 0.
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=1).cgf(1)
+        1.0
+        """
+        value, scalar = domains.orders(lam, "lam", low=0.0)
+        curve = self.curve(bound)
+        answer = np.where(value == 0, 0.0, np.inf)
+        inside = (value > 0) & np.isfinite(value)
+        answer[inside] = arrays.cgf(curve, value[inside], bound_row(bound).upper)
+        return float(answer[0]) if scalar else answer
+
+    @property
+    def kl(self) -> float:
+        """Order 1: the largest Kullback-Leibler divergence."""
+        return self.rdp(1)
+
+    @property
+    def pure(self) -> float:
+        """Order infinity: the epsilon of pure differential privacy."""
+        return answers.pure(self.curve(), self.estimated)

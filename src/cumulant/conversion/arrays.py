@@ -136,7 +136,7 @@ def _sharpened(found: Enclosure, prove: Callable[[int], Certificate]) -> Floats:
         try:
             upper[i] = min(upper[i], prove(int(i)).value)
         except CertificateError:
-            break
+            continue
     return _positive(upper)
 
 

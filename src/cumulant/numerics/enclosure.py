@@ -34,6 +34,9 @@ _INFLATION = 1 + 2.0**-30
 
 _UNKNOWN = np.nan
 
+_NOTHING = -700.0
+"""e to this and to anything below is less than FLOOR."""
+
 
 class Enclosure:
     """An array of intervals mid ± radius. NaN stands for unknown, infinity for itself or for an overflow.
@@ -231,7 +234,7 @@ class Bounded:
     def exp(self, x: Any) -> Enclosure:
         x = _lift(x)
         mid = np.exp(x.mid)
-        moved = np.where(x.radius <= 1, np.expm1(x.radius), _UNKNOWN)
+        moved = np.where(x.radius <= 1, np.expm1(x.radius), np.where(x.mid + x.radius < _NOTHING, 0.0, _UNKNOWN))
         return _made(mid, mid * moved + NEAR * mid + FLOOR)
 
     def log(self, x: Any) -> Enclosure:

@@ -49,7 +49,6 @@ class Arithmetic(Protocol):
     def log1p_sum_exp(self, x: Array) -> Any: ...
     def log_sum_exp(self, x: Array) -> Any: ...
     def log_gamma(self, x: Any) -> Any: ...
-    def digamma(self, x: Any) -> Any: ...
     def known(self, x: Any) -> Any: ...
     def minimum(self, x: Any, y: Any) -> Any: ...
     def maximum(self, x: Any, y: Any) -> Any: ...
@@ -83,9 +82,6 @@ class Floats:
 
     def log_gamma(self, x: Any) -> Any:
         return special.gammaln(x)
-
-    def digamma(self, x: Any) -> Any:
-        return special.digamma(x)
 
     def known(self, x: Any) -> Any:
         """+inf for what is not known."""
@@ -209,9 +205,6 @@ class Balls:
 
     def log_gamma(self, x: Any) -> Any:
         return self._map(lambda v: self.number(v).lgamma())(x)
-
-    def digamma(self, x: Any) -> Any:
-        return self._map(lambda v: self.number(v).digamma())(x)
 
     def known(self, x: Any) -> Any:
         return self._map(lambda v: self.number(math.inf) if v.is_nan() else v)(x)

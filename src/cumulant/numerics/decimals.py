@@ -278,8 +278,6 @@ class Decimals(Balls):
     def log_gamma(self, x: Any) -> Any:
         raise NotDecimal("decimals have no gamma function")
 
-    digamma = log_gamma
-
     def log_sum_exp(self, x: Any) -> Any:
         return self.log(self._summed(x))
 

@@ -328,9 +328,6 @@ class Bounded:
     def log_gamma(self, x: Any) -> Enclosure:
         raise CertificateError("enclosures have no gamma functions; use balls")
 
-    def digamma(self, x: Any) -> Enclosure:
-        raise CertificateError("enclosures have no gamma functions; use balls")
-
     def known(self, x: Enclosure) -> Enclosure:
         """+inf for what is not known."""
         missing = np.isnan(x.mid) | np.isnan(x.radius)

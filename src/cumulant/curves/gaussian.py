@@ -12,13 +12,11 @@ import numpy as np
 
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.pair import Pair
-from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
-from cumulant.numerics.enclosure import BOUNDED, UPPER
 from cumulant.numerics.quadrature import log_concave
 
-_BITS, _HIGHEST = 128, 2**14
+_HIGHEST = 2**14
 _FEW, _NOT_SMALL = 48, 1e-9
 _TINY, _HUGE = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
@@ -63,14 +61,7 @@ class GaussianPair(Pair):
             log_m = np.where(orders == 1, 0.0, power * (power - 1) * (t * t / 2))
             return np.asarray(log_m + _log_shortfall(power, (power - 0.5) * t, t))
 
-    def _proved_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
-        if on is UPPER:
-            return UPPER.above(self._log_envelope(orders, both))
-        if on is BOUNDED:
-            with BALLS.at(_BITS):
-                return BOUNDED.of_balls(self._proved_moments(orders, BALLS, both))
-        if on is not BALLS:
-            raise CertificateError("the moments of Gaussian noise are evaluated in balls only")
+    def _exact_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
         if not both:
             return self._differences(orders, on, both, lambda x: _cdf(x, on))
         value, odd = np.empty(orders.shape, dtype=object), orders % 2 == 1

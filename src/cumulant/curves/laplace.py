@@ -10,14 +10,11 @@ import numpy as np
 
 from cumulant.curves.closed import LaplaceShift
 from cumulant.curves.pair import Pair
-from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import escalated, up_to
-from cumulant.numerics.enclosure import BOUNDED, UPPER
 from cumulant.numerics.quadrature import LogFunctions, log_concave
 
 _TINY = float(np.finfo(np.float64).tiny)
-_BITS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +70,8 @@ class LaplacePair(Pair):
             value = value + _log_half_and_quarter(log_f, power - 0.5, t)
         return np.where(np.isnan(value), np.inf, value)
 
-    def _proved_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
+    def _exact_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
         """e^{(l-1) t} D^l [1/2 + D G_l/4 + e^{-(l-1) t} (1/2 + D Q_l/4)], D = 1 - e^-t; the last summand for both sides."""
-        if on is UPPER:
-            return UPPER.above(self._log_envelope(orders, both))
-        if on is BOUNDED:
-            with BALLS.at(_BITS):
-                return BOUNDED.of_balls(self._proved_moments(orders, BALLS, both))
-        if on is not BALLS:
-            raise CertificateError("the moments of Laplace noise are evaluated in balls only")
         power, half = on.asarray(orders.astype(object)), on.number(1) / 2
 
         def evaluate() -> Array:

@@ -10,9 +10,11 @@ import numpy as np
 
 from cumulant import domains
 from cumulant.curves.curve import Curve
-from cumulant.errors import InputError
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
-from cumulant.numerics.enclosure import BOUNDED
+from cumulant.errors import CertificateError, InputError
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
+from cumulant.numerics.enclosure import BOUNDED, UPPER
+
+_BITS = 128
 
 LARGEST_SHIFT = 10**4
 """Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales."""
@@ -90,6 +92,25 @@ class Pair(ABC):
     @abstractmethod
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
         """The positive moments at a flat array of integers."""
+
+    def _proved_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
+        """From balls; from above in closed form where only upper ends are asked for."""
+        if on is UPPER:
+            return UPPER.above(self._log_envelope(orders, both))
+        if on is BOUNDED:
+            with BALLS.at(_BITS):
+                return BOUNDED.of_balls(self._exact_moments(orders, BALLS, both))
+        if on is not BALLS:
+            raise CertificateError(f"the moments of {type(self).__name__} are evaluated in balls only")
+        return self._exact_moments(orders, on, both)
+
+    def _exact_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
+        """The positive moments in balls, or those of `both` sides."""
+        raise NotImplementedError
+
+    def _log_envelope(self, orders: Array, both: bool) -> Array:
+        """Floats above their logarithms, in closed form."""
+        raise NotImplementedError
 
     @abstractmethod
     def _log_profile(self, epsilons: Array) -> Array:

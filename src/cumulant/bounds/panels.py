@@ -151,11 +151,14 @@ class GaussianLine(Line):
         """Past h0 it is a (L - x) - (z - a shift)^2/2 + a lambda shift^2/2, where the large parts have cancelled on paper."""
         shift, order = BOUNDED.number(self.shift), lam + 1
         z = s + shift / 2
-        near: Any = order * gain(L) - z * z / 2
+        power: Any = order * gain(L) - z * z / 2
+        past = self.t * s.mid > max(_h0(rate), 0.0) + 1
+        if not past.any():
+            return power - _LOG_ROOT_TWO_PI  # type: ignore[no-any-return]
         rest = BOUNDED.log(BOUNDED.number(rate) + BOUNDED.number(1 - rate) * BOUNDED.exp(-shift * s))
         away = z - order * shift
         far: Any = order * rest - away * away / 2 + order * lam * BOUNDED.number(self.shift**2 / 2)
-        power: Any = np.where(self.t * s.mid > max(_h0(rate), 0.0) + 1, far, near)
+        power = np.where(past, far, power)
         return power - _LOG_ROOT_TWO_PI  # type: ignore[no-any-return]
 
     def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
@@ -300,9 +303,10 @@ def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
     y = lam * L
     if not whole:
         return BOUNDED.log(-BOUNDED.expm1(-y)) + BOUNDED.log(-BOUNDED.expm1(-(y + L)))
-    large: Any = BOUNDED.log1p(-(1 + y) * BOUNDED.exp(-y))
-    small: Any = BOUNDED.log_excess(y) - gain(y)
-    bent: Any = np.where(y.mid > 30, large, small)
+    bent: Any = BOUNDED.log_excess(y) - gain(y)
+    if (y.mid > 30).any():
+        large: Any = BOUNDED.log1p(-(1 + y) * BOUNDED.exp(-y))
+        bent = np.where(y.mid > 30, large, bent)
     straight = BOUNDED.log(lam) + BOUNDED.log_excess(-L) - gain(y)
     value: Enclosure = BOUNDED.log_add_exp(bent, straight) - gain(-L)
     return value
@@ -320,8 +324,10 @@ def loss(x: Enclosure, rate: Fraction) -> Enclosure:
     if rate > Fraction(1, 2):
         near: Any = BOUNDED.log(kept + g * BOUNDED.exp(x))
         value = np.where(x.mid < -0.5, near, value)
-    far: Any = x + BOUNDED.log(g + kept * BOUNDED.exp(-x))
-    return np.where(x.mid > 700, far, value)  # type: ignore[no-any-return]
+    if (x.mid > 700).any():
+        far: Any = x + BOUNDED.log(g + kept * BOUNDED.exp(-x))
+        value = np.where(x.mid > 700, far, value)
+    return value  # type: ignore[no-any-return]
 
 
 def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Array) -> Enclosure:

@@ -287,8 +287,11 @@ class Bounded:
     def log_excess(self, x: Any) -> Enclosure:
         """log(e^x - 1 - x)."""
         x = _lift(x)
-        near = self.log(self.excess(_chosen(x.mid > 30, 30.0, x)))
-        return _chosen(x.mid > 30, x + self.log1p(-(1 + x) * self.exp(-x)), near)
+        large = x.mid > 30
+        if not large.any():
+            return self.log(self.excess(x))
+        near = self.log(self.excess(_chosen(large, 30.0, x)))
+        return _chosen(large, x + self.log1p(-(1 + x) * self.exp(-x)), near)
 
     def log_add_exp(self, x: Any, y: Any) -> Enclosure:
         """log(e^x + e^y)."""

@@ -14,6 +14,7 @@ from cumulant.bounds import panels as panels_module
 from cumulant.bounds.gaussian import Diameter
 from cumulant.bounds.kernels import PAIR, PROFILE, Kernel
 from cumulant.bounds.laws import AtomLaw, GaussianLaw, LaplaceLaw, Law, ResponseLaw
+from cumulant.bounds.nodes import Rate
 from cumulant.bounds.panels import GaussianLine, LaplaceLine, Line, Orders, _bounds, _log_size, panels
 from cumulant.bounds.sampled import SampledPair
 from cumulant.curves.closed import Concentrated, Response
@@ -80,7 +81,7 @@ def test_the_bound_of_a_rectangle_holds_at_every_complex_point(kind: type[Line],
             y = float(y)
             if (folded and low < -0.1) or abs(place) > reach:
                 continue
-        orders = Orders(np.array([float(lam)]), float(rate), float(1 - rate), not folded)
+        orders = Orders(np.array([float(lam)]), Rate.of(rate), not folded)
         with np.errstate(all="ignore"):
             bound = float(_log_size(line, orders, *(np.array([v]) for v in (low, high, y)))[0])
         if bound == math.inf:
@@ -110,7 +111,7 @@ def test_what_a_cell_holds_and_the_error_of_its_rule_are_bounded(kind: type[Line
         scale = 1.0 if kind is GaussianLine else 0.125
         low = generator.randint(0 if folded else -8, 8) * scale
         high = low + generator.choice([2.0, 4.0, 8.0]) * scale
-        orders = Orders(np.array([float(lam)]), float(rate), float(1 - rate), not folded)
+        orders = Orders(np.array([float(lam)]), Rate.of(rate), not folded)
         with np.errstate(all="ignore"):
             held, error = (float(v[0]) for v in _bounds(line, orders, np.array([low]), np.array([high])))
         if not error < held - 3:
@@ -135,7 +136,9 @@ def test_panels_and_what_is_left_out_are_the_whole_line() -> None:
             law: Law = GaussianLaw(line.shift) if isinstance(line, GaussianLine) else LaplaceLaw(line.shift)
             curve = SampledPair(law, Concentrated(Fraction(1)), Fraction(1, 100), PROFILE if folded else PAIR)
             with np.errstate(all="ignore"):
-                row, middle, half, left_out = panels(line, Orders(lam, 0.01, 0.99, not folded), curve.log_excess(lam))
+                row, middle, half, left_out = panels(
+                    line, Orders(lam, Rate.of(Fraction(1, 100)), not folded), curve.log_excess(lam)
+                )
             for i in range(lam.size):
                 mine = sorted(zip(middle[row == i].tolist(), half[row == i].tolist(), strict=True))
                 assert all(m + h <= n - k for (m, h), (n, k) in itertools.pairwise(mine))  # exact, no overlap

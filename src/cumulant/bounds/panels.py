@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.bounds.kernels import sampled_loss
+from cumulant.bounds.nodes import Rate
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
@@ -56,20 +56,16 @@ class Orders:
     """The orders of a batch with the rate, in floats, to decide with; `whole` as a kernel is."""
 
     lam: Array
-    rate: float
-    kept: float
+    rate: Rate
     whole: bool
 
     def at(self, row: Array) -> Orders:
-        return Orders(self.lam[row], self.rate, self.kept, self.whole)
+        return Orders(self.lam[row], self.rate, self.whole)
 
     @property
     def log_lam(self) -> Array:
         """log lambda, and 0 in the limit."""
         return np.log(np.where(self.lam > 0, self.lam, 1.0))
-
-    def loss(self, x: Array) -> Array:
-        return sampled_loss(x, self.rate, self.kept)
 
 
 class Line(ABC):
@@ -116,7 +112,7 @@ class GaussianLine(Line):
         To the right f_a + f_{1-a} <= min{a w^a, 2 a lambda g^2 e^{2x} max(w, 1)^{a-2}}, whose logarithm rises by at most
         max(a, 2) shift per unit; to the left, where x < 0, f_a <= min(a g, a lambda g^2).
         """
-        lam, t, g = orders.lam, self.t, orders.rate
+        lam, t, g = orders.lam, self.t, orders.rate.g
         order, log_lam = lam + 1, orders.log_lam
         steepest = np.maximum(order, 2.0) * t
         beyond = np.full_like(lam, np.inf)
@@ -127,7 +123,7 @@ class GaussianLine(Line):
                 break
             high = np.where(open_, np.ceil(np.maximum(steepest - t / 2, 0.0) + room), high)
             x = t * high
-            loss = orders.loss(x)
+            loss = orders.rate.loss(x)
             power = np.where(lam > 0, np.log(order), np.where(loss >= 1, np.log(loss), np.inf)) + order * loss
             curved = np.log(2 * order) + log_lam + 2 * (math.log(g) + x) + np.maximum(order - 2, 0.0) * loss
             fallen = (high + t / 2) ** 2 / 2 + np.log(high + t / 2 - steepest)
@@ -152,7 +148,7 @@ class GaussianLine(Line):
         shift, order = BOUNDED.number(self.shift), lam + 1
         z = s + shift / 2
         power: Any = order * gain(L) - z * z / 2
-        past = self.t * s.mid > max(_h0(rate), 0.0) + 1
+        past = self.t * s.mid > max(Rate.of(rate).h0, 0.0) + 1
         if not past.any():
             return power - _LOG_ROOT_TWO_PI  # type: ignore[no-any-return]
         rest = BOUNDED.log(BOUNDED.number(rate) + BOUNDED.number(1 - rate) * BOUNDED.exp(-shift * s))
@@ -196,11 +192,7 @@ def log_far_moment(shift: Fraction, rate: Fraction, lam: Any, on: Arithmetic) ->
 
 def protection_is_lost(shift: Fraction, rate: Fraction, lam: Array) -> Array:
     """Whether so much of E w^a lies far beyond x = h0 that w may be taken for g e^x."""
-    return np.asarray(float(shift) ** 2 / 2 * lam > max(_h0(rate), 0.0) + np.log(lam + 1) + 42)
-
-
-def _h0(rate: Fraction) -> float:
-    return math.log(1 - rate) - math.log(rate)
+    return np.asarray(float(shift) ** 2 / 2 * lam > max(Rate.of(rate).h0, 0.0) + np.log(lam + 1) + 42)
 
 
 _LOG_ROOT_TWO_PI = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
@@ -213,10 +205,10 @@ def _slack(size: Array) -> Array:
 
 def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> Array:
     """log of a bound of |kernel * density| on the rectangle Re s in [low, high], |Im s| <= y."""
-    lam, t, g = orders.lam, line.t, orders.rate
-    order, log_lam, h0 = lam + 1, orders.log_lam, math.log(orders.kept) - math.log(g)
+    lam, t, g, h0 = orders.lam, line.t, orders.rate.g, orders.rate.h0
+    order, log_lam = lam + 1, orders.log_lam
     x_low, x_high, turn = t * low, t * high, t * y
-    loss_low, loss_high = orders.loss(x_low), orders.loss(x_high)
+    loss_low, loss_high = orders.rate.loss(x_low), orders.rate.loss(x_high)
     gain_low, gain_high, up_low, up_high = (np.maximum(v, 0.0) for v in (loss_low, loss_high, x_low, x_high))
 
     def top(b: Array | float, c: float) -> Array:
@@ -289,7 +281,7 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
     return rows[place], middles[place], halves[place], left_out
 
 
-def log_slope(L: Enclosure, whole: bool) -> Enclosure:
+def _log_slope(L: Enclosure, whole: bool) -> Enclosure:
     """log of w log w - w + 1 = w excess(-L), or of (w-1) log w, less the gain: the limits of the kernels / lambda."""
     value: Enclosure = BOUNDED.log_excess(-L) - gain(-L) if whole else BOUNDED.log(-BOUNDED.expm1(-L)) + BOUNDED.log(L)
     return value
@@ -298,8 +290,10 @@ def log_slope(L: Enclosure, whole: bool) -> Enclosure:
 def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
     """log of f_a, or of f_a + f_{1-a} = w^a (1 - w^-lambda)(1 - w^-a), less a times the gain, where w = e^L.
 
-    f_a = w { excess(lambda L) + lambda excess(-L) }, excess(y) = e^y - 1 - y, as in kernels.py.
+    f_a = w { excess(lambda L) + lambda excess(-L) }, excess(y) = e^y - 1 - y, as in kernels.py. All lambda are 0 or none is.
     """
+    if not lam.mid.all():
+        return _log_slope(L, whole)
     y = lam * L
     if not whole:
         return BOUNDED.log(-BOUNDED.expm1(-y)) + BOUNDED.log(-BOUNDED.expm1(-(y + L)))
@@ -334,13 +328,12 @@ def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Arra
     """log E_Q[kernel] without atoms, for each lambda, or for lambda = 0; `size` is about that, in floats, and only decides."""
     if min(rate, 1 - rate, line.shift) < _SMALLEST:
         return Enclosure(np.full(lam.shape, np.nan))
-    row, middle, half, left_out = panels(line, Orders(lam, float(rate), float(1 - rate), whole), size)
+    row, middle, half, left_out = panels(line, Orders(lam, Rate.of(rate), whole), size)
     nodes, log_weights = gauss()
     s = Enclosure(middle[:, None]) + Enclosure(half[:, None]) * nodes
     each, L = Enclosure(lam[row, None]), loss(BOUNDED.number(line.shift) * s, rate)
     power = line.log_power(s, each, L, rate)
-    kernel = log_kernel(each, L, whole) if lam.all() else log_slope(L, whole)
-    log_terms = kernel + power + (log_weights + BOUNDED.log(half)[:, None])
+    log_terms = log_kernel(each, L, whole) + power + (log_weights + BOUNDED.log(half)[:, None])
     on_panels = BOUNDED.log_sum_exp(log_terms)
     total = BOUNDED.log_sum_exp(_side_by_side(row, on_panels, lam.size))
     # what is left out is a part of the sum that is at most half of it, or nothing is known

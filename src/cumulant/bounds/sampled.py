@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -12,10 +13,10 @@ import numpy as np
 from cumulant.bounds.kernels import Kernel
 from cumulant.bounds.laws import ExactTerm, Law
 from cumulant.bounds.nodes import Rate, log_integral
-from cumulant.bounds.panels import gain, log_kernel, log_slope
+from cumulant.bounds.panels import gain, log_kernel
 from cumulant.bounds.panels import log_integral as enclosed_integral
 from cumulant.curves.closed import lemma3
-from cumulant.curves.curve import Curve
+from cumulant.curves.curve import Curve, recall
 from cumulant.curves.pair import LARGEST_SHIFT
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
@@ -34,7 +35,7 @@ class SampledPair(Curve):
     base: Curve
     rate: Fraction
     kernel: Kernel
-    _latest: dict[bytes, Array] = field(default_factory=dict, compare=False, repr=False)
+    _latest: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     enclosed = True
 
@@ -46,15 +47,14 @@ class SampledPair(Curve):
         """log(M(lambda) - 1) in floats."""
         if self.out_of_reach():
             return np.full(lam.shape, np.inf)
-        found = self._latest.get(lam.tobytes())
-        if found is None:
+
+        def evaluated() -> Array:
             parts = [self._log_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)]
             found = np.concatenate(parts) if parts else np.zeros(0)
             found.flags.writeable = False
-            if len(self._latest) >= _REMEMBERED:
-                self._latest.clear()
-            self._latest[lam.tobytes()] = found
-        return found
+            return found
+
+        return np.asarray(recall(self._latest, lam.tobytes(), evaluated, _REMEMBERED))
 
     def _log_excess(self, lam: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -81,8 +81,7 @@ class SampledPair(Curve):
             log_mass, L = atoms
             each = Enclosure(lam[:, None])
             power = (each + 1) * gain(L)
-            kernel = log_kernel(each, L, self.kernel.whole) if lam.all() else log_slope(L, self.kernel.whole)
-            terms.append(log_mass + kernel + power)
+            terms.append(log_mass + log_kernel(each, L, self.kernel.whole) + power)
         joined: Any = np.concatenate(terms, axis=1) if terms else Enclosure(np.full((lam.size, 1), -np.inf))
         return joined[:, 0] if joined.shape[1] == 1 else BOUNDED.log_sum_exp(joined)
 

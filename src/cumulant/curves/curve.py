@@ -211,7 +211,7 @@ class Lowest(Curve):
         if on is FLOATS:
             return self._least([curve.cgf(lam, on) for curve in self.curves], on)
         value = self._planned(lam, on)
-        if on.enclosing and not on.exact:
+        if on.enclosing:
             unknown = ~np.isfinite(value.mid + value.radius)
             if unknown.any():
                 value[unknown] = self._least([on.known(curve.cgf(lam[unknown], on)) for curve in self.curves], on)
@@ -293,11 +293,15 @@ class Remembered(Wrapped):
         return self._recall(("pure", on.enclosing, on.precision()), lambda: self.curve.at_infinity(on))
 
     def _recall(self, key: Hashable, value: Callable[[], Any]) -> Any:
-        """The remembered value, or a new one; another thread may empty the memory at any moment."""
-        found = self._answers.get(key)
-        if found is None:
-            found = value()
-            if len(self._answers) >= _REMEMBERED:
-                self._answers.clear()
-            self._answers[key] = found
-        return found
+        return recall(self._answers, key, value, _REMEMBERED)
+
+
+def recall(memory: dict[Hashable, Any], key: Hashable, value: Callable[[], Any], most: int) -> Any:
+    """The remembered value, or a new one; another thread may empty the memory at any moment."""
+    found = memory.get(key)
+    if found is None:
+        found = value()
+        if len(memory) >= most:
+            memory.clear()
+        memory[key] = found
+    return found

@@ -50,12 +50,10 @@ class Projected(Wrapped):
 
     def _enclosures(self, lam: Array, on: Arithmetic) -> Array:
         """The curve itself, or the chord of two enclosed corners where that is lower in floats."""
-        floats = self.cgf(lam)
-        if not self._hull:  # nothing is projected
+        if not lam.size or lam.min() > SCAN[-1]:  # past the hull nothing is projected
             return self.curve.cgf(lam, on)
-        x, y = self._hull[0]
-        inside = lam <= x[-1]
-        chorded = inside & (np.interp(lam, x, y) <= floats) & (floats < (1 - 1e-12) * self.curve.cgf(lam))
+        x, y = self._corners()
+        chorded = np.interp(lam, x, y, right=np.inf) < (1 - 1e-12) * self.curve.cgf(lam)
         value = on.asarray(np.empty(lam.shape))
         value[~chorded] = self.curve.cgf(lam[~chorded], on)
         if chorded.any():

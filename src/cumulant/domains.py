@@ -25,6 +25,7 @@ _TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(?:/\d+)?")
 _LONGEST_TEXT = 400
 _LARGEST_EXPONENT = 400
 _MOST_BITS = 4096
+_MOST_DIGITS = 24
 
 
 class Exact(Fraction):
@@ -128,7 +129,7 @@ def spelling(value: Fraction) -> str:
     shortest = repr(float(value))
     if Fraction(shortest) == value:
         return _tidy(shortest)
-    for digits in range(1, 25):
+    for digits in range(1, _MOST_DIGITS + 1) if 10**_MOST_DIGITS % value.denominator == 0 else ():
         if (value * 10**digits).denominator == 1:
             sign, whole = ("-" if value < 0 else ""), abs(value * 10**digits).numerator
             body = str(whole).rjust(digits + 1, "0")
@@ -171,7 +172,7 @@ class Domain:
             number = Exact(value)
         except InputError as error:
             raise InputError(f"{name}={_shown(value)} must be {self}: {error}") from None
-        if not self.extreme and number and not _TINY <= abs(number) <= 1 / _TINY:
+        if not self.extreme and number and not _TINY <= abs(number) <= _HUGE:
             raise InputError(f"{name}={_shown(value)} is out of range; magnitudes go from 1e-300 to 1e300")
         if number not in self:
             raise InputError(f"{name}={number} must be {self}" + (f"; {self.hint}" if self.hint else ""))
@@ -214,7 +215,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-_ZERO, _ONE, _TINY = Fraction(0), Fraction(1), Fraction(1, 10**300)
+_ZERO, _ONE, _TINY, _HUGE = Fraction(0), Fraction(1), Fraction(1, 10**300), Fraction(10**300)
 POSITIVE = Domain(_ZERO, None)
 NONNEGATIVE = Domain(_ZERO, None, low_closed=True)
 RATE = Domain(

@@ -11,13 +11,14 @@ import pytest
 from scipy.integrate import quad
 
 from cumulant.bounds.lower import lower
-from cumulant.bounds.profile import profile, symmetrised
+from cumulant.bounds.profile import profile
 from cumulant.curves.density import DensityPair
 from cumulant.curves.discrete import DiscretePair
 from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.laplace import LaplacePair
 from cumulant.curves.pair import Pair
 from cumulant.curves.response import ResponsePair
+from cumulant.curves.symmetrised import symmetrised
 from cumulant.errors import HypothesisError
 from cumulant.numerics.arithmetic import BALLS
 

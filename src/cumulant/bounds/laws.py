@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -31,17 +31,18 @@ from cumulant.bounds.panels import (
     loss,
     protection_is_lost,
 )
-from cumulant.curves.curve import Curve
-from cumulant.curves.discrete import enclosed_log
+from cumulant.curves.curve import Curve, recall
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
-from cumulant.numerics.logspace import log_rational
+from cumulant.numerics.rationals import enclosed_logs, log_quotients, quotients
 
 Term = Callable[[Array], Array]
 """The kernel as a function of L, for a matrix of L with one column per order."""
 
 ExactTerm = Callable[[Point], Any]
 """The kernel times the weight, on balls, real or complex."""
+
+_REMEMBERED = 8
 
 _FARTHEST = 1e6
 """Past this order times shift acb.integral no longer finds its way; what has no closed form there is unknown, +inf."""
@@ -215,22 +216,30 @@ class AtomLaw(Law):
     masses: tuple[Fraction, ...]
     ratios: tuple[Fraction, ...]
     unbounded: bool = False
+    _known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
-        kept_atoms = self._atoms(whole)
+        log_mass, x = recall(self._known, whole, lambda: self._logs(whole), _REMEMBERED)
         # an atom at 0 contributes nothing, or everything if its weight is infinite
-        x = np.array([0.0, *(log_rational(ratio) for _, ratio in kept_atoms)])
-        log_mass = np.array([np.inf if self.unbounded else 0.0, *(log_rational(mass) for mass, _ in kept_atoms)])
-        return atoms(log_mass, x, lam, rate)
+        return atoms(np.append(np.inf if self.unbounded else 0.0, log_mass), np.append(0.0, x), lam, rate)
+
+    def _logs(self, whole: bool) -> tuple[Array, Array]:
+        found = self._atoms(whole)
+        return log_quotients(quotients(mass for mass, _ in found)), log_quotients(quotients(x for _, x in found))
 
     def atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure] | None:
         found = self._atoms(whole)
         if self.unbounded:
             return Enclosure(np.full(1, np.inf)), Enclosure(np.ones(1))
-        log_mass = BOUNDED.asarray([enclosed_log(mass) for mass, _ in found])
-        return (
-            (log_mass, BOUNDED.asarray([enclosed_log(1 + rate * (ratio - 1)) for _, ratio in found])) if found else None
-        )
+        if not found:
+            return None
+        return recall(self._known, (rate, whole), lambda: self._enclosed(found, rate), _REMEMBERED)  # type: ignore[no-any-return]
+
+    def _enclosed(self, found: list[tuple[Fraction, Fraction]], rate: Fraction) -> tuple[Enclosure, Enclosure]:
+        """log of the masses, and of w = 1 - g + g p/q."""
+        g, one = rate.as_integer_ratio()
+        w = [((one - g) * y + g * x, one * y) for x, y in quotients(ratio for _, ratio in found)]
+        return enclosed_logs(quotients(mass for mass, _ in found)), enclosed_logs(w)
 
     def _atoms(self, whole: bool) -> list[tuple[Fraction, Fraction]]:
         pairs = zip(self.masses, self.ratios, strict=True)

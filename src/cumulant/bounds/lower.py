@@ -17,7 +17,7 @@ from cumulant.bounds.laws import AtomLaw, GaussianLaw, LaplaceLaw, Law, Response
 from cumulant.bounds.sampled import SampledPair
 from cumulant.curves.curve import Curve
 from cumulant.curves.density import DensityPair
-from cumulant.curves.discrete import DiscretePair
+from cumulant.curves.discrete import Direction, DiscretePair
 from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.laplace import LaplacePair
 from cumulant.curves.pair import LARGEST_SHIFT, Pair
@@ -90,12 +90,12 @@ def laws(pair: Pair) -> tuple[Law, ...]:
         case ResponsePair():
             return (ResponseLaw(pair.curve()),)
         case DiscretePair():
-            return atom_law(pair.p, pair.q), atom_law(pair.q, pair.p)
+            return tuple(atom_law(direction) for direction in pair.directions())
     raise HypothesisError(f"the law of the loss of {type(pair).__name__} is not known")
 
 
-def atom_law(p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> AtomLaw:
+def atom_law(direction: Direction) -> AtomLaw:
     """The law of p/q under q."""
-    seen = [(y, x / y) for x, y in zip(p, q, strict=True) if y > 0]
-    unbounded = any(x > 0 and y == 0 for x, y in zip(p, q, strict=True))
-    return AtomLaw(tuple(mass for mass, _ in seen), tuple(ratio for _, ratio in seen), unbounded)
+    seen = [(0, direction.missing)] * bool(direction.missing) + direction.points
+    masses, ratios = (Fraction(y, direction.whole) for _, y in seen), (Fraction(x, y) for x, y in seen)
+    return AtomLaw(tuple(masses), tuple(ratios), unbounded=direction.alone > 0)

@@ -17,6 +17,7 @@ from cumulant.bounds.caps import JointConvexity, WorstPure, caps
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.curves.pair import Pair
 from cumulant.numerics.arithmetic import Arithmetic, Array
+from cumulant.numerics.rationals import common
 
 
 def poisson(pair: Pair, rate: Fraction) -> Curve:
@@ -45,7 +46,10 @@ def poisson(pair: Pair, rate: Fraction) -> Curve:
 
 def _mixed(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> tuple[Fraction, ...]:
     """(1-q)Q + qP."""
-    return tuple((1 - rate) * y + rate * x for x, y in zip(p, q, strict=True))
+    numerators, whole = common((*p, *q))
+    g, one = rate.as_integer_ratio()
+    mixed = zip(numerators[: len(p)], numerators[len(p) :], strict=True)
+    return tuple(Fraction((one - g) * y + g * x, one * whole) for x, y in mixed)
 
 
 def poisson_sum(base: Curve, rate: Fraction) -> Curve:

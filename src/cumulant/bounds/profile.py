@@ -6,9 +6,7 @@ profile of an explicit symmetric pair; K is the cumulant generating function of 
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
-from functools import lru_cache
 
 from cumulant.bounds.densities import SampledDensities, one_direction_leads
 from cumulant.bounds.kernels import PROFILE
@@ -42,57 +40,10 @@ def profile(pair: Pair | None, rate: Fraction) -> Curve:
 
 
 def _law(pair: Pair) -> Law:
-    return symmetrised(pair.p, pair.q) if isinstance(pair, DiscretePair) else laws(pair)[0]
+    return symmetric_law(pair) if isinstance(pair, DiscretePair) else laws(pair)[0]
 
 
-@lru_cache(maxsize=64)
-def symmetrised(p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> AtomLaw:
-    """The law of the ratio whose profile is max(H(P||Q), H(Q||P)) for eps >= 0.
-
-    Both are convex and piecewise linear in v = e^eps, so is their maximum; its slope jumps by the mass of v.
-
-    >>> symmetrised((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4)))
-    AtomLaw(masses=(Fraction(1, 4),), ratios=(Fraction(3, 1),), unbounded=False)
-    """
-    directions = [_hockey_stick(p, q), _hockey_stick(q, p)]
-    knots = sorted({Fraction(1)} | {v for masses, _ in directions for v in masses})
-    values = [_heights(masses, alone, knots) for masses, alone in directions]
-    points: list[tuple[Fraction, Fraction]] = []
-    for k, v in enumerate(knots):
-        points.append((v, max(values[0][k], values[1][k])))
-        if k + 1 < len(knots):
-            gap, next_gap = values[0][k] - values[1][k], values[0][k + 1] - values[1][k + 1]
-            if gap * next_gap < 0:  # the two lines cross inside the interval
-                share = gap / (gap - next_gap)
-                height = values[0][k] + share * (values[0][k + 1] - values[0][k])
-                points.append((v + share * (knots[k + 1] - v), height))
-    slopes = [(h1 - h0) / (v1 - v0) for (v0, h0), (v1, h1) in itertools.pairwise(points)] + [Fraction(0)]
-    atoms = [(slopes[k] - slopes[k - 1], points[k][0]) for k in range(1, len(points)) if slopes[k] != slopes[k - 1]]
-    return AtomLaw(
-        tuple(mass for mass, _ in atoms),
-        tuple(v for _, v in atoms),
-        unbounded=any(alone > 0 for _, alone in directions),
-    )
-
-
-def _hockey_stick(p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> tuple[dict[Fraction, Fraction], Fraction]:
-    """The q-mass of each ratio p/q > 1, and the p-mass where q = 0."""
-    masses: dict[Fraction, Fraction] = {}
-    alone = Fraction(0)
-    for x, y in zip(p, q, strict=True):
-        if x > y > 0:
-            masses[x / y] = masses.get(x / y, Fraction(0)) + y
-        elif y == 0:
-            alone += x
-    return masses, alone
-
-
-def _heights(masses: dict[Fraction, Fraction], alone: Fraction, knots: list[Fraction]) -> list[Fraction]:
-    """sum of mass * (ratio - v)_+ at each knot v, from the right: the height grows by the mass so far per unit of v."""
-    heights, height, mass, previous = [], alone, Fraction(0), knots[-1]
-    for v in reversed(knots):
-        height += mass * (previous - v)
-        mass += masses.get(v, Fraction(0))
-        previous = v
-        heights.append(height)
-    return heights[::-1]
+def symmetric_law(pair: DiscretePair) -> AtomLaw:
+    """The law of the ratio whose profile is the larger of both directions."""
+    law = pair.symmetrised()
+    return AtomLaw(law.masses, law.ratios, unbounded=law.leak > 0)

@@ -88,7 +88,8 @@ def _best(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
             curves.append(_gaussian_diameter(base, pair, rate))
         if not _one_bit(base, pair):
             curves.append(WITHOUT_REPLACEMENT["one-bit"].curve(base, pair, rate))
-    if not no_slack(base, pair) and (pair is None or not pair.symmetric or not pair.integrable):
+    lopsided = pair is None or (pair.summable and not pair.symmetric) or not pair.integrable
+    if not no_slack(base, pair) and lopsided:
         curves.append(BinomialSum(base, rate, theorem9(base) + pure_extras(base)))
     return Lowest(tuple(curves)).projected()
 

@@ -43,6 +43,11 @@ class Pair(ABC):
         """Whether integrals over the loss are within reach of the quadrature."""
         return bool(getattr(self, "shift", 0) <= LARGEST_SHIFT)
 
+    @property
+    def summable(self) -> bool:
+        """Whether sums over thousands of its moments are within reach."""
+        return True
+
     @abstractmethod
     def curve(self) -> Curve:
         """The Rényi divergence at every order, KL and pure included."""

@@ -13,7 +13,7 @@ import numpy as np
 from cumulant.exact.cells import Cells, Grid, misplaced, place_atoms
 from cumulant.exact.steps import Step
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.logspace import log_rational
+from cumulant.numerics.rationals import common, log_quotients
 
 _ROUNDED = 4e-12
 """Relative error of the masses that `outputs` gives, and of their ratios."""
@@ -55,11 +55,15 @@ class Finite(Outputs):
     @classmethod
     def sampled(cls, p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction, direction: str) -> Finite:
         """(1-g)Q + gP against Q, or with direction "add" the two swapped."""
-        mixed = [(1 - rate) * y + rate * x for x, y in zip(p, q, strict=True)]
-        first, second = (mixed, q) if direction == "remove" else (q, mixed)
-        both = [(x, y) for x, y in zip(first, second, strict=True) if x and y]
-        alone = sum((x for x, y in zip(first, second, strict=True) if not y), start=Fraction(0))
-        return cls(tuple(log_rational(x / y) for x, y in both), tuple(log_rational(x) for x, _ in both), float(alone))
+        numerators, whole = common((*p, *q))
+        g, one = rate.as_integer_ratio()
+        pairs = zip(numerators[: len(p)], numerators[len(p) :], strict=True)
+        mixed = [((one - g) * y + g * x, one * y) for x, y in pairs]  # over one * whole
+        outputs = mixed if direction == "remove" else [(y, x) for x, y in mixed]
+        both = [(x, y) for x, y in outputs if x and y]
+        masses = log_quotients((x, one * whole) for x, _ in both)
+        alone = Fraction(sum(x for x, y in outputs if not y), one * whole)
+        return cls(tuple(log_quotients(both).tolist()), tuple(masses.tolist()), float(alone))
 
     @property
     def leak(self) -> float:

@@ -21,8 +21,9 @@ from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.laplace import LaplacePair
 from cumulant.curves.pair import Pair
 from cumulant.curves.response import ResponsePair
+from cumulant.curves.symmetrised import Symmetrised, symmetrised
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.logspace import log_rational
+from cumulant.numerics.rationals import log_quotients, quotients
 
 LARGEST_SHIFT = 100.0
 """Sensitivity over noise; beyond it a lattice spans too many scales, and nothing is protected anyway."""
@@ -194,7 +195,7 @@ def loss_of(pair: Pair) -> Loss | None:
         case ResponsePair():
             return response_loss(pair.curve())
         case DiscretePair():
-            return discrete_loss(pair.p, pair.q)
+            return atom_loss(pair.symmetrised())
         case DensityPair():
             return profile_loss(pair)
     return None
@@ -209,31 +210,17 @@ def response_loss(curve: Response, leak: Fraction = Fraction(0)) -> AtomLoss | N
 
 
 def discrete_loss(p: Sequence[Fraction], q: Sequence[Fraction]) -> AtomLoss:
-    """The symmetric pair with profile max(H(P||Q), H(Q||P)): corners of a maximum of two polygons, in exact arithmetic."""
-    ratios = {x / y for a, b in ((p, q), (q, p)) for x, y in zip(a, b, strict=True) if y and x > y}
-    corners = sorted({Fraction(1), *ratios})
+    """The loss of the symmetric pair with profile max(H(P||Q), H(Q||P))."""
+    return atom_loss(symmetrised(p, q))
 
-    def height(alpha: Fraction, a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
-        return sum((max(x - alpha * y, Fraction(0)) for x, y in zip(a, b, strict=True)), start=Fraction(0))
 
-    values = [(height(alpha, p, q), height(alpha, q, p)) for alpha in corners]
-    for i in range(len(corners) - 1):  # where the two polygons cross between corners
-        (u0, v0), (u1, v1) = values[i], values[i + 1]
-        if (u0 - v0) * (u1 - v1) < 0:
-            corners.append(corners[i] + (corners[i + 1] - corners[i]) * (v0 - u0) / ((u1 - v1) - (u0 - v0)))
-    corners = sorted(corners)
-    delta = [max(height(alpha, p, q), height(alpha, q, p)) for alpha in corners]
-    slopes = [(delta[i + 1] - delta[i]) / (corners[i + 1] - corners[i]) for i in range(len(corners) - 1)] + [
-        Fraction(0)
-    ]
-    masses = [(corners[i], slopes[i] - slopes[i - 1]) for i in range(1, len(corners)) if slopes[i] > slopes[i - 1]]
-    leak = delta[-1]
-    above = sum((mass * (1 + alpha) for alpha, mass in masses), start=Fraction(0))
+def atom_loss(law: Symmetrised) -> AtomLoss:
+    """The same from the law of the ratio."""
     return AtomLoss(
-        tuple(log_rational(alpha) for alpha, _ in masses),
-        tuple(log_rational(mass) for _, mass in masses),
-        float(1 - leak - above),
-        float(leak),
+        tuple(log_quotients(quotients(law.ratios)).tolist()),
+        tuple(log_quotients(quotients(law.masses)).tolist()),
+        float(law.equal),
+        float(law.leak),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,9 +15,14 @@ from cumulant.curves.points import Points
 from cumulant.domains import NONNEGATIVE, ORDER, PROBABILITY, Domain, Exact, ExactTuple, Number, Several
 from cumulant.errors import InputError, NotationError
 from cumulant.mechanisms.base import Mechanism, register
+from cumulant.numerics.rationals import common
 
 if TYPE_CHECKING:
     from cumulant.curves.density import DensityPair
+    from cumulant.curves.discrete import DiscretePair
+
+_LONGEST = 1 << 27
+"""Bits of all masses together over one denominator; what takes more takes minutes."""
 
 
 def mechanism(
@@ -180,6 +185,7 @@ class ByMasses(Mechanism):
 
     p: ExactTuple
     q: ExactTuple
+    laws: DiscretePair = field(init=False)
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"p": Several(PROBABILITY), "q": Several(PROBABILITY)}
 
@@ -187,26 +193,37 @@ class ByMasses(Mechanism):
         Mechanism.__post_init__(self)
         if len(self.p) != len(self.q):
             raise InputError(f"p and q must have the same length, not {len(self.p)} and {len(self.q)}")
-        for name, masses in (("p", self.p), ("q", self.q)):
-            if abs(sum(masses, start=Fraction(-1))) > Fraction(1, 10**9):
-                raise InputError(f"the masses of {name} must sum to 1, not to {float(sum(masses)):.12g}")
-
-    def key(self) -> Hashable:
-        return _normalised(self.p), _normalised(self.q)
-
-    def own_curve(self, bound: str) -> Curve:
-        return self.pair().curve()
-
-    def pair(self) -> Pair:
         from cumulant.curves.discrete import DiscretePair
 
-        return DiscretePair(_normalised(self.p), _normalised(self.q))
+        laws = DiscretePair(_normalised("p", self.p), _normalised("q", self.q))
+        object.__setattr__(self, "laws", laws)
+
+    def key(self) -> Hashable:
+        return self.laws
+
+    def own_curve(self, bound: str) -> Curve:
+        return self.laws.curve()
+
+    def pair(self) -> Pair:
+        return self.laws
 
     @classmethod
     def name(cls) -> str:
         return "from_masses"
 
 
-def _normalised(masses: tuple[Exact, ...]) -> tuple[Fraction, ...]:
-    total = sum(masses, start=Fraction(0))
-    return tuple(mass / total for mass in masses)
+def _normalised(name: str, masses: tuple[Exact, ...]) -> tuple[Fraction, ...]:
+    """The masses divided by their sum, which is 1 but for rounding."""
+    shared = 1
+    for mass in masses:
+        shared = math.lcm(shared, mass.denominator)
+        if shared.bit_length() * len(masses) > _LONGEST:
+            raise InputError(
+                f"the {len(masses)} masses of {name} have no common denominator of at most {_LONGEST // len(masses)} bits; "
+                "round them to decimals"
+            )
+    numerators, whole = common(masses)
+    total = sum(numerators)
+    if abs(total - whole) * 10**9 > whole:
+        raise InputError(f"the masses of {name} must sum to 1, not to {total / whole:.12g}")
+    return tuple(Fraction(numerator, total) for numerator in numerators)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -109,16 +108,3 @@ def _log_geometric_ball(slope: Any, count: int, on: Arithmetic) -> Any:
         return ((-(decay * count).expm1()) / (-decay.expm1())).log() + top
     # a ball around 0: every term is at most the largest
     return on.log(on.number(count)) + abs(slope) * (count - 1)
-
-
-def log_rational(value: Fraction) -> float:
-    """log of an exact number >= 0, accurate near 1 and where a float would overflow; -inf at 0.
-
-    >>> log_rational(Fraction(10) ** 400), log_rational(1 + Fraction(1, 10**30))
-    (921.034..., 1e-30)
-    """
-    if value == 0:
-        return -math.inf
-    if Fraction(1, 2) < value < 2:
-        return math.log1p(float(value - 1))
-    return math.log(value.numerator) - math.log(value.denominator)

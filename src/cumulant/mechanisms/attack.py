@@ -1,22 +1,25 @@
 """What a run means for an attacker: the largest true positive rate at a false positive rate, and the advantage.
 
-Every epsilon with its delta is a valid bound of both, so the searches below decide how tight a number is and never whether
-it holds. Where to ask is found from the run's curve, whose deltas come cheaply in arrays; loss distributions, where the
-method has them, are asked at a few places.
+The run's curve bounds both at its best order, which is cheap. Loss distributions, where the method has them, bound them by
+(epsilon, delta) statements, each of which holds; so which epsilons are asked decides how tight a number is and never whether
+it holds. Every false positive rate asks for its own epsilons, whatever other rates are asked about, and all share the answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
-from cumulant.conversion import tradeoff
+from cumulant.conversion import attacks, tradeoff
 from cumulant.domains import PROBABILITY, Exact, Number
-from cumulant.mechanisms.questions import CURVES, DEFAULT_METHOD, METHODS, checked
+from cumulant.mechanisms.answering import rounds_of
+from cumulant.mechanisms.questions import CURVES, DEFAULT_METHOD, METHODS, checked, rows
 
 if TYPE_CHECKING:
     from cumulant.mechanisms.answers import Answers
@@ -26,20 +29,22 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 RATES = np.geomspace(1e-8, 1.0, 65)
 """The false positive rates of a curve, unless others are asked for."""
 
-_GUIDE, _FEW = 32, 24
-"""Places on the curve that shows the way, and of those for an answer in brief."""
-
-_FIRST, _MORE, _MOST, _LOSS = 12, 4, 32, 0.005
-"""How many deltas of loss distributions a curve asks for at first, then each time, at most, and until what may be lost."""
-
 _ACCURACY = 0.02
 """What a lattice may cost of epsilon: about that much of the true positive rate, for a tenth of the time."""
 
-_SHARE, _LEAST = 1e-4, 1e-300
-"""A delta that is this part of a false positive rate adds nothing to it; and the smallest that is asked for."""
+_LOSS, _MOST = 0.01, 40
+"""What the epsilons around the best may gain before a search ends, and how many it asks for at most."""
+
+_FEW = 24
+"""Epsilons of an answer in brief."""
+
+_HALVED = 5
+"""Times that the way beyond the last epsilon is halved."""
 
 _LARGEST = 700.0
 """Of epsilons, such that e^epsilon is a float."""
+
+_ALMOST = 1 - 2.0**-50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,36 +65,28 @@ class TradeOff:
 def trade_off(run: Answers, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
     """The bound at these false positive rates, or at 65 from 1e-8 to 1, evenly spaced on a logarithmic axis.
 
+    No rate gets a worse bound than alone.
+
     >>> import cumulant as cm
     >>> found = trade_off(cm.Gaussian(sigma=1))
     >>> float(found.false_positive_rate[16]), float(found.true_positive_rate[16])  # Phi(Phi^-1(1e-6) + 1) = 8.723e-5
-    (1e-06, 8.8e-05)
+    (1e-06, 8.73e-05)
     """
     asked = list(checked("fpr", RATES if fpr is None else fpr, PROBABILITY)[0])
-    least = min(asked, key=float, default=Exact(1))
-    known = _known(run, method, least)
-    if method not in CURVES:
-        places = np.unique(np.linspace(0, known.epsilon.size - 1, _FIRST).round().astype(int))
-        exact = _statements(run, known.epsilon[places], method)
-        while exact.epsilon.size < _MOST and (more := exact.between(float(least))).size:
-            exact = exact.joined(_statements(run, more, method))
-        known = exact.joined(known, method == DEFAULT_METHOD)
     rates = np.array([float(rate) for rate in asked])
-    return TradeOff(rates, tradeoff.true_positive_rate(asked, *known.pair), tradeoff.advantage(*known.pair))
+    return TradeOff(rates, _bounds(run, asked, method), advantage(run, method))
 
 
 def true_positive_rate(run: Answers, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
-    """The bound at one false positive rate, by a search for the best epsilon, or at each of several.
+    """The bound at one false positive rate, or at each of several.
 
     >>> import cumulant as cm
     >>> true_positive_rate(cm.Gaussian(sigma=1), 0.01)  # Phi(Phi^-1(0.01) + 1) = 0.09236
     0.0924
     """
     asked, scalar = checked("fpr", fpr, PROBABILITY)
-    if not scalar:
-        return trade_off(run, asked, method).true_positive_rate
-    known = _searched(run, asked[0], method, _known(run, method, asked[0]), 3)
-    return float(tradeoff.true_positive_rate(asked, *known.pair)[0])
+    found = _bounds(run, asked, method)
+    return float(found[0]) if scalar else found
 
 
 def advantage(run: Answers, method: str = DEFAULT_METHOD) -> float:
@@ -99,10 +96,14 @@ def advantage(run: Answers, method: str = DEFAULT_METHOD) -> float:
     >>> advantage(cm.Gaussian(sigma=1)), advantage(cm.PureDP(1))  # 2 Phi(1/2) - 1 and tanh(1/2)
     (0.3829, 0.4621)
     """
-    known = _known(run, method, Exact(1))
-    if method not in CURVES:
-        known = _statements(run, np.zeros(1), method).joined(known, method == DEFAULT_METHOD)
-    return tradeoff.advantage(*known.pair)
+    by_curve, by_statements = _ways(run, method)
+    found = attacks.advantage(run.curve()) if by_curve else 1.0
+    if by_statements:
+        known = _Statements(run, by_statements)
+        # at epsilon = 0 delta is the total variation distance; what conversions say about it is worth little
+        known.ask([0.0]) if by_statements == "exact" else known.search([_Halfway(known.scale())])
+        found = min(found, tradeoff.advantage(*known.pair))
+    return found
 
 
 def in_brief(run: Answers, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
@@ -112,94 +113,152 @@ def in_brief(run: Answers, fpr: Number, method: str, epsilon: float, delta: floa
     >>> in_brief(cm.Gaussian(sigma=1), 0.01, "best", 4.38, 1e-5)
     (0.0924, 0.3829)
     """
-    rate, known = PROBABILITY.check("fpr", fpr), _Statements(np.array([epsilon]), np.array([delta]))
-    if method in METHODS:
-        below = _statements(run, epsilon * np.arange(_FEW) / _FEW, _curve(method))
-        known = known.joined(_searched(run, rate, method, below, 0))
-    return float(tradeoff.true_positive_rate([rate], *known.pair)[0]), tradeoff.advantage(*known.pair)
+    rate, pairs = PROBABILITY.check("fpr", fpr), ([Fraction(epsilon)], [Fraction(delta)])
+    found, largest = tradeoff.true_positive_rate([rate], *pairs)[0], tradeoff.advantage(*pairs)
+    by_curve, by_statements = _ways(run, method) if method in METHODS else (False, "")
+    if by_curve:
+        found, largest = (
+            min(found, attacks.true_positive_rate(run.curve(), [rate])[0]),
+            min(largest, attacks.advantage(run.curve())),
+        )
+    if by_statements:
+        known = _Statements(run, by_statements)
+        if by_statements == "exact":
+            known.ask([0.0])
+            known.ask([_gaussian(rate, known.deltas[0.0])])
+        else:
+            known.ask((epsilon * np.arange(_FEW) / _FEW).tolist())
+        found, largest = min(found, known.bounds([rate])[0]), min(largest, tradeoff.advantage(*known.pair))
+    return float(found), largest
+
+
+def _ways(run: Answers, method: str) -> tuple[bool, str]:
+    """Whether the curve's best order is asked, and by which method statements are; "" is by none."""
+    if method not in METHODS:
+        rows(method, None, None)  # says what there is to choose
+    if method in CURVES:
+        return (True, "") if method == "rdp" else (False, method)
+    known = rounds_of(run)[0] is not None
+    return method == DEFAULT_METHOD or not known, "exact" if known else ""
+
+
+def _bounds(run: Answers, rates: Sequence[Exact], method: str) -> Floats:
+    by_curve, by_statements = _ways(run, method)
+    found = np.ones(len(rates))
+    if by_curve:
+        found = attacks.true_positive_rate(run.curve(), rates)
+    if by_statements:
+        known = _Statements(run, by_statements)
+        scale = known.scale()
+        known.search([_Search(scale, float(rate)) for rate, most in zip(rates, found, strict=True) if most > 0])
+        found = np.minimum(found, known.bounds(rates))
+    return found
 
 
 # ---- where to ask
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True)
 class _Statements:
-    """The run is (epsilon[i], delta[i])-DP for every i; epsilons rise, and what holds at one holds at all that follow."""
+    """The run is (epsilon, delta)-DP for each epsilon that was asked about, by this method."""
 
-    epsilon: Floats
-    delta: Floats
+    run: Answers
+    method: str
+    deltas: dict[float, float] = field(default_factory=dict)
 
     @property
-    def pair(self) -> tuple[list[float], list[float]]:
-        return self.epsilon.tolist(), self.delta.tolist()
+    def pair(self) -> tuple[list[float], list[Fraction]]:
+        """Epsilons mean the decimals they print as, which are what was asked; deltas are what was found."""
+        return list(self.deltas), [Fraction(delta) for delta in self.deltas.values()]
 
-    def joined(self, other: _Statements, wanted: bool = True) -> _Statements:
-        """Both, or only these."""
-        if not wanted:
-            return self
-        both = np.append(self.epsilon, other.epsilon)
-        order = np.argsort(both, kind="stable")
-        return _Statements(both[order], np.minimum.accumulate(np.append(self.delta, other.delta)[order]))
+    def ask(self, epsilons: Iterable[float]) -> None:
+        """Learn delta at these."""
+        missing = sorted({epsilon for epsilon in epsilons if epsilon < math.inf} - self.deltas.keys())
+        if missing:
+            self.deltas.update(
+                zip(missing, self.run.delta(missing, self.method, accuracy=_ACCURACY).tolist(), strict=True)
+            )
 
-    def between(self, least: float) -> Floats:
-        """Epsilons at which more can be gained, at false positive rates that are above this one.
+    def scale(self) -> float:
+        """An epsilon that is small for this run, a power of two."""
+        self.ask([0.0, self.run.pure])
+        exact = self.method == "exact"
+        size = _shift(self.deltas[0.0]) if exact else float(self.run.epsilon(0.5, method=self.method))
+        return 2.0 ** math.floor(math.log2(size) - 2) if 0 < size < math.inf else 1.0
 
-        delta is convex in x = e^epsilon, so between two statements it is at least what the lines through the others say;
-        two statements do worst at the false positive rate that is the slope between them.
-        """
-        x = np.exp(np.minimum(self.epsilon, _LARGEST))
-        width = np.diff(x)
-        slope = -np.diff(self.delta) / width
-        before, after = np.append(1.0, slope[:-1]), np.append(slope[1:], 0.0)
-        # the lines from both sides meet this far below the chord
-        below = (before - slope) * (slope - after) / np.maximum(before - after, _LEAST) * width
-        loss = np.where(before > least, below / (self.delta[:-1] + x[:-1] * slope), 0.0)
-        chosen = np.argsort(loss)[-_MORE:]
-        return np.sort((self.epsilon[:-1] + self.epsilon[1:])[chosen[loss[chosen] > _LOSS]] / 2)
+    def search(self, searches: Sequence[_Search]) -> None:
+        """Ask for what each search wants, all at once, until none wants more."""
+        while wanted := [epsilon for search in searches for epsilon in search.wanted(self.deltas)]:
+            self.ask(wanted)
 
-    def around(self, rate: Exact, count: int) -> Floats:
-        """Epsilons on both sides of the one that is best for this false positive rate."""
-        best = int(np.argmin(tradeoff.by_statement([rate], *self.pair)[0]))
-        low, middle = self.epsilon[max(best - 1, 0)], self.epsilon[best]
-        high = self.epsilon[best + 1] if best + 1 < self.epsilon.size else 1.5 * middle
-        parts = np.arange(1, count + 1) / (count + 1)
-        return np.setdiff1d(np.append(low + (middle - low) * parts, middle + (high - middle) * parts), self.epsilon)
+    def bounds(self, rates: Sequence[Exact]) -> Floats:
+        """What all statements together say at each false positive rate."""
+        return tradeoff.true_positive_rate(rates, *self.pair)
 
 
-def _statements(run: Answers, epsilon: Floats, method: str) -> _Statements:
-    """By the method, or of the best of two by loss distributions: what the curve says is known already, and joined later."""
-    deltas = run.delta(epsilon.tolist(), method="exact" if method == DEFAULT_METHOD else method, accuracy=_ACCURACY)
-    return _Statements(epsilon, np.minimum.accumulate(deltas))
+@dataclass(slots=True)
+class _Search:
+    """For the epsilon that is best at one false positive rate: doubled until it is too large, then the cells around the best
+    are halved until nothing more can be gained.
+
+    What a statement costs is convex in e^epsilon, so a neighbour that costs little more leaves little to gain between. The
+    search looks at its own epsilons only, so that other searches cannot lead it astray.
+    """
+
+    scale: float
+    rate: float
+    own: list[float] = field(default_factory=lambda: [0.0])
+
+    def cost(self, epsilon: float, delta: float) -> float:
+        """The true positive rate that this statement leaves."""
+        rising = delta + math.exp(epsilon) * self.rate
+        return min(rising, 1 - math.exp(-epsilon) * (1 - delta - self.rate), 1.0)
+
+    def wanted(self, deltas: dict[float, float]) -> list[float]:
+        """Where to ask next; nothing where the search has ended."""
+        own, last = sorted(self.own), max(self.own)
+        costs = [self.cost(epsilon, deltas[epsilon]) for epsilon in own]
+        best = max(i for i, cost in enumerate(costs) if cost <= min(costs))  # where none says anything, further out
+        new = []
+        if best + 2 >= len(own):
+            new = self.beyond(last, costs[best])
+        if not new and len(own) < _MOST:
+            near = range(
+                max(best - 2, 0), min(best + 3, len(own))
+            )  # two on each side: the least may lie between two of them
+            if any(costs[i] > (1 + _LOSS * (i - best) ** 2) * costs[best] for i in near):
+                new = [(own[best] + own[i]) / 2 for i in near if abs(i - best) == 1]
+        self.own += new
+        return new
+
+    def beyond(self, last: float, least: float) -> list[float]:
+        """The double, or less where so large an epsilon would cost too much even without a delta; the cost grows with both."""
+        further = min(2 * last, _LARGEST) or self.scale
+        for _ in range(_HALVED):
+            if last < further and self.cost(further, 0.0) < least:
+                return [further]
+            further = (last + further) / 2
+        return []
 
 
-def _curve(method: str) -> str:
-    """The method that shows the way."""
-    return method if method in CURVES else "rdp"
+class _Halfway(_Search):
+    """The same for the largest difference of the two rates."""
+
+    __slots__ = ()
+
+    def __init__(self, scale: float) -> None:
+        super().__init__(scale, 1.0)
+
+    def cost(self, epsilon: float, delta: float) -> float:
+        return min(math.tanh(epsilon / 2) + 2 * delta / (1 + math.exp(epsilon)), 1.0)
 
 
-def _known(run: Answers, method: str, rate: Exact) -> _Statements:
-    """What the curve says, at epsilons whose deltas spread over all that matter to this false positive rate."""
-    curve = _curve(method)
-    slack, least = float(run.curve().slack()), max(float(rate) * _SHARE, _LEAST)
-    deltas = np.append(0.0, slack + np.geomspace(least, 0.9, _GUIDE))
-    found = run.epsilon(deltas.tolist(), method=curve)
-    return _statements(run, np.unique(np.append(0.0, found[np.isfinite(found)])), curve)
-
-
-def _searched(run: Answers, rate: Exact, method: str, known: _Statements, rounds: int) -> _Statements:
-    """Statements among which one is close to the best for this false positive rate; the first is about epsilon = 0."""
-    found = known
-    if method not in CURVES:
-        found = _statements(run, np.zeros(1), method)
-        best = known.epsilon[np.argmin(tradeoff.by_statement([rate], *known.pair)[0])]
-        places = np.array([_gaussian(rate, found.delta[0]), *([best] if rounds else [])])
-        found = found.joined(_statements(run, np.unique(places[np.isfinite(places) & (places > 0)]), method))
-    for _ in range(rounds):
-        found = found.joined(_statements(run, found.around(rate, 2 if method in CURVES else 1), method))
-    return found.joined(known, method == DEFAULT_METHOD)
+def _shift(distance: float) -> float:
+    """The shift of two Gaussians with this total variation distance."""
+    return float(2 * special.ndtri((1 + min(distance, _ALMOST)) / 2))
 
 
 def _gaussian(rate: Exact, distance: float) -> float:
     """The epsilon that is best at this rate if the loss is Gaussian with this total variation distance, as sums tend to be."""
-    shift = 2 * special.ndtri((1 + min(distance, 1.0)) / 2)
+    shift = _shift(distance)
     return abs(float(shift * (-special.ndtri(float(rate)) - shift / 2)))

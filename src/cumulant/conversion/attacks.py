@@ -1,0 +1,205 @@
+"""What a Rényi curve says about attacks, at the order that says most.
+
+An attack turns the output into one bit, which is post-processing. So the bits of false positive rate x and true positive rate
+y >= x satisfy D_a(y || x) <= eps(a) and D_a(x || y) <= eps(a) at every order a in [1, inf), where D_a is the Rényi divergence
+of two coins: a curve covers both orders of the pair. Both divergences grow with y, so a y at which one of them exceeds eps(a)
+is more than any attack reaches, whatever the order; orders are searched in floats, and the excess is shown in enclosures.
+
+Exchanging the outcomes of both coins gives D_a(x || y) = D_a(1-x || 1-y), so the second divergence at (x, y) is the first one
+at the reflected point (1-y, 1-x).
+
+With slack s the pair is a mixture: x = (1-s) x' + s x'', and y alike, where only (x', y') obey the curve. As x' <= x / (1-s),
+y is at most s + (1-s) times the bound at x / (1-s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cumulant.conversion import tradeoff
+from cumulant.curves.closed import response_cgf, response_kl
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rounding import rounded_up
+from cumulant.numerics.search import SCAN
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+_LAST_ORDER = 2.0**50
+_COARSE, _CLOSE, _FINE = 24, 32, 64
+"""Halvings of the bracket of a root: to choose among orders, among those close to the best, and to settle on a number."""
+
+_SMALLEST, _LARGEST_LOSS = 1e-300, 1e6
+_PARTS = np.arange(9) / 8
+_ROUNDS, _REACH, _NARROW, _PAID = 12, 0.1, 1e-3, 1e-9
+"""How often the orders around the best are divided, what a division may gain, and from which width on it has to pay."""
+
+_WORTH = 1e-6
+"""What orders further out have to gain; infinity is a candidate anyway."""
+
+_OVERFLOW = 600.0
+"""Past it e^x is left to logarithms."""
+
+_STEPS = (1e-13, 1e-12, 1e-11, 1e-9, 1e-6, 1e-3, 0.1)
+"""By how much a root in floats is moved up until the divergence there is shown to be too large."""
+
+
+def true_positive_rate(curve: Curve, fpr: Sequence[Fraction]) -> Floats:
+    """The true positive rate that no attack exceeds at each false positive rate in [0, 1]; rounded up.
+
+    >>> from cumulant.curves.closed import Concentrated
+    >>> true_positive_rate(Concentrated(Fraction(1, 2)), [Fraction(0), Fraction(1, 100)])  # of Gaussian noise 0.0924
+    array([0.        , 0.12458915])
+    """
+    slack = curve.slack()
+    if slack >= 1:
+        return np.ones(len(fpr))
+    # the bound grows with the rate, so a larger one will do
+    inner = np.array([rounded_up(min(rate / (1 - slack), Fraction(1))) for rate in fpr])
+    bound = np.ones(inner.shape)
+    asked, pure = (inner > 0) & (inner < 1), _pure(curve)
+    if asked.any():
+        bound[asked] = _true_positive_rate(curve, inner[asked])
+    if pure < np.inf:
+        bound = np.minimum(bound, tradeoff.true_positive_rate(map(Fraction, inner), [Fraction(pure)], [0]))
+    if (inner == 0).any() and np.isfinite(curve.rdp(np.append(1.0, 1 + SCAN))).any():
+        bound[inner == 0] = 0.0  # what never happens to one never happens to the other
+    whole = BOUNDED.number(slack) + BOUNDED.number(1 - slack) * bound if slack else Enclosure(bound)
+    return np.asarray(np.minimum(whole.upper(), 1.0), dtype=np.float64)
+
+
+def advantage(curve: Curve) -> float:
+    """The largest difference of true and false positive rate, rounded up.
+
+    Both conditions together are symmetric under the reflection, and at each order they describe a convex set: KL and, for
+    a > 1, e^{(a-1) D_a} are jointly convex. Halfway between a point and its reflection y - x is the same and x + y = 1. So
+    the largest advantage is that of randomized response: tanh(e0/2), at the log-odds e0 whose divergence is eps(a).
+
+    >>> from cumulant.curves.closed import Concentrated
+    >>> round(advantage(Concentrated(Fraction(1, 2))), 4)  # of Gaussian noise 0.3829
+    0.4791
+    """
+    slack, pure = curve.slack(), _pure(curve)
+
+    def divergence(loss: Any, order: Array, on: Arithmetic) -> Any:
+        lam = np.where(order > 1, order - 1, 1.0)
+        return np.where(order > 1, response_cgf(loss, lam, on) / lam, response_kl(loss, on))
+
+    def above(loss: Array, order: Array, most: Array) -> Array:
+        return divergence(loss, order, FLOATS) > most
+
+    ends = np.array([_LARGEST_LOSS])
+    order = _best_orders(curve, ends, above)
+    most = curve.rdp(order, BOUNDED).upper()
+    start = _root(ends, order, most, above, _FINE)
+    loss = np.minimum(_shown(start, most, lambda x: divergence(BOUNDED.asarray(x), order, BOUNDED)), pure)
+    if slack >= 1 or not loss[0] < np.inf:
+        return 1.0
+    room = BOUNDED.number(slack) + BOUNDED.number(1 - slack) * BOUNDED.tanh(BOUNDED.asarray(loss) / 2)
+    return min(float(room.upper()[0]), 1.0)
+
+
+def _true_positive_rate(curve: Curve, rates: Array) -> Array:
+    """The same without slack, at exact floats in (0, 1)."""
+
+    def above(more: Array, order: Array, most: Array) -> Array:
+        return ~(divergence(rates[:, None] if more.ndim > 1 else rates, more, order, FLOATS) <= most)
+
+    order = _best_orders(curve, 1 - rates, above)
+    most = curve.rdp(order, BOUNDED).upper()
+    start = _root(1 - rates, order, most, above, _FINE)
+    more = _shown(start, most, lambda h: divergence(BOUNDED.asarray(rates), BOUNDED.asarray(h), order, BOUNDED))
+    whole = (BOUNDED.asarray(rates) + BOUNDED.asarray(np.minimum(more, 1.0))).upper()
+    return np.minimum(np.where(more == 0, rates, whole), 1.0)
+
+
+def _pure(curve: Curve) -> float:
+    with np.errstate(all="ignore"):
+        return float(curve.at_infinity(BOUNDED).upper())
+
+
+def divergence(x: Any, more: Any, order: Array, on: Arithmetic) -> Any:
+    """The Rényi divergence at finite orders from 1 on of a coin of probability x + more against one of x, or of the pair
+    after reflection, whichever is larger; NaN past 1.
+
+    With u = log(p/q), E_p[e^-u] = 1 makes it log(1 + lambda E_p[excess(lambda u) / lambda + excess(-u)]) / lambda: all terms
+    are positive, and lambda = 0 is the KL divergence.
+    """
+    rest = (1 - x) - more
+    low = np.where(x < rest, x, rest)  # the larger divergence is that with the smaller denominator
+    high, other = low + more, 1 - low
+    left = other - more
+    lam = np.where(order > 1, order - 1, 1.0)
+    with np.errstate(all="ignore"):
+        up = np.where(more < low, on.log1p(more / low), on.log(high) - on.log(low))
+        down = on.log1p(-more / other)
+        tilted = high * on.excess(lam * up) + left * on.excess(lam * down)
+        drift = high * on.excess(-up) + left * on.excess(-down)
+        near = on.log1p(tilted + lam * drift) / lam
+        top = on.log(high) + lam * up
+        far = (top + on.log1p_exp(on.log(left) + lam * down - top)) / lam
+        found = np.where(lam * up < _OVERFLOW, near, far)
+        return np.where(order > 1, found, drift)
+
+
+def _best_orders(curve: Curve, ends: Array, above: Callable[..., Array]) -> Array:
+    """For each row the order in [1, 2^50] whose root is least, as far as a search in floats can tell.
+
+    above(x, order, most) says whether the divergence at x is more than `most`; roots lie between 0 and the row's end.
+    """
+    orders, value, before = np.append(1.0, 1 + SCAN), np.empty((ends.size, 0)), np.inf
+    while True:
+        new = orders[value.shape[1] :]
+        value = np.append(value, _root(ends[:, None], new[None, :], curve.rdp(new)[None, :], above, _COARSE), axis=1)
+        best, least = np.argmin(value, axis=1), np.min(value, axis=1)
+        if orders[-1] >= _LAST_ORDER or ((best < orders.size - 3) | (least > (1 - _WORTH) * before)).all():
+            break
+        orders, before = np.append(orders, 1 + (orders[-1] - 1) * np.array([2.0, 4.0, 8.0, 16.0])), least
+    left, right = (np.log(np.maximum(orders[np.clip(best + i, 0, orders.size - 1)] - 1, SCAN[0])) for i in (-1, 1))
+    found = orders[best]
+    for _ in range(_ROUNDS):
+        lam = left[:, None] + (right - left)[:, None] * _PARTS
+        tried = np.append(found[:, None], 1 + np.exp(lam), axis=1)  # of equal ones the first stays
+        most = curve.rdp(tried.ravel()).reshape(tried.shape)
+        ceiling = np.broadcast_to(least[:, None] * (1 + _PAID), tried.shape)  # what lies above does not matter
+        value = _bisected(partial(above, order=tried, most=most), ceiling * _REACH, ceiling, _CLOSE)
+        here, before = np.argmin(value, axis=1)[:, None], least
+        found, least = (np.take_along_axis(each, here, axis=1)[:, 0] for each in (tried, value))
+        step, centre = (right - left) / 8, np.log(np.maximum(found - 1, SCAN[0]))
+        left, right = np.maximum(centre - step, left), np.minimum(centre + step, right)
+        if (least >= (1 - _PAID) * before).all() and (right - left < _NARROW).all():
+            break
+    return found
+
+
+def _root(ends: Array, order: Array, most: Array, above: Callable[..., Array], halvings: int) -> Array:
+    """Where the divergence at these orders reaches `most`, to a relative precision; the end where it does not."""
+    high = np.log(np.broadcast_to(ends, np.broadcast_shapes(ends.shape, most.shape)))
+    low = np.full(high.shape, np.log(_SMALLEST))
+    return np.exp(_bisected(lambda x: above(np.exp(x), order, most), low, high, halvings))
+
+
+def _bisected(above: Callable[[Array], Array], low: Array, high: Array, halvings: int) -> Array:
+    """Where a condition that stays true from somewhere on begins, from the side on which it holds, or the upper end."""
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        over = above(middle)
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return high
+
+
+def _shown(start: Array, most: Array, divergence: Callable[[Array], Enclosure]) -> Array:
+    """The least of a few numbers from the start on at which the divergence is shown to exceed what it may be; else +inf."""
+    found = np.full(start.shape, np.inf)
+    for step in _STEPS:
+        moved = start * (1 + step)
+        with np.errstate(all="ignore"):
+            lower = divergence(moved).lower()
+        found = np.where(np.isinf(found) & np.isfinite(lower) & (lower > most), moved, found)
+    return np.where(most == 0, 0.0, found)

@@ -85,7 +85,7 @@ def rounds(quick: bool) -> Iterator[Comparison]:
         return fresh(noise).epsilon_over(COUNTS, delta=DELTA, **SAME)
 
     def default(noise: Noise, _: int = 0) -> Floats:
-        return fresh(noise).epsilon_over(COUNTS, delta=DELTA)
+        return fresh(noise).epsilon_over(COUNTS, delta=DELTA, method="rdp")
 
     def literal(noise: Noise, counts: Sequence[int]) -> Floats:
         return exact(noise).epsilon_over(counts, delta=DELTA, bound="theorem9", conversion="cks")

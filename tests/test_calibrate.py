@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -14,13 +16,16 @@ import pytest
 import cumulant as cm
 from cumulant.calibrate import Calibration, _Grid, calibrate
 from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact
+from cumulant.errors import InputError
+from cumulant.exact import two_sided
 
-STEP = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")
+SAMPLE = cm.WithoutReplacement(rate="0.001")
+STEP = cm.Gaussian(sigma=5) @ SAMPLE
 
 
 def verified(found: Calibration, build: Callable[[Any], cm.Expression], target: Any, **asked: Any) -> Calibration:
     """What the result says about itself, asked again from the beginning."""
-    asked = {"method": "rdp", **asked}
+    asked = {"method": "best", **asked}
     assert found.run == build(found.value)
     assert found.guarantee == found.run.guarantee(**asked)
     assert Fraction(found.guarantee.epsilon) <= Exact(target)
@@ -31,6 +36,56 @@ def verified(found: Calibration, build: Callable[[Any], cm.Expression], target: 
 
 def ends(found: Calibration) -> tuple[str, str]:
     return str(found.value), str(found.fails)
+
+
+# ---- one question, one answer
+
+
+def test_the_default_is_the_best_method_as_in_the_shell() -> None:
+    """sigma 2.25 meets epsilon = 2 by the exact layer; by Renyi divergences alone it takes 2.33."""
+    text = "Gaussian(sigma=?) @ WithoutReplacement(rate=0.001) * 600000"
+    found = verified(
+        calibrate(text, 2, 1e-8), lambda sigma: cm.Gaussian(sigma) @ SAMPLE * 600_000, 2, delta=1e-8, method="best"
+    )
+    assert found.guarantee.method == "best"
+    assert found.guarantee.epsilon == found.run.epsilon(1e-8)
+    assert float(found.value) < 2.3
+    shell = subprocess.run(
+        [sys.executable, "-m", "cumulant", "calibrate", text, "--epsilon", "2", "--delta", "1e-8", "--json"],
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(shell.stdout) == json.loads(found.to_json())
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "2"])
+def test_lattices_are_asked_near_the_answer_only_and_their_lower_ends_once(
+    monkeypatch: pytest.MonkeyPatch, epsilon: str
+) -> None:
+    asked = {"epsilon": 0, "lower_epsilon": 0}
+    for name in asked:
+        original = getattr(two_sided, name)
+
+        def counted(*given: Any, name: str = name, original: Any = original) -> Any:
+            asked[name] += 1
+            return original(*given)
+
+        monkeypatch.setattr(two_sided, name, counted)
+    found = calibrate("Laplace(scale=?) @ WithoutReplacement(rate=0.001) * 1000", epsilon, "1e-8")
+    assert found.fails is not None
+    assert asked["lower_epsilon"] == 1
+    assert asked["epsilon"] <= 20
+
+
+def test_a_target_that_only_the_exact_layer_can_meet() -> None:
+    """Two rounds give themselves away with probability g/10 each, and otherwise say nothing: 1 - (1 - g/10)^2 <= delta.
+
+    Renyi divergences of separated laws are infinite at every order.
+    """
+    text = "from_masses(p=[0, 0.9, 0.1], q=[0.1, 0.9, 0]) @ WithoutReplacement(rate=?) * 2"
+    with pytest.raises(InputError, match="no value of rate meets"):
+        calibrate(text, 1, "0.05", method="rdp")
+    assert ends(calibrate(text, 1, "0.05")) == ("0.253205", "0.253206")
 
 
 # ---- closed forms

@@ -6,6 +6,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -15,11 +16,13 @@ from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exac
 from cumulant.errors import InputError
 from cumulant.guarantee import Guarantee, rounded_up
 from cumulant.mechanisms.base import MECHANISMS, Expression
+from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, two_sided_method
 from cumulant.notation import find_unknown, parse
 
 _FAR = Fraction(10**30)  # how far a domain without an end is searched
 _DIGITS = Domain(Fraction(1), Fraction(15), low_closed=True, high_closed=True, integer=True)
-_NOISE = 1e-3  # how much epsilon may move the wrong way before it counts as not monotone
+_NOISE = 2 * DEFAULT_ACCURACY  # how much epsilon may move the wrong way, as grids do, before it counts as not monotone
+_NEARBY = 16  # the part of a decade, or of an integer, by which a boundary is first left that another method found
 _PATIENCE = 8  # interpolations that may fail to halve the bracket before it is only halved
 _BEYOND = 1.05  # how far to go towards an interpolated root, so as to land behind it
 
@@ -67,7 +70,7 @@ def calibrate(
     delta: Number,
     domain: tuple[Number, Number] | range | None = None,
     digits: int = 6,
-    method: str = "rdp",
+    method: str = DEFAULT_METHOD,
     bound: str | None = None,
     conversion: str | None = None,
 ) -> Calibration:
@@ -79,12 +82,13 @@ def calibrate(
     trying, so any parameter will do on which epsilon depends monotonically.
 
     What is proved is the guarantee of the value that is returned, by the same bounds and conversions as `run.epsilon`; its
-    epsilon, a float, is at most the exact target. The search asks for many epsilons, so it uses Renyi divergences unless
-    `method="best"` or `"exact"` asks for the slower, smaller ones.
+    epsilon, a float, is at most the exact target. The search asks for many epsilons. Where the exact layer takes part, as it
+    does by default, Renyi divergences first find about where to ask it; `method="rdp"` asks only them, which is faster and
+    leaves some of the target unused.
 
     >>> found = calibrate("Gaussian(sigma=?) * 10", epsilon=1, delta="1e-6")
     >>> found.value, found.fails, found.guarantee.epsilon <= 1
-    (Exact('14.3279'), Exact('14.3278'), True)
+    (Exact('13.3597'), Exact('13.3596'), True)
     >>> from cumulant.mechanisms.laplace import Laplace
     >>> calibrate(lambda k: Laplace(scale=10) * k, epsilon=1, delta="1e-6", domain=range(1, 1000)).value
     Exact('10')
@@ -110,10 +114,16 @@ def calibrate(
             )
         return found
 
-    search = _Search(name, grid, lambda rank: build(rank).guarantee(asked, method, bound, conversion), target, asked)
-    meets, fails = search.boundary(from_ends=limits is not None)
-    last = None if fails is None else grid.value(fails)
-    return Calibration(name, grid.value(meets), build(meets), search.tried[meets], last)
+    def search(by: str, row: str | None = None, converted: str | None = None) -> _Search:
+        return _Search(name, grid, lambda rank: build(rank).epsilon(asked, by, row, converted), target, asked)
+
+    from_ends, near = limits is not None, None
+    if two_sided_method(method, bound, conversion):
+        with suppress(InputError):  # what Renyi divergences do not reach the exact layer may
+            near = search(GUIDE).boundary(from_ends)
+    meets, fails = search(method, bound, conversion).boundary(from_ends, near)
+    last, found = None if fails is None else grid.value(fails), build(meets)
+    return Calibration(name, grid.value(meets), found, found.guarantee(asked, method, bound, conversion), last)
 
 
 def _plain(value: Exact) -> int | float:
@@ -228,14 +238,19 @@ class _Search:
 
     name: str
     grid: _Grid
-    ask: Callable[[int], Guarantee]
+    ask: Callable[[int], float]
     target: Exact
     delta: Exact
-    tried: dict[int, Guarantee] = field(default_factory=dict)
+    tried: dict[int, float] = field(default_factory=dict)
 
-    def boundary(self, from_ends: bool) -> tuple[int, int | None]:
-        """The last rank that meets the target, and its neighbour that fails; None if all meet it."""
-        if from_ends:
+    def boundary(self, from_ends: bool, near: tuple[int, int | None] | None = None) -> tuple[int, int | None]:
+        """The last rank that meets the target, and its neighbour that fails; None if all meet it.
+
+        `near` is the boundary by another method, from which this one is looked for.
+        """
+        if near is not None and near[1] is not None:
+            low, high = self.around(near[0], near[1])
+        elif from_ends:
             low, high = self.grid.first, self.grid.last
             if self.meets(low) == self.meets(high):  # one look between them, for what is not monotone
                 self.epsilon(self.grid.below((self.grid.value(low) + self.grid.value(high)) / 2))
@@ -250,7 +265,7 @@ class _Search:
         if rank not in self.tried:
             self.tried[rank] = self.ask(rank)
             self.check_monotone()
-        return self.tried[rank].epsilon
+        return self.tried[rank]
 
     def meets(self, rank: int) -> bool:
         return self.target >= self.epsilon(rank)  # exactly: neither side is rounded
@@ -275,6 +290,19 @@ class _Search:
             factors[up] **= 2
             up = not up
         return low, high
+
+    def around(self, meets: int, fails: int) -> tuple[int, int]:
+        """Two ranks between which the answer changes, or else an end: in steps that grow, towards `fails` while it meets."""
+        grid, here = self.grid, meets
+        step = max((abs(meets) if grid.integer else 9 * 10 ** (grid.digits - 1)) // _NEARBY, 1)
+        way = (fails - meets) if self.meets(meets) else (meets - fails)
+        while True:
+            after = min(max(here + way * step, grid.first), grid.last)
+            if after == here:
+                return min(meets, here), max(meets, here)
+            if self.meets(after) != self.meets(meets):
+                return min(here, after), max(here, after)
+            here, step = after, 2 * step
 
     def closed(self, low: int, high: int) -> tuple[int, int]:
         """Neighbours between which the answer changes: interpolation, and halving where that does not help."""
@@ -320,7 +348,7 @@ class _Search:
     def check_monotone(self) -> None:
         """InputError if epsilon went down and up again among what was tried."""
         ranks = sorted(self.tried)
-        found = [self.tried[rank].epsilon for rank in ranks]
+        found = [self.tried[rank] for rank in ranks]
         rising = found[0] <= found[-1]
         for i, (one, other) in enumerate(pairwise(found)):
             if other < one * (1 - _NOISE) if rising else other > one * (1 + _NOISE):

@@ -99,22 +99,27 @@ def test_many_deltas_at_once() -> None:
     assert run.delta(epsilon=epsilons) == pytest.approx([run.delta(epsilon=epsilon) for epsilon in epsilons], rel=1e-7)
 
 
-@pytest.mark.parametrize("method", ["rdp", "paper"])
+@pytest.mark.parametrize("asked", [{}, {"method": "exact"}, {"method": "rdp"}, {"method": "paper"}], ids=str)
 @pytest.mark.parametrize("base", [cm.Gaussian(sigma=5), cm.Laplace(scale=2), cm.RandomizedResponse(p=0.9)], ids=str)
-def test_many_round_counts_at_once(base: cm.Mechanism, method: str) -> None:
+def test_many_round_counts_at_once(base: cm.Mechanism, asked: dict[str, str]) -> None:
     step = base @ cm.WithoutReplacement(rate=0.001)
-    counts = [1, 10, 1000, 54_321, 600_000]
-    one_by_one = [(step * count).epsilon(delta=1e-8, method=method) for count in counts]
-    assert step.epsilon_over(counts, delta=1e-8, method=method) == pytest.approx(one_by_one, rel=1e-6)
+    counts = [1, 1000, 10, 54_321, 10, 600_000]
+    one_by_one = [(step * count).epsilon(delta=1e-8, **asked) for count in counts]
+    assert step.epsilon_over(counts, delta=1e-8, **asked) == pytest.approx(one_by_one, rel=1e-6)
 
 
-def test_round_counts_with_slack_or_without_sampling() -> None:
+@pytest.mark.parametrize("asked", [{}, {"method": "rdp"}], ids=str)
+def test_round_counts_with_slack_or_without_sampling(asked: dict[str, str]) -> None:
     promise = cm.ApproximateDP(0.1, 1e-9)
-    assert promise.epsilon_over([1, 5, 20], delta=1e-8) == pytest.approx(
-        [(promise * k).epsilon(delta=1e-8, method="rdp") for k in (1, 5, 20)], rel=1e-12
+    assert promise.epsilon_over([1, 5, 20], delta=1e-8, **asked) == pytest.approx(
+        [(promise * k).epsilon(delta=1e-8, **asked) for k in (1, 5, 20)], rel=1e-12
     )
-    assert cm.Gaussian(sigma=9).epsilon_over(np.array([1, 100]), delta=1e-6) == pytest.approx(
-        [(cm.Gaussian(sigma=9) * k).epsilon(delta=1e-6, method="rdp") for k in (1, 100)], rel=1e-6
+    assert cm.Gaussian(sigma=9).epsilon_over(np.array([1, 100]), delta=1e-6, **asked) == pytest.approx(
+        [(cm.Gaussian(sigma=9) * k).epsilon(delta=1e-6, **asked) for k in (1, 100)], rel=1e-6
+    )
+    curve_only = cm.ZeroConcentrated(rho="0.1")
+    assert curve_only.epsilon_over([1, 3], delta=1e-6, **asked) == pytest.approx(
+        [(curve_only * k).epsilon(delta=1e-6, **asked) for k in (1, 3)], rel=1e-6
     )
     assert cm.Laplace(scale=2).epsilon_over([1, 3], delta=0) == pytest.approx([0.5, 1.5], rel=1e-12)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cumulant.cli.progress import told
+from cumulant.progress import told
 
 
 def figures(

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from cumulant.cli.progress import told
 from cumulant.cli.questions import Json, Run
 from cumulant.domains import Domain
 from cumulant.errors import InputError
 from cumulant.notation import parse
+from cumulant.progress import told
 
 PROPER = Domain(Fraction(0), Fraction(1), hint="delta is a probability", extreme=True)
 

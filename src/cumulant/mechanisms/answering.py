@@ -21,6 +21,7 @@ from cumulant.mechanisms.proof import term
 from cumulant.mechanisms.questions import EXACT_BOUNDS, checked, exact_cone, rows, two_sided_method
 from cumulant.numerics.arithmetic import outward
 from cumulant.numerics.rounding import rounded_down
+from cumulant.progress import watched
 
 if TYPE_CHECKING:
     from cumulant.exact.rounds import Rounds
@@ -185,10 +186,21 @@ def _baseline(run: Answers, delta: Exact, question: Question) -> float:
 
 
 def epsilon_over(run: Answers, times: Iterable[int], delta: Number, question: Question) -> Floats:
-    """epsilon of `run * k` for every k: by the envelope of a curve, or by one lattice per count."""
+    """epsilon of `run * k` for every k: by the envelope of a curve, and by one lattice per count."""
     counts = [domains.times(k) for k in times]
     asked = domains.DELTA.check("delta", delta)
-    if question.two_sided:
-        return np.array([outcome(run * k, asked, question).answer.value for k in counts])
     bound, conversion = question.rows()
-    return arrays.epsilon_over(run.curve(bound), counts, asked, conversion_row(conversion))
+    by_curve = arrays.epsilon_over(run.curve(bound), counts, asked, conversion_row(conversion))
+    if not (question.two_sided and 0 < asked < 1):
+        return by_curve
+    known = {k: _exact_of(run * k, asked, question) for k in watched(list(dict.fromkeys(counts)), "counts")}
+    exact = [known[k] for k in counts]
+    if question.method == "exact":
+        return np.array([curve if each is None else each for each, curve in zip(exact, by_curve, strict=True)])
+    return np.minimum([math.inf if each is None else each for each in exact], by_curve)
+
+
+def _exact_of(run: Answers, asked: Fraction, question: Question) -> float | None:
+    """epsilon by the exact layer, None where that cannot take the run."""
+    rounds, _ = rounds_of(run)
+    return None if rounds is None else _exact(rounds, asked, question).answer.value

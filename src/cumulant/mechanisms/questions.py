@@ -18,6 +18,10 @@ METHODS = ("best", "exact", *CURVES)
 """The smaller of the exact answer and the curve's; loss distributions; Renyi divergences; the paper's accountant."""
 
 DEFAULT_METHOD = "best"
+"""Of every question, in Python and in the shell."""
+
+GUIDE = "rdp"
+"""The method whose answers come fast, and show where the exact layer is worth asking."""
 
 DEFAULT_ACCURACY = 1e-3
 """The part of epsilon that the grid of the exact layer may cost."""

@@ -1,0 +1,54 @@
+"""A bar on stderr while work takes long, where someone is looking."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+PATIENCE = 1.0
+"""Seconds after which one wants to know how far it is."""
+
+
+@contextmanager
+def told(steps: int, done: int = 0) -> Iterator[Callable[[str], None]]:
+    """A function to call before each of so many steps, some of them done already, with what comes next.
+
+    Silent unless stderr is a terminal.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not _watching()) as progress:
+        task = progress.add_task("", total=steps)
+        done -= 1
+
+        def tell(what: str) -> None:
+            nonlocal done
+            done += 1
+            progress.update(task, completed=done, description=what)
+
+        yield tell
+
+
+def watched(items: Sequence[Item], what: str) -> Iterator[Item]:
+    """The items, one by one; once that has taken a second, with a bar of how many are done."""
+    started = time.monotonic()
+    with ExitStack() as stack:
+        tell: Callable[[str], None] | None = None
+        for done, item in enumerate(items):
+            if tell is None and _watching() and time.monotonic() - started >= PATIENCE:
+                tell = stack.enter_context(told(len(items), done))
+            if tell is not None:
+                tell(f"{done:,} of {len(items):,} {what}")
+            yield item
+
+
+def _watching() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()

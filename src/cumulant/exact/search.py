@@ -128,7 +128,7 @@ def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool) -> Itera
 def _delta(sums: Composed, log_delta: float) -> Bound:
     """A delta whose logarithm is known, moved outward."""
     size = math.exp(min(log_delta, 0.0))
-    bound = min(size * (1 + 1e-14) + 5e-324, 1.0) if sums.upper else size * (1 - 1e-14)
+    bound = min(size * (1 + 1e-14) + 5e-324, 1.0) if sums.upper else math.nextafter(size * (1 - 1e-14), 0.0)
     return Bound(bound, sums.lam + 1, sums.width, sums.mass.size)
 
 

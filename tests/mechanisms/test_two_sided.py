@@ -154,3 +154,82 @@ def test_questions_that_make_no_sense() -> None:
         run + cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01)
     with pytest.raises(HypothesisError, match="not a theorem about Poisson samples"):
         (cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01)).epsilon(1e-5, bound="theorem9")
+
+
+# ---- where layers meet
+
+
+def test_several_queries_on_one_sample_bring_no_geometry() -> None:
+    """Theorems A, B and C are about one Gaussian per sample; several may be adaptive within it."""
+    several = (cm.Gaussian(sigma=1) * 2) @ cm.WithoutReplacement(rate=0.5) * 10_000
+    one = cm.Gaussian(sigma=1, sensitivity="1.4142135623730951") @ cm.WithoutReplacement(rate=0.5) * 10_000
+    assert one.epsilon(1e-5) < 3405  # Theorem B, which an adaptive adversary on one sample exceeds by 200
+    found = several.guarantee(1e-5)
+    assert found.conversion == "lattice"
+    assert found.epsilon > 3610
+    assert several.epsilon(1e-5) == several.epsilon(1e-5, bound="profile", method="exact")
+
+
+def test_delta_of_a_poisson_run_falls_where_the_added_direction_ends() -> None:
+    """-rounds log(1 - rate) is the largest loss of that direction; nothing happens to the other one there."""
+    run = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.01") * 100
+    epsilons = [0.9, 0.98, 0.99, 0.995, 1, 1.004, 1.00503, 1.01, 1.1]
+    found = run.delta(epsilons)
+    assert (np.diff(found) < 0).all()
+    line = run.delta([1.0])[0]
+    assert 6.6e-7 < line < 6.75e-7  # the saddle line says 6.689e-7
+
+
+@pytest.mark.parametrize(
+    ("run", "delta"),
+    [
+        ("Gaussian(sigma=1) @ WithoutReplacement(rate=0.001) * 1000", 1e-6),
+        ("Gaussian(sigma=2) @ WithoutReplacement(rate=0.01) * 3000", 1e-6),
+        ("Laplace(scale=2) @ WithoutReplacement(rate=0.01) * 500", 1e-6),
+        ("Gaussian(sigma=1) @ WithoutReplacement(rate=0.001) * 10", 1e-8),
+        ("Gaussian(sigma=1) @ Poisson(rate=0.01) * 100", 1e-6),
+    ],
+)
+def test_more_accuracy_is_never_worse(run: str, delta: float) -> None:
+    parsed = cm.parse(run)
+    coarse, usual, fine, finest = (parsed.epsilon(delta, accuracy=a) for a in ("1e-2", "1e-3", "1e-5", "1e-9"))
+    assert finest <= fine <= usual <= coarse * (1 + 1e-9)
+    assert usual <= finest * (1 + 1e-3)
+    assert coarse <= finest * (1 + 1e-2)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "Gaussian(sigma=0.005) @ WithoutReplacement(rate=0.01) * 10",
+        "Laplace(scale=0.005) @ WithoutReplacement(rate=0.01) * 100",
+        "PureDP(300) @ WithoutReplacement(rate=0.001) * 1000",
+        "PureDP(1e-4) * 100000000",
+        "Laplace(scale=100000) * 1000000000",
+    ],
+)
+def test_wide_losses_and_very_many_rounds_have_an_exact_answer(run: str) -> None:
+    parsed = cm.parse(run)
+    found = parsed.guarantee(1e-6)
+    assert found.conversion in ("lattice", "cone")
+    assert found.lower is not None
+    assert found.lower <= found.epsilon < parsed.epsilon(1e-6, method="rdp")
+    assert found.epsilon / found.lower < 1.03
+
+
+def test_what_no_grid_resolves_falls_back_and_says_so() -> None:
+    many = (cm.Laplace(scale=100_000) * 10**10).guarantee(1e-6)
+    assert many.conversion == "cks"
+    assert "more than a grid resolves" in many.note
+    wide = (cm.Gaussian(sigma="1e-4") @ cm.WithoutReplacement(rate=0.01) * 3).guarantee(1e-6)
+    assert wide.conversion == "cks"
+    assert "too many scales for a grid" in wide.note
+
+
+def test_a_contradiction_is_an_error_and_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cumulant.exact import two_sided
+
+    witness = two_sided.Witness(1e9, "nobody")
+    monkeypatch.setattr(two_sided, "lower_epsilon", lambda *_: witness)
+    with pytest.raises(cm.CertificateError, match="please report"):
+        cm.Gaussian(sigma=1).guarantee(1e-5)

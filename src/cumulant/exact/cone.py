@@ -71,10 +71,10 @@ def epsilon(expectation: Callable[[float], float], log_delta: float, lam: float,
         return eps0 + _inverse(wanted, gap / lam)
 
     found = {gap: at(gap) for gap in (1.0, 1.6, 2.2, 3.0, 4.0)}
-    for width in (0.3, 0.1, 0.03):
+    for width in (0.6, 0.6, 0.6, 0.3, 0.1, 0.03):  # with few rounds the best one may be far from where it mostly is
         best = min(found, key=lambda gap: found[gap])
-        for gap in (best * (1 - width), best * (1 + width)):
-            found[gap] = at(gap)
+        if width < 0.6 or best in (min(found), max(found)):
+            found |= {gap: at(gap) for gap in (best / (1 + width), best * (1 + width))}
     return min(found.values())
 
 

@@ -25,8 +25,11 @@ from cumulant.curves.symmetrised import Symmetrised, symmetrised
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rationals import log_quotients, quotients
 
-LARGEST_SHIFT = 100.0
-"""Sensitivity over noise; beyond it a lattice spans too many scales, and nothing is protected anyway."""
+LARGEST_SHIFT, LARGEST_LOSS = 300.0, 1e5
+"""Of Gaussian noise the sensitivity over it, of the others the largest loss; beyond it no lattice spans all scales."""
+
+
+_REACH = 100.0
 
 
 class Loss(ABC):
@@ -191,7 +194,7 @@ def loss_of(pair: Pair) -> Loss | None:
         case GaussianPair():
             return GaussianLoss(float(pair.shift)) if 1e-100 < pair.shift <= LARGEST_SHIFT else None
         case LaplacePair():
-            return LaplaceLoss(float(pair.shift)) if 1e-100 < pair.shift <= LARGEST_SHIFT else None
+            return LaplaceLoss(float(pair.shift)) if 1e-100 < pair.shift <= LARGEST_LOSS else None
         case ResponsePair():
             return response_loss(pair.curve())
         case DiscretePair():
@@ -204,7 +207,7 @@ def loss_of(pair: Pair) -> Loss | None:
 def response_loss(curve: Response, leak: Fraction = Fraction(0)) -> AtomLoss | None:
     """Randomized response with this log-odds, told only with probability 1 - leak: the worst (epsilon, leak)-DP pair."""
     e0 = float(curve.pure())
-    if not 1e-100 < e0 <= LARGEST_SHIFT:
+    if not 1e-100 < e0 <= LARGEST_LOSS:
         return AtomLoss((), (), float(1 - leak), float(leak)) if e0 == 0 else None
     return AtomLoss((e0,), (math.log1p(-float(leak)) - np.logaddexp(0.0, e0),), 0.0, float(leak))
 
@@ -227,7 +230,7 @@ def atom_loss(law: Symmetrised) -> AtomLoss:
 def profile_loss(pair: Pair, cells: int = 4000) -> AtomLoss | None:
     """The symmetric pair whose profile is the chords of a profile that is known in floats only: estimated, not bounded."""
     reach = 1.0
-    while reach < LARGEST_SHIFT and pair.log_profile(reach) > -80:
+    while reach < _REACH and pair.log_profile(reach) > -80:
         reach *= 2
     x = np.linspace(0.0, reach, cells)
     alpha, delta = np.exp(x), np.exp(pair.log_profile(x))

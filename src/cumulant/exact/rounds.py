@@ -16,27 +16,46 @@ from cumulant.curves.response import ResponsePair
 from cumulant.exact.finite import Finite
 from cumulant.exact.lattice import Terms
 from cumulant.exact.losses import GaussianLoss, Loss
+from cumulant.exact.sampling import Sampling
 from cumulant.exact.steps import Mixture, Step
 from cumulant.exact.witness import Triple
+
+PAIR = "data sets with and without one record that counts (Proposition 11)"
+"""The neighbours of every closed form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One mechanism on one sample: the loss of its symmetric dominating pair, and the pair itself if that says more."""
+    """What runs on one sample: its dominating pair, and the loss of the symmetric one, None where no grid can hold it.
 
-    loss: Loss
+    Several mechanisms on one sample may be adaptive within it, so the geometry of a pair is a fact about a `lone` one only.
+    """
+
+    loss: Loss | None
     pair: Pair | None
     rate: Fraction
-    poisson: bool = False
+    sampling: Sampling
+    lone: bool = True
 
     @property
     def symmetric(self) -> bool:
         """Whether the pair and its reverse are the same up to names."""
         return self.pair is None or self.pair.symmetric
 
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The pairs that sampling makes; without a sample there is one, the symmetric pair itself."""
+        return self.sampling.directions if self.rate < 1 else ("symmetric",)
+
     def step(self, direction: str) -> Step:
-        """The pair that sampling makes: of a Poisson sample the named direction, otherwise the symmetric one."""
-        return Mixture(self.loss, float(self.rate), float(1 - self.rate), direction if self.poisson else "symmetric")
+        """The pair that sampling makes, in this direction if it has several."""
+        return self.mixture(direction if direction in self.directions else self.directions[0])
+
+    def mixture(self, direction: str) -> Step:
+        """One of the three pairs that sampling may make of a base pair."""
+        if self.loss is None:
+            raise OverflowError("no grid can hold this loss")
+        return Mixture(self.loss, float(self.rate), float(1 - self.rate), direction)
 
     def pair_step(self, direction: str) -> Step | None:
         """The pair of Proposition 11, or of the same form for a Poisson sample, in one direction."""
@@ -44,11 +63,11 @@ class Round:
             return Finite.sampled(self.pair.p, self.pair.q, self.rate, direction)
         if self.pair is not None and self.pair.estimated:
             return None
-        return Mixture(self.loss, float(self.rate), float(1 - self.rate), direction)
+        return self.mixture(direction)
 
     def triple_step(self) -> Step | None:
         """Three values that are worse than the paper's two, where the description admits them; otherwise its pair."""
-        if self.poisson or self.rate == 1:
+        if not self.sampling.triples or not self.lone or self.rate == 1:
             return self.pair_step("remove")
         match self.pair:
             case GaussianPair(geometry="diameter"):
@@ -73,18 +92,29 @@ class Rounds:
         return any(one.pair is not None and one.pair.estimated for one, _ in self.parts)
 
     @property
-    def poisson(self) -> bool:
-        return any(one.poisson for one, _ in self.parts)
+    def directed(self) -> bool:
+        """Whether each pair of data sets has a direction for the whole run, as under Poisson sampling."""
+        return any(len(one.directions) > 1 for one, _ in self.parts)
+
+    def single(self) -> tuple[Pair, Fraction] | None:
+        """Pair and rate of the only round, if there is just one and its profile is known in closed form."""
+        ((one, times),) = self.parts if len(self.parts) == 1 else ((None, 0),)
+        if one is None or times != 1 or one.pair is None or one.pair.estimated:
+            return None
+        return one.pair, one.rate
 
     def upper(self) -> Iterator[Terms]:
-        """Compositions of which the largest is an upper bound: one for each direction of Poisson samples."""
-        for direction in ("remove", "add") if self.poisson else ("symmetric",):
+        """Compositions of which the largest is an upper bound: one for each direction."""
+        directions = dict.fromkeys(direction for one, _ in self.parts for direction in one.directions)
+        if self.directed:
+            directions.pop("symmetric", None)
+        for direction in directions:
             yield tuple((one.step(direction), times) for one, times in self.parts)
 
     def lower(self) -> Iterator[tuple[str, Terms]]:
         """Explicit neighbouring data sets, by name."""
         for name, steps in (
-            ("data sets with and without one record that counts (Proposition 11)", self._steps("remove")),
+            (PAIR, self._steps("remove")),
             ("data sets without and with one record that counts (Proposition 11)", self._steps("add")),
             ("data sets whose odd records and the rest are three values in general position", self._triples()),
         ):
@@ -105,14 +135,16 @@ class Rounds:
 
     def cone(self) -> Terms | None:
         """The reference of Theorem B: Gaussian pairs, and for each diameter a Gaussian of squared shift 2 k Delta."""
-        if self.poisson or not all(isinstance(one.pair, GaussianPair) for one, _ in self.parts):
+        if not all(one.rate == 1 or (one.sampling.cone and one.lone) for one, _ in self.parts):
+            return None
+        if not all(isinstance(one.pair, GaussianPair) for one, _ in self.parts):
             return None
         if all(one.rate == 1 for one, _ in self.parts):
             return None
         terms: list[tuple[Step, int]] = []
         spread = 0.0
         for one, times in self.parts:
-            terms.append((Mixture(one.loss, float(one.rate), float(1 - one.rate), "remove"), times))
+            terms.append((one.mixture("remove"), times))
             if isinstance(one.pair, GaussianPair) and one.pair.geometry == "diameter":
                 spread += times * float(enclosed_delta(one.pair.shift, one.rate).upper())
         if spread > 0:

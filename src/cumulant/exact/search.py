@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -16,13 +16,15 @@ from cumulant.exact.saddle import Moments
 from cumulant.exact.steps import Step
 
 _MOST_POINTS = 1 << 20  # unless more accuracy is asked for than usual
-_MOST_POINTS_EVER = 1 << 23
+_MOST_POINTS_EVER = 1 << 21
 _USUAL_ACCURACY = 1e-4
+_FIRST_ACCURACY, _FINER = 1e-3, 0.01
 _MOST_CELLS = 1 << 17  # from below each cell is a step of a sequential construction
 _ROUNDS = 4
 _WIDEST = 100.0
 _CLOSE = 0.05
 _SOLVED = 1e-9
+_LEAST = -690.0  # log of the smallest delta that a lattice is tilted for
 _CUT = 16.0  # k rounds may lose e^-16 of delta to infinity
 _WINDOW = 24.0  # standard deviations
 _COARSE, _MOST_SHARED, _ROUND_CUT = 0.01, 1 << 18, 8.0
@@ -44,12 +46,33 @@ NOTHING = Bound(0.0, math.nan, math.nan, 0)
 CERTAIN = Bound(1.0, math.nan, math.nan, 0)
 
 
-def _best(known: Bound, others: Iterable[Bound], upper: bool = True) -> Bound:
-    """What is known, or the best of the bounds that come before floats or memory give out; a NaN is not a bound."""
+def _refined(known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy: float, upper: bool = True) -> Bound:
+    """The best bound of ever finer grids, up to the accuracy, and of what is known without them.
+
+    A finer grid is not always a better one: rounding grows with its length, and memory may give out. So coarser ones come
+    first, and whatever was reached stays.
+    """
+    best, finer = known, max(accuracy, _FIRST_ACCURACY)
+    while True:
+        found = _before_giving_up(bounds(finer))
+        if not found:
+            return best
+        after = min([best, *found], key=_value) if upper else max([best, *found], key=_value)
+        change, best = abs(after.value - best.value), after
+        # the cost of a grid falls with the accuracy, so that what is left to gain is about that much
+        if finer <= accuracy or change * _FINER <= accuracy * abs(after.value):
+            return best
+        finer = max(accuracy, finer * _FINER)
+
+
+def _before_giving_up(bounds: Iterable[Bound]) -> list[Bound]:
+    """The bounds that come before floats or memory give out; a NaN is not a bound."""
+    found = []
     with suppress(ArithmeticError, MemoryError, ValueError), np.errstate(all="ignore"):
-        for found in others:
-            known = min(known, found, key=_value) if upper else max(known, found, key=_value)
-    return known
+        for bound in bounds:
+            if not math.isnan(bound.value):
+                found.append(bound)
+    return found
 
 
 def _value(bound: Bound) -> float:
@@ -62,7 +85,8 @@ def epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Bou
     The first grid follows the saddle point; where few rounds make that a poor guide, the answer it gives is the next guess.
     """
     check_side(terms, upper)
-    return _best(UNKNOWN if upper else NOTHING, _epsilons(terms, log_delta, accuracy, upper), upper)
+    known = UNKNOWN if upper else NOTHING
+    return _refined(known, lambda finer: _epsilons(terms, log_delta, finer, upper), accuracy, upper)
 
 
 def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Iterator[Bound]:
@@ -103,17 +127,24 @@ def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
     return found if math.isfinite(found) else start
 
 
-def delta(terms: Terms, epsilon: float, accuracy: float, upper: bool) -> Bound:
-    """A delta that is at least (at most, from below) the one of these terms at this epsilon."""
+def delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float = math.inf) -> Bound:
+    """A delta that is at least (at most, from below) the one of these terms at this epsilon.
+
+    Any tilting gives a bound; `most` limits it to orders that others need, which costs where this delta is far below theirs.
+    """
     check_side(terms, upper)
     known = CERTAIN if upper else Bound(leak_of(terms) * (1 - 1e-14), math.nan, math.nan, 0)
-    return _best(known, _deltas(terms, epsilon, accuracy, upper), upper)
+    return _refined(known, lambda finer: _deltas(terms, epsilon, finer, upper, most), accuracy, upper)
 
 
-def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool) -> Iterator[Bound]:
+def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float) -> Iterator[Bound]:
     at = saddle.saddle_at(terms, epsilon) if leak_of(terms) < 1 else None
+    if at is not None and float(saddle.approximation(at)[0]) < _LEAST:  # no float shows such a delta
+        at = saddle.saddle(terms, _LEAST) or at
     if at is None:
         return
+    if at.lam[0] > most:
+        at = saddle.moments(terms, np.array([most]))
     log_delta, slope = min(float(saddle.approximation(at)[0]), -1e-9), float(at.lam[0])
     for _ in range(2):
         width = grid_width(terms, at, epsilon, slope, accuracy, upper)
@@ -135,38 +166,48 @@ def _delta(sums: Composed, log_delta: float) -> Bound:
 def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
     """Theorem B at this delta; the terms are the reference: the pairs, and the Gaussian of the diameter."""
     check_side(terms, upper=True)
-    return _best(UNKNOWN, _cone_epsilons(terms, log_delta, accuracy))
+    return _refined(UNKNOWN, lambda finer: _cone_epsilons(terms, log_delta, finer), accuracy)
 
 
 def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[Bound]:
     at = saddle.saddle(terms, log_delta - 0.5)  # the constant of the cone costs about that much
     if at is None:
         return
-    guess = max(float(saddle.epsilon_of(at)[0]), 1e-12)
-    sums, tail = _cone(terms, at, log_delta, guess, accuracy)
-    better = _epsilon(sums, log_delta - 0.5, guess).value  # few rounds make the saddle point a poor guide
-    guess = better if 0 < better < math.inf else guess
-    found = cone.epsilon(lambda eps0: cone.log_expectation(sums, eps0, tail), log_delta, sums.lam, guess)
-    yield Bound(math.nextafter(max(found, 0.0) + sums.slip, math.inf), sums.lam + 1, sums.width, sums.mass.size)
+    guess, slope = max(float(saddle.epsilon_of(at)[0]), 1e-12), float(at.lam[0])
+    for _ in range(_ROUNDS):
+        width = grid_width(terms, at, guess, slope, accuracy, upper=True)
+        sums, tail = _cone(terms, at, log_delta, width, accuracy)
+        better = _epsilon(sums, log_delta - 0.5, guess).value  # few rounds make the saddle point a poor guide
+        start = better if 0 < better < math.inf else guess
+        expectation = partial(cone.log_expectation, sums, tail=tail)
+        found = cone.epsilon(expectation, log_delta, sums.lam, start)
+        yield Bound(math.nextafter(max(found, 0.0) + sums.slip, math.inf), sums.lam + 1, sums.width, sums.mass.size)
+        if not 0 < found < math.inf:
+            return
+        slope, at = max(_slope(sums, found), sums.lam), saddle.saddle_at(terms, found) or at
+        close, guess = abs(found - guess) <= _CLOSE * found, found
+        if close and grid_width(terms, at, guess, slope, accuracy, upper=True) >= 0.6 * width:
+            return
 
 
 def cone_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
     """Theorem B at this epsilon."""
     check_side(terms, upper=True)
-    return _best(CERTAIN, _cone_deltas(terms, epsilon, accuracy))
+    return _refined(CERTAIN, lambda finer: _cone_deltas(terms, epsilon, finer), accuracy)
 
 
 def _cone_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Bound]:
     at = saddle.saddle_at(terms, epsilon)
     if at is None or epsilon <= 0:
         return
-    sums, tail = _cone(terms, at, min(float(saddle.approximation(at)[0]), -1e-9), epsilon, accuracy)
     lam = float(at.lam[0])
+    width = grid_width(terms, at, epsilon, lam, accuracy, upper=True)
+    sums, tail = _cone(terms, at, min(float(saddle.approximation(at)[0]), -1e-9), width, accuracy)
     value = cone.log_delta(lambda eps0: cone.log_expectation(sums, eps0, tail), epsilon - sums.slip, lam)
     yield _delta(sums, value)
 
 
-def _cone(terms: Terms, at: Moments, log_delta: float, epsilon: float, accuracy: float) -> tuple[Composed, float]:
+def _cone(terms: Terms, at: Moments, log_delta: float, width: float, accuracy: float) -> tuple[Composed, float]:
     """The lattice of the reference, and log of what losses beyond its grid contribute: their mass times the largest gap.
 
     E[(S - eps0)+; some loss is beyond] <= mass (reach + 2) + mass max(-eps0, 0), because g(d) <= d.
@@ -174,7 +215,6 @@ def _cone(terms: Terms, at: Moments, log_delta: float, epsilon: float, accuracy:
     rounds = sum(times for _, times in terms)
     reach = sum(times * max(map(abs, step.span(2 * log_delta - 60))) for step, times in terms)
     cut = log_delta - math.log(rounds) - _CUT - math.log1p(reach)
-    width = grid_width(terms, at, epsilon, float(at.lam[0]), accuracy, upper=True)
     sums = _composed(terms, at, log_delta, width, upper=True, cut=cut, shared=accuracy >= _COARSE)
     return sums, cut + math.log(rounds) + math.log(2 + reach)
 

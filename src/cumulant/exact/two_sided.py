@@ -6,18 +6,17 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from cumulant.conversion.certificate import at_least
 from cumulant.exact import search
-from cumulant.exact.rounds import Round, Rounds
+from cumulant.exact import single as closed
+from cumulant.exact.lattice import Terms
+from cumulant.exact.rounds import PAIR, Rounds
 from cumulant.exact.search import Bound
-from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import rounded_down, rounded_up
 
 _CLOSED = "closed form"
 _LATTICE = "lattice"
 _CONE = "cone"
 _QUICK = 16
-_FARTHEST = Fraction(10**6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +42,16 @@ class Witness:
 def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True) -> Found:
     """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B."""
     log_delta = math.log(rounded_down(delta))
-    single = _single(rounds)
+    single = rounds.single()
     if single is not None:
-        return _closed_epsilon(single, delta)
+        return Found(closed.epsilon(*single, delta), _CLOSED, "proved")
     if _distance(rounds) <= rounded_down(delta):  # the total variation distance adds up
         return Found(0.0, _LATTICE, _rigour(rounds))
     best = search.NOTHING
     for terms in rounds.upper():
-        other = search.epsilon(terms, log_delta, accuracy * (_QUICK if best.value > 0 else 1), True)
-        if other.value > best.value > 0:  # a coarse grid did not show that this direction is the smaller one
-            other = search.epsilon(terms, log_delta, accuracy, True)
-        best = max(best, other, key=lambda bound: bound.value)
+        if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
+            continue
+        best = max(best, search.epsilon(terms, log_delta, accuracy, True), key=lambda bound: bound.value)
     found = _found(best, _LATTICE, rounds)
     if _pure(rounds) < found.value:
         found = Found(_pure(rounds), _LATTICE, _rigour(rounds))
@@ -66,12 +64,18 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
 
 def delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Found:
     """The least delta of what is known at this exact epsilon."""
-    single = _single(rounds)
+    single = rounds.single()
     if single is not None:
-        return Found(_closed_delta(single, epsilon), _CLOSED, "proved")
+        return Found(closed.delta(*single, epsilon), _CLOSED, "proved")
     asked = rounded_down(epsilon)
-    bounds = [search.delta(terms, asked, accuracy, True) for terms in rounds.upper()]
-    found = _found(max(bounds, key=lambda bound: bound.value), _LATTICE, rounds)
+    best = search.NOTHING
+    for terms in rounds.upper():
+        # an order that is enough for one direction shows that the other is smaller, where its own would be far out
+        other = search.delta(terms, asked, accuracy, True, most=best.order - 1)
+        if other.value > best.value > 0:
+            other = search.delta(terms, asked, accuracy, True)
+        best = max(best, other, key=lambda bound: bound.value)
+    found = _found(best, _LATTICE, rounds)
     reference = rounds.cone()
     if reference is not None:
         by_cone = _found(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
@@ -81,24 +85,23 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Found:
 
 
 def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Witness | None:
-    """The largest epsilon that explicit neighbouring data sets need at this delta."""
+    """The largest epsilon that explicit neighbouring data sets need at this delta; None where none is known to need any."""
     log_delta = math.log(rounded_up(delta))
-    single = _single(rounds)
+    single = rounds.single()
     if single is not None:
-        found = _closed_epsilon(single, delta).value
-        if math.isinf(found):
-            return Witness(found, next(rounds.lower())[0])
-        value = math.nextafter(found * (1 - 1e-9), 0.0)
-        while value > 0 and _closed_delta(single, Fraction(value)) * (1 - 1e-12) <= delta:
-            value = value * (1 - 1e-6) if value > 1e-300 else 0.0
-        return Witness(value, next(rounds.lower())[0])
+        needed = closed.lower_epsilon(*single, delta)
+        return None if needed is None else Witness(needed, PAIR)
     best: Witness | None = None
     for name, terms in rounds.lower():
-        value = search.epsilon(terms, log_delta, accuracy, False).value
-        value = value if math.isfinite(value) else 0.0
-        if best is None or value > best.value:
-            best = Witness(value, name)
+        found = search.epsilon(terms, log_delta, accuracy, upper=False)
+        if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
+            best = Witness(found.value, name)
     return best
+
+
+def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
+    """Whether a coarse grid, tilted as for the direction that is known, shows that this direction needs no more than that."""
+    return search.delta(terms, best.value, _QUICK * accuracy, True, most=best.order - 1).value <= delta
 
 
 def _pure(rounds: Rounds) -> float:
@@ -125,46 +128,3 @@ def _distance(rounds: Rounds) -> float:
     return (1 + 1e-12) * sum(
         times * float(one.rate) * (one.loss.distance + one.loss.leak) for one, times in rounds.parts
     )
-
-
-# ---- one round: delta = g d(e0) at epsilon = log(1 + g (e^e0 - 1))
-
-
-def _single(rounds: Rounds) -> Round | None:
-    """The only round, if there is just one and its profile is known in closed form."""
-    ((one, times),) = rounds.parts if len(rounds.parts) == 1 else ((None, 0),)
-    if one is None or times != 1 or one.poisson or one.pair is None or one.pair.estimated:
-        return None
-    return one
-
-
-def _closed_epsilon(one: Round, delta: Fraction) -> Found:
-    """The root of the profile in floats, moved up until balls say that delta is kept."""
-    from cumulant.exact.saddle import solve
-
-    pair, rate = one.pair, one.rate
-    assert pair is not None
-    room = math.log(rounded_down(delta / rate)) if delta < rate else 0.0
-    start = solve(lambda e0: pair.log_profile(e0), -1.0, room, 1.0)[1] if room < 0 else 0.0
-    if not math.isfinite(start):
-        return Found(math.inf, _CLOSED, "proved")
-    e0 = Fraction(start)
-    for _ in range(60):
-        with BALLS.at(256):
-            kept = delta >= rate * max(at_least(pair.profile(e0, BALLS).upper()), Fraction(0))
-            if kept:
-                epsilon = (1 + BALLS.number(rate) * BALLS.number(e0).expm1()).log()
-                return Found(rounded_up(max(at_least(epsilon.upper()), Fraction(0))), _CLOSED, "proved")
-        e0 = e0 * (1 + Fraction(1, 2**50)) + Fraction(1, 2**1000)
-    return Found(math.inf, _CLOSED, "proved")
-
-
-def _closed_delta(one: Round, epsilon: Fraction) -> float:
-    pair, rate = one.pair, one.rate
-    assert pair is not None
-    with BALLS.at(256):
-        e0 = (1 + BALLS.number(epsilon).expm1() / BALLS.number(rate)).log()
-        # e0 >= epsilon, and the profile falls: less will do where e^epsilon has no ball
-        low = min(-at_least(-e0.lower()) if e0.is_finite() else epsilon, _FARTHEST)
-        value = at_least((BALLS.number(rate) * pair.profile(max(low, Fraction(0)), BALLS)).upper())
-        return min(rounded_up(max(value, Fraction(0))), 1.0)

@@ -15,7 +15,7 @@ from cumulant.conversion import answers, arrays, baselines
 from cumulant.conversion.answers import Answer
 from cumulant.conversion.formulas import conversion as conversion_row
 from cumulant.domains import Exact, Number
-from cumulant.errors import InputError
+from cumulant.errors import CertificateError, InputError
 from cumulant.guarantee import Guarantee, stated
 from cumulant.mechanisms.proof import term
 from cumulant.mechanisms.questions import EXACT_BOUNDS, checked, exact_cone, rows, two_sided_method
@@ -113,6 +113,8 @@ def outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
     by_curve = answers.epsilon(run.curve(bound), asked, conversion_row(conversion), run.estimated)
     if exact is not None and exact.answer.value < by_curve.value:
         return exact
+    if exact is not None and math.isinf(exact.answer.value):
+        note = "no grid gave a finite answer, so it comes from Renyi divergences"
     return Outcome(by_curve, bound, conversion, note)
 
 
@@ -128,7 +130,7 @@ def _exact(rounds: Rounds, asked: Fraction, question: Question) -> Outcome:
 
     found = two_sided.epsilon(rounds, asked, question.fine(), exact_cone(question.bound))
     order = found.order if found.order is not None and math.isfinite(found.order) else None
-    bound = "poisson" if rounds.poisson else "profile" if found.way != "cone" else "gaussian-cone"
+    bound = "poisson" if rounds.directed else "profile" if found.way != "cone" else "gaussian-cone"
     return Outcome(Answer(found.value, order, found.rigour), bound, found.way, "", found.width, found.points)
 
 
@@ -146,8 +148,10 @@ def guarantee(run: Answers, delta: Number, question: Question) -> Guarantee:
     lower, witness = (None, "")
     if question.two_sided and 0 < asked < 1:
         lower, witness = _lower(run, asked, question) if answer.value > 0 else (0.0, "any data sets")
-    if lower is not None and lower > answer.value:  # both are proved, so this is rounding at an exact answer
-        lower = answer.value
+    if lower is not None and lower > answer.value:
+        raise CertificateError(
+            f"the run needs at least {lower!r} and {answer.value!r} was found to be enough; please report it"
+        )
     return Guarantee(
         epsilon=answer.value,
         delta=stated(asked),
@@ -180,7 +184,7 @@ def _baseline(run: Answers, delta: Exact, question: Question) -> float:
     """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
     if question.bound or question.conversion:
         raise InputError(f"method={question.method!r} takes no bound and no conversion")
-    parts = [(*mechanism.unsampled(), times) for mechanism, times in run.terms.items()]
+    parts = [(*mechanism.by_lemma3(), times) for mechanism, times in run.terms.items()]
     steps = [baselines.step(inner.curve(), rate, times) for inner, rate, times in parts]
     return baselines.epsilon(steps, rounded_down(delta), question.method)
 

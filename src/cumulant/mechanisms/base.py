@@ -139,6 +139,10 @@ class Mechanism(Expression):
         """What runs on each sample, and the rate at which the sample is drawn."""
         return self, Fraction(1)
 
+    def by_lemma3(self) -> tuple[Expression, Fraction]:
+        """The same, for composition theorems that amplify by Lemma 3; HypothesisError where that is not about its samples."""
+        return self.unsampled()
+
     def data_size(self) -> Exact | None:
         """The number of records its statement is for, where it depends on that."""
         return getattr(self, "records", None)

@@ -10,33 +10,39 @@ from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.pair import Pair
 from cumulant.exact.losses import loss_of
 from cumulant.exact.rounds import Round, Rounds
+from cumulant.exact.sampling import WITHOUT_REPLACEMENT
 from cumulant.mechanisms.answers import Answers
 from cumulant.mechanisms.base import Expression, Mechanism
-from cumulant.mechanisms.sampling import Poisson, Sampled
+from cumulant.mechanisms.sampling import Sampled
 
-MOST_ROUNDS = 10**7
-"""Beyond it the error terms of a lattice outweigh what it gains."""
+MOST_ROUNDS = 10**9
+"""More are more than any grid resolves; Gaussians without a sample count as one."""
+
+_FALLBACK = "so the answer comes from Renyi divergences"
 
 
 def rounds(run: Answers) -> tuple[Rounds | None, str]:
     """All rounds of the run, or None and what stands in the way."""
     parts: list[tuple[Round, int]] = []
-    terms = _gathered(run.terms)
-    if sum(terms.values()) > MOST_ROUNDS:
-        return (
-            None,
-            f"more than {MOST_ROUNDS:,} rounds leave little to gain over Renyi divergences, which give the answer",
-        )
-    for mechanism, times in terms.items():
-        inner = mechanism.inner if isinstance(mechanism, Sampled) else mechanism
+    for mechanism, times in _gathered(run.terms).items():
+        inner, scheme = (mechanism.inner, mechanism.scheme) if isinstance(mechanism, Sampled) else (mechanism, None)
+        sampling = WITHOUT_REPLACEMENT if scheme is None else scheme.sampling
+        if sampling is None:
+            return None, f"{type(scheme).__name__} says nothing about loss distributions, {_FALLBACK}"
         pair = _pair(inner)
         loss = inner.privacy_loss() if pair is None and isinstance(inner, Mechanism) else pair and loss_of(pair)
-        if not loss:
-            return None, f"{mechanism} is known by its curve only, so the answer comes from Renyi divergences"
-        scheme = mechanism.scheme if isinstance(mechanism, Sampled) else None
-        rate = scheme.rate if scheme else Fraction(1)
-        parts.append((Round(loss, pair, Fraction(rate), isinstance(scheme, Poisson) and rate < 1), times))
-    return Rounds(tuple(parts)), ""
+        if pair is None and loss is None:
+            return None, f"{mechanism} is known by its curve only, {_FALLBACK}"
+        rate = Fraction(scheme.rate if scheme is not None else 1)
+        parts.append((Round(loss, pair, rate, sampling, isinstance(inner, Mechanism)), times))
+    found = Rounds(tuple(parts))
+    if found.single() is not None:
+        return found, ""
+    if sum(times for _, times in parts) > MOST_ROUNDS:
+        return None, f"more than {MOST_ROUNDS:,} rounds are more than a grid resolves, {_FALLBACK}"
+    if any(one.loss is None for one, _ in parts):
+        return None, f"noise this far from the sensitivity spans too many scales for a grid, {_FALLBACK}"
+    return found, ""
 
 
 def _gathered(terms: Mapping[Mechanism, int]) -> dict[Mechanism, int]:

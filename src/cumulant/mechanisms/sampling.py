@@ -14,6 +14,8 @@ from cumulant.bounds.table import WITHOUT_REPLACEMENT, amplified, row
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, RATE, Exact, Number, spelling
 from cumulant.errors import HypothesisError, InputError, RelationError
+from cumulant.exact import sampling as sampling_laws
+from cumulant.exact.sampling import Sampling
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.relation import Relation
 
@@ -26,18 +28,25 @@ class Scheme(ABC):
     relation: ClassVar[Relation]
     bounds: ClassVar[Mapping[str, Bound]]
     candidates: ClassVar[tuple[str, ...]]
+    sampling: ClassVar[Sampling | None] = None  # what the exact layer may use; None: it is not asked
+    assumed: ClassVar[str] = ""  # what must be true of the samples, and no theorem can know
     rate: Exact
 
     @abstractmethod
     def __init__(self, rate: Number) -> None:
         """Every scheme may be given by its rate."""
 
-    def curve(self, inner: Expression, bound: str) -> Curve:
-        """The curve of `inner` run on one sample."""
+    def theorem(self, bound: str) -> str:
+        """The name of a row of its table; HypothesisError where that is no theorem about its samples."""
         name = row(bound).name
         if self.rate < 1 and name not in self.bounds:
             kind = type(self).__name__
             raise HypothesisError(f"{name} is not a theorem about {kind} samples; use one of {', '.join(self.bounds)}")
+        return name
+
+    def curve(self, inner: Expression, bound: str) -> Curve:
+        """The curve of `inner` run on one sample."""
+        name = self.theorem(bound)
         # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along.
         pair = inner.pair() if isinstance(inner, Mechanism) else None
         base = inner.curve(name if row(name).upper else "best")
@@ -72,6 +81,10 @@ class WithoutReplacement(Scheme):
         "gaussian-ball", "gaussian-diameter", "one-bit", "profile", "pure-extras", "theorem9", "lemma3", "caps",
     )
     # fmt: on
+    sampling: ClassVar[Sampling] = sampling_laws.WITHOUT_REPLACEMENT
+    assumed: ClassVar[str] = (
+        "every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order"
+    )
 
     def __init__(
         self, rate: Number | None = None, *, sample: Number | None = None, population: Number | None = None
@@ -128,6 +141,8 @@ class Poisson(Scheme):
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
     bounds: ClassVar[Mapping[str, Bound]] = POISSON
     candidates: ClassVar[tuple[str, ...]] = ("poisson", "poisson-sum", "pure-response", "lemma3", "caps")
+    sampling: ClassVar[Sampling] = sampling_laws.POISSON
+    assumed: ClassVar[str] = "every record enters each Poisson sample independently of the others"
 
     def __init__(self, rate: Number) -> None:
         object.__setattr__(self, "rate", RATE.check("rate", rate))
@@ -168,6 +183,10 @@ class Sampled(Mechanism):
 
     def unsampled(self) -> tuple[Expression, Fraction]:
         return self.inner, self.scheme.rate
+
+    def by_lemma3(self) -> tuple[Expression, Fraction]:
+        self.scheme.theorem("lemma3")
+        return self.unsampled()
 
     def key(self) -> Hashable:
         return self.inner, self.scheme

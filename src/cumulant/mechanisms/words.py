@@ -9,7 +9,7 @@ from cumulant.bounds.table import BOUNDS
 from cumulant.errors import NotationError
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.relation import Relation
-from cumulant.mechanisms.sampling import Sampled, WithoutReplacement
+from cumulant.mechanisms.sampling import Sampled
 
 MOST_TERMS = 8
 LONGEST_NAME = 200
@@ -53,6 +53,7 @@ def what_ran(run: Expression) -> str:
     """Each mechanism and how often it ran, on which samples, as a sentence.
 
     >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> from cumulant.mechanisms.sampling import WithoutReplacement
     >>> what_ran(Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 6000)
     'What ran: Gaussian(sigma=5) runs 6,000 times, each time on a fresh sample drawn by WithoutReplacement(rate=0.001).'
     """
@@ -103,13 +104,7 @@ def assumed(run: Expression) -> str:
     'Assumed: all parameters were fixed in advance, not chosen from earlier outputs.'
     """
     schemes = [mechanism.scheme for mechanism in nested(run) if isinstance(mechanism, Sampled)]
-    assumptions = []
-    if any(isinstance(scheme, WithoutReplacement) for scheme in schemes):
-        assumptions.append(
-            "every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order"
-        )
-    if any(not isinstance(scheme, WithoutReplacement) for scheme in schemes):
-        assumptions.append("every record enters each Poisson sample independently of the others")
+    assumptions = list(dict.fromkeys(scheme.assumed or f"every sample is drawn as {scheme} says" for scheme in schemes))
     if any("sensitivity" in mechanism.domains for mechanism in nested(run)):
         assumptions.append(
             {

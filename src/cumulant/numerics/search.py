@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ _MINIMA = 3
 _NARROW = 1e-9
 _STILL = 1e-13
 _CLOSE = 1e-3
+_NESTED, _SUBDIVISION = 4, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +95,16 @@ def _vertices(nodes: Array, values: Array) -> Array:
 def _width(x: Array) -> Array:
     """A cell this narrow counts as one integer: far out the millionth part of the argument will do."""
     return np.maximum(1.0, 1e-6 * x)
+
+
+def falling_root(function: Callable[[Array], Array], value: float, low: float, high: float) -> float:
+    """Where a falling function of a positive argument reaches this value, to about 3e-6 of itself, by nested subdivision.
+
+    >>> round(falling_root(lambda x: -np.log(x), -3.0, 1e-300, 1e18), 3)
+    20.086
+    """
+    for _ in range(_NESTED):
+        nodes = np.geomspace(low, high, _SUBDIVISION)
+        right = int(np.argmax(np.append(function(nodes) <= value, True)))
+        low, high = float(nodes[max(right - 1, 0)]), float(nodes[min(right, nodes.size - 1)])
+    return math.sqrt(low) * math.sqrt(high)

@@ -73,7 +73,7 @@ def test_delta_is_rounded_up_and_tight_at_every_scale() -> None:
         for shift in SHIFTS:
             for place in ("1e-3", "0.5", "1", "3"):
                 t, rate = Fraction(shift), Fraction(1, 100)
-                epsilon = Fraction(place) * t * max(t, 1)
+                epsilon = Fraction(place) * t * max(t, Fraction(1))
                 e0 = (1 + exact(epsilon).expm1() / exact(rate)).log()
                 truth = exact(rate) * gaussian(t, e0)
                 found = single.delta(GaussianPair(t), rate, epsilon)

@@ -51,11 +51,16 @@ class Round:
         """The pair that sampling makes, in this direction if it has several."""
         return self.mixture(direction if direction in self.directions else self.directions[0])
 
-    def mixture(self, direction: str) -> Step:
-        """One of the three pairs that sampling may make of a base pair."""
+    @property
+    def law(self) -> Loss:
+        """The loss, where a grid can hold it."""
         if self.loss is None:
             raise OverflowError("no grid can hold this loss")
-        return Mixture(self.loss, float(self.rate), float(1 - self.rate), direction)
+        return self.loss
+
+    def mixture(self, direction: str) -> Step:
+        """One of the three pairs that sampling may make of a base pair."""
+        return Mixture(self.law, float(self.rate), float(1 - self.rate), direction)
 
     def pair_step(self, direction: str) -> Step | None:
         """The pair of Proposition 11, or of the same form for a Poisson sample, in one direction."""

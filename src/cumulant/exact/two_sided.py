@@ -106,9 +106,9 @@ def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
 
 def _pure(rounds: Rounds) -> float:
     """The sum of the largest losses of all rounds, rounded up; +inf where a loss is unbounded."""
-    if any(one.loss.leak for one, _ in rounds.parts):
+    if any(one.law.leak for one, _ in rounds.parts):
         return math.inf
-    largest = [(one.loss.reach(-math.inf), one.rate, times) for one, times in rounds.parts]
+    largest = [(one.law.reach(-math.inf), one.rate, times) for one, times in rounds.parts]
     return (1 + 1e-12) * sum(
         times * math.log1p(float(rate) * math.expm1(min(x, 700.0))) if x < 700 else math.inf
         for x, rate, times in largest
@@ -125,6 +125,4 @@ def _rigour(rounds: Rounds) -> str:
 
 def _distance(rounds: Rounds) -> float:
     """The sum of the total variation distances of all rounds, rounded up."""
-    return (1 + 1e-12) * sum(
-        times * float(one.rate) * (one.loss.distance + one.loss.leak) for one, times in rounds.parts
-    )
+    return (1 + 1e-12) * sum(times * float(one.rate) * (one.law.distance + one.law.leak) for one, times in rounds.parts)

@@ -30,7 +30,7 @@ def rounds(run: Answers) -> tuple[Rounds | None, str]:
         if sampling is None:
             return None, f"{type(scheme).__name__} says nothing about loss distributions, {_FALLBACK}"
         pair = _pair(inner)
-        loss = inner.privacy_loss() if pair is None and isinstance(inner, Mechanism) else pair and loss_of(pair)
+        loss = loss_of(pair) if pair is not None else inner.privacy_loss() if isinstance(inner, Mechanism) else None
         if pair is None and loss is None:
             return None, f"{mechanism} is known by its curve only, {_FALLBACK}"
         rate = Fraction(scheme.rate if scheme is not None else 1)

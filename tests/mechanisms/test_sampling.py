@@ -1,0 +1,201 @@
+"""What runs on one sample: adaptive queries, sizes that are stated, schemes that a user writes."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import fft, special
+
+import cumulant as cm
+from cumulant.bounds.bound import nothing
+from cumulant.domains import RATE, Exact, Number
+from cumulant.mechanisms.sampling import Scheme
+
+# ---- two queries on one sample, the second chosen after the first answer
+
+BINS, REACH = 300, 9.0
+STEP, POINTS = 1e-3, 1 << 21
+FOURIER = 1e-9  # a power of a spectrum of size 1 is wrong by a few ulp for each round, the sum by less than this
+
+
+def masses(edges: np.ndarray, centre: float) -> np.ndarray:
+    """Normal masses of the bins, from the side on which nothing cancels."""
+    low, high = edges[:-1] - centre, edges[1:] - centre
+    flip = low + high > 0
+    return np.asarray(special.ndtr(np.where(flip, -low, high)) - special.ndtr(np.where(flip, -high, low)))
+
+
+def adversary(shift: float, rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """The laws of two binned answers on the data sets r … r p and r … r q.
+
+    The record r moves nothing. The first query moves by `shift` with p only; the second with p only where the first answer
+    was large, so that p is likely to be in the sample, and otherwise with q only. Both have sensitivity `shift`.
+    """
+    inner = np.linspace(-REACH - shift, REACH + shift, BINS)
+    edges = np.concatenate([[-np.inf], inner, [np.inf]])
+    rest, moved = masses(edges, 0.0), masses(edges, shift)
+    large = np.concatenate([[False], inner >= shift / 4])[:, None]
+    without = np.outer(rest, rest)
+    with_p = moved[:, None] * np.where(large, moved, rest)
+    with_q = rest[:, None] * np.where(large, rest, moved)
+    return ((1 - rate) * without + rate * with_p).ravel(), ((1 - rate) * without + rate * with_q).ravel()
+
+
+@dataclass(frozen=True)
+class Composed:
+    """k rounds of an adversary: losses rounded down, outputs dropped, so that its delta is a lower bound."""
+
+    losses: np.ndarray
+    mass: np.ndarray
+    outside: float
+
+    def delta(self, epsilon: float) -> float:
+        found = float(self.mass @ -np.expm1(np.minimum(epsilon - self.losses, 0.0)))
+        return found - self.outside - FOURIER
+
+
+def composed(p: np.ndarray, q: np.ndarray, times: int) -> Composed:
+    there = (p > 1e-30) & (q > 1e-30)
+    p, q = p[there], q[there]
+    place = np.floor(np.log(p / q) / STEP).astype(np.int64)
+    law = np.bincount(place - place.min(), p)
+    loss = STEP * (place.min() + np.arange(law.size))
+    window = np.zeros(POINTS)
+    np.add.at(window, (place.min() + np.arange(law.size)) % POINTS, law)
+    mass = fft.irfft(fft.rfft(window) ** times, POINTS)
+    mean = float(law @ loss)
+    start = round(times * mean / STEP) - POINTS // 2
+    # what lies outside of the window is counted inside of it: Bernstein's inequality
+    room, spread = STEP * (POINTS // 2 - 1), times * float(law @ (loss - mean) ** 2)
+    largest = float(np.max(np.abs(loss - mean)))
+    outside = 2 * math.exp(-(room**2) / (2 * spread + 2 * largest * room / 3))
+    return Composed(STEP * (start + np.arange(POINTS)), np.roll(mass, -(start % POINTS)), outside)
+
+
+def test_the_adversary_is_made_of_queries_of_this_sensitivity() -> None:
+    p, q = adversary(1.0, 0.5)
+    assert (p.sum(), q.sum()) == pytest.approx((1, 1), abs=1e-12)
+    # without sampling the two queries are one Gaussian of shift sqrt(2), whatever the second one depends on
+    p, q = adversary(1.0, 1.0)
+    exact = cm.Gaussian(sigma=1, sensitivity="1.41421356237309504880168872420969808").delta(1)
+    assert float(np.sum(np.maximum(p - math.e * q, 0.0))) == pytest.approx(exact, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "times", "once"),
+    [
+        (1, "0.5", 10_000, 3404.27),
+        (1, "0.5", 500, 243.96),
+        ("0.7", "0.5", 2_000, 1677.35),
+        (2, "0.6", 10_000, 1135.96),
+        (1, "0.2", 10_000, 888.63),
+        (1, "0.8", 10_000, 7219.96),
+    ],
+)
+def test_no_claim_is_below_what_adaptive_queries_on_one_sample_need(
+    sigma: int | str, rate: str, times: int, once: float
+) -> None:
+    """Theorems A, B and C are about one query on each sample; two that adapt need more than one with the summed shift.
+
+    `once` is what Theorem B says of that one.
+    """
+    p, q = adversary(1 / float(Fraction(sigma)), float(Fraction(rate)))
+    reached = composed(p, q, times)
+    assert reached.delta(once) > 1e-5
+    for geometry in ("diameter", "ball"):
+        run = (cm.Gaussian(sigma=sigma, geometry=geometry) * 2) @ cm.WithoutReplacement(rate=rate) * times
+        for method in ("best", "exact", "rdp"):
+            assert reached.delta(run.epsilon("1e-5", method=method)) <= 1e-5, (geometry, method)
+        assert run.delta(once) >= reached.delta(once)
+
+
+def test_a_run_that_needs_more_than_3610() -> None:
+    p, q = adversary(1.0, 0.5)
+    assert composed(p, q, 10_000).delta(3610.0) > 1e-5
+    assert ((cm.Gaussian(sigma=1) * 2) @ cm.WithoutReplacement(rate="0.5") * 10_000).epsilon("1e-5") > 3610
+
+
+# ---- a scheme that a user writes
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Block(Scheme):
+    """The first records of the data set: nothing is amplified, because everybody knows who is among them."""
+
+    rate: Exact
+
+    relation: ClassVar[cm.Relation] = cm.Relation.REPLACE_ONE
+    bounds: ClassVar[Mapping[str, cm.Bound]] = {
+        "best": cm.Bound("best", "eps'(a) <= eps(a)", "nothing", "trivial", lambda base, *_: base, nothing)
+    }
+    candidates: ClassVar[tuple[str, ...]] = ("best",)
+
+    def __init__(self, rate: Number) -> None:
+        object.__setattr__(self, "rate", RATE.check("rate", rate))
+
+    def of(self, inner: Scheme) -> Scheme | None:
+        return None
+
+    def __str__(self) -> str:
+        return f"Block(rate={self.rate.notation})"
+
+
+@pytest.mark.parametrize("method", ["best", "exact", "rdp", "paper", "naive", "strong", "optimal"])
+@pytest.mark.parametrize(
+    "base",
+    [cm.Gaussian(sigma=1), cm.Laplace(scale=1), cm.RandomizedResponse(p="0.9"), cm.ApproximateDP(1, "1e-3")],
+    ids=str,
+)
+def test_a_scheme_is_composed_by_its_own_table_only(base: cm.Mechanism, method: str) -> None:
+    """What a scheme does not say is not claimed: no amplification, no lattice, no lower end."""
+    run, needed = base @ Block(rate="0.01") * 10, (base * 10).guarantee("0.02").lower
+    assert needed is not None
+    try:
+        claimed = run.epsilon("0.02", method=method)
+    except cm.CumulantError:
+        return
+    assert claimed >= needed
+
+
+@pytest.mark.parametrize("base", [cm.Gaussian(sigma=1), cm.Laplace(scale=1)], ids=str)
+def test_a_scheme_that_says_nothing_about_pairs_has_no_witness(base: cm.Mechanism) -> None:
+    run, plain = base @ Block(rate="0.01") * 10, base * 10
+    found = run.guarantee("1e-5")
+    assert found.epsilon >= plain.epsilon("1e-5")
+    assert found.lower is None
+    assert found.note
+    assert run.delta(1) >= plain.delta(1) * (1 - 1e-3)
+    assert run.advantage >= plain.advantage * (1 - 1e-3)
+    assert run.true_positive_rate("0.01") >= plain.true_positive_rate("0.01") * (1 - 1e-3)
+    mixed = run + cm.Gaussian(sigma=2) @ cm.WithoutReplacement(rate="0.1")
+    assert mixed.epsilon("1e-5") >= plain.epsilon("1e-5")
+    assert mixed.guarantee("1e-5").lower is None
+
+
+# ---- sizes that are stated
+
+
+def test_a_statement_about_so_many_records_runs_on_samples_of_that_size() -> None:
+    draw = cm.GaussianMeanPosterior(diameter=1, variance=1, records=100)
+    assert (draw @ cm.WithoutReplacement(sample=100, population=10_000)).rdp(2) > 0
+    assert (draw @ cm.WithoutReplacement(rate="0.01")).rdp(2) > 0  # of a rate no size is known
+    for size in (99, 101):
+        with pytest.raises(
+            cm.InputError, match=f"stated for 100 records but runs on samples of {size}; give records={size}"
+        ):
+            draw @ cm.WithoutReplacement(sample=size, population=10_000)
+    with pytest.raises(cm.InputError, match="stated for 100 records but runs on samples of 200"):
+        (cm.Gaussian(sigma=1) + draw * 3) @ cm.WithoutReplacement(sample=200, population=10_000)
+
+
+def test_a_sample_of_a_sample_is_drawn_from_as_many_records_as_there_are() -> None:
+    inner = cm.Gaussian(sigma=1) @ cm.WithoutReplacement(sample=10, population=100)
+    assert inner @ cm.WithoutReplacement(sample=100, population=1000) == cm.Gaussian(sigma=1) @ cm.WithoutReplacement(
+        "0.01"
+    )
+    with pytest.raises(cm.InputError, match="stated for 100 records but runs on samples of 50"):
+        inner @ cm.WithoutReplacement(sample=50, population=1000)

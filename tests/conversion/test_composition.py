@@ -71,7 +71,7 @@ def ball_delta(epsilon: float, round_delta: float, times: int, total: float) -> 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_figure2_columns(panel: str, column: str) -> None:
     for times, row in FIGURE2["panels"][panel]["k"].items():
-        found = optimised([(PANELS[panel], RATE, int(times))], DELTA, COLUMNS[column])
+        found = optimised([(PANELS[panel], RATE, int(times), 0.0)], DELTA, COLUMNS[column])
         assert found <= row[column] * (1 + 1e-3)
         # the reference search stops 1.1e-3 above the optimum at sigma 5, k 600,000: the next test proves ours
         assert found >= row[column] * (1 - 1.2e-3)
@@ -182,16 +182,16 @@ def test_different_kinds_and_very_many_rounds_take_the_closed_form() -> None:
 
 def test_optimised_rounds_of_different_kinds() -> None:
     """Never worse than half of delta on the rounds, chosen by hand."""
-    steps = [(gaussian(5), 0.01, 300), (gaussian(2), 0.001, 700)]
+    steps = [(gaussian(5), 0.01, 300, 0.0), (gaussian(2), 0.001, 700, 0.0)]
     own = 0.5 * 1e-6 / 1000
-    by_hand = [(float(lemma3(of_delta(own / rate), rate, FLOATS)), own, times) for of_delta, rate, times in steps]
+    by_hand = [(float(lemma3(of_delta(own / rate), rate, FLOATS)), own, times) for of_delta, rate, times, _ in steps]
     found = optimised(steps, 1e-6, simplified)
     assert 0.5 * simplified(by_hand, 1e-6) < found <= simplified(by_hand, 1e-6)
 
 
 def test_optimised_at_the_edges() -> None:
-    assert optimised([(gaussian(1), 0.01, 10)], 0.0, optimal) == math.inf
-    assert optimised([(pure(0.3), 1.0, 10)], 0.0, naive) == pytest.approx(3.0, rel=1e-12)
-    assert optimised([(pure(0.3), 1.0, 10)], 1.0, optimal) == 0.0
-    assert optimised([(lambda delta: np.full(delta.shape, math.nan), 0.1, 10)], 1e-6, optimal) == math.inf
-    assert optimised([(gaussian(1), 1e-9, 5)], 1e-5, optimal) == 0.0
+    assert optimised([(gaussian(1), 0.01, 10, 0.0)], 0.0, optimal) == math.inf
+    assert optimised([(pure(0.3), 1.0, 10, 0.0)], 0.0, naive) == pytest.approx(3.0, rel=1e-12)
+    assert optimised([(pure(0.3), 1.0, 10, 0.0)], 1.0, optimal) == 0.0
+    assert optimised([(lambda delta: np.full(delta.shape, math.nan), 0.1, 10, 0.0)], 1e-6, optimal) == math.inf
+    assert optimised([(gaussian(1), 1e-9, 5, 0.0)], 1e-5, optimal) == 0.0

@@ -82,13 +82,18 @@ def test_cks_is_never_worse_than_classic() -> None:
             assert run.epsilon(delta=delta) <= run.epsilon(delta=delta, conversion="classic")
 
 
-def test_slack_is_subtracted_first() -> None:
-    run = cm.ApproximateDP(0.5, 1e-6) * 4
-    assert run.epsilon(delta=4e-6, method="rdp") == math.inf
-    assert run.epsilon(delta=5e-6, method="rdp") == pytest.approx(
-        (cm.PureDP(0.5) * 4).epsilon(delta=1e-6, method="rdp"), rel=1e-9
+def test_slack_is_taken_out_first() -> None:
+    """Four promises hold together with probability 0.9^4 = 0.6561, and then the rest of delta is theirs."""
+    run = cm.ApproximateDP(0.5, "0.1") * 4
+    assert run.epsilon(delta="0.3438", method="rdp") == math.inf
+    assert run.epsilon(delta="0.3439", method="rdp") == 2.0
+    assert run.epsilon(delta="0.40951", method="rdp") == pytest.approx(
+        (cm.PureDP(0.5) * 4).epsilon(delta="0.1", method="rdp"), rel=1e-12
     )
-    assert run.delta(epsilon=2, method="rdp") == pytest.approx(4e-6, rel=1e-14)
+    assert run.delta(epsilon=2, method="rdp") == pytest.approx(0.3439, rel=1e-15)
+    assert run.delta(epsilon=1, method="rdp") == pytest.approx(
+        0.3439 + 0.6561 * (cm.PureDP(0.5) * 4).delta(epsilon=1, method="rdp"), rel=1e-12
+    )
 
 
 def test_many_deltas_at_once() -> None:
@@ -135,9 +140,14 @@ def test_a_delta_just_below_one_is_not_one() -> None:
 
 def test_slack_is_compared_exactly() -> None:
     for times in (1, 5, 45, 57):
-        run = cm.ApproximateDP("0.1", "1e-6") * times
-        assert run.epsilon(delta=Fraction(times, 10**6), method="rdp") == math.inf
-        assert run.epsilon(delta=[Fraction(times, 10**6)], method="rdp").tolist() == [math.inf]
+        run = cm.ApproximateDP("0.125", "1e-6") * times
+        failing, less = 1 - (1 - Fraction(1, 10**6)) ** times, Fraction(1, 10**400)
+        assert run.epsilon(delta=failing, method="rdp") == 0.125 * times
+        assert run.epsilon(delta=[failing], method="rdp") == pytest.approx([0.125 * times], rel=1e-15)
+        assert run.epsilon(delta=failing - less, method="rdp") == math.inf
+        assert run.epsilon(delta=[failing - less], method="rdp").tolist() == [math.inf]
+        found = run.guarantee(delta=failing, method="rdp")
+        assert found.verify().holds
     assert cm.ApproximateDP("0.1", "1e-6").epsilon(delta=0, method="rdp") == math.inf
     assert cm.ApproximateDP("0.1", 0).epsilon(delta=0, method="rdp") == 0.1
 

@@ -91,7 +91,9 @@ def _best(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
     lopsided = pair is None or (pair.summable and not pair.symmetric) or not pair.integrable
     if not no_slack(base, pair) and lopsided:
         curves.append(BinomialSum(base, rate, theorem9(base) + pure_extras(base)))
-    return Lowest(tuple(curves)).projected()
+    lowest = Lowest(tuple(curves))
+    # each row may take the slack out of the laws in its own way, so that there need be no one CGF below all of them
+    return lowest if no_slack(base, pair) else lowest.projected()
 
 
 _SAMPLER = "uniform sample without replacement, replace-one neighbours, the mechanism ignores the order of its sample"

@@ -140,7 +140,7 @@ def _citation(mechanism: Mechanism, bound: str) -> str:
 
 def _no_epsilon(run: Expression, delta: Exact) -> str:
     slack = float(run.curve().slack())
-    if 0 < float(delta) <= slack:
+    if 0 < float(delta) <= slack:  # equal where floats cannot tell, or where the rest is not pure
         return (
             f"no finite epsilon can be proved: the promises in the run may already fail with probability "
             f"{rounded_up(slack)}, which leaves nothing of delta"

@@ -64,7 +64,7 @@ def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) ->
 def enclosed_epsilon(curve: Curve, lam: Array, deltas: Sequence[Fraction], conversion: Conversion) -> Enclosure:
     """epsilon at each of these finite lam and its delta; it may be negative."""
     with np.errstate(all="ignore"):
-        log_delta = BOUNDED.log(BOUNDED.asarray([delta - curve.slack() for delta in deltas]))
+        log_delta = BOUNDED.log(BOUNDED.asarray([curve.left(delta) for delta in deltas]))
         found: Enclosure = conversion.epsilon(BOUNDED.asarray(lam), curve.cgf(lam, BOUNDED), log_delta, BOUNDED)
         return found
 
@@ -88,7 +88,8 @@ def enclosed_delta(curve: Curve, lam: Array, epsilons: Sequence[Fraction], conve
     with np.errstate(all="ignore"):
         asked = BOUNDED.asarray(epsilons)
         log_delta = conversion.log_delta(BOUNDED.asarray(lam), curve.cgf(lam, BOUNDED), asked, BOUNDED)
-        return BOUNDED.exp(log_delta) + BOUNDED.number(curve.slack())
+        slack = curve.slack()
+        return BOUNDED.number(slack) + BOUNDED.number(1 - slack) * BOUNDED.exp(log_delta)
 
 
 def epsilon_over(curve: Curve, counts: Sequence[int], asked: Fraction, conversion: Conversion) -> Floats:

@@ -23,6 +23,7 @@ from cumulant.conversion.formulas import conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import rounded_up
 
 BASELINES: dict[str, Method] = {
     "naive": composition.naive,
@@ -61,4 +62,5 @@ def step(curve: Curve, rate: Fraction, times: int) -> Step:
 
     # a larger rate means a smaller delta for the mechanism and a larger epsilon by Lemma 3
     nearest = float(rate)
-    return epsilon_of_delta, nearest if Fraction(nearest) >= rate else math.nextafter(nearest, 1.0), times
+    larger = nearest if Fraction(nearest) >= rate else math.nextafter(nearest, 1.0)
+    return epsilon_of_delta, larger, times, rounded_up(curve.slack())

@@ -52,7 +52,7 @@ def epsilon_on(on: Arithmetic, curve: Curve, order: Fraction | None, delta: Frac
         return curve.pure(on)
     lam = order - 1
     cgf = curve._cgf(np.array([lam], dtype=object), on)[0]
-    return conversion.epsilon(on.number(lam), cgf, on.log(on.number(delta - curve.slack())), on)
+    return conversion.epsilon(on.number(lam), cgf, on.log(on.number(curve.left(delta))), on)
 
 
 def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Certificate:
@@ -64,7 +64,7 @@ def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: C
         lam = order - 1
         cgf = curve._cgf(np.array([lam], dtype=object), BALLS)[0]
         log_delta = conversion.log_delta(BALLS.number(lam), cgf, BALLS.number(epsilon), BALLS)
-        return log_delta.exp() + BALLS.number(curve.slack())
+        return BALLS.number(curve.slack()) + BALLS.number(1 - curve.slack()) * log_delta.exp()
 
     return _certified(ball, most=Fraction(1))
 

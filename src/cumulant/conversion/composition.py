@@ -23,8 +23,9 @@ Round = tuple[float, float, int]
 Method = Callable[[Iterable[Round], float], float]
 """A composition theorem: (rounds, total delta) -> total epsilon."""
 
-Step = tuple[Callable[[Array], Array], float, int]
-"""A mechanism's epsilon at an array of deltas in [0, 1), the rate of the sample it runs on, and how often it runs."""
+Step = tuple[Callable[[Array], Array], float, int, float]
+"""A mechanism's epsilon at an array of deltas in [0, 1), the rate of the sample it runs on, how often it runs, and the least
+delta at which it has an epsilon."""
 
 _U = 2.0**-53
 
@@ -130,24 +131,35 @@ def optimised(steps: Iterable[Step], delta: float, method: Method) -> float:
     """Item 47: the least total epsilon over the choice of the delta at which each round is stated.
 
     A round that is (e, d)-DP on a sample of rate g is (log(1 + g (e^e - 1)), g d)-DP on the data (Lemma 3). Every
-    choice of d is valid. Rounds share alike: g d = 0 (pure DP), or k g d / delta from 5e-5 to 1, searched on a grid
-    that is refined around its best point.
+    choice of d is valid. Rounds share alike what their least deltas leave of the total: nothing of it (pure DP), or from
+    5e-5 of it to all, searched on a grid that is refined around its best point.
 
     >>> gaussian = lambda d: 1 / 50 + np.sqrt(2 * np.log(1 / d)) / 5  # eq. (3) at sigma = 5
-    >>> round(optimised([(gaussian, 0.001, 1000)], delta=1e-8, method=optimal), 3)
+    >>> round(optimised([(gaussian, 0.001, 1000, 0.0)], delta=1e-8, method=optimal), 3)
     0.396
     """
     steps = tuple(steps)
-    count = sum(times for _, _, times in steps)
+    count = sum(times for _, _, times, _ in steps)
+    least_deltas = [(0.0, _scaled(own, rate), times) for _, rate, times, own in steps]
+    if delta < 1 and method(least_deltas, delta) == math.inf:
+        return math.inf
+    # what the least deltas leave, alike for each round: by naive composition in sums, by the others in products
+    rest = (
+        delta - _sum(own * times for _, own, times in least_deltas)
+        if method is naive
+        else _remainder(least_deltas, delta)
+    )
 
     def totals(logits: Array) -> list[float]:
-        # the share k g d / delta is 1 / (1 + e^-logit): logit -inf is pure DP, +inf spends everything on the rounds
-        round_delta = delta / (1 + np.exp(-logits)) / count * (1 - 4 * _U)
-        epsilons = [_amplified(epsilon_of_delta, rate, round_delta) for epsilon_of_delta, rate, _ in steps]
+        # the share is 1 / (1 + e^-logit): logit -inf is pure DP, +inf spends everything on the rounds
+        share = max(rest, 0.0) / (1 + np.exp(-logits)) / count * (1 - 16 * _U)
+        rows = []
+        for (epsilon_of_delta, rate, times, own), (_, least_delta, _) in zip(steps, least_deltas, strict=True):
+            round_delta = least_delta + (1.0 if method is naive else 1 - least_delta) * share
+            rows.append((_amplified(epsilon_of_delta, rate, round_delta, own), round_delta, times))
         values = []
-        for i, own in enumerate(round_delta.tolist()):
-            rounds = [(float(row[i]), own, times) for row, (_, _, times) in zip(epsilons, steps, strict=True)]
-            values.append(method(rounds, delta))
+        for i in range(logits.size):
+            values.append(method([(float(row[i]), float(spent[i]), times) for row, spent, times in rows], delta))
         return [value if value >= 0 else math.inf for value in values]
 
     if delta >= 1:
@@ -172,9 +184,15 @@ _SHARES = (-10.0, -7.0, -5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5,
 _REFINEMENTS = 4
 
 
-def _amplified(epsilon_of_delta: Callable[[Array], Array], rate: float, round_delta: Array) -> Array:
-    """Lemma 3, upward: the epsilon on the data of a round that may spend round_delta there; 0 if that is the rate."""
-    own = np.minimum(round_delta / rate * (1 - 4 * _U), 1.0)
+def _scaled(own: float, rate: float) -> float:
+    """own * rate, rounded up; 0 and a product with 1 are exact."""
+    return own * rate * (1 + 8 * _U) if rate < 1 else own
+
+
+def _amplified(epsilon_of_delta: Callable[[Array], Array], rate: float, round_delta: Array, least: float) -> Array:
+    """Lemma 3, upward: the epsilon on the data of a round that may spend round_delta there, at least the least delta of its
+    mechanism times the rate; 0 if that is the rate."""
+    own = np.minimum(np.maximum(round_delta / rate * (1 - 4 * _U), least), 1.0)
     base = np.maximum(np.where(round_delta < rate, epsilon_of_delta(own), 0.0), 0.0)
     return lemma3(BOUNDED.asarray(base), BOUNDED.number(rate), BOUNDED).upper() if rate < 1 else base
 

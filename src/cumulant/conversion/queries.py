@@ -27,11 +27,11 @@ class Answer:
 
 
 def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Answer:
-    """The least epsilon >= 0 that the curve proves at each delta in [0, inf); +inf where the slack alone is too much."""
-    slack, pure = curve.slack(), float(curve.pure())
+    """The least epsilon >= 0 that the curve proves at each delta in [0, inf); +inf where the slack is too much."""
+    pure = float(curve.pure())
     certain = np.array([delta >= 1 for delta in deltas], dtype=bool)
-    room = np.array([rounded_down(delta - slack) for delta in deltas])  # the sign is that of the exact difference
-    value = np.where((room > 0) | (room == 0) & (slack == 0), pure, np.inf)
+    room = np.array([rounded_down(curve.left(delta)) for delta in deltas])  # the sign is that of the exact number
+    value = np.where(room >= 0, pure, np.inf)
     order = np.full(room.shape, np.inf)
     asked = (room > 0) & ~certain
     if asked.any():
@@ -79,4 +79,4 @@ def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, es
             found = least(objective, curve.integral)
         value[asked] = np.maximum(np.exp(np.minimum(found.value, 0.0)), _SMALLEST)  # an underflow is not pure DP
         order[asked] = found.where + 1
-    return Answer(np.minimum(value + slack, 1.0), order)
+    return Answer(np.where(value < 1, np.minimum(slack + (1 - slack) * value, 1.0), 1.0), order)

@@ -83,7 +83,7 @@ def verify(
     if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
         return Verification(epsilon >= 0, epsilon, 0.0, 0.0 if delta >= 1 else math.inf, 0.0, "none", 0)
     slack = curve.slack()
-    if delta < slack or (delta == slack and (slack > 0 or order is not None)):
+    if delta < slack or (delta == slack and order is not None):
         return Verification(False, epsilon, math.inf, math.inf, -math.inf, "none", 0)
     result = None
     for arithmetic, precision, low, high in _enclosures(curve, order, delta, conversion, bits):

@@ -18,6 +18,7 @@ import numpy as np
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rounding import at_least_once
 
 _REMEMBERED = 256
 _SMALLEST = 5e-324
@@ -55,8 +56,17 @@ class Curve(ABC):
         return on.number(np.inf)
 
     def slack(self) -> Fraction:
-        """The probability with which none of the above holds, exactly; it adds under composition."""
+        """A probability s with which none of the above holds: both laws are mixtures, a part s of each is anything at all,
+        and the other parts, of weight 1 - s, obey the curve. Exact, or rounded up where many rounds were composed."""
         return Fraction(0)
+
+    def left(self, delta: Fraction) -> Fraction:
+        """What the slack leaves of delta = s + (1-s) left for the curve itself; not positive where that is nothing.
+
+        P(S) <= (1-s) (e^epsilon Q'(S) + left) + s <= e^epsilon Q(S) + delta for Q = (1-s) Q' + s Q''.
+        """
+        slack = self.slack()
+        return (delta - slack) / (1 - slack) if slack < 1 else delta - slack
 
     def cgf(self, lam: Any, on: Arithmetic = FLOATS) -> Array:
         """K at an array of finite lam > 0; unknown is +inf, never NaN."""
@@ -151,7 +161,7 @@ def narrow(ball: Callable[[], Scalar]) -> Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Composition(Curve):
-    """Lemma 5: K, KL, pure and slack add, each as often as its mechanism ran."""
+    """Lemma 5: K, KL and pure add, each as often as its mechanism ran, given that no slack was used by any of them."""
 
     parts: tuple[tuple[Curve, int], ...]
 
@@ -179,7 +189,7 @@ class Composition(Curve):
         return sum((on.number(times) * curve.at_infinity(on) for curve, times in self.parts), start=on.number(0))
 
     def slack(self) -> Fraction:
-        return sum((times * curve.slack() for curve, times in self.parts), start=Fraction(0))
+        return at_least_once((curve.slack(), times) for curve, times in self.parts)
 
 
 def compose(parts: Iterable[tuple[Curve, int]]) -> Curve:

@@ -22,6 +22,9 @@ from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.run import Run
 from cumulant.mechanisms.run import run as run_of
 
+_LONG = 10**40
+"""A denominator that nobody reads."""
+
 RIGOUR = {
     "proved": "every step was enclosed, rounding included, so the exact value of the bound is at most this number",
     "bounded": "float64 with every analytic error term added, moved outward by far more than its rounding",
@@ -127,7 +130,9 @@ class Plan:
         if self.order is not None:
             shown.append(f"order = {_fraction(self.order)}")
         if self.conversion in CONVERSIONS and (slack := self.run.curve(self.bound).slack()):
-            shown.append(f"of delta, {_fraction(slack)} is what the promises in the run may fail with")
+            exact = slack.denominator < _LONG
+            failing = _fraction(slack) if exact else f"{rounded_up(float(slack))} (rounded up)"
+            shown.append(f"of delta, {failing} is what the promises in the run may fail with")
         shown += [f"rate = {_fraction(rate)}" for rate in rates]
         return "; ".join(shown) + "; every other number as it is written above"
 

@@ -50,12 +50,13 @@ class PureDP(Mechanism):
 class ApproximateDP(Mechanism):
     """Any (epsilon, delta)-DP mechanism: epsilon-DP except with probability delta, which is carried as slack.
 
-    Slacks add; epsilon(delta) is asked at what is left of delta, and is +inf when nothing is left. On a sample the promise
-    becomes (log(1 + rate (e^epsilon - 1)), rate * delta), Lemma 3.
+    All of k promises hold with probability (1 - delta)^k; epsilon(delta) is asked at what is left of delta, and is +inf where
+    delta is less than their failures take. On a sample the promise becomes (log(1 + rate (e^epsilon - 1)), rate * delta),
+    Lemma 3.
 
-    >>> promise = ApproximateDP(0.1, 1e-6)
-    >>> promise.epsilon(delta=1e-6), (promise * 3).delta(epsilon=0.3)
-    (inf, 3e-06)
+    >>> promise = ApproximateDP(0.1, 0.01)
+    >>> promise.epsilon(delta=0.009), promise.epsilon(delta=0.01), (promise * 3).delta(epsilon=0.3)
+    (inf, 0.1, 0.029701)
     """
 
     loss: Exact

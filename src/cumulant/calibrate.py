@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exact, Number, Several
-from cumulant.errors import InputError
+from cumulant.errors import CumulantError, InputError
 from cumulant.guarantee import Guarantee, rounded_up
 from cumulant.mechanisms.base import MECHANISMS, Expression
 from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, two_sided_method
@@ -107,7 +107,9 @@ def calibrate(
 
     def build(rank: int) -> Expression:
         value = grid.value(rank)
-        found = parse(run, unknown=value) if isinstance(run, str) else run(int(value) if grid.integer else value)
+        found = (
+            parse(run, unknown=value) if isinstance(run, str) else called(run, int(value) if grid.integer else value)
+        )
         if not isinstance(found, Expression):
             raise InputError(
                 f"the function returned {type(found).__name__} at {name}={value}; it must return what runs"
@@ -124,6 +126,18 @@ def calibrate(
     meets, fails = search(method, bound, conversion).boundary(from_ends, near)
     last, found = None if fails is None else grid.value(fails), build(meets)
     return Calibration(name, grid.value(meets), found, found.guarantee(asked, method, bound, conversion), last)
+
+
+def called(function: Callable[[Any], Any], value: Exact | int) -> Any:
+    """What the user's function makes of this value; what it raises comes out as an InputError with its cause."""
+    try:
+        return function(value)
+    except CumulantError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"the function raised {type(error).__name__} at {value}: {error}; mend it, or give a domain where it works"
+        ) from error
 
 
 def _plain(value: Exact) -> int | float:

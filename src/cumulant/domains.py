@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -210,8 +211,25 @@ class Several:
         return ExactTuple(self.each.check(f"{name}[{i}]", item) for i, item in enumerate(value))
 
 
+def listed(name: str, value: Any) -> list[Any]:
+    """The items of any iterable but text, or an InputError of one sentence; what they are is checked one by one.
+
+    >>> listed("orders", range(2, 5))
+    [2, 3, 4]
+    """
+    try:
+        if isinstance(value, str | bytes | Mapping):
+            raise TypeError(f"{type(value).__name__} is not a list of numbers")
+        return list(value)
+    except Exception as error:  # the iterator may be the user's own
+        raise InputError(f"{name}={_shown(value)} must be a list of numbers, such as [2, 3]: {error}") from error
+
+
 def _shown(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # repr of a user's object, or of an integer with more digits than Python prints
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= 40 else text[:37] + "..."
 
 

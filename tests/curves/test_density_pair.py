@@ -175,10 +175,12 @@ def test_nothing_is_certified() -> None:
             question()
 
 
-def test_identity_of_the_functions() -> None:
+def test_a_pair_is_itself() -> None:
+    """Its functions may change, so two pairs are never the same; mechanisms with the same functions are."""
+
     def shifted(x: Any) -> Any:
         return normal(x - 1)
 
-    assert DensityPair(shifted, normal) == DensityPair(shifted, normal)
-    assert hash(DensityPair(shifted, normal)) == hash(DensityPair(shifted, normal))
-    assert DensityPair(shifted, normal) != CASES[0][0]
+    pair = DensityPair(shifted, normal)
+    assert pair == pair
+    assert pair != DensityPair(shifted, normal)

@@ -1,6 +1,7 @@
 """Proposition 38 as a mechanism: true families stay below it, functions and constants, text."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -85,5 +86,15 @@ def test_wrong_input() -> None:
         ExponentialFamilyMechanism(diameter=None, hessian=1)  # type: ignore[arg-type]
     with pytest.raises(cm.InputError, match="radius"):
         ExponentialFamilyMechanism(diameter=1, hessian=1, radius=steep)  # type: ignore[arg-type]
-    broken = ExponentialFamilyMechanism(diameter=1, hessian=lambda r: math.nan)
-    assert broken.epsilon(delta=0.1) == math.inf
+
+
+@pytest.mark.parametrize("said", [math.nan, -1.0, None])
+def test_what_is_no_bound(said: Any) -> None:
+    with pytest.raises(cm.InputError, match="the bound at radius"):
+        ExponentialFamilyMechanism(diameter=1, hessian=lambda r: said).epsilon(delta=0.1)
+
+
+def test_a_function_need_not_know_its_limit() -> None:
+    growing = ExponentialFamilyMechanism(diameter=1, lipschitz=lambda r: r / (1 + r))  # nan at infinity
+    assert growing.pure == math.inf
+    assert growing.epsilon(delta=0.1) < math.inf

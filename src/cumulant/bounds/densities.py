@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -64,9 +64,12 @@ class SampledDensities(Curve):
         return pure if pure == np.inf else lemma3(pure, on.number(self.rate), on)
 
 
-@lru_cache(maxsize=64)
 def one_direction_leads(pair: DensityPair) -> bool:
     """Whether one direction has the larger profile at every scanned epsilon: its integral is the answer."""
+    return pair.learnt("one direction leads", lambda: _leads(pair))
+
+
+def _leads(pair: DensityPair) -> bool:
 
     def shortfall(log_p: Array, log_q: Array, epsilon: Array) -> Array:
         y = log_p - log_q

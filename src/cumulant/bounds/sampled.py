@@ -16,7 +16,8 @@ from cumulant.bounds.nodes import Rate, log_integral
 from cumulant.bounds.panels import gain, log_kernel
 from cumulant.bounds.panels import log_integral as enclosed_integral
 from cumulant.curves.closed import lemma3
-from cumulant.curves.curve import Curve, recall
+from cumulant.curves.curve import Curve
+from cumulant.curves.memory import recall
 from cumulant.curves.pair import LARGEST_SHIFT
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar

@@ -73,7 +73,7 @@ def _support(run: Expression, found: Guarantee) -> Iterator[str]:
     yield _proof(run, found)
     yield f"{found.note[:1].upper()}{found.note[1:]}." if found.note else ""
     if found.rigour == "estimated":
-        yield "Estimated, not proved: the run contains a mechanism given as a Python function."
+        yield "Estimated, not proved: the run contains a Python function that can only be sampled."
     yield words.assumed(run)
 
 

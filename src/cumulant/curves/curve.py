@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.curves.memory import recall
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
@@ -304,14 +305,3 @@ class Remembered(Wrapped):
 
     def _recall(self, key: Hashable, value: Callable[[], Any]) -> Any:
         return recall(self._answers, key, value, _REMEMBERED)
-
-
-def recall(memory: dict[Hashable, Any], key: Hashable, value: Callable[[], Any], most: int) -> Any:
-    """The remembered value, or a new one; another thread may empty the memory at any moment."""
-    found = memory.get(key)
-    if found is None:
-        found = value()
-        if len(memory) >= most:
-            memory.clear()
-        memory[key] = found
-    return found

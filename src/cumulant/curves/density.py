@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cumulant.curves.curve import Curve
+from cumulant.curves.foreign import numbers
+from cumulant.curves.memory import recall, user_code
 from cumulant.curves.pair import Pair
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
@@ -22,11 +23,14 @@ Integrand = Callable[[Array, Array, Array], Array]
 """(log p, log q, parameter) -> log of what is integrated."""
 
 _NORMALISATION = 1e-6
+_FACTS = 8
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DensityPair(Pair):
-    """P and Q by their log-densities on an interval; two pairs are equal when the functions are the same objects.
+    """P and Q by their log-densities on an interval, for as long as those stay what they are: a pair keeps what it learns.
 
     The functions take an array or one number at a time, whichever they accept. Every answer is the larger of the two
     directions, and `estimated`: the quadrature checks itself and gives +inf where it does not converge, but nothing is
@@ -44,6 +48,7 @@ class DensityPair(Pair):
     log_q: LogDensity
     support: tuple[float, float] = (-math.inf, math.inf)
     pure: float = math.inf
+    _learnt: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     estimated = True
 
@@ -101,7 +106,11 @@ class DensityPair(Pair):
             # where neither law has mass there is nothing to integrate
             return np.where((log_p == -np.inf) & (log_q == -np.inf), -np.inf, value + log_jacobian)
 
-        return log_integrals(log_f, len(parameters), _scan(self))
+        return log_integrals(log_f, len(parameters), self.learnt("scan", lambda: _scan(self)))
+
+    def learnt(self, name: str, value: Callable[[], T]) -> T:
+        """A fact about this pair, found once."""
+        return recall(self._learnt, name, value, _FACTS)
 
     def losses(self, s: Array) -> tuple[Array, Array, Array]:
         """log p, log q and the log of the Jacobian dx/ds at the mapped points."""
@@ -155,7 +164,6 @@ def _grid(support: tuple[float, float]) -> Array:
     return np.linspace(-37, 37, 4001)
 
 
-@lru_cache(maxsize=64)
 def _scan(pair: DensityPair) -> Array:
     """The grid, and where the loss is largest in either direction: a narrow {y > eps} must not be overlooked."""
     grid = _grid(pair.support)
@@ -175,10 +183,11 @@ def _evaluated(function: LogDensity, name: str, x: Array) -> Array:
     """The function at an array of points: in one call if it takes arrays, else point by point."""
     values = None
     with np.errstate(all="ignore"):
-        with suppress(TypeError, ValueError):  # a scalar function, such as one written with math.log or with an if
-            values = np.asarray(function(x), dtype=np.float64)
-        if values is None or values.shape != x.shape:
-            values = np.array([float(function(float(point))) for point in x.flat]).reshape(x.shape)
+        with suppress(Exception), user_code():  # a scalar function, such as one written with math.log or with an if
+            values = np.asarray(function(x))
+        if values is None or values.shape != x.shape or values.dtype.kind not in "fiu":
+            values = np.array(numbers(function, x.ravel().tolist(), name)).reshape(x.shape)
+    values = values.astype(np.float64)
     if np.isnan(values).any():
         raise InputError(f"{name} is not a number at x={x[np.isnan(values)][0]:g}; give -inf where the density is 0")
     return values

@@ -13,6 +13,8 @@ import numpy as np
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.curves.families import EDGE, log_gamma_gap
+from cumulant.curves.foreign import number
+from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 
 Radial = Callable[[float], float]
@@ -70,7 +72,10 @@ class SmoothFamily(Curve):
             return on.number(0)
         if self.radius is not None:
             return on.number(np.inf)
-        far = on.number(_value(self.lipschitz, math.inf))
+        try:
+            far = on.number(_value(self.lipschitz, math.inf))
+        except InputError:  # a function of finite numbers need not know its limit
+            return on.number(np.inf)
         return (far + self._near(self.lipschitz, on)) * on.number(self.diameter)
 
     def _inside(self, lam: Array, on: Arithmetic) -> Array:
@@ -97,8 +102,10 @@ class SmoothFamily(Curve):
 
 
 def _value(bound: Radial, radius: float) -> float:
-    value = float(bound(radius))
-    return value if value >= 0 else math.inf
+    value = number(bound, radius, f"the bound at radius {radius}")
+    if value < 0:
+        raise InputError(f"the bound at radius {radius} is {value}; a Lipschitz constant or a norm is never negative")
+    return value
 
 
 def _top(radius: Any, on: Arithmetic) -> float:

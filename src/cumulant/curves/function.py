@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from cumulant.curves.curve import Curve
+from cumulant.curves.foreign import number
+from cumulant.curves.memory import user_code
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 
 _SEARCH_BITS = 64
+_FIRST_ORDER = math.nextafter(1.0, 2.0)
+"""The divergence grows with the order, so that this one stands for those that no float tells from 1."""
+
+_NOISE, _CANCELLED = 1e-9, 1e-14
+"""What the rounding of an honest function may make it fall by: relatively, and of the logarithm of its moment."""
 
 
 class NotABall(CertificateError):
@@ -26,14 +35,16 @@ class NotABall(CertificateError):
 class Function(Curve):
     """rdp(order) by a Python function that is asked one finite order > 1 at a time; what it says is believed.
 
-    NaN and overflow mean unknown, so +inf. KL is at most the divergence at any order, so an unknown one is taken at order
-    3/2. Certificates ask it with balls; where it answers with anything else they raise NotABall.
+    It must be what it claims to be: a Rényi divergence never falls with the order, so a function that does is an InputError.
+    Infinity means unknown, and so does an overflow. KL is at most the divergence at any order, so an unknown one is taken at
+    order 3/2. Certificates ask it with balls; where it answers with anything else they raise NotABall.
     """
 
     function: Callable[[Any], Any]
     known_kl: Fraction | None = None
     known_pure: Fraction | None = None
     _values: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
+    _orders: list[float] = field(default_factory=list, compare=False, repr=False)
 
     estimated = True
 
@@ -46,27 +57,48 @@ class Function(Curve):
     def _enclosed(self, lam: Any, on: Arithmetic) -> Scalar:
         if on is not BALLS:
             raise CertificateError("a Python function is asked with floats and with balls only")
-        return on.number(lam) * on.minimum(answered(self.function, Fraction(lam) + 1), self.pure(on))
+        order = Fraction(lam) + 1
+        value = answered(self.function, order)
+        if order not in self._values and value.rad() <= _NOISE * abs(value.mid()):
+            self._keep(max(float(order), _FIRST_ORDER), float(value))
+        return on.number(lam) * on.minimum(value, self.pure(on))
 
     def _at(self, order: float) -> float:
+        order = max(order, _FIRST_ORDER)
         if order not in self._values:
-            try:
-                value = self._float(order)
-            except OverflowError:
-                value = math.inf
-            except (TypeError, ValueError) as error:
-                raise InputError(f"the rdp function gave no number at order {order}: {error}") from None
+            value = self._float(order)
             if value < 0:
                 raise InputError(f"the rdp function returned {value} at order {order}; a divergence is never negative")
-            self._values[order] = math.inf if math.isnan(value) else value
+            self._keep(order, value)
         return self._values[order]
 
     def _float(self, order: float) -> float:
         try:
-            return float(self.function(order))
-        except AttributeError:  # it may be written for balls alone: x.log() instead of log(x)
-            with BALLS.at(_SEARCH_BITS):
-                return float(answered(self.function, Fraction(order)).upper())
+            return number(self.function, order, f"the rdp function at order {order}")
+        except InputError as error:
+            if not isinstance(error.__cause__, AttributeError):
+                raise
+            with BALLS.at(_SEARCH_BITS):  # it may be written for balls alone: x.log() instead of log(x)
+                try:
+                    return float(answered(self.function, Fraction(order)).upper())
+                except NotABall:
+                    raise error from error.__cause__
+
+    def _keep(self, order: float, value: float) -> None:
+        """Remember a value, if it does not lie below one at a smaller order by more than rounding explains."""
+        self._values[order] = value
+        if not math.isfinite(value):
+            return
+        place = bisect_left(self._orders, order)
+        self._orders.insert(place, order)
+        for low, high in pairwise(self._orders[max(place - 1, 0) : place + 2]):
+            before, after = self._values[low], self._values[high]
+            # the logarithm of a moment that is nearly 1 cancels, and is then divided by order - 1
+            if before - after > _NOISE * before + _CANCELLED / (low - 1):
+                raise InputError(
+                    f"the rdp function falls from {before} at order {low} to {after} at order {high}, and a Rényi "
+                    "divergence never falls with the order; if these are bounds, use from_rdp_points(orders, values)"
+                )
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         value = self._order_one(on) if self.known_kl is None else on.number(self.known_kl)
@@ -80,7 +112,6 @@ class Function(Curve):
         return on.number(np.inf if self.known_pure is None else self.known_pure)
 
 
-@lru_cache(maxsize=1024)
 def accepts_balls(function: Callable[[Any], Any]) -> bool:
     """Whether the function answers the ball of order 2 by a ball, none of its steps leaving ball arithmetic.
 
@@ -100,9 +131,10 @@ def answered(function: Callable[[Any], Any], order: Fraction) -> Scalar:
     import flint
 
     try:
-        value = function(_strict_ball()(BALLS.number(order)))
+        with user_code():
+            value = function(_strict_ball()(BALLS.number(order)))
     except Exception as error:  # whatever the user's code raises, it is not an answer
-        raise NotABall(f"the rdp function did not accept a ball at order {order}: {error}") from None
+        raise NotABall(f"the rdp function did not accept a ball at order {order}: {error}") from error
     if not isinstance(value, flint.arb):
         raise NotABall(f"the rdp function answered a ball at order {order} by {type(value).__name__}")
     if value < 0:

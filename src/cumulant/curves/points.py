@@ -16,7 +16,7 @@ class Points(Curve):
     """K at given orders. Between two of them K, being convex with K(0) = 0, lies below the chord;
     past the last one nothing is known, except that K grows at most with slope `pure` when that is finite.
 
-    The orders are finite and increasing, above 1; `kl` is +inf when unknown, and then bounded by the first value,
+    The orders are finite and increasing, above 1, and the values do not fall; an unknown `kl` is bounded by the first value,
     because the Rényi divergence grows with the order.
     """
 
@@ -42,7 +42,7 @@ class Points(Curve):
         return np.where(inside, chord, beyond)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return on.number(min(self.values) if self.known_kl is None else self.known_kl)
+        return on.number(self.values[0] if self.known_kl is None else self.known_kl)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return on.number(np.inf if self.known_pure is None else self.known_pure)

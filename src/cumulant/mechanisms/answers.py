@@ -12,6 +12,7 @@ from cumulant import domains
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import answers, arrays
 from cumulant.curves.curve import Curve
+from cumulant.curves.memory import question
 from cumulant.domains import Number
 from cumulant.guarantee import Guarantee
 from cumulant.mechanisms import answering, attack
@@ -46,7 +47,7 @@ class Answers(ABC):
     @property
     @abstractmethod
     def estimated(self) -> bool:
-        """Whether a number about it rests on a user's Python function."""
+        """Whether a number about it rests on a user's Python function that can only be sampled in floats."""
 
     @abstractmethod
     def curve(self, bound: str = "best") -> Curve:
@@ -76,6 +77,7 @@ class Answers(ABC):
         conversion: str | None = ...,
         accuracy: Number = ...,
     ) -> Floats: ...
+    @question()
     def epsilon(
         self,
         delta: Number | Iterable[Number],
@@ -118,6 +120,7 @@ class Answers(ABC):
         conversion: str | None = ...,
         accuracy: Number = ...,
     ) -> Floats: ...
+    @question()
     def delta(
         self,
         epsilon: Number | Iterable[Number],
@@ -134,6 +137,7 @@ class Answers(ABC):
         """
         return answering.delta(self, epsilon, Question(method, bound, conversion, accuracy))
 
+    @question()
     def guarantee(
         self,
         delta: Number,
@@ -151,6 +155,7 @@ class Answers(ABC):
         """
         return answering.guarantee(self, delta, Question(method, bound, conversion, accuracy))
 
+    @question()
     def epsilon_over(
         self,
         times: Iterable[int],
@@ -176,10 +181,12 @@ class Answers(ABC):
         """
         return answering.epsilon_over(self, times, delta, Question(method, bound, conversion, accuracy))
 
+    @question()
     def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
         """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
         return attack.trade_off(self, fpr, method)
 
+    @question()
     def true_positive_rate(self, fpr: Number, method: str = DEFAULT_METHOD) -> float:
         """The largest part of the members that an attack finds which has this false positive rate.
 
@@ -190,6 +197,7 @@ class Answers(ABC):
         return float(attack.true_positive_rate(self, fpr, method))
 
     @property
+    @question()
     def advantage(self) -> float:
         """The largest difference of true and false positive rate that any attack has."""
         return attack.advantage(self)
@@ -198,6 +206,7 @@ class Answers(ABC):
     def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
     @overload
     def rdp(self, order: Iterable[Number], bound: str = ...) -> Floats: ...
+    @question()
     def rdp(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
         """The Rényi divergence bound at orders in [1, inf]; order 1 is KL, inf is pure.
 
@@ -209,6 +218,7 @@ class Answers(ABC):
         answer = arrays.rdp(self.curve(bound), value, bound_row(bound).upper)
         return float(answer[0]) if scalar else answer
 
+    @question()
     def gap(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
         """How much room a bound leaves: its value over the lower bound of Proposition 11; 1 means that it is exact.
 
@@ -227,6 +237,7 @@ class Answers(ABC):
     def cgf(self, lam: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
     @overload
     def cgf(self, lam: Iterable[Number], bound: str = ...) -> Floats: ...
+    @question()
     def cgf(self, lam: Number | Iterable[Number], bound: str = "best") -> float | Floats:
         """K(lam) = lam * rdp(lam + 1), the cumulant generating function of the privacy loss, at lam >= 0.
 
@@ -242,11 +253,13 @@ class Answers(ABC):
         return float(answer[0]) if scalar else answer
 
     @property
+    @question()
     def kl(self) -> float:
         """Order 1: the largest Kullback-Leibler divergence."""
         return self.rdp(1)
 
     @property
+    @question()
     def pure(self) -> float:
         """Order infinity: the epsilon of pure differential privacy."""
         return answers.pure(self.curve(), self.estimated)

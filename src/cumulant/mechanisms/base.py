@@ -37,11 +37,19 @@ class Expression(Answers):
 
     @property
     def estimated(self) -> bool:
-        """Whether a number about it rests on a user's Python function."""
+        """Whether a number about it rests on a user's Python function that can only be sampled in floats."""
         return any(mechanism.estimated for mechanism in self.terms)
 
+    @property
+    def frozen(self) -> bool:
+        """Whether it is data alone, so that what is known about it stays true; a Python object in it may change."""
+        return all(mechanism.frozen for mechanism in self.terms)
+
     def curve(self, bound: str = "best") -> Curve:
-        """What is proved about it: the sum of the curves of its terms, each amplified by this bound."""
+        """What is proved about it: the sum of the curves of its terms, each amplified by this bound.
+
+        A curve keeps what it has computed. Where it rests on a Python object, ask for another one after that has changed.
+        """
         bound = bound_row(bound).name
         parts = sorted(self.terms.items(), key=lambda item: item[0].rank())
         return compose((curve_of(mechanism, bound), times) for mechanism, times in parts)
@@ -49,11 +57,10 @@ class Expression(Answers):
     def notation(self) -> str:
         """The text that `parse` reads back; NotationError where a Python function is part of the description."""
         for mechanism in self.terms:
-            inner, _ = mechanism.unsampled()
-            if inner is not self:
-                inner.notation()
-            elif mechanism.estimated:
-                raise NotationError(f"{mechanism} holds a Python function, so it cannot be written as text")
+            if not mechanism.frozen:
+                raise NotationError(
+                    f"{mechanism} holds a Python function or is unknown to the notation, so it cannot be written as text"
+                )
         return str(self)
 
     # ---- operators
@@ -110,6 +117,12 @@ class Mechanism(Expression):
     @property
     def estimated(self) -> bool:
         return False
+
+    @property
+    def frozen(self) -> bool:
+        return MECHANISMS.get(self.name()) is type(
+            self
+        )  # what the notation can spell is data; of others nothing is known
 
     @property
     def relation(self) -> Relation:

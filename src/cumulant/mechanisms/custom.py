@@ -6,14 +6,17 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cumulant.curves.curve import Curve
+from cumulant.curves.foreign import identity
 from cumulant.curves.function import Function, accepts_balls
+from cumulant.curves.memory import once
 from cumulant.curves.pair import Pair
 from cumulant.curves.points import Points
-from cumulant.domains import NONNEGATIVE, ORDER, PROBABILITY, Domain, Exact, ExactTuple, Number, Several
-from cumulant.errors import InputError, NotationError
+from cumulant.domains import NONNEGATIVE, ORDER, PROBABILITY, Domain, Exact, ExactTuple, Number, Several, listed
+from cumulant.errors import InputError
 from cumulant.mechanisms.base import Mechanism, register
 from cumulant.numerics.rationals import common
 
@@ -30,9 +33,11 @@ def mechanism(
 ) -> Mechanism:
     """A mechanism with this Rényi curve: the sup over BOTH orders of the pair and over all neighbours (E-1).
 
-    The function is asked one order at a time. `pure` is the true value at order infinity, never a large order's.
+    The function is asked one order at a time, and again at every question. `pure` is the true value at order infinity, never
+    a large order's. What the function says is believed, except what no divergence does: an InputError says where it is
+    negative, no number, or falls as the order grows.
 
-    A function that also takes python-flint's balls and returns one is proved, as far as its formula is true; the first
+    A guarantee is `proved`, given what the function says, if that also takes python-flint's balls and returns one; each
     question tries it with the ball of order 2. Write it with + - * /, the methods of balls or numpy's functions; `math.log` and
     its like return floats and make the guarantee `estimated`. A float in the formula counts as the binary number it is.
 
@@ -51,10 +56,14 @@ def mechanism(
 def from_rdp_points(orders: Iterable[Number], values: Iterable[Number]) -> Mechanism:
     """A mechanism known at these orders only; between them K is bounded by chords, past the last by nothing (E-8).
 
+    Each value is an upper bound. The divergence grows with the order, so a smaller value at a later order holds before it.
+
     >>> from_rdp_points([2, 4], [0.1, 0.3]).rdp([3, 5])
     array([0.25,  inf])
+    >>> from_rdp_points([2, 4], [0.5, 0.3]).rdp([2, 4])
+    array([0.3, 0.3])
     """
-    return ByPoints(list(orders), list(values))  # type: ignore[arg-type]
+    return ByPoints(listed("orders", orders), listed("values", values))  # type: ignore[arg-type]
 
 
 def from_masses(p: Iterable[Number], q: Iterable[Number]) -> Mechanism:
@@ -65,7 +74,7 @@ def from_masses(p: Iterable[Number], q: Iterable[Number]) -> Mechanism:
     >>> from_masses([0.75, 0.25], [0.25, 0.75]).epsilon(delta=0)
     1.09861
     """
-    return ByMasses(list(p), list(q))  # type: ignore[arg-type]
+    return ByMasses(listed("p", p), listed("q", q))  # type: ignore[arg-type]
 
 
 def from_densities(
@@ -82,10 +91,21 @@ def from_densities(
     >>> abs(shifted.rdp(2) - 0.200303896173615962) < 1e-9
     True
     """
-    from cumulant.curves.density import DensityPair
+    for name, density in (("log_p", log_p), ("log_q", log_q)):
+        if not callable(density):
+            raise InputError(f"{name}={density!r} must be a function of the output, the logarithm of its density")
+    made = ByDensities(log_p, log_q, _interval(support), _limit(pure))
+    made.pair()
+    return made
 
-    limit = _limit(pure)
-    return ByDensities(DensityPair(log_p, log_q, support, math.inf if limit is None else float(limit)))
+
+def _interval(support: tuple[float, float]) -> tuple[float, float]:
+    """The ends of the support; infinite ones are floats."""
+    try:
+        low, high = (end if end in (-math.inf, math.inf) else float(Exact(end)) for end in support)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"support={support!r} must be an interval (low, high) with low < high: {error}") from error
+    return float(low), float(high)
 
 
 def _limit(pure: Number) -> Exact | None:
@@ -106,11 +126,8 @@ class ByFunction(Mechanism):
     def estimated(self) -> bool:
         return not accepts_balls(self.function)
 
-    def notation(self) -> str:
-        raise NotationError(f"{self} holds a Python function, so it cannot be written as text")
-
     def key(self) -> Hashable:
-        return self.function, self.known_pure, self.known_kl, self.label
+        return identity(self.function), self.known_pure, self.known_kl, self.label
 
     def own_curve(self, bound: str) -> Curve:
         return Function(self.function, self.known_kl, self.known_pure)
@@ -127,21 +144,28 @@ class ByFunction(Mechanism):
 class ByDensities(Mechanism):
     """What `from_densities` makes."""
 
-    densities: DensityPair
+    log_p: Callable[[Any], Any]
+    log_q: Callable[[Any], Any]
+    support: tuple[float, float]
+    known_pure: Fraction | None
 
     estimated = True
 
     def key(self) -> Hashable:
-        return self.densities
+        return identity(self.log_p), identity(self.log_q), self.support, self.known_pure
 
     def own_curve(self, bound: str) -> Curve:
-        return self.densities.curve()
+        return self.pair().curve()
 
-    def pair(self) -> Pair:
-        return self.densities
+    def pair(self) -> DensityPair:
+        """The densities as they are now, checked: once in each question, since they may change after it."""
+        from cumulant.curves.density import DensityPair
+
+        limit = math.inf if self.known_pure is None else float(self.known_pure)
+        return once((self, "pair"), lambda: DensityPair(self.log_p, self.log_q, self.support, limit))
 
     def arguments(self) -> Mapping[str, str]:
-        return {"support": str(self.densities.support)}
+        return {"support": str(self.support)}
 
     @classmethod
     def name(cls) -> str:
@@ -171,7 +195,9 @@ class ByPoints(Mechanism):
         return self.orders, self.values
 
     def own_curve(self, bound: str) -> Curve:
-        return Points(self.orders, self.values)
+        # a value bounds the divergence at all lower orders too, so each may be the smallest of those that follow
+        smallest = tuple(accumulate(reversed(self.values), min))[::-1]
+        return Points(self.orders, smallest)
 
     @classmethod
     def name(cls) -> str:

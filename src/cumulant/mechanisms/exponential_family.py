@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from cumulant.curves.curve import Curve
+from cumulant.curves.foreign import identity
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.base import Mechanism, register
@@ -76,11 +77,16 @@ class ExponentialFamilyMechanism(Mechanism):
         return callable(self.hessian) or callable(self.lipschitz)
 
     @property
+    def frozen(self) -> bool:
+        return type(self) is ExponentialFamilyMechanism and not self.estimated
+
+    @property
     def relation(self) -> Relation:
         return Relation.ANY if self.records is None else Relation.REPLACE_ONE
 
     def key(self) -> Hashable:
-        return self.diameter, self.hessian, self.lipschitz, self.radius, self.records
+        limits = (identity(limit) if callable(limit) else limit for limit in (self.hessian, self.lipschitz))
+        return self.diameter, *limits, self.radius, self.records
 
     def own_curve(self, bound: str) -> Curve:
         from cumulant.curves.exponential_mechanism import SmoothFamily

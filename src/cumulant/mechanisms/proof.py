@@ -12,6 +12,7 @@ import numpy as np
 from cumulant.bounds.table import amplified
 from cumulant.bounds.table import row as bound_row
 from cumulant.curves.curve import Curve, Remembered
+from cumulant.curves.memory import once
 from cumulant.errors import HypothesisError
 from cumulant.guarantee import Term
 
@@ -21,12 +22,20 @@ if TYPE_CHECKING:
 
 def curve_of(mechanism: Mechanism, bound: str) -> Curve:
     """What this bound proves about one run of the mechanism; without a sample every upper bound is its own curve."""
-    return remembered_curve(mechanism, bound if mechanism.amplified or not bound_row(bound).upper else "")
+    name = bound if mechanism.amplified or not bound_row(bound).upper else ""
+    if mechanism.frozen:
+        return remembered_curve(mechanism, name)
+    return once((mechanism, name), lambda: new_curve(mechanism, name))
 
 
 @lru_cache(maxsize=4096)
 def remembered_curve(mechanism: Mechanism, bound: str) -> Curve:
     """One curve object for all equal mechanisms, so that what it has computed serves them all."""
+    return new_curve(mechanism, bound)
+
+
+def new_curve(mechanism: Mechanism, bound: str) -> Curve:
+    """A curve that has computed nothing yet."""
     if mechanism.amplified or not bound:
         return Remembered(mechanism.own_curve(bound))
     return Remembered(amplified(mechanism.own_curve(bound), mechanism.pair(), Fraction(1), bound, str(mechanism)))

@@ -36,6 +36,11 @@ class Scheme(ABC):
     def __init__(self, rate: Number) -> None:
         """Every scheme may be given by its rate."""
 
+    @property
+    def frozen(self) -> bool:
+        """Whether it is data alone, as all are that the notation can spell."""
+        return SCHEMES.get(type(self).__name__) is type(self)
+
     def theorem(self, bound: str) -> str:
         """The name of a row of its table; HypothesisError where that is no theorem about its samples."""
         name = row(bound).name
@@ -177,6 +182,10 @@ class Sampled(Mechanism):
     @property
     def estimated(self) -> bool:
         return self.inner.estimated
+
+    @property
+    def frozen(self) -> bool:
+        return self.inner.frozen and self.scheme.frozen
 
     def data_size(self) -> Exact | None:
         return getattr(self.scheme, "population", None)

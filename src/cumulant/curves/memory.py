@@ -1,0 +1,69 @@
+"""How long things are remembered: what is data for good, what rests on a user's Python object for one question.
+
+Such an object may change between two questions, so nothing that was learnt from it may answer the second one. Within a
+question the same curve is asked many times, and it is built once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+_MOST = 4096
+
+_learnt: ContextVar[dict[Hashable, Any] | None] = ContextVar("learnt", default=None)
+
+T = TypeVar("T")
+
+
+@contextmanager
+def question() -> Iterator[None]:
+    """One question: what it learns of a user's object is forgotten at its end; a question within it is part of it."""
+    if _learnt.get() is not None:
+        yield
+        return
+    with _learning({}):
+        yield
+
+
+@contextmanager
+def user_code() -> Iterator[None]:
+    """A call into a user's code: what that asks in turn, perhaps after changing something, are questions of their own."""
+    with _learning(None):
+        yield
+
+
+@contextmanager
+def _learning(memory: dict[Hashable, Any] | None) -> Iterator[None]:
+    token = _learnt.set(memory)
+    try:
+        yield
+    finally:
+        _learnt.reset(token)
+
+
+def once(key: Hashable, value: Callable[[], T]) -> T:
+    """The value, found once in a question; outside of one it is found each time.
+
+    >>> numbers = iter([1, 2, 3])
+    >>> with question():
+    ...     once("key", lambda: next(numbers)), once("key", lambda: next(numbers))
+    (1, 1)
+    >>> once("key", lambda: next(numbers)), once("key", lambda: next(numbers))
+    (2, 3)
+    """
+    memory = _learnt.get()
+    return value() if memory is None else recall(memory, key, value, _MOST)
+
+
+def recall(memory: dict[Hashable, Any], key: Hashable, value: Callable[[], T], most: int) -> T:
+    """The remembered value, or a new one; another thread may empty the memory at any moment."""
+    found: T | None = memory.get(key)
+    if found is None:
+        found = value()
+        if len(memory) >= most:
+            memory.clear()
+        memory[key] = found
+    return found

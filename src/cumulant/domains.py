@@ -248,7 +248,14 @@ COUNT = Domain(_ONE, Fraction(_MOST_TIMES), low_closed=True, high_closed=True, i
 RESPONSE = Domain(Fraction(1, 2), _ONE, low_closed=True, hint="p is the probability of the true answer")
 PROBABILITY = Domain(_ZERO, _ONE, low_closed=True, high_closed=True)
 SLACK = Domain(_ZERO, _ONE, low_closed=True)
-DELTA = Domain(_ZERO, None, low_closed=True, hint="delta is a probability", extreme=True)
+DELTA = Domain(
+    _ZERO,
+    _ONE,
+    low_closed=True,
+    high_closed=True,
+    hint="delta is a probability; about an epsilon ask run.delta(epsilon=…), or cumulant delta",
+    extreme=True,
+)
 EPSILON = Domain(_ZERO, None, low_closed=True, extreme=True)
 ACCURACY = Domain(Fraction(1, 10**9), Fraction(1, 10), low_closed=True, high_closed=True, hint="relative, for epsilon")
 

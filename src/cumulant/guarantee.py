@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from cumulant.conversion.verification import Verification
 from cumulant.errors import CertificateError
-from cumulant.numerics import rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +127,6 @@ def stated(delta: Fraction) -> float:
     >>> stated(Fraction(1, 10**8)), Fraction(repr(stated(Fraction(1, 3)))) >= Fraction(1, 3)
     (1e-08, True)
     """
-    if delta >= 1:  # which holds for everything
-        return rounding.rounded_down(delta)
     nearest = float(delta)
     return nearest if Fraction(repr(nearest)) >= delta else math.nextafter(nearest, 1.0)
 

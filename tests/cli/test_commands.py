@@ -206,6 +206,16 @@ def test_rdp(shell: Shell) -> None:
     assert "The bound on samples is Wang, Balle, Kasiviswanathan 2019, Theorem 9." in out
 
 
+@pytest.mark.parametrize("scheme", ["WithoutReplacement", "Poisson"])
+def test_every_line_of_all_bounds_says_what_it_is(shell: Shell, scheme: str) -> None:
+    code, out, _ = shell("rdp", f"Gaussian(sigma=1) @ {scheme}(rate=0.01)", "--orders", "2", "--bound", "all")
+    assert code == 0
+    lines = dict(re.findall(r"│ (\S+) │ ([<>]=) │", out))
+    assert list(lines) == list(BOUNDS)
+    assert [name for name, side in lines.items() if side == ">="] == ["lower"]
+    assert "the last line" not in out
+
+
 def test_bounds_lists_the_table(shell: Shell) -> None:
     code, out, _ = shell("bounds", "--json")
     assert code == 0
@@ -249,15 +259,25 @@ USAGE = {
         "PureDP(1)",
         "--delta",
         "nan",
-    ): f"delta='nan' must be a number in [0, inf): 'nan' is not a number; {NUMBER}",
+    ): f"delta='nan' must be a number in [0, 1]: 'nan' is not a number; {NUMBER}",
     (
         "epsilon",
         "PureDP(1)",
         "--delta",
         "inf",
-    ): f"delta='inf' must be a number in [0, inf): 'inf' is not a number; {NUMBER}",
-    ("epsilon", "PureDP(1)", "--delta", ""): f"delta='' must be a number in [0, inf): '' is not a number; {NUMBER}",
-    ("epsilon", "PureDP(1)", "--delta", "-1"): "delta=-1 must be a number in [0, inf); delta is a probability",
+    ): f"delta='inf' must be a number in [0, 1]: 'inf' is not a number; {NUMBER}",
+    ("epsilon", "PureDP(1)", "--delta", ""): f"delta='' must be a number in [0, 1]: '' is not a number; {NUMBER}",
+    ("epsilon", "PureDP(1)", "--delta", "-1"): "delta=-1 must be a number in [0, 1]; delta is a probability; about an "
+    "epsilon ask run.delta(epsilon=…), or cumulant delta",
+    (
+        "epsilon",
+        "PureDP(1)",
+        "--delta",
+        "1.5",
+    ): "delta=1.5 must be a number in [0, 1]; delta is a probability; about an "
+    "epsilon ask run.delta(epsilon=…), or cumulant delta",
+    ("calibrate", "PureDP(?)", "--epsilon", "1", "--delta", "3"): "delta=3 must be a number in [0, 1]; delta is a "
+    "probability; about an epsilon ask run.delta(epsilon=…), or cumulant delta",
     ("epsilon", "PureDP(1)", "--delta", "1", "--method", "x"): "method='x' is unknown; "
     "choose one of best, exact, rdp, paper, naive, strong, optimal",
     ("epsilon", "PureDP(1)", "--delta", "0.1", "--conversion", "x"): "conversion='x' is unknown; "

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.conversion.tradeoff import advantage, true_positive_rate
 
 BAD: list[Any] = [
     math.nan,
@@ -75,7 +76,7 @@ def test_not_a_number(make: Any, value: Any) -> None:
         (lambda: cm.WithoutReplacement(rate=0.1, sample=1), "takes rate=…, or sample=… and population=…"),
         (lambda: cm.Gaussian(sigma=1) * -1, "times=-1 must be an integer in"),
         (lambda: operator.mul(cm.Gaussian(sigma=1), 0.5), "times=0.5 must be an integer in"),
-        (lambda: cm.Gaussian(sigma=1).epsilon(delta=-1e-9), "delta=-1e-9 must be a number in [0, inf)"),
+        (lambda: cm.Gaussian(sigma=1).epsilon(delta=-1e-9), "delta=-1e-9 must be a number in [0, 1]"),
         (lambda: cm.Gaussian(sigma=1).rdp(0.5), "order=0.5 must be at least 1"),
         (lambda: cm.Gaussian(sigma=1).rdp(math.nan), "order=nan must be at least 1"),
         (lambda: cm.Gaussian(sigma=1).rdp("x"), "is not a number"),
@@ -137,3 +138,32 @@ def test_points_are_never_extrapolated() -> None:
     assert points.cgf([0.5, 2, 5]) == pytest.approx([k[1] / 2, (k[1] + k[3]) / 2, (k[3] + k[7]) / 2])
     assert points.rdp([9, math.inf]).tolist() == [math.inf, math.inf]
     assert points.rdp(1) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("delta", [3, "1.0000001", 1.5, Fraction(10, 9), math.inf])
+def test_a_delta_above_one_is_no_delta(delta: Any) -> None:
+    """An epsilon that landed in its place would come out as epsilon = 0."""
+    run = cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate=0.1)
+    questions: list[Callable[[], Any]] = [
+        lambda: run.epsilon(delta),
+        lambda: run.epsilon([1e-5, delta]),
+        lambda: run.epsilon(delta, method="paper"),
+        lambda: run.epsilon(delta, method="naive"),
+        lambda: run.guarantee(delta),
+        lambda: run.epsilon_over([1, 2], delta),
+        lambda: cm.calibrate("Gaussian(sigma=?)", epsilon=1, delta=delta),
+        lambda: true_positive_rate([0.1], [1], [delta]),
+        lambda: advantage([1], [delta]),
+    ]
+    for question in questions:
+        with pytest.raises(cm.InputError, match=r"delta=.* must be a number in \[0, 1\]"):
+            question()
+
+
+def test_a_delta_of_one_is_no_privacy_at_all() -> None:
+    run = cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate=0.1)
+    for method in ("best", "exact", "rdp", "paper", "naive", "strong", "optimal"):
+        assert run.epsilon(1, method=method) == 0.0
+    assert run.epsilon([1, "1.0"]).tolist() == [0.0, 0.0]
+    assert run.guarantee(1).epsilon == 0.0
+    assert run.epsilon_over([1, 2], 1).tolist() == [0.0, 0.0]

@@ -120,13 +120,14 @@ def rdp(
 
     table = Table("order", "divergence")
     if bound == "all":  # orders across, so that bounds can be compared from line to line
-        table = Table("bound", *(f"order {order:g}" for order in asked))
+        table = Table("bound", "", *(f"order {order:g}" for order in asked))
         for name, row in values.items():
-            table.add_row(name, *(["-"] * len(asked) if row is None else [_rounded(name, value) for value in row]))
+            shown_row = ["-"] * len(asked) if row is None else [_rounded(name, value) for value in row]
+            table.add_row(name, "<=" if BOUNDS[name].upper else ">=", *shown_row)
     else:
         for order, value in zip(asked, values[bound] or [], strict=True):
             table.add_row(f"{order:g}", _rounded(bound, value))
-    Console(width=None if bound != "all" else max(80, 20 + 14 * len(asked))).print(table)
+    Console(width=None if bound != "all" else max(80, 25 + 14 * len(asked))).print(table)
     typer.echo(words.divergence(run, bound))
 
 

@@ -25,9 +25,7 @@ def epsilon(run: Expression, found: Guarantee, asked: Exact) -> str:
         return _wrapped(f"epsilon = inf at delta = {asked}: {_no_epsilon(run, asked)}.", words.what_ran(run))
     headline = f"epsilon = {rounded_up(found.epsilon)} (rounded up) at delta = {asked}"
     if asked >= 1:
-        return _wrapped(
-            f"{headline}: a delta of 1 or more holds for everything and protects nobody.", words.what_ran(run)
-        )
+        return _wrapped(f"{headline}: a delta of 1 holds for everything and protects nobody.", words.what_ran(run))
     return _wrapped(
         f"{headline}, {words.relation(run)}.", _interval(found), *_meaning(run, found), *_support(run, found)
     )
@@ -51,7 +49,7 @@ def explanation(found: Guarantee) -> str:
 def divergence(run: Expression, bound: str) -> str:
     """What stands below the table of `cumulant rdp`."""
     if bound == "all":
-        by = "A dash: the bound does not apply. Rounded up; the last line is a lower bound, rounded down."
+        by = "A dash: the bound does not apply. Lines with <= are upper bounds, rounded up; with >= lower bounds, rounded down."
     else:
         cited = dict.fromkeys(_citation(mechanism, bound) for mechanism in run.terms if mechanism.amplified)
         by = f"The bound on samples is {' and '.join(cited)}." if cited else ""

@@ -27,7 +27,7 @@ class Answer:
 
 
 def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Answer:
-    """The least epsilon >= 0 that the curve proves at each delta in [0, inf); +inf where the slack is too much."""
+    """The least epsilon >= 0 that the curve proves at each delta in [0, 1]; +inf where the slack is too much."""
     pure = float(curve.pure())
     certain = np.array([delta >= 1 for delta in deltas], dtype=bool)
     room = np.array([rounded_down(curve.left(delta)) for delta in deltas])  # the sign is that of the exact number

@@ -28,7 +28,7 @@ class Gaussian(Mechanism):
     the run is stated under: replace-one for sampling without replacement. For sums of clipped vectors use `from_clipping`.
 
     `geometry="ball"` says that the values lie in a ball whose diameter is the sensitivity, as clipped sums and scalar
-    queries do; a sampled Gaussian is then accounted for exactly (Theorem C).
+    queries do; a sampled Gaussian is then accounted for exactly (Theorem C). Such a sensitivity is a replace-one one.
 
     >>> Gaussian(sigma=10, sensitivity=2) == Gaussian(sigma=5)
     True
@@ -51,6 +51,8 @@ class Gaussian(Mechanism):
             raise InputError(f"geometry={self.geometry!r} is unknown; choose one of {', '.join(GEOMETRIES)}")
         if self.geometry == "ball" and self.relation is Relation.ADD_REMOVE:
             raise RelationError('geometry="ball" is a fact about replace-one sensitivity; leave it out for add-remove')
+        if self.geometry == "ball":
+            object.__setattr__(self, "relation", Relation.REPLACE_ONE)
 
     @classmethod
     def from_clipping(cls, norm: Number, noise: Number, relation: Relation | str) -> Gaussian:
@@ -58,13 +60,14 @@ class Gaussian(Mechanism):
 
         Replacing one record moves the sum by up to 2 * norm, adding or removing one by up to norm (E-2).
 
-        >>> Gaussian.from_clipping(norm=1, noise=2, relation="replace-one").sensitivity
-        Exact('2')
+        >>> Gaussian.from_clipping(norm=1, noise=2, relation="replace-one")
+        Gaussian(sigma=2, sensitivity=2, geometry="ball")
+        >>> Gaussian.from_clipping(norm=1, noise=2, relation="add-remove")
+        Gaussian(sigma=2, relation="add-remove")
         """
         clip = POSITIVE.check("norm", norm)
         match Relation.read(relation):
             case Relation.REPLACE_ONE:
-                # A replace-one sensitivity also bounds add/remove, so nothing needs to be remembered.
                 return cls(sigma=noise, sensitivity=Exact(2 * clip), geometry="ball")
             case Relation.ADD_REMOVE:
                 return cls(sigma=noise, sensitivity=clip, relation=Relation.ADD_REMOVE)
@@ -83,7 +86,7 @@ class Gaussian(Mechanism):
 
     def arguments(self) -> Mapping[str, str]:
         words = {"geometry": self.geometry, "relation": self.relation}
-        usual = {"geometry": "diameter", "relation": Relation.ANY}
+        usual = {"geometry": "diameter", "relation": Relation.REPLACE_ONE if self.geometry == "ball" else Relation.ANY}
         shown = {name: f'"{word}"' for name, word in words.items() if word != usual[name]}
         return {**Mechanism.arguments(self), **shown}
 

@@ -107,7 +107,7 @@ class Plan:
 
     def _converted(self) -> str:
         if self.delta >= 1:
-            return "none, a delta of 1 or more holds for everything and protects nobody"
+            return "none, a delta of 1 holds for everything and protects nobody"
         if self.conversion not in CONVERSIONS:
             return f"none, composition of (epsilon, delta) guarantees: {words.COMPOSITIONS[self.conversion]}"
         if self.order is None:

@@ -219,7 +219,8 @@ def sampled(inner: Expression, scheme: Scheme) -> Sampled:
     if inner.relation not in (Relation.ANY, scheme.relation):
         raise RelationError(
             f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}; "
-            "state every sensitivity under one relation"
+            "state every sensitivity under one relation, that of a clipped sum by "
+            f'Gaussian.from_clipping(norm, noise, relation="{scheme.relation}")'
         )
     size = getattr(scheme, "sample", None)
     for mechanism in inner.terms:

@@ -31,7 +31,8 @@ from cumulant.bounds.panels import (
     loss,
     protection_is_lost,
 )
-from cumulant.curves.curve import Curve, recall
+from cumulant.curves.curve import Curve
+from cumulant.curves.memory import recall
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
 from cumulant.numerics.rationals import enclosed_logs, log_quotients, quotients
@@ -233,7 +234,7 @@ class AtomLaw(Law):
             return Enclosure(np.full(1, np.inf)), Enclosure(np.ones(1))
         if not found:
             return None
-        return recall(self._known, (rate, whole), lambda: self._enclosed(found, rate), _REMEMBERED)  # type: ignore[no-any-return]
+        return recall(self._known, (rate, whole), lambda: self._enclosed(found, rate), _REMEMBERED)
 
     def _enclosed(self, found: list[tuple[Fraction, Fraction]], rate: Fraction) -> tuple[Enclosure, Enclosure]:
         """log of the masses, and of w = 1 - g + g p/q."""

@@ -33,7 +33,12 @@ def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
     found = curve.rdp(orders, BOUNDED)
     if not upper:
         return _positive(found.lower())
-    return _sharpened(found, lambda i: _ball(curve, Fraction(orders[i]) - 1, divided=True))
+
+    def proved(i: int) -> Certificate:
+        order = orders[i]
+        return certificate.pure(curve) if order == np.inf else _ball(curve, Fraction(order) - 1, divided=True)
+
+    return _sharpened(found, proved)
 
 
 def cgf(curve: Curve, lam: Array, upper: bool = True) -> Floats:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.curve import Curve, recall
+from cumulant.curves.curve import Curve
+from cumulant.curves.memory import recall
 from cumulant.curves.pair import Pair
 from cumulant.curves.symmetrised import Symmetrised, symmetrised
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
@@ -118,7 +119,7 @@ class _Finite:
             pairs = list(zip(p, q, strict=True))
             return Direction(pairs, whole), Direction([(y, x) for x, y in pairs], whole)
 
-        return recall(self._known, "directions", found, 8)  # type: ignore[no-any-return]
+        return recall(self._known, "directions", found, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ class DiscretePair(_Finite, Pair):
     def symmetrised(self) -> Symmetrised:
         """The law of the ratio whose profile is the larger of both directions."""
         found = recall(self._known, "symmetrised", lambda: symmetrised(self.p, self.q), 8)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         return self._larger(orders, on, positive=False)

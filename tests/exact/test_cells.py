@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.laplace import LaplacePair
-from cumulant.exact.cells import UNIT, Cells, Grid, place_atoms
+from cumulant.exact.cells import UNIT, Cells, Grid, place_atoms, unsampled_loss
 from cumulant.exact.finite import Finite
 from cumulant.exact.losses import GaussianLoss, LaplaceLoss, Loss, discrete_loss
 from cumulant.exact.merging import LEFT, RIGHT, swept
@@ -142,3 +143,22 @@ def test_the_symmetric_pair_has_the_larger_of_both_profiles() -> None:
         assert law.distance + law.leak == pytest.approx(
             float(sum(max(a - b, Fraction(0)) for a, b in zip(p, q, strict=True))), abs=1e-14
         )
+
+
+@pytest.mark.parametrize("kept", ["1e-12", "1e-6", "0.001", "0.5", "0.999", "0.999999999999"])
+def test_the_unsampled_loss_is_that_of_a_loss_nearby(kept: str) -> None:
+    """Backward stable, also where the rate is close to 1 and the loss close to its least value, log(1 - g)."""
+    exact_kept = Fraction(kept)
+    g, rest = float(1 - exact_kept), float(exact_kept)
+    least = math.log(rest)
+    losses = np.concatenate([least + np.geomspace(1e-9, 1.0, 60), np.linspace(-3.0, 60.0, 200)])
+    losses = losses[losses > least]
+    found = unsampled_loss(losses, g, rest)
+    before, ctx.prec = ctx.prec, 300
+    try:
+        for loss, x in zip(losses.tolist(), found.tolist(), strict=True):
+            k = arb(exact_kept.numerator) / arb(exact_kept.denominator)
+            back = float((k + (1 - k) * arb(x).exp()).log())
+            assert abs(back - loss) <= 8 * UNIT * (1 + abs(loss))
+    finally:
+        ctx.prec = before

@@ -72,12 +72,16 @@ class Cells:
         )
 
 
-def unsampled_loss(loss: Array, rate: float) -> Array:
-    """x with log(1 - g + g e^x) = loss; -inf where there is none."""
+def unsampled_loss(loss: Array, rate: float, kept: float) -> Array:
+    """x with log(1 - g + g e^x) = loss, exactly for a loss that differs by a few units; -inf where there is none.
+
+    Each form is stable where it is used: e^loss - (1-g) below, where g may be close to 1, and nothing that overflows above.
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        below = np.log(np.maximum(np.exp(loss) - kept, 0.0)) - np.log(rate)
         near = np.log1p(np.maximum(np.expm1(np.minimum(loss, 50.0)) / rate, -1.0))
-        far = loss - np.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(loss, 0.0)))
-    return np.where(loss < 30, near, far)
+        far = loss - np.log(rate) + np.log1p(-kept * np.exp(-np.maximum(loss, 0.0)))
+    return np.where(loss < -0.5, below, np.where(loss < 30, near, far)) if kept > 0 else loss
 
 
 def mixture_cells(law: Loss, rate: float, kept: float, grid: Grid, low: float, high: float) -> Cells:
@@ -85,7 +89,7 @@ def mixture_cells(law: Loss, rate: float, kept: float, grid: Grid, low: float, h
     points = grid.points()
     left, right = np.full(grid.count - 1, -np.inf), np.full(grid.count - 1, -np.inf)
     if law.smooth:
-        edges = law.place(np.clip(unsampled_loss(points, rate), low, high))
+        edges = law.place(np.clip(unsampled_loss(points, rate, kept), low, high))
         _spread(law, rate, kept, grid.step, points, edges, left, right)
     atoms = np.full(grid.count, -np.inf)
     x, log_q = law.atoms()

@@ -26,7 +26,7 @@ EXPONENTS = np.array([0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0])
 """Where Chernoff bounds are tried, in units of the exponent that is best for a normal law."""
 
 _TAIL = 40.0
-_MOST_POINTS = 1 << 24
+_MOST_POINTS = 1 << 22
 _SAMPLE = 4000
 _SILENT = -70.0  # log of a spectrum that counts as 0
 FAR = 60.0  # weights e^-60 and less are summed as one

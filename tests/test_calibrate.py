@@ -204,6 +204,18 @@ def test_a_domain_narrows_what_the_text_allows() -> None:
     assert calibrate("Gaussian(sigma=?)", 1, 1e-5, domain=range(1, 20)).value == math.ceil(found.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "epsilon", "delta"),
+    [("Gaussian(sigma=1) @ Poisson(rate=?) * 10", 0.5, 1e-12), ("RandomizedResponse(p=?) * 4", 0.5, 0.02)],
+)
+def test_what_grids_do_far_below_the_target_is_not_a_refusal(text: str, epsilon: float, delta: float) -> None:
+    """At rate 1e-10 grids err by more than the epsilon they are asked for, a ten thousandth of the target."""
+    found = calibrate(text, epsilon, delta)
+    assert found.fails is not None
+    meets, fails = (cm.parse(text.replace("?", str(each))).epsilon(delta) for each in (found.value, found.fails))
+    assert meets <= epsilon < fails
+
+
 def test_infinite_epsilons_on_the_way() -> None:
     # nothing is proved while the slack of k promises exceeds delta: 10 k <= 35
     promise = "ApproximateDP(epsilon=0.001, delta=1e-5)"

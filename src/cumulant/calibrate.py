@@ -21,7 +21,9 @@ from cumulant.notation import find_unknown, parse
 
 _FAR = Fraction(10**30)  # how far a domain without an end is searched
 _DIGITS = Domain(Fraction(1), Fraction(15), low_closed=True, high_closed=True, integer=True)
-_NOISE = 2 * DEFAULT_ACCURACY  # how much epsilon may move the wrong way, as grids do, before it counts as not monotone
+_NOISE = 2 * DEFAULT_ACCURACY
+"""The part of itself, and of the target, by which epsilon may move the wrong way, as grids do, and still count as monotone."""
+
 _NEARBY = 16  # the part of a decade, or of an integer, by which a boundary is first left that another method found
 _PATIENCE = 8  # interpolations that may fail to halve the bracket before it is only halved
 _BEYOND = 1.05  # how far to go towards an interpolated root, so as to land behind it
@@ -363,9 +365,9 @@ class _Search:
         """InputError if epsilon went down and up again among what was tried."""
         ranks = sorted(self.tried)
         found = [self.tried[rank] for rank in ranks]
-        rising = found[0] <= found[-1]
+        rising, near = found[0] <= found[-1], _NOISE * float(self.target)
         for i, (one, other) in enumerate(pairwise(found)):
-            if other < one * (1 - _NOISE) if rising else other > one * (1 + _NOISE):
+            if other < one * (1 - _NOISE) - near if rising else other > one * (1 + _NOISE) + near:
                 shown = dict.fromkeys((ranks[0], ranks[i], ranks[i + 1], ranks[-1]))
                 points = ", ".join(f"{rounded_up(self.epsilon(rank))} at {self.at(rank)}" for rank in shown)
                 raise InputError(f"epsilon is not monotone in {self.name}: it is {points}; give a domain where it is")

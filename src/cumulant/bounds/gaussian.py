@@ -17,7 +17,9 @@ import numpy as np
 
 from cumulant.bounds.kernels import PAIR
 from cumulant.bounds.laws import GaussianLaw
+from cumulant.bounds.panels import SMALLEST
 from cumulant.bounds.sampled import SampledPair
+from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.curves.gaussian import GaussianPair
 from cumulant.curves.pair import Pair
@@ -25,6 +27,9 @@ from cumulant.errors import HypothesisError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.quadrature import legendre
+
+_SLIGHT = Fraction(1, 10**10)
+"""Below this shift M_pair - 1 exceeds Delta by a factor beyond the digits of floats."""
 
 
 def gaussian_ball(pair: Pair | None, rate: Fraction) -> Curve:
@@ -70,21 +75,18 @@ class Diameter(Curve):
     enclosed = True
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        if self.pair.out_of_reach() or self.rate >= Fraction(1, 2):
+        if self.rate >= Fraction(1, 2):
             return self.pair._cgf(lam, on)
-        if on.exact:
-            gap = _delta_ball(self.shift, self.rate)
-            balls = [
-                (self.pair.excess_ball(Fraction(x)) + BALLS.number(x * (x + 1)) * gap).log1p()
-                for x in map(Fraction, lam)
-            ]
-            return np.array(balls, dtype=object)
-        if on.enclosing:
-            log_gap = BOUNDED.log(lam) + BOUNDED.log1p(lam) + BOUNDED.log(enclosed_delta(self.shift, self.rate))
-            return BOUNDED.log1p_exp(BOUNDED.log_add_exp(self.pair.enclosed_excess(lam), log_gap))
-        # log(a(a-1) Delta)
-        log_gap = np.log(lam) + np.log1p(lam) + np.log(delta(self.shift, self.rate))
-        return np.asarray(np.logaddexp(0.0, np.logaddexp(self.pair.log_excess(lam), log_gap)))
+        if self.pair.out_of_reach():  # joint convexity
+            return lemma3(self.pair.base.cgf(lam, on), on.number(self.rate), on)
+        gap = _delta_ball if on.exact else enclosed_delta if on.enclosing else delta
+        size = on.log(gap(self.shift, self.rate))
+
+        def log_gap(lam: Array) -> Array:
+            # a(a-1) Delta
+            return on.log(on.asarray(lam)) + on.log1p(on.asarray(lam)) + size
+
+        return self.pair.raised(lam, on, log_gap)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         if self.pair.out_of_reach():
@@ -151,6 +153,8 @@ def _delta_ball(shift: Fraction, rate: Fraction) -> Scalar:
 
     if rate >= Fraction(1, 2):
         return BALLS.number(0)
+    if rate < SMALLEST or shift < _SLIGHT:  # so many digits cancel that the integral takes long; this is delta_cap
+        return (BALLS.number(rate) * (BALLS.number(shift) ** 2 / 2).expm1()) ** 2 / (2 * BALLS.number(1 - rate))
     size = delta(shift, rate)
     lost = 64 if size == 0 else int(max(0.0, -math.log2(size)))
     bits = max(64, ctx.prec // 2)

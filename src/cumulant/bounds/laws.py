@@ -33,7 +33,7 @@ from cumulant.bounds.panels import (
 )
 from cumulant.curves.curve import Curve
 from cumulant.curves.memory import recall
-from cumulant.numerics.arithmetic import BALLS, FLOATS, Array, Scalar
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
 from cumulant.numerics.rationals import enclosed_logs, log_quotients, quotients
 
@@ -44,9 +44,6 @@ ExactTerm = Callable[[Point], Any]
 """The kernel times the weight, on balls, real or complex."""
 
 _REMEMBERED = 8
-
-_FARTHEST = 1e6
-"""Past this order times shift acb.integral no longer finds its way; what has no closed form there is unknown, +inf."""
 
 
 class Law(ABC):
@@ -68,6 +65,14 @@ class Law(ABC):
         """Where x has a density, if it does."""
         return None
 
+    def log_top_mass(self, on: Arithmetic) -> Any:
+        """log of the Q-mass of the largest x, or less."""
+        return on.number(-np.inf)
+
+    def far_cgf(self, rate: Fraction, lam: Array, on: Arithmetic) -> tuple[Array, Array] | None:
+        """Where there is a closed form for log M to within its error, and that form."""
+        return None
+
     def atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure] | None:
         """The logarithms of the Q-masses of the atoms, and L there, if there are any."""
         return None
@@ -87,6 +92,16 @@ class GaussianLaw(Law):
     def line(self) -> GaussianLine:
         return GaussianLine(self.shift)
 
+    def far_cgf(self, rate: Fraction, lam: Array, on: Arithmetic) -> tuple[Array, Array]:
+        value = log_far_moment(self.shift, rate, on.asarray(lam), on)
+        if on.exact:
+            from flint import arb
+
+            value = value + arb(0, FAR_ERROR)
+        elif on.enclosing:
+            value = Enclosure(value.mid, value.radius + FAR_ERROR)
+        return protection_is_lost(self.shift, rate, lam.astype(np.float64)), value
+
     def _scale(self) -> float:
         # the moment grows with the shift, so one whose square is below the smallest float may be enlarged
         return max(float(FLOATS.number(self.shift)), 1e-150)
@@ -102,10 +117,6 @@ class GaussianLaw(Law):
         from flint import acb, arb
 
         a, shift = float(order), float(self.shift)
-        if a * shift > _FARTHEST:
-            if not protection_is_lost(self.shift, rate, np.array(a - 1)):
-                return arb(math.inf)
-            return (log_far_moment(self.shift, rate, BALLS.number(order - 1), BALLS) + arb(0, FAR_ERROR)).exp()
         need = bits * math.log(2) - log_size
         Z = a * shift + math.ceil(math.sqrt(2 * max(need + a * (a - 1) * shift * shift / 2, 1.0))) + 1
         Y = math.ceil(math.sqrt(2 * max(need + math.log1p(a * float(rate)), 1.0))) + 1
@@ -154,6 +165,9 @@ class LaplaceLaw(Law):
 
     def line(self) -> LaplaceLine:
         return LaplaceLine(self.shift)
+
+    def log_top_mass(self, on: Arithmetic) -> Any:
+        return -on.number(self.shift) - on.log(on.number(2))
 
     def atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure]:
         t = BOUNDED.asarray([self.shift, -self.shift] if whole else [self.shift])

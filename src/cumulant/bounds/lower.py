@@ -44,8 +44,8 @@ class Highest(Curve):
         return self._largest([curve.at_infinity(on) for curve in self.curves], on)
 
     def _largest(self, values: list[Any], on: Arithmetic) -> Any:
-        # of two balls the one that ends higher contains the larger value
-        return reduce(on.maximum, [on.known(value) for value in values])
+        # of two balls the one that ends higher contains the larger value; what is unknown of one is unknown of both
+        return reduce(on.maximum, values)
 
 
 def lower(pair: Pair | None, rate: Fraction) -> Curve:

@@ -13,13 +13,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cumulant.bounds.nodes import Rate
-from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rationals import log_rational
 
 _NODES = 32
 _ELLIPSES = np.array([[1.4], [2.0], [3.0], [5.0]])
@@ -36,7 +37,8 @@ _WIDEST_TURN = 3.1
 _LARGE = 40.0
 _FAR, _FARTHEST = 2.0**21, 2.0**40
 FAR_ERROR = 1e-15
-_SMALLEST = Fraction(1, 10**140)
+SMALLEST = Fraction(1, 10**140)
+"""Rates, and what they lack of 1, below which the digits of floats no longer reach from one term to the other."""
 _DEEPEST = 64
 _MOST_CELLS = 2**17
 
@@ -75,6 +77,10 @@ class Line(ABC):
 
     shift: Fraction
 
+    farthest: ClassVar[float]
+    farthest_ball: ClassVar[int]
+    """Order times shift past which floats, and balls, no longer resolve the integral."""
+
     @property
     def t(self) -> float:
         return float(self.shift)
@@ -102,9 +108,12 @@ class Line(ABC):
 
 @dataclass(frozen=True, slots=True)
 class GaussianLine(Line):
-    """s = z - shift/2 with z standard normal."""
+    """s = z - shift/2 with z standard normal; exponents are of the size of (order times shift)^2."""
 
     shift: Fraction
+
+    farthest = 2.0**23
+    farthest_ball = 10**6
 
     def reach(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
         """Both tails are Gaussian.
@@ -165,9 +174,12 @@ class GaussianLine(Line):
 
 @dataclass(frozen=True, slots=True)
 class LaplaceLine(Line):
-    """x in [-shift, shift] has the density e^{-(x + shift)/2}/4 between its atoms."""
+    """x in [-shift, shift] has the density e^{-(x + shift)/2}/4 between its atoms; panels are 1 / order wide."""
 
     shift: Fraction
+
+    farthest = 2.0**38
+    farthest_ball = 2**24
 
     def reach(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
         one = np.ones_like(size)
@@ -192,7 +204,9 @@ def log_far_moment(shift: Fraction, rate: Fraction, lam: Any, on: Arithmetic) ->
 
 def protection_is_lost(shift: Fraction, rate: Fraction, lam: Array) -> Array:
     """Whether so much of E w^a lies far beyond x = h0 that w may be taken for g e^x."""
-    return np.asarray(float(shift) ** 2 / 2 * lam > max(Rate.of(rate).h0, 0.0) + np.log(lam + 1) + 42)
+    h0 = log_rational((1 - rate) / rate)  # of the rate itself, not of one that floats can square
+    with np.errstate(over="ignore"):
+        return np.asarray(FLOATS.number(shift**2 / 2) * lam > max(h0, 0.0) + np.log(lam + 1) + 42)
 
 
 _LOG_ROOT_TWO_PI = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
@@ -326,7 +340,7 @@ def loss(x: Enclosure, rate: Fraction) -> Enclosure:
 
 def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Array) -> Enclosure:
     """log E_Q[kernel] without atoms, for each lambda, or for lambda = 0; `size` is about that, in floats, and only decides."""
-    if min(rate, 1 - rate, line.shift) < _SMALLEST:
+    if min(rate, 1 - rate, line.shift) < SMALLEST:
         return Enclosure(np.full(lam.shape, np.nan))
     row, middle, half, left_out = panels(line, Orders(lam, Rate.of(rate), whole), size)
     nodes, log_weights = gauss()

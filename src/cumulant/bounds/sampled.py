@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.bounds.far import LogGap, closed_form, closed_kl
 from cumulant.bounds.kernels import Kernel
 from cumulant.bounds.laws import ExactTerm, Law
 from cumulant.bounds.nodes import Rate, log_integral
-from cumulant.bounds.panels import gain, log_kernel
+from cumulant.bounds.panels import SMALLEST, gain, log_kernel
 from cumulant.bounds.panels import log_integral as enclosed_integral
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
@@ -41,13 +42,11 @@ class SampledPair(Curve):
     enclosed = True
 
     def out_of_reach(self) -> bool:
-        """Noise this small protects nothing, and its integrals span too many scales; closed forms remain in `best`."""
+        """Noise this small protects nothing, and its integrals span too many scales: what remains are closed forms."""
         return bool(getattr(self.law, "shift", 0) > LARGEST_SHIFT)
 
     def log_excess(self, lam: Array) -> Array:
-        """log(M(lambda) - 1) in floats."""
-        if self.out_of_reach():
-            return np.full(lam.shape, np.inf)
+        """log(M(lambda) - 1) in floats, at orders that are not far."""
 
         def evaluated() -> Array:
             parts = [self._log_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)]
@@ -87,9 +86,7 @@ class SampledPair(Curve):
         return joined[:, 0] if joined.shape[1] == 1 else BOUNDED.log_sum_exp(joined)
 
     def excess_ball(self, lam: Fraction) -> Scalar:
-        """M(lambda) - 1 as a ball."""
-        if self.out_of_reach():
-            return BALLS.number(math.inf)
+        """M(lambda) - 1 as a ball, at an order that is not far."""
         size = float(self.log_excess(np.array([float(lam)]))[0])
         return self._ball(lambda point: self.kernel.exact_term(BALLS.number(lam), point), lam + 1, size)
 
@@ -103,16 +100,55 @@ class SampledPair(Curve):
             return self.law.enclosure(term, order, self.rate, self.kernel.whole, size, bits)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        return self.raised(lam, on)
+
+    def raised(self, lam: Array, on: Arithmetic, log_gap: LogGap | None = None) -> Array:
+        """log(M + gap), the gap given by its logarithm; nothing cancels where both are close to 1 and 0."""
         if on.exact:
-            return np.array([self.excess_ball(Fraction(x)).log1p() for x in lam], dtype=object)
+            return np.array([self._raised_ball(Fraction(x), log_gap) for x in lam], dtype=object)
+        if on.enclosing and not self.base.pure() > 0:
+            return Enclosure(0 * lam)
+        add: Any = BOUNDED.log_add_exp if on.enclosing else np.logaddexp
+        value, far = on.asarray(np.full(lam.shape, np.nan)), self.far(lam)
+        if not far.all():
+            near = lam[~far]
+            excess = self.enclosed_excess(near) if on.enclosing else self.log_excess(near)
+            value[~far] = on.log1p_exp(excess if log_gap is None else add(excess, log_gap(near)))
         if on.enclosing:
-            return BOUNDED.log1p_exp(self.enclosed_excess(lam)) if self.base.pure() > 0 else Enclosure(0 * lam)
-        return np.logaddexp(0.0, self.log_excess(lam))
+            far = far | np.isnan(value.mid + value.radius)
+        if far.any():
+            value[far] = closed_form(self.law, self.base, self.rate, lam[far], on, log_gap)
+        return value
+
+    def far(self, lam: Array) -> Array:
+        """The orders whose integrals are out of reach."""
+        line = self.law.line()
+        if line is None:
+            return np.zeros(lam.shape, dtype=bool)
+        if self.out_of_reach() or self._tiny():
+            return np.ones(lam.shape, dtype=bool)
+        return ~((lam + 1) * line.t <= line.farthest)
+
+    def _raised_ball(self, lam: Fraction, log_gap: LogGap | None) -> Scalar:
+        line, here = self.law.line(), np.array([lam], dtype=object)
+        if line is not None and (self._minute() or self.out_of_reach() or (lam + 1) * line.shift > line.farthest_ball):
+            return closed_form(self.law, self.base, self.rate, here, BALLS, log_gap)[0]
+        excess = self.excess_ball(lam)
+        return (excess + log_gap(here)[0].exp() if log_gap else excess).log1p()
+
+    def _tiny(self) -> bool:
+        """Whether M - 1, of the size of (rate times shift)^2, is below all floats."""
+        shift = getattr(self.law, "shift", 1)
+        return bool(max(self.rate, SMALLEST) * max(shift, SMALLEST) < SMALLEST)
+
+    def _minute(self) -> bool:
+        """Whether so many digits cancel that a ball takes minutes."""
+        return self._tiny() or min(self.rate, 1 - self.rate, getattr(self.law, "shift", 1)) < SMALLEST
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         """The derivative of M at lambda = 0."""
-        if self.out_of_reach():
-            return on.number(math.inf)
+        if self.law.line() is not None and (self.out_of_reach() or self._minute()):
+            return closed_kl(self.base, self.rate, on)
         if on.enclosing:
             with np.errstate(all="ignore"):
                 return BOUNDED.exp(self._enclosed_excess(np.zeros(1)))[0] if self.base.pure() > 0 else Enclosure(0.0)

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from cumulant.conversion import certificate, envelope, queries
-from cumulant.conversion.certificate import Certificate
+from cumulant.conversion.certificate import Certificate, at_least
 from cumulant.conversion.formulas import Conversion
 from cumulant.curves.curve import Curve, compose
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rounding import rounded_down
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -32,21 +33,21 @@ def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
     """The Rényi divergence bound at orders in [1, inf]: upper ends, or lower ends of a lower bound."""
     found = curve.rdp(orders, BOUNDED)
     if not upper:
-        return _positive(found.lower())
-
-    def proved(i: int) -> Certificate:
-        order = orders[i]
-        return certificate.pure(curve) if order == np.inf else _ball(curve, Fraction(order) - 1, divided=True)
-
-    return _sharpened(found, proved)
+        return _least(found, lambda i: _rdp_ball(curve, orders[i]))
+    value = _sharpened(found, lambda i: certificate._certified(lambda: _rdp_ball(curve, orders[i])))
+    with np.errstate(all="ignore"):
+        # the divergence grows with the order
+        return np.where(np.isinf(value), curve.at_infinity(BOUNDED).upper(), value)
 
 
 def cgf(curve: Curve, lam: Array, upper: bool = True) -> Floats:
     """K at finite lam > 0, likewise."""
     found = curve.cgf(lam, BOUNDED)
     if not upper:
-        return _positive(found.lower())
-    return _sharpened(found, lambda i: _ball(curve, Fraction(lam[i])))
+        return _least(found, lambda i: _cgf_ball(curve, Fraction(lam[i])))
+    value = _sharpened(found, lambda i: certificate._certified(lambda: _cgf_ball(curve, Fraction(lam[i]))))
+    with np.errstate(all="ignore"):
+        return np.where(np.isinf(value), (BOUNDED.asarray(lam) * curve.at_infinity(BOUNDED)).upper(), value)
 
 
 def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Floats:
@@ -120,16 +121,30 @@ def epsilon_over(curve: Curve, counts: Sequence[int], asked: Fraction, conversio
     return _sharpened(value, proved)
 
 
-def _ball(curve: Curve, lam: Fraction, divided: bool = False) -> Certificate:
-    """K at lam > 0, or K / lam; at lam = 0 the KL divergence."""
+def _cgf_ball(curve: Curve, lam: Fraction) -> Scalar:
+    return curve.cgf(np.array([lam], dtype=object), BALLS)[0]
 
-    def ball() -> Scalar:
-        if not lam:
-            return curve.kl(BALLS)
-        value = curve.cgf(np.array([lam], dtype=object), BALLS)[0]
-        return value / BALLS.number(lam) if divided else value
 
-    return certificate._certified(ball)
+def _rdp_ball(curve: Curve, order: float) -> Scalar:
+    """K / lambda; at order 1 the KL divergence, at infinity the pure bound."""
+    if order in (1.0, np.inf):
+        return curve.kl(BALLS) if order == 1 else curve.pure(BALLS)
+    lam = Fraction(order) - 1
+    return _cgf_ball(curve, lam) / BALLS.number(lam)
+
+
+def _least(found: Enclosure, ball: Callable[[int], Scalar]) -> Floats:
+    """Lower ends; an enclosure that is infinite may have overflowed, and then the ball tells what is known from below."""
+    lower = found.lower()
+    for i in np.flatnonzero(lower == np.inf).tolist():
+        try:
+            with BALLS.at(certificate.FIRST_BITS):
+                value = ball(i)
+                end = value.lower() if value.is_finite() else value
+                lower[i] = np.inf if end == np.inf else rounded_down(-at_least(-end)) if end.is_finite() else 0.0
+        except CertificateError:
+            lower[i] = 0.0
+    return _positive(lower)
 
 
 def _sharpened(found: Enclosure, prove: Callable[[int], Certificate]) -> Floats:

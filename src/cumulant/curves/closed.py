@@ -10,6 +10,7 @@ import numpy as np
 
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import Enclosure
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,18 @@ def response_kl(e0: Scalar, on: Arithmetic) -> Scalar:
 
 def lemma3(x: Any, rate: Scalar, on: Arithmetic) -> Any:
     """log(1 + rate (e^x - 1)), x >= 0: Lemma 3 for the privacy loss, joint convexity (E-11 ii) for K."""
+    far = on.log1p_exp(on.log(rate) + on.log_expm1(x))  # e^x may overflow where the answer does not
     if on.exact:
-        return on.log1p(rate * on.expm1(x))
-    return on.log1p_exp(on.log(rate) + on.log_expm1(x))  # e^x may overflow where the answer does not
+        return on.minimum(on.log1p(rate * on.expm1(x)), far)
+    return _between(far, x) if on.enclosing else far
+
+
+def _between(found: Any, x: Any) -> Any:
+    """What is found; where x is too small for its logarithm, all of [0, x], which holds it as well."""
+    unknown = np.isnan(found.mid + found.radius)
+    if not unknown.any():
+        return found
+    half = x.upper() / 2
+    half = np.where(half < np.inf, half, np.nan)
+    whole: Any = Enclosure(half, half)
+    return np.where(unknown, whole, found)

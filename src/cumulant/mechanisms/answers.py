@@ -228,9 +228,11 @@ class Answers(ABC):
         (4.0, 1.16)
         """
         value, scalar = domains.orders(order)
-        upper, lower = self.curve(bound).rdp(value), self.curve("lower").rdp(value)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            answer: Floats = np.where(upper == lower, 1.0, upper / lower)  # 0 / 0 and inf / inf leave no room either
+        upper = arrays.rdp(self.curve(bound), value, bound_row(bound).upper)
+        lower = arrays.rdp(self.curve("lower"), value, upper=False)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            # what rounding outward has made is no room, and 0 / 0 and inf / inf leave none either
+            answer: Floats = np.where(upper <= lower * (1 + 1e-12), 1.0, upper / lower)
         return float(answer[0]) if scalar else answer
 
     @overload

@@ -28,6 +28,10 @@ MEASURED = 2.0**-42
 """Of itself: far more than floats were ever seen to differ from balls where no bound of the difference is proved."""
 
 
+_HUGE = 2**20
+"""Past it balls take e^x out of a logarithm: somewhere further out e^x has no ball."""
+
+
 class Arithmetic(Protocol):
     """What a formula may use besides + - * /."""
 
@@ -189,13 +193,14 @@ class Balls:
         return self._map(lambda v: v.expm1() - v)(x)
 
     def log_expm1(self, x: Any) -> Any:
-        return self._map(lambda v: v.expm1().log())(x)
+        return self._map(lambda v: v + (-(-v).exp()).log1p() if v > _HUGE else v.expm1().log())(x)
 
     def log_cosh(self, x: Any) -> Any:
-        return self._map(lambda v: v.cosh().log())(x)
+        two = self.number(2)
+        return self._map(lambda v: v + (-2 * v).exp().log1p() - two.log() if v > _HUGE else v.cosh().log())(x)
 
     def log1p_exp(self, x: Any) -> Any:
-        return self._map(lambda v: v.exp().log1p())(x)
+        return self._map(lambda v: v + (-v).exp().log1p() if v > _HUGE else v.exp().log1p())(x)
 
     def log1p_sum_exp(self, x: Array) -> Any:
         return self._map(lambda v: v.log1p())(np.sum(self.exp(x), axis=-1))
@@ -210,8 +215,8 @@ class Balls:
         return self._map(lambda v: self.number(math.inf) if v.is_nan() else v)(x)
 
     def maximum(self, x: Any, y: Any) -> Any:
-        """Of two balls the one that ends higher: an upper bound of the larger value."""
-        return np.frompyfunc(lambda u, v: u if u.upper() >= v.upper() else v, 2, 1)(x, y)
+        """Of two balls the one that ends higher: an upper bound of the larger value; NaN wins."""
+        return np.frompyfunc(lambda u, v: u if u.is_nan() or u.upper() >= v.upper() else v, 2, 1)(x, y)
 
     def minimum(self, x: Any, y: Any) -> Any:
         """Of two upper bounds either may be taken, so the one whose ball ends lower is."""

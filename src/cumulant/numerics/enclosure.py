@@ -246,7 +246,9 @@ class Bounded:
         x = _lift(x)
         mid = np.expm1(x.mid)
         size = np.abs(mid)
-        return _made(mid, (mid + 1 + 2 * FAR) * np.expm1(x.radius) + FAR * size + _floor(size, x))
+        # e^x is below FLOOR where x certainly is below -700, however wide x is
+        moved = np.where(x.mid + x.radius < _NOTHING, FLOOR, (mid + 1 + 2 * FAR) * np.expm1(x.radius))
+        return _made(mid, moved + FAR * size + _floor(size, x))
 
     def log1p(self, x: Any) -> Enclosure:
         x = _lift(x)

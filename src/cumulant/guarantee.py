@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
 from cumulant.conversion.verification import Verification
 from cumulant.errors import CertificateError
+from cumulant.numerics import rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Proof(Protocol):
     """What a guarantee keeps in order to be checked and explained later: exact data, and no result of the search."""
 
     def verify(self, epsilon: float, delta: float) -> Verification:
-        """Whether a second, independent evaluation is at most this epsilon, at the delta that prints as this."""
+        """Whether a second evaluation confirms this epsilon and delta, of which the one that was asked for is exact."""
 
     def explain(self, found: Guarantee) -> str:
         """What proves the guarantee, in words, one paragraph per line."""
@@ -46,10 +47,17 @@ class Guarantee:
     >>> by_curve.order, by_curve.conversion, by_curve.rigour, by_curve.verify().holds
     (35.6, 'cks', 'proved', True)
 
-    `lower` is what no claim can undercut, shown by the data sets named in `witness`; None where no pair is known. `note` says
-    why the answer does not come from where it was asked for. `bits` and `radius` tell how the certificate was computed: the
-    precision and the radius of the ball. A guarantee can be pickled; a Python function in the run stays behind, and then it
-    can no longer be verified.
+    `asked` is "delta" or "epsilon": which of the two was given; the other one was found, and rounded up. `lower` is the epsilon
+    that no claim at this delta can undercut, shown by the data sets named in `witness`; None where no pair is known. Where an
+    epsilon was asked for, `lower_delta` is the delta that no claim at this epsilon can undercut, and `lower` is None.
+
+    >>> found = run.guarantee(epsilon=1)
+    >>> found.asked, found.epsilon, found.lower_delta <= found.delta == run.delta(epsilon=1)
+    ('epsilon', 1.0, True)
+
+    `note` says why the answer does not come from where it was asked for. `bits` and `radius` tell how the certificate was
+    computed: the precision and the radius of the ball. A guarantee can be pickled; a Python function in the run stays behind,
+    and then it can no longer be verified.
     """
 
     epsilon: float
@@ -65,23 +73,33 @@ class Guarantee:
     terms: tuple[Term, ...]
     witness: str = ""
     note: str = ""
+    asked: str = "delta"
+    lower_delta: float | None = None
     bits: int | None = field(default=None, compare=False, repr=False)
     radius: float | None = field(default=None, compare=False, repr=False)
     plan: Proof | None = field(default=None, compare=False, repr=False)
 
     def verify(self) -> Verification:
-        """Evaluate the bound again, independently of the search, from the stored plan and the exact inputs.
+        """Evaluate the statement again by another route than the one that found it, from the stored plan and the exact inputs.
 
-        Finite sums and closed forms are evaluated in decimal intervals of the standard library, other Rényi bounds in balls at
-        four times the precision, answers of the exact layer on a finer grid; the result says which. CertificateError where
-        nothing was proved.
+        Of Rényi bounds, finite sums and closed forms are evaluated in decimal intervals of the standard library, others in
+        balls at four times the precision. Of the exact layer, closed forms are evaluated in balls at four times the precision,
+        lattices and Theorem B along the saddle line, which shares neither grid nor transform with them and is self-checked.
+        Where its spectrum does not decay, as with few rounds and with losses on a lattice, no second route is open: the same
+        code runs on a finer grid, and the result says so, `independent` is False, and `note` names the lower end and the
+        Rényi bound between which the answer lies. CertificateError where nothing was proved.
 
         >>> import cumulant as cm
         >>> check = cm.Laplace(scale=2).guarantee(delta=1e-6, method="rdp").verify()
-        >>> check.holds, check.arithmetic
+        >>> bool(check), check.arithmetic
         (True, 'decimal')
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
+        >>> check = run.guarantee(delta=1e-8).verify()
+        >>> bool(check), check.arithmetic, check.independent
+        (True, 'saddle line', True)
         """
-        return self._proof().verify(self.epsilon, self.delta)
+        found = self._proof().verify(self.epsilon, self.delta)
+        return replace(found, epsilon=self.epsilon, delta=self.delta)
 
     def explain(self) -> str:
         """What proves the guarantee, in words: theorems, order, conversion, arithmetic, exact inputs, assumptions, rigour.
@@ -121,14 +139,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def stated(delta: Fraction) -> float:
-    """The float that states a delta: the decimal it prints as is not below the exact one, so that no more is claimed.
+def stated(value: Fraction) -> float:
+    """The float that states a delta or an epsilon: the decimal it prints as is not below the exact one, so no more is claimed.
 
-    >>> stated(Fraction(1, 10**8)), Fraction(repr(stated(Fraction(1, 3)))) >= Fraction(1, 3)
-    (1e-08, True)
+    >>> (
+    ...     stated(Fraction(1, 10**8)),
+    ...     Fraction(repr(stated(Fraction(1, 3)))) >= Fraction(1, 3),
+    ...     stated(Fraction(10) ** 400),
+    ... )
+    (1e-08, True, inf)
     """
-    nearest = float(delta)
-    return nearest if Fraction(repr(nearest)) >= delta else math.nextafter(nearest, 1.0)
+    above = rounding.rounded_up(value)
+    below = math.nextafter(above, 0.0)
+    return below if Fraction(repr(below)) >= value else above
 
 
 def rounded_up(value: float, digits: int = 4) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -11,11 +12,13 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
+from scipy import special
 
 import cumulant as cm
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import app, questions
 from cumulant.errors import CertificateError
+from cumulant.exact import two_sided
 
 PAPER = "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000"
 STEP = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")
@@ -165,22 +168,24 @@ def test_explain_as_json_is_one_more_key(shell: Shell) -> None:
     assert json.loads(out) == found.to_dict() | {"explanation": found.explain()}
 
 
-def test_delta_as_json_has_the_same_fields(shell: Shell) -> None:
-    code, out, err = shell("delta", PAPER, "--epsilon", "2", "--json")
+@pytest.mark.parametrize("method", ["best", "rdp", "paper"])
+def test_delta_as_json_is_the_guarantee_for_that_epsilon(shell: Shell, method: str) -> None:
+    code, out, err = shell("delta", PAPER, "--epsilon", "0.8", "--method", method, "--json")
     assert (code, err) == (0, "")
     found, run = json.loads(out), STEP * 600_000
-    assert found["epsilon"] == 2
-    assert found["delta"] == run.delta(2)
+    assert found == run.guarantee(epsilon="0.8", method=method).to_dict()
+    assert (found["asked"], found["epsilon"], found["delta"]) == ("epsilon", 0.8, run.delta("0.8", method=method))
     assert found.keys() == run.guarantee(1e-8).to_dict().keys()
-    assert found["delta"] == pytest.approx(_delta_at(run, found["order"], 2.0), rel=1e-9)
+    if method != "best":
+        bound = {"rdp": "best", "paper": "theorem9"}[method]
+        assert found["delta"] == pytest.approx(_delta_at(run, found["order"], bound), rel=1e-9, abs=0)
 
 
-def _delta_at(run: cm.Expression, order: float, epsilon: float) -> float:
-    """Canonne, Kamath, Steinke at one order, written out."""
-    from math import exp, log
-
+def _delta_at(run: cm.Expression, order: float, bound: str) -> float:
+    """Eq. (4), or for the best bound Canonne, Kamath, Steinke, at one order, written out."""
     lam = order - 1
-    return exp(run.cgf(lam) - lam * epsilon + lam * log(lam / order) - log(order))
+    correction = lam * math.log(lam / order) - math.log(order) if bound == "best" else 0.0
+    return math.exp(run.cgf(lam, bound=bound) - lam * 0.8 + correction)
 
 
 def test_delta_in_words(shell: Shell) -> None:
@@ -188,7 +193,38 @@ def test_delta_in_words(shell: Shell) -> None:
     # eq. (4): delta = exp(-(epsilon - rho)^2 / (4 rho)) with rho = 1/8: exp(-49/32) = 0.216265...
     assert code == 0
     assert out.startswith("delta = 0.2163 (rounded up) at epsilon = 1, for neighbours under the relation")
-    assert "converted at order 4.5 by eq. (3) of the paper." in out
+    assert "converted at order 4.5 by eq. (4) of the paper." in out
+
+
+def test_delta_has_an_interval_and_an_explanation(shell: Shell) -> None:
+    """Phi(-3/4) - e Phi(-5/4) at a shift of 1/2 and epsilon = 1."""
+    truth = special.ndtr(0.25 - 2) - math.e * special.ndtr(-0.25 - 2)
+    _, out, _ = shell("delta", "Gaussian(sigma=2)", "--epsilon", "1")
+    interval = re.search(r"The true delta lies in \[([^,]*), ([^]]*)\]: no smaller claim holds for data sets", out)
+    assert interval is not None
+    low, high = map(float, interval.groups())
+    assert low <= truth <= high <= low * 1.001
+    code, out, _ = shell("delta", "Gaussian(sigma=2)", "--epsilon", "1", "--explain")
+    assert code == 0
+    found = cm.Gaussian(sigma=2).guarantee(epsilon=1)
+    assert out == " ".join(found.explain().split())
+    assert out.startswith(f"delta = {interval[2]} (rounded up from {found.delta!r}) at epsilon = 1, for ")
+    assert f"No claim below {interval[1]} is true" in out
+    _, out, _ = shell("delta", "Gaussian(sigma=2)", "--epsilon", "1", "--explain", "--json")
+    assert json.loads(out) == found.to_dict() | {"explanation": found.explain()}
+
+
+def test_delta_asks_for_no_epsilon(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proof that is printed is the one of that delta, and costs no second search."""
+
+    def refused(*_: object) -> None:
+        raise AssertionError("another statement")
+
+    monkeypatch.setattr(two_sided, "epsilon", refused)
+    monkeypatch.setattr(two_sided, "lower_epsilon", refused)
+    code, out, _ = shell("delta", PAPER, "--epsilon", "0.8")
+    assert code == 0
+    assert "Proved by Theorem B" in out
 
 
 def test_rdp(shell: Shell) -> None:

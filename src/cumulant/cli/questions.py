@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -15,7 +15,7 @@ from cumulant.conversion.baselines import BASELINES
 from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.domains import DELTA, EPSILON, Exact
 from cumulant.errors import HypothesisError, InputError
-from cumulant.guarantee import rounded_down, rounded_up
+from cumulant.guarantee import Guarantee, rounded_down, rounded_up
 from cumulant.mechanisms.base import Expression
 from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
 from cumulant.notation import parse
@@ -25,6 +25,9 @@ Method = Annotated[str, typer.Option(help=f"The accountant: {', '.join((*METHODS
 Bound = Annotated[str | None, typer.Option(help=f"The amplification bound: {', '.join(BOUNDS)}. See: cumulant bounds.")]
 Conversion = Annotated[str | None, typer.Option(help=f"From orders to epsilon: {', '.join(CONVERSIONS)}.")]
 Accuracy = Annotated[str, typer.Option(help="The part of epsilon that the grid of the exact layer may cost.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Say which theorem, order and arithmetic prove it, and what is assumed.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infinity is the text 'inf'.")]
 
 
@@ -35,9 +38,7 @@ def epsilon(
     bound: Bound = None,
     conversion: Conversion = None,
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Say which theorem, order and arithmetic prove it, and what is assumed.")
-    ] = False,
+    explain: Explain = False,
     as_json: Json = False,
 ) -> None:
     """The smallest epsilon that this library proves at this delta.
@@ -53,11 +54,7 @@ def epsilon(
     run = parse(expression)
     asked = DELTA.check("delta", delta)
     found = run.guarantee(asked, method, bound, conversion, accuracy)
-    if as_json:
-        fields = found.to_dict()
-        typer.echo(json.dumps(fields | {"explanation": found.explain()} if explain else fields))
-    else:
-        typer.echo(words.explanation(found) if explain else words.epsilon(run, found, asked))
+    _tell(found, explain, as_json, lambda: words.epsilon(run, found, asked))
 
 
 def delta(
@@ -67,6 +64,7 @@ def delta(
     bound: Bound = None,
     conversion: Conversion = None,
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
+    explain: Explain = False,
     as_json: Json = False,
 ) -> None:
     """The smallest delta that this library proves at this epsilon.
@@ -74,16 +72,22 @@ def delta(
     \b
     Examples:
       cumulant delta "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 2
+      cumulant delta "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 2 --explain
       cumulant delta "RandomizedResponse(p=0.6) * 10" --epsilon 1 --method paper --json
     """
     run = parse(expression)
     asked = EPSILON.check("epsilon", epsilon)
-    least = run.delta(asked, method, bound, conversion, accuracy)
-    # Eq. (3) and (4) are solved by the same order, so the proof of this delta is the one that epsilon has at it.
-    found = replace(
-        run.guarantee(least, method, bound, conversion, accuracy), epsilon=float(asked), delta=least, lower=None
-    )
-    typer.echo(found.to_json() if as_json else words.delta(run, found, asked))
+    found = run.guarantee(None, method, bound, conversion, accuracy, epsilon=asked)
+    _tell(found, explain, as_json, lambda: words.delta(run, found, asked))
+
+
+def _tell(found: Guarantee, explain: bool, as_json: bool, in_words: Callable[[], str]) -> None:
+    """The guarantee as it was asked for: as one JSON object, explained, or in a few words."""
+    if as_json:
+        fields = found.to_dict()
+        typer.echo(json.dumps(fields | {"explanation": found.explain()} if explain else fields))
+    else:
+        typer.echo(words.explanation(found) if explain else in_words())
 
 
 def rdp(

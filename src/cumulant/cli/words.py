@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Iterator
 
 from cumulant.bounds.table import BOUNDS
-from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.domains import Exact
 from cumulant.guarantee import Guarantee, rounded_down, rounded_up
 from cumulant.mechanisms import attack, words
@@ -38,11 +37,11 @@ def delta(run: Expression, found: Guarantee, asked: Exact) -> str:
         return _wrapped(
             f"{headline}: this library proves no delta below 1; ask at a larger epsilon.", words.what_ran(run)
         )
-    return _wrapped(f"{headline}, {words.relation(run)}.", *_support(run, found))
+    return _wrapped(f"{headline}, {words.relation(run)}.", _interval(found), *_support(run, found))
 
 
 def explanation(found: Guarantee) -> str:
-    """The answer of `cumulant epsilon --explain`."""
+    """The answer with `--explain`."""
     return _wrapped(*found.explain().splitlines())
 
 
@@ -77,10 +76,11 @@ def _support(run: Expression, found: Guarantee) -> Iterator[str]:
 
 def _interval(found: Guarantee) -> str:
     """What is known from below."""
-    if found.lower is None:
+    by_delta = found.asked == "delta"
+    name, low, high = ("epsilon", found.lower, found.epsilon) if by_delta else ("delta", found.lower_delta, found.delta)
+    if low is None:
         return ""
-    low, high = rounded_down(found.lower), rounded_up(found.epsilon)
-    return f"The true epsilon lies in [{low}, {high}]: no smaller claim holds for {found.witness}."
+    return f"The true {name} lies in [{rounded_down(low)}, {rounded_up(high)}]: no smaller claim holds for {found.witness}."
 
 
 # ---- what it means
@@ -118,7 +118,7 @@ def _proof(run: Expression, found: Guarantee) -> str:
         amplified = ", with Lemma 3 of the paper for the samples" if sampled else ""
         return f"Proved by pure differential privacy (order infinity), which adds up{amplified}."
     amplified = f"{_theorems(run, found)}; " if sampled else "the Renyi divergences of the mechanisms, which add up; "
-    return f"Proved by {amplified}converted at {_order(found.order)} by {CONVERSIONS[found.conversion].citation}."
+    return f"Proved by {amplified}converted at {_order(found.order)} by {words.conversion(found)}."
 
 
 def _order(order: float) -> str:

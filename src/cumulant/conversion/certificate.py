@@ -57,16 +57,17 @@ def epsilon_on(on: Arithmetic, curve: Curve, order: Fraction | None, delta: Frac
 
 def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Certificate:
     """delta in [0, 1] at this exact order and epsilon, the slack included; order None stands for infinity."""
+    return _certified(lambda: delta_on(BALLS, curve, order, epsilon, conversion), most=Fraction(1))
 
-    def ball() -> Scalar:
-        if order is None:
-            return BALLS.number(curve.slack())
-        lam = order - 1
-        cgf = curve._cgf(np.array([lam], dtype=object), BALLS)[0]
-        log_delta = conversion.log_delta(BALLS.number(lam), cgf, BALLS.number(epsilon), BALLS)
-        return BALLS.number(curve.slack()) + BALLS.number(1 - curve.slack()) * log_delta.exp()
 
-    return _certified(ball, most=Fraction(1))
+def delta_on(on: Arithmetic, curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Scalar:
+    """What the curve proves at this order and epsilon, in an exact arithmetic; at infinity, of epsilons that are pure."""
+    if order is None:
+        return on.number(curve.slack())
+    lam = order - 1
+    cgf = curve._cgf(np.array([lam], dtype=object), on)[0]
+    log_delta = conversion.log_delta(on.number(lam), cgf, on.number(epsilon), on)
+    return on.number(curve.slack()) + on.number(1 - curve.slack()) * on.exp(log_delta)
 
 
 def is_pure(curve: Curve, epsilon: Fraction) -> bool:

@@ -14,6 +14,11 @@ class Conversion(ABC):
 
     citation: str
 
+    @property
+    def delta_citation(self) -> str:
+        """What is cited for delta at a given epsilon."""
+        return self.citation
+
     @abstractmethod
     def correction(self, lam: Any, on: Arithmetic) -> Any:
         """c(lambda) in: log delta = K(lambda) - lambda epsilon + c(lambda)."""
@@ -29,6 +34,7 @@ class Classic(Conversion):
     """Lemma 6: eq. (3) epsilon = (K(lambda) + log(1/delta)) / lambda;  eq. (4) delta = e^{K(lambda) - lambda epsilon}."""
 
     citation = "eq. (3) of the paper"
+    delta_citation = "eq. (4) of the paper"
 
     def correction(self, lam: Any, on: Arithmetic) -> Any:
         return lam * 0

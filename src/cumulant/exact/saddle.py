@@ -37,8 +37,12 @@ class Line:
 
     def log_delta(self, epsilon: float) -> float:
         """log of the trapezoid sum at this epsilon."""
+        return self.log_expectation(epsilon, 1)
+
+    def log_expectation(self, epsilon: float, power: int) -> float:
+        """log E_P[f(S - eps); S > eps], f with the transform (z (1 + z))^-power: 1 - e^-d, or the test function of the cone."""
         z = self.lam + 1j * self.frequencies
-        terms = np.exp(self.exponents - 1j * self.frequencies * epsilon) / (z * (1 + z))
+        terms = np.exp(self.exponents - 1j * self.frequencies * epsilon) / (z * (1 + z)) ** power
         step = self.frequencies[1] - self.frequencies[0]
         total = step / (2 * math.pi) * float(terms[0].real + 2 * np.sum(terms[1:].real))
         return self.cgf - self.lam * epsilon + math.log(total) if total > 0 else -math.inf

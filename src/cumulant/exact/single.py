@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 
 from cumulant.conversion.certificate import at_least
@@ -17,6 +18,9 @@ from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.numerics.search import falling_root
+
+BITS = 256
+"""Of the balls from which both ends of delta are taken."""
 
 _BITS = (128, 512, 2048)
 """Precisions that are tried until a comparison is decided; profiles raise them by themselves where digits cancel."""
@@ -30,15 +34,25 @@ _FARTHEST = 2.0**60
 
 def delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
     """g d(log(1 + (e^epsilon - 1)/g)), rounded up."""
-    with BALLS.at(256):
+    return rounded_up(enclosed_delta(pair, rate, epsilon)[1])
+
+
+def enclosed_delta(pair: Pair, rate: Fraction, epsilon: Fraction, bits: int = BITS) -> tuple[Fraction, Fraction]:
+    """Both ends of g d(log(1 + (e^epsilon - 1)/g)); 0 and 1 where balls of this many bits say nothing."""
+    with BALLS.at(bits):
         e0 = (1 + BALLS.number(epsilon).expm1() / BALLS.number(rate)).log()
         # e0 >= epsilon, and the profile falls: less will do where e^epsilon has no ball
-        low = -at_least(-e0.lower()) if e0.is_finite() else epsilon
-        try:
-            value = BALLS.number(rate) * pair.profile(min(max(low, Fraction(0)), Fraction(_FARTHEST)), BALLS)
-        except CertificateError:
-            return 1.0
-        return min(rounded_up(max(at_least(value.upper()), Fraction(0))), 1.0) if value.is_finite() else 1.0
+        least = -at_least(-e0.lower()) if e0.is_finite() and rate < 1 else epsilon
+        most = epsilon if rate == 1 else at_least(e0.upper()) if e0.is_finite() else None
+        low, high = Fraction(0), Fraction(1)
+        with suppress(CertificateError):
+            above = BALLS.number(rate) * pair.profile(min(max(least, Fraction(0)), Fraction(_FARTHEST)), BALLS)
+            if above.is_finite():
+                high = min(max(at_least(above.upper()), low), high)
+            if most is not None and most <= _FARTHEST:
+                below = above if most == least else BALLS.number(rate) * pair.profile(most, BALLS)
+                low = max(-at_least(-below.lower()), low) if below.is_finite() else low
+        return low, high
 
 
 def epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:

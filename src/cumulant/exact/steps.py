@@ -17,7 +17,7 @@ from cumulant.bounds.kernels import sampled_loss
 from cumulant.exact.cells import Cells, Grid, mixture_cells, place_atoms
 from cumulant.exact.losses import Loss
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.quadrature import legendre
+from cumulant.numerics.quadrature import legendre, log_sum
 
 _PANEL_NODES = 12
 _MOST_PANELS = 1 << 12
@@ -46,6 +46,10 @@ class Step(ABC):
     @abstractmethod
     def cells(self, step: float, log_mass: float) -> Cells:
         """The pair on a grid of this step; masses below e^log_mass may be moved up to the grid or to infinity."""
+
+    def log_atoms(self, lam: float) -> float:
+        """log of the part of the law, tilted by e^{lam l}, that single losses hold: its spectrum returns to that for ever."""
+        return 0.0
 
     def anchor(self) -> float | None:
         """A step whose multiples, from some offset on, hold all atoms of the loss; None where nothing is gained by it."""
@@ -103,7 +107,19 @@ class Mixture(Step):
         low, high = self._range(-_NODES_TAIL)
         if self.direction != "add":  # e^{lam x} lifts what lies far to the right
             high = self.law.lifted_reach(-_NODES_TAIL, lam)
-        x, log_q = _rule(self.law, low, high)
+        return self._seen(*_rule(self.law, low, high))
+
+    def log_atoms(self, lam: float) -> float:
+        if not self.law.smooth:
+            return 0.0
+        x, log_q = self.law.atoms()
+        there = x >= self._range(0.0)[0] if self.direction == "symmetric" else np.full(x.shape, True)
+        loss, log_p = self._seen(x[there], log_q[there])
+        every, log_every = self.nodes(lam)
+        return float(log_sum(log_p + lam * loss) - log_sum(log_every + lam * every)) if loss.size else -math.inf
+
+    def _seen(self, x: Array, log_q: Array) -> tuple[Array, Array]:
+        """Losses and log P-masses that these losses and Q0-masses of the base pair become, and those without a density."""
         L = sampled_loss(x, self.rate, self.kept)
         zero = self._atom_at_zero()
         extra = (np.zeros(1), np.array([math.log(zero)])) if zero > 0 else (np.zeros(0), np.zeros(0))

@@ -62,8 +62,8 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
     return found
 
 
-def delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Found:
-    """The least delta of what is known at this exact epsilon."""
+def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True) -> Found:
+    """The least delta of what is known at this exact epsilon; `cone` admits Theorem B."""
     single = rounds.single()
     if single is not None:
         return Found(closed.delta(*single, epsilon), _CLOSED, "proved")
@@ -76,7 +76,7 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Found:
             other = search.delta(terms, asked, accuracy, True)
         best = max(best, other, key=lambda bound: bound.value)
     found = _found(best, _LATTICE, rounds)
-    reference = rounds.cone()
+    reference = rounds.cone() if cone else None
     if reference is not None:
         by_cone = _found(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
         found = min(found, by_cone, key=lambda one: one.value)
@@ -95,6 +95,20 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Witness |
     for name, terms in rounds.lower():
         found = search.epsilon(terms, log_delta, accuracy, upper=False)
         if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
+            best = Witness(found.value, name)
+    return best
+
+
+def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Witness | None:
+    """The largest delta that explicit neighbouring data sets need at this epsilon; None where none is known to need any."""
+    single = rounds.single()
+    if single is not None:
+        needed = rounded_down(closed.enclosed_delta(*single, epsilon)[0])
+        return Witness(needed, PAIR) if needed > 0 else None
+    best: Witness | None = None
+    for name, terms in rounds.lower():
+        found = search.delta(terms, rounded_up(epsilon), accuracy, upper=False)
+        if found.value > (0.0 if best is None else best.value):
             best = Witness(found.value, name)
     return best
 

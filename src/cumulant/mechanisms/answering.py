@@ -25,6 +25,7 @@ from cumulant.progress import watched
 
 if TYPE_CHECKING:
     from cumulant.exact.rounds import Rounds
+    from cumulant.exact.two_sided import Found, Witness
     from cumulant.mechanisms.answers import Answers
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -53,6 +54,46 @@ class Question:
         if self.two_sided:
             return rows("rdp", self.bound if self.method == "exact" and self.bound in EXACT_BOUNDS else None, None)
         return rows("rdp" if self.method == "best" else self.method, self.bound, self.conversion)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which of the two numbers of a statement was given, and its exact value; the other one is what was found."""
+
+    name: str
+    value: Exact
+
+    @classmethod
+    def one_of(cls, delta: Number | None, epsilon: Number | None) -> Asked:
+        """The one that was given, checked."""
+        if epsilon is None and delta is not None:
+            return cls("delta", domains.DELTA.check("delta", delta))
+        if delta is None and epsilon is not None:
+            return cls("epsilon", domains.EPSILON.check("epsilon", epsilon))
+        raise InputError(
+            f"a guarantee is asked for with exactly one of delta and epsilon, not {'both' if delta is not None else 'none'}: "
+            "guarantee(delta=1e-6) finds epsilon, guarantee(epsilon=1) finds delta"
+        )
+
+    @property
+    def found(self) -> str:
+        """The name of the other number."""
+        return "delta" if self.name == "epsilon" else "epsilon"
+
+    @property
+    def stated(self) -> float:
+        """The value as a float that claims no more."""
+        return stated(self.value)
+
+    def statement(self, found: float) -> tuple[float, float]:
+        """epsilon and delta, one of them given and the other one found."""
+        return (self.stated, found) if self.name == "epsilon" else (found, self.stated)
+
+    def exactly(self, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
+        """The finite epsilon and the delta that these floats state: the one that was given means its exact value."""
+        given, found = (epsilon, delta) if self.name == "epsilon" else (delta, epsilon)
+        value = self.value if given == self.stated else Fraction(repr(given))
+        return (value, Fraction(found)) if self.name == "epsilon" else (Fraction(found), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +128,15 @@ def delta(run: Answers, epsilon: Number | Iterable[Number], question: Question) 
     """delta at one epsilon, or at each of several."""
     bound, conversion = question.rows()
     value, scalar = checked("epsilon", epsilon, domains.EPSILON)
-    formula, found = conversion_row(conversion), np.ones(len(value))
+    if scalar:
+        return delta_outcome(run, value[0], question).answer.value
+    found = np.ones(len(value))
     rounds = rounds_of(run)[0] if question.two_sided else None
     if rounds is not None:
-        from cumulant.exact import two_sided
-
-        found = np.array([two_sided.delta(rounds, each, question.fine()).value for each in value])
+        found = np.array([_exact_delta(rounds, each, question).answer.value for each in value])
     if rounds is None or question.method != "exact":
-        curve = run.curve(bound)
-        one = scalar and answers.delta(curve, value[0], formula, run.estimated).value
-        found = np.minimum(found, one if scalar else arrays.delta(curve, value, formula))
-    return float(found[0]) if scalar else found
+        found = np.minimum(found, arrays.delta(run.curve(bound), value, conversion_row(conversion)))
+    return found
 
 
 def outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
@@ -118,6 +157,19 @@ def outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
     return Outcome(by_curve, bound, conversion, note)
 
 
+def delta_outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
+    """delta at this epsilon by the method that is asked for."""
+    bound, conversion = question.rows()
+    rounds, note = rounds_of(run) if question.two_sided else (None, "")
+    exact = _exact_delta(rounds, asked, question) if rounds is not None else None
+    if exact is not None and question.method == "exact":
+        return exact
+    by_curve = answers.delta(run.curve(bound), asked, conversion_row(conversion), run.estimated)
+    if exact is not None and exact.answer.value < by_curve.value:
+        return exact
+    return Outcome(by_curve, bound, conversion, note)
+
+
 def rounds_of(run: Answers) -> tuple[Rounds | None, str]:
     """What the exact layer composes, or None and the reason."""
     from cumulant.mechanisms.rounds import rounds
@@ -128,34 +180,42 @@ def rounds_of(run: Answers) -> tuple[Rounds | None, str]:
 def _exact(rounds: Rounds, asked: Fraction, question: Question) -> Outcome:
     from cumulant.exact import two_sided
 
-    found = two_sided.epsilon(rounds, asked, question.fine(), exact_cone(question.bound))
+    return _outcome(rounds, two_sided.epsilon(rounds, asked, question.fine(), exact_cone(question.bound)))
+
+
+def _exact_delta(rounds: Rounds, asked: Fraction, question: Question) -> Outcome:
+    from cumulant.exact import two_sided
+
+    return _outcome(rounds, two_sided.delta(rounds, asked, question.fine(), exact_cone(question.bound)))
+
+
+def _outcome(rounds: Rounds, found: Found) -> Outcome:
     order = found.order if found.order is not None and math.isfinite(found.order) else None
     bound = "poisson" if rounds.directed else "profile" if found.way != "cone" else "gaussian-cone"
     return Outcome(Answer(found.value, order, found.rigour), bound, found.way, "", found.width, found.points)
 
 
-def guarantee(run: Answers, delta: Number, question: Question) -> Guarantee:
-    """The epsilon at this delta with everything that proves it, and the lower end of the interval where it is known."""
+def guarantee(run: Answers, delta: Number | None, epsilon: Number | None, question: Question) -> Guarantee:
+    """The number at the one that is given, with everything that proves it, and the lower end where it is known."""
     from cumulant.mechanisms.plan import planned
 
-    asked = domains.DELTA.check("delta", delta)
-    found = outcome(run, asked, question)
+    asked = Asked.one_of(delta, epsilon)
+    found = (outcome if asked.name == "delta" else delta_outcome)(run, asked.value, question)
     answer = found.answer
     order = None if found.exact else answer.order
     parts = tuple(term(mechanism, times, found.bound, order) for mechanism, times in run.terms.items())
     used = {part.bound for part in parts if part.bound}
     plan = planned(run, asked, found, question)
-    lower, witness = (None, "")
-    if question.two_sided and 0 < asked < 1:
-        lower, witness = _lower(run, asked, question) if answer.value > 0 else (0.0, "any data sets")
+    lower, witness = _lower(run, asked, answer.value, question)
     if lower is not None and lower > answer.value:
         raise CertificateError(
             f"the run needs at least {lower!r} and {answer.value!r} was found to be enough; please report it"
         )
+    at_epsilon, at_delta = asked.statement(answer.value)
     return Guarantee(
-        epsilon=answer.value,
-        delta=stated(asked),
-        lower=lower,
+        epsilon=at_epsilon,
+        delta=at_delta,
+        lower=lower if asked.name == "delta" else None,
         order=answer.order,
         method=question.method,
         bound="mixed" if len(used) > 1 else next(iter(used), found.bound),
@@ -166,18 +226,32 @@ def guarantee(run: Answers, delta: Number, question: Question) -> Guarantee:
         terms=parts,
         witness=witness,
         note=found.note,
+        asked=asked.name,
+        lower_delta=lower if asked.name == "epsilon" else None,
         bits=plan.bits,
         radius=plan.radius,
         plan=plan,
     )
 
 
-def _lower(run: Answers, asked: Fraction, question: Question) -> tuple[float | None, str]:
+def _lower(run: Answers, asked: Asked, answer: float, question: Question) -> tuple[float | None, str]:
+    """What the number cannot be below, and the data sets that show it."""
+    if not question.two_sided or (asked.name == "delta" and not 0 < asked.value < 1):
+        return None, ""
+    if answer == 0:
+        return 0.0, "any data sets"
+    rounds, _ = rounds_of(run)
+    found = None if rounds is None else lower_end(rounds, asked, question.fine())
+    return (None, "") if found is None else (found.value, found.name)
+
+
+def lower_end(rounds: Rounds, asked: Asked, accuracy: float) -> Witness | None:
+    """The largest epsilon, or delta, that explicit neighbouring data sets need."""
     from cumulant.exact import two_sided
 
-    rounds, _ = rounds_of(run)
-    found = None if rounds is None else two_sided.lower_epsilon(rounds, asked, question.fine())
-    return (None, "") if found is None else (found.value, found.name)
+    if asked.name == "delta":
+        return two_sided.lower_epsilon(rounds, asked.value, accuracy)
+    return two_sided.lower_delta(rounds, asked.value, accuracy)
 
 
 def _baseline(run: Answers, delta: Exact, question: Question) -> float:

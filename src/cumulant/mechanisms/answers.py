@@ -140,20 +140,25 @@ class Answers(ABC):
     @question()
     def guarantee(
         self,
-        delta: Number,
+        delta: Number | None = None,
         method: str = DEFAULT_METHOD,
         bound: str | None = None,
         conversion: str | None = None,
         accuracy: Number = DEFAULT_ACCURACY,
+        *,
+        epsilon: Number | None = None,
     ) -> Guarantee:
-        """The epsilon at this delta together with what proves it, and from below what no proof can undercut.
+        """The epsilon at this delta, or the delta at this epsilon, together with what proves it and a bound from below.
 
         >>> import cumulant as cm
         >>> found = cm.Gaussian(sigma=1).guarantee(delta=1e-5)
         >>> found.lower <= found.epsilon, found.epsilon
         (True, 4.377)
+        >>> found = cm.Gaussian(sigma=1).guarantee(epsilon=4.377)
+        >>> found.lower_delta <= found.delta, found.delta
+        (True, 1e-05)
         """
-        return answering.guarantee(self, delta, Question(method, bound, conversion, accuracy))
+        return answering.guarantee(self, delta, epsilon, Question(method, bound, conversion, accuracy))
 
     @question()
     def epsilon_over(

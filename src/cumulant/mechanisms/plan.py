@@ -6,24 +6,32 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cumulant.conversion import answers
 from cumulant.conversion.answers import exact_order
 from cumulant.conversion.certificate import FIRST_BITS
 from cumulant.conversion.formulas import CONVERSIONS
-from cumulant.conversion.verification import Verification, verify
-from cumulant.domains import spelling
+from cumulant.conversion.verification import Verification, verify, verify_delta
+from cumulant.domains import Exact, spelling
 from cumulant.errors import CertificateError, NotationError
-from cumulant.guarantee import Guarantee, Term, rounded_down, rounded_up, stated
+from cumulant.guarantee import Guarantee, Term, rounded_down, rounded_up
 from cumulant.mechanisms import words
-from cumulant.mechanisms.answering import Outcome, Question
+from cumulant.mechanisms.answering import Asked, Outcome, Question
 from cumulant.mechanisms.answers import Answers
 from cumulant.mechanisms.base import Expression, Mechanism
+from cumulant.mechanisms.questions import CURVES, GUIDE
 from cumulant.mechanisms.run import Run
 from cumulant.mechanisms.run import run as run_of
 
+if TYPE_CHECKING:
+    from cumulant.exact.rounds import Rounds
+
 _LONG = 10**40
 """A denominator that nobody reads."""
+
+RENYI = CURVES[GUIDE][1]
+"""The conversion of the bound that encloses an exact answer from above."""
 
 RIGOUR = {
     "proved": "every step was enclosed, rounding included, so the exact value of the bound is at most this number",
@@ -45,7 +53,7 @@ class Plan:
     bound: str
     conversion: str
     order: Fraction | None
-    delta: Fraction
+    asked: Asked
     rigour: str
     bits: int | None = None
     radius: float | None = None
@@ -59,20 +67,20 @@ class Plan:
             )
         if self.rigour != "proved":
             raise CertificateError(f"this guarantee is {self.rigour}, not proved, so there is nothing to verify")
-        exact = self.delta if delta == stated(self.delta) else Fraction(repr(delta))
-        curve, conversion = self.run.curve(self.bound), CONVERSIONS[self.conversion]
-        return verify(curve, self.order, exact, conversion, epsilon, self.bits or FIRST_BITS)
+        curve, conversion, bits = self.run.curve(self.bound), CONVERSIONS[self.conversion], self.bits or FIRST_BITS
+        if self.asked.name == "epsilon":
+            return verify_delta(curve, self.order, self.asked.exactly(epsilon, delta)[0], conversion, delta, bits)
+        return verify(curve, self.order, self.asked.exactly(0.0, delta)[1], conversion, epsilon, bits)
 
     def explain(self, found: Guarantee) -> str:
         """The guarantee in words, one paragraph per line; see `Guarantee.explain`."""
         run = self.run
         return "\n".join(
             [
-                f"epsilon = {rounded_up(found.epsilon)} (rounded up from {found.epsilon!r}) at delta = {self.delta}, "
-                f"{words.relation(run)}.",
+                f"{words.statement(found, self.asked.value)}, {words.relation(run)}.",
                 words.what_ran(run),
                 *self._theorems(found),
-                f"Conversion: {self._converted()}.",
+                f"Conversion: {self._converted(found)}.",
                 f"Arithmetic: {self._arithmetic(found)}.",
                 f"Exact inputs: {self._inputs()}.",
                 words.assumed(run),
@@ -81,7 +89,7 @@ class Plan:
         )
 
     def _theorems(self, found: Guarantee) -> Iterator[str]:
-        if self.delta >= 1 or found.epsilon == math.inf:
+        if found.delta >= 1 or found.epsilon == math.inf:
             return
         for (mechanism, times), term in list(zip(self.run.terms.items(), found.terms, strict=True))[: words.MOST_TERMS]:
             yield f"{_counted(mechanism, times)}: {self._theorem(mechanism, term)}."
@@ -105,14 +113,14 @@ class Plan:
             f"the curve on the sample is that of {curve}"
         )
 
-    def _converted(self) -> str:
-        if self.delta >= 1:
+    def _converted(self, found: Guarantee) -> str:
+        if found.delta >= 1:
             return "none, a delta of 1 holds for everything and protects nobody"
         if self.conversion not in CONVERSIONS:
             return f"none, composition of (epsilon, delta) guarantees: {words.COMPOSITIONS[self.conversion]}"
         if self.order is None:
             return "none, order infinity is pure differential privacy, which adds up"
-        return f"{self.conversion}, at order {found_order(self.order)}, by {CONVERSIONS[self.conversion].citation}"
+        return f"{self.conversion}, at order {found_order(self.order)}, by {words.conversion(found)}"
 
     def _arithmetic(self, found: Guarantee) -> str:
         if self.bits is not None:
@@ -126,7 +134,7 @@ class Plan:
 
     def _inputs(self) -> str:
         rates = dict.fromkeys(mechanism.unsampled()[1] for mechanism in words.nested(self.run) if mechanism.amplified)
-        shown = [f"delta = {_fraction(self.delta)}"]
+        shown = [f"{self.asked.name} = {_fraction(self.asked.value)}"]
         if self.order is not None:
             shown.append(f"order = {_fraction(self.order)}")
         if self.conversion in CONVERSIONS and (slack := self.run.curve(self.bound).slack()):
@@ -141,16 +149,16 @@ class Plan:
             self.run.notation()
         except NotationError:
             return Lost, ()
-        fields = self.bound, self.conversion, self.order, self.delta, self.rigour, self.bits, self.radius
+        fields = self.bound, self.conversion, self.order, self.asked, self.rigour, self.bits, self.radius
         return Plan, (self.run, *fields)
 
 
 @dataclass(frozen=True, slots=True)
 class ExactPlan:
-    """Everything that is needed to evaluate an exact answer again, on another grid."""
+    """Everything that is needed to evaluate an answer of the exact layer again, by another route or on another grid."""
 
     run: Expression
-    delta: Fraction
+    asked: Asked
     way: str
     question: Question
     rigour: str
@@ -160,35 +168,66 @@ class ExactPlan:
     radius: float | None = None
 
     def verify(self, epsilon: float, delta: float) -> Verification:
-        """The same theorem on a grid of half the step, which must not need more than was stated."""
+        """By the closed form at more bits or along the saddle line, else on a finer grid; see `Guarantee.verify`."""
         if self.rigour == "estimated":
             raise CertificateError("this guarantee is estimated, not proved, so there is nothing to verify")
-        from cumulant.exact import two_sided
+        from cumulant.exact import verification
         from cumulant.mechanisms.answering import rounds_of
 
+        if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
+            return Verification(epsilon >= 0, epsilon, delta, self.asked.found, 0.0, math.inf, 0.0, "none", 0)
         rounds, _ = rounds_of(self.run)
         if rounds is None:
             raise CertificateError("the run is no longer one that the exact layer can take")
-        exact = self.delta if delta == stated(self.delta) else Fraction(repr(delta))
-        finer = self.question.fine() / 4
-        again = two_sided.epsilon(rounds, exact, finer, cone=self.way == "cone")
-        lower = two_sided.lower_epsilon(rounds, exact, self.question.fine())
-        gap = (epsilon - again.value) / math.ulp(epsilon) if math.isfinite(epsilon) and epsilon else 0.0
-        low = 0.0 if lower is None else min(lower.value, again.value)
-        return Verification(again.value <= epsilon, epsilon, low, again.value, gap, "lattice", again.points)
+        statement = self.asked.exactly(epsilon, delta)
+        found = verification.verify(rounds, self.way, *statement)
+        if found is not None:
+            return found
+        return self._again(rounds, epsilon, delta, Exact(statement[0 if self.asked.name == "epsilon" else 1]))
+
+    def _again(self, rounds: Rounds, epsilon: float, delta: float, value: Exact) -> Verification:
+        """The same theorem on a grid of half the step, which must not need more than was stated.
+
+        That shows no mistake of the code, so besides it there is only what encloses the answer: the Rényi bound, which is
+        proved by other means, and the lower end.
+        """
+        from cumulant.exact import two_sided
+        from cumulant.mechanisms.answering import lower_end
+
+        asked = Asked(self.asked.name, value)
+        finer, cone, curve = self.question.fine() / 4, self.way == "cone", self.run.curve()
+        if asked.name == "delta":
+            stated, again = epsilon, two_sided.epsilon(rounds, asked.value, finer, cone)
+            above = answers.epsilon(curve, asked.value, CONVERSIONS[RENYI])
+        else:
+            stated, again = delta, two_sided.delta(rounds, asked.value, finer, cone)
+            above = answers.delta(curve, asked.value, CONVERSIONS[RENYI])
+        witness = lower_end(rounds, asked, self.question.fine())
+        low = 0.0 if witness is None else witness.value
+        given = epsilon, delta, asked.found
+        if above.value <= stated and above.proof is not None:
+            note = "the Renyi bound alone is at most that"
+            return Verification(True, *given, min(low, above.value), above.value, 0.0, "balls", above.proof.bits, note)
+        note = (
+            f"it lies between the lower end {rounded_down(low)} and the Renyi bound {rounded_up(above.value)}, and no "
+            "independent route confirms it more closely"
+        )
+        ends = min(low, again.value), again.value
+        gap = (stated - again.value) / math.ulp(stated) if stated else 0.0
+        route = "lattice" if again.points else "sums"
+        return Verification(low <= stated and again.value <= stated, *given, *ends, gap, route, again.points, note)
 
     def explain(self, found: Guarantee) -> str:
         """The guarantee in words; see `Guarantee.explain`."""
-        lower = ""
-        if found.lower is not None:
-            lower = f" No claim below {rounded_down(found.lower)} is true, shown by {found.witness}."
+        low, lower = found.lower if self.asked.name == "delta" else found.lower_delta, ""
+        if low is not None:
+            lower = f" No claim below {rounded_down(low)} is true, shown by {found.witness}."
         grid = "balls of 256 bits" if self.way == "closed form" else "float64 with every error term added"
         if self.width is not None and found.order is not None:
             grid += f": a grid of step {self.width:.3g}, {self.points:,} points, tilted to order {found.order:.4g}"
         return "\n".join(
             [
-                f"epsilon = {rounded_up(found.epsilon)} (rounded up from {found.epsilon!r}) at delta = {self.delta}, "
-                f"{words.relation(self.run)}.{lower}",
+                f"{words.statement(found, self.asked.value)}, {words.relation(self.run)}.{lower}",
                 words.what_ran(self.run),
                 f"Proved by {words.WAYS[self.way]}.",
                 "Products of dominating pairs dominate adaptive composition (Zhu, Dong, Wang 2022).",
@@ -203,7 +242,7 @@ class ExactPlan:
             self.run.notation()
         except NotationError:
             return Lost, ()
-        return ExactPlan, (self.run, self.delta, self.way, self.question, self.rigour, self.width, self.points)
+        return ExactPlan, (self.run, self.asked, self.way, self.question, self.rigour, self.width, self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +256,14 @@ class Lost:
     def explain(self, found: Guarantee) -> str:
         """What the guarantee says of itself."""
         return (
-            f"epsilon = {rounded_up(found.epsilon)} (rounded up from {found.epsilon!r}) at delta = {found.delta} for "
+            f"{words.statement(found, found.epsilon if found.asked == 'epsilon' else found.delta)} for "
             f"{found.run}, by {found.bound} at order {found.order} and {found.conversion}.\n"
             "The run holds a Python function, which was not pickled with the guarantee; explain it where it was made.\n"
             f"Rigour: {found.rigour}, which means: {RIGOUR[found.rigour]}."
         )
 
 
-def planned(expression: Answers, asked: Fraction, found: Outcome, question: Question) -> Plan | ExactPlan:
+def planned(expression: Answers, asked: Asked, found: Outcome, question: Question) -> Plan | ExactPlan:
     """The plan of an answer about an expression, frozen as it is now."""
     frozen = expression if isinstance(expression, Run | Mechanism) else run_of(expression.terms)
     answer = found.answer

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import BOUNDS
+from cumulant.conversion.formulas import CONVERSIONS
 from cumulant.errors import NotationError
+from cumulant.guarantee import Guarantee, rounded_up
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.relation import Relation
 from cumulant.mechanisms.sampling import Sampled
@@ -30,6 +32,23 @@ WAYS = {
     "dominating grid with the same error terms",
 }
 """How the exact layer reaches a number."""
+
+
+def statement(found: Guarantee, asked: object) -> str:
+    """What was found, at what was asked for.
+
+    >>> from cumulant.mechanisms.promises import PureDP
+    >>> statement(PureDP(1).guarantee(epsilon=1), "1")
+    'delta = 0 (rounded up from 0.0) at epsilon = 1'
+    """
+    name, value = ("delta", found.delta) if found.asked == "epsilon" else ("epsilon", found.epsilon)
+    return f"{name} = {rounded_up(value)} (rounded up from {value!r}) at {found.asked} = {asked}"
+
+
+def conversion(found: Guarantee) -> str:
+    """Who proved the conversion that was used."""
+    row = CONVERSIONS[found.conversion]
+    return row.delta_citation if found.asked == "epsilon" else row.citation
 
 
 def relation(run: Expression) -> str:

@@ -1,0 +1,141 @@
+"""A guarantee for a given epsilon: the delta of `run.delta`, and a proof of that very statement."""
+
+import dataclasses
+import json
+import math
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import cumulant as cm
+from cumulant.errors import CertificateError, InputError
+from cumulant.numerics.arithmetic import BALLS
+
+W = cm.WithoutReplacement
+RUNS: dict[str, cm.Expression] = {
+    "closed form": cm.Gaussian(sigma=2) * 7,
+    "one sample": cm.Laplace(scale=1) @ W(rate="1/3"),
+    "cone": cm.Gaussian(sigma=5) @ W(rate=0.001) * 600_000,
+    "lattice": cm.Laplace(scale=2) @ W(rate=0.01) * 1000,
+    "response": cm.RandomizedResponse(p=0.6) @ W(rate=0.1) * 50,
+    "poisson": cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01) * 1000,
+    "leaking": cm.ApproximateDP("0.1", "1e-8") @ W(rate=0.1) * 40,
+    "curve": cm.Gaussian(sigma=3) * 2 + cm.ZeroConcentrated(rho="0.01"),
+    "pure": cm.PureDP("1/3") * 3,
+}
+EPSILONS = ("0.1", "2/3", "2")
+
+
+QUESTIONS = [(run, asked) for run in RUNS for asked in ({}, {"method": "rdp"}, {"bound": "best"})]
+QUESTIONS += [(run, {"method": "paper"}) for run in RUNS if run not in ("poisson", "leaking")]  # not of Theorem 9
+
+
+@pytest.mark.parametrize(("run", "asked"), QUESTIONS)
+def test_the_delta_of_a_guarantee_is_the_one_of_the_run_and_verifies(run: str, asked: dict[str, str]) -> None:
+    for epsilon in EPSILONS:
+        found = RUNS[run].guarantee(epsilon=epsilon, **asked)
+        assert found.asked == "epsilon"
+        assert found.delta == RUNS[run].delta(epsilon, **asked)
+        assert Fraction(repr(found.epsilon)) >= Fraction(cm.domains.Exact(epsilon))
+        assert found.epsilon == pytest.approx(float(Fraction(epsilon)), rel=1e-15)
+        assert found.lower is None
+        assert found.lower_delta is None or 0 <= found.lower_delta <= found.delta
+        assert (found.lower_delta is None) == (bool(asked) or run == "curve")
+        check = found.verify()
+        assert check, f"{epsilon}: {check}"
+        assert (check.epsilon, check.delta) == (found.epsilon, found.delta)
+        if 0 < found.delta < 1:
+            assert not dataclasses.replace(found, delta=0.9 * found.delta).verify()
+        text = found.explain()
+        assert text.startswith(
+            f"delta = {cm.guarantee.rounded_up(found.delta)} (rounded up from {found.delta!r}) at eps"
+        )
+        assert f"at epsilon = {epsilon}" in text
+        twin = pickle.loads(pickle.dumps(found))
+        assert (twin, twin.explain(), twin.verify()) == (found, text, check)
+
+
+def test_what_is_proved_about_a_gaussian_encloses_its_profile() -> None:
+    """delta = Phi(s/2 - eps/s) - e^eps Phi(-s/2 - eps/s), s the shift."""
+    for shift, epsilon in ((Fraction(1), Fraction(1)), (Fraction(1, 3), Fraction(1, 10)), (Fraction(3), Fraction(20))):
+        found = cm.Gaussian(sigma=1 / shift).guarantee(epsilon=epsilon)
+        with BALLS.at(300):
+            s, e, two = (BALLS.number(value) for value in (shift, epsilon, Fraction(2)))
+            near, far = ((-(half * s / two - e / s) / two.sqrt()).erfc() / two for half in (1, -1))
+            truth = near - e.exp() * far
+            assert found.lower_delta is not None
+            assert BALLS.number(Fraction(found.lower_delta)) <= truth <= BALLS.number(Fraction(found.delta))
+        assert found.lower_delta >= found.delta * (1 - 1e-14)
+        assert (found.conversion, found.rigour) == ("closed form", "proved")
+
+
+@pytest.mark.parametrize(("run", "epsilon", "delta"), [
+    (cm.PureDP("1/3") * 3, 1, 0.0),
+    (cm.Laplace(scale=3) * 3, 1, 0.0),
+    (cm.RandomizedResponse(p="3/4"), "1.0986122886681098", 0.0),
+    (cm.ApproximateDP(1, "0.125"), 1, 0.125),
+])  # fmt: skip
+def test_at_order_infinity_delta_is_the_slack(run: cm.Expression, epsilon: Any, delta: float) -> None:
+    found = run.guarantee(epsilon=epsilon, method="rdp")
+    assert (found.delta, found.order) == (delta, math.inf)
+    check = found.verify()
+    assert check
+    assert check.arithmetic in ("fractions", "decimal", "balls")
+    assert not dataclasses.replace(found, epsilon=found.epsilon * (1 - 1e-9)).verify()
+    if delta:
+        assert not dataclasses.replace(found, delta=delta * (1 - 1e-15)).verify()
+
+
+def test_a_delta_that_nothing_is_proved_about() -> None:
+    found = cm.from_masses([0, 1], [1, 0]).guarantee(epsilon=1)
+    assert found.delta == 1
+    assert found.verify()
+    assert "protects nobody" in found.explain() or "Rigour" in found.explain()
+
+
+def test_exactly_one_number_is_asked_for() -> None:
+    run = cm.Gaussian(sigma=1)
+    for given in ({}, {"delta": 1e-6, "epsilon": 1}):
+        with pytest.raises(InputError, match="exactly one of delta and epsilon"):
+            run.guarantee(**given)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="epsilon=-1 must be"):
+        run.guarantee(epsilon=-1)
+    with pytest.raises(InputError, match="answers epsilon"):
+        run.guarantee(epsilon=1, method="strong")
+    assert run.guarantee(1e-6).asked == "delta"
+
+
+def test_an_accountant_answers_both_questions() -> None:
+    accountant = cm.Accountant()
+    accountant.compose(cm.Laplace(scale=3), 5)
+    found = accountant.guarantee(epsilon=1)
+    accountant.compose(cm.Laplace(scale=3), 50)
+    assert found == (cm.Laplace(scale=3) * 5).guarantee(epsilon=1)
+    assert found.verify()
+
+
+def test_both_guarantees_have_the_same_fields_in_json() -> None:
+    run = RUNS["lattice"]
+    by_delta, by_epsilon = json.loads(run.guarantee(1e-6).to_json()), json.loads(run.guarantee(epsilon=1).to_json())
+    assert list(by_delta) == list(by_epsilon)
+    assert (by_delta["asked"], by_epsilon["asked"]) == ("delta", "epsilon")
+    assert by_delta["lower_delta"] is None
+    assert by_epsilon["lower_delta"] > 0
+
+
+def test_a_named_bound_of_the_exact_layer_is_the_one_that_delta_uses() -> None:
+    """Theorem B is not a consequence of the profile."""
+    found = RUNS["cone"].guarantee(epsilon="0.8", method="exact", bound="profile")
+    assert found.conversion == "lattice"
+    assert found.delta > RUNS["cone"].delta("0.8")
+
+
+def test_functions_stay_behind_when_pickled() -> None:
+    found = cm.mechanism(rdp=lambda order: order / 18, name="mine").guarantee(epsilon=1)
+    assert found.verify()
+    twin = pickle.loads(pickle.dumps(found))
+    assert "at epsilon = 1.0" in twin.explain()
+    with pytest.raises(CertificateError, match="was not pickled"):
+        twin.verify()

@@ -29,6 +29,8 @@ _TAIL = 40.0
 _MOST_POINTS = 1 << 22
 _SAMPLE = 4000
 _SILENT = -70.0  # log of a spectrum that counts as 0
+TRANSFORM, POWER = 6.7, 12.0
+"""Rounding of a radix-2 transform, in units times log2 of its length, and of the logarithm and angle of a power."""
 FAR = 60.0  # weights e^-60 and less are summed as one
 
 
@@ -157,14 +159,14 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     start = origin + width * first
     log_spectrum_size = np.zeros(size // 2 + 1)
     angle = np.zeros(size // 2 + 1)
-    noise, least, constant = 0.0, math.inf, 6.7 * UNIT * math.log2(size)
+    noise, least, constant = 0.0, math.inf, TRANSFORM * UNIT * math.log2(size)
     for one, times in rounds:
         weights = wrapped(one, size)
         spectrum = fft.rfft(weights)
         log_spectrum_size += times * np.log(np.abs(spectrum))
         angle += np.remainder(times * np.angle(spectrum), 2 * math.pi)
         norm = float(np.linalg.norm(weights))
-        noise += times * (constant + 12 * UNIT) * norm  # logarithm and angle of a power
+        noise += times * (constant + POWER * UNIT) * norm
         least = min(least, norm)
     # powers of a perturbed spectrum: (1 + d)^k with d the largest error of a coefficient
     growth = math.exp(noise * math.sqrt(size)) if noise * math.sqrt(size) < 700 else math.inf

@@ -173,7 +173,7 @@ class Answers(ABC):
         """epsilon of `self * k` for every k in `times`.
 
         Each number is that of `(self * k).epsilon(delta)` with the same method, up to the last digits. The exact layer, which
-        takes part by default, composes one lattice per count, about a tenth of a second each; a bar on a terminal shows how
+        takes part by default, composes one lattice per count, some tenths of a second each; a bar on a terminal shows how
         far it is. The fast path is `method="rdp"`: by Renyi divergences all counts together are the lower envelope of one line
         in k per order, which takes milliseconds.
 

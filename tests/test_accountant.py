@@ -150,3 +150,16 @@ def test_a_pickled_run_hashes_anew() -> None:
     text = "Gaussian(sigma=1) * 3 + Laplace(scale=2)"
     written = subprocess.run([sys.executable, "-c", code, text], capture_output=True, check=True).stdout
     assert pickle.loads(written) in {cm.parse(text)}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000 + "]" * 100_000, '{"cumulant": ' * 100_000, "{" * 100_000])
+def test_state_that_is_nested_too_deeply(text: str) -> None:
+    with pytest.raises(cm.InputError, match="not the state of an accountant"):
+        cm.Accountant.from_json(text)
+
+
+def test_nothing_has_a_name_and_no_text() -> None:
+    for nothing in (cm.Accountant(), cm.Accountant() * 3, cm.Accountant() + cm.Accountant()):
+        assert str(nothing) == "nothing"
+        with pytest.raises(cm.NotationError, match="nothing ran"):
+            nothing.notation()

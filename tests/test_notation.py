@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -369,3 +370,20 @@ def test_any_text_is_an_expression_or_an_input_error(text: str) -> None:
     except InputError:
         return
     assert parse(str(run)) == run
+
+
+@pytest.mark.parametrize("digits", [30, 300, 1200])
+def test_a_long_exact_rate_reads_back_from_its_own_text(digits: int) -> None:
+    rate = Fraction(10**digits + 7, 3 * 10**digits + 1)
+    for run in (
+        cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate=rate),
+        cm.Laplace(scale=rate) @ cm.Poisson(rate=rate) * 3,
+    ):
+        assert cm.parse(str(run)) == run
+        assert pickle.loads(pickle.dumps(run)) == run
+        accountant = cm.Accountant()
+        accountant.compose(run)
+        assert cm.Accountant.from_json(accountant.to_json()) == accountant
+    half = cm.WithoutReplacement(rate=rate)
+    if digits < 1000:  # a sample of a sample has a rate that is twice as long
+        assert cm.parse(str(cm.Gaussian(sigma=1) @ half @ half)) == cm.Gaussian(sigma=1) @ half @ half

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from cumulant import domains
-from cumulant.errors import InputError
+from cumulant.errors import InputError, shown
 from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.relation import common
 from cumulant.mechanisms.run import run
@@ -43,7 +43,7 @@ class Accountant(Expression):
     def compose(self, expression: Expression, times: int = 1) -> None:
         """Record that the expression ran `times` times; a refused input changes nothing."""
         if not isinstance(expression, Expression):
-            raise InputError(f"{expression!r} is not a mechanism or a run; for text use parse(text)")
+            raise InputError(f"{shown(expression)} is not a mechanism or a run; for text use parse(text)")
         count = domains.times(times)
         new = {mechanism: count * each for mechanism, each in expression.terms.items()}
         if not new.keys() <= self._terms.keys():
@@ -76,10 +76,10 @@ class Accountant(Expression):
         try:
             state = json.loads(text)
             version, terms = state["cumulant"], [(str(name), times) for name, times in state["terms"]]
-        except (TypeError, ValueError, KeyError) as error:
-            raise InputError(f"this is not the state of an accountant ({error}); give the text of to_json()") from None
+        except (TypeError, ValueError, KeyError, RecursionError) as error:
+            raise InputError(f"this is not the state of an accountant ({error}); give the text of to_json()") from error
         if version != 1:
-            raise InputError(f"accountant state of version {version!r} is not known; this library reads version 1")
+            raise InputError(f"accountant state of version {shown(version)} is not known; this library reads version 1")
         accountant = cls()
         for name, times in terms:
             accountant.compose(parse(name), times)
@@ -91,7 +91,7 @@ class Accountant(Expression):
     __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
-        return str(run(self._terms)) if self._terms else "nothing"
+        return str(run(self._terms))
 
     def __repr__(self) -> str:
         return f"<Accountant of {self}>"

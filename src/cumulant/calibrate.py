@@ -13,11 +13,12 @@ from itertools import pairwise
 from typing import Any
 
 from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exact, Number, Several
-from cumulant.errors import CumulantError, InputError
+from cumulant.errors import CumulantError, InputError, shown
 from cumulant.guarantee import Guarantee, rounded_up
 from cumulant.mechanisms.base import MECHANISMS, Expression
-from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, two_sided_method
+from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, named, two_sided_method
 from cumulant.notation import find_unknown, parse
+from cumulant.numerics import rounding
 
 _FAR = Fraction(10**30)  # how far a domain without an end is searched
 _DIGITS = Domain(Fraction(1), Fraction(15), low_closed=True, high_closed=True, integer=True)
@@ -95,6 +96,7 @@ def calibrate(
     >>> calibrate(lambda k: Laplace(scale=10) * k, epsilon=1, delta="1e-6", domain=range(1, 1000)).value
     Exact('10')
     """
+    named(method=method, bound=bound, conversion=conversion)
     target, asked = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
     places = int(_DIGITS.check("digits", digits))
     limits = None if domain is None else _limits(domain)
@@ -157,7 +159,7 @@ def _limits(domain: tuple[Number, Number] | range) -> Domain:
         low, high = Exact(domain[0]), Exact(domain[1])
         if low < high:
             return Domain(low, high, True, True)
-    raise InputError(f"domain={domain!r} must be (low, high) with low < high, or for integers a range with step 1")
+    raise InputError(f"domain={shown(domain)} must be (low, high) with low < high, or for integers a range with step 1")
 
 
 def _argument(function: Callable[..., object]) -> str:
@@ -355,7 +357,7 @@ class _Search:
 
     def distance(self, rank: int) -> float:
         """log(epsilon / target), infinite where that is nothing to interpolate."""
-        goal = float(self.target)
+        goal = rounding.rounded_down(self.target)
         ratio = self.epsilon(rank) / goal if goal > 0 else math.inf
         return math.log(ratio) if ratio > 0 else math.inf
 
@@ -365,7 +367,7 @@ class _Search:
         """InputError if epsilon went down and up again among what was tried."""
         ranks = sorted(self.tried)
         found = [self.tried[rank] for rank in ranks]
-        rising, near = found[0] <= found[-1], _NOISE * float(self.target)
+        rising, near = found[0] <= found[-1], _NOISE * rounding.rounded_down(self.target)
         for i, (one, other) in enumerate(pairwise(found)):
             if other < one * (1 - _NOISE) - near if rising else other > one * (1 + _NOISE) + near:
                 shown = dict.fromkeys((ranks[0], ranks[i], ranks[i + 1], ranks[-1]))

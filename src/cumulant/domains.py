@@ -17,15 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.errors import InputError
+from cumulant.errors import InputError, shown
 
 Number = int | float | Fraction | Decimal | str
 """What every numeric parameter accepts."""
 
 _TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(?:/\d+)?")
-_LONGEST_TEXT = 400
+_LONGEST_TEXT, _LONGEST_QUOTIENT = 400, 2500
+"""Of a decimal, and of a quotient: every fraction that is short enough reads back from its own text."""
+
 _LARGEST_EXPONENT = 400
 _MOST_BITS = 4096
+_FLOATS = 2**1023
 _MOST_DIGITS = 24
 
 
@@ -75,7 +78,7 @@ def _read(value: Any) -> tuple[Fraction, str]:
     """The exact value and its spelling, or an InputError that says what a number looks like."""
     match value:
         case bool() | np.bool_():
-            raise InputError(f"{value!r} is a truth value, not a number")
+            raise InputError(f"{shown(value)} is a truth value, not a number")
         case int() | np.integer():
             value = operator.index(value)
             if value.bit_length() > _MOST_BITS:
@@ -93,15 +96,21 @@ def _read(value: Any) -> tuple[Fraction, str]:
                 raise InputError(f"{value} is not a finite number")
             return _read_text(str(value))
         case Fraction():
-            if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
-                raise InputError(f"a fraction of more than {_MOST_BITS} bits is too long")
-            return value, spelling(value)
-    raise InputError(f"{value!r} is not a number; give an int, float, Fraction, Decimal or text such as '1/3'")
+            return _short(value), spelling(value)
+    raise InputError(f"{shown(value)} is not a number; give an int, float, Fraction, Decimal or text such as '1/3'")
+
+
+def _short(value: Fraction) -> Fraction:
+    """The value, if it is not too long."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
+        raise InputError(f"a fraction of more than {_MOST_BITS} bits is too long")
+    return value
 
 
 def _read_text(text: str) -> tuple[Fraction, str]:
     stripped = text.strip()
-    shape = _TEXT.fullmatch(stripped) if len(stripped) <= _LONGEST_TEXT else None
+    longest = _LONGEST_QUOTIENT if "/" in stripped else _LONGEST_TEXT
+    shape = _TEXT.fullmatch(stripped) if len(stripped) <= longest else None
     if shape is None or not stripped.isascii():
         raise InputError(f"{text[:40]!r} is not a number; write it like 5, 0.001, 1e-5 or 256/60000")
     if shape[1] is not None and (len(shape[1]) > 5 or abs(int(shape[1])) > _LARGEST_EXPONENT):
@@ -111,7 +120,7 @@ def _read_text(text: str) -> tuple[Fraction, str]:
     numerator, _, denominator = stripped.partition("/")
     if denominator and int(denominator) == 0:
         raise InputError(f"{stripped[:40]} divides by zero")
-    return Fraction(numerator) / int(denominator or 1), stripped
+    return _short(Fraction(numerator) / int(denominator or 1)), stripped
 
 
 def _tidy(text: str) -> str:
@@ -127,8 +136,7 @@ def spelling(value: Fraction) -> str:
     """
     if value.denominator == 1:
         return str(value.numerator)
-    shortest = repr(float(value))
-    if Fraction(shortest) == value:
+    if -_FLOATS < value < _FLOATS and Fraction(shortest := repr(float(value))) == value:
         return _tidy(shortest)
     for digits in range(1, _MOST_DIGITS + 1) if 10**_MOST_DIGITS % value.denominator == 0 else ():
         if (value * 10**digits).denominator == 1:
@@ -172,9 +180,9 @@ class Domain:
         try:
             number = Exact(value)
         except InputError as error:
-            raise InputError(f"{name}={_shown(value)} must be {self}: {error}") from None
+            raise InputError(f"{name}={shown(value)} must be {self}: {error}") from None
         if not self.extreme and number and not _TINY <= abs(number) <= _HUGE:
-            raise InputError(f"{name}={_shown(value)} is out of range; magnitudes go from 1e-300 to 1e300")
+            raise InputError(f"{name}={shown(value)} is out of range; magnitudes go from 1e-300 to 1e300")
         if number not in self:
             raise InputError(f"{name}={number} must be {self}" + (f"; {self.hint}" if self.hint else ""))
         return number
@@ -206,8 +214,8 @@ class Several:
 
     def check(self, name: str, value: Any) -> ExactTuple:
         """The exact numbers, or an InputError of one sentence."""
-        if not isinstance(value, list | tuple | np.ndarray) or not len(value):
-            raise InputError(f"{name}={_shown(value)} must be {self}")
+        if not isinstance(value, list | tuple | np.ndarray) or not getattr(value, "ndim", 1) or not len(value):
+            raise InputError(f"{name}={shown(value)} must be {self}")
         return ExactTuple(self.each.check(f"{name}[{i}]", item) for i, item in enumerate(value))
 
 
@@ -222,15 +230,7 @@ def listed(name: str, value: Any) -> list[Any]:
             raise TypeError(f"{type(value).__name__} is not a list of numbers")
         return list(value)
     except Exception as error:  # the iterator may be the user's own
-        raise InputError(f"{name}={_shown(value)} must be a list of numbers, such as [2, 3]: {error}") from error
-
-
-def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except Exception:  # repr of a user's object, or of an integer with more digits than Python prints
-        text = f"<{type(value).__name__}>"
-    return text if len(text) <= 40 else text[:37] + "..."
+        raise InputError(f"{name}={shown(value)} must be a list of numbers, such as [2, 3]: {error}") from error
 
 
 _ZERO, _ONE, _TINY, _HUGE = Fraction(0), Fraction(1), Fraction(1, 10**300), Fraction(10**300)
@@ -277,14 +277,17 @@ def times(value: Any) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InputError(f"times={_shown(value)} must be {COUNT}") from None
+        raise InputError(f"times={shown(value)} must be {COUNT}") from None
     return number if 1 <= number <= _MOST_TIMES else int(COUNT.check("times", number))
 
 
 def _order(value: Any) -> float:
     """An order as a float; what is too large for one counts as infinity, where every divergence is largest."""
+    named = isinstance(value, str | float | np.floating) and value in ("inf", math.inf)
+    if named or (isinstance(value, Decimal) and value.is_infinite() and value > 0):
+        return math.inf
     try:
-        return math.inf if value in ("inf", math.inf) else float(Exact(value))
+        return float(Exact(value))
     except OverflowError:
         return math.inf
 
@@ -302,9 +305,9 @@ def orders(value: Any, name: str = "order", low: float = 1.0) -> tuple[np.ndarra
         if array.dtype == object:
             array = np.array([_order(x) for x in array.ravel()]).reshape(array.shape)
         if array.dtype.kind not in "iuf" or array.ndim > 1:
-            raise InputError(f"{name}={_shown(value)} must be a number or a flat sequence of numbers")
+            raise InputError(f"{name}={shown(value)} must be a number or a flat sequence of numbers")
     except (TypeError, ValueError, InputError):
-        raise InputError(f"{name}={_shown(value)} must be a number or a flat sequence of numbers") from None
+        raise InputError(f"{name}={shown(value)} must be a number or a flat sequence of numbers") from None
     array = array.astype(np.float64)
     wrong = array[~(array >= low)]
     if wrong.size:

@@ -71,3 +71,16 @@ class CertificateError(CumulantError):
     >>> issubclass(CertificateError, ValueError)
     False
     """
+
+
+def shown(value: object) -> str:
+    """A value as it stands in a message: in brief, whatever it is and says of itself.
+
+    >>> shown([1, 2]), len(shown("x" * 100))
+    ('[1, 2]', 40)
+    """
+    try:
+        text = repr(value)
+    except Exception:  # of a user's object, or of an integer with more digits than Python prints
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 40 else text[:37] + "..."

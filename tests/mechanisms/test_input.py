@@ -167,3 +167,32 @@ def test_a_delta_of_one_is_no_privacy_at_all() -> None:
     assert run.epsilon([1, "1.0"]).tolist() == [0.0, 0.0]
     assert run.guarantee(1).epsilon == 0.0
     assert run.epsilon_over([1, 2], 1).tolist() == [0.0, 0.0]
+
+
+def test_what_used_to_be_a_traceback() -> None:
+    run: Any = cm.Gaussian(sigma=1)
+    wrongs: list[tuple[Callable[[], Any], str]] = [
+        (lambda: run.epsilon(1e-5, method=[]), r"method=\[\] must be a name"),
+        (lambda: run.trade_off(method=[]), r"method=\[\] must be a name"),
+        (lambda: run.epsilon(1e-5, conversion=[]), r"conversion=\[\] must be a name"),
+        (lambda: run.epsilon(1e-5, bound=""), "bound='' must be a name"),
+        (lambda: run.epsilon_over(5, 1e-5), "times=5 must be a list of numbers"),
+        (lambda: cm.Gaussian(sigma=Fraction(10**400, 3)), "out of range; magnitudes go from 1e-300 to 1e300"),
+        (lambda: cm.Gaussian(sigma=1, sensitivity=Fraction(1, 10**400)), "out of range"),
+    ]
+    for wrong, sentence in wrongs:
+        with pytest.raises(cm.InputError, match=sentence):
+            wrong()
+
+
+def test_several_false_positive_rates() -> None:
+    run = cm.PureDP(1)
+    several = run.true_positive_rate([0.01, 0.1])
+    assert several.tolist() == [run.true_positive_rate(0.01), run.true_positive_rate(0.1)]
+
+
+def test_an_epsilon_beyond_all_exponentials_is_verified() -> None:
+    for delta in (0, 1e-5):
+        found = cm.PureDP(1e300).guarantee(delta)
+        assert found.epsilon == 1e300
+        assert found.verify().holds

@@ -15,7 +15,7 @@ from cumulant.bounds.theorem9 import pure_extras, theorem9
 from cumulant.bounds.theorem27 import absolute_moment, one_bit, positive_part, theorem27
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.curves.pair import Pair
-from cumulant.errors import HypothesisError, InputError
+from cumulant.errors import HypothesisError, InputError, shown
 
 # ---- what a row may ask for, besides what bound.py lists
 
@@ -242,7 +242,7 @@ def row(name: str) -> Bound:
     try:
         return BOUNDS[name]
     except (KeyError, TypeError):
-        raise InputError(f"bound={name!r} is unknown; choose one of {', '.join(BOUNDS)}") from None
+        raise InputError(f"bound={shown(name)} is unknown; choose one of {', '.join(BOUNDS)}") from None
 
 
 def amplified(

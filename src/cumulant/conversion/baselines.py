@@ -21,7 +21,7 @@ from cumulant.conversion import arrays, composition
 from cumulant.conversion.composition import Method, Step
 from cumulant.conversion.formulas import conversion
 from cumulant.curves.curve import Curve
-from cumulant.errors import InputError
+from cumulant.errors import InputError, shown
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import rounded_up
 
@@ -44,7 +44,7 @@ def epsilon(steps: Iterable[Step], delta: float, method: str) -> float:
     try:
         theorem = BASELINES[method]
     except (KeyError, TypeError):
-        raise InputError(f"method={method!r} is unknown; choose one of {', '.join(BASELINES)}") from None
+        raise InputError(f"method={shown(method)} is unknown; choose one of {', '.join(BASELINES)}") from None
     return composition.optimised(steps, delta, theorem)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from cumulant.errors import InputError
+from cumulant.errors import InputError, shown
 from cumulant.numerics.arithmetic import Arithmetic
 
 
@@ -62,4 +62,4 @@ def conversion(name: str) -> Conversion:
     try:
         return CONVERSIONS[name]
     except (KeyError, TypeError):
-        raise InputError(f"conversion={name!r} is unknown; choose one of {', '.join(CONVERSIONS)}") from None
+        raise InputError(f"conversion={shown(name)} is unknown; choose one of {', '.join(CONVERSIONS)}") from None

@@ -181,6 +181,8 @@ def _enclosures(value_on: Callable[[Arithmetic], Scalar], bits: int) -> Iterator
             value = value_on(decimals(digits))
             if not isinstance(value, Interval):
                 raise NotDecimal("the curve answered decimals by a ball")
+            if not value.high.is_finite():
+                raise NotDecimal("an exponential is larger than any decimal")
             yield "decimal", digits, _exact(value.low), _exact(value.high)
     except (CertificateError, TypeError):  # flint raises TypeError where it is handed an interval
         for more in _MORE_BITS:

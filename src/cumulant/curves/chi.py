@@ -20,7 +20,7 @@ import numpy as np
 
 from cumulant.domains import RATE
 from cumulant.domains import orders as read_orders
-from cumulant.errors import InputError
+from cumulant.errors import InputError, shown
 from cumulant.numerics.arithmetic import FLOATS, Array
 
 
@@ -216,5 +216,5 @@ def _roots(root: Root, rate: float, orders: Any) -> Any:
 def _law(masses: Any) -> Array:
     law = np.asarray(masses, dtype=np.float64)
     if law.ndim != 1 or not (law >= 0).all() or not abs(law.sum() - 1) < 1e-9:
-        raise InputError(f"{masses!r} must be a flat sequence of probabilities that sum to 1")
+        raise InputError(f"{shown(masses)} must be a flat sequence of probabilities that sum to 1")
     return law

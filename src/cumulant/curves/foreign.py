@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.memory import user_code
-from cumulant.errors import CumulantError, InputError
+from cumulant.errors import CumulantError, InputError, shown
 
 _NO_NUMBERS = (str, bytes, bool, np.bool_, complex, np.complexfloating)
 """What float() would turn into a number, or warn about, although nobody meant one."""
@@ -54,7 +54,7 @@ def read(said: Any, subject: str) -> float:
     except OverflowError:
         return math.inf
     except Exception as error:  # __float__ is the user's too
-        raise InputError(f"{subject} returned {_shown(said)}, which is not a number: {error}") from error
+        raise InputError(f"{subject} returned {shown(said)}, which is not a number: {error}") from error
     if math.isnan(value):
         raise InputError(f"{subject} returned nan; return math.inf where nothing is known")
     return value
@@ -79,11 +79,3 @@ def identity(function: Callable[..., Any]) -> Hashable:
 def failed(subject: str, error: Exception) -> InputError:
     """What is said of a function that raised."""
     return InputError(f"{subject} raised {type(error).__name__}: {error}; mend it, or return math.inf there")
-
-
-def _shown(said: Any) -> str:
-    try:
-        text = repr(said)
-    except Exception:  # nor can this be trusted
-        text = ""
-    return f"{type(said).__name__} {text[:40]}".rstrip()

@@ -18,7 +18,7 @@ from cumulant.domains import Exact, Number
 from cumulant.errors import CertificateError, InputError
 from cumulant.guarantee import Guarantee, stated
 from cumulant.mechanisms.proof import term
-from cumulant.mechanisms.questions import EXACT_BOUNDS, checked, exact_cone, rows, two_sided_method
+from cumulant.mechanisms.questions import EXACT_BOUNDS, checked, exact_cone, named, rows, two_sided_method
 from cumulant.numerics.arithmetic import outward
 from cumulant.numerics.rounding import rounded_down
 from cumulant.progress import watched
@@ -39,6 +39,9 @@ class Question:
     bound: str | None
     conversion: str | None
     accuracy: Number
+
+    def __post_init__(self) -> None:
+        named(method=self.method, bound=self.bound, conversion=self.conversion)
 
     @property
     def two_sided(self) -> bool:
@@ -265,7 +268,7 @@ def _baseline(run: Answers, delta: Exact, question: Question) -> float:
 
 def epsilon_over(run: Answers, times: Iterable[int], delta: Number, question: Question) -> Floats:
     """epsilon of `run * k` for every k: by the envelope of a curve, and by one lattice per count."""
-    counts = [domains.times(k) for k in times]
+    counts = [domains.times(k) for k in domains.listed("times", times)]
     asked = domains.DELTA.check("delta", delta)
     bound, conversion = question.rows()
     by_curve = arrays.epsilon_over(run.curve(bound), counts, asked, conversion_row(conversion))

@@ -191,15 +191,19 @@ class Answers(ABC):
         """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
         return attack.trade_off(self, fpr, method)
 
+    @overload
+    def true_positive_rate(self, fpr: Number, method: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def true_positive_rate(self, fpr: Iterable[Number], method: str = ...) -> Floats: ...
     @question()
-    def true_positive_rate(self, fpr: Number, method: str = DEFAULT_METHOD) -> float:
-        """The largest part of the members that an attack finds which has this false positive rate.
+    def true_positive_rate(self, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+        """The largest part of the members that an attack finds which has this false positive rate, one or several.
 
         >>> import cumulant as cm
         >>> cm.PureDP(1).true_positive_rate(0.01)
         0.02719
         """
-        return float(attack.true_positive_rate(self, fpr, method))
+        return attack.true_positive_rate(self, fpr, method)
 
     @property
     @question()

@@ -19,7 +19,7 @@ from scipy import special
 from cumulant.conversion import attacks, tradeoff
 from cumulant.domains import PROBABILITY, Exact, Number
 from cumulant.mechanisms.answering import rounds_of
-from cumulant.mechanisms.questions import CURVES, DEFAULT_METHOD, METHODS, checked, rows
+from cumulant.mechanisms.questions import CURVES, DEFAULT_METHOD, METHODS, checked, named, rows
 
 if TYPE_CHECKING:
     from cumulant.mechanisms.answers import Answers
@@ -134,6 +134,7 @@ def in_brief(run: Answers, fpr: Number, method: str, epsilon: float, delta: floa
 
 def _ways(run: Answers, method: str) -> tuple[bool, str]:
     """Whether the curve's best order is asked, and by which method statements are; "" is by none."""
+    named(method=method)
     if method not in METHODS:
         rows(method, None, None)  # says what there is to choose
     if method in CURVES:

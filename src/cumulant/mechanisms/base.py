@@ -56,6 +56,8 @@ class Expression(Answers):
 
     def notation(self) -> str:
         """The text that `parse` reads back; NotationError where a Python function is part of the description."""
+        if not self.terms:
+            raise NotationError("nothing ran, and nothing has no text; compose something first")
         for mechanism in self.terms:
             if not mechanism.frozen:
                 raise NotationError(

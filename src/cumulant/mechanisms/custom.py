@@ -16,7 +16,7 @@ from cumulant.curves.memory import once
 from cumulant.curves.pair import Pair
 from cumulant.curves.points import Points
 from cumulant.domains import NONNEGATIVE, ORDER, PROBABILITY, Domain, Exact, ExactTuple, Number, Several, listed
-from cumulant.errors import InputError
+from cumulant.errors import InputError, shown
 from cumulant.mechanisms.base import Mechanism, register
 from cumulant.numerics.rationals import common
 
@@ -48,9 +48,10 @@ def mechanism(
     'estimated'
     """
     if not callable(rdp):
-        raise InputError(f"rdp={rdp!r} must be a function of the order")
-    limit = _limit(pure)
-    return ByFunction(rdp, limit, None if kl is None else NONNEGATIVE.check("kl", kl), str(name))
+        raise InputError(f"rdp={shown(rdp)} must be a function of the order")
+    if not isinstance(name, str):
+        raise InputError(f"name={shown(name)} must be a text; it is what the mechanism is called in answers")
+    return ByFunction(rdp, _limit(pure), None if kl is None else NONNEGATIVE.check("kl", kl), name)
 
 
 def from_rdp_points(orders: Iterable[Number], values: Iterable[Number]) -> Mechanism:
@@ -93,7 +94,7 @@ def from_densities(
     """
     for name, density in (("log_p", log_p), ("log_q", log_q)):
         if not callable(density):
-            raise InputError(f"{name}={density!r} must be a function of the output, the logarithm of its density")
+            raise InputError(f"{name}={shown(density)} must be a function of the output, the logarithm of its density")
     made = ByDensities(log_p, log_q, _interval(support), _limit(pure))
     made.pair()
     return made
@@ -104,7 +105,9 @@ def _interval(support: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (end if end in (-math.inf, math.inf) else float(Exact(end)) for end in support)
     except (TypeError, ValueError) as error:
-        raise InputError(f"support={support!r} must be an interval (low, high) with low < high: {error}") from error
+        raise InputError(
+            f"support={shown(support)} must be an interval (low, high) with low < high: {error}"
+        ) from error
     return float(low), float(high)
 
 

@@ -11,7 +11,7 @@ from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.curves.pair import Pair
 from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
-from cumulant.errors import InputError, RelationError
+from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.base import Mechanism, register
 from cumulant.mechanisms.relation import Relation
 
@@ -47,8 +47,9 @@ class Gaussian(Mechanism):
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
         object.__setattr__(self, "relation", Relation.read(self.relation))
-        if self.geometry not in GEOMETRIES:
-            raise InputError(f"geometry={self.geometry!r} is unknown; choose one of {', '.join(GEOMETRIES)}")
+        geometry: object = self.geometry
+        if not isinstance(geometry, str) or geometry not in GEOMETRIES:
+            raise InputError(f"geometry={shown(self.geometry)} is unknown; choose one of {', '.join(GEOMETRIES)}")
         if self.geometry == "ball" and self.relation is Relation.ADD_REMOVE:
             raise RelationError('geometry="ball" is a fact about replace-one sensitivity; leave it out for add-remove')
         if self.geometry == "ball":

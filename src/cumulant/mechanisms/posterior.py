@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, ExactTuple, Number, Several
-from cumulant.errors import InputError
+from cumulant.errors import InputError, shown
 from cumulant.mechanisms.base import Mechanism, register
 from cumulant.mechanisms.relation import Relation
 
@@ -38,7 +38,7 @@ class PosteriorSampling(Mechanism):
         """
         checked = DirichletPosterior(prior, records, tempering)
         if len(checked.prior) > 2:
-            raise InputError(f"prior={prior!r} must be the two parameters of a beta law; for more use dirichlet")
+            raise InputError(f"prior={shown(prior)} must be the two parameters of a beta law; for more use dirichlet")
         return checked
 
     @staticmethod

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
-
-import numpy as np
 
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import baselines
-from cumulant.domains import Domain, Exact
-from cumulant.errors import InputError
+from cumulant.domains import Domain, Exact, listed
+from cumulant.errors import InputError, shown
 
 CURVES: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem9", "classic")}
 """The bound and conversion of each method that asks a curve, where the caller names none."""
@@ -25,6 +24,8 @@ GUIDE = "rdp"
 
 DEFAULT_ACCURACY = 1e-3
 """The part of epsilon that the grid of the exact layer may cost."""
+
+_EXAMPLES = {"method": DEFAULT_METHOD, "bound": "best", "conversion": "cks"}
 
 EXACT_BOUNDS = ("best", "profile", "poisson")
 """The bounds that loss distributions exist for."""
@@ -43,6 +44,13 @@ def two_sided_method(method: str, bound: str | None, conversion: str | None) -> 
             )
         return True
     return method == "best" and bound is None and conversion is None
+
+
+def named(**given: object) -> None:
+    """InputError for a method, bound or conversion that is no name; a bound and a conversion may be left out."""
+    for name, value in given.items():
+        if not (isinstance(value, str) and value) and not (value is None and name != "method"):
+            raise InputError(f"{name}={shown(value)} must be a name, such as {_EXAMPLES[name]!r}")
 
 
 def exact_cone(bound: str | None) -> bool:
@@ -68,6 +76,6 @@ def rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, s
 
 def checked(name: str, value: Any, domain: Domain) -> tuple[list[Exact], bool]:
     """Checked questions, and whether one scalar was given."""
-    if isinstance(value, str) or np.ndim(value) == 0:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable) or not getattr(value, "ndim", True):
         return [domain.check(name, value)], True
-    return [domain.check(name, each) for each in value], False
+    return [domain.check(name, each) for each in listed(name, value)], False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from cumulant.errors import InputError, RelationError
+from cumulant.errors import InputError, RelationError, shown
 
 
 class Relation(StrEnum):
@@ -23,10 +23,12 @@ class Relation(StrEnum):
     def read(cls, value: object) -> Relation:
         """The relation of this name; underscores and slashes count as hyphens."""
         try:
-            return cls(str(value).lower().replace("_", "-").replace("/", "-"))
+            if not isinstance(value, str):
+                raise ValueError
+            return cls(value.lower().replace("_", "-").replace("/", "-"))
         except ValueError:
             names = " or ".join(repr(str(member)) for member in (cls.REPLACE_ONE, cls.ADD_REMOVE))
-            raise InputError(f"relation={value!r} is unknown; choose {names}") from None
+            raise InputError(f"relation={shown(value)} is unknown; choose {names}") from None
 
     @property
     def meaning(self) -> str:

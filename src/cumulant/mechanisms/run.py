@@ -33,7 +33,7 @@ class Run(Expression):
         return Run, (self._terms,)  # hashes of text differ from process to process
 
     def __str__(self) -> str:
-        return " + ".join(f"{m} * {times}" if times > 1 else str(m) for m, times in self._terms.items())
+        return " + ".join(f"{m} * {times}" if times > 1 else str(m) for m, times in self._terms.items()) or "nothing"
 
     def __repr__(self) -> str:
         return str(self)

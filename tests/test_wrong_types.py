@@ -1,0 +1,226 @@
+"""Whatever is handed to a public call, what comes out is an answer or a CumulantError of one sentence."""
+
+import inspect
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from cumulant.curves.function import Function
+from cumulant.mechanisms.base import MECHANISMS
+from cumulant.mechanisms.sampling import SCHEMES
+
+
+class Hostile:
+    """An object of which nothing can be learnt."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no equality")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+WRONG: dict[str, Any] = {
+    "None": None,
+    "empty list": [],
+    "empty dict": {},
+    "dict": {"a": 1},
+    "set": {1},
+    "text": "abc",
+    "empty text": "",
+    "null character": "\0",
+    "object": object(),
+    "hostile": Hostile(),
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "-1": -1,
+    "0": 0,
+    "True": True,
+    "complex": 1j,
+    "bytes": b"1",
+    "huge": 10**5000,
+    "huge text": "9" * 5000,
+    "large": 10**400,
+    "large fraction": Fraction(10**400, 3),
+    "decimal nan": Decimal("NaN"),
+    "signalling nan": Decimal("sNaN"),
+    "decimal": Decimal("1e999999"),
+    "empty array": np.array([]),
+    "matrix": np.ones((2, 2)),
+    "array of objects": np.array([None, "a"], dtype=object),
+    "0-d array": np.array(0.5),
+    "array of text": np.array(["a"]),
+    "date": np.datetime64("2020-01-01"),
+    "ragged": [[1], [2, 3]],
+    "nested": [[[1]]],
+    "class": int,
+    "generator": (x for x in "ab"),
+    "function": lambda *arguments: None,
+    "range": range(3),
+    "not a number list": [math.nan, None],
+    "surrogate": "\ud800",
+}
+
+RUN = cm.Gaussian(sigma=2) @ cm.WithoutReplacement(rate="0.1") * 3
+GUARANTEE = RUN.guarantee(delta="1e-5", method="rdp")
+
+
+def said(value: Any, order: float) -> Any:
+    return value
+
+
+def densities(log_p: Any = lambda x: -abs(x) - math.log(2), **more: Any) -> cm.Mechanism:
+    return cm.from_densities(log_p, more.pop("log_q", lambda x: -abs(x - 1) - math.log(2)), **more)
+
+
+RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "Gaussian": (cm.Gaussian, {"sigma": 1, "sensitivity": 1, "geometry": "ball", "relation": "replace-one"}),
+    "from_clipping": (cm.Gaussian.from_clipping, {"norm": 1, "noise": 1, "relation": "replace-one"}),
+    "Laplace": (cm.Laplace, {"scale": 1, "sensitivity": 1}),
+    "RandomizedResponse": (cm.RandomizedResponse, {"p": "0.6"}),
+    "PureDP": (cm.PureDP, {"epsilon": 1}),
+    "ApproximateDP": (cm.ApproximateDP, {"epsilon": 1, "delta": "1e-3"}),
+    "ZeroConcentrated": (cm.ZeroConcentrated, {"rho": 1, "xi": 1}),
+    "ExponentialFamilyMechanism": (
+        cm.ExponentialFamilyMechanism,
+        {"diameter": 1, "hessian": 1, "lipschitz": 1, "radius": 1, "records": 5},
+    ),
+    "DirichletPosterior": (cm.DirichletPosterior, {"prior": [1, 2], "records": 5, "tempering": 1}),
+    "GaussianMeanPosterior": (
+        cm.GaussianMeanPosterior,
+        {"diameter": 1, "variance": 1, "records": 5, "prior_precision": 1, "tempering": 1},
+    ),
+    "beta_bernoulli": (cm.PosteriorSampling.beta_bernoulli, {"prior": (1, 1), "records": 5, "tempering": 1}),
+    "dirichlet": (cm.PosteriorSampling.dirichlet, {"prior": [1, 1, 1], "records": 5, "tempering": 1}),
+    "gaussian_mean": (
+        cm.PosteriorSampling.gaussian_mean,
+        {"diameter": 1, "variance": 1, "records": 5, "prior_precision": 1, "tempering": 1},
+    ),
+    "from_rdp_points": (cm.from_rdp_points, {"orders": [2, 3], "values": [1, 2]}),
+    "from_masses": (cm.from_masses, {"p": ["0.5", "0.5"], "q": ["0.25", "0.75"]}),
+    "from_densities": (densities, {"log_p": lambda x: -abs(x) - math.log(2)}),
+    "from_densities, the rest": (
+        lambda **given: densities(**given),
+        {"log_q": lambda x: -abs(x - 1) - math.log(2), "support": (-math.inf, math.inf), "pure": 1},
+    ),
+    "mechanism": (
+        lambda **given: cm.mechanism(**given).rdp(2),
+        {"rdp": lambda order: order / 18, "pure": 50, "kl": 1, "name": "mine"},
+    ),
+    "WithoutReplacement": (cm.WithoutReplacement, {"rate": "0.1"}),
+    "sizes": (cm.WithoutReplacement, {"sample": 1, "population": 10}),
+    "Poisson": (cm.Poisson, {"rate": "0.1"}),
+    "parse": (cm.parse, {"text": "Gaussian(sigma=?)", "unknown": 1}),
+    "calibrate": (
+        cm.calibrate,
+        {
+            "run": "Gaussian(sigma=?)",
+            "epsilon": 1,
+            "delta": "1e-5",
+            "domain": (1, 10),
+            "digits": 2,
+            "method": "rdp",
+            "bound": "best",
+            "conversion": "cks",
+        },
+    ),
+    "Relation.read": (cm.Relation.read, {"value": "replace-one"}),
+    "from_json": (cm.Accountant.from_json, {"text": cm.Accountant().to_json()}),
+    "compose": (
+        lambda **given: cm.Accountant().compose(**given),
+        {"expression": RUN, "times": 2},
+    ),
+    "times": (lambda times: RUN * times, {"times": 2}),
+    "curve": (RUN.curve, {"bound": "best"}),
+    "epsilon": (
+        RUN.epsilon,
+        {"delta": "1e-5", "method": "rdp", "bound": "theorem9", "conversion": "cks", "accuracy": "1e-3"},
+    ),
+    "epsilon by both": (RUN.epsilon, {"delta": "1e-5", "method": "best", "accuracy": "1e-2"}),
+    "delta": (
+        RUN.delta,
+        {"epsilon": 1, "method": "rdp", "bound": "theorem9", "conversion": "cks", "accuracy": "1e-3"},
+    ),
+    "delta by both": (RUN.delta, {"epsilon": 1, "method": "best", "accuracy": "1e-2"}),
+    "guarantee": (
+        RUN.guarantee,
+        {"delta": "1e-5", "method": "rdp", "bound": "theorem9", "conversion": "cks", "accuracy": "1e-3"},
+    ),
+    "guarantee at an epsilon": (RUN.guarantee, {"epsilon": 1, "method": "rdp"}),
+    "epsilon_over": (
+        RUN.epsilon_over,
+        {"times": [1, 2], "delta": "1e-5", "method": "rdp", "bound": "caps", "conversion": "cks", "accuracy": "1e-3"},
+    ),
+    "trade_off": (RUN.trade_off, {"fpr": [0.1, 0.2], "method": "rdp"}),
+    "true_positive_rate": (RUN.true_positive_rate, {"fpr": 0.1, "method": "rdp"}),
+    "rdp": (RUN.rdp, {"order": 2, "bound": "theorem9"}),
+    "gap": (RUN.gap, {"order": 2, "bound": "theorem9"}),
+    "cgf": (RUN.cgf, {"lam": 2, "bound": "theorem9"}),
+}
+CASES = [(name, argument) for name, (_, arguments) in RIGHT.items() for argument in arguments]
+
+
+@pytest.mark.parametrize(("name", "argument"), CASES, ids=lambda value: str(value))
+def test_wrong_types(name: str, argument: str) -> None:
+    call, right = RIGHT[name]
+    escaped = {}
+    for wrong, value in WRONG.items():
+        try:
+            call(**right | {argument: value})
+        except cm.CumulantError:
+            continue
+        except Exception as error:
+            escaped[wrong] = f"{type(error).__name__}: {str(error)[:80]}"
+    assert not escaped
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_right_ones_are_right(name: str) -> None:
+    call, right = RIGHT[name]
+    call(**right)
+
+
+def test_every_public_callable_is_tried() -> None:
+    tried = {*RIGHT, "Function"}
+    data = {"Bound", "Calibration", "Guarantee", "Term", "Verification", "Run", "Sampled"}  # made by the library
+    abstract = {"Accountant", "Expression", "Mechanism", "PosteriorSampling", "Relation"}
+    for name in cm.__all__:
+        value = getattr(cm, name)
+        if callable(value) and not (isinstance(value, type) and issubclass(value, Exception)):
+            assert name in tried | data | abstract, name
+    questions = {name for name, value in inspect.getmembers(cm.Expression, callable) if not name.startswith("_")}
+    assert questions <= tried | {"notation"}
+    assert {MECHANISMS[name].__name__ for name in MECHANISMS} <= tried | {"ByPoints", "ByMasses"}
+    assert set(SCHEMES) <= tried
+
+
+def test_questions_about_what_holds_a_function() -> None:
+    """A function that is wrong in every way, in every question."""
+    for wrong, value in WRONG.items():
+        run = cm.mechanism(partial(said, value), name="wrong")
+        for ask in (
+            lambda: run.epsilon(1e-5),  # noqa: B023
+            lambda: run.delta(1),  # noqa: B023
+            lambda: run.guarantee(1e-5),  # noqa: B023
+            lambda: run.true_positive_rate(0.1),  # noqa: B023
+            lambda: run.rdp([2, 3]),  # noqa: B023
+            lambda: run.kl,  # noqa: B023
+            lambda: (run @ cm.Poisson(0.1)).rdp(2),  # noqa: B023
+        ):
+            try:
+                ask()
+            except cm.CumulantError:
+                continue
+            except Exception as error:
+                pytest.fail(f"{wrong}: {type(error).__name__}: {error}")
+    assert Function(lambda order: order).rdp([2.0])[0] == 2

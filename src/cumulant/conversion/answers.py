@@ -32,10 +32,14 @@ class Answer:
     proof: Certificate | None = None  # None where nothing had to be evaluated, or nothing could be
 
 
-def epsilon(curve: Curve, delta: Fraction, conversion: Conversion, estimated: bool = False) -> Answer:
-    """The least epsilon that the curve proves at this exact delta."""
+def epsilon(
+    curve: Curve, delta: Fraction, conversion: Conversion, estimated: bool = False, below: float = math.inf
+) -> Answer:
+    """The least epsilon that the curve proves at this exact delta; infinity where floats say that it is not `below` this."""
     found = queries.epsilon(curve, [delta], conversion)
     value, order = float(found.value[0]), float(found.order[0])
+    if value >= below:
+        return Answer(math.inf, order, "estimated" if estimated else "proved")
     if delta >= 1 or math.isinf(value):
         return Answer(value, order, "estimated" if estimated else "proved")
     return _answered(
@@ -47,11 +51,13 @@ def epsilon(curve: Curve, delta: Fraction, conversion: Conversion, estimated: bo
     )
 
 
-def delta(curve: Curve, epsilon: Fraction, conversion: Conversion, estimated: bool = False) -> Answer:
-    """The least delta that the curve proves at this exact epsilon."""
+def delta(
+    curve: Curve, epsilon: Fraction, conversion: Conversion, estimated: bool = False, below: float = math.inf
+) -> Answer:
+    """The least delta that the curve proves at this exact epsilon; 1 where floats say that it is not `below` this."""
     found = queries.delta(curve, [epsilon], conversion, estimated)
     value, order = float(found.value[0]), float(found.order[0])
-    if value >= 1:
+    if value >= min(below, 1.0):
         return Answer(1.0, order, "estimated" if estimated else "proved")
     return _answered(
         value,

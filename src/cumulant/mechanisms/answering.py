@@ -152,7 +152,8 @@ def outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
     exact = _exact(rounds, asked, question) if rounds is not None else None
     if exact is not None and question.method == "exact":
         return exact
-    by_curve = answers.epsilon(run.curve(bound), asked, conversion_row(conversion), run.estimated)
+    known = math.inf if exact is None else exact.answer.value
+    by_curve = answers.epsilon(run.curve(bound), asked, conversion_row(conversion), run.estimated, below=known)
     if exact is not None and exact.answer.value < by_curve.value:
         return exact
     if exact is not None and math.isinf(exact.answer.value):
@@ -167,7 +168,8 @@ def delta_outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
     exact = _exact_delta(rounds, asked, question) if rounds is not None else None
     if exact is not None and question.method == "exact":
         return exact
-    by_curve = answers.delta(run.curve(bound), asked, conversion_row(conversion), run.estimated)
+    known = math.inf if exact is None else exact.answer.value
+    by_curve = answers.delta(run.curve(bound), asked, conversion_row(conversion), run.estimated, below=known)
     if exact is not None and exact.answer.value < by_curve.value:
         return exact
     return Outcome(by_curve, bound, conversion, note)

@@ -35,8 +35,9 @@ format: $(VENV)/.installed ## Format the code, sort the imports
 bench: $(BENCH)/.installed ## Side by side with dp-accounting, autodp and Opacus, in an environment of its own
 	$(BENCH)/bin/python benchmarks/compare.py
 
-hunt: $(VENV)/.installed ## Attack the certificates (100,000 settings) and Theorems A and C: half an hour on two cores
+hunt: $(VENV)/.installed ## Attack the certificates, the answers and Theorems A and C: an hour on two cores
 	$(BIN)/python -m benchmarks.hunt_certificates --settings 100000 --seed 1
+	$(BIN)/python -m benchmarks.hunt_questions --questions 1000 --seed 1
 	$(BIN)/python benchmarks/hunt_triangles.py 2800 1
 
 clean: ## Remove environments, caches and builds

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.conversion import queries
+from cumulant.conversion.formulas import CONVERSIONS
 from tests.oracles import reference
 
 QUERIES = reference.load("moments_and_queries")["eps_query"]
@@ -175,3 +177,14 @@ def test_rounded_up_whatever_the_spelling() -> None:
 def test_a_value_does_not_depend_on_its_batch() -> None:
     points = cm.from_rdp_points([2, 4], [0.1, 0.3]) @ cm.WithoutReplacement(rate="0.12")
     assert points.rdp([3, 5], bound="theorem9")[0] == points.rdp(3, bound="theorem9") < 0.02
+
+
+def test_a_delta_that_no_float_shows_is_not_looked_for_at_enormous_orders() -> None:
+    """The best order here is 10^12, where one ball takes minutes; at the order that is taken delta is below 5e-324 too."""
+    run = cm.Gaussian(sigma="1e6", geometry="ball") @ cm.WithoutReplacement(rate="0.5") * 30
+    found = queries.delta(run.curve("best"), [Fraction(1)], CONVERSIONS["cks"])
+    assert found.value[0] == 5e-324
+    assert found.order[0] < 1e4
+    for method in ("best", "rdp"):
+        assert run.delta(1, method=method) == 5e-324
+    assert (cm.Gaussian(sigma=2) @ cm.WithoutReplacement(rate="0.02") * 2).delta(1000) == 5e-324

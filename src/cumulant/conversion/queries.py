@@ -16,6 +16,8 @@ from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.numerics.search import least
 
 _SMALLEST = 5e-324
+_UNSEEN = -760.0
+"""log of a delta far below the smallest float: orders that go lower need not be looked for, and cost minutes to certify."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, es
         column = epsilon[asked][:, None]
 
         def objective(lam: Array) -> Array:
-            return conversion.log_delta(lam, curve.cgf(lam), column, FLOATS)
+            return np.maximum(conversion.log_delta(lam, curve.cgf(lam), column, FLOATS), _UNSEEN)
 
         with np.errstate(all="ignore"):
             found = least(objective, curve.integral)

@@ -138,9 +138,7 @@ def delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: floa
 
 
 def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float) -> Iterator[Bound]:
-    at = saddle.saddle_at(terms, epsilon) if leak_of(terms) < 1 else None
-    if at is not None and float(saddle.approximation(at)[0]) < _LEAST:  # no float shows such a delta
-        at = saddle.saddle(terms, _LEAST) or at
+    at = _seen(terms, saddle.saddle_at(terms, epsilon)) if leak_of(terms) < 1 else None
     if at is None:
         return
     if at.lam[0] > most:
@@ -154,6 +152,13 @@ def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: fl
         if not math.isfinite(value) or abs(value - log_delta) < 1:
             return
         log_delta, slope = min(value, -1e-9), max(_slope(sums, epsilon), sums.lam)
+
+
+def _seen(terms: Terms, at: Moments | None) -> Moments | None:
+    """The saddle point, or one at a smaller order where its delta is so small that no float shows it."""
+    if at is not None and float(saddle.approximation(at)[0]) < _LEAST:
+        return saddle.saddle(terms, _LEAST) or at
+    return at
 
 
 def _delta(sums: Composed, log_delta: float) -> Bound:
@@ -197,7 +202,7 @@ def cone_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
 
 
 def _cone_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Bound]:
-    at = saddle.saddle_at(terms, epsilon)
+    at = _seen(terms, saddle.saddle_at(terms, epsilon))
     if at is None or epsilon <= 0:
         return
     lam = float(at.lam[0])

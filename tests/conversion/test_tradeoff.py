@@ -97,7 +97,7 @@ def test_rounding_is_upwards() -> None:
 
 
 def test_statements_that_say_nothing() -> None:
-    assert tradeoff.true_positive_rate([0, 0.5], [1000, 0], [0, 2]).tolist() == [0.0, 1.0]
+    assert tradeoff.true_positive_rate([0, 0.5], [1000, 0], [0, 1]).tolist() == [0.0, 1.0]
     assert tradeoff.advantage([1000], [0]) == 1.0
     assert tradeoff.advantage([0], [0]) == 0.0
 

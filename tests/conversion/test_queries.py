@@ -5,10 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import cumulant as cm
 from cumulant.conversion import queries
 from cumulant.conversion.formulas import CONVERSIONS
+from cumulant.numerics.arithmetic import BALLS
 from tests.oracles import reference
 
 QUERIES = reference.load("moments_and_queries")["eps_query"]
@@ -188,3 +190,23 @@ def test_a_delta_that_no_float_shows_is_not_looked_for_at_enormous_orders() -> N
     for method in ("best", "rdp"):
         assert run.delta(1, method=method) == 5e-324
     assert (cm.Gaussian(sigma=2) @ cm.WithoutReplacement(rate="0.02") * 2).delta(1000) == 5e-324
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon"), [("1e-13", "5e-30"), ("1e-30", "1e-14"), ("1e-200", "1e-100"), ("1e-5", "0.01")]
+)
+def test_the_order_of_concentrated_noise_is_found_wherever_it_is(rho: str, epsilon: str) -> None:
+    """delta = min over lambda of e^{lambda (lambda+1) rho - lambda eps} (lambda/(lambda+1))^lambda / (lambda+1), in balls."""
+
+    def log_delta(log_lam: float) -> float:
+        with BALLS.at(2000):
+            lam = BALLS.number(log_lam).exp()
+            gain = lam * (lam + 1) * BALLS.number(Fraction(rho)) - lam * BALLS.number(Fraction(epsilon))
+            return float(gain - lam * (1 / lam).log1p() - lam.log1p())
+
+    centre = min(np.arange(-5.0, 500.0, 0.25), key=log_delta)
+    found = optimize.minimize_scalar(
+        log_delta, bounds=(centre - 0.3, centre + 0.3), method="bounded", options={"xatol": 1e-9}
+    )
+    delta = cm.ZeroConcentrated(rho).delta(epsilon, method="rdp")
+    assert delta == pytest.approx(math.exp(found.fun), rel=1e-9, abs=1e-320)

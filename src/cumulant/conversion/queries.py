@@ -18,6 +18,9 @@ from cumulant.numerics.search import least
 _SMALLEST = 5e-324
 _UNSEEN = -760.0
 """log of a delta far below the smallest float: orders that go lower need not be looked for, and cost minutes to certify."""
+_ROUNDING = 2.0**-50
+_FARTHEST_FUNCTION = 2.0**52
+"""A user's function is not asked farther out: order + 1 is order there, and its squares may be no floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ def nothing_beyond(curve: Curve, times: Array | float = 1.0) -> Callable[[float,
     go below the divergence at the one that was reached, and infinity is a candidate anyway."""
 
     def enough(lam: float, best: Array) -> bool:
+        if curve.estimated and lam >= _FARTHEST_FUNCTION:
+            return True
         reached = times * curve.cgf(np.array([lam])) / lam
         return bool((np.fmin(best, times * curve.pure()) <= (1 + 1e-6) * reached).all())
 
@@ -75,10 +80,16 @@ def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, es
         column = epsilon[asked][:, None]
 
         def objective(lam: Array) -> Array:
-            return np.maximum(conversion.log_delta(lam, curve.cgf(lam), column, FLOATS), _UNSEEN)
+            # a difference of far larger numbers must exceed their rounding
+            cgf = curve.cgf(lam)
+            rounding = _ROUNDING * (np.abs(cgf) + lam * column)
+            return np.maximum(conversion.log_delta(lam, cgf, column, FLOATS) + rounding, _UNSEEN)
+
+        def underflows(lam: float, best: Array) -> bool:
+            return (curve.estimated and lam >= _FARTHEST_FUNCTION) or bool((best <= _UNSEEN).all())
 
         with np.errstate(all="ignore"):
-            found = least(objective, curve.integral)
+            found = least(objective, curve.integral, underflows)
         value[asked] = np.maximum(np.exp(np.minimum(found.value, 0.0)), _SMALLEST)  # an underflow is not pure DP
         order[asked] = found.where + 1
     return Answer(np.where(value < 1, np.minimum(slack + (1 - slack) * value, 1.0), 1.0), order)

@@ -21,7 +21,7 @@ QUADRATURE = 2e-15
 (4!)^4 / (9 (8!)^3) < 5.7e-10, times 0.2^8, times e^0.2 for the largest density on the panel, is below it."""
 _PANEL = 0.2
 _BLOCK = 1 << 15
-_MOST_PANELS = 1 << 24
+_MOST_PANELS = 1 << 22
 _ON_GRID = 1e-8
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cumulant.numerics.arithmetic import Array
 
 _FIRST_REACH = 4096.0
-_LAST_REACH = 2.0**52
+_LAST_REACH = 2.0**1000
 _INTEGERS = np.concatenate([np.arange(1.0, 33.0), np.floor(np.geomspace(32.0, _FIRST_REACH, 36)[1:])])
 SCAN = np.concatenate([2.0 ** np.arange(-40.0, 0.0, 2.0), [0.5], _INTEGERS])
 """Where the scan of the reals starts."""

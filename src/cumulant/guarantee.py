@@ -98,6 +98,11 @@ class Guarantee:
         >>> bool(check), check.arithmetic, check.independent
         (True, 'saddle line', True)
         """
+        if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
+            raise CertificateError(
+                f"epsilon={self.epsilon!r} with delta={self.delta!r} is no statement about privacy: epsilon is at least 0 and "
+                "delta a probability"
+            )
         found = self._proof().verify(self.epsilon, self.delta)
         return replace(found, epsilon=self.epsilon, delta=self.delta)
 

@@ -5,7 +5,7 @@ import json
 import math
 import pickle
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -139,3 +139,24 @@ def test_functions_stay_behind_when_pickled() -> None:
     assert "at epsilon = 1.0" in twin.explain()
     with pytest.raises(CertificateError, match="was not pickled"):
         twin.verify()
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilon": -1.0}, {"epsilon": math.nan}, {"delta": -0.5}, {"delta": math.nan}, {"delta": 2.0}]
+)
+def test_what_is_no_statement_is_not_confirmed(change: dict[str, Any]) -> None:
+    for run in (cm.Gaussian(sigma=1), cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate=0.1) * 100):
+        for asked in cast("list[dict[str, Any]]", [{"delta": 1e-6}, {"epsilon": 1}]):
+            with pytest.raises(cm.CertificateError, match="no statement about privacy"):
+                dataclasses.replace(run.guarantee(**asked), **change).verify()
+
+
+def test_a_delta_below_every_float_and_a_promise_that_hardly_ever_holds() -> None:
+    tiny = Fraction(1, 10**400)
+    step = cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.5")
+    assert step.epsilon(tiny) > step.epsilon(1e-300)
+    assert (step * 2).epsilon(tiny) > (step * 2).epsilon(1e-300)
+    promise = cm.ApproximateDP(1, "0.99999999999999999") * 2
+    assert promise.epsilon(0.5) == math.inf
+    nearly = cm.ApproximateDP(1, "0.9999999999999997") * 2
+    assert nearly.epsilon(0.5) == math.inf

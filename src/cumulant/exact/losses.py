@@ -23,7 +23,7 @@ from cumulant.curves.pair import Pair
 from cumulant.curves.response import ResponsePair
 from cumulant.curves.symmetrised import Symmetrised, symmetrised
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.rationals import log_quotients, quotients
+from cumulant.numerics.rationals import log_quotients, log_rational, quotients
 
 LARGEST_SHIFT, LARGEST_LOSS = 300.0, 1e5
 """Of Gaussian noise the sensitivity over it, of the others the largest loss; beyond it no lattice spans all scales."""
@@ -209,7 +209,7 @@ def response_loss(curve: Response, leak: Fraction = Fraction(0)) -> AtomLoss | N
     e0 = float(curve.pure())
     if not 1e-100 < e0 <= LARGEST_LOSS:
         return AtomLoss((), (), float(1 - leak), float(leak)) if e0 == 0 else None
-    return AtomLoss((e0,), (math.log1p(-float(leak)) - np.logaddexp(0.0, e0),), 0.0, float(leak))
+    return AtomLoss((e0,), (log_rational(1 - leak) - np.logaddexp(0.0, e0),), 0.0, float(leak))
 
 
 def discrete_loss(p: Sequence[Fraction], q: Sequence[Fraction]) -> AtomLoss:

@@ -41,10 +41,12 @@ class Witness:
 
 def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True) -> Found:
     """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B."""
-    log_delta = math.log(rounded_down(delta))
     single = rounds.single()
     if single is not None:
         return Found(closed.epsilon(*single, delta), _CLOSED, "proved")
+    if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
+        return Found(math.inf, _LATTICE, _rigour(rounds))
+    log_delta = math.log(rounded_down(delta))
     if _distance(rounds) <= rounded_down(delta):  # the total variation distance adds up
         return Found(0.0, _LATTICE, _rigour(rounds))
     best = search.NOTHING

@@ -224,7 +224,7 @@ def test_rounding_is_no_fall() -> None:
         ({}, "is not a number"),
         (object(), "is not a number"),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_divergence(said: Any, sentence: str) -> None:
     for run in RUNS.values():

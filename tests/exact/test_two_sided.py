@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.mechanisms.sampling import Scheme
 from tests.exact.brute import Composed, Pairs, sampled
 
 
@@ -59,3 +60,31 @@ def test_the_directions_of_gaussian_noise_differ_and_the_larger_one_is_answered(
     for method in ("exact", "best"):
         assert remove * (1 - 1e-12) <= run.delta("0.3", method=method) <= remove * 1.01
         assert run.epsilon(remove, method=method) >= epsilon * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("scheme", [cm.WithoutReplacement, cm.Poisson])
+def test_rounds_that_hardly_ever_see_the_record_add_up(scheme: type[Scheme]) -> None:
+    """At a rate of 1e-12 two rounds never matter together: n rounds at delta are one at delta / n, n times."""
+    one = cm.Gaussian(sigma=4) @ scheme(rate="1.25e-12")
+    run, most = one * 4, 4 * 1.25e-12 * math.erf(0.25 / math.sqrt(8))
+    epsilons = []
+    for part in (0.02, 0.5, 0.9, 0.99, 0.99999):
+        delta = f"{part * most:.12g}"
+        found = run.guarantee(delta)
+        assert one.epsilon(delta) <= found.epsilon
+        assert found.epsilon <= 4 * one.epsilon(Fraction(delta) / 4) * (1 + 1e-12)
+        assert found.verify()
+        epsilons.append(found.epsilon)
+        assert run.delta(found.epsilon) <= float(delta) * (1 + 1e-6)
+    assert epsilons == sorted(epsilons, reverse=True)
+    assert epsilons[0] < 1e-10
+
+
+@pytest.mark.parametrize("scheme", [cm.WithoutReplacement, cm.Poisson])
+def test_promises_that_hardly_ever_fail_need_no_more_than_their_epsilons(scheme: type[Scheme]) -> None:
+    run = cm.ApproximateDP("1e-4", "1e-90") @ scheme(rate="0.1") * 3
+    largest = 3 * math.log1p(0.1 * math.expm1(1e-4))
+    for delta in ("1e-80", "1e-10", "2e-6"):
+        assert run.epsilon(delta, method="exact") <= largest * (1 + 1e-9)
+    assert run.epsilon("2e-91", method="exact") == math.inf
+    assert 2.9e-91 <= run.delta(largest * 1.001, method="exact") <= 3.1e-91

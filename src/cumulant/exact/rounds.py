@@ -23,6 +23,8 @@ from cumulant.exact.witness import Triple
 PAIR = "data sets with and without one record that counts (Proposition 11)"
 """The neighbours of every closed form."""
 
+_RARELY = Fraction(1, 100)
+
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -103,10 +105,22 @@ class Rounds:
 
     def single(self) -> tuple[Pair, Fraction] | None:
         """Pair and rate of the only round, if there is just one and its profile is known in closed form."""
-        ((one, times),) = self.parts if len(self.parts) == 1 else ((None, 0),)
-        if one is None or times != 1 or one.pair is None or one.pair.estimated:
+        forms = self._closed_forms()
+        return forms[0][0] if forms is not None and len(forms) == 1 and forms[0][1] == 1 else None
+
+    def rare(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
+        """Pair, rate and number of each round, if all have closed forms and hardly one of them sees the record."""
+        if sum(times * one.rate for one, times in self.parts) > _RARELY:
             return None
-        return one.pair, one.rate
+        return self._closed_forms()
+
+    def _closed_forms(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
+        forms = [
+            ((one.pair, one.rate), times)
+            for one, times in self.parts
+            if one.pair is not None and not one.pair.estimated
+        ]
+        return forms if len(forms) == len(self.parts) else None
 
     def upper(self) -> Iterator[Terms]:
         """Compositions of which the largest is an upper bound: one for each direction."""

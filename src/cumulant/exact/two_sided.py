@@ -55,8 +55,11 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
             continue
         best = max(best, search.epsilon(terms, log_delta, accuracy, True), key=lambda bound: bound.value)
     found = _found(best, _LATTICE, rounds)
-    if _pure(rounds) < found.value:
-        found = Found(_pure(rounds), _LATTICE, _rigour(rounds))
+    largest, leak = _bounded(rounds)
+    if leak <= rounded_down(delta) and largest < found.value:
+        found = Found(largest, _LATTICE, _rigour(rounds))
+    if (added := _added_epsilon(rounds, delta)) < found.value:
+        found = Found(added, _CLOSED, "proved")
     reference = rounds.cone() if cone else None
     if reference is not None:
         by_cone = _found(search.cone_epsilon(reference, log_delta, accuracy), _CONE, rounds)
@@ -82,7 +85,10 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
     if reference is not None:
         by_cone = _found(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
         found = min(found, by_cone, key=lambda one: one.value)
-    most = min(_distance(rounds), 1.0)
+    if (added := _added_delta(rounds, epsilon)) < found.value:
+        found = Found(added, _CLOSED, "proved")
+    largest, leak = _bounded(rounds)
+    most = min(_distance(rounds), leak if largest <= asked else 1.0, 1.0)
     return found if found.value <= most else Found(most, _LATTICE, _rigour(rounds))
 
 
@@ -120,14 +126,44 @@ def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
     return search.delta(terms, best.value, _QUICK * accuracy, True, most=best.order - 1).value <= delta
 
 
-def _pure(rounds: Rounds) -> float:
-    """The sum of the largest losses of all rounds, rounded up; +inf where a loss is unbounded."""
-    if any(one.law.leak for one, _ in rounds.parts):
+def _bounded(rounds: Rounds) -> tuple[float, float]:
+    """The sum of the largest finite losses of all rounds and the probability that one is infinite, rounded up."""
+    largest = leak = 0.0
+    for one, times in rounds.parts:
+        rate, x = float(one.rate), one.law.reach(-math.inf)
+        largest += times * math.log1p(rate * math.expm1(x)) if x < 700 else math.inf
+        leak += times * rate * one.law.leak
+    return largest * (1 + 1e-12), leak * (1 + 1e-12)
+
+
+def _added_epsilon(rounds: Rounds, delta: Fraction) -> float:
+    """Basic composition: the sum of what each of n rounds needs at delta / n, where hardly ever two of them see the record."""
+    closed_forms = rounds.rare()
+    if closed_forms is None:
         return math.inf
-    largest = [(one.law.reach(-math.inf), one.rate, times) for one, times in rounds.parts]
-    return (1 + 1e-12) * sum(
-        times * math.log1p(float(rate) * math.expm1(min(x, 700.0))) if x < 700 else math.inf
-        for x, rate, times in largest
+    count = sum(times for _, times in closed_forms)
+    needed = [(closed.epsilon(*form, delta / count), times) for form, times in closed_forms]
+    return (
+        rounded_up(sum((times * Fraction(each) for each, times in needed), start=Fraction(0)))
+        if all(math.isfinite(each) for each, _ in needed)
+        else math.inf
+    )
+
+
+def _added_delta(rounds: Rounds, epsilon: Fraction) -> float:
+    """The same for delta, each round at epsilon / n."""
+    closed_forms = rounds.rare()
+    if closed_forms is None:
+        return 1.0
+    count = sum(times for _, times in closed_forms)
+    return min(
+        rounded_up(
+            sum(
+                (times * Fraction(closed.delta(*form, epsilon / count)) for form, times in closed_forms),
+                start=Fraction(0),
+            )
+        ),
+        1.0,
     )
 
 

@@ -25,7 +25,7 @@ COMPOSITIONS = {
 
 WAYS = {
     "closed form": "one round: epsilon = log(1 + g (e^e0 - 1)) at delta = g d(e0), d the privacy profile (Lemma 3 at every "
-    "epsilon), evaluated in balls",
+    "epsilon), evaluated in balls; several rounds that hardly ever see the record share delta and add up",
     "lattice": "loss distributions on a grid that dominates them, composed by a tilted FFT, with discretisation, aliasing, "
     "rounding and cut-off tails added",
     "cone": "Theorem B: the sampled Gaussian pair maximises a cone of test functions under composition, evaluated on a "

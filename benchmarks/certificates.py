@@ -14,8 +14,8 @@ from unittest import mock
 from measure import Fact
 
 import cumulant as cm
-from cumulant.conversion import certificate
-from cumulant.conversion.formulas import conversion
+from cumulant.conversion import certify as certificate
+from cumulant.conversion.conversions import conversion
 
 DELTA = Fraction(1, 10**8)
 RATE = "0.001"

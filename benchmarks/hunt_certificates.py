@@ -30,11 +30,13 @@ import numpy as np
 
 import cumulant as cm
 from benchmarks.settings import COMMON, EXTREME, Setting, decimal, expression, row_of
-from cumulant.conversion import answers, certificate, queries
-from cumulant.conversion.certificate import FIRST_BITS
-from cumulant.conversion.formulas import CONVERSIONS
+from cumulant.accounting.proof import remembered_curve
+from cumulant.conversion import answers
+from cumulant.conversion import certify as certificate
+from cumulant.conversion import orders as queries
+from cumulant.conversion.certify import FIRST_BITS
+from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.curves.curve import Curve
-from cumulant.mechanisms.proof import remembered_curve
 from cumulant.numerics.arithmetic import BALLS
 
 MOST_ULPS = 4

@@ -34,7 +34,7 @@ from typing import Any
 import cumulant as cm
 from benchmarks.settings import DRAWS, decimal
 from benchmarks.truths import Truth, truth
-from cumulant.mechanisms.questions import DEFAULT_ACCURACY
+from cumulant.accounting.question import DEFAULT_ACCURACY
 from cumulant.mechanisms.sampling import SCHEMES, Scheme
 
 NONE = "none"

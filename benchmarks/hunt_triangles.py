@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cumulant.bounds.gaussian import gaussian_ball, gaussian_diameter
-from cumulant.curves.gaussian import GaussianPair
+from cumulant.bounds.theorems_a_c import gaussian_ball, gaussian_diameter
+from cumulant.pairs.gaussian import GaussianPair
 
 Array = npt.NDArray[np.float64]
 TOLERANCE = 1e-8

@@ -15,9 +15,9 @@ import peers
 from measure import Comparison, LeftOut, timed
 
 import cumulant as cm
-from cumulant.exact import saddle
-from cumulant.exact.losses import GaussianLoss
-from cumulant.exact.steps import Mixture
+from cumulant.lattice import saddle
+from cumulant.lattice.losses import GaussianLoss
+from cumulant.lattice.step import Mixture
 
 SIGMA, SAMPLE, POPULATION, STEPS, DELTA = 1.0, 256, 60_000, 23_400, 1e-5
 EXACT = 3.741394737858

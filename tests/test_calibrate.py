@@ -17,7 +17,7 @@ import cumulant as cm
 from cumulant.calibrate import Calibration, _Grid, calibrate
 from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact
 from cumulant.errors import InputError
-from cumulant.exact import two_sided
+from cumulant.lattice import two_sided
 
 SAMPLE = cm.WithoutReplacement(rate="0.001")
 STEP = cm.Gaussian(sigma=5) @ SAMPLE

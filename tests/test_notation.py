@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import cumulant as cm
 from cumulant.domains import Domain, Several
 from cumulant.errors import InputError, NotationError
-from cumulant.mechanisms.base import MECHANISMS
+from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.mechanisms.sampling import SCHEMES
 from cumulant.notation import DEEPEST_NESTING, LONGEST_TEXT, find_unknown, parse
 

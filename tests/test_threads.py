@@ -8,7 +8,7 @@ import flint
 import pytest
 
 import cumulant as cm
-from cumulant.mechanisms.proof import remembered_curve
+from cumulant.accounting.proof import remembered_curve
 from cumulant.numerics.arithmetic import BALLS
 
 Question = Callable[[], object]

@@ -13,7 +13,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.curves.function import Function
-from cumulant.mechanisms.base import MECHANISMS
+from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.mechanisms.sampling import SCHEMES
 
 

@@ -11,10 +11,11 @@ The analytical moments accountant of Wang, Balle and Kasiviswanathan: describe w
 from typing import Any
 
 from cumulant.accountant import Accountant
+from cumulant.accounting.guarantee import Guarantee, Term
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import BOUNDS
 from cumulant.calibrate import Calibration, calibrate
-from cumulant.conversion.verification import Verification
+from cumulant.conversion.verify import Verification
 from cumulant.errors import (
     CertificateError,
     CumulantError,
@@ -23,19 +24,18 @@ from cumulant.errors import (
     NotationError,
     RelationError,
 )
-from cumulant.guarantee import Guarantee, Term
-from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.custom import from_densities, from_masses, from_rdp_points, mechanism
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.laplace import Laplace
+from cumulant.mechanisms.mechanism import Expression, Mechanism
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.promises import ApproximateDP, PureDP, ZeroConcentrated
-from cumulant.mechanisms.relation import Relation
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.mechanisms.run import Run
 from cumulant.mechanisms.sampling import Poisson, Sampled, WithoutReplacement
 from cumulant.notation import parse
+from cumulant.relation import Relation
 
 __all__ = [
     "BOUNDS",
@@ -79,12 +79,12 @@ __all__ = [
 
 
 _ROOMS = {
-    "approximations": "cumulant.curves.asymptotic",
-    "chi": "cumulant.curves.chi",
+    "approximations": "cumulant.paper.approximations",
+    "chi": "cumulant.paper.chi",
     "composition": "cumulant.conversion.composition",
     "differences": "cumulant.numerics.differences",
-    "families": "cumulant.curves.families",
-    "normal": "cumulant.curves.normal",
+    "families": "cumulant.paper.families",
+    "normal": "cumulant.paper.normal",
 }
 """Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
 

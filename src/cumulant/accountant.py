@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from cumulant import domains
 from cumulant.errors import InputError, shown
-from cumulant.mechanisms.base import Expression, Mechanism
-from cumulant.mechanisms.relation import common
+from cumulant.mechanisms.mechanism import Expression, Mechanism
 from cumulant.mechanisms.run import run
 from cumulant.mechanisms.sampling import Sampled, Scheme
 from cumulant.notation import parse
+from cumulant.relation import common
 
 
 class Accountant(Expression):

@@ -12,11 +12,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from cumulant.accounting.guarantee import Guarantee, rounded_up
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, named, two_sided_method
 from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exact, Number, Several
 from cumulant.errors import CumulantError, InputError, shown
-from cumulant.guarantee import Guarantee, rounded_up
-from cumulant.mechanisms.base import MECHANISMS, Expression
-from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, named, two_sided_method
+from cumulant.mechanisms.mechanism import MECHANISMS, Expression
 from cumulant.notation import find_unknown, parse
 from cumulant.numerics import rounding
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from cumulant.domains import COUNT, Exact, Number
 from cumulant.errors import InputError, NotationError
-from cumulant.mechanisms.base import MECHANISMS, Expression, Mechanism
+from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism
 from cumulant.mechanisms.run import run
 from cumulant.mechanisms.sampling import SCHEMES, Scheme
 

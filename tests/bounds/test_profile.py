@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from cumulant.bounds.lower import lower
 from cumulant.bounds.profile import profile
-from cumulant.curves.density import DensityPair
-from cumulant.curves.discrete import DiscretePair
-from cumulant.curves.gaussian import GaussianPair
-from cumulant.curves.laplace import LaplacePair
-from cumulant.curves.pair import Pair
-from cumulant.curves.response import ResponsePair
-from cumulant.curves.symmetrised import symmetrised
+from cumulant.bounds.proposition11 import lower
 from cumulant.errors import HypothesisError
 from cumulant.numerics.arithmetic import BALLS
+from cumulant.pairs.densities import DensityPair
+from cumulant.pairs.gaussian import GaussianPair
+from cumulant.pairs.laplace import LaplacePair
+from cumulant.pairs.masses import DiscretePair
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.response import ResponsePair
+from cumulant.pairs.symmetrised import symmetrised
 
 SKEW = DiscretePair(tuple(Fraction(x, 100) for x in (50, 30, 15, 5)), tuple(Fraction(x, 100) for x in (20, 25, 25, 30)))
 PAIRS = [

@@ -18,7 +18,7 @@ import cumulant as cm
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import app, questions
 from cumulant.errors import CertificateError
-from cumulant.exact import two_sided
+from cumulant.lattice import two_sided
 
 PAPER = "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000"
 STEP = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")

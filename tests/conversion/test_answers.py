@@ -10,7 +10,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.conversion import answers, arrays
-from cumulant.conversion.formulas import conversion
+from cumulant.conversion.conversions import conversion
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import compose
 from cumulant.errors import CertificateError

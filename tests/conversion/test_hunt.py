@@ -9,9 +9,10 @@ import pytest
 import cumulant as cm
 from benchmarks import hunt_certificates as hunt
 from benchmarks import settings
-from cumulant.conversion import certificate, queries
-from cumulant.conversion.formulas import CONVERSIONS
-from cumulant.mechanisms.base import MECHANISMS
+from cumulant.conversion import certify as certificate
+from cumulant.conversion import orders as queries
+from cumulant.conversion.conversions import CONVERSIONS
+from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import rounded_down, rounded_up
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cumulant.exact import cells, lattice, search, single, verification
+from cumulant.lattice import cells, lattice, single
+from cumulant.lattice import grids as search
+from cumulant.lattice import other_route as verification
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "exact.md").read_text(encoding="utf-8").split())
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import cumulant as cm
 from cumulant.domains import Domain, Several
-from cumulant.mechanisms.base import MECHANISMS
+from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.mechanisms.sampling import SCHEMES, Scheme
 
 

@@ -13,7 +13,7 @@ import cumulant as cm
 from benchmarks import hunt_questions as hunt
 from benchmarks.settings import DRAWS
 from benchmarks.truths import truth
-from cumulant.mechanisms.base import MECHANISMS
+from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.mechanisms.sampling import SCHEMES
 
 # ---- the truths

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cumulant as cm
-from cumulant.mechanisms.base import MECHANISMS
+from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.mechanisms.sampling import SCHEMES, Scheme
 from cumulant.numerics.arithmetic import BALLS
 from tests.laws.strategies import expressions, fitting, mechanisms, parameters, rates, sampled_by

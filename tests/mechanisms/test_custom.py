@@ -10,7 +10,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.curves.function import Function
-from cumulant.mechanisms.base import Mechanism
+from cumulant.mechanisms.mechanism import Mechanism
 
 SAMPLE = cm.WithoutReplacement(rate=0.1)
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import cumulant as cm
-from cumulant.curves.families import Bernoulli, Exponential
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
+from cumulant.paper.families import Bernoulli, Exponential
 
 
 def steep(radius: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.mechanisms.answers import Floats
+from cumulant.accounting.answers import Floats
 from cumulant.mechanisms.sampling import Scheme
 
 COUNT = 5_000

@@ -13,14 +13,14 @@ import cumulant as cm
 from cumulant.bounds.binomial import BinomialSum
 from cumulant.bounds.caps import JointConvexity, PureCap, WorstPure
 from cumulant.bounds.theorem9 import pure_extras, theorem9
-from cumulant.conversion.formulas import CONVERSIONS
+from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.curves.closed import Concentrated, LaplaceShift, Response
 from cumulant.curves.curve import Composition, Curve, Lowest
-from cumulant.curves.discrete import MassCurve
 from cumulant.curves.points import Points
 from cumulant.numerics.arithmetic import BALLS, FLOATS
 from cumulant.numerics.enclosure import BOUNDED, EXCESS, FAR, NEAR, SUMMED, Enclosure, U
 from cumulant.numerics.logspace import BINOMIAL, log_binomials
+from cumulant.pairs.masses import MassCurve
 
 RANDOM = random.Random(20240517)
 WIDTH = 1e-12

@@ -18,18 +18,18 @@ from cumulant.bounds.table import WITHOUT_REPLACEMENT
 from cumulant.bounds.theorem9 import theorem9
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Composition, Curve
-from cumulant.curves.density import DensityPair
-from cumulant.curves.discrete import DiscretePair
-from cumulant.curves.exponential_mechanism import DirichletPosterior, SmoothFamily
 from cumulant.curves.function import Function
-from cumulant.curves.gaussian import GaussianPair
-from cumulant.curves.laplace import LaplacePair
-from cumulant.curves.pair import Pair
-from cumulant.curves.response import ResponsePair
+from cumulant.curves.posteriors import DirichletPosterior, SmoothFamily
 from cumulant.numerics.arithmetic import BALLS, FLOATS, MEASURED
 from cumulant.numerics.differences import differences, leading_differences, up_to
 from cumulant.numerics.enclosure import BOUNDED, UPPER, Enclosure
 from cumulant.numerics.logspace import log_binomials
+from cumulant.pairs.densities import DensityPair
+from cumulant.pairs.gaussian import GaussianPair
+from cumulant.pairs.laplace import LaplacePair
+from cumulant.pairs.masses import DiscretePair
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.response import ResponsePair
 
 RANDOM = random.Random(20250114)
 WIDTH = 1e-12

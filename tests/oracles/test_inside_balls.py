@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.bounds.lower import lower
-from cumulant.conversion import certificate
-from cumulant.conversion.formulas import conversion
+from cumulant.bounds.proposition11 import lower
+from cumulant.conversion import certify as certificate
+from cumulant.conversion.conversions import conversion
 from cumulant.curves.curve import Curve, compose
-from cumulant.curves.gaussian import GaussianPair
 from cumulant.numerics.arithmetic import BALLS
+from cumulant.pairs.gaussian import GaussianPair
 from tests.oracles.reference import load, mechanism, panel
 
 BITS = 192

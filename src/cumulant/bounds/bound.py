@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.curves.curve import Curve
-from cumulant.curves.pair import Pair
+from cumulant.pairs.pair import Pair
 
 
 @dataclass(frozen=True, slots=True)

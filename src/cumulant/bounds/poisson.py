@@ -15,9 +15,9 @@ from cumulant.bounds.binomial import BinomialSum
 from cumulant.bounds.bound import Bound, finite, no_pair, no_slack, nothing
 from cumulant.bounds.caps import JointConvexity, WorstPure, caps
 from cumulant.curves.curve import Curve, Lowest
-from cumulant.curves.pair import Pair
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.numerics.rationals import common
+from cumulant.pairs.pair import Pair
 
 
 def poisson(pair: Pair, rate: Fraction) -> Curve:
@@ -26,14 +26,14 @@ def poisson(pair: Pair, rate: Fraction) -> Curve:
     A pair that is not symmetric enters in both roles. For a symmetric one the first divergence is the larger, and it is
     Proposition 11's.
 
-    >>> from cumulant.curves.gaussian import GaussianPair
+    >>> from cumulant.pairs.gaussian import GaussianPair
     >>> poisson(GaussianPair(Fraction(1)), Fraction(1, 100)).rdp([2, 2.5, 64])
     array([1.71813422e-04, 2.17575332e-04, 2.73217319e+01])
     """
-    from cumulant.bounds.densities import PoissonDensities
-    from cumulant.bounds.lower import Highest, proposition11
-    from cumulant.curves.density import DensityPair
-    from cumulant.curves.discrete import DiscretePair, MassCurve
+    from cumulant.bounds.proposition11 import Highest, proposition11
+    from cumulant.pairs.densities import DensityPair
+    from cumulant.pairs.masses import DiscretePair, MassCurve
+    from cumulant.pairs.sampled_densities import PoissonDensities
 
     match pair:
         case DensityPair():
@@ -71,9 +71,9 @@ def pure_response(base: Curve, rate: Fraction) -> Curve:
 
     With slack the promise is (epsilon, delta), and delta times the rate is the slack that remains.
     """
-    from cumulant.bounds.kernels import PAIR
-    from cumulant.bounds.laws import ResponseLaw
-    from cumulant.bounds.sampled import SampledPair
+    from cumulant.pairs.laws import ResponseLaw
+    from cumulant.pairs.mixing import PAIR
+    from cumulant.pairs.sampled import SampledPair
 
     return base if rate == 1 else SampledPair(ResponseLaw(base), base, rate, PAIR)
 
@@ -83,7 +83,7 @@ def _poisson(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
 
 
 def _lower(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
-    from cumulant.bounds.lower import reachable
+    from cumulant.bounds.proposition11 import reachable
 
     return poisson(reachable(pair), rate)
 

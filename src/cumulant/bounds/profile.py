@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from cumulant.bounds.densities import SampledDensities, one_direction_leads
-from cumulant.bounds.kernels import PROFILE
-from cumulant.bounds.laws import AtomLaw, Law
-from cumulant.bounds.lower import laws
-from cumulant.bounds.sampled import SampledPair
+from cumulant.bounds.proposition11 import laws
 from cumulant.curves.curve import Curve
-from cumulant.curves.density import DensityPair
-from cumulant.curves.discrete import DiscretePair
-from cumulant.curves.pair import Pair
 from cumulant.errors import HypothesisError
+from cumulant.pairs.densities import DensityPair
+from cumulant.pairs.laws import AtomLaw, Law
+from cumulant.pairs.masses import DiscretePair
+from cumulant.pairs.mixing import PROFILE
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.sampled import SampledPair
+from cumulant.pairs.sampled_densities import SampledDensities, one_direction_leads
 
 
 def profile(pair: Pair | None, rate: Fraction) -> Curve:
@@ -26,7 +26,7 @@ def profile(pair: Pair | None, rate: Fraction) -> Curve:
     Proved for every mechanism that the pair dominates. A pair that is not symmetric enters through the larger of its
     two profiles (for densities: through their sum, unless one leads throughout). Rate 1 is the base.
 
-    >>> from cumulant.curves.gaussian import GaussianPair
+    >>> from cumulant.pairs.gaussian import GaussianPair
     >>> profile(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5, 64])
     array([2.91078489e-06, 3.63858964e-06, 2.49825978e+01])
     """

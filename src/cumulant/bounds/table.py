@@ -14,8 +14,8 @@ from cumulant.bounds.poisson import POISSON
 from cumulant.bounds.theorem9 import pure_extras, theorem9
 from cumulant.bounds.theorem27 import absolute_moment, one_bit, positive_part, theorem27
 from cumulant.curves.curve import Curve, Lowest
-from cumulant.curves.pair import Pair
 from cumulant.errors import HypothesisError, InputError, shown
+from cumulant.pairs.pair import Pair
 
 # ---- what a row may ask for, besides what bound.py lists
 
@@ -53,19 +53,19 @@ def _profile(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
 
 
 def _gaussian_ball(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
-    from cumulant.bounds.gaussian import gaussian_ball
+    from cumulant.bounds.theorems_a_c import gaussian_ball
 
     return gaussian_ball(pair, rate)
 
 
 def _gaussian_diameter(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
-    from cumulant.bounds.gaussian import gaussian_diameter
+    from cumulant.bounds.theorems_a_c import gaussian_diameter
 
     return gaussian_diameter(pair, rate)
 
 
 def _lower(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
-    from cumulant.bounds.lower import lower
+    from cumulant.bounds.proposition11 import lower
 
     return lower(pair, rate)
 

@@ -7,8 +7,8 @@ import numpy as np
 from cumulant.bounds.binomial import Coefficient
 from cumulant.bounds.theorem9 import theorem9
 from cumulant.curves.curve import Curve
-from cumulant.curves.pair import Pair
 from cumulant.numerics.arithmetic import Arithmetic, Array
+from cumulant.pairs.pair import Pair
 
 
 def theorem27(curve: Curve, pair: Pair) -> tuple[Coefficient, ...]:

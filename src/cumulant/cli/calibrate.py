@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from cumulant.accounting.question import DEFAULT_METHOD
 from cumulant.calibrate import Calibration
 from cumulant.calibrate import calibrate as calibrated
 from cumulant.cli import words
 from cumulant.cli.questions import Bound, Conversion, Json, Method
 from cumulant.domains import DELTA, EPSILON
-from cumulant.mechanisms.questions import DEFAULT_METHOD
 
 
 def calibrate(

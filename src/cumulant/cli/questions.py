@@ -9,15 +9,15 @@ from typing import Annotated
 
 import typer
 
+from cumulant.accounting.guarantee import Guarantee, rounded_down, rounded_up
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import words
 from cumulant.conversion.baselines import BASELINES
-from cumulant.conversion.formulas import CONVERSIONS
+from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.domains import DELTA, EPSILON, Exact
 from cumulant.errors import HypothesisError, InputError
-from cumulant.guarantee import Guarantee, rounded_down, rounded_up
-from cumulant.mechanisms.base import Expression
-from cumulant.mechanisms.questions import DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
+from cumulant.mechanisms.mechanism import Expression
 from cumulant.notation import parse
 
 Run = Annotated[str, typer.Argument(metavar="EXPR", help="What ran, in quotes.", show_default=False)]

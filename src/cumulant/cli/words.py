@@ -7,12 +7,13 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 
+from cumulant.accounting import attack
+from cumulant.accounting import statement as words
+from cumulant.accounting.guarantee import Guarantee, rounded_down, rounded_up
 from cumulant.bounds.table import BOUNDS
 from cumulant.domains import Exact
-from cumulant.guarantee import Guarantee, rounded_down, rounded_up
-from cumulant.mechanisms import attack, words
-from cumulant.mechanisms.base import Expression, Mechanism
-from cumulant.mechanisms.relation import Relation
+from cumulant.mechanisms.mechanism import Expression, Mechanism
+from cumulant.relation import Relation
 
 WIDEST_LINE = 110
 ONE_PERCENT = Exact("0.01")

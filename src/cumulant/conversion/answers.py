@@ -12,9 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.conversion import arrays, certificate, queries
-from cumulant.conversion.certificate import Certificate
-from cumulant.conversion.formulas import Conversion
+from cumulant.conversion import arrays
+from cumulant.conversion import certify as certificate
+from cumulant.conversion import orders as queries
+from cumulant.conversion.certify import Certificate
+from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.curves.function import NotABall
 from cumulant.errors import CertificateError

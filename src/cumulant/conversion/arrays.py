@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.conversion import certificate, envelope, queries
-from cumulant.conversion.certificate import Certificate, at_least
-from cumulant.conversion.formulas import Conversion
+from cumulant.conversion import certify as certificate
+from cumulant.conversion import envelope
+from cumulant.conversion import orders as queries
+from cumulant.conversion.certify import Certificate, at_least
+from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve, compose
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar

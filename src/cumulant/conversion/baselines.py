@@ -19,7 +19,7 @@ import numpy as np
 
 from cumulant.conversion import arrays, composition
 from cumulant.conversion.composition import Method, Step
-from cumulant.conversion.formulas import conversion
+from cumulant.conversion.conversions import conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import InputError, shown
 from cumulant.numerics.arithmetic import Array

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.conversion.formulas import Conversion
-from cumulant.conversion.queries import nothing_beyond
+from cumulant.conversion.conversions import Conversion
+from cumulant.conversion.orders import nothing_beyond
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.hull import lowest_lines

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cumulant.accounting.guarantee import rounded_down, rounded_up
 from cumulant.figures.panels import MOST_ROUNDS, RATE, Panel, gaussian
 from cumulant.figures.series import Table, accountant, baseline
-from cumulant.guarantee import rounded_down, rounded_up
 
 _CONSTANT = 6.0  # a ratio below it at every order counts as "a multiplicative constant"
 _FIRST, _LAST = 100_000.0, float(MOST_ROUNDS)

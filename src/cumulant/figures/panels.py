@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from cumulant.mechanisms.base import Expression, Mechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.laplace import Laplace
+from cumulant.mechanisms.mechanism import Expression, Mechanism
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.mechanisms.sampling import WithoutReplacement
 

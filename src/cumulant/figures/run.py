@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.accounting import attack
 from cumulant.bounds.table import BOUNDS
 from cumulant.domains import Exact
 from cumulant.errors import HypothesisError
-from cumulant.mechanisms import attack
-from cumulant.mechanisms.base import Expression
+from cumulant.mechanisms.mechanism import Expression
 from cumulant.mechanisms.run import run as run_of
 from cumulant.numerics.arithmetic import Array
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from cumulant.conversion import baselines
-from cumulant.curves.asymptotic import bad_data_approximation, good_data_approximation
 from cumulant.figures.panels import DELTA, MOST_ROUNDS, POPULATION, RATE, Panel
 from cumulant.numerics.arithmetic import Array
+from cumulant.paper.approximations import bad_data_approximation, good_data_approximation
 
 COUNTS = np.union1d(np.rint(np.geomspace(1, MOST_ROUNDS, 40)), 10.0 ** np.arange(6)).astype(int)
 """The numbers of rounds of Figure 2."""

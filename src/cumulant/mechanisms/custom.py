@@ -13,16 +13,16 @@ from cumulant.curves.curve import Curve
 from cumulant.curves.foreign import identity
 from cumulant.curves.function import Function, accepts_balls
 from cumulant.curves.memory import once
-from cumulant.curves.pair import Pair
 from cumulant.curves.points import Points
 from cumulant.domains import NONNEGATIVE, ORDER, PROBABILITY, Domain, Exact, ExactTuple, Number, Several, listed
 from cumulant.errors import InputError, shown
-from cumulant.mechanisms.base import Mechanism, register
+from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.numerics.rationals import common
+from cumulant.pairs.pair import Pair
 
 if TYPE_CHECKING:
-    from cumulant.curves.density import DensityPair
-    from cumulant.curves.discrete import DiscretePair
+    from cumulant.pairs.densities import DensityPair
+    from cumulant.pairs.masses import DiscretePair
 
 _LONGEST = 1 << 27
 """Bits of all masses together over one denominator; what takes more takes minutes."""
@@ -162,7 +162,7 @@ class ByDensities(Mechanism):
 
     def pair(self) -> DensityPair:
         """The densities as they are now, checked: once in each question, since they may change after it."""
-        from cumulant.curves.density import DensityPair
+        from cumulant.pairs.densities import DensityPair
 
         limit = math.inf if self.known_pure is None else float(self.known_pure)
         return once((self, "pair"), lambda: DensityPair(self.log_p, self.log_q, self.support, limit))
@@ -222,7 +222,7 @@ class ByMasses(Mechanism):
         Mechanism.__post_init__(self)
         if len(self.p) != len(self.q):
             raise InputError(f"p and q must have the same length, not {len(self.p)} and {len(self.q)}")
-        from cumulant.curves.discrete import DiscretePair
+        from cumulant.pairs.masses import DiscretePair
 
         laws = DiscretePair(_normalised("p", self.p), _normalised("q", self.q))
         object.__setattr__(self, "laws", laws)

@@ -12,8 +12,8 @@ from cumulant.curves.curve import Curve
 from cumulant.curves.foreign import identity
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError
-from cumulant.mechanisms.base import Mechanism, register
-from cumulant.mechanisms.relation import Relation
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.relation import Relation
 
 Radial = Callable[[float], float]
 Limit = Exact | Radial
@@ -89,7 +89,7 @@ class ExponentialFamilyMechanism(Mechanism):
         return self.diameter, *limits, self.radius, self.records
 
     def own_curve(self, bound: str) -> Curve:
-        from cumulant.curves.exponential_mechanism import SmoothFamily
+        from cumulant.curves.posteriors import SmoothFamily
 
         return SmoothFamily(self.diameter, self.radius, _radial(self.lipschitz), _radial(self.hessian))
 

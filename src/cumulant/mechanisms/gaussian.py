@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Curve
-from cumulant.curves.pair import Pair
 from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError, RelationError, shown
-from cumulant.mechanisms.base import Mechanism, register
-from cumulant.mechanisms.relation import Relation
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.pair import Pair
+from cumulant.relation import Relation
 
 GEOMETRIES = ("diameter", "ball")
 """What is known of the values: only their distances, or that they lie in a ball whose diameter is the sensitivity."""
@@ -92,6 +92,6 @@ class Gaussian(Mechanism):
         return {**Mechanism.arguments(self), **shown}
 
     def pair(self) -> Pair:
-        from cumulant.curves.gaussian import GaussianPair
+        from cumulant.pairs.gaussian import GaussianPair
 
         return GaussianPair(self._shift(), self.geometry)

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from cumulant.curves.closed import LaplaceShift
 from cumulant.curves.curve import Curve
-from cumulant.curves.pair import Pair
 from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
-from cumulant.mechanisms.base import Mechanism, register
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.pair import Pair
 
 
 @register
@@ -39,6 +39,6 @@ class Laplace(Mechanism):
         return LaplaceShift(self._shift())
 
     def pair(self) -> Pair:
-        from cumulant.curves.laplace import LaplacePair
+        from cumulant.pairs.laplace import LaplacePair
 
         return LaplacePair(self._shift())

@@ -9,8 +9,8 @@ from typing import ClassVar
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, ExactTuple, Number, Several
 from cumulant.errors import InputError, shown
-from cumulant.mechanisms.base import Mechanism, register
-from cumulant.mechanisms.relation import Relation
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.relation import Relation
 
 
 class PosteriorSampling(Mechanism):
@@ -99,7 +99,7 @@ class DirichletPosterior(PosteriorSampling):
         return self.prior, self.records, self.tempering
 
     def own_curve(self, bound: str) -> Curve:
-        from cumulant.curves.exponential_mechanism import DirichletPosterior as DirichletCurve
+        from cumulant.curves.posteriors import DirichletPosterior as DirichletCurve
 
         return DirichletCurve(self.prior, int(self.records), self.tempering)
 
@@ -148,7 +148,7 @@ class GaussianMeanPosterior(PosteriorSampling):
         return self.diameter, self.variance, self.records, self.prior_precision, self.tempering
 
     def own_curve(self, bound: str) -> Curve:
-        from cumulant.curves.exponential_mechanism import gaussian_mean_posterior
+        from cumulant.curves.posteriors import gaussian_mean_posterior
 
         return gaussian_mean_posterior(
             self.diameter, self.variance, int(self.records), self.prior_precision, self.tempering

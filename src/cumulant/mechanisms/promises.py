@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.curves.closed import Concentrated, Response
 from cumulant.curves.curve import Curve
-from cumulant.curves.pair import Pair
 from cumulant.domains import NONNEGATIVE, SLACK, Domain, Exact, Number, Several
-from cumulant.mechanisms.base import Mechanism, register
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.pair import Pair
 
 if TYPE_CHECKING:
-    from cumulant.exact.losses import Loss
+    from cumulant.lattice.losses import Loss
 
 
 @register
@@ -40,7 +40,7 @@ class PureDP(Mechanism):
         return Response(epsilon=self.loss)
 
     def pair(self) -> Pair:
-        from cumulant.curves.response import ResponsePair
+        from cumulant.pairs.response import ResponsePair
 
         return ResponsePair(epsilon=self.loss)
 
@@ -75,7 +75,7 @@ class ApproximateDP(Mechanism):
         return Response(epsilon=self.loss, leak=self.failure)
 
     def privacy_loss(self) -> Loss | None:
-        from cumulant.exact.losses import response_loss
+        from cumulant.lattice.losses import response_loss
 
         return response_loss(Response(epsilon=self.loss), self.failure)
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from cumulant.curves.closed import Response
 from cumulant.curves.curve import Curve
-from cumulant.curves.pair import Pair
 from cumulant.domains import RESPONSE, Domain, Exact, Number, Several
-from cumulant.mechanisms.base import Mechanism, register
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.pair import Pair
 
 
 @register
@@ -34,6 +34,6 @@ class RandomizedResponse(Mechanism):
         return Response(p=Exact(self.p))
 
     def pair(self) -> Pair:
-        from cumulant.curves.response import ResponsePair
+        from cumulant.pairs.response import ResponsePair
 
         return ResponsePair(p=Exact(self.p), one_bit=True)

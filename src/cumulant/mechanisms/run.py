@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cumulant import domains
-from cumulant.mechanisms.base import Expression, Mechanism
-from cumulant.mechanisms.relation import common
+from cumulant.mechanisms.mechanism import Expression, Mechanism
+from cumulant.relation import common
 
 
 class Run(Expression):

@@ -14,10 +14,10 @@ from cumulant.bounds.table import WITHOUT_REPLACEMENT, amplified, row
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, RATE, Exact, Number, spelling
 from cumulant.errors import HypothesisError, InputError, RelationError
-from cumulant.exact import sampling as sampling_laws
-from cumulant.exact.sampling import Sampling
-from cumulant.mechanisms.base import Expression, Mechanism
-from cumulant.mechanisms.relation import Relation
+from cumulant.lattice import sampling as sampling_laws
+from cumulant.lattice.sampling import Sampling
+from cumulant.mechanisms.mechanism import Expression, Mechanism
+from cumulant.relation import Relation
 
 
 class Scheme(ABC):

@@ -1,0 +1,1 @@
+"""From parts to answers: the question, the number, what proves it, and how to say it."""

@@ -1,0 +1,276 @@
+"""Every question about what ran, asked of its terms and its curve."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from cumulant import domains
+from cumulant.accounting import answering, attack
+from cumulant.accounting.answering import Question
+from cumulant.accounting.attack import TradeOff
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.bounds.table import row as bound_row
+from cumulant.conversion import answers, arrays
+from cumulant.curves.curve import Curve
+from cumulant.curves.memory import question
+from cumulant.domains import Number
+from cumulant.relation import Relation
+
+if TYPE_CHECKING:
+    from cumulant.mechanisms.mechanism import Mechanism
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Answers(ABC):
+    """Something that answers questions, given what it is made of."""
+
+    __slots__ = ()
+
+    # ---- what a question needs to know
+
+    @property
+    @abstractmethod
+    def terms(self) -> Mapping[Mechanism, int]:
+        """Each distinct mechanism and how often it ran."""
+
+    @property
+    @abstractmethod
+    def relation(self) -> Relation:
+        """The neighbouring relation of every statement about it."""
+
+    @property
+    @abstractmethod
+    def estimated(self) -> bool:
+        """Whether a number about it rests on a user's Python function that can only be sampled in floats."""
+
+    @abstractmethod
+    def curve(self, bound: str = "best") -> Curve:
+        """What is proved about it: the sum of the curves of its terms, each amplified by this bound."""
+
+    @abstractmethod
+    def __mul__(self, times: int) -> Answers:
+        """The same, so many times."""
+
+    # ---- questions
+
+    @overload
+    def epsilon(  # type: ignore[overload-overlap]
+        self,
+        delta: Number,
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+    ) -> float: ...
+    @overload
+    def epsilon(
+        self,
+        delta: Iterable[Number],
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+    ) -> Floats: ...
+    @question()
+    def epsilon(
+        self,
+        delta: Number | Iterable[Number],
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+    ) -> float | Floats:
+        """The smallest epsilon that this library proves at this delta, rounded up.
+
+        `method="exact"` composes loss distributions on a grid that costs at most the relative `accuracy`; `method="rdp"`
+        takes the best bound and conversion of Renyi divergences unless `bound=` and `conversion=` name rows of the tables;
+        `method="best"` is the smaller of the two. `method="paper"` is the literal accountant of the paper (Theorem 9,
+        eq. 3). The composition theorems the paper compares with are `method="naive"`, `"strong"` and `"optimal"`.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
+        >>> run.epsilon(delta=1e-8, method="paper"), run.epsilon(delta=1e-8)
+        (2.02701, 0.807)
+        >>> cm.Laplace(scale=2).epsilon(delta=0)
+        0.5
+        """
+        return answering.epsilon(self, delta, Question(method, bound, conversion, accuracy))
+
+    @overload
+    def delta(  # type: ignore[overload-overlap]
+        self,
+        epsilon: Number,
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+    ) -> float: ...
+    @overload
+    def delta(
+        self,
+        epsilon: Iterable[Number],
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+    ) -> Floats: ...
+    @question()
+    def delta(
+        self,
+        epsilon: Number | Iterable[Number],
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+    ) -> float | Floats:
+        """The smallest delta that this library proves at this epsilon, rounded up (eq. 4).
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper"), cm.Gaussian(sigma=2).delta(epsilon=1)
+        (0.216265, 0.0068)
+        """
+        return answering.delta(self, epsilon, Question(method, bound, conversion, accuracy))
+
+    @question()
+    def guarantee(
+        self,
+        delta: Number | None = None,
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+        *,
+        epsilon: Number | None = None,
+    ) -> Guarantee:
+        """The epsilon at this delta, or the delta at this epsilon, together with what proves it and a bound from below.
+
+        >>> import cumulant as cm
+        >>> found = cm.Gaussian(sigma=1).guarantee(delta=1e-5)
+        >>> found.lower <= found.epsilon, found.epsilon
+        (True, 4.377)
+        >>> found = cm.Gaussian(sigma=1).guarantee(epsilon=4.377)
+        >>> found.lower_delta <= found.delta, found.delta
+        (True, 1e-05)
+        """
+        return answering.guarantee(self, delta, epsilon, Question(method, bound, conversion, accuracy))
+
+    @question()
+    def epsilon_over(
+        self,
+        times: Iterable[int],
+        delta: Number,
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+    ) -> Floats:
+        """epsilon of `self * k` for every k in `times`.
+
+        Each number is that of `(self * k).epsilon(delta)` with the same method, up to the last digits. The exact layer, which
+        takes part by default, composes one lattice per count, some tenths of a second each; a bar on a terminal shows how
+        far it is. The fast path is `method="rdp"`: by Renyi divergences all counts together are the lower envelope of one line
+        in k per order, which takes milliseconds.
+
+        >>> import cumulant as cm
+        >>> step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+        >>> step.epsilon_over([1000, 600_000], delta=1e-8)
+        array([0.0289, 0.8071])
+        >>> step.epsilon_over([1000, 600_000], delta=1e-8, method="paper")
+        array([0.119, 2.027])
+        """
+        return answering.epsilon_over(self, times, delta, Question(method, bound, conversion, accuracy))
+
+    @question()
+    def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
+        """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
+        return attack.trade_off(self, fpr, method)
+
+    @overload
+    def true_positive_rate(self, fpr: Number, method: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def true_positive_rate(self, fpr: Iterable[Number], method: str = ...) -> Floats: ...
+    @question()
+    def true_positive_rate(self, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+        """The largest part of the members that an attack finds which has this false positive rate, one or several.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).true_positive_rate(0.01)
+        0.02719
+        """
+        return attack.true_positive_rate(self, fpr, method)
+
+    @property
+    @question()
+    def advantage(self) -> float:
+        """The largest difference of true and false positive rate that any attack has."""
+        return attack.advantage(self)
+
+    @overload
+    def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def rdp(self, order: Iterable[Number], bound: str = ...) -> Floats: ...
+    @question()
+    def rdp(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """The Rényi divergence bound at orders in [1, inf]; order 1 is KL, inf is pure.
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=5).rdp([1, 2, 64.5])
+        array([0.02, 0.04, 1.29])
+        """
+        value, scalar = domains.orders(order)
+        answer = arrays.rdp(self.curve(bound), value, bound_row(bound).upper)
+        return float(answer[0]) if scalar else answer
+
+    @question()
+    def gap(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """How much room a bound leaves: its value over the lower bound of Proposition 11; 1 means that it is exact.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+        >>> run.gap(2, bound="theorem9"), run.gap(2, bound="profile")
+        (4.0, 1.16)
+        """
+        value, scalar = domains.orders(order)
+        upper = arrays.rdp(self.curve(bound), value, bound_row(bound).upper)
+        lower = arrays.rdp(self.curve("lower"), value, upper=False)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            # what rounding outward has made is no room, and 0 / 0 and inf / inf leave none either
+            answer: Floats = np.where(upper <= lower * (1 + 1e-12), 1.0, upper / lower)
+        return float(answer[0]) if scalar else answer
+
+    @overload
+    def cgf(self, lam: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def cgf(self, lam: Iterable[Number], bound: str = ...) -> Floats: ...
+    @question()
+    def cgf(self, lam: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """K(lam) = lam * rdp(lam + 1), the cumulant generating function of the privacy loss, at lam >= 0.
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=1).cgf(1)
+        1.0
+        """
+        value, scalar = domains.orders(lam, "lam", low=0.0)
+        curve = self.curve(bound)
+        answer = np.where(value == 0, 0.0, np.inf)
+        inside = (value > 0) & np.isfinite(value)
+        answer[inside] = arrays.cgf(curve, value[inside], bound_row(bound).upper)
+        return float(answer[0]) if scalar else answer
+
+    @property
+    @question()
+    def kl(self) -> float:
+        """Order 1: the largest Kullback-Leibler divergence."""
+        return self.rdp(1)
+
+    @property
+    @question()
+    def pure(self) -> float:
+        """Order infinity: the epsilon of pure differential privacy."""
+        return answers.pure(self.curve(), self.estimated)

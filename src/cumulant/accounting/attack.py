@@ -1,0 +1,265 @@
+"""What a run means for an attacker: the largest true positive rate at a false positive rate, and the advantage.
+
+The run's curve bounds both at its best order, which is cheap. Loss distributions, where the method has them, bound them by
+(epsilon, delta) statements, each of which holds; so which epsilons are asked decides how tight a number is and never whether
+it holds. Every false positive rate asks for its own epsilons, whatever other rates are asked about, and all share the answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import special
+
+from cumulant.accounting.answering import rounds_of
+from cumulant.accounting.question import CURVES, DEFAULT_METHOD, METHODS, checked, named, rows
+from cumulant.conversion import attacks, tradeoff
+from cumulant.domains import PROBABILITY, Exact, Number
+
+if TYPE_CHECKING:
+    from cumulant.accounting.answers import Answers
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+RATES = np.geomspace(1e-8, 1.0, 65)
+"""The false positive rates of a curve, unless others are asked for."""
+
+_ACCURACY = 0.02
+"""What a lattice may cost of epsilon: about that much of the true positive rate, for a tenth of the time."""
+
+_LOSS, _MOST = 0.01, 40
+"""What the epsilons around the best may gain before a search ends, and how many it asks for at most."""
+
+_FEW = 24
+"""Epsilons of an answer in brief."""
+
+_HALVED = 5
+"""Times that the way beyond the last epsilon is halved."""
+
+_LARGEST = 700.0
+"""Of epsilons, such that e^epsilon is a float."""
+
+_ALMOST = 1 - 2.0**-50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TradeOff:
+    """The best attack on a run: none that has this false positive rate has more than this true positive rate.
+
+    >>> import cumulant as cm
+    >>> found = trade_off(cm.PureDP(1), [0, 0.01, 0.1])
+    >>> found.true_positive_rate, found.advantage
+    (array([0.        , 0.02718282, 0.27182818]), 0.46211)
+    """
+
+    false_positive_rate: Floats
+    true_positive_rate: Floats
+    advantage: float
+
+
+def trade_off(run: Answers, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
+    """The bound at these false positive rates, or at 65 from 1e-8 to 1, evenly spaced on a logarithmic axis.
+
+    No rate gets a worse bound than alone.
+
+    >>> import cumulant as cm
+    >>> found = trade_off(cm.Gaussian(sigma=1))
+    >>> float(found.false_positive_rate[16]), float(found.true_positive_rate[16])  # Phi(Phi^-1(1e-6) + 1) = 8.723e-5
+    (1e-06, 8.73e-05)
+    """
+    asked = list(checked("fpr", RATES if fpr is None else fpr, PROBABILITY)[0])
+    rates = np.array([float(rate) for rate in asked])
+    return TradeOff(rates, _bounds(run, asked, method), advantage(run, method))
+
+
+def true_positive_rate(run: Answers, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+    """The bound at one false positive rate, or at each of several.
+
+    >>> import cumulant as cm
+    >>> true_positive_rate(cm.Gaussian(sigma=1), 0.01)  # Phi(Phi^-1(0.01) + 1) = 0.09236
+    0.0924
+    """
+    asked, scalar = checked("fpr", fpr, PROBABILITY)
+    found = _bounds(run, asked, method)
+    return float(found[0]) if scalar else found
+
+
+def advantage(run: Answers, method: str = DEFAULT_METHOD) -> float:
+    """The largest difference of true and false positive rate: a guess about a fair coin is right (1 + advantage) / 2 often.
+
+    >>> import cumulant as cm
+    >>> advantage(cm.Gaussian(sigma=1)), advantage(cm.PureDP(1))  # 2 Phi(1/2) - 1 and tanh(1/2)
+    (0.3829, 0.4621)
+    """
+    by_curve, by_statements = _ways(run, method)
+    found = attacks.advantage(run.curve()) if by_curve else 1.0
+    if by_statements:
+        known = _Statements(run, by_statements)
+        # at epsilon = 0 delta is the total variation distance; what conversions say about it is worth little
+        known.ask([0.0]) if by_statements == "exact" else known.search([_Halfway(known.scale())])
+        found = min(found, tradeoff.advantage(*known.pair))
+    return found
+
+
+def in_brief(run: Answers, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
+    """True positive rate and advantage from a statement that is known and few others, for those who cannot wait.
+
+    >>> import cumulant as cm
+    >>> in_brief(cm.Gaussian(sigma=1), 0.01, "best", 4.38, 1e-5)
+    (0.0924, 0.3829)
+    """
+    rate, pairs = PROBABILITY.check("fpr", fpr), ([Fraction(epsilon)], [Fraction(delta)])
+    found, largest = tradeoff.true_positive_rate([rate], *pairs)[0], tradeoff.advantage(*pairs)
+    by_curve, by_statements = _ways(run, method) if method in METHODS else (False, "")
+    if by_curve:
+        found, largest = (
+            min(found, attacks.true_positive_rate(run.curve(), [rate])[0]),
+            min(largest, attacks.advantage(run.curve())),
+        )
+    if by_statements:
+        known = _Statements(run, by_statements)
+        if by_statements == "exact":
+            known.ask([0.0])
+            known.ask([_gaussian(rate, known.deltas[0.0])])
+        else:
+            known.ask((epsilon * np.arange(_FEW) / _FEW).tolist())
+        found, largest = min(found, known.bounds([rate])[0]), min(largest, tradeoff.advantage(*known.pair))
+    return float(found), largest
+
+
+def _ways(run: Answers, method: str) -> tuple[bool, str]:
+    """Whether the curve's best order is asked, and by which method statements are; "" is by none."""
+    named(method=method)
+    if method not in METHODS:
+        rows(method, None, None)  # says what there is to choose
+    if method in CURVES:
+        return (True, "") if method == "rdp" else (False, method)
+    known = rounds_of(run)[0] is not None
+    return method == DEFAULT_METHOD or not known, "exact" if known else ""
+
+
+def _bounds(run: Answers, rates: Sequence[Exact], method: str) -> Floats:
+    by_curve, by_statements = _ways(run, method)
+    found = np.ones(len(rates))
+    if by_curve:
+        found = attacks.true_positive_rate(run.curve(), rates)
+    if by_statements:
+        known = _Statements(run, by_statements)
+        scale = known.scale()
+        known.search([_Search(scale, float(rate)) for rate, most in zip(rates, found, strict=True) if most > 0])
+        found = np.minimum(found, known.bounds(rates))
+    return found
+
+
+# ---- where to ask
+
+
+@dataclass(slots=True)
+class _Statements:
+    """The run is (epsilon, delta)-DP for each epsilon that was asked about, by this method."""
+
+    run: Answers
+    method: str
+    deltas: dict[float, float] = field(default_factory=dict)
+
+    @property
+    def pair(self) -> tuple[list[float], list[Fraction]]:
+        """Epsilons mean the decimals they print as, which are what was asked; deltas are what was found."""
+        return list(self.deltas), [Fraction(delta) for delta in self.deltas.values()]
+
+    def ask(self, epsilons: Iterable[float]) -> None:
+        """Learn delta at these."""
+        missing = sorted({epsilon for epsilon in epsilons if epsilon < math.inf} - self.deltas.keys())
+        if missing:
+            self.deltas.update(
+                zip(missing, self.run.delta(missing, self.method, accuracy=_ACCURACY).tolist(), strict=True)
+            )
+
+    def scale(self) -> float:
+        """An epsilon that is small for this run, a power of two."""
+        self.ask([0.0, self.run.pure])
+        exact = self.method == "exact"
+        size = _shift(self.deltas[0.0]) if exact else float(self.run.epsilon(0.5, method=self.method))
+        return 2.0 ** math.floor(math.log2(size) - 2) if 0 < size < math.inf else 1.0
+
+    def search(self, searches: Sequence[_Search]) -> None:
+        """Ask for what each search wants, all at once, until none wants more."""
+        while wanted := [epsilon for search in searches for epsilon in search.wanted(self.deltas)]:
+            self.ask(wanted)
+
+    def bounds(self, rates: Sequence[Exact]) -> Floats:
+        """What all statements together say at each false positive rate."""
+        return tradeoff.true_positive_rate(rates, *self.pair)
+
+
+@dataclass(slots=True)
+class _Search:
+    """For the epsilon that is best at one false positive rate: doubled until it is too large, then the cells around the best
+    are halved until nothing more can be gained.
+
+    What a statement costs is convex in e^epsilon, so a neighbour that costs little more leaves little to gain between. The
+    search looks at its own epsilons only, so that other searches cannot lead it astray.
+    """
+
+    scale: float
+    rate: float
+    own: list[float] = field(default_factory=lambda: [0.0])
+
+    def cost(self, epsilon: float, delta: float) -> float:
+        """The true positive rate that this statement leaves."""
+        rising = delta + math.exp(epsilon) * self.rate
+        return min(rising, 1 - math.exp(-epsilon) * (1 - delta - self.rate), 1.0)
+
+    def wanted(self, deltas: dict[float, float]) -> list[float]:
+        """Where to ask next; nothing where the search has ended."""
+        own, last = sorted(self.own), max(self.own)
+        costs = [self.cost(epsilon, deltas[epsilon]) for epsilon in own]
+        best = max(i for i, cost in enumerate(costs) if cost <= min(costs))  # where none says anything, further out
+        new = []
+        if best + 2 >= len(own):
+            new = self.beyond(last, costs[best])
+        if not new and len(own) < _MOST:
+            near = range(
+                max(best - 2, 0), min(best + 3, len(own))
+            )  # two on each side: the least may lie between two of them
+            if any(costs[i] > (1 + _LOSS * (i - best) ** 2) * costs[best] for i in near):
+                new = [(own[best] + own[i]) / 2 for i in near if abs(i - best) == 1]
+        self.own += new
+        return new
+
+    def beyond(self, last: float, least: float) -> list[float]:
+        """The double, or less where so large an epsilon would cost too much even without a delta; the cost grows with both."""
+        further = min(2 * last, _LARGEST) or self.scale
+        for _ in range(_HALVED):
+            if last < further and self.cost(further, 0.0) < least:
+                return [further]
+            further = (last + further) / 2
+        return []
+
+
+class _Halfway(_Search):
+    """The same for the largest difference of the two rates."""
+
+    __slots__ = ()
+
+    def __init__(self, scale: float) -> None:
+        super().__init__(scale, 1.0)
+
+    def cost(self, epsilon: float, delta: float) -> float:
+        return min(math.tanh(epsilon / 2) + 2 * delta / (1 + math.exp(epsilon)), 1.0)
+
+
+def _shift(distance: float) -> float:
+    """The shift of two Gaussians with this total variation distance."""
+    return float(2 * special.ndtri((1 + min(distance, _ALMOST)) / 2))
+
+
+def _gaussian(rate: Exact, distance: float) -> float:
+    """The epsilon that is best at this rate if the loss is Gaussian with this total variation distance, as sums tend to be."""
+    shift = _shift(distance)
+    return abs(float(shift * (-special.ndtri(float(rate)) - shift / 2)))

@@ -1,0 +1,119 @@
+"""Search fast, certify once: the one evaluation that is returned, in ball arithmetic, rounded outward.
+
+Any order gives a valid bound, so the order is found in floats and only then is everything evaluated with exact inputs; the
+upper end of the ball is rounded up to a float. Precision doubles until the ball is narrower than a float can show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.conversion.conversions import Conversion
+from cumulant.curves.curve import Curve
+from cumulant.errors import CertificateError
+from cumulant.numerics.arithmetic import BALLS, RATIONALS, Arithmetic, Scalar
+from cumulant.numerics.rounding import rounded_up
+
+FIRST_BITS = 128
+_MOST_BITS = 4096
+_GOOD_BITS = 60
+_FAIR_BITS = 30
+_GAIN = 8
+_FLOAT_BITS = 1100
+_PURE_BITS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A float that is proved to be at least the exact value of the bound at the order that was chosen.
+
+    `bits` is the precision at which the ball was narrow enough, `radius` its radius.
+    """
+
+    value: float
+    bits: int
+    radius: float
+
+
+def epsilon(curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Certificate:
+    """epsilon >= 0 at this exact order and delta; order None stands for infinity, the pure bound."""
+    return _certified(lambda: epsilon_on(BALLS, curve, order, delta, conversion))
+
+
+def epsilon_on(on: Arithmetic, curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Scalar:
+    """What the curve proves at this order and delta, in an exact arithmetic; it may be negative."""
+    if order is None:
+        return curve.pure(on)
+    lam = order - 1
+    cgf = curve._cgf(np.array([lam], dtype=object), on)[0]
+    return conversion.epsilon(on.number(lam), cgf, on.log(on.number(curve.left(delta))), on)
+
+
+def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Certificate:
+    """delta in [0, 1] at this exact order and epsilon, the slack included; order None stands for infinity."""
+    return _certified(lambda: delta_on(BALLS, curve, order, epsilon, conversion), most=Fraction(1))
+
+
+def delta_on(on: Arithmetic, curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Scalar:
+    """What the curve proves at this order and epsilon, in an exact arithmetic; at infinity, of epsilons that are pure."""
+    if order is None:
+        return on.number(curve.slack())
+    lam = order - 1
+    cgf = curve._cgf(np.array([lam], dtype=object), on)[0]
+    log_delta = conversion.log_delta(on.number(lam), cgf, on.number(epsilon), on)
+    return on.number(curve.slack()) + on.number(1 - curve.slack()) * on.exp(log_delta)
+
+
+def is_pure(curve: Curve, epsilon: Fraction) -> bool:
+    """Whether the bound at order infinity is proved to be at most this epsilon: exactly, where it is rational."""
+    try:
+        return bool(curve.pure(RATIONALS) <= epsilon)
+    except CertificateError:
+        with BALLS.at(_PURE_BITS):
+            return bool(curve.pure(BALLS) <= BALLS.number(epsilon))
+
+
+def pure(curve: Curve) -> Certificate:
+    """The bound at order infinity, whatever the slack."""
+    return _certified(lambda: curve.pure(BALLS))
+
+
+def _certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certificate:
+    """The upper end of the ball, rounded up; what is negative is 0, and nothing exceeds `most`.
+
+    An integral is as narrow as its tolerance, whatever the precision: where doubling that no longer helps, a fair ball
+    is taken as it is. It is a bound all the same.
+    """
+    bits, before = FIRST_BITS, -math.inf
+    while bits <= _MOST_BITS:
+        with BALLS.at(bits):
+            value, accuracy = ball(), -math.inf
+            if not value.is_nan():
+                if not value.is_finite():
+                    return Certificate(math.inf if most is None else float(most), bits, 0.0)
+                upper = at_least(value.upper())
+                # below 0 a wide ball says enough
+                accuracy = value.rel_accuracy_bits() if upper > 0 else math.inf
+            if accuracy >= _GOOD_BITS or (accuracy >= _FAIR_BITS and accuracy < before + _GAIN):
+                upper = max(upper, Fraction(0)) if most is None else min(max(upper, Fraction(0)), most)
+                return Certificate(rounded_up(upper), bits, float(value.rad()))
+            before = accuracy
+        bits *= 2
+    raise CertificateError(f"the bound could not be enclosed to {_FAIR_BITS} bits with {_MOST_BITS} bits of precision")
+
+
+def at_least(end: Any) -> Fraction:
+    """The end of a ball, a binary fraction, as a fraction; where no float is that small or large, something above it."""
+    mantissa, exponent = (int(part) for part in end.man_exp())
+    size = exponent + mantissa.bit_length()
+    if mantissa <= 0:
+        return Fraction(mantissa) * Fraction(2) ** exponent if -_FLOAT_BITS < size < _FLOAT_BITS else Fraction(0)
+    if size < -_FLOAT_BITS:
+        return Fraction(1, 2**_FLOAT_BITS)
+    return Fraction(mantissa) * Fraction(2) ** min(exponent, 2 * _FLOAT_BITS)

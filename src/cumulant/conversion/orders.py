@@ -1,0 +1,95 @@
+"""Eq. (3) and (4): the best order of a curve for a given delta or epsilon, searched among all of them (E-14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.conversion.certify import is_pure
+from cumulant.conversion.conversions import Conversion
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import FLOATS, Array
+from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.search import least
+
+_SMALLEST = 5e-324
+_UNSEEN = -760.0
+"""log of a delta far below the smallest float: orders that go lower need not be looked for, and cost minutes to certify."""
+_ROUNDING = 2.0**-50
+_FARTHEST_FUNCTION = 2.0**52
+"""A user's function is not asked farther out: order + 1 is order there, and its squares may be no floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One value for each question and the order that gave it; order inf is the pure bound."""
+
+    value: Array
+    order: Array
+
+
+def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Answer:
+    """The least epsilon >= 0 that the curve proves at each delta in [0, 1]; +inf where the slack is too much."""
+    pure = float(curve.pure())
+    certain = np.array([delta >= 1 for delta in deltas], dtype=bool)
+    room = np.array([rounded_down(curve.left(delta)) for delta in deltas])  # the sign is that of the exact number
+    value = np.where(room >= 0, pure, np.inf)
+    order = np.full(room.shape, np.inf)
+    asked = (room > 0) & ~certain
+    if asked.any():
+        log_delta = np.log(room[asked])[:, None]
+
+        def objective(lam: Array) -> Array:
+            return conversion.epsilon(lam, curve.cgf(lam), log_delta, FLOATS)
+
+        with np.errstate(all="ignore"):
+            found = least(objective, curve.integral, nothing_beyond(curve))
+        wins = found.value < value[asked]
+        value[asked] = np.where(wins, np.maximum(found.value, 0.0), value[asked])
+        order[asked] = np.where(wins, found.where + 1, np.inf)
+    value[certain] = 0.0
+    return Answer(value, order)
+
+
+def nothing_beyond(curve: Curve, times: Array | float = 1.0) -> Callable[[float, Array], bool]:
+    """When to stop widening a search for epsilon: the Rényi divergence grows with the order, so that no later order can
+    go below the divergence at the one that was reached, and infinity is a candidate anyway."""
+
+    def enough(lam: float, best: Array) -> bool:
+        if curve.estimated and lam >= _FARTHEST_FUNCTION:
+            return True
+        reached = times * curve.cgf(np.array([lam])) / lam
+        return bool((np.fmin(best, times * curve.pure()) <= (1 + 1e-6) * reached).all())
+
+    return enough
+
+
+def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, estimated: bool = False) -> Answer:
+    """The least delta in [0, 1] that the curve proves at each epsilon >= 0, its slack included."""
+    slack, epsilon = rounded_up(curve.slack()), np.array([rounded_down(each) for each in epsilons])
+    near = epsilon >= float(curve.pure()) * (1 - 1e-9)
+    value = np.where(near, 0.0, 1.0)
+    if not estimated:  # delta = 0 is claimed of no epsilon below the pure one, however close
+        value[near] = [0.0 if is_pure(curve, epsilons[i]) else 1.0 for i in np.flatnonzero(near).tolist()]
+    order = np.full(epsilon.shape, np.inf)
+    asked = value > 0
+    if asked.any():
+        column = epsilon[asked][:, None]
+
+        def objective(lam: Array) -> Array:
+            # a difference of far larger numbers must exceed their rounding
+            cgf = curve.cgf(lam)
+            rounding = _ROUNDING * (np.abs(cgf) + lam * column)
+            return np.maximum(conversion.log_delta(lam, cgf, column, FLOATS) + rounding, _UNSEEN)
+
+        def underflows(lam: float, best: Array) -> bool:
+            return (curve.estimated and lam >= _FARTHEST_FUNCTION) or bool((best <= _UNSEEN).all())
+
+        with np.errstate(all="ignore"):
+            found = least(objective, curve.integral, underflows)
+        value[asked] = np.maximum(np.exp(np.minimum(found.value, 0.0)), _SMALLEST)  # an underflow is not pure DP
+        order[asked] = found.where + 1
+    return Answer(np.where(value < 1, np.minimum(slack + (1 - slack) * value, 1.0), 1.0), order)

@@ -1,0 +1,211 @@
+"""A second evaluation of what was proved, which shares neither the search nor any remembered number with the first.
+
+The bound at the stored order is evaluated afresh from the exact inputs: in decimal intervals of the standard library where
+its formula is a finite one, elsewhere in balls at four times the precision. The check passes when the upper end of what
+comes out is at most what was stated: the epsilon at the delta that was asked for, or the delta at the epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from cumulant.conversion.certify import FIRST_BITS, at_least, delta_on, epsilon_on
+from cumulant.conversion.conversions import Conversion
+from cumulant.curves.curve import Curve
+from cumulant.errors import CertificateError
+from cumulant.numerics.arithmetic import BALLS, RATIONALS, Arithmetic, Scalar
+from cumulant.numerics.decimals import Interval, NotDecimal, decimals
+from cumulant.numerics.rounding import rounded_down, rounded_up
+
+_DIGITS = (24, 60, 120, 960)
+"""A float shows 17 digits, so 24 are mostly enough; it has at most 767, so the last are enough where the bound is one."""
+
+_MORE_BITS = (1, 4)
+_FRESH_BITS = 64
+"""More than a multiple of what certificates use, so that nothing they remember answers."""
+
+_LEAST, _MOST = Fraction(1, 2**1080), Fraction(sys.float_info.max)
+
+
+_ROUTES = {
+    "decimal": "with {precision} digits in decimal intervals",
+    "balls": "with {precision} bits in balls",
+    "fractions": "in exact fractions",
+    "saddle line": "along the saddle line, with {precision} frequencies",
+    "lattice": "on a lattice of {precision} points, by the same code",
+    "sums": "by the sums of total variation distances and of largest losses, by the same code",
+    "none": "without evaluating anything",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a second evaluation says about an epsilon and its delta: whether the statement holds, and how that was found.
+
+    `quantity` is which of the two was evaluated again, given the other; `lower` and `upper` enclose it, and `ulps` is how far
+    the stated number lies above the upper end, in units of its last place, negative where it lies below.
+
+    `arithmetic` is the route. "decimal" (with `precision` digits), "balls" (with `precision` bits) and "fractions" prove it
+    again. "saddle line" (with `precision` frequencies) confirms an answer of the exact layer by another evaluation of the
+    same composition, up to the tolerance that `note` states. "lattice" (with `precision` points) is the same code on a finer
+    grid, "sums" the same sums: no independent route was open, and `note` says between what the answer lies. "none": nothing
+    had to be evaluated.
+
+    A verification is true where the statement holds.
+
+    >>> import cumulant as cm
+    >>> run = cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.01)
+    >>> check = run.guarantee(delta=1e-6, bound="theorem9").verify()
+    >>> isinstance(check, cm.Verification), bool(check), check.arithmetic, 0 <= check.ulps < 4
+    (True, True, 'decimal', True)
+    """
+
+    holds: bool
+    epsilon: float
+    delta: float
+    quantity: str
+    lower: float
+    upper: float
+    ulps: float
+    arithmetic: str
+    precision: int
+    note: str = ""
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    @property
+    def independent(self) -> bool:
+        """Whether another route than that of the answer was taken."""
+        return self.arithmetic not in ("lattice", "sums", "none")
+
+    @property
+    def stated(self) -> float:
+        """The number that was evaluated again."""
+        return self.epsilon if self.quantity == "epsilon" else self.delta
+
+    def __str__(self) -> str:
+        how = _ROUTES[self.arithmetic].format(precision=self.precision)
+        given = f" at epsilon = {self.epsilon!r}" if self.quantity == "delta" else ""
+        found = (
+            f"{self.quantity} = {self.stated!r}{given} {self._verdict()}: evaluated again {how}, "
+            f"the bound lies in [{self.lower}, {self.upper}]"
+        )
+        if self.ulps and self.arithmetic in ("decimal", "balls"):
+            found += f", {abs(self.ulps):.2g} ulp {'below' if self.holds else 'above'} it"
+        return found + (f"; {self.note}" if self.note else "")
+
+    def _verdict(self) -> str:
+        if self.holds:
+            return "holds"
+        return "does not hold" if self.lower > self.stated else "is not confirmed"
+
+
+def verify(
+    curve: Curve,
+    order: Fraction | None,
+    delta: Fraction,
+    conversion: Conversion,
+    epsilon: float,
+    bits: int = FIRST_BITS,
+) -> Verification:
+    """Whether the curve proves this epsilon at this exact order (None is infinity) and delta; `bits` were used before."""
+    given = epsilon, rounded_up(min(delta, Fraction(1))), "epsilon"
+    if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
+        return Verification(epsilon >= 0, *given, 0.0, 0.0 if delta >= 1 else math.inf, 0.0, "none", 0)
+    slack = curve.slack()
+    if delta < slack or (delta == slack and order is not None):
+        return Verification(False, *given, math.inf, math.inf, -math.inf, "none", 0)
+    return _compared(
+        given, Fraction(epsilon), _enclosures(lambda on: epsilon_on(on, curve, order, delta, conversion), bits)
+    )
+
+
+def verify_delta(
+    curve: Curve,
+    order: Fraction | None,
+    epsilon: Fraction,
+    conversion: Conversion,
+    delta: float,
+    bits: int = FIRST_BITS,
+) -> Verification:
+    """Whether the curve proves this delta at this exact order (None is infinity) and epsilon; `bits` were used before."""
+    given = rounded_up(epsilon), delta, "delta"
+    if delta >= 1:
+        return Verification(True, *given, 0.0, 1.0, 0.0, "none", 0)
+    if order is None:
+        return _pure(curve, epsilon, given, bits)
+    return _compared(
+        given, Fraction(delta), _enclosures(lambda on: delta_on(on, curve, order, epsilon, conversion), bits)
+    )
+
+
+def _pure(curve: Curve, epsilon: Fraction, given: tuple[float, float, str], bits: int) -> Verification:
+    """At order infinity delta is the slack, if epsilon is at least the pure one."""
+    enclosures = _enclosures(curve.pure, bits)
+    with suppress(CertificateError):
+        rational = curve.pure(RATIONALS)
+        enclosures = iter([("fractions", 0, rational, rational)])
+    check = _compared(given, epsilon, enclosures)
+    low, high = (curve.slack(), curve.slack()) if check.holds else (Fraction(0), Fraction(1))
+    stated, ends = Fraction(given[1]), (rounded_down(low), rounded_up(high))
+    return Verification(high <= stated, *given, *ends, ulps(stated, high), check.arithmetic, check.precision)
+
+
+def _compared(
+    given: tuple[float, float, str], stated: Fraction, enclosures: Iterator[tuple[str, int, Fraction, Fraction]]
+) -> Verification:
+    """The first enclosure that decides whether the bound is at most what was stated, or else the narrowest."""
+    result = None
+    for arithmetic, precision, low, high in enclosures:
+        low, high = max(low, Fraction(0)), max(high, Fraction(0))
+        ends = rounded_down(low), rounded_up(high)
+        result = Verification(high <= stated, *given, *ends, ulps(stated, high), arithmetic, precision)
+        if high <= stated or low > stated:
+            break
+    if result is None:
+        raise CertificateError("the bound could not be evaluated again at any allowed precision")
+    return result
+
+
+def _enclosures(value_on: Callable[[Arithmetic], Scalar], bits: int) -> Iterator[tuple[str, int, Fraction, Fraction]]:
+    """The arithmetic, its precision and both ends, at growing precision; in decimals if that is possible at all."""
+    try:
+        for digits in _DIGITS:
+            value = value_on(decimals(digits))
+            if not isinstance(value, Interval):
+                raise NotDecimal("the curve answered decimals by a ball")
+            if not value.high.is_finite():
+                raise NotDecimal("an exponential is larger than any decimal")
+            yield "decimal", digits, _exact(value.low), _exact(value.high)
+    except (CertificateError, TypeError):  # flint raises TypeError where it is handed an interval
+        for more in _MORE_BITS:
+            precision = 4 * more * bits + _FRESH_BITS
+            with BALLS.at(precision):
+                ball = value_on(BALLS)
+                known = ball.is_finite()
+                low, high = (-at_least(-ball.lower()), at_least(ball.upper())) if known else (Fraction(0), 2 * _MOST)
+            yield "balls", precision, low, high
+
+
+def _exact(end: Decimal) -> Fraction:
+    """The end as a fraction; instead of one that no float can show, another one."""
+    if end.is_finite() and (end == 0 or -400 < end.adjusted() < 400):
+        return Fraction(end)
+    if end < 0:
+        return Fraction(0)
+    return _LEAST if end.is_finite() and end.adjusted() < 0 else 2 * _MOST
+
+
+def ulps(stated: Fraction, high: Fraction) -> float:
+    """How far the stated number lies above the upper end, in units of its last place."""
+    try:
+        return float((stated - high) / Fraction(math.ulp(float(stated))))
+    except OverflowError:
+        return -math.inf

@@ -1,0 +1,93 @@
+"""An answer of the exact layer checked by another route: the closed form at more bits, or the saddle line.
+
+The saddle line shares the description of one round with a lattice, and nothing else: no grid of losses, no cells, no
+transform, no window of a wrapped sum. It is self-checked by a line of twice the period.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.conversion.verify import Verification, ulps
+from cumulant.lattice import cone, saddle, single
+from cumulant.lattice.lattice import Terms, leak_of
+from cumulant.lattice.rounds import Rounds
+from cumulant.lattice.saddle import Line
+from cumulant.numerics.rounding import rounded_down, rounded_up
+
+_BITS = 4 * single.BITS
+
+_TOLERANCE, _DISAGREEMENT, _LOOSEST = 1e-9, 4.0, 1e-3
+"""What is allowed to the line beyond the difference of its two periods, how often that, and when it says too little."""
+
+_SILENT = -32.0
+"""log of what a spectrum may return to beyond the last frequency."""
+
+_GAPS = np.geomspace(0.3, 12.0, 24)
+"""How far below epsilon eps0 is tried, in units of 1/lam."""
+
+
+def verify(rounds: Rounds, way: str, epsilon: Fraction, delta: Fraction) -> Verification | None:
+    """Whether delta at this epsilon is at most this delta in (0, 1); None where no other route is open."""
+    alone = rounds.single()
+    if alone is not None:
+        low, high = single.enclosed_delta(*alone, epsilon, _BITS)
+        ends = rounded_down(low), rounded_up(high)
+        gap = ulps(delta, high)
+        return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", _BITS)
+    reference = rounds.cone() if way == "cone" else None
+    found = [_by_line(terms, float(epsilon), float(delta)) for terms in rounds.upper()] if reference is None else []
+    if reference is not None:
+        found = [_by_line(reference, float(epsilon), float(delta), _by_cone)]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    value, tolerance, frequencies = max(known)
+    ends = value * (1 - tolerance), value * (1 + tolerance)
+    note = f"confirmed to {tolerance:.1g} of delta" if ends[0] <= delta else ""
+    gap = ulps(delta, Fraction(value))
+    return Verification(ends[0] <= delta, *_stated(epsilon, delta), *ends, gap, "saddle line", frequencies, note)
+
+
+def _stated(epsilon: Fraction, delta: Fraction) -> tuple[float, float, str]:
+    return rounded_up(epsilon), rounded_up(delta), "delta"
+
+
+Reading = Callable[[Line, float], float]
+"""log delta at an epsilon from a line."""
+
+
+@np.errstate(all="ignore")
+def _by_line(
+    terms: Terms, epsilon: float, delta: float, reading: Reading = Line.log_delta
+) -> tuple[float, float, int] | None:
+    """delta at this epsilon, the tolerance to which it is known, and the number of frequencies; None where it is not."""
+    at = saddle.saddle_at(terms, epsilon)
+    if at is None or sum(times * step.log_atoms(float(at.lam[0])) for step, times in terms) > _SILENT:
+        return None
+    finer = saddle.line(terms, at, saddle.spread(terms, at), 2.0)
+    if finer is None:
+        return None
+    values = [leak_of(terms) + math.exp(reading(one, epsilon)) for one in (finer.coarser(), finer)]
+    size = max(values[1], delta, 5e-324)
+    tolerance = _TOLERANCE + _DISAGREEMENT * abs(values[0] - values[1]) / size
+    return (values[1], tolerance, finer.frequencies.size) if tolerance <= _LOOSEST else None
+
+
+def _by_cone(line: Line, epsilon: float) -> float:
+    """Theorem B at this epsilon: the least bound over eps0, of which each holds."""
+
+    def at(gap: float) -> float:
+        return cone.log_constant(gap) + line.log_expectation(epsilon - gap, 2)
+
+    gaps = _GAPS / line.lam
+    for _ in range(3):
+        values = [at(float(gap)) for gap in gaps]
+        best = int(np.argmin(values))
+        least = values[best]
+        gaps = np.linspace(gaps[max(best - 1, 0)], gaps[min(best + 1, gaps.size - 1)], 9)
+    return least

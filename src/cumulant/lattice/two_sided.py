@@ -1,0 +1,180 @@
+"""The exact answer from both sides: an epsilon or delta that is certainly enough, and one that is certainly needed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cumulant.lattice import grids as search
+from cumulant.lattice import single as closed
+from cumulant.lattice.grids import Bound
+from cumulant.lattice.lattice import Terms
+from cumulant.lattice.rounds import PAIR, Rounds
+from cumulant.numerics.rounding import rounded_down, rounded_up
+
+_CLOSED = "closed form"
+_LATTICE = "lattice"
+_CONE = "cone"
+_QUICK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A number, how it was reached (closed form, lattice or cone), the order of the tilting and the lattice."""
+
+    value: float
+    way: str
+    rigour: str
+    order: float | None = None
+    width: float | None = None
+    points: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A number that no smaller claim can undercut, and the neighbouring data sets that show it."""
+
+    value: float
+    name: str
+
+
+def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True) -> Found:
+    """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B."""
+    single = rounds.single()
+    if single is not None:
+        return Found(closed.epsilon(*single, delta), _CLOSED, "proved")
+    if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
+        return Found(math.inf, _LATTICE, _rigour(rounds))
+    log_delta = math.log(rounded_down(delta))
+    if _distance(rounds) <= rounded_down(delta):  # the total variation distance adds up
+        return Found(0.0, _LATTICE, _rigour(rounds))
+    best = search.NOTHING
+    for terms in rounds.upper():
+        if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
+            continue
+        best = max(best, search.epsilon(terms, log_delta, accuracy, True), key=lambda bound: bound.value)
+    found = _found(best, _LATTICE, rounds)
+    largest, leak = _bounded(rounds)
+    if leak <= rounded_down(delta) and largest < found.value:
+        found = Found(largest, _LATTICE, _rigour(rounds))
+    if (added := _added_epsilon(rounds, delta)) < found.value:
+        found = Found(added, _CLOSED, "proved")
+    reference = rounds.cone() if cone else None
+    if reference is not None:
+        by_cone = _found(search.cone_epsilon(reference, log_delta, accuracy), _CONE, rounds)
+        found = min(found, by_cone, key=lambda one: one.value)
+    return found
+
+
+def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True) -> Found:
+    """The least delta of what is known at this exact epsilon; `cone` admits Theorem B."""
+    single = rounds.single()
+    if single is not None:
+        return Found(closed.delta(*single, epsilon), _CLOSED, "proved")
+    asked = rounded_down(epsilon)
+    best = search.NOTHING
+    for terms in rounds.upper():
+        # an order that is enough for one direction shows that the other is smaller, where its own would be far out
+        other = search.delta(terms, asked, accuracy, True, most=best.order - 1)
+        if other.value > best.value > 0:
+            other = search.delta(terms, asked, accuracy, True)
+        best = max(best, other, key=lambda bound: bound.value)
+    found = _found(best, _LATTICE, rounds)
+    reference = rounds.cone() if cone else None
+    if reference is not None:
+        by_cone = _found(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
+        found = min(found, by_cone, key=lambda one: one.value)
+    if (added := _added_delta(rounds, epsilon)) < found.value:
+        found = Found(added, _CLOSED, "proved")
+    largest, leak = _bounded(rounds)
+    most = min(_distance(rounds), leak if largest <= asked else 1.0, 1.0)
+    return found if found.value <= most else Found(most, _LATTICE, _rigour(rounds))
+
+
+def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Witness | None:
+    """The largest epsilon that explicit neighbouring data sets need at this delta; None where none is known to need any."""
+    log_delta = math.log(rounded_up(delta))
+    single = rounds.single()
+    if single is not None:
+        needed = closed.lower_epsilon(*single, delta)
+        return None if needed is None else Witness(needed, PAIR)
+    best: Witness | None = None
+    for name, terms in rounds.lower():
+        found = search.epsilon(terms, log_delta, accuracy, upper=False)
+        if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
+            best = Witness(found.value, name)
+    return best
+
+
+def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Witness | None:
+    """The largest delta that explicit neighbouring data sets need at this epsilon; None where none is known to need any."""
+    single = rounds.single()
+    if single is not None:
+        needed = rounded_down(closed.enclosed_delta(*single, epsilon)[0])
+        return Witness(needed, PAIR) if needed > 0 else None
+    best: Witness | None = None
+    for name, terms in rounds.lower():
+        found = search.delta(terms, rounded_up(epsilon), accuracy, upper=False)
+        if found.value > (0.0 if best is None else best.value):
+            best = Witness(found.value, name)
+    return best
+
+
+def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
+    """Whether a coarse grid, tilted as for the direction that is known, shows that this direction needs no more than that."""
+    return search.delta(terms, best.value, _QUICK * accuracy, True, most=best.order - 1).value <= delta
+
+
+def _bounded(rounds: Rounds) -> tuple[float, float]:
+    """The sum of the largest finite losses of all rounds and the probability that one is infinite, rounded up."""
+    largest = leak = 0.0
+    for one, times in rounds.parts:
+        rate, x = float(one.rate), one.law.reach(-math.inf)
+        largest += times * math.log1p(rate * math.expm1(x)) if x < 700 else math.inf
+        leak += times * rate * one.law.leak
+    return largest * (1 + 1e-12), leak * (1 + 1e-12)
+
+
+def _added_epsilon(rounds: Rounds, delta: Fraction) -> float:
+    """Basic composition: the sum of what each of n rounds needs at delta / n, where hardly ever two of them see the record."""
+    closed_forms = rounds.rare()
+    if closed_forms is None:
+        return math.inf
+    count = sum(times for _, times in closed_forms)
+    needed = [(closed.epsilon(*form, delta / count), times) for form, times in closed_forms]
+    return (
+        rounded_up(sum((times * Fraction(each) for each, times in needed), start=Fraction(0)))
+        if all(math.isfinite(each) for each, _ in needed)
+        else math.inf
+    )
+
+
+def _added_delta(rounds: Rounds, epsilon: Fraction) -> float:
+    """The same for delta, each round at epsilon / n."""
+    closed_forms = rounds.rare()
+    if closed_forms is None:
+        return 1.0
+    count = sum(times for _, times in closed_forms)
+    return min(
+        rounded_up(
+            sum(
+                (times * Fraction(closed.delta(*form, epsilon / count)) for form, times in closed_forms),
+                start=Fraction(0),
+            )
+        ),
+        1.0,
+    )
+
+
+def _found(bound: Bound, way: str, rounds: Rounds) -> Found:
+    return Found(bound.value, way, _rigour(rounds), bound.order, bound.width, bound.points)
+
+
+def _rigour(rounds: Rounds) -> str:
+    return "estimated" if rounds.estimated else "bounded"
+
+
+def _distance(rounds: Rounds) -> float:
+    """The sum of the total variation distances of all rounds, rounded up."""
+    return (1 + 1e-12) * sum(times * float(one.rate) * (one.law.distance + one.law.leak) for one, times in rounds.parts)

@@ -1,0 +1,182 @@
+"""The Gaussian pair: N(t, 1) against N(0, 1), t = sensitivity / sigma."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.curves.closed import Concentrated
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
+from cumulant.numerics.quadrature import log_concave
+from cumulant.pairs.pair import Pair
+
+_HIGHEST = 2**14
+_FEW, _NOT_SMALL = 48, 1e-9
+_TINY, _HUGE = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianPair(Pair):
+    """P = N(shift, 1), Q = N(0, 1); reflection swaps them, so both directions agree.
+
+    It dominates the Gaussian mechanism in any dimension, by data processing (E-17). `geometry` says what is known about
+    the values of the query: their pairwise distances ("diameter") or a ball that holds them ("ball").
+
+    >>> GaussianPair(Fraction(1)).moments([1, 2, 3])
+    array([-0.26676915,  0.54132485,  2.66043763])
+    >>> GaussianPair(Fraction(1)).profile([0, 1, 10])
+    array([3.82924923e-01, 1.26936738e-01, 9.81270583e-23])
+    """
+
+    shift: Fraction
+    geometry: str = "diameter"
+
+    symmetric = True
+
+    def curve(self) -> Concentrated:
+        return Concentrated(rho=self.shift**2 / 2)
+
+    def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
+        """log E_q |p/q - 1|^l. Floats: two positive integrals. Balls: Delta^(l)[M](0), M erf(x/sqrt 2) for odd l."""
+        if on.exact or on.enclosing:
+            return self._proved_moments(orders, on, both=True)
+        power, t = orders.astype(np.float64), self._scale()
+        # E_q (1 - p/q)_+^l = E (1 - e^-y)_+^l, y ~ N(t^2/2, t^2)
+        below = _log_shortfall(power, np.full_like(power, t / 2), t)
+        return np.logaddexp(self._log_positive_moments(orders, on), below)
+
+    def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
+        """log E_q (p/q - 1)_+^l. Floats: one positive integral. Balls: Delta^(l)[M Phi(x)](0), x_i = (i - 1/2) t."""
+        if on.exact or on.enclosing:
+            return self._proved_moments(orders, on, both=False)
+        power, t = orders.astype(np.float64), self._scale()
+        # E_q (p/q - 1)_+^l = M_l E (1 - e^-y)_+^l, y ~ N((l - 1/2) t^2, t^2), M_l = e^{l (l-1) t^2 / 2}
+        with np.errstate(over="ignore", invalid="ignore"):
+            log_m = np.where(orders == 1, 0.0, power * (power - 1) * (t * t / 2))
+            return np.asarray(log_m + _log_shortfall(power, (power - 0.5) * t, t))
+
+    def _exact_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
+        if not both:
+            return self._differences(orders, on, both, lambda x: _cdf(x, on))
+        value, odd = np.empty(orders.shape, dtype=object), orders % 2 == 1
+        for some, weight in ((odd, lambda x: _erf(x, on)), (~odd, None)):
+            if some.any():
+                value[some] = self._differences(orders[some], on, both, weight)
+        return value
+
+    def _differences(self, orders: Array, on: Arithmetic, both: bool, weight: Callable[[Array], Array] | None) -> Array:
+        """log Delta^(l)[M w(x)](0), |w| <= 1; NaN where that would take too long."""
+
+        def f(i: Array) -> Array:
+            t, i = on.number(self.shift), on.asarray(i.astype(object))
+            m = on.exp(i * (i - 1) * t * t / 2)
+            return m if weight is None else m * weight((i - on.number(Fraction(1, 2))) * t)
+
+        top, t = int(orders.max(initial=0)), self._scale()
+        if top <= _FEW and t > _NOT_SMALL:  # which terms matter would take longer to find out
+            j = np.arange(1.0, top + 1)
+            lost = np.max(j * np.log2(4 / t / np.sqrt(j + 1)) - j * (j - 1) * (t * t / math.log(4)), initial=0.0)
+            bits = good_bits(on) + 14 + math.ceil(lost)
+            return escalated(lambda: leading_differences(f(np.arange(top + 1)), on)[orders], on, on.log, bits=bits)
+        value, near = np.full(orders.shape, on.number(np.nan)), orders <= _HIGHEST
+        if near.any():
+            i = np.arange(int(orders[near].max()) + 1.0)
+            log_size = self._log_envelope(orders[near], both, slack=0.0)
+            value[near] = differences(orders[near], f, i * (i - 1) * (t * t / 2), log_size, on)
+        return value
+
+    def _log_envelope(self, orders: Array, both: bool, slack: float = 2.0**-44) -> Array:
+        """Above the log moment in closed form, by about log(3/2) at most for the positive part (docs/rounding.md).
+
+        log(1 - e^{-tz}) is concave, so at most its tangent at any z0 > 0: E (1 - e^{-tz})_+^l, z ~ N(c, 1), is at most
+        e^{l log(1 - e^{-t z0}) + l r (c - z0) + (l r)^2 / 2} with r = t / (e^{t z0} - 1). The best z0 is the mode.
+        """
+        power, t = orders.astype(np.float64), self._scale()
+        with np.errstate(all="ignore"):
+            centre = (power - 0.5) * t
+            z = centre + _mode(power, centre, t, steps=1)[0]
+            pull = power * (t / np.expm1(t * z))
+            log_m, tangent = power * (power - 1) * (t * t / 2), power * np.log(-np.expm1(-t * z))
+            above = log_m + tangent + pull * (centre - z + pull / 2)
+            # far more than rounding can have changed
+            above += slack * (power + log_m + np.abs(tangent) + (1 + t * z) * pull * (centre + z + pull))
+            above = np.where(np.isnan(above), np.inf, above)
+            # E_q (1 - p/q)_+^l = E_q (p/q - 1)_+^l (q/p)^{l-1} by symmetry, and it is below 1
+            return np.logaddexp(above, np.minimum(above, 0.0)) + slack * np.abs(above) if both else above
+
+    def _log_profile(self, epsilons: Array) -> Array:
+        """log delta, delta = E (1 - e^{eps-y})_+ with y ~ N(t^2/2, t^2): a positive integral, so nothing cancels."""
+        t = self._scale()
+        with np.errstate(over="ignore"):
+            value = _log_shortfall(np.ones_like(epsilons), t / 2 - np.minimum(epsilons, _HUGE) / t, t)
+        return np.where(epsilons == np.inf, -np.inf, value)
+
+    def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
+        """Phi(t/2 - eps/t) - e^eps Phi(-t/2 - eps/t): exact for the Gaussian (E-23)."""
+
+        def evaluate() -> Array:
+            eps, t = on.asarray(epsilons), on.number(self.shift)
+            return np.asarray(_cdf(t / 2 - eps / t, on) - on.exp(eps) * _cdf(-t / 2 - eps / t, on))
+
+        return np.asarray(escalated(evaluate, on, np.frompyfunc(lambda v: v.nonnegative_part(), 1, 1), negligible=4096))
+
+    def _scale(self) -> float:
+        # every quantity here grows with the shift, so a shift below the smallest float may be replaced by it
+        return max(FLOATS.number(self.shift), _TINY)
+
+
+def _erf(x: Array, on: Arithmetic) -> Array:
+    """2 Phi(x) - 1 = erf(x / sqrt 2) in balls."""
+    root = on.number(2).sqrt()
+    return np.asarray(np.frompyfunc(lambda v: (v / root).erf(), 1, 1)(x))
+
+
+def _cdf(x: Array, on: Arithmetic) -> Array:
+    """Phi(x) = erfc(-x / sqrt 2) / 2 in balls."""
+    root = on.number(2).sqrt()
+    return np.asarray(np.frompyfunc(lambda v: (-v / root).erfc() / 2, 1, 1)(x))
+
+
+def _mode(power: Array, centre: Array, t: float, steps: int = 100) -> tuple[Array, Array]:
+    """w = z - max(c, 0) at the mode of (1 - e^{-tz})^l e^{-(z-c)^2/2}, l t / (e^{tz} - 1) = z - c, and the curvature there."""
+    right, left = np.maximum(centre, 0.0), np.minimum(centre, 0.0)
+    # x / (e^x - 1) >= 1 - x/2 puts the root of z^2 - (c - l t/2) z - l = 0 left of the mode. From the left Newton's
+    # steps increase to it, because the equation is convex; the rational start makes them few.
+    b = centre - power * t / 2
+    z = (b + np.sqrt(b * b + 4 * power)) / 2
+    z = np.where(b < 0, 2 * power / (np.sqrt(b * b + 4 * power) - b), z)
+    w = np.maximum(z - right, 0.0)
+    for _ in range(steps):
+        z = right + w
+        pull = power * t / np.expm1(t * z)
+        curvature = 1 - pull * t / np.expm1(-t * z)
+        step = (pull - w + left) / curvature
+        w = np.maximum(w + step, 0.0)
+        if not (np.abs(step) > 1e-9 * (w + 1e-300)).any():
+            break
+    return w, curvature
+
+
+def _log_shortfall(power: Array, centre: Array, t: float) -> Array:
+    """log E (1 - e^{-tz})_+^l, z ~ N(c, 1): a log-concave integrand.
+
+    Written in w = z - max(c, 0), so that neither a far centre nor a far tail costs digits. It is an expectation
+    of something below 1, which is the answer where floats overflow.
+    """
+    right, left = np.maximum(centre, 0.0), np.minimum(centre, 0.0)
+    with np.errstate(all="ignore"):
+        w, curvature = _mode(power, centre, t)
+        root_two_pi = 0.5 * np.log(2 * np.pi)
+
+        def log_f(points: Array, rows: Any) -> Array:
+            shortfall = power[rows, None] * np.log(-np.expm1(-t * (right[rows, None] + points)))
+            return shortfall + (left[rows, None] - points / 2) * points
+
+        value = log_concave(log_f, w, 1 / np.sqrt(curvature), -right, np.inf) - left * left / 2 - root_two_pi
+    return np.where(np.isnan(value), 0.0, np.minimum(value, 0.0))

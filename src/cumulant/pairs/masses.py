@@ -1,0 +1,285 @@
+"""A pair of finite laws, given by exact masses."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cumulant.curves.curve import Curve
+from cumulant.curves.memory import recall
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.quadrature import log_excess, log_sum
+from cumulant.numerics.rationals import (
+    Quotient,
+    by_size,
+    common,
+    enclosed_logs,
+    log_quotient,
+    log_quotients,
+    log_rational,
+)
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.symmetrised import Symmetrised, symmetrised
+
+_BLOCK = 1 << 20
+_AMBIGUOUS = 1e-9
+_FAR = 0.05
+_CROWDED = 1024
+
+Masses = tuple[Fraction, ...]
+
+
+class Direction:
+    """P against Q through the ratio p/q: its values in increasing order, and the masses of both laws there.
+
+    Integers over one denominator, because fractions are slow to add; equal ratios are one point.
+    """
+
+    def __init__(self, pairs: list[Quotient], whole: int) -> None:
+        """`pairs` are the masses of P and Q, point by point, as multiples of 1 / whole."""
+        self.whole = whole
+        self.alone = sum(x for x, y in pairs if not y)
+        """The mass of P where Q has none."""
+        self.missing = sum(y for x, y in pairs if not x)
+        """The mass of Q where P has none."""
+        both = [(x, y) for x, y in pairs if x and y]
+        groups = itertools.groupby(by_size(both), key=lambda entry: entry[0])
+        merged = [[both[place] for _, place in group] for _, group in groups]
+        self.points = [(sum(x for x, _ in group), sum(y for _, y in group)) for group in merged]
+
+    @cached_property
+    def moving(self) -> list[Quotient]:
+        """The points where p != q."""
+        return [(x, y) for x, y in self.points if x != y]
+
+    @cached_property
+    def floats(self) -> tuple[Array, Array]:
+        """log p and y = log(p/q) where they differ."""
+        return self._logs(log_quotients)
+
+    @cached_property
+    def enclosures(self) -> tuple[Any, Any]:
+        return self._logs(enclosed_logs)
+
+    @cached_property
+    def log_equal(self) -> float:
+        """log of the mass where p = q."""
+        return log_quotient(self.whole - self.alone - sum(x for x, _ in self.moving), self.whole)
+
+    def _logs(self, logs: Any) -> tuple[Any, Any]:
+        return logs([(x, self.whole) for x, _ in self.moving]), logs(self.moving)
+
+    def exact(self, on: Arithmetic) -> tuple[Array, Array]:
+        """p and log(p/q) where they differ."""
+        mass = on.asarray([Fraction(x, self.whole) for x, _ in self.moving])
+        return mass, on.log(on.asarray([Fraction(x, y) for x, y in self.moving]))
+
+    @cached_property
+    def tails(self) -> tuple[list[int], list[int]]:
+        """The masses of P and of Q from each moving point on."""
+        sums = [list(itertools.accumulate(side, initial=0))[::-1] for side in zip(*self.moving[::-1], strict=True)]
+        return (sums[0], sums[1]) if sums else ([0], [0])
+
+    def profile(self, epsilon: Fraction, on: Arithmetic) -> Any:
+        """SUM (p - e^eps q)_+ as a ball: from tails, and point by point where floats cannot tell the ratio from e^eps."""
+        losses, asked = self.floats[1], FLOATS.number(epsilon)
+        width = _AMBIGUOUS * (1 + asked)
+        first, last = (int(place) for place in np.searchsorted(losses, [asked - width, asked + width]))
+        growth = on.number(epsilon).exp()
+
+        def gap(x: int, y: int) -> Any:
+            return on.number(Fraction(x, self.whole)) - growth * on.number(Fraction(y, self.whole))
+
+        p, q = self.tails
+        start = gap(p[last], q[last]) + on.number(Fraction(self.alone, self.whole))
+        return sum((gap(x, y).nonnegative_part() for x, y in self.moving[first:last]), start=start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finite:
+    """Two finite laws, and what was found out about them."""
+
+    p: Masses
+    q: Masses
+    _known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
+
+    def directions(self) -> tuple[Direction, Direction]:
+        """P against Q and Q against P."""
+
+        def found() -> tuple[Direction, Direction]:
+            numerators, whole = common((*self.p, *self.q))
+            p, q = numerators[: len(self.p)], numerators[len(self.p) :]
+            pairs = list(zip(p, q, strict=True))
+            return Direction(pairs, whole), Direction([(y, x) for x, y in pairs], whole)
+
+        return recall(self._known, "directions", found, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscretePair(_Finite, Pair):
+    """P and Q on the same finitely many points; every answer is the larger of the two directions.
+
+    Each tuple is nonnegative and sums to exactly 1. A point that only one law can produce makes every order infinite,
+    and the profile positive at every epsilon.
+
+    >>> pair = DiscretePair((Fraction(1, 10), Fraction(9, 10)), (Fraction(1, 5), Fraction(4, 5)))
+    >>> pair.curve().rdp([1, 2, np.inf])
+    array([0.04440301, 0.10536052, 0.69314718])
+    >>> pair.profile([0, 0.1])
+    array([0.1       , 0.08948291])
+    """
+
+    @property
+    def summable(self) -> bool:
+        return len(self.directions()[0].moving) <= _CROWDED
+
+    def curve(self) -> MassCurve:
+        return MassCurve(self.p, self.q, _known=self._known)
+
+    def symmetrised(self) -> Symmetrised:
+        """The law of the ratio whose profile is the larger of both directions."""
+        found = recall(self._known, "symmetrised", lambda: symmetrised(self.p, self.q), 8)
+        return found
+
+    def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
+        return self._larger(orders, on, positive=False)
+
+    def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
+        return self._larger(orders, on, positive=True)
+
+    def _larger(self, orders: Array, on: Arithmetic, positive: bool) -> Array:
+        return _maximum([_log_moments(direction, orders, on, positive) for direction in self.directions()], on)
+
+    def _log_profile(self, epsilons: Array) -> Array:
+        """log delta, delta = SUM_i p_i (1 - e^{eps - y_i})_+ with y = log(p/q)."""
+        values = []
+        for direction in self.directions():
+            log_mass, loss = direction.floats
+            alone = log_quotients([(direction.alone, direction.whole)])
+            rows = max(1, _BLOCK // (loss.size + 1))
+            blocks = []
+            with np.errstate(divide="ignore"):
+                for start in range(0, len(epsilons), rows):
+                    some = epsilons[start : start + rows, None]
+                    gap = np.log(-np.expm1(np.minimum(some - loss, 0.0)))
+                    blocks.append(log_sum(np.concatenate([log_mass + gap, np.tile(alone, (len(some), 1))], axis=-1)))
+            values.append(np.concatenate(blocks) if blocks else np.zeros(0))
+        return np.maximum(values[0], values[1])
+
+    def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
+        there, back = self.directions()
+        return np.asarray(np.frompyfunc(lambda eps: there.profile(eps, on).max(back.profile(eps, on)), 1, 1)(epsilons))
+
+
+@dataclass(frozen=True, slots=True)
+class MassCurve(_Finite, Curve):
+    """K = log(1 + SUM p [(e^{lambda y} - 1 - lambda y) + lambda (e^-y - 1 + y)]), y = log(p/q): no term is negative."""
+
+    enclosed = True
+
+    def _separated(self) -> bool:
+        return any(direction.alone for direction in self.directions())
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if self._separated():
+            return on.asarray(lam) * 0 + on.number(np.inf)
+        cgf = _exact_cgf if on.exact else _float_cgf
+        return _maximum([cgf(direction, on.asarray(lam), on) for direction in self.directions()], on)
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        if self._separated():
+            return on.number(np.inf)
+        values: list[Any] = []
+        for direction in self.directions():
+            if on.exact:
+                mass, loss = direction.exact(on)
+                values.append(np.array([np.sum(mass * on.excess(-loss), initial=on.number(0))], dtype=object))
+            elif on.enclosing:
+                log_mass, loss = direction.enclosures
+                terms = log_mass + BOUNDED.log_excess(-loss)
+                values.append(BOUNDED.exp(BOUNDED.log_sum_exp(terms[None, :]) if loss.size else np.full(1, -np.inf)))
+            else:
+                log_mass, loss = direction.floats
+                values.append(np.exp(log_sum((log_mass + log_excess(-loss))[None, :])))
+        return _maximum(values, on)[0]
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        if self._separated():
+            return on.number(np.inf)
+        largest = max(Fraction(*direction.points[-1]) for direction in self.directions())
+        if on.enclosing:
+            return enclosed_logs([largest.as_integer_ratio()])[0]
+        return on.log(on.number(largest)) if on.exact else log_rational(largest)
+
+
+def _maximum(values: list[Array], on: Arithmetic) -> Array:
+    if on.exact:
+        return np.asarray(np.frompyfunc(lambda u, v: u.max(v), 2, 1)(values[0], values[1]))
+    return on.maximum(values[0], values[1])
+
+
+def _float_cgf(direction: Direction, lam: Array, on: Arithmetic) -> Array:
+    log_mass, loss = direction.enclosures if on.enclosing else direction.floats
+    if not loss.size:
+        return on.asarray(np.zeros(len(lam)))
+    value = on.asarray(np.empty(len(lam)))
+    rows = max(1, _BLOCK // loss.size)
+    for start in range(0, len(lam), rows):
+        some = slice(start, start + rows)
+        if on.enclosing:
+            value[some] = _without_cancellation(log_mass, loss, lam[some, None], on)
+            continue
+        found = np.logaddexp(log_sum(log_mass + lam[some, None] * loss), direction.log_equal)
+        near = ~(found > _FAR)  # only there e^K - 1 loses digits
+        if near.any():
+            found[near] = _without_cancellation(log_mass, loss, lam[some, None][near], on)
+        value[some] = found
+    return value
+
+
+def _without_cancellation(log_mass: Array, loss: Array, lam: Array, on: Arithmetic) -> Array:
+    excess: Any = BOUNDED.log_excess if on.enclosing else log_excess
+    add: Any = BOUNDED.log_add_exp if on.enclosing else np.logaddexp
+    return on.log1p_sum_exp(log_mass + add(excess(lam * loss), on.log(lam) + excess(-loss)))
+
+
+def _exact_cgf(direction: Direction, lam: Array, on: Arithmetic) -> Array:
+    mass, loss = direction.exact(on)
+    if not len(loss):
+        return lam * 0
+    straight = np.sum(mass * on.excess(-loss))
+    return np.asarray(on.log1p(np.sum(mass * on.excess(lam[..., None] * loss), axis=-1) + lam * straight))
+
+
+def _log_moments(direction: Direction, orders: Array, on: Arithmetic, positive: bool) -> Array:
+    """log SUM q |p/q - 1|^l, over p > q only or over all; where q = 0 < p the first moment gains p, others are +inf."""
+    points = direction.moving if positive else [*direction.moving, *[(0, direction.missing)] * bool(direction.missing)]
+    terms = [(y, abs(x - y)) for x, y in points if x > y or not positive]
+    if on.exact:
+        mass = on.asarray([Fraction(y, direction.whole) for y, _ in terms])
+        gap = on.asarray([Fraction(distance, y) for y, distance in terms])
+
+        def moment(order: int) -> Any:
+            if direction.alone and order > 1:
+                return on.number(np.inf)
+            alone = on.number(Fraction(direction.alone, direction.whole))
+            total = sum((m * g ** int(order) for m, g in zip(mass, gap, strict=True)), start=alone)
+            return total.log() if direction.alone or terms else on.number(-np.inf)
+
+        return np.asarray(np.frompyfunc(moment, 1, 1)(orders))
+    logs: Any = enclosed_logs if on.enclosing else log_quotients
+    add: Any = BOUNDED.log_add_exp if on.enclosing else np.logaddexp
+    value = on.asarray(np.full(orders.shape, -np.inf))
+    if terms:
+        log_mass, log_gap = logs([(y, direction.whole) for y, _ in terms]), logs([(gap, y) for y, gap in terms])
+        value = on.log_sum_exp(log_mass + on.asarray(orders[..., None].astype(np.float64)) * log_gap)
+    if not direction.alone:
+        return value
+    return np.where(orders > 1, on.number(np.inf), add(value, logs([(direction.alone, direction.whole)])))

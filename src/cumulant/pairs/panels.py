@@ -1,0 +1,366 @@
+"""Integrals over the loss with a proved error, many orders at once: Gauss-Legendre panels, chosen and bounded cell by cell.
+
+With f_b(w) = w^b - 1 - b(w-1) >= 0 Proposition 11's kernel is f_a and the profile's is f_a + f_{1-a}, a = lambda + 1; lambda 0
+stands for their limits divided by lambda. They are integrated over s, where x = shift * s and w = 1 - g + g e^x. A cell of the
+line is left out if a bound of what it holds allows it, becomes a panel if the error of the rule is proved to be small there,
+and is halved otherwise. The lemmas are in docs/rounding.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rationals import log_rational
+from cumulant.pairs.integrals import Rate
+
+_NODES = 32
+_ELLIPSES = np.array([[1.4], [2.0], [3.0], [5.0]])
+"""Sums of the half axes of the ellipses on which a panel may be bounded."""
+
+_WIDE, _TALL = (np.concatenate([[[end]], (_ELLIPSES + sign / _ELLIPSES) / 2]) for end, sign in ((1.0, 1), (0.0, -1)))
+_FACTOR = np.log(8 / (1 - _ELLIPSES**-2)) - 2 * _NODES * np.log(_ELLIPSES)
+_FIRST = 4
+
+_LEFT_OUT, _ERROR = -44.0, -38.0
+"""Logarithms of what a cell may hold to be left out, and of a panel's error, as parts of the integral."""
+
+_WIDEST_TURN = 3.1
+_LARGE = 40.0
+_FAR, _FARTHEST = 2.0**21, 2.0**40
+FAR_ERROR = 1e-15
+SMALLEST = Fraction(1, 10**140)
+"""Rates, and what they lack of 1, below which the digits of floats no longer reach from one term to the other."""
+_DEEPEST = 64
+_MOST_CELLS = 2**17
+
+
+@lru_cache(maxsize=1)
+def gauss() -> tuple[Enclosure, Enclosure]:
+    """The nodes of the Gauss-Legendre rule on [-1, 1] and the logarithms of its weights."""
+    from flint import arb
+
+    with BALLS.at(128):
+        rule = [arb.legendre_p_root(_NODES, k, True) for k in range(_NODES)]
+        return BOUNDED.of_balls([node for node, _ in rule]), BOUNDED.of_balls([weight.log() for _, weight in rule])
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The orders of a batch with the rate, in floats, to decide with; `whole` as a kernel is."""
+
+    lam: Array
+    rate: Rate
+    whole: bool
+
+    def at(self, row: Array) -> Orders:
+        return Orders(self.lam[row], self.rate, self.whole)
+
+    @property
+    def log_lam(self) -> Array:
+        """log lambda, and 0 in the limit."""
+        return np.log(np.where(self.lam > 0, self.lam, 1.0))
+
+
+class Line(ABC):
+    """The law of s under Q, up to atoms; in floats for decisions, in enclosures for the answer."""
+
+    __slots__ = ()
+
+    shift: Fraction
+
+    farthest: ClassVar[float]
+    farthest_ball: ClassVar[int]
+    """Order times shift past which floats, and balls, no longer resolve the integral."""
+
+    @property
+    def t(self) -> float:
+        return float(self.shift)
+
+    @abstractmethod
+    def reach(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
+        """Where the cells begin and end, exact in floats under halving, and the log of what lies beyond."""
+
+    @abstractmethod
+    def peak(self, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
+        """The largest value on [low, high] of a linear function, given at both ends, plus the log density."""
+
+    @abstractmethod
+    def growth(self, y: Array) -> Array:
+        """log of the factor by which the density is larger at s + iy than at s, at most."""
+
+    @abstractmethod
+    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
+        """a times the gain of L, and the log density of s."""
+
+    def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
+        """The orders at which a closed form is the integral to within its radius, and that form."""
+        return np.zeros(lam.shape, dtype=bool), Enclosure(lam)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLine(Line):
+    """s = z - shift/2 with z standard normal; exponents are of the size of (order times shift)^2."""
+
+    shift: Fraction
+
+    farthest = 2.0**23
+    farthest_ball = 10**6
+
+    def reach(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
+        """Both tails are Gaussian.
+
+        To the right f_a + f_{1-a} <= min{a w^a, 2 a lambda g^2 e^{2x} max(w, 1)^{a-2}}, whose logarithm rises by at most
+        max(a, 2) shift per unit; to the left, where x < 0, f_a <= min(a g, a lambda g^2).
+        """
+        lam, t, g = orders.lam, self.t, orders.rate.g
+        order, log_lam = lam + 1, orders.log_lam
+        steepest = np.maximum(order, 2.0) * t
+        beyond = np.full_like(lam, np.inf)
+        high, room = np.zeros_like(lam), np.full_like(lam, 8.0)
+        for _ in range(_DEEPEST):
+            open_ = beyond > size + _LEFT_OUT
+            if not open_.any():
+                break
+            high = np.where(open_, np.ceil(np.maximum(steepest - t / 2, 0.0) + room), high)
+            x = t * high
+            loss = orders.rate.loss(x)
+            power = np.where(lam > 0, np.log(order), np.where(loss >= 1, np.log(loss), np.inf)) + order * loss
+            curved = np.log(2 * order) + log_lam + 2 * (math.log(g) + x) + np.maximum(order - 2, 0.0) * loss
+            fallen = (high + t / 2) ** 2 / 2 + np.log(high + t / 2 - steepest)
+            beyond = np.minimum(power, curved) - fallen + _slack(order * loss + 2 * x + fallen)
+            room = room * 1.4
+        if not orders.whole:
+            return np.zeros_like(lam), high, beyond
+        left = np.minimum(np.where(lam > 0, np.log(order * g), np.inf), np.log(order) + log_lam + 2 * math.log(g))
+        low = np.floor(-t / 2 - np.sqrt(2 * np.maximum(left - size - _LEFT_OUT, 1.0)))
+        return low, high, np.logaddexp(beyond, left - (low + t / 2) ** 2 / 2 + _slack(low * low))
+
+    def peak(self, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
+        slope = np.where(high > low, (at_high - at_low) / (high - low), 0.0)
+        s = np.clip(slope - self.t / 2, low, high)
+        return np.asarray(at_low + slope * (s - low) - (s + self.t / 2) ** 2 / 2)
+
+    def growth(self, y: Array) -> Array:
+        return y * y / 2
+
+    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
+        """Past h0 it is a (L - x) - (z - a shift)^2/2 + a lambda shift^2/2, where the large parts have cancelled on paper."""
+        shift, order = BOUNDED.number(self.shift), lam + 1
+        z = s + shift / 2
+        power: Any = order * gain(L) - z * z / 2
+        past = self.t * s.mid > max(Rate.of(rate).h0, 0.0) + 1
+        if not past.any():
+            return power - _LOG_ROOT_TWO_PI  # type: ignore[no-any-return]
+        rest = BOUNDED.log(BOUNDED.number(rate) + BOUNDED.number(1 - rate) * BOUNDED.exp(-shift * s))
+        away = z - order * shift
+        far: Any = order * rest - away * away / 2 + order * lam * BOUNDED.number(self.shift**2 / 2)
+        power = np.where(past, far, power)
+        return power - _LOG_ROOT_TWO_PI  # type: ignore[no-any-return]
+
+    def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
+        value = log_far_moment(self.shift, rate, Enclosure(lam), BOUNDED)
+        far = protection_is_lost(self.shift, rate, lam) & (lam * self.t > _FAR)
+        return far, Enclosure(value.mid, value.radius + FAR_ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLine(Line):
+    """x in [-shift, shift] has the density e^{-(x + shift)/2}/4 between its atoms; panels are 1 / order wide."""
+
+    shift: Fraction
+
+    farthest = 2.0**38
+    farthest_ball = 2**24
+
+    def reach(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
+        one = np.ones_like(size)
+        return (-1 if orders.whole else 0) * one, one, -np.inf * one
+
+    def peak(self, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
+        scale = math.log(self.t / 4)
+        return np.maximum(at_low - self.t * (low + 1) / 2, at_high - self.t * (high + 1) / 2) + scale
+
+    def growth(self, y: Array) -> Array:
+        return np.zeros_like(y)
+
+    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
+        power: Enclosure = (lam + 1) * gain(L) - BOUNDED.number(self.shift / 2) * (s + 1)
+        return power + BOUNDED.log(BOUNDED.number(self.shift / 4))
+
+
+def log_far_moment(shift: Fraction, rate: Fraction, lam: Any, on: Arithmetic) -> Any:
+    """a log g + a lambda shift^2/2 = log E (g e^x)^a for Gaussian noise; within FAR_ERROR of log M where protection is lost."""
+    return (lam + 1) * (on.log(on.number(rate)) + on.number(shift**2 / 2) * lam)
+
+
+def protection_is_lost(shift: Fraction, rate: Fraction, lam: Array) -> Array:
+    """Whether so much of E w^a lies far beyond x = h0 that w may be taken for g e^x."""
+    h0 = log_rational((1 - rate) / rate)  # of the rate itself, not of one that floats can square
+    with np.errstate(over="ignore"):
+        return np.asarray(FLOATS.number(shift**2 / 2) * lam > max(h0, 0.0) + np.log(lam + 1) + 42)
+
+
+_LOG_ROOT_TWO_PI = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
+
+
+def _slack(size: Array) -> Array:
+    """What the floats of a bound's logarithm may have lost, where its parts are of this size."""
+    return 1e-6 + 1e-13 * np.abs(size)
+
+
+def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> Array:
+    """log of a bound of |kernel * density| on the rectangle Re s in [low, high], |Im s| <= y."""
+    lam, t, g, h0 = orders.lam, line.t, orders.rate.g, orders.rate.h0
+    order, log_lam = lam + 1, orders.log_lam
+    x_low, x_high, turn = t * low, t * high, t * y
+    loss_low, loss_high = orders.rate.loss(x_low), orders.rate.loss(x_high)
+    gain_low, gain_high, up_low, up_high = (np.maximum(v, 0.0) for v in (loss_low, loss_high, x_low, x_high))
+
+    def top(b: Array | float, c: float) -> Array:
+        # b L+ + c x+ is convex, so at most its chord
+        return line.peak(low, high, b * gain_low + c * up_low, b * gain_high + c * up_high)
+
+    # |w - 1| = g |e^{x + i turn} - 1|, which is also at most 2 g e^{x+}
+    sine, cosine = np.sin(np.minimum(turn, math.pi) / 2), np.cos(np.minimum(turn, _WIDEST_TURN) / 2)
+    near = np.minimum(x_high, _LARGE)
+    log_u = np.log(np.maximum(np.abs(np.expm1(x_low)), np.abs(np.expm1(near))) + 2 * sine * np.exp(near))
+    log_u = math.log(g) + np.where(x_high > _LARGE, x_high + np.log1p(2 * sine), log_u)
+    log_two_g, far = math.log(2 * g), np.maximum(order - 2, 0.0)
+    curvature = np.log(order) + log_lam - np.maximum(2 - order, 0.0) * np.log(cosine)
+    curved = curvature + np.minimum(top(far, 0) + 2 * log_u, top(far, 2) + 2 * log_two_g)
+    positive, argument = lam > 0, gain_high + turn
+    size = top(order, 0) + np.log(np.where(positive, 2 + order * np.minimum(np.exp(log_u), 2.0), argument + 3))
+    narrow = turn <= _WIDEST_TURN
+    size = np.where(narrow, np.minimum(size, curved), size)
+    if not orders.whole:
+        share = np.exp(math.log(g) + x_high - loss_high)
+        shorter = np.log1p(-4 * np.minimum(share, 0.25) * (1 - cosine * cosine)) / 2
+        flat = top(0, 0)
+        curved = np.log(order) + log_lam - (order + 1) * (shorter + np.minimum(loss_low, 0.0))
+        curved = curved + np.minimum(flat + 2 * log_u, top(0, 2) + 2 * log_two_g)
+        constant = np.log(np.where(positive, 2.0, argument))
+        linear = np.logaddexp(constant + flat, log_lam + np.minimum(flat + log_u, top(0, 1) + log_two_g))
+        above_one = np.where(narrow, shorter + loss_low >= 0, math.log(g) + x_low > math.log(2))
+        other = np.where(above_one, linear, np.inf)
+        size = np.logaddexp(size, np.where(narrow, np.minimum(curved, other), other))
+    # where w may be 0, at x = log(1/g - 1) + i pi, nothing is analytic
+    clear = narrow | (x_low > h0 + 0.1) | (x_high < h0 - 0.1)
+    size = size + line.growth(y) + _slack(order * gain_high + 2 * up_high + np.maximum(np.abs(low), np.abs(high)) ** 2)
+    return np.where(np.isnan(size) | ~clear, np.inf, size)
+
+
+def _bounds(line: Line, orders: Orders, low: Array, high: Array) -> tuple[Array, Array]:
+    """log of what each cell may hold, and of the error of the rule on it, by the best of the ellipses."""
+    middle, half = (low + high) / 2, (high - low) / 2
+    wide, tall = half * _WIDE, half * _TALL  # one row for the cell itself, one for each ellipse
+    size = _log_size(line, orders, middle - wide, middle + wide, tall) + np.log(half)
+    return size[0] + math.log(2), np.min(size[1:] + _FACTOR, axis=0)
+
+
+def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array, Array]:
+    """Row, middle and half width of the panels, and per row the log of all that they leave out; size is log integral."""
+    low, high, beyond = line.reach(orders, size)
+    known = np.isfinite(size) & (high - low < _FARTHEST) & (beyond < np.inf)
+    left_out = np.where(known, beyond, np.inf)
+    row = np.tile(np.flatnonzero(known), _FIRST)
+    step = (high - low) / _FIRST
+    low = (low + np.arange(_FIRST)[:, None] * step)[:, known].ravel()
+    high = low + step[row]
+    found: list[tuple[Array, Array, Array]] = []
+    for depth in range(_DEEPEST):
+        held, error = _bounds(line, orders.at(row), low, high)
+        middle = (low + high) / 2
+        exact = middle - low == high - middle
+        empty = held <= size[row] + _LEFT_OUT
+        fine = ~empty & exact & (error <= size[row] + _ERROR)
+        last = depth == _DEEPEST - 1 or row.size > _MOST_CELLS
+        done = empty | fine | ~exact | last
+        np.logaddexp.at(left_out, row[done], np.where(fine, error, held)[done])
+        found.append((row[fine], middle[fine], (high - low)[fine] / 2))
+        row, middle, todo = np.tile(row[~done], 2), middle[~done], ~done
+        low, high = np.append(low[todo], middle), np.append(middle, high[todo])
+        if not row.size:
+            break
+    rows, middles, halves = (np.concatenate(part) for part in zip(*found, strict=True))
+    place = np.argsort(rows, kind="stable")
+    return rows[place], middles[place], halves[place], left_out
+
+
+def _log_slope(L: Enclosure, whole: bool) -> Enclosure:
+    """log of w log w - w + 1 = w excess(-L), or of (w-1) log w, less the gain: the limits of the kernels / lambda."""
+    value: Enclosure = BOUNDED.log_excess(-L) - gain(-L) if whole else BOUNDED.log(-BOUNDED.expm1(-L)) + BOUNDED.log(L)
+    return value
+
+
+def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
+    """log of f_a, or of f_a + f_{1-a} = w^a (1 - w^-lambda)(1 - w^-a), less a times the gain, where w = e^L.
+
+    f_a = w { excess(lambda L) + lambda excess(-L) }, excess(y) = e^y - 1 - y, as in kernels.py. All lambda are 0 or none is.
+    """
+    if not lam.mid.all():
+        return _log_slope(L, whole)
+    y = lam * L
+    if not whole:
+        return BOUNDED.log(-BOUNDED.expm1(-y)) + BOUNDED.log(-BOUNDED.expm1(-(y + L)))
+    bent: Any = BOUNDED.log_excess(y) - gain(y)
+    if (y.mid > 30).any():
+        large: Any = BOUNDED.log1p(-(1 + y) * BOUNDED.exp(-y))
+        bent = np.where(y.mid > 30, large, bent)
+    straight = BOUNDED.log(lam) + BOUNDED.log_excess(-L) - gain(y)
+    value: Enclosure = BOUNDED.log_add_exp(bent, straight) - gain(-L)
+    return value
+
+
+def gain(L: Any) -> Any:
+    """L where its midpoint is positive, else 0: what is taken out of an exponent and put back elsewhere need not be L+."""
+    return np.where(L.mid > 0, L, 0.0)
+
+
+def loss(x: Enclosure, rate: Fraction) -> Enclosure:
+    """L = log(1 - g + g e^x)."""
+    g, kept = BOUNDED.number(rate), BOUNDED.number(1 - rate)
+    value: Any = BOUNDED.log1p(g * BOUNDED.expm1(x))
+    if rate > Fraction(1, 2):
+        near: Any = BOUNDED.log(kept + g * BOUNDED.exp(x))
+        value = np.where(x.mid < -0.5, near, value)
+    if (x.mid > 700).any():
+        far: Any = x + BOUNDED.log(g + kept * BOUNDED.exp(-x))
+        value = np.where(x.mid > 700, far, value)
+    return value  # type: ignore[no-any-return]
+
+
+def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Array) -> Enclosure:
+    """log E_Q[kernel] without atoms, for each lambda, or for lambda = 0; `size` is about that, in floats, and only decides."""
+    if min(rate, 1 - rate, line.shift) < SMALLEST:
+        return Enclosure(np.full(lam.shape, np.nan))
+    row, middle, half, left_out = panels(line, Orders(lam, Rate.of(rate), whole), size)
+    nodes, log_weights = gauss()
+    s = Enclosure(middle[:, None]) + Enclosure(half[:, None]) * nodes
+    each, L = Enclosure(lam[row, None]), loss(BOUNDED.number(line.shift) * s, rate)
+    power = line.log_power(s, each, L, rate)
+    log_terms = log_kernel(each, L, whole) + power + (log_weights + BOUNDED.log(half)[:, None])
+    on_panels = BOUNDED.log_sum_exp(log_terms)
+    total = BOUNDED.log_sum_exp(_side_by_side(row, on_panels, lam.size))
+    # what is left out is a part of the sum that is at most half of it, or nothing is known
+    part = np.exp(left_out - total.mid) * (1 + 1e-6)
+    far, closed = line.far_out(rate, lam)
+    mid = np.where(far, closed.mid, np.where(part < 0.5, total.mid, np.nan))
+    return Enclosure(mid, np.where(far, closed.radius, total.radius + part / (1 - part)))
+
+
+def _side_by_side(row: Array, values: Enclosure, rows: int) -> Enclosure:
+    """A row of the values of its panels for each order, and -inf behind them."""
+    count = np.bincount(row, minlength=rows)
+    place = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+    table = Enclosure(np.full((rows, max(int(count.max(initial=0)), 1)), -np.inf))
+    table[row, place] = values
+    return table

@@ -1,0 +1,1 @@
+"""Results of the paper that no answer uses."""

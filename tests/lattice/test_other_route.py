@@ -1,0 +1,114 @@
+"""Answers of the exact layer are checked by a route that shares no code with what found them, or say that none is open."""
+
+import dataclasses
+import re
+from typing import Any
+
+import pytest
+
+import cumulant as cm
+from cumulant.lattice import grids as search
+from cumulant.lattice import lattice, two_sided
+from cumulant.lattice.grids import Bound
+
+W = cm.WithoutReplacement
+DECAYING = {
+    "lattice": cm.Laplace(scale=2) @ W(rate=0.01) * 1000,
+    "cone": cm.Gaussian(sigma=5) @ W(rate=0.001) * 600_000,
+    "ball": cm.Gaussian(sigma=5, geometry="ball") @ W(rate=0.001) * 600_000,
+    "poisson": cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01) * 1000,
+    "mixed": cm.Laplace(scale=1) + cm.Gaussian(sigma=2) * 10 + cm.PureDP("0.2") * 5,
+}
+SILENT = {
+    "few rounds": cm.Gaussian(sigma=1) @ W(rate=0.001) * 10,
+    "losses on a lattice": cm.RandomizedResponse(p="0.6") @ W(rate=0.1) * 50,
+    "many losses on a lattice": cm.PureDP("0.01") * 2000,
+    "leaking": cm.ApproximateDP("0.1", "1e-8") @ W(rate=0.1) * 40,
+    "masses": cm.from_masses(["0.5", "0.3", "0.2"], ["0.2", "0.2", "0.6"]) * 7,
+}
+QUESTIONS: list[dict[str, Any]] = [{"delta": "1e-6"}, {"delta": "0.01"}, {"epsilon": "0.3"}, {"epsilon": "1"}]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+@pytest.mark.parametrize("run", DECAYING)
+def test_the_saddle_line_confirms_without_any_lattice(
+    monkeypatch: pytest.MonkeyPatch, run: str, question: dict[str, Any]
+) -> None:
+    found = DECAYING[run].guarantee(**question, method="exact")
+    if found.epsilon == 0:
+        return
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("this is the code that is to be checked")
+
+    for home, name in ((lattice, "compose"), (search, "compose"), (search, "epsilon"), (search, "delta")):
+        monkeypatch.setattr(home, name, refused)
+    check = found.verify()
+    assert check, str(check)
+    assert (check.arithmetic, check.quantity, check.independent) == ("saddle line", "delta", True)
+    assert check.lower <= check.upper
+    assert "along the saddle line" in str(check)
+    assert re.search(r"confirmed to \de-0[89] of delta", str(check))
+    assert check.upper == pytest.approx(found.delta, rel=0.05)  # the grid costs a thousandth of epsilon
+    for wrong in (
+        dataclasses.replace(found, epsilon=0.99 * found.epsilon),
+        dataclasses.replace(found, delta=0.9 * found.delta),
+    ):
+        check = wrong.verify()
+        assert not check
+        assert "does not hold" in str(check)
+
+
+@pytest.mark.parametrize("run", ["lattice", "cone", "poisson"])
+def test_a_mistake_of_the_lattice_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
+    for name in ("epsilon", "cone_epsilon"):
+        right = getattr(search, name)
+
+        def smaller(*given: Any, right: Any = right, **named: Any) -> Bound:
+            found: Bound = right(*given, **named)
+            return dataclasses.replace(found, value=0.98 * found.value)
+
+        monkeypatch.setattr(search, name, smaller)
+    monkeypatch.setattr(two_sided, "lower_epsilon", lambda *_: None)
+    found = DECAYING[run].guarantee("1e-6", method="exact")
+    assert not found.verify()
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+@pytest.mark.parametrize("run", SILENT)
+def test_where_the_spectrum_does_not_decay_the_check_says_what_it_is(run: str, question: dict[str, Any]) -> None:
+    found = SILENT[run].guarantee(**question, method="exact")
+    if not (0 < found.epsilon < float("inf") and 0 < found.delta < 1):
+        return
+    check = found.verify()
+    assert check, str(check)
+    assert check.quantity == ("epsilon" if found.asked == "delta" else "delta")
+    if check.arithmetic == "balls":
+        assert "Renyi bound alone" in check.note
+        assert check.independent
+    else:
+        assert not check.independent
+        assert "by the same code" in str(check)
+        assert "no independent route" in check.note
+    name = "epsilon" if found.asked == "delta" else "delta"
+    smaller = {name: getattr(found, name) * (0.99 if name == "epsilon" else 0.9)}
+    assert not dataclasses.replace(found, **smaller).verify()
+
+
+@pytest.mark.parametrize("run", [cm.Gaussian(sigma=1), cm.Laplace(scale=1) @ W(rate="1/3"), cm.Gaussian(sigma=9) * 50])
+def test_closed_forms_are_evaluated_at_four_times_the_bits(run: cm.Expression) -> None:
+    for found in (run.guarantee("1e-6"), run.guarantee(epsilon="0.1")):
+        assert found.conversion == "closed form"
+        check = found.verify()
+        assert check, str(check)
+        assert (check.arithmetic, check.precision, check.quantity) == ("balls", 1024, "delta")
+        assert check.lower <= check.upper <= check.delta
+        assert check.upper <= check.lower * (1 + 1e-15)
+        assert not dataclasses.replace(found, epsilon=found.epsilon * (1 - 1e-9)).verify()
+
+
+def test_what_holds_for_everything_needs_no_check() -> None:
+    found = (cm.ApproximateDP(1, "1e-5") * 3).guarantee("1e-5", method="exact")
+    assert found.epsilon == float("inf")
+    assert found.verify().arithmetic == "none"
+    assert not found.verify().independent

@@ -1,0 +1,90 @@
+"""Answers of both directions of Poisson samples: the larger one, against sums over all outputs."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from cumulant.mechanisms.sampling import Scheme
+from tests.lattice.brute import Composed, Pairs, sampled
+
+
+def directions(pair: Pairs, rate: Fraction, times: int) -> tuple[Composed, Composed]:
+    remove, add = (Composed([(sampled(pair, rate, direction), times)]) for direction in ("remove", "add"))
+    return remove, add
+
+
+RESPONSE: Pairs = [(Fraction(9, 10), Fraction(1, 10)), (Fraction(1, 10), Fraction(9, 10))]
+WITH_A_THIRD: Pairs = [
+    (Fraction(6, 10), Fraction(1, 10)),
+    (Fraction(1, 10), Fraction(6, 10)),
+    (Fraction(3, 10), Fraction(3, 10)),
+]
+
+
+@pytest.mark.parametrize("method", ["exact", "best"])
+@pytest.mark.parametrize("rate", ["0.5", "0.1"])
+@pytest.mark.parametrize("pair", [RESPONSE, WITH_A_THIRD])
+def test_a_poisson_sample_is_as_bad_as_its_worse_direction(pair: Pairs, rate: str, method: str) -> None:
+    """The direction of a neighbour is fixed for all rounds, and either may be the one that the data sets have."""
+    times = 6
+    run = cm.from_masses([p for p, _ in pair], [q for _, q in pair]) @ cm.Poisson(rate=rate) * times
+    truths = directions(pair, Fraction(rate), times)
+    differ = 0
+    for epsilon in np.linspace(0.05, 0.9, 8) * truths[0].largest():
+        exact = [float(truth.delta(epsilon)) for truth in truths]
+        found = run.delta(float(epsilon), method=method)
+        assert found >= max(exact) * (1 - 1e-14)
+        differ += max(exact) > 1.1 * min(exact)
+        if exact[0] > 1e-9:
+            claimed = run.epsilon(exact[0], method=method)
+            assert max(truth.delta(claimed) for truth in truths) <= exact[0] * (1 + 1e-12)
+    assert differ > 4
+
+
+def test_the_directions_of_gaussian_noise_differ_and_the_larger_one_is_answered() -> None:
+    """One round: P(S) - e^eps Q(S) on a half-line S, for each direction, by the error function."""
+    rate, epsilon = 0.4, 0.3
+    run = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.4")
+
+    def tail(x: float) -> float:
+        return math.erfc(x / math.sqrt(2)) / 2
+
+    x = math.log1p(math.expm1(epsilon) / rate) + 0.5
+    remove = (1 - rate) * tail(x) + rate * tail(x - 1) - math.exp(epsilon) * tail(x)
+    y = math.log1p(math.expm1(-epsilon) / rate) + 0.5
+    add = tail(-y) - math.exp(epsilon) * ((1 - rate) * tail(-y) + rate * tail(1 - y))
+    assert remove > 2 * add > 0
+    for method in ("exact", "best"):
+        assert remove * (1 - 1e-12) <= run.delta("0.3", method=method) <= remove * 1.01
+        assert run.epsilon(remove, method=method) >= epsilon * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("scheme", [cm.WithoutReplacement, cm.Poisson])
+def test_rounds_that_hardly_ever_see_the_record_add_up(scheme: type[Scheme]) -> None:
+    """At a rate of 1e-12 two rounds never matter together: n rounds at delta are one at delta / n, n times."""
+    one = cm.Gaussian(sigma=4) @ scheme(rate="1.25e-12")
+    run, most = one * 4, 4 * 1.25e-12 * math.erf(0.25 / math.sqrt(8))
+    epsilons = []
+    for part in (0.02, 0.5, 0.9, 0.99, 0.99999):
+        delta = f"{part * most:.12g}"
+        found = run.guarantee(delta)
+        assert one.epsilon(delta) <= found.epsilon
+        assert found.epsilon <= 4 * one.epsilon(Fraction(delta) / 4) * (1 + 1e-12)
+        assert found.verify()
+        epsilons.append(found.epsilon)
+        assert run.delta(found.epsilon) <= float(delta) * (1 + 1e-6)
+    assert epsilons == sorted(epsilons, reverse=True)
+    assert epsilons[0] < 1e-10
+
+
+@pytest.mark.parametrize("scheme", [cm.WithoutReplacement, cm.Poisson])
+def test_promises_that_hardly_ever_fail_need_no_more_than_their_epsilons(scheme: type[Scheme]) -> None:
+    run = cm.ApproximateDP("1e-4", "1e-90") @ scheme(rate="0.1") * 3
+    largest = 3 * math.log1p(0.1 * math.expm1(1e-4))
+    for delta in ("1e-80", "1e-10", "2e-6"):
+        assert run.epsilon(delta, method="exact") <= largest * (1 + 1e-9)
+    assert run.epsilon("2e-91", method="exact") == math.inf
+    assert 2.9e-91 <= run.delta(largest * 1.001, method="exact") <= 3.1e-91

@@ -88,3 +88,12 @@ def test_promises_that_hardly_ever_fail_need_no_more_than_their_epsilons(scheme:
         assert run.epsilon(delta, method="exact") <= largest * (1 + 1e-9)
     assert run.epsilon("2e-91", method="exact") == math.inf
     assert 2.9e-91 <= run.delta(largest * 1.001, method="exact") <= 3.1e-91
+
+
+def test_a_promise_that_hardly_ever_fails_is_composed_like_one_that_never_does() -> None:
+    """The loss of a failure is 25,000 times the others, so that a grid that holds it sees them at a few of its points."""
+    asked = {"method": "exact", "accuracy": "1e-3"}
+    for delta in ("1e-20", "1e-9", "1e-3"):
+        never = (cm.PureDP("4e-5") @ cm.Poisson(rate="0.05") * 770_000).epsilon(delta, **asked)
+        hardly = (cm.ApproximateDP("4e-5", "1e-150") @ cm.Poisson(rate="0.05") * 770_000).epsilon(delta, **asked)
+        assert hardly == pytest.approx(never, rel=2e-3)

@@ -211,17 +211,15 @@ def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, 
     """Where all but e^-40 of the tilted sum should be, by Chernoff bounds on a thinned law; `escaping` then proves it."""
     laws, mean, variance, low, high = [], 0.0, 0.0, 0.0, 0.0
     for one, times in rounds:
-        points = one.offset + width * (one.first + np.arange(one.weights.size, dtype=np.float64))
-        together = -(-points.size // _SAMPLE)
-        starts = np.arange(0, points.size, together)
-        mass = np.add.reduceat(one.weights, starts)
-        moment = np.add.reduceat(one.weights * points, starts)
-        there = mass > 0
-        place = moment[there] / mass[there]
-        laws.append((place, np.log(mass[there]), times))
-        average = float(mass[there] @ place)
+        there = np.flatnonzero(one.weights)  # a law of few atoms is not thinned
+        points, weights = one.offset + width * (one.first + there.astype(np.float64)), one.weights[there]
+        starts = np.arange(0, points.size, -(-points.size // _SAMPLE))
+        mass = np.add.reduceat(weights, starts)
+        place = np.add.reduceat(weights * points, starts) / mass
+        laws.append((place, np.log(mass), times))
+        average = float(mass @ place)
         mean += times * average
-        variance += times * float(mass[there] @ (place - average) ** 2)
+        variance += times * float(mass @ (place - average) ** 2)
         low, high = low + times * points[0], high + times * points[-1]
     rate = math.sqrt(2 * _TAIL) / max(math.sqrt(variance), 1e-300)
     ends = []

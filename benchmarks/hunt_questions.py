@@ -46,6 +46,7 @@ QUESTIONS = 12
 
 METHODS = ("best", "best", "best", "exact", "rdp", "paper")
 ROUNDED = 1e-9  # of numbers that are the same up to rounding
+OF_ORDERS = 1e-10  # the epsilon by which searches for the best order may miss it
 ULP = Fraction(1, 2**50)
 LONG = 10.0
 
@@ -106,18 +107,24 @@ def check(run: cm.Expression, deltas: list[str], epsilons: list[str], method: st
     """Ask a run at each delta and epsilon, and check every law on the answers."""
     known = truth(run)
     for (one, before), (other, after) in pairwise(_sorted(deltas, lambda d: _epsilon(run, d, method, known, asked))):
-        if after > before * (1 + DEFAULT_ACCURACY) + 1e-300:
+        if after > before * (1 + DEFAULT_ACCURACY) + OF_ORDERS and not _gave_up(after, math.inf, method):
             asked.wrong(
                 f"{_text(run)}: epsilon grows with delta, {before!r} at {float(one)!r}, {after!r} at {float(other)!r}, "
                 f"method={method!r}"
             )
     for (one, before), (other, after) in pairwise(_sorted(epsilons, lambda e: _delta(run, e, method, known, asked))):
         # a delta is as accurate as the epsilon it belongs to
-        if other > one * Fraction(1 + 2 * DEFAULT_ACCURACY) and after > before * (1 + ROUNDED):
+        close = other <= one * Fraction(1 + 2 * DEFAULT_ACCURACY)
+        if not close and after > before * (1 + ROUNDED) and not _gave_up(after, 1.0, method):
             asked.wrong(
                 f"{_text(run)}: delta grows with epsilon, {before!r} at {float(one)!r}, {after!r} at {float(other)!r}, "
                 f"method={method!r}"
             )
+
+
+def _gave_up(answer: float, nothing: float, method: str) -> bool:
+    """Loss distributions alone may say that nothing is known; the default has the curve to fall back on."""
+    return method == "exact" and answer == nothing
 
 
 def _sorted(asked: list[str], answer: Callable[[str], float | None]) -> list[tuple[Fraction, float]]:
@@ -188,13 +195,19 @@ COUNTS = ((0, 0), (0, 1), (0, 4), (3, 7), (6, 12))
 def batch(name: str, family: str, seed: int, number: int, said: Callable[[Asked, str], None] = nobody) -> Asked:
     """One run and its questions; the same whatever else is hunted, so that a fault can be found again."""
     rng, asked = random.Random(f"{seed} {name} {family} {number}"), Asked(said=said)
-    step: cm.Expression = DRAWS[name](rng)
-    if family != NONE:
-        step @= sample(rng, family)
-    run = step * int(Fraction(decimal(rng, *rng.choice(COUNTS))))
+    run = _step(rng, name, family) * int(Fraction(decimal(rng, *rng.choice(COUNTS))))
     deltas, epsilons = _deltas(rng, run, asked), _epsilons(rng, run, asked)
     check(run, deltas, epsilons, rng.choice(METHODS), asked)
     return asked
+
+
+def _step(rng: random.Random, name: str, family: str) -> cm.Expression:
+    """One round; what is not stated under the relation of the sample is drawn again."""
+    while True:
+        try:
+            return DRAWS[name](rng) if family == NONE else DRAWS[name](rng) @ sample(rng, family)
+        except cm.RelationError:
+            continue
 
 
 def sample(rng: random.Random, family: str) -> Scheme:
@@ -230,8 +243,8 @@ def fits(name: str, family: str) -> bool:
     """Whether such a mechanism may run on such a sample."""
     if family == NONE:
         return True
-    relation = DRAWS[name](random.Random(1)).relation
-    return relation in (cm.Relation.ANY, SCHEMES[family].relation)
+    relations = {DRAWS[name](random.Random(seed)).relation for seed in range(8)}
+    return not relations.isdisjoint((cm.Relation.ANY, SCHEMES[family].relation))
 
 
 Line = tuple[str, str]

@@ -1,0 +1,116 @@
+"""Laws of the answers, for every registered mechanism, kind of sample and number of rounds: what `make hunt` asks at random.
+
+epsilon falls with delta and delta with epsilon, up to the stated accuracy; no claim below the lower end; no NaN; nothing
+comes out but numbers and CumulantErrors.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from benchmarks.hunt_questions import FAMILIES, NONE, Asked, check
+from cumulant.mechanisms.mechanism import MECHANISMS
+from cumulant.mechanisms.sampling import SCHEMES, Scheme
+
+USUAL: dict[str, cm.Mechanism] = {
+    "Gaussian": cm.Gaussian(sigma=2),
+    "Laplace": cm.Laplace(scale=3),
+    "RandomizedResponse": cm.RandomizedResponse(p="0.6"),
+    "PureDP": cm.PureDP("0.2"),
+    "ApproximateDP": cm.ApproximateDP("0.1", "1e-9"),
+    "ZeroConcentrated": cm.ZeroConcentrated(rho="0.01"),
+    "from_rdp_points": cm.from_rdp_points([2, 8, 32], ["0.01", "0.05", "0.3"]),
+    "from_masses": cm.from_masses(["0.5", "0.3", "0.2"], ["0.4", "0.2", "0.4"]),
+    "ExponentialFamilyMechanism": cm.ExponentialFamilyMechanism(diameter="0.1", hessian="0.5"),
+    "DirichletPosterior": cm.DirichletPosterior([2, 2], records=100, tempering="0.1"),
+    "GaussianMeanPosterior": cm.GaussianMeanPosterior(diameter=1, variance=1, records=100),
+}
+COUNTS = (1, 2, 10, 1000, 10**6)
+CLOSE = (0.3, 0.9, 0.95, 0.999999, 0.99)
+"""Parts of the total variation: just below it epsilon is nearly 0."""
+
+TINY = ("1e-300", "1e-30", "1e-100", "1e-12")
+FAR = ("1e-12", "1e3", "1e-6", "10")
+
+
+def test_every_mechanism_is_asked() -> None:
+    assert set(USUAL) == set(MECHANISMS)
+
+
+def on(base: cm.Mechanism, family: str, rate: str) -> cm.Expression:
+    if family == NONE:
+        return base
+    scheme: type[Scheme] = SCHEMES[family]
+    return base @ scheme(rate=rate)
+
+
+def fitting(family: str, bases: dict[str, cm.Mechanism]) -> list[str]:
+    """Those that may run on such a sample."""
+    relations = (cm.Relation.ANY,) if family == NONE else (cm.Relation.ANY, SCHEMES[family].relation)
+    return [name for name, base in bases.items() if family == NONE or base.relation in relations]
+
+
+def top(run: cm.Expression, parts: tuple[float, ...] = CLOSE) -> list[str]:
+    """Deltas close to the largest one that matters."""
+    most = run.delta(0)
+    return [f"{part * most:.12g}" for part in parts if 1e-300 < part * most < 1]
+
+
+@pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in fitting(family, USUAL)])
+def test_every_count(family: str, name: str) -> None:
+    asked = Asked()
+    step = on(USUAL[name], family, "0.02")
+    for i, times in enumerate(COUNTS):
+        run = step * times
+        close = top(run, (CLOSE[i],))
+        near = run.epsilon("1e-6")
+        epsilons = [f"{part * near:.9g}" for part in (0.9, 1.01) if 0 < near < math.inf]
+        tiny, far = ([], []) if times == COUNTS[-1] else ([TINY[i]], [FAR[i]])
+        check(run, ["1e-6", *tiny, *close], [*epsilons, *far], "best", asked)
+    assert asked.faults == []
+
+
+@pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in fitting(family, USUAL)])
+def test_one_round_just_below_the_total_variation(family: str, name: str) -> None:
+    asked = Asked()
+    for rate in ("0.001", "0.3"):
+        run = on(USUAL[name], family, rate)
+        for method in ("best", "exact"):
+            check(run, top(run), ["0", "1e-12", "1e-6"], method, asked)
+        if family == NONE:
+            break
+    assert asked.faults == []
+
+
+EXTREMES: dict[str, cm.Mechanism] = {
+    "little noise": cm.Gaussian(sigma="1e-3"),
+    "much noise": cm.Gaussian(sigma="1e6"),
+    "little Laplace": cm.Laplace(scale="1e-3"),
+    "much Laplace": cm.Laplace(scale="1e6"),
+    "a fair coin": cm.RandomizedResponse(p="1/2"),
+    "a sure coin": cm.RandomizedResponse(p="0.999999999"),
+    "nothing": cm.PureDP(0),
+    "everything": cm.PureDP(1000),
+    "tiny": cm.PureDP("1e-9"),
+    "failing": cm.ApproximateDP(0, "1e-3"),
+    "concentrated": cm.ZeroConcentrated(rho="1e-13"),
+    "disjoint": cm.from_masses([1, 0], [0, 1]),
+    "rare": cm.from_masses(["1e-12", "0.999999999999"], ["2e-12", "0.999999999998"]),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.parametrize(
+    ("family", "rate"), [(NONE, "1"), *((scheme, rate) for scheme in SCHEMES for rate in ("1e-12", "0.5"))]
+)
+def test_extreme_values(family: str, rate: str, name: str) -> None:
+    asked = Asked()
+    for times in (1, 10**12) if rate == "1e-12" else (30,):
+        run = on(EXTREMES[name], family, rate) * times
+        rdp = run.rdp([1, 1 + 1e-9, 2, 1e9, math.inf])
+        assert not np.isnan(rdp).any()
+        assert (rdp >= 0).all()
+        check(run, ["1e-300", "0.5", *top(run, (0.97,))], ["1e-12", "1e3"], "best", asked)
+    assert asked.faults == []

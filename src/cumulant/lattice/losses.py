@@ -229,10 +229,9 @@ def atom_loss(law: Symmetrised) -> AtomLoss:
 
 def profile_loss(pair: Pair, cells: int = 4000) -> AtomLoss | None:
     """The symmetric pair whose profile is the chords of a profile that is known in floats only: estimated, not bounded."""
-    reach = 1.0
-    while reach < _REACH and pair.log_profile(reach) > -80:
-        reach *= 2
-    x = np.linspace(0.0, reach, cells)
+    reaches = 2.0 ** np.arange(math.ceil(math.log2(_REACH)) + 1)
+    small = pair.log_profile(reaches) <= -80
+    x = np.linspace(0.0, float(reaches[np.argmax(small)] if small.any() else reaches[-1]), cells)
     alpha, delta = np.exp(x), np.exp(pair.log_profile(x))
     if not np.isfinite(delta).all():
         return None

@@ -116,6 +116,7 @@ _PANEL_NODES = 16
 _MODES = 16
 _COARSE = 40
 _TOLERANCE = 1e-12  # of the whole integral, per panel
+_NOISE = 2.0**-47  # of f: halving a panel does not help against the rounding of an exponent
 _NEGLIGIBLE = 1e-15  # of the whole integral: a panel that cannot hold more is not looked into
 _TRUST = 1e-6  # an integral whose estimated error is a larger part of it is not returned
 _DEEPEST = 60
@@ -217,6 +218,7 @@ def _panels(
     points = np.concatenate([x, [0.0, 1.0]])
     count = len(rows)
     reference = np.where(np.isfinite(top), top, 0.0)
+    tolerance = np.maximum(_TOLERANCE, _NOISE * np.abs(reference))
 
     def rule(owner: Array, low: Array, width: Array) -> tuple[Array, Array, Array]:
         """The rule on each panel; a bound of what it can hold; what may hide between its ends and its nodes.
@@ -239,7 +241,7 @@ def _panels(
         gap = np.where(np.isnan(gap), np.inf, gap)
         scale = (total + np.bincount(owner, whole, count))[owner]
         # a panel is done when its halves agree and hide nothing, or when it cannot hold anything that matters
-        done = (np.maximum(left[1], right[1]) <= _NEGLIGIBLE * scale) | (gap <= _TOLERANCE * scale)
+        done = (np.maximum(left[1], right[1]) <= _NEGLIGIBLE * scale) | (gap <= tolerance[owner] * scale)
         done |= (np.bincount(owner, ~done, count) > _MOST_PANELS)[owner] | (depth == _DEEPEST - 1)
         total += np.bincount(owner[done], whole[done], count)
         error += np.bincount(owner[done], gap[done], count)

@@ -15,8 +15,9 @@ from cumulant.curves.foreign import numbers
 from cumulant.curves.memory import recall, user_code
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
-from cumulant.numerics.quadrature import log_excess, log_integrals, maxima
+from cumulant.numerics.quadrature import log_excess, log_integrals, log_sum, maxima
 from cumulant.pairs.pair import Pair
+from cumulant.pairs.tails import LEAST, Tails, both_tails, pieces
 
 LogDensity = Callable[[Any], Any]
 Integrand = Callable[[Array, Array, Array], Array]
@@ -24,6 +25,18 @@ Integrand = Callable[[Array, Array, Array], Array]
 
 _NORMALISATION = 1e-6
 _FACTS = 8
+_FEW = 24  # epsilons that are each integrated
+_FEW_ORDERS = 6
+_AGREEMENT = 1e-3
+_SAME = 1e-9
+_EVERY = 8
+_VARIATION = 0.25
+_HIGHEST = 32.0
+_ALONE = 1e-9
+_ENDED, _FRINGE = 45.0, 20.0
+_BLOCK = 1 << 18
+
+_VECTOR, _SCALAR = "all points in one call", "one point at a time"
 
 T = TypeVar("T")
 
@@ -71,6 +84,10 @@ class DensityPair(Pair):
             if worst > self.pure + 1e-9 * (1 + self.pure):
                 raise InputError(f"pure={self.pure:g} must bound |log p - log q|, which reaches {worst:.9g}")
 
+    @property
+    def summable(self) -> bool:
+        return False  # thousands of integrals
+
     def curve(self) -> DensityCurve:
         return DensityCurve(self)
 
@@ -82,22 +99,89 @@ class DensityPair(Pair):
 
     def _log_profile(self, epsilons: Array) -> Array:
         """log delta, delta = E_p (1 - e^{eps - y})_+ with y = log(p/q); delta <= 1 where the quadrature fails."""
-        return np.minimum(self.larger(_shortfall, epsilons, FLOATS), 0.0)
+        tails = self.tails() if epsilons.size > _FEW else None
+        if tails is None:
+            return np.minimum(self.larger(_shortfall, epsilons, FLOATS), 0.0)
+        with np.errstate(divide="ignore"):
+            return np.minimum(np.log(_larger_profile(tails, epsilons)) + self._slack(tails), 0.0)
+
+    def tails(self) -> tuple[Tails, Tails] | None:
+        """Both laws in pieces, if the profile that these give agrees with the quadrature."""
+
+        def found() -> tuple[tuple[Tails, Tails] | None]:
+            tails = both_tails(self.losses, self.learnt("scan", lambda: _scan(self)))
+            return (tails if tails is not None and self._slack(tails) <= _AGREEMENT else None,)
+
+        return self.learnt("tails", found)[0]
+
+    def _slack(self, tails: tuple[Tails, Tails]) -> float:
+        """By how much log delta may be too small in pieces: twice as much as it was at a few epsilons."""
+
+        def found() -> float:
+            scanned = np.concatenate([[0.0], np.geomspace(1e-6, 100.0, 400)])
+            delta = _larger_profile(tails, scanned)
+            places = [int(np.argmin(delta > part * delta[0])) for part in (0.9, 0.5, 1e-2, 1e-5, 1e-10, 1e-20)]
+            asked = scanned[[place for place in dict.fromkeys([0, *places]) if delta[place] > 0]]
+            if not asked.size:
+                return math.inf
+            gaps = np.abs(self.larger(_shortfall, asked, FLOATS) - np.log(_larger_profile(tails, asked)))
+            return 2 * float(np.max(gaps)) + 1e-12
+
+        return self.learnt("slack", found)
+
+    def separated(self) -> bool:
+        """Whether one law produces what the other cannot, so that every divergence is infinite."""
+
+        def found() -> tuple[bool]:
+            pieces = self._pieces()
+            if pieces is None:
+                return (False,)
+            log_p, log_q = pieces
+            alone = [np.sum(np.exp(a[b == -np.inf])) for a, b in ((log_p, log_q), (log_q, log_p))]
+            return (bool(max(alone) > _ALONE),)
+
+        return self.learnt("separated", found)[0]
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
         return self.larger(_shortfall, epsilons, on)
 
-    def larger(self, integrand: Integrand, parameters: Any, on: Arithmetic) -> Array:
-        """The log of an integral at each parameter, for (P, Q) or for (Q, P), whichever is larger."""
+    def larger(self, integrand: Integrand, parameters: Any, on: Arithmetic, smooth: bool = False) -> Array:
+        """The log of an integral at each parameter, for (P, Q) or for (Q, P), whichever is larger; see `integrals`."""
         if on.exact:
             raise CertificateError(
                 "densities given as Python functions cannot be certified; use from_masses or float64"
             )
         parameters = np.asarray(parameters, dtype=np.float64)
         flat = parameters.ravel()
-        there = self._integrate(integrand, flat)
-        back = self._integrate(lambda p, q, parameter: integrand(q, p, parameter), flat)
+        there = self.integrals(integrand, flat, smooth)
+        back = self.integrals(lambda p, q, parameter: integrand(q, p, parameter), flat, smooth)
         return np.maximum(there, back).reshape(parameters.shape)
+
+    def integrals(self, integrand: Integrand, parameters: Array, smooth: bool) -> Array:
+        """The log of an integral at each parameter: a `smooth` one over pieces of the laws, found once, where that agrees.
+
+        An integrand is homogeneous: the logarithms of masses in place of those of densities give the log of its integral.
+        """
+        pieces = self._pieces() if smooth and parameters.size > _FEW_ORDERS else None
+        if pieces is None:
+            return self._integrate(integrand, parameters)
+        value, known = _over_pieces(integrand, *pieces, parameters)
+        checked = np.flatnonzero(known)[[0, known.sum() // 2, -1]] if known.any() else np.zeros(0, dtype=np.int64)
+        gap = np.max(np.abs(self._integrate(integrand, parameters[checked]) - value[checked]), initial=0.0)
+        value = value + 2 * gap
+        rest = ~known if gap <= _SAME else np.ones(known.shape, dtype=bool)
+        if rest.any():
+            value[rest] = self._integrate(integrand, parameters[rest])
+        return value
+
+    def _pieces(self) -> tuple[Array, Array] | None:
+        """Both laws in pieces on which smooth integrals up to some order are exact to about 1e-11."""
+        return self.learnt(
+            "pieces",
+            lambda: (
+                pieces(self.losses, np.append(_grid(self.support)[:-1:_EVERY], _grid(self.support)[-1]), _VARIATION),
+            ),
+        )[0]
 
     def _integrate(self, integrand: Integrand, parameters: Array) -> Array:
         def log_f(s: Array, rows: Array) -> Array:
@@ -127,7 +211,24 @@ class DensityPair(Pair):
             x = np.where(s < 0, low + (high - low) * part, high - (high - low) * part)
             x = np.clip(x, np.nextafter(low, math.inf), np.nextafter(high, -math.inf))
             log_jacobian = math.log(high - low) - np.logaddexp(0.0, s) - np.logaddexp(0.0, -s)
-        return _evaluated(self.log_p, "log_p", x), _evaluated(self.log_q, "log_q", x), log_jacobian
+        return self._evaluated(self.log_p, "log_p", x), self._evaluated(self.log_q, "log_q", x), log_jacobian
+
+    def _evaluated(self, function: LogDensity, name: str, x: Array) -> Array:
+        """The function at an array of points: in one call if it takes arrays, else point by point."""
+        values = None
+        with np.errstate(all="ignore"):
+            if self._learnt.get(name) is not _SCALAR:
+                values = _in_one_call(function, x)
+                if values is not None and name not in self._learnt and x.size:
+                    values = values if _as_alone(function, x, values) else None
+                    self._learnt[name] = _SCALAR if values is None else _VECTOR
+            if values is None:
+                values = np.array(numbers(function, x.ravel().tolist(), name), dtype=np.float64).reshape(x.shape)
+        if np.isnan(values).any():
+            raise InputError(
+                f"{name} is not a number at x={x[np.isnan(values)][0]:g}; give -inf where the density is 0"
+            )
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +240,13 @@ class DensityCurve(Curve):
     estimated = True
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        return np.asarray(FLOATS.log1p_exp(self.pair.larger(_excess, lam, on)))
+        if not on.exact and self.pair.separated():
+            return np.full(lam.shape, np.inf)
+        return np.asarray(FLOATS.log1p_exp(self.pair.larger(_excess, lam, on, smooth=True)))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        if not on.exact and self.pair.separated():
+            return math.inf
         return float(np.exp(self.pair.larger(_divergence, np.zeros(1), on)[0]))
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
@@ -179,18 +284,39 @@ def _scan(pair: DensityPair) -> Array:
     return np.unique(np.concatenate([grid, modes.ravel()]))
 
 
-def _evaluated(function: LogDensity, name: str, x: Array) -> Array:
-    """The function at an array of points: in one call if it takes arrays, else point by point."""
-    values = None
+def _in_one_call(function: LogDensity, x: Array) -> Array | None:
+    with suppress(Exception), user_code():  # a scalar function, such as one written with math.log or with an if
+        values = np.asarray(function(x))
+        if values.shape == x.shape and values.dtype.kind in "fiu":
+            return values.astype(np.float64)
+    return None
+
+
+def _as_alone(function: LogDensity, x: Array, values: Array) -> bool:
+    """Whether a few numbers of an array get what they get one at a time."""
+    places = [0, x.size // 3, x.size // 2, x.size - 1]
+    with suppress(Exception), user_code():
+        alone = [float(function(float(x.flat[place]))) for place in places]
+        return np.allclose(values.ravel()[places], alone, rtol=1e-9, atol=1e-9, equal_nan=True)
+    return False
+
+
+def _over_pieces(integrand: Integrand, log_p: Array, log_q: Array, parameters: Array) -> tuple[Array, Array]:
+    """The log of the sum over all pieces, and whether nothing is missing: the tails have ended before the pieces do."""
+    fringe = np.maximum(log_p, log_q) < LEAST + _FRINGE
+    value, beyond = np.empty(parameters.size), np.full(parameters.size, -np.inf)
+    rows = max(1, _BLOCK // max(log_p.size, 1))
     with np.errstate(all="ignore"):
-        with suppress(Exception), user_code():  # a scalar function, such as one written with math.log or with an if
-            values = np.asarray(function(x))
-        if values is None or values.shape != x.shape or values.dtype.kind not in "fiu":
-            values = np.array(numbers(function, x.ravel().tolist(), name)).reshape(x.shape)
-    values = values.astype(np.float64)
-    if np.isnan(values).any():
-        raise InputError(f"{name} is not a number at x={x[np.isnan(values)][0]:g}; give -inf where the density is 0")
-    return values
+        for start in range(0, parameters.size, rows):
+            some = slice(start, start + rows)
+            terms = integrand(log_p, log_q, parameters[some, None])
+            value[some] = log_sum(terms)
+            beyond[some] = np.max(terms[:, fringe], axis=1, initial=-np.inf)
+    return value, (parameters <= _HIGHEST) & np.isfinite(value) & (beyond < value - _ENDED)
+
+
+def _larger_profile(tails: tuple[Tails, Tails], epsilons: Array) -> Array:
+    return np.maximum(tails[0].profile(epsilons), tails[1].profile(epsilons))
 
 
 def _divergence(log_p: Array, log_q: Array, _: Array) -> Array:

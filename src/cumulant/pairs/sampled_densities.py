@@ -48,8 +48,8 @@ class SampledDensities(Curve):
             value = np.where(x == np.inf, np.inf, value)
             return value if self.kernel.whole else np.where(x > 0, value, -np.inf)
 
-        there = self.pair._integrate(integrand, lam)
-        back = self.pair._integrate(lambda p, q, order: integrand(q, p, order), lam)
+        there = self.pair.integrals(integrand, lam, smooth=True)
+        back = self.pair.integrals(lambda p, q, order: integrand(q, p, order), lam, smooth=True)
         return np.logaddexp(there, back) if self.added else np.maximum(there, back)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
@@ -77,8 +77,8 @@ def _leads(pair: DensityPair) -> bool:
             return np.where(y > epsilon, log_p + np.log(-np.expm1(epsilon - y)), -np.inf)
 
     epsilons = np.concatenate([[0.0], np.geomspace(1e-3, 30, 23)])
-    there = np.exp(pair._integrate(shortfall, epsilons))
-    back = np.exp(pair._integrate(lambda p, q, epsilon: shortfall(q, p, epsilon), epsilons))
+    there = np.exp(pair.integrals(shortfall, epsilons, smooth=False))
+    back = np.exp(pair.integrals(lambda p, q, epsilon: shortfall(q, p, epsilon), epsilons, smooth=False))
     margin = 1e-9 * np.maximum(there, back) + 1e-300
     return bool(np.all(there >= back - margin) or np.all(back >= there - margin))
 
@@ -108,7 +108,7 @@ class PoissonDensities(Curve):
             return np.where(x == np.inf, -np.inf if added else np.inf, mass + value)
 
         directions = [partial(integrand, added=added) for added in (False, True)]
-        return np.maximum(*(self.pair.larger(direction, lam, on) for direction in directions))
+        return np.maximum(*(self.pair.larger(direction, lam, on, smooth=True) for direction in directions))
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         return np.asarray(FLOATS.log1p_exp(self._largest(lam, False, on)))

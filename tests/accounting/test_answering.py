@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.guarantee import rounded_up
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import BALLS
 
@@ -49,9 +50,7 @@ def test_the_delta_of_a_guarantee_is_the_one_of_the_run_and_verifies(run: str, a
         if 0 < found.delta < 1:
             assert not dataclasses.replace(found, delta=0.9 * found.delta).verify()
         text = found.explain()
-        assert text.startswith(
-            f"delta = {cm.guarantee.rounded_up(found.delta)} (rounded up from {found.delta!r}) at eps"
-        )
+        assert text.startswith(f"delta = {rounded_up(found.delta)} (rounded up from {found.delta!r}) at eps")
         assert f"at epsilon = {epsilon}" in text
         twin = pickle.loads(pickle.dumps(found))
         assert (twin, twin.explain(), twin.verify()) == (found, text, check)
@@ -160,3 +159,35 @@ def test_a_delta_below_every_float_and_a_promise_that_hardly_ever_holds() -> Non
     assert promise.epsilon(0.5) == math.inf
     nearly = cm.ApproximateDP(1, "0.9999999999999997") * 2
     assert nearly.epsilon(0.5) == math.inf
+
+
+def test_what_may_fail_has_no_finite_divergence() -> None:
+    """With probability delta everything may be told, so that one law has mass where the other has none."""
+    for run in (cm.ApproximateDP(1, "0.1"), cm.ApproximateDP(0, "0.1") * 3, cm.ApproximateDP(1, "0.1") @ W(rate="0.5")):
+        assert run.rdp([1, 1.5, 2, math.inf]).tolist() == [math.inf] * 4
+        assert run.cgf([0, 1]).tolist() == [0.0, math.inf]
+        assert run.kl == run.pure == run.epsilon(delta=0) == math.inf
+    assert cm.ApproximateDP(1, 0).pure == 1.0
+
+
+def test_the_lower_end_of_gathered_gaussians_is_not_rounded_up() -> None:
+    """erf(1/2) = 0.52049987781304653768274665389196452873645…: from that delta on no epsilon is needed."""
+    for delta in ("0.5204998778130465376827466538919646", "0.520499877813046537682746653892"):
+        for run in (
+            cm.Gaussian(sigma=1) * 2,
+            cm.Gaussian(sigma=1) + cm.Gaussian(sigma=1, sensitivity=1, geometry="ball"),
+        ):
+            assert (run.guarantee(delta).lower or 0.0) == 0.0
+
+
+def test_runs_of_nothing_are_verified() -> None:
+    nothing: list[Any] = [cm.Accountant(), cm.PureDP(0) @ W(rate=0.5) * 3, cm.PureDP(0) @ cm.Poisson(rate=0.5) * 3]
+    for run in nothing:
+        for asked in cast("list[dict[str, Any]]", [{"delta": 1e-2}, {"epsilon": 1}]):
+            assert run.guarantee(**asked).verify()
+
+
+@pytest.mark.parametrize("method", ["naive", "strong", "optimal", "rdp", "best", "exact"])
+def test_a_delta_of_one_needs_no_epsilon(method: str) -> None:
+    assert cm.ApproximateDP("0.1", "0.01").epsilon(1, method=method) == 0.0
+    assert (cm.ApproximateDP("0.1", "0.01") * 3 + cm.PureDP(1)).epsilon(1, method=method) == 0.0

@@ -219,6 +219,9 @@ class Answers(ABC):
     def rdp(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
         """The Rényi divergence bound at orders in [1, inf]; order 1 is KL, inf is pure.
 
+        It is infinite for promises that may fail, such as `ApproximateDP`: what leaks with some probability has no finite
+        divergence. Their epsilons come from the curve of the rest, which `curve()` has.
+
         >>> import cumulant as cm
         >>> cm.Gaussian(sigma=5).rdp([1, 2, 64.5])
         array([0.02, 0.04, 1.29])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 
 from cumulant.accounting.answers import Answers
@@ -24,17 +23,24 @@ _FALLBACK = "so the answer comes from Renyi divergences"
 def rounds(run: Answers) -> tuple[Rounds | None, str]:
     """All rounds of the run, or None and what stands in the way."""
     parts: list[tuple[Round, int]] = []
-    for mechanism, times in _gathered(run.terms).items():
+    gathered = Fraction(0)
+    for mechanism, times in sorted(run.terms.items(), key=lambda item: item[0].rank()):
         inner, scheme = (mechanism.inner, mechanism.scheme) if isinstance(mechanism, Sampled) else (mechanism, None)
         sampling = WITHOUT_REPLACEMENT if scheme is None else scheme.sampling
         if sampling is None:
             return None, f"{type(scheme).__name__} says nothing about loss distributions, {_FALLBACK}"
-        pair = _pair(inner)
+        pair, below = _pairs(inner)
+        if scheme is None and isinstance(pair, GaussianPair):
+            gathered += times * pair.shift**2  # k of them are one with sqrt(k) times the shift
+            continue
         loss = loss_of(pair) if pair is not None else inner.privacy_loss() if isinstance(inner, Mechanism) else None
         if pair is None and loss is None:
             return None, f"{mechanism} is known by its curve only, {_FALLBACK}"
         rate = Fraction(scheme.rate if scheme is not None else 1)
-        parts.append((Round(loss, pair, rate, sampling, isinstance(inner, Mechanism)), times))
+        parts.append((Round(loss, pair, rate, sampling, isinstance(inner, Mechanism), below), times))
+    if gathered:
+        pair, below = _gaussians(gathered)
+        parts.insert(0, (Round(loss_of(pair), pair, Fraction(1), WITHOUT_REPLACEMENT, below=below), 1))
     found = Rounds(tuple(parts))
     if found.single() is not None:
         return found, ""
@@ -45,38 +51,29 @@ def rounds(run: Answers) -> tuple[Rounds | None, str]:
     return found, ""
 
 
-def _gathered(terms: Mapping[Mechanism, int]) -> dict[Mechanism, int]:
-    """The terms in their one order, Gaussians without a sample put together: k of them are one with sqrt(k) times the shift."""
-    ordered = dict(sorted(terms.items(), key=lambda item: item[0].rank()))
-    bare = [mechanism for mechanism in ordered if isinstance(mechanism.pair(), GaussianPair)]
-    if not bare or (len(bare) == 1 and ordered[bare[0]] == 1):
-        return ordered
-    from cumulant.mechanisms.gaussian import Gaussian
-
-    total = sum((_squared(mechanism) * ordered[mechanism] for mechanism in bare), start=Fraction(0))
-    rest = {mechanism: times for mechanism, times in ordered.items() if mechanism not in bare}
-    return {Gaussian(sigma=1, sensitivity=_root(total)): 1, **rest}
-
-
-def _pair(inner: Expression) -> Pair | None:
-    """The dominating pair of what runs on one sample: of one mechanism its own, of Gaussians together a Gaussian one."""
+def _pairs(inner: Expression) -> tuple[Pair | None, Pair | None]:
+    """The dominating pair of what runs on one sample and one that it dominates: of one mechanism its own, of Gaussians
+    together Gaussian ones."""
     if isinstance(inner, Mechanism):
-        return inner.pair()
-    if all(isinstance(mechanism.pair(), GaussianPair) for mechanism in inner.terms):
-        return GaussianPair(_root(sum((_squared(m) * times for m, times in inner.terms.items()), start=Fraction(0))))
-    return None
+        pair = inner.pair()
+        return pair, pair
+    pairs = [(mechanism.pair(), times) for mechanism, times in inner.terms.items()]
+    if not all(isinstance(pair, GaussianPair) for pair, _ in pairs):
+        return None, None
+    return _gaussians(
+        sum((times * pair.shift**2 for pair, times in pairs if isinstance(pair, GaussianPair)), Fraction(0))
+    )
 
 
-def _squared(mechanism: Mechanism) -> Fraction:
-    pair = mechanism.pair()
-    return pair.shift**2 if isinstance(pair, GaussianPair) else Fraction(0)
+def _gaussians(square: Fraction) -> tuple[GaussianPair, GaussianPair]:
+    """The pair with a rational shift just above the root of this square, by about 30 digits, and one just below.
 
-
-def _root(square: Fraction) -> Fraction:
-    """A rational just above the square root, by about 30 digits; a perfect square gives its root."""
+    A perfect square has one pair.
+    """
     top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
     if top * top == square.numerator and bottom * bottom == square.denominator:
-        return Fraction(top, bottom)
+        return GaussianPair(Fraction(top, bottom)), GaussianPair(Fraction(top, bottom))
     digits = max(0, 30 - (len(str(square.numerator)) - len(str(square.denominator))) // 2)
     scale = 10**digits
-    return Fraction(math.isqrt(square.numerator * scale * scale // square.denominator) + 1, scale)
+    root = math.isqrt(square.numerator * scale * scale // square.denominator)
+    return GaussianPair(Fraction(root + 1, scale)), GaussianPair(Fraction(root, scale))

@@ -72,10 +72,10 @@ def delta(
 
 
 def pure(curve: Curve, estimated: bool = False) -> float:
-    """The bound at order infinity."""
+    """The bound at order infinity; infinite for what may fail with a positive probability."""
     value = float(curve.pure())
-    if math.isinf(value):
-        return value
+    if math.isinf(value) or curve.slack() > 0:
+        return math.inf
     return _answered(value, math.inf, estimated, lambda _: certificate.pure(curve), lambda _: _pure(curve)).value
 
 

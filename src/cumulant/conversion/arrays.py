@@ -32,7 +32,12 @@ _MOST_BALLS = 16
 
 
 def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
-    """The Rényi divergence bound at orders in [1, inf]: upper ends, or lower ends of a lower bound."""
+    """The Rényi divergence bound at orders in [1, inf]: upper ends, or lower ends of a lower bound.
+
+    What may fail with a positive probability, whatever its curve says of the rest, has no finite divergence.
+    """
+    if upper and curve.slack() > 0:
+        return np.full(orders.shape, np.inf)
     found = curve.rdp(orders, BOUNDED)
     if not upper:
         return _least(found, lambda i: _rdp_ball(curve, orders[i]))
@@ -44,6 +49,8 @@ def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
 
 def cgf(curve: Curve, lam: Array, upper: bool = True) -> Floats:
     """K at finite lam > 0, likewise."""
+    if upper and curve.slack() > 0:
+        return np.full(lam.shape, np.inf)
     found = curve.cgf(lam, BOUNDED)
     if not upper:
         return _least(found, lambda i: _cgf_ball(curve, Fraction(lam[i])))

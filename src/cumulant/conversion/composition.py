@@ -139,9 +139,11 @@ def optimised(steps: Iterable[Step], delta: float, method: Method) -> float:
     0.396
     """
     steps = tuple(steps)
+    if delta >= 1:
+        return 0.0
     count = sum(times for _, _, times, _ in steps)
     least_deltas = [(0.0, _scaled(own, rate), times) for _, rate, times, own in steps]
-    if delta < 1 and method(least_deltas, delta) == math.inf:
+    if method(least_deltas, delta) == math.inf:
         return math.inf
     # what the least deltas leave, alike for each round: by naive composition in sums, by the others in products
     rest = (
@@ -162,8 +164,6 @@ def optimised(steps: Iterable[Step], delta: float, method: Method) -> float:
             values.append(method([(float(row[i]), float(spent[i]), times) for row, spent, times in rows], delta))
         return [value if value >= 0 else math.inf for value in values]
 
-    if delta >= 1:
-        return 0.0
     with np.errstate(all="ignore"):
         logits = np.array([-np.inf, *_SHARES, np.inf]) if delta > 0 else np.array([-np.inf])
         values = totals(logits)

@@ -44,7 +44,7 @@ def verify(rounds: Rounds, way: str, epsilon: Fraction, delta: Fraction) -> Veri
     if reference is not None:
         found = [_by_line(reference, float(epsilon), float(delta), _by_cone)]
     known = [one for one in found if one is not None]
-    if len(known) < len(found):
+    if len(known) < len(found) or not known:
         return None
     value, tolerance, frequencies = max(known)
     ends = value * (1 - tolerance), value * (1 + tolerance)

@@ -38,6 +38,8 @@ class Round:
     rate: Fraction
     sampling: Sampling
     lone: bool = True
+    below: Pair | None = None
+    """A pair with a closed form that the pair dominates, for lower ends: the pair itself, or a little less where it was rounded."""
 
     @property
     def symmetric(self) -> bool:
@@ -107,6 +109,13 @@ class Rounds:
         """Pair and rate of the only round, if there is just one and its profile is known in closed form."""
         forms = self._closed_forms()
         return forms[0][0] if forms is not None and len(forms) == 1 and forms[0][1] == 1 else None
+
+    def single_below(self) -> tuple[Pair, Fraction] | None:
+        """The same for a lower end."""
+        if self.single() is None:
+            return None
+        ((one, _),) = self.parts
+        return None if one.below is None else (one.below, one.rate)
 
     def rare(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
         """Pair, rate and number of each round, if all have closed forms and hardly one of them sees the record."""

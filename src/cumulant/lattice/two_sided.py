@@ -95,9 +95,9 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
 def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Witness | None:
     """The largest epsilon that explicit neighbouring data sets need at this delta; None where none is known to need any."""
     log_delta = math.log(rounded_up(delta))
-    single = rounds.single()
-    if single is not None:
-        needed = closed.lower_epsilon(*single, delta)
+    if rounds.single() is not None:
+        below = rounds.single_below()
+        needed = None if below is None else closed.lower_epsilon(*below, delta)
         return None if needed is None else Witness(needed, PAIR)
     best: Witness | None = None
     for name, terms in rounds.lower():
@@ -109,9 +109,9 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Witness |
 
 def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Witness | None:
     """The largest delta that explicit neighbouring data sets need at this epsilon; None where none is known to need any."""
-    single = rounds.single()
-    if single is not None:
-        needed = rounded_down(closed.enclosed_delta(*single, epsilon)[0])
+    if rounds.single() is not None:
+        below = rounds.single_below()
+        needed = 0.0 if below is None else rounded_down(closed.enclosed_delta(*below, epsilon)[0])
         return Witness(needed, PAIR) if needed > 0 else None
     best: Witness | None = None
     for name, terms in rounds.lower():

@@ -54,7 +54,7 @@ class Triple(Outputs):
 
     @property
     def exact_lattice(self) -> bool:
-        return self.kind == "response"
+        return self.kind == "response" and self.shift > 0
 
 
 @lru_cache(maxsize=16)

@@ -132,6 +132,10 @@ class SampledPair(Curve):
     def _raised_ball(self, lam: Fraction, log_gap: LogGap | None) -> Scalar:
         line, here = self.law.line(), np.array([lam], dtype=object)
         if line is not None and (self._minute() or self.out_of_reach() or (lam + 1) * line.shift > line.farthest_ball):
+            if not self.far(np.array([float(lam)]))[0]:
+                raise CertificateError(
+                    "the integral takes minutes in balls; its enclosure does not, and is far below closed forms"
+                )
             return closed_form(self.law, self.base, self.rate, here, BALLS, log_gap)[0]
         excess = self.excess_ball(lam)
         return (excess + log_gap(here)[0].exp() if log_gap else excess).log1p()

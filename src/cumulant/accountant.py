@@ -41,7 +41,10 @@ class Accountant(Expression):
         return MappingProxyType(self._terms)
 
     def compose(self, expression: Expression, times: int = 1) -> None:
-        """Record that the expression ran `times` times; a refused input changes nothing."""
+        """Record that the expression ran `times` times; a refused input changes nothing.
+
+        A mechanism that holds a Python object is kept as that object, and asked at every question.
+        """
         if not isinstance(expression, Expression):
             raise InputError(f"{shown(expression)} is not a mechanism or a run; for text use parse(text)")
         count = domains.times(times)

@@ -191,3 +191,46 @@ def test_runs_of_nothing_are_verified() -> None:
 def test_a_delta_of_one_needs_no_epsilon(method: str) -> None:
     assert cm.ApproximateDP("0.1", "0.01").epsilon(1, method=method) == 0.0
     assert (cm.ApproximateDP("0.1", "0.01") * 3 + cm.PureDP(1)).epsilon(1, method=method) == 0.0
+
+
+def test_delta_is_at_most_the_distance_that_the_curve_leaves() -> None:
+    """Pinsker's inequality bounds the total variation distance by sqrt(rho / 2), and that delta at every epsilon."""
+    run, pinsker = cm.ZeroConcentrated(rho="1e-13"), math.sqrt(1e-13 / 2)
+    found = run.guarantee(epsilon="5e-30")
+    assert pinsker / 1.01 < found.delta <= pinsker * (1 + 1e-9)
+    assert (found.conversion, found.rigour) == ("total variation", "bounded")
+    assert "total variation distance" in found.explain()
+    assert run.delta(["5e-30"], method="rdp")[0] == run.delta("5e-30", method="rdp") == found.delta
+    assert run.epsilon(pinsker * 1.001) == 0.0 == run.epsilon([pinsker * 1.001], method="rdp")[0]
+    assert run.epsilon(pinsker * 0.98) > 0
+    assert run.delta("5e-30", conversion="cks") > 2.7e-7  # what the conversion alone says
+    # Gaussian noise of this rho has the distance 2 Phi(sqrt(2 rho) / 2) - 1, which no bound may undercut
+    for rho in (0.01, 0.5, 2.0):
+        truth = math.erf(math.sqrt(2 * rho) / 2 / math.sqrt(2))
+        assert cm.ZeroConcentrated(rho=rho).delta(0) >= truth
+
+
+def test_numbers_that_underflow_are_not_nothing() -> None:
+    assert (cm.Gaussian(sigma="1e90") @ cm.Poisson(rate="1e-290") * 2).delta(1) > 0
+    leaking = cm.ApproximateDP(0, "1e-300") @ cm.Poisson(rate="1e-300") * 2
+    assert leaking.delta(0) > 0
+    assert leaking.advantage > 0
+    masses = cm.from_masses(["0.5", "0.5", 0], ["0.5", "0.49", "0.01"]) @ cm.Poisson(rate="1e-300") * 2
+    assert masses.true_positive_rate(0) > 0
+
+
+def test_distances_are_coupled_round_by_round() -> None:
+    """1 - (1 - d)^k, where a grid gives up at small epsilon; for disjoint laws that is the truth."""
+    disjoint = cm.from_masses([1, 0], [0, 1]) @ cm.Poisson(rate="0.3") * 2
+    assert 0.51 <= disjoint.delta(0) <= 0.51 * (1 + 1e-9)
+    for sigma in ("0.02", "0.05", "0.1"):
+        run = cm.Gaussian(sigma=sigma) @ cm.Poisson(rate="0.5") * 3
+        assert 0.87 < run.delta(0) <= 0.875 * (1 + 1e-9)
+        assert run.advantage <= 0.875 * (1 + 1e-9)
+
+
+def test_a_function_without_divergence_leaves_no_advantage() -> None:
+    nothing = cm.mechanism(lambda order: order * 0)
+    assert nothing.epsilon(1e-5) == 0
+    assert nothing.advantage < 1e-100
+    assert nothing.true_positive_rate(0.1) < 0.1 + 1e-12

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 from cumulant.curves.posteriors import DirichletPosterior, SmoothFamily, gaussian_mean_posterior
+from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.paper.families import Bernoulli, Exponential, GaussianMean
 from cumulant.paper.normal import normal_divergence
@@ -174,7 +175,8 @@ def test_domain_of_the_smooth_family() -> None:
     assert not np.isfinite(SmoothFamily(Fraction(1), Fraction(1, 2), flat, flat).rdp([1, 1.2, 2, np.inf])).any()
     assert SmoothFamily(Fraction(0), Fraction(1), flat, flat).rdp([1, 2, np.inf]).tolist() == [0, 0, 0]
     broken = SmoothFamily(Fraction(1), None, lambda r: math.nan, lambda r: math.nan)
-    assert broken.rdp([1, 2, np.inf]).tolist() == [math.inf] * 3
+    with pytest.raises(InputError, match="nan"):
+        broken.rdp([1, 2, np.inf])
 
 
 def test_smooth_family_formula_by_hand() -> None:

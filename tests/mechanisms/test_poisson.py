@@ -187,9 +187,9 @@ def test_baselines_use_lemma_3() -> None:
 )
 def test_calibration(text: str) -> None:
     found = cm.calibrate(text, epsilon=2, delta=1e-6)
-    assert found.run.epsilon(delta=1e-6, method="rdp") <= 2
+    assert found.run.epsilon(delta=1e-6) <= 2
     worse = cm.parse(text, unknown=found.fails)
-    assert worse.epsilon(delta=1e-6, method="rdp") > 2
+    assert worse.epsilon(delta=1e-6) > 2
 
 
 def test_sums_add() -> None:

@@ -13,8 +13,8 @@ import numpy as np
 from cumulant import domains
 from cumulant.accounting.guarantee import Guarantee, stated
 from cumulant.accounting.proof import term
-from cumulant.accounting.question import EXACT_BOUNDS, checked, exact_cone, named, rows, two_sided_method
-from cumulant.conversion import answers, arrays, baselines
+from cumulant.accounting.question import DISTANCE, EXACT_BOUNDS, checked, exact_cone, named, rows, two_sided_method
+from cumulant.conversion import answers, arrays, attacks, baselines
 from cumulant.conversion.answers import Answer
 from cumulant.conversion.conversions import conversion as conversion_row
 from cumulant.domains import Exact, Number
@@ -51,6 +51,11 @@ class Question:
     def fine(self) -> float:
         """The accuracy, checked."""
         return float(domains.ACCURACY.check("accuracy", self.accuracy))
+
+    @property
+    def whole_curve(self) -> bool:
+        """Whether the curve may be used at all its orders together, no conversion being named."""
+        return self.conversion is None and self.method in ("best", "rdp", "exact")
 
     def rows(self) -> tuple[str, str]:
         """The bound and conversion of the curve."""
@@ -124,7 +129,10 @@ def epsilon(run: Answers, delta: Number | Iterable[Number], question: Question) 
     if question.two_sided or question.method in baselines.BASELINES:
         return np.array([outcome(run, each, question).answer.value for each in value])
     bound, conversion = question.rows()
-    return arrays.epsilon(run.curve(bound), value, conversion_row(conversion))
+    found = arrays.epsilon(run.curve(bound), value, conversion_row(conversion))
+    largest = max((rounded_down(each) for each in value if 0 < each < 1), default=0.0)
+    distance = _distance(run, question, largest) if found.max(initial=0.0) > 0 else 1.0
+    return np.where([0 < each < 1 and distance <= each for each in value], 0.0, found)
 
 
 def delta(run: Answers, epsilon: Number | Iterable[Number], question: Question) -> float | Floats:
@@ -139,7 +147,7 @@ def delta(run: Answers, epsilon: Number | Iterable[Number], question: Question) 
         found = np.array([_exact_delta(rounds, each, question).answer.value for each in value])
     if rounds is None or question.method != "exact":
         found = np.minimum(found, arrays.delta(run.curve(bound), value, conversion_row(conversion)))
-    return found
+    return np.minimum(found, _distance(run, question, found.max(initial=0.0)) if rounds is None else 1.0)
 
 
 def outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
@@ -158,6 +166,8 @@ def outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
         return exact
     if exact is not None and math.isinf(exact.answer.value):
         note = "no grid gave a finite answer, so it comes from Renyi divergences"
+    if by_curve.value > 0 and 0 < asked < 1 and _distance(run, question, rounded_down(asked)) <= asked:
+        return Outcome(Answer(0.0, None, "estimated" if run.estimated else "bounded"), bound, DISTANCE, note)
     return Outcome(by_curve, bound, conversion, note)
 
 
@@ -172,7 +182,16 @@ def delta_outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
     by_curve = answers.delta(run.curve(bound), asked, conversion_row(conversion), run.estimated, below=known)
     if exact is not None and exact.answer.value < by_curve.value:
         return exact
+    if (distance := _distance(run, question, by_curve.value)) < by_curve.value:
+        return Outcome(Answer(distance, None, "estimated" if run.estimated else "bounded"), bound, DISTANCE, note)
     return Outcome(by_curve, bound, conversion, note)
+
+
+def _distance(run: Answers, question: Question, below: float) -> float:
+    """The total variation distance that the whole curve leaves, if it may be asked for and can be below this; else 1."""
+    if not question.whole_curve:
+        return 1.0
+    return attacks.total_variation(run.curve(question.rows()[0]), below)
 
 
 def rounds_of(run: Answers) -> tuple[Rounds | None, str]:

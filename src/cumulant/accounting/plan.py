@@ -12,9 +12,10 @@ from cumulant.accounting import statement as words
 from cumulant.accounting.answering import Asked, Outcome, Question
 from cumulant.accounting.answers import Answers
 from cumulant.accounting.guarantee import Guarantee, Term, rounded_down, rounded_up
-from cumulant.accounting.question import CURVES, GUIDE
+from cumulant.accounting.question import CURVES, DISTANCE, GUIDE
 from cumulant.conversion import answers
 from cumulant.conversion.answers import exact_order
+from cumulant.conversion.attacks import distance_is_at_most
 from cumulant.conversion.certify import FIRST_BITS
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.conversion.verify import Verification, verify, verify_delta
@@ -32,6 +33,8 @@ _LONG = 10**40
 
 RENYI = CURVES[GUIDE][1]
 """The conversion of the bound that encloses an exact answer from above."""
+
+_DISTANCE_BITS = 256
 
 RIGOUR = {
     "proved": "every step was enclosed, rounding included, so the exact value of the bound is at most this number",
@@ -60,6 +63,14 @@ class Plan:
 
     def verify(self, epsilon: float, delta: float) -> Verification:
         """The bound at the stored order, evaluated afresh; see `Guarantee.verify`."""
+        if self.conversion == DISTANCE and self.rigour == "bounded":
+            holds = distance_is_at_most(
+                self.run.curve(self.bound), self.asked.exactly(epsilon, delta)[1], _DISTANCE_BITS
+            )
+            note = "the total variation distance, which bounds delta at every epsilon"
+            return Verification(
+                holds, epsilon, delta, "delta", 0.0, delta if holds else 1.0, 0.0, "balls", _DISTANCE_BITS, note
+            )
         if self.conversion not in CONVERSIONS:
             raise CertificateError(
                 f"method={self.conversion!r} is {RIGOUR['bounded']}; only a bound at one order can be verified, "
@@ -99,6 +110,8 @@ class Plan:
     def _theorem(self, mechanism: Mechanism, term: Term) -> str:
         inner, rate = mechanism.unsampled()
         curve = _first_sentence(inner) if isinstance(inner, Mechanism) else "Lemma 5, the curves of all that ran add up"
+        if self.conversion == DISTANCE:
+            return f"the whole curve of {curve}" + (f", on its sample by {term.bound}" if term.bound else "")
         if self.conversion not in CONVERSIONS:
             return f"{curve}; on its sample of rate {rate} by Lemma 3" if term.bound else curve
         if self.order is None:
@@ -117,7 +130,7 @@ class Plan:
         if found.delta >= 1:
             return "none, a delta of 1 holds for everything and protects nobody"
         if self.conversion not in CONVERSIONS:
-            return f"none, composition of (epsilon, delta) guarantees: {words.COMPOSITIONS[self.conversion]}"
+            return f"none, {words.unconverted(self.conversion)}"
         if self.order is None:
             return "none, order infinity is pure differential privacy, which adds up"
         return f"{self.conversion}, at order {found_order(self.order)}, by {words.conversion(found)}"

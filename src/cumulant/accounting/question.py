@@ -16,6 +16,9 @@ CURVES: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem
 METHODS = ("best", "exact", *CURVES)
 """The smaller of the exact answer and the curve's; loss distributions; Renyi divergences; the paper's accountant."""
 
+DISTANCE = "total variation"
+"""The way of a delta that holds at every epsilon: the distance that the whole curve leaves, where no conversion is named."""
+
 DEFAULT_METHOD = "best"
 """Of every question, in Python and in the shell."""
 

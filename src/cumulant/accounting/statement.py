@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cumulant.accounting.guarantee import Guarantee, rounded_up
+from cumulant.accounting.question import DISTANCE
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import BOUNDS
 from cumulant.conversion.conversions import CONVERSIONS
@@ -22,6 +23,21 @@ COMPOSITIONS = {
     "optimal": "Kairouz, Oh, Viswanath 2015, exact, with the best delta per round",
 }
 """What each baseline composes by."""
+
+
+def unconverted(way: str) -> str:
+    """What proves a number that no order was converted for.
+
+    >>> unconverted("naive")
+    'composition of (epsilon, delta) guarantees: they add up'
+    """
+    if way == DISTANCE:
+        return (
+            "the total variation distance, which bounds delta at every epsilon: at each order the two rates of an attack "
+            "have at most the divergence of the curve"
+        )
+    return f"composition of (epsilon, delta) guarantees: {COMPOSITIONS[way]}"
+
 
 WAYS = {
     "closed form": "one round: epsilon = log(1 + g (e^e0 - 1)) at delta = g d(e0), d the privacy profile (Lemma 3 at every "

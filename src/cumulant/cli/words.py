@@ -114,7 +114,7 @@ def _proof(run: Expression, found: Guarantee) -> str:
         return f"Proved by {words.WAYS[found.conversion]}."
     sampled = words.is_sampled(run)
     if found.order is None:
-        return f"Proved by composition of (epsilon, delta) guarantees: {words.COMPOSITIONS[found.conversion]}."
+        return f"Proved by {words.unconverted(found.conversion)}."
     if math.isinf(found.order):
         amplified = ", with Lemma 3 of the paper for the samples" if sampled else ""
         return f"Proved by pure differential privacy (order infinity), which adds up{amplified}."

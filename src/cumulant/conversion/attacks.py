@@ -14,9 +14,11 @@ y is at most s + (1-s) times the bound at x / (1-s).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ import numpy as np
 from cumulant.conversion import tradeoff
 from cumulant.curves.closed import response_cgf, response_kl
 from cumulant.curves.curve import Curve
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import rounded_up
 from cumulant.numerics.search import SCAN
@@ -43,11 +45,16 @@ _ROUNDS, _REACH, _NARROW, _PAID = 12, 0.1, 1e-3, 1e-9
 _WORTH = 1e-6
 """What orders further out have to gain; infinity is a candidate anyway."""
 
+_PINSKER = 0.4
+
 _OVERFLOW = 600.0
 """Past it e^x is left to logarithms."""
 
 _STEPS = (1e-13, 1e-12, 1e-11, 1e-9, 1e-6, 1e-3, 0.1)
 """By how much a root in floats is moved up until the divergence there is shown to be too large."""
+
+_FLOORS = (0.0, 1e-140)
+"""From where on it is moved: the divergence of smaller ones is below all floats."""
 
 
 def true_positive_rate(curve: Curve, fpr: Sequence[Fraction]) -> Floats:
@@ -85,7 +92,15 @@ def advantage(curve: Curve) -> float:
     >>> round(advantage(Concentrated(Fraction(1, 2))), 4)  # of Gaussian noise 0.3829
     0.4791
     """
-    slack, pure = curve.slack(), _pure(curve)
+    slack, (loss, _) = curve.slack(), _log_odds(curve)
+    if slack >= 1 or not loss < np.inf:
+        return 1.0
+    room = BOUNDED.number(slack) + BOUNDED.number(1 - slack) * BOUNDED.tanh(BOUNDED.asarray([loss]) / 2)
+    return min(float(room.upper()[0]), 1.0)
+
+
+def _log_odds(curve: Curve) -> tuple[float, float]:
+    """The least log-odds whose divergence is shown to exceed the curve, or its pure bound, and the order; infinity is that."""
 
     def divergence(loss: Any, order: Array, on: Arithmetic) -> Any:
         lam = np.where(order > 1, order - 1, 1.0)
@@ -98,11 +113,41 @@ def advantage(curve: Curve) -> float:
     order = _best_orders(curve, ends, above)
     most = curve.rdp(order, BOUNDED).upper()
     start = _root(ends, order, most, above, _FINE)
-    loss = np.minimum(_shown(start, most, lambda x: divergence(BOUNDED.asarray(x), order, BOUNDED)), pure)
-    if slack >= 1 or not loss[0] < np.inf:
-        return 1.0
-    room = BOUNDED.number(slack) + BOUNDED.number(1 - slack) * BOUNDED.tanh(BOUNDED.asarray(loss) / 2)
-    return min(float(room.upper()[0]), 1.0)
+    loss = float(_shown(start, most, lambda x: divergence(BOUNDED.asarray(x), order, BOUNDED))[0])
+    pure = _pure(curve)
+    return (pure, math.inf) if pure <= loss else (loss, float(order[0]))
+
+
+def distance_is_at_most(curve: Curve, delta: Fraction, bits: int) -> bool:
+    """Whether the curve leaves no more than this distance, shown in balls at one order: see `advantage`."""
+    left, order = curve.left(delta), _log_odds(curve)[1]
+    if left <= 0:
+        return False
+    with BALLS.at(bits):
+        loss = 2 * BALLS.number(left).atanh()
+        if math.isinf(order):
+            return bool(curve.pure(BALLS) <= loss)
+        if order == 1:
+            return bool(curve.kl(BALLS) <= response_kl(loss, BALLS))
+        lam = np.array([Fraction(order) - 1], dtype=object)
+        return bool(curve._cgf(lam, BALLS)[0] <= response_cgf(loss, lam, BALLS)[0])
+
+
+def total_variation(curve: Curve, below: float) -> float:
+    """The advantage, which bounds delta at every epsilon, where it can be less than `below`; else 1.
+
+    Pinsker's inequality alone says sqrt(KL / 2), and no order says less than a part of that.
+
+    >>> from cumulant.curves.closed import Concentrated
+    >>> (
+    ...     total_variation(Concentrated(Fraction(1, 10**13)), 1e-6) <= 5e-14**0.5,
+    ...     total_variation(Concentrated(Fraction(1)), 0.01),
+    ... )
+    (True, 1.0)
+    """
+    with np.errstate(all="ignore"):
+        least = min(float(curve.kl()), float(curve.rdp(np.array([2.0]))[0]))
+    return advantage(curve) if _PINSKER * min(np.sqrt(least / 2), 1.0) < below else 1.0
 
 
 def _true_positive_rate(curve: Curve, rates: Array) -> Array:
@@ -197,8 +242,8 @@ def _bisected(above: Callable[[Array], Array], low: Array, high: Array, halvings
 def _shown(start: Array, most: Array, divergence: Callable[[Array], Enclosure]) -> Array:
     """The least of a few numbers from the start on at which the divergence is shown to exceed what it may be; else +inf."""
     found = np.full(start.shape, np.inf)
-    for step in _STEPS:
-        moved = start * (1 + step)
+    for least, step in product(_FLOORS, _STEPS):
+        moved = np.maximum(start, least) * (1 + step)
         with np.errstate(all="ignore"):
             lower = divergence(moved).lower()
         found = np.where(np.isinf(found) & np.isfinite(lower) & (lower > most), moved, found)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+import numpy as np
+
 _MOST = 4096
 
 _learnt: ContextVar[dict[Hashable, Any] | None] = ContextVar("learnt", default=None)
@@ -20,11 +22,14 @@ T = TypeVar("T")
 
 @contextmanager
 def question() -> Iterator[None]:
-    """One question: what it learns of a user's object is forgotten at its end; a question within it is part of it."""
+    """One question: what it learns of a user's object is forgotten at its end; a question within it is part of it.
+
+    Overflows and the like are unknown values to the library, which says so in its answers and not by warnings.
+    """
     if _learnt.get() is not None:
         yield
         return
-    with _learning({}):
+    with _learning({}), np.errstate(all="ignore"):
         yield
 
 

@@ -39,7 +39,7 @@ class Round:
     sampling: Sampling
     lone: bool = True
     below: Pair | None = None
-    """A pair with a closed form that the pair dominates, for lower ends: the pair itself, or a little less where it was rounded."""
+    """A pair that the pair dominates, for the lower ends of closed forms: itself, or a little less where it was rounded."""
 
     @property
     def symmetric(self) -> bool:

@@ -10,13 +10,14 @@ from cumulant.lattice import grids as search
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
 from cumulant.lattice.lattice import Terms
-from cumulant.lattice.rounds import PAIR, Rounds
+from cumulant.lattice.rounds import PAIR, Round, Rounds
 from cumulant.numerics.rounding import rounded_down, rounded_up
 
 _CLOSED = "closed form"
 _LATTICE = "lattice"
 _CONE = "cone"
 _QUICK = 16
+_UNDERFLOW = 1e-322
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
     if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
         return Found(math.inf, _LATTICE, _rigour(rounds))
     log_delta = math.log(rounded_down(delta))
-    if _distance(rounds) <= rounded_down(delta):  # the total variation distance adds up
+    if _distance(rounds) <= rounded_down(delta):
         return Found(0.0, _LATTICE, _rigour(rounds))
     best = search.NOTHING
     for terms in rounds.upper():
@@ -130,10 +131,16 @@ def _bounded(rounds: Rounds) -> tuple[float, float]:
     """The sum of the largest finite losses of all rounds and the probability that one is infinite, rounded up."""
     largest = leak = 0.0
     for one, times in rounds.parts:
-        rate, x = float(one.rate), one.law.reach(-math.inf)
-        largest += times * math.log1p(rate * math.expm1(x)) if x < 700 else math.inf
-        leak += times * rate * one.law.leak
+        x = one.law.reach(-math.inf)
+        if x > 0:
+            largest += times * math.log1p(_scaled(one, math.expm1(x))) if x < 700 else math.inf
+        leak += times * _scaled(one, one.law.leak)
     return largest * (1 + 1e-12), leak * (1 + 1e-12)
+
+
+def _scaled(one: Round, value: float) -> float:
+    """rate times value, rounded up; what is positive stays so where floats underflow."""
+    return float(one.rate) * value * (1 + 1e-12) + _UNDERFLOW if value > 0 else 0.0
 
 
 def _added_epsilon(rounds: Rounds, delta: Fraction) -> float:
@@ -176,5 +183,9 @@ def _rigour(rounds: Rounds) -> str:
 
 
 def _distance(rounds: Rounds) -> float:
-    """The sum of the total variation distances of all rounds, rounded up."""
-    return (1 + 1e-12) * sum(times * float(one.rate) * (one.law.distance + one.law.leak) for one, times in rounds.parts)
+    """1 - prod (1-d)^k, d the total variation distance of a round, rounded up: the rounds are coupled one after the other."""
+    kept = 0.0
+    for one, times in rounds.parts:
+        d = _scaled(one, one.law.distance + one.law.leak)
+        kept += times * math.log1p(-d) if d < 1 else -math.inf
+    return min(-math.expm1(kept) * (1 + 1e-12), 1.0)

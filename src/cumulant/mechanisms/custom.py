@@ -33,7 +33,8 @@ def mechanism(
 ) -> Mechanism:
     """A mechanism with this Rényi curve: the sup over BOTH orders of the pair and over all neighbours (E-1).
 
-    The function is asked one order at a time, and again at every question. `pure` is the true value at order infinity, never
+    The function is asked one order at a time, and again at every question: an object whose parameters change prices its past
+    releases anew, so hand each setting over as a mechanism of its own. `pure` is the true value at order infinity, never
     a large order's. What the function says is believed, except what no divergence does: an InputError says where it is
     negative, no number, or falls as the order grows.
 

@@ -210,3 +210,15 @@ def test_the_order_of_concentrated_noise_is_found_wherever_it_is(rho: str, epsil
     )
     delta = cm.ZeroConcentrated(rho).delta(epsilon, method="rdp")
     assert delta == pytest.approx(math.exp(found.fun), rel=1e-9, abs=1e-320)
+
+
+def test_the_best_order_may_lie_beyond_the_divergence_it_is_below() -> None:
+    """At orders around 1/delta the conversion is below the divergence itself: a search that stops there misses them."""
+    run = cm.RandomizedResponse(p="0.503") @ cm.WithoutReplacement(rate="0.025")
+    deltas = [f"{8 + i / 2:.4g}e-5" for i in range(9)]
+    found = [run.epsilon(delta, method="rdp") for delta in deltas]
+    assert found == sorted(found, reverse=True)
+    for delta, epsilon in zip(deltas, found, strict=True):
+        orders = np.geomspace(2, 1e6, 400)
+        terms = np.log1p(-1 / orders) - (math.log(float(delta)) + np.log(orders)) / (orders - 1)
+        assert epsilon <= float(np.min(run.rdp(orders) + terms)) * (1 + 1e-9)

@@ -29,7 +29,7 @@ def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion)
         return conversion.epsilon(lam, probes * curve.cgf(lam), log_delta, FLOATS)
 
     with np.errstate(all="ignore"):
-        found = least(objective, curve.integral, nothing_beyond(curve, probes[:, 0])).where
+        found = least(objective, curve.integral, nothing_beyond(curve, conversion, log_delta, probes[:, 0])).where
         lam = np.union1d(_between(found.min(), found.max(), curve.integral), found)
         slope, height = curve.cgf(lam) / lam, conversion.epsilon(lam, 0.0, log_delta, FLOATS)
         for _ in range(0 if curve.integral else _REFINEMENTS):  # between real orders that won, and their neighbours

@@ -46,7 +46,7 @@ def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) ->
             return conversion.epsilon(lam, curve.cgf(lam), log_delta, FLOATS)
 
         with np.errstate(all="ignore"):
-            found = least(objective, curve.integral, nothing_beyond(curve))
+            found = least(objective, curve.integral, nothing_beyond(curve, conversion, log_delta[:, 0]))
         wins = found.value < value[asked]
         value[asked] = np.where(wins, np.maximum(found.value, 0.0), value[asked])
         order[asked] = np.where(wins, found.where + 1, np.inf)
@@ -54,15 +54,21 @@ def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) ->
     return Answer(value, order)
 
 
-def nothing_beyond(curve: Curve, times: Array | float = 1.0) -> Callable[[float, Array], bool]:
-    """When to stop widening a search for epsilon: the Rényi divergence grows with the order, so that no later order can
-    go below the divergence at the one that was reached, and infinity is a candidate anyway."""
+def nothing_beyond(
+    curve: Curve, conversion: Conversion, log_delta: Array, times: Array | float = 1.0
+) -> Callable[[float, Array], bool]:
+    """When to stop widening a search for epsilon; infinity is a candidate anyway.
+
+    The Rényi divergence grows with the order. What a conversion adds to it is least at order 1/delta and grows beyond, where
+    it is negative at all: with (a - 1) log(1 - 1/a) >= -1 that of CKS is at least -(1 + log(a delta)) / (a - 1).
+    """
 
     def enough(lam: float, best: Array) -> bool:
         if curve.estimated and lam >= _FARTHEST_FUNCTION:
             return True
         reached = times * curve.cgf(np.array([lam])) / lam
-        return bool((np.fmin(best, times * curve.pure()) <= (1 + 1e-6) * reached).all())
+        added = np.minimum(conversion.epsilon(np.maximum(lam, np.exp(-log_delta)), 0.0, log_delta, FLOATS), 0.0)
+        return bool((np.fmin(best, times * curve.pure()) <= (1 + 1e-6) * (reached + added)).all())
 
     return enough
 

@@ -35,7 +35,7 @@ import cumulant as cm
 from benchmarks.settings import DRAWS, decimal
 from benchmarks.truths import Truth, truth
 from cumulant.accounting.question import DEFAULT_ACCURACY
-from cumulant.mechanisms.sampling import SCHEMES, Scheme
+from cumulant.sampling.scheme import SCHEMES, Scheme
 
 NONE = "none"
 FAMILIES = (NONE, *SCHEMES)

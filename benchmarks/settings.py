@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import cumulant as cm
 from cumulant.domains import spelling
-from cumulant.mechanisms.sampling import SCHEMES, Scheme
+from cumulant.sampling.scheme import SCHEMES, Scheme
 
 
 def decimal(rng: random.Random, low: float, high: float) -> str:

@@ -14,8 +14,8 @@ import cumulant as cm
 from cumulant.domains import Domain, Several
 from cumulant.errors import InputError, NotationError
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.mechanisms.sampling import SCHEMES
 from cumulant.notation import DEEPEST_NESTING, LONGEST_TEXT, find_unknown, parse
+from cumulant.sampling.scheme import SCHEMES
 
 # ---- expressions drawn from the declared domains
 

@@ -14,7 +14,7 @@ import pytest
 import cumulant as cm
 from cumulant.curves.function import Function
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.mechanisms.sampling import SCHEMES
+from cumulant.sampling.scheme import SCHEMES
 
 
 class Hostile:

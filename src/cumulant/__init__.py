@@ -33,9 +33,11 @@ from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPoster
 from cumulant.mechanisms.promises import ApproximateDP, PureDP, ZeroConcentrated
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.mechanisms.run import Run
-from cumulant.mechanisms.sampling import Poisson, Sampled, WithoutReplacement
+from cumulant.mechanisms.sampled import Sampled
 from cumulant.notation import parse
 from cumulant.relation import Relation
+from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.without_replacement import WithoutReplacement
 
 __all__ = [
     "BOUNDS",

@@ -10,9 +10,10 @@ from cumulant import domains
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism
 from cumulant.mechanisms.run import run
-from cumulant.mechanisms.sampling import Sampled, Scheme
+from cumulant.mechanisms.sampled import Sampled
 from cumulant.notation import parse
 from cumulant.relation import common
+from cumulant.sampling.scheme import Scheme
 
 
 class Accountant(Expression):

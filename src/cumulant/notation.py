@@ -24,7 +24,7 @@ from cumulant.domains import COUNT, Exact, Number
 from cumulant.errors import InputError, NotationError
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism
 from cumulant.mechanisms.run import run
-from cumulant.mechanisms.sampling import SCHEMES, Scheme
+from cumulant.sampling.scheme import SCHEMES, Scheme
 
 LONGEST_TEXT = 1_000_000
 DEEPEST_NESTING = 50

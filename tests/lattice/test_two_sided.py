@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.mechanisms.sampling import Scheme
+from cumulant.sampling.scheme import Scheme
 from tests.lattice.brute import Composed, Pairs, sampled
 
 

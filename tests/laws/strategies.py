@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import cumulant as cm
 from cumulant.domains import Domain, Several
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.mechanisms.sampling import SCHEMES, Scheme
+from cumulant.sampling.scheme import SCHEMES, Scheme
 
 
 def numbers(domain: Domain) -> st.SearchStrategy[Fraction]:

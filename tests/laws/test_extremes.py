@@ -19,7 +19,7 @@ import pytest
 import cumulant as cm
 from cumulant.domains import Domain, Several
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.mechanisms.sampling import SCHEMES
+from cumulant.sampling.scheme import SCHEMES
 
 ORDERS = [1, 1 + 1e-9, 1.5, 2, 1e3, 1e6, 1e9, 1e17, 1e50, 1e100, 1e300, math.inf]
 SIZES = [Fraction(10) ** exponent for exponent in (-300, -100, -12, -3, 0, 6, 58, 300)]

@@ -14,7 +14,7 @@ from benchmarks import hunt_questions as hunt
 from benchmarks.settings import DRAWS
 from benchmarks.truths import truth
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.mechanisms.sampling import SCHEMES
+from cumulant.sampling.scheme import SCHEMES
 
 # ---- the truths
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import cumulant as cm
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.mechanisms.sampling import SCHEMES, Scheme
 from cumulant.numerics.arithmetic import BALLS
+from cumulant.sampling.scheme import SCHEMES, Scheme
 from tests.laws.strategies import expressions, fitting, mechanisms, parameters, rates, sampled_by
 
 ORDERS = np.array([1.0, 1 + 1e-9, 1.3, 2.0, 2.5, 3.0, 8.0, 33.0, 100.5, 1e4])

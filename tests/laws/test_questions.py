@@ -12,7 +12,7 @@ import pytest
 import cumulant as cm
 from benchmarks.hunt_questions import FAMILIES, NONE, Asked, check
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.mechanisms.sampling import SCHEMES, Scheme
+from cumulant.sampling.scheme import SCHEMES, Scheme
 
 USUAL: dict[str, cm.Mechanism] = {
     "Gaussian": cm.Gaussian(sigma=2),

@@ -10,7 +10,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.answers import Floats
-from cumulant.mechanisms.sampling import Scheme
+from cumulant.sampling.scheme import Scheme
 
 COUNT = 5_000
 """Work that grows with the square of this takes many minutes."""

@@ -10,7 +10,7 @@ from cumulant.lattice.losses import loss_of
 from cumulant.lattice.rounds import Round, Rounds
 from cumulant.lattice.sampling import WITHOUT_REPLACEMENT
 from cumulant.mechanisms.mechanism import Expression, Mechanism
-from cumulant.mechanisms.sampling import Sampled
+from cumulant.mechanisms.sampled import Sampled
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.pair import Pair
 

@@ -11,7 +11,7 @@ from cumulant.bounds.table import BOUNDS
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.errors import NotationError
 from cumulant.mechanisms.mechanism import Expression, Mechanism
-from cumulant.mechanisms.sampling import Sampled
+from cumulant.mechanisms.sampled import Sampled
 from cumulant.relation import Relation
 
 MOST_TERMS = 8
@@ -88,7 +88,7 @@ def what_ran(run: Expression) -> str:
     """Each mechanism and how often it ran, on which samples, as a sentence.
 
     >>> from cumulant.mechanisms.gaussian import Gaussian
-    >>> from cumulant.mechanisms.sampling import WithoutReplacement
+    >>> from cumulant.sampling.without_replacement import WithoutReplacement
     >>> what_ran(Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 6000)
     'What ran: Gaussian(sigma=5) runs 6,000 times, each time on a fresh sample drawn by WithoutReplacement(rate=0.001).'
     """

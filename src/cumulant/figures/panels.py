@@ -9,7 +9,7 @@ from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import Expression, Mechanism
 from cumulant.mechanisms.response import RandomizedResponse
-from cumulant.mechanisms.sampling import WithoutReplacement
+from cumulant.sampling.without_replacement import WithoutReplacement
 
 RATE = Fraction(1, 1000)
 DELTA = 1e-8

@@ -19,7 +19,8 @@ from cumulant.relation import Relation, common
 
 if TYPE_CHECKING:
     from cumulant.lattice.losses import Loss
-    from cumulant.mechanisms.sampling import Sampled, Scheme
+    from cumulant.mechanisms.sampled import Sampled
+    from cumulant.sampling.scheme import Scheme
 
 
 class Expression(Answers):
@@ -86,7 +87,8 @@ class Expression(Answers):
         return run(terms)
 
     def __matmul__(self, scheme: Scheme) -> Sampled:
-        from cumulant.mechanisms.sampling import Scheme, sampled
+        from cumulant.mechanisms.sampled import sampled
+        from cumulant.sampling.scheme import Scheme
 
         return sampled(self, scheme) if isinstance(scheme, Scheme) else NotImplemented  # type: ignore[redundant-expr]
 

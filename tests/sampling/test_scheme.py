@@ -13,7 +13,7 @@ from scipy import fft, special
 import cumulant as cm
 from cumulant.bounds.bound import nothing
 from cumulant.domains import RATE, Exact, Number
-from cumulant.mechanisms.sampling import Scheme
+from cumulant.sampling.scheme import Scheme
 
 # ---- two queries on one sample, the second chosen after the first answer
 

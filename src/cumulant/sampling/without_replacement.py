@@ -1,0 +1,84 @@
+"""Sampling without replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from cumulant.bounds import table
+from cumulant.bounds.bound import Bound
+from cumulant.domains import COUNT, RATE, Exact, Number, spelling
+from cumulant.errors import InputError
+from cumulant.lattice import sampling as laws
+from cumulant.relation import Relation
+from cumulant.sampling.scheme import Scheme, known
+
+
+@known
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class WithoutReplacement(Scheme):
+    """A uniform sample without replacement: every subset of `sample` records of the `population` is equally likely.
+
+    Give the rate, or sample and population. Statements are for replace-one neighbours: data sets of the same, public
+    size that differ in one record. The theorems assume that the mechanism ignores the order of its sample, or that the
+    sample reaches it shuffled; with a sample in data-set order Theorem 9 and even Lemma 3 fail. Clipping to norm C has
+    replace-one sensitivity 2C.
+
+    >>> WithoutReplacement(sample=256, population=60_000) == WithoutReplacement(rate="256/60000")
+    True
+    """
+
+    rate: Exact
+    sample: Exact | None
+    population: Exact | None
+
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    bounds: ClassVar[Mapping[str, Bound]] = table.WITHOUT_REPLACEMENT
+    # fmt: off
+    candidates: ClassVar[tuple[str, ...]] = (
+        "gaussian-ball", "gaussian-diameter", "one-bit", "profile", "pure-extras", "theorem9", "lemma3", "caps",
+    )
+    # fmt: on
+    sampling: ClassVar[laws.Sampling] = laws.WITHOUT_REPLACEMENT
+    assumed: ClassVar[str] = (
+        "every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order"
+    )
+
+    def __init__(
+        self, rate: Number | None = None, *, sample: Number | None = None, population: Number | None = None
+    ) -> None:
+        if rate is not None and sample is None and population is None:
+            checked, size, total = RATE.check("rate", rate), None, None
+        elif rate is None and sample is not None and population is not None:
+            size, total = COUNT.check("sample", sample), COUNT.check("population", population)
+            if size > total:
+                raise InputError(f"sample={size} must be at most population={total}")
+            checked = Exact(Fraction(size) / total)
+        else:
+            raise InputError("WithoutReplacement takes rate=…, or sample=… and population=…")
+        for name, value in (("rate", checked), ("sample", size), ("population", total)):
+            object.__setattr__(self, name, value)
+
+    def sizes(self) -> tuple[Exact | None, Exact | None]:
+        return self.sample, self.population
+
+    def of(self, inner: Scheme) -> Scheme | None:
+        if not isinstance(inner, WithoutReplacement):
+            return None
+        return WithoutReplacement(rate=spelling(self.rate * inner.rate))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WithoutReplacement) and self.rate == other.rate
+
+    def __hash__(self) -> int:
+        return hash((WithoutReplacement, self.rate))
+
+    def __str__(self) -> str:
+        if self.sample is not None and self.population is not None:
+            return f"WithoutReplacement(sample={self.sample.notation}, population={self.population.notation})"
+        return f"WithoutReplacement(rate={self.rate.notation})"
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -114,8 +114,9 @@ def test_caps() -> None:
 def test_slack_leaves_only_lemma_3_and_joint_convexity() -> None:
     run = cm.ApproximateDP(1, 1e-6) @ cm.WithoutReplacement(rate=0.01)
     loss = math.log1p(0.01 * math.expm1(1))
-    assert run.pure == pytest.approx(loss, rel=1e-14)
-    assert run.rdp(2) == pytest.approx(cm.PureDP(repr(loss)).rdp(2), rel=1e-12)
+    assert run.pure == run.rdp(2) == math.inf
+    assert run.curve().pure() == pytest.approx(loss, rel=1e-14)
+    assert run.curve().rdp([2])[0] == pytest.approx(cm.PureDP(repr(loss)).rdp(2), rel=1e-12)
     assert run.epsilon(delta="9.999e-9") == math.inf
     assert run.epsilon(delta=1e-8) == pytest.approx(loss, rel=1e-14)
     assert run.delta(epsilon=loss * 1.0001) == pytest.approx(1e-8, rel=1e-12)

@@ -280,7 +280,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("run", STEPS, ids=str)
+@pytest.mark.parametrize("run", STEPS[:-1], ids=str)  # a promise that may fail has no finite divergence
 @pytest.mark.parametrize("bound", ["theorem9", "best"])
 def test_arrays_of_divergences_are_above_the_balls(run: cm.Expression, bound: str) -> None:
     orders = [1.25, 2.0, 3.0, 17.5, 64.0]

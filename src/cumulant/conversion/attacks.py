@@ -139,11 +139,8 @@ def total_variation(curve: Curve, below: float) -> float:
     Pinsker's inequality alone says sqrt(KL / 2), and no order says less than a part of that.
 
     >>> from cumulant.curves.closed import Concentrated
-    >>> (
-    ...     total_variation(Concentrated(Fraction(1, 10**13)), 1e-6) <= 5e-14**0.5,
-    ...     total_variation(Concentrated(Fraction(1)), 0.01),
-    ... )
-    (True, 1.0)
+    >>> total_variation(Concentrated(Fraction(1, 10**13)), 1e-6), total_variation(Concentrated(Fraction(1)), 0.01)
+    (2.2361e-07, 1.0)
     """
     with np.errstate(all="ignore"):
         least = min(float(curve.kl()), float(curve.rdp(np.array([2.0]))[0]))

@@ -45,8 +45,6 @@ _ROUNDS, _REACH, _NARROW, _PAID = 12, 0.1, 1e-3, 1e-9
 _WORTH = 1e-6
 """What orders further out have to gain; infinity is a candidate anyway."""
 
-_PINSKER = 0.4
-
 _OVERFLOW = 600.0
 """Past it e^x is left to logarithms."""
 
@@ -136,15 +134,18 @@ def distance_is_at_most(curve: Curve, delta: Fraction, bits: int) -> bool:
 def total_variation(curve: Curve, below: float) -> float:
     """The advantage, which bounds delta at every epsilon, where it can be less than `below`; else 1.
 
-    Pinsker's inequality alone says sqrt(KL / 2), and no order says less than a part of that.
+    The divergence of randomized response with log-odds e0 is at most min(e0, a e0^2 / 2), so that no order a says less than
+    tanh(e0/2) at the larger of eps(a) and sqrt(2 eps(a) / a).
 
     >>> from cumulant.curves.closed import Concentrated
     >>> total_variation(Concentrated(Fraction(1, 10**13)), 1e-6), total_variation(Concentrated(Fraction(1)), 0.01)
     (2.2361e-07, 1.0)
     """
+    orders = np.append(1.0, 1 + SCAN)
     with np.errstate(all="ignore"):
-        least = min(float(curve.kl()), float(curve.rdp(np.array([2.0]))[0]))
-    return advantage(curve) if _PINSKER * min(np.sqrt(least / 2), 1.0) < below else 1.0
+        divergence = curve.rdp(orders)
+        loss = np.append(np.maximum(divergence, np.sqrt(2 * divergence / orders)), curve.pure())
+    return advantage(curve) if np.nanmin(np.tanh(loss / 2)) < below else 1.0
 
 
 def _true_positive_rate(curve: Curve, rates: Array) -> Array:

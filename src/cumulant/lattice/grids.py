@@ -24,6 +24,7 @@ _ROUNDS = 4
 _WIDEST = 100.0
 _CLOSE = 0.05
 _SOLVED = 1e-9
+_WIDER = (1.0, 4.0, 16.0)
 _LEAST = -690.0  # log of the smallest delta that a lattice is tilted for
 _CUT = 16.0  # k rounds may lose e^-16 of delta to infinity
 _WINDOW = 24.0  # standard deviations
@@ -265,10 +266,17 @@ def _composed(
         raise OverflowError(f"a step of {width} is out of reach")
     lam, width = float(at.lam[0]), _anchored(terms, width)
     if not shared or _WINDOW * math.sqrt(float(at.variance[0])) > _MOST_SHARED * width:
-        return compose(terms, width, cut, lam, upper)
-    return _shared(
-        terms, width, _ROUND_CUT * math.floor(cut / _ROUND_CUT), 2.0 ** (round(3 * math.log2(lam)) / 3), upper
-    )
+        return _wide_enough(partial(compose, terms, log_mass=cut, lam=lam, upper=upper), width)
+    cut, lam = _ROUND_CUT * math.floor(cut / _ROUND_CUT), 2.0 ** (round(3 * math.log2(lam)) / 3)
+    return _wide_enough(partial(_shared, terms, cut=cut, lam=lam, upper=upper), width)
+
+
+def _wide_enough(composed: Callable[..., Composed], width: float) -> Composed:
+    """The lattice of this step, or of a wider one where its window is too long: coarser, and better than none."""
+    for factor in _WIDER:
+        with suppress(OverflowError):
+            return composed(width=factor * width)
+    return composed(width=_WIDER[-1] * width)
 
 
 @lru_cache(maxsize=16)

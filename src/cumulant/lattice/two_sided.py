@@ -18,6 +18,8 @@ _LATTICE = "lattice"
 _CONE = "cone"
 _QUICK = 16
 _UNDERFLOW = 1e-322
+_LESS = (0.0, 0.02, 0.3, 2.0)
+"""By how much less of the logarithm is asked for where a grid gives up: so near the largest loss, or a window too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
     for terms in rounds.upper():
         if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
             continue
-        best = max(best, search.epsilon(terms, log_delta, accuracy, True), key=lambda bound: bound.value)
+        best = max(best, _enough_epsilon(terms, log_delta, accuracy), key=lambda bound: bound.value)
     found = _found(best, _LATTICE, rounds)
     largest, leak = _bounded(rounds)
     if leak <= rounded_down(delta) and largest < found.value:
@@ -76,10 +78,13 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
     asked = rounded_down(epsilon)
     best = search.NOTHING
     for terms in rounds.upper():
+        if best is search.NOTHING:
+            best = _enough_delta(terms, asked, accuracy)
+            continue
         # an order that is enough for one direction shows that the other is smaller, where its own would be far out
         other = search.delta(terms, asked, accuracy, True, most=best.order - 1)
         if other.value > best.value > 0:
-            other = search.delta(terms, asked, accuracy, True)
+            other = _enough_delta(terms, asked, accuracy)
         best = max(best, other, key=lambda bound: bound.value)
     found = _found(best, _LATTICE, rounds)
     reference = rounds.cone() if cone else None
@@ -120,6 +125,24 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Witness |
         if found.value > (0.0 if best is None else best.value):
             best = Witness(found.value, name)
     return best
+
+
+def _enough_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
+    """The epsilon of a grid at this delta; where none comes to an answer, that of a smaller delta, which needs more."""
+    for less in _LESS:
+        found = search.epsilon(terms, log_delta - less, accuracy, True)
+        if found.value < math.inf:
+            return found
+    return search.UNKNOWN
+
+
+def _enough_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
+    """The delta of a grid at this epsilon; where none comes to an answer, that of a smaller epsilon, which needs more."""
+    for less in _LESS:
+        found = search.delta(terms, epsilon * math.exp(-less / 4), accuracy, True)
+        if found is not search.CERTAIN:
+            return found
+    return search.CERTAIN
 
 
 def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:

@@ -356,7 +356,9 @@ def test_an_enclosure_that_contains_epsilon_confirms_nothing(epsilon: float, wor
 
 def test_slack_is_taken_from_delta() -> None:
     promise, pure = cm.ApproximateDP(2, "1e-7") * 5, cm.PureDP(2) * 5
-    assert promise.guarantee("1e-6", "rdp").epsilon == pure.guarantee("5e-7", "rdp").epsilon
+    slack = 1 - (1 - Fraction(1, 10**7)) ** 5
+    left = (Fraction(1, 10**6) - slack) / (1 - slack)
+    assert promise.guarantee("1e-6", "rdp").epsilon == pure.guarantee(left, "rdp").epsilon
 
 
 def test_verify_by_hand() -> None:

@@ -283,6 +283,7 @@ def _composed(law: np.ndarray, first: int, step: float, beyond: float, times: in
         mass = np.convolve(mass, law)
     down = step * (times * first + np.arange(mass.size))
     ends = []
-    for loss in (down, down + times * step):
+    apart = _FLOATS * (1 + np.abs(down))  # where the losses are is rounded too
+    for loss in (down - apart, down + times * step + apart):
         ends.append(math.fsum(mass * -np.expm1(np.minimum(epsilon - loss, 0.0))))
     return ends[0] * (1 - _FLOATS), min(ends[1] * (1 + _FLOATS) + times * beyond + 1e-15, 1.0)

@@ -88,6 +88,15 @@ def test_convolved_rounds_hold_the_truth_between_them(times: int) -> None:
         assert low >= 0.5 * high
 
 
+def test_nothing_is_known_to_be_lost_at_the_largest_loss() -> None:
+    """The sum of the largest losses of Laplace noise has positive mass, and where it lies is rounded."""
+    run = cm.Laplace(scale="25.83") * 4
+    known = truth(run)
+    assert known is not None
+    assert known(Fraction(run.epsilon(0)))[0] == 0
+    assert known(Fraction("0.15"))[0] > 0
+
+
 def test_promises_are_as_bad_as_their_worst_mechanism() -> None:
     known = truth(cm.ApproximateDP(1, "0.01") * 10)
     assert known is not None

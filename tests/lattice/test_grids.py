@@ -192,7 +192,7 @@ def test_where_floats_or_memory_give_out_nothing_is_claimed(
         calls.clear()
         allowed = 1
         found = search.epsilon(few, math.log(1e-6), 1e-3, side).value
-        assert len(calls) == 2
+        assert len(calls) >= 2
         assert upper <= found < math.inf if side else 0 < found <= lower
 
 

@@ -257,8 +257,8 @@ def _composed(
     A shared lattice is tilted to an order nearby and cut farther out, so that it serves other questions as well.
     """
     rounds = sum(times for _, times in terms)
-    cut = log_delta - math.log(rounds) - _CUT if cut is None else cut
-    spans = [step.span(cut) for step, _ in terms]
+    kept = log_delta - math.log(rounds) - _CUT if cut is None else cut
+    spans = [step.span(kept) for step, _ in terms]
     longest = max(high - low for low, high in spans)
     least = longest / (2 * _MOST_POINTS if upper else _MOST_CELLS)
     width = max(width, least) or 1.0
@@ -266,17 +266,17 @@ def _composed(
         raise OverflowError(f"a step of {width} is out of reach")
     lam, width = float(at.lam[0]), _anchored(terms, width)
     if not shared or _WINDOW * math.sqrt(float(at.variance[0])) > _MOST_SHARED * width:
-        return _wide_enough(partial(compose, terms, log_mass=cut, lam=lam, upper=upper), width)
-    cut, lam = _ROUND_CUT * math.floor(cut / _ROUND_CUT), 2.0 ** (round(3 * math.log2(lam)) / 3)
-    return _wide_enough(partial(_shared, terms, cut=cut, lam=lam, upper=upper), width)
+        return _wide_enough(lambda wide: compose(terms, wide, kept, lam, upper), width)
+    farther, nearby = _ROUND_CUT * math.floor(kept / _ROUND_CUT), 2.0 ** (round(3 * math.log2(lam)) / 3)
+    return _wide_enough(lambda wide: _shared(terms, wide, farther, nearby, upper), width)
 
 
-def _wide_enough(composed: Callable[..., Composed], width: float) -> Composed:
+def _wide_enough(composed: Callable[[float], Composed], width: float) -> Composed:
     """The lattice of this step, or of a wider one where its window is too long: coarser, and better than none."""
-    for factor in _WIDER:
+    for factor in _WIDER[:-1]:
         with suppress(OverflowError):
-            return composed(width=factor * width)
-    return composed(width=_WIDER[-1] * width)
+            return composed(factor * width)
+    return composed(_WIDER[-1] * width)
 
 
 @lru_cache(maxsize=16)

@@ -101,6 +101,40 @@ def test_lemmas_18_and_19() -> None:
     assert difference_moment(-math.inf, 1.0) == 1.0
 
 
+def test_lemma_18_is_attained_and_jensen_loses_a_power_of_two() -> None:
+    """The remark after the lemma: X = (1, 0), Y = (0, 1) on two equal outcomes, j = 4."""
+    x, y = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    log_x, log_y = (math.log(np.mean(each**4)) for each in (x, y))
+    assert math.exp(difference_moment(log_x, log_y)) == pytest.approx(np.mean(np.abs(x - y) ** 4), rel=1e-14) == 1.0
+    assert 2**3 * np.mean(x**4 + y**4) == 8.0
+    # signed variables do need the power: X = -Y
+    assert np.mean(np.abs(x - (-x)) ** 4) == 2**4 * np.mean(x**4) > np.mean(x**4) + np.mean(x**4)
+
+
+def test_lemma_20_joint_convexity_and_its_eigenvalues() -> None:
+    """f = x^j / y^{j-1}: midpoints lie below, and the Hessian has eigenvalues 0 and (j^2-j) x^j/y^{j+1} (1 + y^2/x^2)."""
+    for j in (1.0, 1.5, 2.0, 3.0, 7.0):
+        for _ in range(200):
+            (x, y), (s, t) = RNG.exponential(size=(2, 2)) + 1e-3
+            middle = ((x + s) / 2) ** j / ((y + t) / 2) ** (j - 1)
+            assert middle <= (x**j / y ** (j - 1) + s**j / t ** (j - 1)) / 2 * (1 + 1e-12)
+            second = (
+                j
+                * (j - 1)
+                * np.array(
+                    [
+                        [x ** (j - 2) * y ** (1 - j), -(x ** (j - 1)) * y**-j],
+                        [-(x ** (j - 1)) * y**-j, x**j * y ** (-j - 1)],
+                    ]
+                )
+            )
+            largest = (j * j - j) * x**j / y ** (j + 1) * (1 + y * y / (x * x))
+            low, high = np.linalg.eigvalsh(second)
+            assert high == pytest.approx(largest, rel=1e-9, abs=1e-300)
+            assert abs(low) <= 1e-9 * (largest + 1e-300)
+    assert (3**2 - 3) * (1 + 1) == 12  # x = y = 1, j = 3
+
+
 def test_lemma_32_for_every_conjugate_pair() -> None:
     for _ in range(300):
         p, q, r = laws(3)

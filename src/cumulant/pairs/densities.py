@@ -109,7 +109,7 @@ class DensityPair(Pair):
         """Both laws in pieces, if the profile that these give agrees with the quadrature."""
 
         def found() -> tuple[tuple[Tails, Tails] | None]:
-            tails = both_tails(self.losses, self.learnt("scan", lambda: _scan(self)))
+            tails = both_tails(self.losses, self.scan())
             return (tails if tails is not None and self._slack(tails) <= _AGREEMENT else None,)
 
         return self.learnt("tails", found)[0]
@@ -190,7 +190,11 @@ class DensityPair(Pair):
             # where neither law has mass there is nothing to integrate
             return np.where((log_p == -np.inf) & (log_q == -np.inf), -np.inf, value + log_jacobian)
 
-        return log_integrals(log_f, len(parameters), self.learnt("scan", lambda: _scan(self)))
+        return log_integrals(log_f, len(parameters), self.scan())
+
+    def scan(self) -> Array:
+        """Where both densities are looked at first, in the coordinate of `losses`."""
+        return self.learnt("scan", lambda: _scan(self))
 
     def learnt(self, name: str, value: Callable[[], T]) -> T:
         """A fact about this pair, found once."""

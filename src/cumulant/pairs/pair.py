@@ -53,11 +53,11 @@ class Pair(ABC):
         """The Rényi divergence at every order, KL and pure included."""
 
     def moments(self, orders: Any, on: Arithmetic = FLOATS) -> Any:
-        """log E_q |p/q - 1|^l at integer orders l >= 1."""
+        """log E_q |p/q - 1|^l at integer orders l >= 1; in floats at every real one."""
         return self._answered(self._log_moments, orders, on)
 
     def positive_moments(self, orders: Any, on: Arithmetic = FLOATS) -> Any:
-        """log E_q (p/q - 1)_+^l at integer orders l >= 1."""
+        """log E_q (p/q - 1)_+^l at integer orders l >= 1; in floats at every real one."""
         return self._answered(self._log_positive_moments, orders, on)
 
     def log_profile(self, epsilons: Any) -> Any:
@@ -78,16 +78,20 @@ class Pair(ABC):
         return value if value.ndim else value[()]
 
     def _answered(self, moments: Callable[[Array, Arithmetic], Array], orders: Any, on: Arithmetic) -> Any:
-        """A number for a number, an array for a sequence; whole orders only."""
+        """A number for a number, an array for a sequence; what is proved about moments is proved at whole orders."""
         numbers, scalar = domains.orders(orders)
-        wrong = numbers[(numbers != np.floor(numbers)) | (numbers > 2**53)]
-        if wrong.size:
-            raise InputError(
-                f"order={wrong[0]:g} must be an integer, because moments alternate in sign; use curve() instead"
-            )
-        whole = numbers.astype(np.int64)
+        whole = (numbers == np.floor(numbers)) & (numbers <= 2**53)
+        if not whole.all():
+            if on is not FLOATS or np.isinf(numbers).any():
+                wrong = numbers[~whole][0]
+                raise InputError(
+                    f"order={wrong:g} must be an integer; in between and in floats every finite order has a moment"
+                )
+            value = moments(numbers, on)
+            return value[0] if scalar else value
+        integers = numbers.astype(np.int64)
         measured = on.enclosing and self.estimated
-        value = BOUNDED.measured(moments(whole, FLOATS)) if measured else moments(whole, on)
+        value = BOUNDED.measured(moments(integers, FLOATS)) if measured else moments(integers, on)
         return value[0] if scalar else value
 
     @abstractmethod

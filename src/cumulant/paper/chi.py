@@ -115,7 +115,9 @@ class Ternary:
     def subsampled(self, rate: Any) -> Ternary:
         """Proposition 16: on a uniform sample of a share `rate` of the records, zeta is multiplied by the rate.
 
-        Assumes replace-one neighbours and a mechanism that ignores the order of its sample, or a shuffled one (E-3).
+        Sampled laws are mixtures, and |x|^a / y^{a-1} is jointly convex (Lemma 20): a mixture of three laws is at most as far
+        apart as the triples it mixes. Assumes replace-one neighbours and a mechanism that ignores the order of its sample,
+        or a shuffled one (E-3).
         """
         return replace(self, rate=self.rate * RATE.check("rate", rate))
 

@@ -159,9 +159,13 @@ def test_numbers_in_numbers_out_and_refusals() -> None:
     assert pair.moments(2) == pytest.approx(math.log(math.e - 1), rel=1e-13)
     assert float(pair.moments(2, BALLS)) == pytest.approx(math.log(math.e - 1), rel=1e-15)
     assert float(pair.profile(Fraction(1), BALLS)) == pytest.approx(pair.profile(1.0), rel=1e-13)
-    for orders in (2.5, 0, [1, 0.5], np.inf):
+    for orders in (0, [1, 0.5], np.inf):
         with pytest.raises(InputError, match="order="):
             pair.moments(orders)
+    # mpmath, 30 digits: INT phi(x) |e^{x - 1/2} - 1|^{5/2} dx; balls know whole orders
+    assert pair.moments(2.5) == pytest.approx(2.5 * math.log(1.788194714339678677), rel=1e-13)
+    with pytest.raises(InputError, match=r"order=2\.5"):
+        pair.moments(2.5, BALLS)
     for epsilon in (-0.1, math.nan):
         with pytest.raises(InputError, match="epsilon="):
             pair.profile(epsilon)

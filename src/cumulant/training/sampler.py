@@ -1,0 +1,352 @@
+"""Samplers whose law is known exactly: what is accounted is what they draw.
+
+Step t is a function of a secret key and of t alone: SHAKE-256 of both gives a stream of words, and the stream gives the draw.
+So a draw can be repeated, taken out of order, resumed and split among processes without shared state. The laws below are
+exact if the words are uniform and independent, that is up to SHAKE-256 being a pseudorandom function of its key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from cumulant.domains import COUNT, RATE, Exact, Number
+from cumulant.errors import InputError, shown
+from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.scheme import Scheme
+from cumulant.sampling.without_replacement import WithoutReplacement
+
+KEY_BYTES = 32
+SHORTEST_KEY = 16
+MOST_RECORDS = 2**40
+"""Indices are cut from words of 64 bits, and a draw must fit into memory."""
+
+Words = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+class Sampler(ABC):
+    """Batches of record numbers, one per step, drawn afresh by a law that the accounting can read from it.
+
+    It is a `batch_sampler` for `torch.utils.data.DataLoader` and a batch selection strategy for JAX Privacy. It is on
+    purpose no subclass of torch's BatchSampler and has no `batch_size` and no `drop_last`: a framework that would rebuild
+    it from such attributes, and change the law by that, fails instead.
+
+    **The key is as secret as the data**: who has it knows every sample, and amplification is gone. `state_dict()` leaves it
+    out; resuming from that draws a new key, which is as valid because steps are independent. `state_dict(secret=True)` is
+    for repeating a run bit for bit and must not go into a published checkpoint. Never run one (key, step) twice with new
+    noise, and derive no noise from the key.
+
+    With several processes all of them hold one key and each takes its slice of the one shared draw.
+    """
+
+    def __init__(self, population: int, steps: int, key: bytes | None, rank: int, world: int) -> None:
+        self._population = _whole("population", population)
+        self._steps = _whole("steps", steps)
+        self._world = _whole("world", world)
+        self._rank = _whole("rank", rank, least=0)
+        if self._population > MOST_RECORDS:
+            raise InputError(f"population={self._population} must be at most 2^40 records")
+        if self._rank >= self._world:
+            raise InputError(f"rank={self._rank} must be below world={self._world}; ranks count from 0")
+        if self._world > 1 and key is None:
+            raise InputError(
+                f"world={self._world} without a key: every process would draw a key and a sample of its own; make one key with "
+                "secrets.token_bytes(32), send it to all processes and give it as key=…"
+            )
+        self._key = secrets.token_bytes(KEY_BYTES) if key is None else _secret(key)
+        self.step = 0
+        """The number of draws handed out so far: the next one is `draw(step)`."""
+
+    # ---- the law
+
+    @property
+    @abstractmethod
+    def law(self) -> Scheme:
+        """The sampling scheme that the draws follow, for the accounting."""
+
+    @property
+    def population(self) -> int:
+        """The number of records it draws from."""
+        return self._population
+
+    @property
+    def steps(self) -> int:
+        """The number of draws in one pass over it."""
+        return self._steps
+
+    @property
+    def rank(self) -> int:
+        """Which slice of the draw this process takes."""
+        return self._rank
+
+    @property
+    def world(self) -> int:
+        """Among how many processes each draw is split."""
+        return self._world
+
+    # ---- drawing
+
+    def draw(self, step: int) -> list[int]:
+        """What this process takes of the draw of a step, in the order of the draw; nothing is changed by asking.
+
+        >>> sampler = FixedSizeSampler(population=100, sample=3, steps=10, key=bytes(32))
+        >>> sampler.draw(7) == sampler.draw(7), len(set(sampler.draw(7))), sampler.step
+        (True, 3, 0)
+        """
+        return self._draw(_whole("step", step, least=0))[self._rank :: self._world]
+
+    @abstractmethod
+    def _draw(self, step: int) -> list[int]:
+        """The whole draw of a step."""
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """One pass: `steps` draws, from the present step on. A pass that is broken off goes on at the next one."""
+        for _ in range(self._steps):
+            step, self.step = self.step, self.step + 1  # counted before it is seen, whatever becomes of it
+            yield self.draw(step)
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def batch_iterator(self, num_examples: int, rng: object = None) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+        """One pass as arrays, with the signature of JAX Privacy's batch selection strategies.
+
+        >>> sampler = FixedSizeSampler(population=100, sample=5, steps=2)
+        >>> [batch.shape for batch in sampler.batch_iterator(100)]
+        [(5,), (5,)]
+        """
+        if num_examples != self._population:
+            raise InputError(
+                f"num_examples={shown(num_examples)} but this sampler draws from population={self._population}"
+            )
+        if rng is not None:
+            raise InputError("rng is not used: draws follow from the sampler's secret key; give key=… to repeat them")
+        return (np.array(batch, dtype=np.int64) for batch in self)
+
+    def fingerprint(self) -> str:
+        """A hash of key, sizes and step, to compare processes with: equal on all ranks, and it tells nothing of the key.
+
+        >>> one, other = (
+        ...     FixedSizeSampler(population=8, sample=4, key=bytes(32), rank=rank, world=2) for rank in (0, 1)
+        ... )
+        >>> one.fingerprint() == other.fingerprint()
+        True
+        """
+        return self._stream(self.step, "fingerprint", 16).hex()
+
+    # ---- resuming
+
+    def state_dict(self, secret: bool = False) -> dict[str, Any]:
+        """Where it is: the step and what the draws depend on; the key only if it is asked for.
+
+        >>> FixedSizeSampler(population=100, sample=5, steps=2).state_dict()
+        {'sampler': 'FixedSizeSampler', 'population': 100, 'sample': 5, 'step': 0}
+        """
+        state = {"sampler": type(self).__name__, "population": self._population, **self._sizes(), "step": self.step}
+        return {**state, "key": self._key.hex()} if secret else state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state: with its key bit for bit, without it by a new key, unless several processes share one.
+
+        >>> sampler = FixedSizeSampler(population=100, sample=5, steps=2)
+        >>> before = [sampler.draw(step) for step in (3, 4)]
+        >>> other = FixedSizeSampler(population=100, sample=5, steps=2)
+        >>> other.load_state_dict({**sampler.state_dict(secret=True), "step": 3})
+        >>> list(other) == before
+        True
+        """
+        expected = {"sampler": type(self).__name__, "population": self._population, **self._sizes()}
+        try:
+            found = {name: state[name] for name in expected}
+            step = _whole("step", state["step"], least=0)
+            key = state.get("key")
+            secret = None if key is None else _secret(bytes.fromhex(key))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"this is not the state of a sampler ({error}); give what state_dict() returned"
+            ) from error
+        if found != expected:
+            raise InputError(
+                f"this is the state of {found}, but this sampler is {expected}; make it with the same sizes"
+            )
+        if secret is None and self._world > 1:
+            raise InputError(
+                "the state has no key, and each process would go on with another one; make a new key with "
+                "secrets.token_bytes(32), send it to all processes and put it into the state as its hexadecimal text, key.hex()"
+            )
+        self._key = secrets.token_bytes(KEY_BYTES) if secret is None else secret
+        self.step = step
+
+    @abstractmethod
+    def _sizes(self) -> dict[str, Any]:
+        """What a draw depends on besides the population."""
+
+    # ---- words
+
+    def _stream(self, step: int, label: str, size: int) -> bytes:
+        """The first so many bytes of the stream of a step; longer streams continue shorter ones."""
+        about = f"cumulant 1 {type(self).__name__} {self._population} {self._sizes()} {label} {step}".encode()
+        return hashlib.shake_256(len(self._key).to_bytes(8, "big") + self._key + about).digest(size)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}={value}" for name, value in self._sizes().items())
+        return f"{type(self).__name__}(population={self._population}, {sizes}, steps={self._steps})"  # never the key
+
+
+class FixedSizeSampler(Sampler):
+    """Uniform samples of a fixed size without replacement, in uniform order: the law of `WithoutReplacement`.
+
+    Where the sample is at most half of the population, record numbers are drawn uniformly and independently and repeats are
+    dropped as they come. A permutation of the numbers permutes such a stream into one that is as likely, so all *ordered*
+    tuples of distinct numbers are equally likely. Otherwise every record gets a word of 64 bits, all of them anew if two
+    are equal, and the sample is the records of the smallest words: all orders of distinct independent words are equally
+    likely. Numbers are cut from words by rejection of the last, partial multiple, so no remainder is favoured.
+
+    Divide sums by `sample`, which is fixed and public. With `world` processes, `draw` gives every world-th record of the
+    one shared draw.
+
+    >>> sampler = FixedSizeSampler(population=60_000, sample=256, steps=234)
+    >>> sampler.law
+    WithoutReplacement(sample=256, population=60000)
+    >>> len(sampler), len(sampler.draw(0)) == len(set(sampler.draw(0))) == 256
+    (234, True)
+    """
+
+    def __init__(
+        self,
+        population: int,
+        sample: int,
+        steps: int | None = None,
+        key: bytes | None = None,
+        *,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self._sample = _whole("sample", sample)
+        records = _whole("population", population)
+        if self._sample > records:
+            raise InputError(f"sample={self._sample} must be at most population={records}")
+        super().__init__(records, records // self._sample if steps is None else steps, key, rank, world)
+        if self._sample % self._world:
+            raise InputError(
+                f"sample={self._sample} must be a multiple of world={self._world}: all slices have one size"
+            )
+
+    @property
+    def sample(self) -> int:
+        """The size of every sample, all processes together."""
+        return self._sample
+
+    @property
+    def law(self) -> WithoutReplacement:
+        return WithoutReplacement(sample=self._sample, population=self._population)
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"sample": self._sample}
+
+    def _draw(self, step: int) -> list[int]:
+        return self._without_repeats(step) if 2 * self._sample <= self._population else self._by_ranks(step)
+
+    def _without_repeats(self, step: int) -> list[int]:
+        least = 2**64 % self._population  # words below it are too many: the rest is a multiple of the population
+        words = self._sample + self._sample * self._sample // self._population + 16
+        while True:
+            drawn = _words(self._stream(step, "words", 8 * words))
+            numbers = dict.fromkeys((drawn[drawn >= least] % np.uint64(self._population)).tolist())
+            if len(numbers) >= self._sample:
+                return list(numbers)[: self._sample]
+            words *= 2
+
+    def _by_ranks(self, step: int) -> list[int]:
+        attempt = 0
+        while True:
+            drawn = _words(self._stream(step, f"ranks {attempt}", 8 * self._population))
+            order = np.argsort(drawn, kind="stable")
+            if np.all(np.diff(drawn[order])):
+                return [int(record) for record in order[: self._sample]]
+            attempt += 1
+
+
+class PoissonSampler(Sampler):
+    """Every record independently with the same probability: the law of `Poisson`, with the exact rate.
+
+    A record is in if a uniform number U is below the rate: its first 32 bits decide unless they are those of the rate, then
+    the next 32 do, and so on; so the probability is the rate itself and no float near it. The sample has a random size and
+    may be empty; such a step runs too, on noise alone. Divide sums by a constant that was chosen without looking at the
+    number of records, which add/remove neighbours keep secret.
+
+    >>> sampler = PoissonSampler(population=1000, rate="1/100", steps=5)
+    >>> sampler.law
+    Poisson(rate="1/100")
+    >>> all(0 <= record < 1000 for record in sampler.draw(0))
+    True
+    """
+
+    def __init__(
+        self,
+        population: int,
+        rate: Number,
+        steps: int | None = None,
+        key: bytes | None = None,
+        *,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self._rate = RATE.check("rate", rate)
+        super().__init__(population, max(1, int(1 / self._rate)) if steps is None else steps, key, rank, world)
+
+    @property
+    def rate(self) -> Exact:
+        """The probability of every record to be in a sample."""
+        return self._rate
+
+    @property
+    def law(self) -> Poisson:
+        return Poisson(rate=self._rate)
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"rate": f"{self._rate.numerator}/{self._rate.denominator}"}
+
+    def _draw(self, step: int) -> list[int]:
+        open_records = np.arange(self._population)
+        chosen: list[int] = []
+        rest, level = self._rate.numerator, 0
+        while open_records.size and rest:
+            # rest / denominator is what is left of the rate below the bits that were equal to its own
+            threshold, rest = divmod(rest << 32, self._rate.denominator)
+            drawn = np.frombuffer(self._stream(step, f"bits {level}", 4 * open_records.size), dtype="<u4")
+            chosen.extend(open_records[drawn < threshold].tolist())
+            open_records = open_records[drawn == threshold]
+            level += 1
+        return sorted(chosen)
+
+
+def _words(stream: bytes) -> Words:
+    return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False)
+
+
+def _whole(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least this."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}={shown(value)} must be a whole number, at least {least}") from None
+    if number < least:
+        raise InputError(f"{name}={number} must be a whole number, at least {least}")
+    return number if number == 0 else int(COUNT.check(name, number))
+
+
+def _secret(key: object) -> bytes:
+    if not isinstance(key, bytes | bytearray | memoryview) or len(bytes(key)) < SHORTEST_KEY:
+        raise InputError(
+            f"the key must be at least {SHORTEST_KEY} secret bytes; leave it out, or make one with secrets.token_bytes(32)"
+        )
+    return bytes(key)

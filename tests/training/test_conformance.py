@@ -1,0 +1,113 @@
+"""Conformance refutes loaders that draw something else, and raises false alarms as often as its level says."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import cumulant as cm
+from cumulant.training import FixedSizeSampler, conformance
+
+POPULATION, SAMPLE, BATCHES, LEVEL = 1797, 64, 2000, 1e-3
+RNG = np.random.default_rng(18)
+
+
+def ours() -> Iterable[list[int]]:
+    return FixedSizeSampler(POPULATION, SAMPLE, steps=BATCHES, key=bytes(32))
+
+
+def numpy_choice() -> Iterable[list[int]]:
+    rng = np.random.default_rng(1)
+    return (rng.choice(POPULATION, SAMPLE, replace=False).tolist() for _ in range(BATCHES))
+
+
+def permutations() -> Iterable[list[int]]:
+    rng = np.random.default_rng(2)
+    return (rng.permutation(POPULATION)[:SAMPLE].tolist() for _ in range(BATCHES))
+
+
+def shuffled() -> Iterable[list[int]]:
+    rng, per_epoch = np.random.default_rng(3), POPULATION // SAMPLE
+    for _ in range(-(-BATCHES // per_epoch)):
+        order = rng.permutation(POPULATION)
+        yield from (order[SAMPLE * i : SAMPLE * (i + 1)].tolist() for i in range(per_epoch))
+
+
+def sequential() -> Iterable[list[int]]:
+    per_epoch = POPULATION // SAMPLE
+    return (list(range(SAMPLE * (t % per_epoch), SAMPLE * (t % per_epoch + 1))) for t in range(BATCHES))
+
+
+def in_order() -> Iterable[list[int]]:
+    return (sorted(batch) for batch in numpy_choice())
+
+
+def poisson() -> Iterable[list[int]]:
+    rng = np.random.default_rng(4)
+    return (np.flatnonzero(rng.random(POPULATION) < SAMPLE / POPULATION).tolist() for _ in range(BATCHES))
+
+
+def with_replacement() -> Iterable[list[int]]:
+    rng = np.random.default_rng(5)
+    return (rng.integers(0, POPULATION, SAMPLE).tolist() for _ in range(BATCHES))
+
+
+def half_of_the_data() -> Iterable[list[int]]:
+    rng = np.random.default_rng(6)
+    return (rng.choice(POPULATION // 2, SAMPLE, replace=False).tolist() for _ in range(BATCHES))
+
+
+@pytest.mark.parametrize("loader", [ours, numpy_choice, permutations])
+def test_fresh_uniform_samples_are_accepted(loader: Callable[[], Iterable[list[int]]]) -> None:
+    found = conformance(loader(), POPULATION, SAMPLE)
+    assert list(found) == ["size", "coverage", "overlap", "order"]
+    assert all(p > LEVEL for p in found.values())
+    assert all(type(p) is float for p in found.values())
+
+
+@pytest.mark.parametrize(
+    ("loader", "by"),
+    [
+        (shuffled, {"coverage", "overlap"}),
+        (sequential, {"coverage", "overlap", "order"}),
+        (in_order, {"order"}),
+        (poisson, {"size", "order"}),
+        (with_replacement, {"size"}),
+        (half_of_the_data, {"coverage", "overlap"}),
+    ],
+)
+def test_other_loaders_are_refuted(loader: Callable[[], Iterable[list[int]]], by: set[str]) -> None:
+    found = conformance(loader(), POPULATION, SAMPLE)
+    assert {test for test, p in found.items() if p <= LEVEL} == by
+
+
+def test_false_alarms_come_at_the_stated_level() -> None:
+    """200 honest loaders, each test at 5 %: more than 21 alarms have a probability below 1e-3."""
+    alarms = dict.fromkeys(("size", "coverage", "overlap", "order"), 0)
+    for seed in range(200):
+        sampler = FixedSizeSampler(200, 16, steps=300, key=seed.to_bytes(32, "big"))
+        for test, p in conformance(sampler, 200, 16).items():
+            alarms[test] += p <= 0.05
+    most = int(stats.binom.isf(1e-3, 200, 0.05))
+    assert alarms["size"] == 0
+    assert all(alarms[test] <= most for test in alarms), alarms
+    assert all(alarms[test] > 0 for test in ("coverage", "overlap", "order")), alarms
+
+
+def test_extreme_sizes_have_answers() -> None:
+    whole = FixedSizeSampler(12, 12, steps=400, key=bytes(32))
+    assert conformance(whole, 12, 12)["coverage"] == 1
+    single = conformance(FixedSizeSampler(12, 1, steps=400, key=bytes(32)), 12, 1)
+    assert single["order"] == 1
+    assert all(p > LEVEL for p in single.values())
+    assert conformance([[0], [0]], 1, 1) == {"size": 1, "coverage": 1, "overlap": 1, "order": 1}
+    assert conformance([[], [1, 2]], 5, 2)["size"] == 0
+
+
+@pytest.mark.parametrize(
+    "batches", [[[0, 5]], [[0], [9]], [["a"], ["b"]], 5, [[[0]], [[1]]], [[0.5], [1.5]], [[-1], [0]]]
+)
+def test_what_is_no_list_of_batches_is_refused(batches: object) -> None:
+    with pytest.raises(cm.InputError):
+        conformance(batches, 9, 1)  # type: ignore[arg-type]

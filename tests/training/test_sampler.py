@@ -1,0 +1,192 @@
+"""Samplers against their laws: all ordered tuples, all subsets, independence, resuming, ranks."""
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import cumulant as cm
+from cumulant.training import FixedSizeSampler, PoissonSampler
+
+KEY = bytes(range(32))
+DRAWS = 60_000
+
+
+def chi_square(counts: Counter[Any], cells: list[Any], probabilities: list[float] | None = None) -> float:
+    total = sum(counts.values())
+    assert set(counts) <= set(cells)
+    expected = [total * p for p in probabilities] if probabilities else None
+    return float(stats.chisquare([counts[cell] for cell in cells], expected).pvalue)
+
+
+@pytest.mark.parametrize(("population", "sample"), [(7, 3), (5, 4), (6, 3), (4, 1), (3, 3)])
+def test_every_ordered_tuple_is_equally_likely(population: int, sample: int) -> None:
+    sampler = FixedSizeSampler(population, sample, steps=DRAWS, key=KEY)
+    counts = Counter(tuple(batch) for batch in sampler)
+    assert chi_square(counts, list(itertools.permutations(range(population), sample))) > 1e-3
+
+
+def test_consecutive_draws_are_independent() -> None:
+    sampler = FixedSizeSampler(6, 2, steps=DRAWS, key=KEY)
+    sets = [tuple(sorted(batch)) for batch in sampler]
+    subsets = list(itertools.combinations(range(6), 2))
+    counts = Counter(itertools.pairwise(sets))
+    assert chi_square(counts, list(itertools.product(subsets, subsets))) > 1e-3
+
+
+def test_every_subset_has_its_poisson_probability() -> None:
+    sampler = PoissonSampler(4, "1/3", steps=DRAWS, key=KEY)
+    subsets = [subset for size in range(5) for subset in itertools.combinations(range(4), size)]
+    probabilities = [float(Fraction(1, 3) ** len(s) * Fraction(2, 3) ** (4 - len(s))) for s in subsets]
+    assert chi_square(Counter(tuple(batch) for batch in sampler), subsets, probabilities) > 1e-3
+
+
+def test_a_rate_below_32_bits_needs_further_bits() -> None:
+    """With rate k + 1/2 units of 2^-32 the first word ties once in 2^32; a source of ties shows that the rest decides."""
+
+    class Ties(PoissonSampler):
+        def _stream(self, step: int, label: str, size: int) -> bytes:
+            if label == "bits 0":
+                return (7).to_bytes(4, "little") * (size // 4)
+            return super()._stream(step, label, size)
+
+    sampler = Ties(20_000, Fraction(2 * 7 + 1, 2**33), steps=1, key=KEY)
+    assert abs(len(sampler.draw(0)) - 10_000) < 4 * 71
+    assert Ties(100, Fraction(7, 2**32), steps=1, key=KEY).draw(0) == []  # U >= rate
+    assert len(Ties(100, Fraction(8, 2**32), steps=1, key=KEY).draw(0)) == 100
+
+
+def test_words_are_cut_without_bias() -> None:
+    """Words below 2^64 mod n are left out: of all words, each remainder is then kept equally often."""
+
+    class Given(FixedSizeSampler):
+        words = np.array([0, 1, 5, 6, 2**64 - 1], dtype="<u8")  # 2^64 mod 10 = 6: 0, 1, 5 are rejected
+
+        def _stream(self, step: int, label: str, size: int) -> bytes:
+            return self.words.tobytes()
+
+    assert Given(10, 2, steps=1, key=KEY).draw(0) == [6, 5]
+
+
+def test_a_tie_of_ranks_draws_again() -> None:
+    class Tied(FixedSizeSampler):
+        def _stream(self, step: int, label: str, size: int) -> bytes:
+            words = [3, 1, 1] if label == "ranks 0" else [3, 1, 2]
+            return np.array(words, dtype="<u8").tobytes()
+
+    assert Tied(3, 3, steps=1, key=KEY).draw(0) == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda key: FixedSizeSampler(1797, 64, steps=28, key=key),
+        lambda key: PoissonSampler(1797, "64/1797", steps=28, key=key),
+    ],
+    ids=["fixed size", "Poisson"],
+)
+def test_resuming_goes_on_bit_for_bit(make: Any) -> None:
+    whole = make(KEY)
+    expected = [whole.draw(step) for step in range(56)]
+    first = make(KEY)
+    passes = iter(first)
+    found = [next(passes) for _ in range(10)]
+    state = first.state_dict(secret=True)
+    assert state["step"] == 10
+    second = make(None)
+    second.load_state_dict(state)
+    found += list(second)
+    assert found == expected[:38]
+    assert second.step == 38
+    assert second.draw(3) == expected[3]
+
+
+def test_a_state_without_the_key_goes_on_with_a_new_one() -> None:
+    sampler = FixedSizeSampler(1000, 10, steps=5, key=KEY)
+    list(sampler)
+    state = sampler.state_dict()
+    assert KEY.hex() not in str(state)
+    assert KEY.hex() not in repr(sampler)
+    other = FixedSizeSampler(1000, 10, steps=5, key=KEY)
+    other.load_state_dict(state)
+    assert other.step == 5
+    assert other.draw(0) != sampler.draw(0)
+
+
+def test_a_broken_off_pass_goes_on_and_counts_what_was_drawn() -> None:
+    sampler = FixedSizeSampler(100, 5, steps=10, key=KEY)
+    for _ in range(3):
+        for batch, _ in zip(sampler, range(2), strict=False):
+            assert len(batch) == 5
+    assert sampler.step >= 6
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_ranks_share_one_draw(world: int) -> None:
+    whole = FixedSizeSampler(100, 20, steps=3, key=KEY)
+    slices = [FixedSizeSampler(100, 20, steps=3, key=KEY, rank=rank, world=world) for rank in range(world)]
+    for step in range(3):
+        parts = [each.draw(step) for each in slices]
+        assert all(len(part) == 20 // world for part in parts)
+        assert [record for group in zip(*parts, strict=True) for record in group] == whole.draw(step)
+    assert len({each.fingerprint() for each in slices}) == 1
+    other = FixedSizeSampler(100, 20, steps=3, key=bytes(32), rank=0, world=world)
+    assert other.fingerprint() != slices[0].fingerprint()
+
+
+def test_keys_sizes_and_steps_all_matter() -> None:
+    draws = [
+        FixedSizeSampler(1000, 10, steps=1, key=KEY).draw(0),
+        FixedSizeSampler(1000, 10, steps=1, key=KEY).draw(1),
+        FixedSizeSampler(1000, 10, steps=1, key=bytes(32)).draw(0),
+        FixedSizeSampler(1001, 10, steps=1, key=KEY).draw(0),
+        FixedSizeSampler(1000, 11, steps=1, key=KEY).draw(0)[:10],
+        FixedSizeSampler(1000, 10, steps=1).draw(0),
+    ]
+    assert len({tuple(draw) for draw in draws}) == len(draws)
+
+
+def test_the_law_is_the_scheme_that_is_accounted() -> None:
+    assert FixedSizeSampler(60_000, 256).law == cm.WithoutReplacement(sample=256, population=60_000)
+    assert PoissonSampler(60_000, Fraction(256, 60_000)).law == cm.Poisson(rate="256/60000")
+    assert len(FixedSizeSampler(1797, 64)) == 28
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: FixedSizeSampler(10, 11), "at most population"),
+        (lambda: FixedSizeSampler(10, 0), "sample=0"),
+        (lambda: FixedSizeSampler(10, True), "sample=True"),
+        (lambda: FixedSizeSampler(10.5, 2), "population=10.5"),  # type: ignore[arg-type]
+        (lambda: FixedSizeSampler(10, 2, steps=0), "steps=0"),
+        (lambda: FixedSizeSampler(10, 2, key=b"short"), "secret bytes"),
+        (lambda: FixedSizeSampler(10, 2, key="text" * 8), "secret bytes"),  # type: ignore[arg-type]
+        (lambda: FixedSizeSampler(10, 2, world=2), "without a key"),
+        (lambda: FixedSizeSampler(10, 3, key=KEY, world=2), "multiple of world"),
+        (lambda: FixedSizeSampler(10, 2, key=KEY, world=2, rank=2), "below world"),
+        (lambda: PoissonSampler(10, 0), "rate=0"),
+        (lambda: FixedSizeSampler(10, 2).draw(-1), "step=-1"),
+        (lambda: FixedSizeSampler(10, 2).batch_iterator(11), "num_examples=11"),
+        (lambda: FixedSizeSampler(10, 2).batch_iterator(10, rng=1), "rng is not used"),
+        (lambda: FixedSizeSampler(10, 2).load_state_dict({}), "not the state"),
+        (lambda: FixedSizeSampler(10, 2).load_state_dict(FixedSizeSampler(10, 3).state_dict()), "same sizes"),
+        (
+            lambda: FixedSizeSampler(10, 2, key=KEY, world=2).load_state_dict(FixedSizeSampler(10, 2).state_dict()),
+            "no key",
+        ),
+    ],
+)
+def test_what_is_wrong_is_refused(make: Any, said: str) -> None:
+    with pytest.raises(cm.InputError, match=said):
+        make()
+
+
+def test_frameworks_cannot_rebuild_it() -> None:
+    sampler = FixedSizeSampler(10, 2)
+    assert not hasattr(sampler, "batch_size")
+    assert not hasattr(sampler, "drop_last")

@@ -1,0 +1,206 @@
+"""Clipping keeps its sensitivity whatever comes in, and noise is rounded as the ideal one is."""
+
+import math
+import secrets
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import cumulant as cm
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.training import clipped, rounded_gaussian
+from cumulant.training.noise import exact_noise, fast_noise
+
+
+def stream(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    return lambda size: rng.bytes(size)
+
+
+def squares(row: Any) -> int:
+    return sum(int(value) ** 2 for value in np.asarray(row).tolist())
+
+
+# ---- clipping
+
+
+ADVERSARIAL: list[list[float]] = [
+    [math.nan, 1, 0, 0],
+    [math.inf, 0, 0, 0],
+    [-math.inf, math.inf, 1, 1],
+    [1e308, 1e308, 1e308, 1e308],
+    [5e-324, 0, 0, 0],
+    [1, 0, 0, 0],
+    [-1, 0, 0, 0],
+    [np.nextafter(1, 2), 0, 0, 0],
+    [0.5, 0.5, 0.5, 0.5],
+    [-9.3e18, 0, 0, 0],
+    [2.0**63, -(2.0**63), 0, 0],
+    [0, 0, 0, 0],
+]
+
+
+@pytest.mark.parametrize("grid", [None, "1/3", 1, "0.7", "1/1000000007"])
+def test_no_row_is_longer_than_the_norm(grid: str | int | None) -> None:
+    rng = np.random.default_rng(3)
+    rows = np.vstack([np.array(ADVERSARIAL), rng.normal(size=(200, 4)) * np.exp(rng.normal(size=(200, 1)) * 20)])
+    found = clipped(rows, norm=1, grid=grid)
+    units = Fraction(1) / (Fraction(1, 2**20) if grid is None else Fraction(grid))
+    assert found.dtype == np.int64
+    for row in found:
+        assert squares(row) <= units**2
+
+
+@pytest.mark.parametrize("entries", [10**5, 10**7])
+def test_long_rows_are_summed_exactly(entries: int) -> None:
+    rng = np.random.default_rng(entries)
+    rows = rng.normal(size=(1, entries)).astype(np.float32)
+    found = clipped(rows, norm=1)[0]
+    total = int(np.sum(found[: entries // 2].astype(object) ** 2) if entries < 10**6 else 0) or sum(
+        int(np.dot(part, part)) for part in np.split(found, 10)
+    )
+    assert total <= 2**40
+    # cut towards zero: at most one unit per entry is lost, and here each entry is far from the cut
+    assert math.sqrt(sum(int(np.dot(part, part)) for part in np.split(found, 10))) > 2**20 - math.sqrt(entries)
+
+
+def test_a_sum_of_squares_that_wraps_is_seen() -> None:
+    """2^24 entries of 2^20 have squares that sum to 2^64, which is 0 in 64 bits."""
+    from cumulant.training.noise import _within
+
+    row = np.full(2**24, 2**20, dtype=np.int64)
+    assert int(np.sum(row * row)) == 0
+    assert not _within(row, Fraction(2**20))
+    assert not _within(np.array([np.iinfo(np.int64).min]), Fraction(2**20))
+
+
+def test_rows_that_are_not_numbers_count_as_nothing() -> None:
+    found = clipped(ADVERSARIAL, norm=1)
+    assert not found[0].any()
+    assert not found[1].any()
+    assert not found[2].any()
+    assert found[5].tolist() == [2**20, 0, 0, 0] or found[5][0] >= 2**20 - 2
+
+
+def test_short_rows_keep_their_values() -> None:
+    found = clipped([[0.25, -0.125], [0.3, 0.4]], norm=1, grid="1/1024")
+    assert found.tolist() == [[256, -128], [307, 409]]
+
+
+def test_one_record_moves_the_sum_by_two_norms_at_most() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(50, 30)) * 100
+    other = rows.copy()
+    other[7] = -other[7]
+    moved = clipped(rows, norm=1).sum(axis=0) - clipped(other, norm=1).sum(axis=0)
+    assert (2 * 2**20 * 0.999) ** 2 < squares(moved) <= (2 * 2**20) ** 2
+
+
+@pytest.mark.parametrize(
+    ("gradients", "grid"), [([1.0, 2.0], None), ([["a"]], None), ([[1.0]], 2), ([[1.0]], "1e-12"), ([[1.0]], 0)]
+)
+def test_what_is_no_gradient_is_refused(gradients: Any, grid: Any) -> None:
+    with pytest.raises(cm.InputError):
+        clipped(gradients, norm=1, grid=grid)
+
+
+# ---- noise
+
+
+def by_balls(word: int, sigma: Fraction) -> set[int]:
+    """The nearest integers to sigma Z at both ends of the cell of a word, by erfc and not by its inverse."""
+    from flint import arb
+
+    low, found = word & (2**63 - 1), set()
+    guess = float(sigma) * -float(special.ndtri(low * 2.0**-64)) if low else 0.0
+    with BALLS.at(160):
+        scale = BALLS.number(sigma)
+        for end in (low, low + 1):
+            p = arb(end) / arb(2) ** 64
+            for k in (round(guess) - 1, round(guess), round(guess) + 1):
+                # k is nearest if P[normal > (k + 1/2) / sigma] < p < P[normal > (k - 1/2) / sigma]
+                above, below = ((arb(k) + arb(half)) / scale / arb(2).sqrt() for half in (0.5, -0.5))
+                if above.erfc() / 2 < p < below.erfc() / 2:
+                    found.add(-k if word >> 63 else k)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sigma", "draws"), [("3/2", 20_000), (2**20 * 17, 60_000), ("1e-3", 5_000), (2**36, 25_000)], ids=str
+)
+def test_what_floats_decide_is_what_balls_find(sigma: Any, draws: int) -> None:
+    scale = Fraction(sigma)
+    words = np.frombuffer(stream(11)(8 * draws), dtype="<u8")
+    noise, undecided = fast_noise(words, scale)
+    assert undecided.mean() < 0.02
+    for word, value in zip(words[~undecided].tolist(), noise[~undecided].tolist(), strict=True):
+        assert by_balls(word, scale) == {value}
+
+
+def test_what_floats_do_not_decide_is_decided_by_further_bits() -> None:
+    words = np.frombuffer(stream(12)(8 * 20_000), dtype="<u8")
+    scale = Fraction(2**40)
+    _noise, undecided = fast_noise(words, scale)
+    assert 10 < undecided.sum() < 20_000
+    for word in words[undecided][:50].tolist():
+        assert exact_noise(word, scale, stream(1)) in by_balls(word, scale)
+    tiny = [exact_noise(word, scale, stream(2)) for word in (0, 1, 2**39, 2**63)]
+    assert tiny[0] > tiny[1] > tiny[2] > 0 > tiny[3]
+    assert tiny[0] > 9.1 * 2**40  # P[normal > 9.1] < 2^-64
+
+
+def test_the_law_of_rounded_noise() -> None:
+    """Cells of round(sigma Z) have the probabilities of the ideal mechanism, from any integer sum."""
+    found = rounded_gaussian(np.full(200_000, 5), sigma="3/2", source=stream(13)) - 5
+    cells = np.arange(-5, 6)
+    ideal = stats.norm.cdf((cells + 0.5) / 1.5) - stats.norm.cdf((cells - 0.5) / 1.5)
+    counts = np.array([np.sum(found == cell) for cell in cells])
+    rest, outside = len(found) - counts.sum(), 1 - ideal.sum()
+    p = stats.chisquare([*counts, rest], len(found) * np.array([*ideal, outside])).pvalue
+    assert p > 1e-3
+    large = rounded_gaussian(np.zeros(50_000, dtype=int), sigma=2**20, source=stream(14)) / 2**20
+    assert stats.kstest(large, "norm").pvalue > 1e-3
+
+
+def test_float_noise_tells_neighbours_apart_and_rounded_noise_does_not() -> None:
+    """The event that the last bits of a float sum give away: |y| < 1/4, and y is no multiple of 2^-24."""
+    draws, unit = 200_000, 2.0**-24
+    rng = np.random.default_rng(15)
+    floats = [np.float32(s) + rng.normal(size=draws).astype(np.float32) for s in (0.0, 1.0)]
+    leaks = [float(np.mean((np.abs(y) < 0.25) & (np.fmod(y.astype(float), unit) != 0))) for y in floats]
+    assert leaks[0] > 0.1
+    assert leaks[1] == 0
+    # the same sums on the grid of the clipped ones: the finest bits that are released have one law for both
+    sums = [np.full(draws, s * 2**20) for s in (0, 1)]
+    released = [rounded_gaussian(s, sigma=2**20, source=stream(16 + i)) for i, s in enumerate(sums)]
+    for modulus in (2, 3, 8, 1024):
+        ones, others = ([int(np.sum(y % modulus == 1)) for y in released], draws)
+        assert stats.fisher_exact(np.array([[ones[0], others - ones[0]], [ones[1], others - ones[1]]])).pvalue > 1e-3
+    near = [int(np.sum((np.abs(y) < 2**18) & (y % 2 == 1))) for y in released]
+    ideal = [(stats.norm.cdf(0.25 - s) - stats.norm.cdf(-0.25 - s)) / 2 for s in (0, 1)]
+    for count, probability in zip(near, ideal, strict=True):
+        assert stats.binomtest(count, draws, probability).pvalue > 1e-3
+
+
+def test_secret_bits_are_taken_by_default() -> None:
+    one, other = (rounded_gaussian(np.zeros(8, dtype=int), sigma=10**6) for _ in range(2))
+    assert one.tolist() != other.tolist()
+    assert secrets.token_bytes in (rounded_gaussian.__kwdefaults__ or {}).values()
+
+
+@pytest.mark.parametrize(
+    ("integers", "sigma"), [([0.5], 1), ([2**62], 1), ([0], 0), ([0], -1), ([0], 2**41), (["a"], 1)], ids=str
+)
+def test_what_cannot_be_noised_is_refused(integers: Any, sigma: Any) -> None:
+    with pytest.raises(cm.InputError):
+        rounded_gaussian(integers, sigma)
+
+
+def test_a_source_that_gives_too_little_is_refused() -> None:
+    with pytest.raises(cm.InputError, match="random bytes"):
+        rounded_gaussian([1, 2], 1, source=lambda size: b"")
+    with pytest.raises(cm.CertificateError, match="source of randomness"):
+        exact_noise(0, Fraction(1), lambda size: bytes(size))

@@ -87,6 +87,7 @@ _ROOMS = {
     "differences": "cumulant.numerics.differences",
     "families": "cumulant.paper.families",
     "normal": "cumulant.paper.normal",
+    "training": "cumulant.training",
 }
 """Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
 

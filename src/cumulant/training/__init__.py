@@ -1,0 +1,8 @@
+"""Training loops that run what is accounted: samplers, clipping and noise, audits, and the statement at the end."""
+
+from cumulant.training import audit
+from cumulant.training.conformance import conformance
+from cumulant.training.noise import clipped, rounded_gaussian
+from cumulant.training.sampler import FixedSizeSampler, PoissonSampler
+
+__all__ = ["FixedSizeSampler", "PoissonSampler", "audit", "clipped", "conformance", "rounded_gaussian"]

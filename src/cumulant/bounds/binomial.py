@@ -61,6 +61,11 @@ class Amplified(Curve):
     def slack(self) -> Fraction:
         return self.rate * self.base.slack()
 
+    def concentration(self) -> tuple[Fraction, Fraction] | None:
+        return (
+            self.base.concentration()
+        )  # a sample tells no more than the data: cap (ii) is below the base at every order
+
 
 @dataclass(frozen=True, slots=True)
 class BinomialSum(Amplified):

@@ -32,6 +32,9 @@ class Concentrated(Curve):
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return on.number(np.inf) if self.rho else on.number(self.xi)
 
+    def concentration(self) -> tuple[Fraction, Fraction] | None:
+        return self.xi, self.rho
+
 
 @dataclass(frozen=True, slots=True)
 class LaplaceShift(Curve):

@@ -63,6 +63,10 @@ class Curve(ABC):
         and the other parts, of weight 1 - s, obey the curve. Exact, or rounded up where many rounds were composed."""
         return Fraction(0)
 
+    def concentration(self) -> tuple[Fraction, Fraction] | None:
+        """(xi, rho) with K(lambda) <= lambda xi + lambda (lambda + 1) rho at every lambda (Remark 8), where it is known."""
+        return None
+
     def left(self, delta: Fraction) -> Fraction:
         """What the slack leaves of delta = s + (1-s) left for the curve itself; not positive where that is nothing.
 
@@ -192,6 +196,15 @@ class Composition(Curve):
     def slack(self) -> Fraction:
         return at_least_once((curve.slack(), times) for curve, times in self.parts)
 
+    def concentration(self) -> tuple[Fraction, Fraction] | None:
+        xi = rho = Fraction(0)
+        for curve, times in self.parts:
+            own = curve.concentration()
+            if own is None:
+                return None
+            xi, rho = xi + times * own[0], rho + times * own[1]
+        return xi, rho
+
 
 def compose(parts: Iterable[tuple[Curve, int]]) -> Curve:
     """The curve of running each mechanism the given number of times, adaptively, on the same data.
@@ -252,6 +265,9 @@ class Lowest(Curve):
     def slack(self) -> Fraction:
         return self.curves[0].slack()
 
+    def concentration(self) -> tuple[Fraction, Fraction] | None:
+        return next((found for curve in self.curves if (found := curve.concentration()) is not None), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Wrapped(Curve):
@@ -280,6 +296,9 @@ class Wrapped(Curve):
 
     def slack(self) -> Fraction:
         return self.curve.slack()
+
+    def concentration(self) -> tuple[Fraction, Fraction] | None:
+        return self.curve.concentration()
 
 
 @dataclass(frozen=True, slots=True)

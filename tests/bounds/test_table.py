@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.bounds.bound import nothing
+from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
+from cumulant.curves.closed import Concentrated
 from tests.oracles import reference
 
 PANELS = reference.load("figure1")["panels"]
@@ -254,6 +257,19 @@ def test_profiles_amplify_by_lemma_3(base: cm.Mechanism) -> None:
     for epsilon in (0.01, 0.1):
         exact = rate * pair.profile(math.log1p(math.expm1(epsilon) / rate))
         assert exact <= run.delta(epsilon=epsilon) * (1 + 1e-9)
+
+
+def test_a_new_row_of_a_table_is_used_by_best_without_another_edit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No theorem, but a row that is smaller than all others."""
+    row = cm.Bound(
+        "mine", "eps'(a) <= 1e-7 a", "none", "none", lambda base, pair, rate: Concentrated(Fraction("1e-7")), nothing
+    )
+    monkeypatch.setitem(WITHOUT_REPLACEMENT, "mine", row)
+    run = cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.012345") * 100
+    found = run.guarantee(delta="1e-6", method="rdp")
+    assert found.bound == "mine"
+    assert [term.bound for term in found.terms] == ["mine"]
+    assert found.epsilon == (cm.ZeroConcentrated(rho="1e-7") * 100).epsilon(delta="1e-6", method="rdp")
 
 
 def test_noise_too_small_for_the_integrals_keeps_the_sums() -> None:

@@ -14,8 +14,9 @@ import pytest
 import cumulant as cm
 from cumulant.bounds.binomial import BinomialSum, PaperMaximum
 from cumulant.bounds.blocks import _log_shares
-from cumulant.bounds.table import WITHOUT_REPLACEMENT
+from cumulant.bounds.bound import amplified
 from cumulant.bounds.theorem9 import theorem9
+from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Composition, Curve
 from cumulant.curves.function import Function
@@ -133,7 +134,7 @@ def test_orders_in_the_thousands_are_enclosed(shift: str, rate: str) -> None:
     for pair in (GaussianPair(Fraction(shift)), LaplacePair(Fraction(shift))):
         base = pair.curve()
         for name in ("theorem27", "positive-part"):
-            curve: Any = WITHOUT_REPLACEMENT[name].curve(base, pair, Fraction(rate))
+            curve: Any = amplified(WITHOUT_REPLACEMENT, name, base, pair, Fraction(rate), "")
             order = np.array([1001.0])
             narrow = BALLS.number(0)
             with BALLS.at(300):
@@ -147,18 +148,17 @@ def test_many_orders_at_once_or_one_by_one_are_the_same_bits() -> None:
     names = ("theorem27", "positive-part")
     orders = np.arange(1.0, 120.0)
     for name in names:
-        make = WITHOUT_REPLACEMENT[name].curve
-        whole = make(pair.curve(), pair, Fraction(1, 50)).cgf(orders, BOUNDED)
-        curve = make(pair.curve(), pair, Fraction(1, 50))
+        whole, curve = (amplified(WITHOUT_REPLACEMENT, name, pair.curve(), pair, Fraction(1, 50), "") for _ in range(2))
+        enclosed = whole.cgf(orders, BOUNDED)
         for i in RANDOM.sample(range(orders.size), orders.size):
             one = curve.cgf(orders[i : i + 1], BOUNDED)
-            assert one.upper()[0] == pytest.approx(whole.upper()[i], rel=2e-15, abs=0)
+            assert one.upper()[0] == pytest.approx(enclosed.upper()[i], rel=2e-15, abs=0)
 
 
 def test_moments_that_would_take_too_long_are_replaced_by_bounds() -> None:
     """A wide noise at an order in the thousands with a large rate: terms in the middle matter, and their sums cancel."""
     pair = GaussianPair(Fraction(1, 100))
-    curve = WITHOUT_REPLACEMENT["theorem27"].curve(pair.curve(), pair, Fraction(9, 10))
+    curve = amplified(WITHOUT_REPLACEMENT, "theorem27", pair.curve(), pair, Fraction(9, 10), "")
     lam = np.array([8000.0])
     floats, found = curve.cgf(lam)[0], curve.cgf(lam, BOUNDED)
     assert floats * (1 + 1e-5) <= found.upper()[0] <= floats * 1.001
@@ -177,7 +177,7 @@ def test_balls_of_few_terms_hold_the_sum_of_all(order: int, rate: str) -> None:
     for pair in (GaussianPair(Fraction(1, 5)), GaussianPair(Fraction(2)), LaplacePair(Fraction(1, 2)), pairs()[2]):
         base = pair.curve()
         for name in ("theorem9", "theorem27", "positive-part", "theorem9-max"):
-            curve: Any = WITHOUT_REPLACEMENT[name].curve(base, pair, Fraction(rate))
+            curve: Any = amplified(WITHOUT_REPLACEMENT, name, base, pair, Fraction(rate), "")
             exact = every_term(curve, order, 600)
             for bits in (128, 512):
                 with BALLS.at(bits):
@@ -188,7 +188,7 @@ def test_balls_of_few_terms_hold_the_sum_of_all(order: int, rate: str) -> None:
 
 def test_fewer_terms_are_evaluated_than_there_are() -> None:
     pair = GaussianPair(Fraction(1, 5))
-    curve: Any = WITHOUT_REPLACEMENT["theorem9"].curve(pair.curve(), pair, Fraction(1, 1000))
+    curve: Any = amplified(WITHOUT_REPLACEMENT, "theorem9", pair.curve(), pair, Fraction(1, 1000), "")
     with BALLS.at(128):
         logs, left_out, _ = curve._logs(300, BALLS, drop=60.0)
     assert logs.size + left_out == 299
@@ -218,7 +218,7 @@ def test_far_orders_are_enclosed(order: int, rate: str) -> None:
         (ResponsePair(p=Fraction(3, 5), one_bit=True), "one-bit"),
     ]
     for pair, name in cases:
-        curve: Any = WITHOUT_REPLACEMENT[name].curve(pair.curve(), pair, Fraction(rate))
+        curve: Any = amplified(WITHOUT_REPLACEMENT, name, pair.curve(), pair, Fraction(rate), "")
         lam = np.array([order - 1.0])
         with BALLS.at(256):
             exact = curve._ball(order, BALLS)
@@ -249,7 +249,7 @@ def test_the_share_of_a_block_is_above_the_sum_of_its_terms(upward: bool) -> Non
 
 def test_a_block_is_above_the_sum_of_its_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     for pair, name in ((GaussianPair(Fraction(1, 50)), "theorem9"), (LaplacePair(Fraction(1, 2)), "theorem27")):
-        curve: Any = WITHOUT_REPLACEMENT[name].curve(pair.curve(), pair, Fraction(1, 100))
+        curve: Any = amplified(WITHOUT_REPLACEMENT, name, pair.curve(), pair, Fraction(1, 100), "")
         exact = every_term(curve, 3000, 400)
         monkeypatch.setattr("cumulant.bounds.binomial.TERM_BY_TERM", 64)
         with BALLS.at(128):
@@ -391,7 +391,7 @@ def test_moments_of_densities_keep_the_measured_radius() -> None:
     assert (found.radius == MEASURED * np.abs(found.mid)).all()
     exact = GaussianPair(Fraction(1)).moments([2, 5], BOUNDED)
     assert found.mid == pytest.approx(exact.mid, rel=1e-9)
-    curve = WITHOUT_REPLACEMENT["theorem27"].curve(normal.curve(), normal, Fraction(1, 10))
+    curve = amplified(WITHOUT_REPLACEMENT, "theorem27", normal.curve(), normal, Fraction(1, 10), "")
     assert curve.estimated
 
 

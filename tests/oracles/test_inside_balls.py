@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.bounds.proposition11 import lower
+from cumulant.bounds.proposition11 import proposition11
 from cumulant.conversion import certify as certificate
 from cumulant.conversion.conversions import conversion
 from cumulant.curves.curve import Curve, compose
@@ -113,7 +113,7 @@ def test_real_orders_of_the_sampled_gaussian() -> None:
     entries = load("moments_and_queries")["real_order"]
     assert len(entries) == 18
     for each in entries:
-        curve = lower(GaussianPair(1 / Fraction(each["value"])), Fraction(each["gamma"]))
+        curve = proposition11(GaussianPair(1 / Fraction(each["value"])), Fraction(each["gamma"]))
         lam = Fraction(each["alpha"]) - 1
         # the integral is enclosed to 64 bits, the reference has 24 digits
         assert_inside(each["K"], partial(cgf, curve, lam))

@@ -132,7 +132,6 @@ class Block(Scheme):
     bounds: ClassVar[Mapping[str, cm.Bound]] = {
         "best": cm.Bound("best", "eps'(a) <= eps(a)", "nothing", "trivial", lambda base, *_: base, nothing)
     }
-    candidates: ClassVar[tuple[str, ...]] = ("best",)
 
     def __init__(self, rate: Number) -> None:
         object.__setattr__(self, "rate", RATE.check("rate", rate))

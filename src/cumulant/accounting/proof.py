@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cumulant.accounting.guarantee import Term
-from cumulant.bounds.table import amplified
+from cumulant.bounds.bound import amplified
+from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
-from cumulant.curves.curve import Curve, Remembered
+from cumulant.curves.curve import Curve
 from cumulant.curves.memory import once
-from cumulant.errors import HypothesisError
+from cumulant.curves.remembered import Remembered
 
 if TYPE_CHECKING:
     from cumulant.mechanisms.mechanism import Mechanism
@@ -38,7 +38,9 @@ def new_curve(mechanism: Mechanism, bound: str) -> Curve:
     """A curve that has computed nothing yet."""
     if mechanism.amplified or not bound:
         return Remembered(mechanism.own_curve(bound))
-    return Remembered(amplified(mechanism.own_curve(bound), mechanism.pair(), Fraction(1), bound, str(mechanism)))
+    return Remembered(
+        amplified(BOUNDS, bound, mechanism.own_curve(bound), mechanism.pair(), Fraction(1), str(mechanism))
+    )
 
 
 def term(mechanism: Mechanism, times: int, bound: str, order: float | None) -> Term:
@@ -47,17 +49,5 @@ def term(mechanism: Mechanism, times: int, bound: str, order: float | None) -> T
         return Term(str(mechanism), times, bound if mechanism.amplified else "", (), None)
     curve = curve_of(mechanism, bound)
     value = float(curve.pure() if order == np.inf else curve.cgf(np.array([order - 1]))[0])
-    name = winner(mechanism, order, value) if mechanism.amplified and bound == "best" else bound
-    return Term(str(mechanism), times, name if mechanism.amplified else "", (order,), times * value)
-
-
-def winner(mechanism: Mechanism, order: float, best: float) -> str:
-    """The row of the table that reaches the best value at this order; Lemma 3 at infinity."""
-    for name in mechanism.candidates() if order < np.inf else ():
-        try:
-            value = curve_of(mechanism, name).cgf(np.array([order - 1]))[0]
-        except HypothesisError:
-            continue
-        if math.isclose(value, best, rel_tol=1e-9):
-            return name
-    return "best" if order < np.inf else "lemma3"
+    name = (curve.winner(order) or bound) if mechanism.amplified else ""
+    return Term(str(mechanism), times, name, (order,), times * value)

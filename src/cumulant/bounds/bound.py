@@ -1,28 +1,19 @@
-"""A row of the tables of amplification bounds, and what a row may ask for."""
+"""A row of a table of amplification bounds, what it may ask for, and `best`, the fold of the rows of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from cumulant.curves.curve import Curve
-from cumulant.pairs.pair import Pair
+from cumulant.curves.curve import Curve, Lowest
+from cumulant.errors import HypothesisError
+from cumulant.pairs.pair import LARGEST_SHIFT, Pair
 
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """One row: `curve(base, pair, rate)` is proved whenever `objection(base, pair)` is empty."""
-
-    name: str
-    statement: str
-    assumptions: str
-    citation: str
-    curve: Callable[[Curve, Pair | None, Fraction], Curve]
-    objection: Callable[[Curve, Pair | None], str]
-    upper: bool = True
+# ---- what a row may ask for: what is wrong with the curve and the pair, empty if nothing is
 
 
 def nothing(base: Curve, pair: Pair | None) -> str:
@@ -35,12 +26,9 @@ def no_slack(base: Curve, pair: Pair | None) -> str:
     return "it is not proved for a mechanism that carries slack" if base.slack() > 0 else ""
 
 
-NOT_PURE = "it needs pure DP, a finite epsilon at order infinity"
-
-
 def finite(base: Curve, pair: Pair | None) -> str:
     """A finite epsilon at order infinity, slack or not."""
-    return "" if base.pure() < np.inf else NOT_PURE
+    return "" if base.pure() < np.inf else "it needs pure DP, a finite epsilon at order infinity"
 
 
 def pure(base: Curve, pair: Pair | None) -> str:
@@ -51,3 +39,117 @@ def pure(base: Curve, pair: Pair | None) -> str:
 def no_pair(base: Curve, pair: Pair | None) -> str:
     """A single mechanism with a dominating pair."""
     return no_slack(base, pair) or ("" if pair is not None else "it needs a single mechanism with a dominating pair")
+
+
+def reachable(base: Curve, pair: Pair | None) -> str:
+    """A pair whose integrals can be evaluated: +inf, unknown, would say nothing from below."""
+    far = pair is not None and not pair.integrable
+    return no_pair(base, pair) or (f"it needs noise of at least 1/{LARGEST_SHIFT} of the sensitivity" if far else "")
+
+
+def one_bit(base: Curve, pair: Pair | None) -> str:
+    """A pair of a mechanism that sees one bit of the data."""
+    seen = pair is not None and pair.one_bit
+    return no_slack(base, pair) or ("" if seen else "it needs an output that depends on one bit of the data only")
+
+
+def gaussian(base: Curve, pair: Pair | None) -> str:
+    """Gaussian noise."""
+    return no_slack(base, pair) or ("" if pair is not None and pair.geometry else "it needs Gaussian noise")
+
+
+def ball(base: Curve, pair: Pair | None) -> str:
+    """Gaussian noise on values in a ball whose diameter is the sensitivity."""
+    inside = pair is not None and pair.geometry == "ball"
+    return no_slack(base, pair) or ("" if inside else 'it needs Gaussian noise with geometry="ball"')
+
+
+# ---- which rows `best` need not evaluate
+
+Domination = Callable[[Curve, Pair | None], Collection[str]]
+
+
+def none(base: Curve, pair: Pair | None) -> Collection[str]:
+    """No row is known to be above this one."""
+    return ()
+
+
+def over(*names: str) -> Domination:
+    """These rows are never below this one."""
+    return lambda base, pair: names
+
+
+def never(base: Curve, pair: Pair | None) -> bool:
+    """The row is worth evaluating wherever it applies."""
+    return False
+
+
+def out_of_reach(base: Curve, pair: Pair | None) -> bool:
+    """The row is an integral that cannot be evaluated, and knows no closed form."""
+    return pair is not None and not pair.integrable
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One row: `curve(base, pair, rate)` is proved for rates below 1 whenever `objection(base, pair)` is empty.
+
+    `best` has no curve of its own: it is the fold of the rows. For its sake a row may say which rows of its table it
+    `dominates`, so that they need not be evaluated, and where it is `worthless` although it applies. A `tight` row is the
+    curve of the worst mechanism itself, so that nothing is gained by projecting. A row that `splits` takes the slack out of
+    the laws in its own way, so that there need be no one CGF below it and the other rows (docs/bounds/caps.md).
+    """
+
+    name: str
+    statement: str
+    assumptions: str
+    citation: str
+    curve: Callable[[Curve, Any, Fraction], Curve] | None
+    objection: Callable[[Curve, Pair | None], str]
+    upper: bool = True
+    dominates: Domination = none
+    worthless: Callable[[Curve, Pair | None], bool] = never
+    tight: bool = False
+    splits: bool = False
+
+    def useful(self, base: Curve, pair: Pair | None) -> bool:
+        """Whether it is an upper bound of its own that applies and says something."""
+        own = self.upper and self.curve is not None
+        return own and not self.objection(base, pair) and not self.worthless(base, pair)
+
+
+def amplified(
+    rows: Mapping[str, Bound], name: str, base: Curve, pair: Pair | None, rate: Fraction, subject: str
+) -> Curve:
+    """The curve of the mechanism with this curve and pair on a sample drawn at this rate, by a row of a scheme's table.
+
+    The only place that asks whether a theorem applies, and that knows of rate 1: it changes nothing.
+    """
+    bound = rows[name]
+    if rate == 1 and bound.upper:
+        return base
+    if objection := bound.objection(base, pair):
+        raise HypothesisError(f'{name} does not apply to {subject}: {objection}; use bound="best"')
+    if bound.curve is None:
+        return best(rows, base, pair, rate)
+    # from below only a pair says anything
+    return pair.curve() if rate == 1 and pair is not None else bound.curve(base, pair, rate)
+
+
+def best(rows: Mapping[str, Bound], base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
+    """The pointwise minimum of all rows that apply and that no other such row dominates, then projected."""
+    useful = [row for row in rows.values() if row.useful(base, pair)]
+    dominated = {name for row in useful for name in row.dominates(base, pair)}
+    kept = [row for row in useful if row.name not in dominated]
+    if not kept:
+        raise HypothesisError("no bound of the table applies")
+    lowest = Best(tuple(row.curve(base, pair, rate) for row in kept if row.curve), tuple(row.name for row in kept))
+    split = base.slack() > 0 and any(row.splits for row in kept)
+    return lowest if split or any(row.tight for row in kept) else lowest.projected()
+
+
+@dataclass(frozen=True, slots=True)
+class Best(Lowest):
+    """The fold of the rows of a table; at order infinity each of them is Lemma 3 (E-18)."""
+
+    def winner(self, order: float) -> str:
+        return "lemma3" if order == np.inf else Lowest.winner(self, order)

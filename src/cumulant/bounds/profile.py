@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from cumulant.bounds.proposition11 import laws
 from cumulant.curves.curve import Curve
-from cumulant.errors import HypothesisError
 from cumulant.pairs.densities import DensityPair
 from cumulant.pairs.laws import AtomLaw, Law
 from cumulant.pairs.masses import DiscretePair
@@ -20,20 +19,16 @@ from cumulant.pairs.sampled import SampledPair
 from cumulant.pairs.sampled_densities import SampledDensities, one_direction_leads
 
 
-def profile(pair: Pair | None, rate: Fraction) -> Curve:
+def profile(pair: Pair, rate: Fraction) -> Curve:
     """K = log1p of E_Q[(w^lambda - 1)(w - w^-lambda); p > q], w = 1 - g + g p/q: no integers, no factor 4.
 
     Proved for every mechanism that the pair dominates. A pair that is not symmetric enters through the larger of its
-    two profiles (for densities: through their sum, unless one leads throughout). Rate 1 is the base.
+    two profiles (for densities: through their sum, unless one leads throughout).
 
     >>> from cumulant.pairs.gaussian import GaussianPair
     >>> profile(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5, 64])
     array([2.91078489e-06, 3.63858964e-06, 2.49825978e+01])
     """
-    if pair is None:
-        raise HypothesisError("profile needs a dominating pair, and this mechanism carries none")
-    if rate == 1:
-        return pair.curve()
     if isinstance(pair, DensityPair):
         return SampledDensities(pair, rate, PROFILE, added=not one_direction_leads(pair))
     return SampledPair(_law(pair), pair.curve(), rate, PROFILE)

@@ -20,7 +20,7 @@ from cumulant.pairs.laplace import LaplacePair
 from cumulant.pairs.laws import AtomLaw, GaussianLaw, LaplaceLaw, Law, ResponseLaw
 from cumulant.pairs.masses import Direction, DiscretePair
 from cumulant.pairs.mixing import PAIR
-from cumulant.pairs.pair import LARGEST_SHIFT, Pair
+from cumulant.pairs.pair import Pair
 from cumulant.pairs.response import ResponsePair
 from cumulant.pairs.sampled import SampledPair
 from cumulant.pairs.sampled_densities import SampledDensities
@@ -48,32 +48,16 @@ class Highest(Curve):
         return reduce(on.maximum, values)
 
 
-def lower(pair: Pair | None, rate: Fraction) -> Curve:
-    """The Rényi divergence of (1-g)Q + gP against Q, the larger of both directions of the pair; rate 1 is the base.
+def proposition11(pair: Pair, rate: Fraction) -> Curve:
+    """The Rényi divergence of (1-g)Q + gP against Q, the larger of both directions of the pair; +inf where its integral is
+    out of reach.
 
-    A lower bound for every mechanism of the class that the pair describes, at every real order, KL and pure included.
+    A lower bound for every mechanism of the class that the pair describes, at every real order, KL and pure included; with
+    a symmetric pair it is all of a Poisson sample.
 
-    >>> lower(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5])
+    >>> proposition11(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5])
     array([1.71828035e-06, 2.15074243e-06])
     """
-    return proposition11(reachable(pair), rate)
-
-
-def reachable(pair: Pair | None) -> Pair:
-    """The pair, if a divergence of it on a sample can be evaluated: +inf, unknown, would say nothing from below."""
-    if pair is None:
-        raise HypothesisError(
-            "the lower bound needs a pair of neighbouring output laws, and this mechanism carries none"
-        )
-    if not pair.integrable:
-        raise HypothesisError(f"the lower bound needs noise of at least 1/{LARGEST_SHIFT} of the sensitivity")
-    return pair
-
-
-def proposition11(pair: Pair, rate: Fraction) -> Curve:
-    """The same curve, +inf where its integral is out of reach; with a symmetric pair it is all of a Poisson sample."""
-    if rate == 1:
-        return pair.curve()
     if isinstance(pair, DensityPair):
         return SampledDensities(pair, rate, PAIR, added=False)
     curves = tuple(SampledPair(law, pair.curve(), rate, PAIR) for law in laws(pair))

@@ -38,6 +38,6 @@ def positive_part(pair: Pair) -> tuple[Coefficient, ...]:
     return (lambda j, on: on.log(on.number(4)) + pair.positive_moments(j.astype(np.int64), on),)
 
 
-def one_bit(pair: Pair) -> tuple[Coefficient, ...]:
+def binary_moment(pair: Pair) -> tuple[Coefficient, ...]:
     """zeta(j) = xi(j) = (E_q |p/q - 1|^j)^{1/j}: with one bit the third law is one of the first two (E-10)."""
     return (lambda j, on: pair.moments(j.astype(np.int64), on),)

@@ -17,14 +17,12 @@ import numpy as np
 
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
-from cumulant.errors import HypothesisError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.quadrature import legendre
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.laws import GaussianLaw
 from cumulant.pairs.mixing import PAIR
-from cumulant.pairs.pair import Pair
 from cumulant.pairs.panels import SMALLEST
 from cumulant.pairs.sampled import SampledPair
 
@@ -32,7 +30,7 @@ _SLIGHT = Fraction(1, 10**10)
 """Below this shift M_pair - 1 exceeds Delta by a factor beyond the digits of floats."""
 
 
-def gaussian_ball(pair: Pair | None, rate: Fraction) -> Curve:
+def gaussian_ball(pair: GaussianPair, rate: Fraction) -> SampledPair:
     """Theorem C: when the values lie in a ball whose diameter is the sensitivity, Proposition 11 is the truth.
 
     Holds for every real order above 1, KL included; it needs `geometry="ball"`: clipped sums, or a scalar query.
@@ -40,14 +38,10 @@ def gaussian_ball(pair: Pair | None, rate: Fraction) -> Curve:
     >>> gaussian_ball(GaussianPair(Fraction(1), "ball"), Fraction(1, 1000)).rdp([2, 64.5])
     array([1.71828035e-06, 2.52334612e+01])
     """
-    if not isinstance(pair, GaussianPair) or pair.geometry != "ball":
-        raise HypothesisError(
-            "gaussian-ball needs Gaussian noise on values in a ball whose diameter is the sensitivity"
-        )
-    return pair.curve() if rate == 1 else _sampled(pair, rate)
+    return SampledPair(GaussianLaw(pair.shift), pair.curve(), rate, PAIR)
 
 
-def gaussian_diameter(pair: Pair | None, rate: Fraction) -> Curve:
+def gaussian_diameter(pair: GaussianPair, rate: Fraction) -> Curve:
     """Theorem A: when only the distances of the values are bounded, M <= M_pair + a(a-1) Delta with one constant Delta.
 
     Holds for every real order above 1, KL included, for a query of any dimension with this L2 sensitivity.
@@ -55,13 +49,7 @@ def gaussian_diameter(pair: Pair | None, rate: Fraction) -> Curve:
     >>> gaussian_diameter(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 64.5])
     array([2.13332849e-06, 2.52334612e+01])
     """
-    if not isinstance(pair, GaussianPair):
-        raise HypothesisError("gaussian-diameter needs Gaussian noise")
-    return pair.curve() if rate == 1 else Diameter(_sampled(pair, rate), pair.shift, rate)
-
-
-def _sampled(pair: GaussianPair, rate: Fraction) -> SampledPair:
-    return SampledPair(GaussianLaw(pair.shift), pair.curve(), rate, PAIR)
+    return Diameter(gaussian_ball(pair, rate), pair.shift, rate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.memory import recall
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
@@ -23,9 +22,9 @@ from cumulant.numerics.hull import lower_hull
 from cumulant.numerics.rounding import at_least_once
 from cumulant.numerics.search import SCAN
 
-_REMEMBERED = 256
 _SMALLEST = 5e-324
 _LAST_INTEGER = 2.0**53
+_AGREE = 1e-9
 _FIRST_BITS, _MOST_BITS, _GOOD_BITS = 128, 1024, 50
 
 
@@ -135,6 +134,10 @@ class Curve(ABC):
             found[missing] = BOUNDED.measured(floats(missing))
         return found
 
+    def winner(self, order: float) -> str:
+        """The name of the bound that its value at this order is owed to, where it is the smallest of several; else empty."""
+        return ""
+
     def rdp(self, orders: Any, on: Arithmetic = FLOATS) -> Array:
         """The Rényi divergence bound at an array of orders in [1, inf], in floats or enclosures; 1 is KL, inf is pure."""
         orders = np.asarray(orders, dtype=np.float64)
@@ -217,9 +220,10 @@ def compose(parts: Iterable[tuple[Curve, int]]) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Lowest(Curve):
-    """The pointwise minimum of curves that bound the same mechanism."""
+    """The pointwise minimum of curves that bound the same mechanism, each with the name of its bound where there is one."""
 
     curves: tuple[Curve, ...]
+    names: tuple[str, ...] = ()
 
     enclosed = True
 
@@ -268,6 +272,12 @@ class Lowest(Curve):
     def concentration(self) -> tuple[Fraction, Fraction] | None:
         return next((found for curve in self.curves if (found := curve.concentration()) is not None), None)
 
+    def winner(self, order: float) -> str:
+        """Of those that agree to 9 digits the last."""
+        values = [float(curve.rdp([order])[0]) for curve in self.curves]
+        near = (math.isclose(value, min(values), rel_tol=_AGREE) for value in values)
+        return "".join([name for name, close in zip(self.names, near, strict=False) if close][-1:])
+
 
 @dataclass(frozen=True, slots=True)
 class Wrapped(Curve):
@@ -299,6 +309,9 @@ class Wrapped(Curve):
 
     def concentration(self) -> tuple[Fraction, Fraction] | None:
         return self.curve.concentration()
+
+    def winner(self, order: float) -> str:
+        return self.curve.winner(order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +368,12 @@ class Projected(Wrapped):
             value[chorded] = low + share * (high - low)
         return value
 
+    def winner(self, order: float) -> str:
+        """None where the chord is below all of them."""
+        (x, y), lam = self._corners(), order - 1
+        chorded = 0 < lam <= x[-1] and np.interp(lam, x, y) < (1 - _AGREE) * self.curve.cgf([lam])[0]
+        return "" if chorded else self.curve.winner(order)
+
     def _ball(self, lam: Fraction, on: Arithmetic) -> Scalar:
         """The curve itself, or the chord of two certified corners where that is lower in floats."""
         x, y = self._corners()
@@ -366,28 +385,3 @@ class Projected(Wrapped):
         low = self.curve._cgf(np.array([left_node], dtype=object), on)[0] if left_node else on.number(0)
         high = self.curve._cgf(np.array([right_node], dtype=object), on)[0]
         return low + on.number((lam - left_node) / (right_node - left_node)) * (high - low)
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered(Wrapped):
-    """A curve that keeps its latest answers: the same search asks many runs for the same orders."""
-
-    _answers: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def integral(self) -> bool:  # type: ignore[override]
-        return self.curve.integral
-
-    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        if on.exact:
-            return self._recall((on.precision(), *lam), lambda: self.curve._cgf(lam, on))
-        return self._recall((on.enclosing, lam.tobytes()), lambda: self.curve.cgf(lam, on))
-
-    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._recall(("kl", on.enclosing, on.precision()), lambda: self.curve.at_one(on))
-
-    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._recall(("pure", on.enclosing, on.precision()), lambda: self.curve.at_infinity(on))
-
-    def _recall(self, key: Hashable, value: Callable[[], Any]) -> Any:
-        return recall(self._answers, key, value, _REMEMBERED)

@@ -144,10 +144,6 @@ class Mechanism(Expression):
         """The dominating pair, if it is known."""
         return None
 
-    def candidates(self) -> tuple[str, ...]:
-        """The bounds of which `best` is the smallest, the ones that usually are first; none without a sample."""
-        return ()
-
     def privacy_loss(self) -> Loss | None:
         """The law of the privacy loss of its dominating pair, for those that are known by it and by no `pair`."""
         return None

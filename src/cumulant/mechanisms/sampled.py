@@ -54,9 +54,6 @@ class Sampled(Mechanism):
         pair = self.inner.pair() if isinstance(self.inner, Mechanism) else None
         return self.scheme.curve(self.inner.curve, pair, bound, str(self.inner))
 
-    def candidates(self) -> tuple[str, ...]:
-        return self.scheme.candidates
-
     def arguments(self) -> Mapping[str, str]:
         return {}
 

@@ -32,6 +32,9 @@ class Pair(ABC):
     one_bit: bool = False
     """The output law sees one bit of the data only, so that the ternary divergence is the binary one (E-10)."""
 
+    geometry: str = ""
+    """What is known of the values that Gaussian noise is added to, "diameter" or "ball"; empty for other noise."""
+
     symmetric: bool = False
     """(P, Q) and (Q, P) are the same pair up to a bijection of the outputs."""
 

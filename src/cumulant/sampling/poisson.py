@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cumulant.bounds import poisson
 from cumulant.bounds.bound import Bound
+from cumulant.bounds.poisson_table import POISSON
 from cumulant.domains import RATE, Exact, Number, spelling
 from cumulant.lattice import sampling as laws
 from cumulant.relation import Relation
@@ -33,8 +33,7 @@ class Poisson(Scheme):
     rate: Exact
 
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
-    bounds: ClassVar[Mapping[str, Bound]] = poisson.POISSON
-    candidates: ClassVar[tuple[str, ...]] = ("poisson", "poisson-sum", "pure-response", "lemma3", "caps")
+    bounds: ClassVar[Mapping[str, Bound]] = POISSON
     sampling: ClassVar[laws.Sampling] = laws.POISSON
     assumed: ClassVar[str] = "every record enters each Poisson sample independently of the others"
 

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar, TypeVar
 
-from cumulant.bounds.bound import Bound
-from cumulant.bounds.table import amplified, row
+from cumulant.bounds.bound import Bound, amplified
+from cumulant.bounds.table import BOUNDS, row
 from cumulant.curves.curve import Curve
 from cumulant.domains import Exact, Number
 from cumulant.errors import HypothesisError
@@ -23,7 +23,6 @@ class Scheme(ABC):
 
     relation: ClassVar[Relation]
     bounds: ClassVar[Mapping[str, Bound]]
-    candidates: ClassVar[tuple[str, ...]]
     sampling: ClassVar[Sampling | None] = None  # what the exact layer may use; None: it is not asked
     assumed: ClassVar[str] = ""  # what must be true of the samples, and no theorem can know
     rate: Exact
@@ -48,7 +47,8 @@ class Scheme(ABC):
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
         """The curve on one sample of what has this curve by each bound and, if it is known, this dominating pair."""
         name = self.theorem(bound)
-        return amplified(base(name if row(name).upper else "best"), pair, self.rate, name, subject, self.bounds)
+        rows = self.bounds if name in self.bounds else BOUNDS  # at rate 1 every theorem holds
+        return amplified(rows, name, base(name if row(name).upper else "best"), pair, self.rate, subject)
 
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         """The sizes of the sample and of the data set, where they are fixed and public."""

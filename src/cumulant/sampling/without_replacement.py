@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.bounds import table
 from cumulant.bounds.bound import Bound
+from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
 from cumulant.domains import COUNT, RATE, Exact, Number, spelling
 from cumulant.errors import InputError
 from cumulant.lattice import sampling as laws
@@ -35,12 +35,7 @@ class WithoutReplacement(Scheme):
     population: Exact | None
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    bounds: ClassVar[Mapping[str, Bound]] = table.WITHOUT_REPLACEMENT
-    # fmt: off
-    candidates: ClassVar[tuple[str, ...]] = (
-        "gaussian-ball", "gaussian-diameter", "one-bit", "profile", "pure-extras", "theorem9", "lemma3", "caps",
-    )
-    # fmt: on
+    bounds: ClassVar[Mapping[str, Bound]] = WITHOUT_REPLACEMENT
     sampling: ClassVar[laws.Sampling] = laws.WITHOUT_REPLACEMENT
     assumed: ClassVar[str] = (
         "every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order"

@@ -1,0 +1,76 @@
+"""Poisson sampling, add/remove neighbours: every record is in the sample independently with probability q.
+
+One data set has a record that the other lacks. With R and T the output laws averaged over the samples of the other
+records, without and with that record, the run sees (1-q)R + qT against R when the record is removed and R against
+(1-q)R + qT when it is added. Both divergences are f-divergences of (T, R), so a dominating pair (P, Q) may take the place
+of (T, R) and convexity removes the average. The proofs are in docs/bounds/poisson.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from cumulant.bounds.binomial import BinomialSum
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import Arithmetic, Array
+from cumulant.numerics.rationals import common
+from cumulant.pairs.pair import Pair
+
+
+def poisson(pair: Pair, rate: Fraction) -> Curve:
+    """The larger of D((1-q)Q + qP || Q) and D(Q || (1-q)Q + qP), at every real order: exact for the class of the pair.
+
+    A pair that is not symmetric enters in both roles. For a symmetric one the first divergence is the larger, and it is
+    Proposition 11's.
+
+    >>> from cumulant.pairs.gaussian import GaussianPair
+    >>> poisson(GaussianPair(Fraction(1)), Fraction(1, 100)).rdp([2, 2.5, 64])
+    array([1.71813422e-04, 2.17575332e-04, 2.73217319e+01])
+    """
+    from cumulant.bounds.proposition11 import Highest, proposition11
+    from cumulant.pairs.densities import DensityPair
+    from cumulant.pairs.masses import DiscretePair, MassCurve
+    from cumulant.pairs.sampled_densities import PoissonDensities
+
+    match pair:
+        case DensityPair():
+            return PoissonDensities(pair, rate)
+        case DiscretePair(p, q):
+            # a curve of masses is itself the larger of its two directions
+            return Highest((MassCurve(_mixed(p, q, rate), q), MassCurve(_mixed(q, p, rate), p)))
+    return proposition11(pair, rate)
+
+
+def _mixed(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> tuple[Fraction, ...]:
+    """(1-q)Q + qP."""
+    numerators, whole = common((*p, *q))
+    g, one = rate.as_integer_ratio()
+    mixed = zip(numerators[: len(p)], numerators[len(p) :], strict=True)
+    return tuple(Fraction((one - g) * y + g * x, one * whole) for x, y in mixed)
+
+
+def poisson_sum(base: Curve, rate: Fraction) -> Curve:
+    """e^{(a-1) eps'(a)} <= 1 + sum_{j>=2} C(a,j) q^j (e^{(j-1) eps(j)} - 1) for every mechanism; chords between integers.
+
+    It is eq. (9) with m_j = E|T/R - 1|^j <= e^{(j-1) eps(j)} - 1, because |r-1|^j <= r^j - 1 - j(r-1) for r >= 0, j >= 2.
+    At large orders the chords of eq. (9)'s blocks are valid although log(e^K - 1) is not convex: log m_j is.
+    """
+
+    def moment(j: Array, on: Arithmetic) -> Array:
+        # log(M_j - 1)
+        return on.log_expm1(base.cgf(j - 1, on))
+
+    return BinomialSum(base, rate, (moment,))
+
+
+def pure_response(base: Curve, rate: Fraction) -> Curve:
+    """Sampled randomized response whose log-odds are the pure epsilon: every other pure mechanism is a post-processing.
+
+    With slack the promise is (epsilon, delta), and delta times the rate is the slack that remains.
+    """
+    from cumulant.pairs.laws import ResponseLaw
+    from cumulant.pairs.mixing import PAIR
+    from cumulant.pairs.sampled import SampledPair
+
+    return SampledPair(ResponseLaw(base), base, rate, PAIR)

@@ -1,0 +1,217 @@
+"""The table of the theorems about uniform samples without replacement: what each says, what it assumes, what it proves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from fractions import Fraction
+
+from cumulant.bounds.binomial import BinomialSum, Coefficient, PaperMaximum
+from cumulant.bounds.bound import (
+    Bound,
+    ball,
+    finite,
+    gaussian,
+    no_pair,
+    no_slack,
+    nothing,
+    one_bit,
+    out_of_reach,
+    over,
+    pure,
+    reachable,
+)
+from cumulant.bounds.caps import WorstPure, caps
+from cumulant.bounds.theorem9 import pure_extras, theorem9
+from cumulant.bounds.theorem27 import absolute_moment, binary_moment, positive_part, theorem27
+from cumulant.curves.curve import Curve
+from cumulant.pairs.gaussian import GaussianPair
+from cumulant.pairs.pair import Pair
+
+# ---- what a row proves; the integrals are imported where they are used, because importing the library must stay fast
+
+
+def _sum(
+    *coefficients: Callable[[Curve, Pair], tuple[Coefficient, ...]],
+) -> Callable[[Curve, Pair, Fraction], Curve]:
+    """Eq. (9) with the smallest of these coefficients at every j."""
+
+    def curve(base: Curve, pair: Pair, rate: Fraction) -> Curve:
+        return BinomialSum(base, rate, tuple(c for rule in coefficients for c in rule(base, pair)))
+
+    return curve
+
+
+def _profile(base: Curve, pair: Pair, rate: Fraction) -> Curve:
+    from cumulant.bounds.profile import profile
+
+    return profile(pair, rate)
+
+
+def _gaussian_ball(base: Curve, pair: GaussianPair, rate: Fraction) -> Curve:
+    from cumulant.bounds.theorems_a_c import gaussian_ball
+
+    return gaussian_ball(pair, rate)
+
+
+def _gaussian_diameter(base: Curve, pair: GaussianPair, rate: Fraction) -> Curve:
+    from cumulant.bounds.theorems_a_c import gaussian_diameter
+
+    return gaussian_diameter(pair, rate)
+
+
+def _lower(base: Curve, pair: Pair, rate: Fraction) -> Curve:
+    from cumulant.bounds.proposition11 import proposition11
+
+    return proposition11(pair, rate)
+
+
+def _above_profile(base: Curve, pair: Pair | None) -> Collection[str]:
+    """With a pair `profile` is below every sum of eq. (9) (docs/bounds/profile.md): expanding w = 1 + u gives
+    M - 1 <= sum_j C(a,j) E u_+^j + C(a,2) E u_+^2, half of what `positive-part` says or less.
+
+    The sums of a curve stay where the pair is replaced by a larger symmetric one, if they are within reach, and where the
+    integral is not; joint convexity and Lemma 3 stay as closed forms.
+    """
+    moments = ("theorem27", "theorem27-min", "absolute-moment", "positive-part")
+    lopsided = pair is None or (pair.summable and not pair.symmetric) or not pair.integrable
+    return moments if lopsided else (*moments, "theorem9", "pure-extras")
+
+
+_SAMPLER = "uniform sample without replacement, replace-one neighbours, the mechanism ignores the order of its sample"
+_PAIR = _SAMPLER + "; a dominating pair"
+_PAPER = "Wang, Balle, Kasiviswanathan 2019"
+
+
+def _nine(base: Curve, pair: Pair) -> tuple[Coefficient, ...]:
+    return theorem9(base)
+
+
+WITHOUT_REPLACEMENT: dict[str, Bound] = {
+    row.name: row
+    for row in (
+        Bound(
+            "caps",
+            "eps'(a) <= min{log(1 + g(e^((a-1)eps(a)) - 1)) / (a-1), log(1 + g(e^eps(inf) - 1))}",
+            "uniform sample without replacement, replace-one neighbours; for the second term an ignored sample order",
+            "joint convexity; Lemma 3 of the paper",
+            lambda base, pair, rate: caps(base, rate),
+            nothing,
+            splits=True,
+        ),
+        Bound(
+            "lemma3",
+            "the divergence of randomized response with log-odds log(1 + g(e^eps(inf) - 1)), the worst mechanism of Lemma 3",
+            _SAMPLER + "; pure DP",
+            f"{_PAPER}, Lemma 3; Bun, Steinke 2016",
+            lambda base, pair, rate: WorstPure(base, rate),
+            finite,
+            splits=True,
+        ),
+        Bound(
+            "theorem9",
+            "eps'(a) <= log(1 + g^2 C(a,2) min{4(e^eps(2)-1), e^eps(2) min(2,E^2)} "
+            "+ sum_{j>=3} g^j C(a,j) e^((j-1)eps(j)) min(2,E^j)) / (a-1)",
+            _SAMPLER,
+            f"{_PAPER}, Theorem 9",
+            _sum(_nine),
+            no_slack,
+            dominates=over("theorem9-max"),
+        ),
+        Bound(
+            "theorem9-max",
+            "Theorem 9 with the sum replaced by max + log(a), the paper's estimate for large orders",
+            _SAMPLER,
+            f"{_PAPER}, Appendix G",
+            lambda base, pair, rate: PaperMaximum(base, rate, theorem9(base)),
+            no_slack,
+        ),
+        Bound(
+            "theorem27",
+            "Theorem 9 with 4 sqrt(B(2 floor(j/2)) B(2 ceil(j/2))), B(l) = E_q(p/q-1)^l, for j >= 3",
+            _PAIR,
+            f"{_PAPER}, Theorem 27",
+            _sum(theorem27),
+            no_pair,
+        ),
+        Bound(
+            "theorem27-min",
+            "term by term the smaller of Theorem 9 and Theorem 27",
+            _PAIR,
+            f"{_PAPER}, Theorems 9 and 27",
+            _sum(_nine, theorem27),
+            no_pair,
+        ),
+        Bound(
+            "absolute-moment",
+            "term by term the smaller of Theorem 9 and 4 E_q|p/q-1|^j",
+            _PAIR,
+            f"{_PAPER}, Lemma 17",
+            _sum(_nine, lambda base, pair: absolute_moment(pair)),
+            no_pair,
+        ),
+        Bound(
+            "positive-part",
+            "term by term the smaller of Theorem 9 and 4 E_q(p/q-1)_+^j",
+            _PAIR,
+            "the proof of Lemma 17 uses only positive parts (docs/bounds/positive-part.md)",
+            _sum(_nine, lambda base, pair: positive_part(pair)),
+            no_pair,
+        ),
+        Bound(
+            "pure-extras",
+            "term by term the smaller of Theorem 9 and E^(j-2) (e^eps(2)-1) min(4, e^((j-1)eps(inf)))",
+            _SAMPLER + "; pure DP",
+            f"{_PAPER}, Lemmas 17 and 32",
+            _sum(_nine, lambda base, pair: pure_extras(base)),
+            pure,
+            dominates=over("theorem9"),
+        ),
+        Bound(
+            "profile",
+            "e^((a-1)eps'(a)) <= 1 + a(a-1)g^2 int [(1+g(e^t-1))^(a-2) + (1+g(e^t-1))^(-a-1)] e^t delta(t) dt",
+            _PAIR,
+            "Balle, Barthe, Gaboardi 2018, at every epsilon (docs/bounds/profile.md)",
+            _profile,
+            no_pair,
+            dominates=_above_profile,
+        ),
+        Bound(
+            "one-bit",
+            "eps'(a) <= log(1 + sum_{j>=2} g^j C(a,j) E_q|p/q-1|^j) / (a-1)",
+            _PAIR + "; the output law depends on one bit of the data",
+            f"{_PAPER}, eq. (9) with zeta = xi",
+            _sum(lambda base, pair: binary_moment(pair)),
+            one_bit,
+        ),
+        Bound(
+            "gaussian-diameter",
+            "e^((a-1)eps'(a)) <= that of the pair + a(a-1) Delta",
+            _SAMPLER + "; Gaussian noise",
+            "Theorem A, docs/bounds/gaussian-diameter.md",
+            _gaussian_diameter,
+            gaussian,
+        ),
+        Bound(
+            "gaussian-ball",
+            "eps'(a) is that of (1-g)N(0,1) + gN(1/sigma,1) against N(0,1)",
+            _SAMPLER + "; Gaussian noise on values in a ball whose diameter is the sensitivity",
+            "Theorem C, docs/bounds/gaussian-ball.md",
+            _gaussian_ball,
+            ball,
+            dominates=over("theorem9", "pure-extras", "profile", "one-bit", "gaussian-diameter"),
+            worthless=out_of_reach,
+            tight=True,
+        ),
+        Bound("best", "the smallest of all bounds that apply, projected", _SAMPLER, "all of the above", None, nothing),
+        Bound(
+            "lower",
+            "eps'(a) >= the divergence of (1-g)Q + gP against Q: no upper bound can go below it",
+            "a pair of neighbouring output laws",
+            f"{_PAPER}, Proposition 11",
+            _lower,
+            reachable,
+            upper=False,
+        ),
+    )
+}
+"""The rows, from those that hold for every mechanism to those that know more: of rows that agree the last is named."""

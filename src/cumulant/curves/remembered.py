@@ -1,0 +1,38 @@
+"""A curve with a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cumulant.curves.curve import Wrapped
+from cumulant.curves.memory import recall
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+
+_REMEMBERED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered(Wrapped):
+    """A curve that keeps its latest answers: the same search asks many runs for the same orders."""
+
+    _answers: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def integral(self) -> bool:  # type: ignore[override]
+        return self.curve.integral
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if on.exact:
+            return self._recall((on.precision(), *lam), lambda: self.curve._cgf(lam, on))
+        return self._recall((on.enclosing, lam.tobytes()), lambda: self.curve.cgf(lam, on))
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self._recall(("kl", on.enclosing, on.precision()), lambda: self.curve.at_one(on))
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self._recall(("pure", on.enclosing, on.precision()), lambda: self.curve.at_infinity(on))
+
+    def _recall(self, key: Hashable, value: Callable[[], Any]) -> Any:
+        return recall(self._answers, key, value, _REMEMBERED)

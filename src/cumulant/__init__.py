@@ -17,6 +17,7 @@ from cumulant.bounds.table import BOUNDS
 from cumulant.calibrate import Calibration, calibrate
 from cumulant.conversion.verify import Verification
 from cumulant.errors import (
+    BudgetRefused,
     CertificateError,
     CumulantError,
     HypothesisError,
@@ -44,6 +45,7 @@ __all__ = [
     "Accountant",
     "ApproximateDP",
     "Bound",
+    "BudgetRefused",
     "Calibration",
     "CertificateError",
     "CumulantError",

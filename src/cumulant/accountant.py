@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from cumulant import domains
-from cumulant.errors import InputError, shown
+from cumulant.accounting.filter import Tariff
+from cumulant.accounting.mixture import Mixture
+from cumulant.domains import Exact, Number
+from cumulant.errors import BudgetRefused, InputError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism
 from cumulant.mechanisms.run import run
 from cumulant.mechanisms.sampled import Sampled
@@ -20,7 +25,11 @@ class Accountant(Expression):
     """Keeps what ran on one data set and answers the questions of any expression about all of it.
 
     Composing takes constant time whatever `times` is; space and the time of a question grow with the number of distinct
-    mechanisms only. The parameters of what is composed must not depend on earlier outputs (Lemma 5).
+    mechanisms only. `epsilon` and `delta` are about parameters that do not depend on earlier outputs (Lemma 5).
+
+    With `limit=(epsilon, delta)` they may: every composition is charged by a rule that stays valid when each mechanism is
+    chosen from all earlier answers (Theorem 1 of docs/ledger-proofs.md), and one that does not fit raises BudgetRefused
+    before anything runs. `epsilon(delta) <= limit` is no such rule. `odometer` is what the rule answers for so far.
 
     >>> import cumulant as cm
     >>> accountant = Accountant()
@@ -30,12 +39,42 @@ class Accountant(Expression):
     True
     >>> Accountant.from_json(accountant.to_json()) == accountant
     True
+    >>> careful = Accountant(limit=(1, 1e-6))
+    >>> careful.compose(cm.Gaussian(sigma=7.75))
+    >>> careful.compose(cm.Gaussian(sigma=5.06))
+    Traceback (most recent call last):
+    ...
+    cumulant.errors.BudgetRefused: Gaussian(sigma=5.06) does not fit into (1, 1e-6) with ...
     """
 
-    __slots__ = ("_terms",)
+    __slots__ = ("_limit", "_tariff", "_terms", "_total")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: tuple[Number, Number] | None = None) -> None:
         self._terms: dict[Mechanism, int] = {}
+        self._limit = None if limit is None else _pair(limit)
+        self._tariff = None if self._limit is None else Tariff(Mixture.opened(*self._limit))
+        self._total = None if self._tariff is None else self._tariff.rule.zero()
+
+    @property
+    def limit(self) -> tuple[Exact, Exact] | None:
+        """The (epsilon, delta) that holds whatever is composed, if one was given."""
+        return self._limit
+
+    @property
+    def odometer(self) -> float:
+        """With a limit, an epsilon that holds at its delta for what was composed so far, however it was chosen.
+
+        >>> import cumulant as cm
+        >>> careful = Accountant(limit=(1, 1e-6))
+        >>> careful.compose(cm.Gaussian(sigma=7.75))
+        >>> careful.odometer, careful.epsilon(delta=1e-6)
+        (0.631, 0.521)
+        """
+        if self._tariff is None or self._total is None:
+            raise InputError(
+                "an accountant without a limit has no odometer; make one by Accountant(limit=(epsilon, delta))"
+            )
+        return self._tariff.rule.odometer(self._total)
 
     @property
     def terms(self) -> Mapping[Mechanism, int]:
@@ -53,15 +92,38 @@ class Accountant(Expression):
         if not new.keys() <= self._terms.keys():
             common((mechanism.relation, mechanism) for mechanism in (*self._terms, *new))
         totals = {m: domains.times(self._terms.get(m, 0) + each) for m, each in new.items()}
+        if self._tariff is not None and new:
+            self._charge(expression, count)
         self._terms.update(totals)
+
+    def _charge(self, expression: Expression, count: int) -> None:
+        """Add what the run costs to the total, or refuse it."""
+        assert self._tariff is not None and self._limit is not None and self._total is not None  # noqa: PT018
+        rule = self._tariff.rule
+        prices = [(price.upper, times * count) for price, times in self._tariff.prices(expression)]
+        total = self._total + rule.charge(prices)
+        if rule.certificate(total) is None:
+            asked = math.gcd(*(times for _, times in prices))
+            fits = rule.would_fit(self._total, [(price, times // asked) for price, times in prices], asked)
+            spent, what = rule.odometer(self._total), str(expression) if count == 1 else f"({expression}) * {count}"
+            raise BudgetRefused(
+                f"{what} does not fit into ({self._limit[0]}, {self._limit[1]}) with parameters that may depend on earlier "
+                f"answers, of which epsilon {spent:.6g} is spent; {fits} of {asked} would fit",
+                requested=what,
+                spent=spent,
+                held=spent,
+                would_fit=fits,
+                asked=asked,
+            )
+        self._total = total
 
     def __matmul__(self, scheme: Scheme) -> Sampled:
         return self.run() @ scheme
 
     def copy(self) -> Accountant:
         """An accountant with the same history, which from now on goes its own way."""
-        twin = Accountant()
-        twin._terms = dict(self._terms)
+        twin = Accountant(self._limit)
+        twin._terms, twin._total = dict(self._terms), self._total
         return twin
 
     def run(self) -> Expression:
@@ -72,7 +134,10 @@ class Accountant(Expression):
 
     def to_json(self) -> str:
         """The history as JSON text: the notation of each mechanism and its count."""
-        return json.dumps({"cumulant": 1, "terms": [[m.notation(), times] for m, times in self._terms.items()]})
+        state: dict[str, Any] = {"cumulant": 1, "terms": [[m.notation(), times] for m, times in self._terms.items()]}
+        if self._limit is not None:
+            state["limit"] = [str(number) for number in self._limit]
+        return json.dumps(state)
 
     @classmethod
     def from_json(cls, text: str) -> Accountant:
@@ -80,17 +145,18 @@ class Accountant(Expression):
         try:
             state = json.loads(text)
             version, terms = state["cumulant"], [(str(name), times) for name, times in state["terms"]]
+            limit = state.get("limit")
         except (TypeError, ValueError, KeyError, RecursionError) as error:
             raise InputError(f"this is not the state of an accountant ({error}); give the text of to_json()") from error
         if version != 1:
             raise InputError(f"accountant state of version {shown(version)} is not known; this library reads version 1")
-        accountant = cls()
+        accountant = cls(limit)
         for name, times in terms:
             accountant.compose(parse(name), times)
         return accountant
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Accountant) and self._terms == other._terms
+        return isinstance(other, Accountant) and (self._terms, self._limit) == (other._terms, other._limit)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -99,3 +165,11 @@ class Accountant(Expression):
 
     def __repr__(self) -> str:
         return f"<Accountant of {self}>"
+
+
+def _pair(limit: Any) -> tuple[Exact, Exact]:
+    """The two numbers of a limit."""
+    numbers = domains.listed("limit", limit)
+    if len(numbers) != 2:
+        raise InputError(f"limit={shown(limit)} must be a pair (epsilon, delta)")
+    return domains.EPSILON.check("epsilon", numbers[0]), domains.DELTA.check("delta", numbers[1])

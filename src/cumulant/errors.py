@@ -5,7 +5,11 @@ CumulantError
 │   ├── NotationError     text that is not an expression, or an expression that has no text
 │   ├── RelationError     neighbouring relations that do not go together
 │   └── HypothesisError   a theorem was asked for where its hypotheses do not hold
-└── CertificateError      a number could not be proved at any allowed precision
+├── CertificateError      a number could not be proved at any allowed precision
+├── BudgetRefused         a budget does not allow what was asked; nothing was written
+└── LedgerError           a ledger cannot be used: no server, no file, no right, no room
+    ├── LedgerBroken      a ledger contradicts itself
+    └── KeyConflict       (also an InputError) a key that is taken by another request
 """
 
 from __future__ import annotations
@@ -71,6 +75,56 @@ class CertificateError(CumulantError):
     >>> issubclass(CertificateError, ValueError)
     False
     """
+
+
+class BudgetRefused(CumulantError):
+    """A budget does not allow what was asked; nothing was written, and nothing may run.
+
+    `requested` is what was asked, `spent` and `held` are the epsilons that the account answers for so far, without and with
+    what is on hold, and `would_fit` says how many of the `asked` equal parts of the request still fit.
+
+    >>> import cumulant as cm
+    >>> accountant = cm.Accountant(limit=(1, 1e-6))
+    >>> try:
+    ...     accountant.compose(cm.Gaussian(sigma=50), times=1000)
+    ... except cm.BudgetRefused as refusal:
+    ...     refusal.would_fit, refusal.asked, refusal.spent
+    (116, 1000, 0.0)
+    """
+
+    def __init__(
+        self,
+        message: str,
+        requested: str = "",
+        spent: float = 0.0,
+        held: float = 0.0,
+        would_fit: int = 0,
+        asked: int = 1,
+    ) -> None:
+        super().__init__(message)
+        self.requested, self.spent, self.held = requested, spent, held
+        self.would_fit, self.asked = would_fit, asked
+
+    def __reduce__(self) -> tuple[type[BudgetRefused], tuple[object, ...]]:
+        return BudgetRefused, (str(self), self.requested, self.spent, self.held, self.would_fit, self.asked)
+
+
+class LedgerError(CumulantError):
+    """A ledger cannot be used: there is no such file or server, no right to write, no room, or a schema of another version.
+
+    >>> issubclass(LedgerBroken, LedgerError) and issubclass(KeyConflict, InputError)
+    True
+    """
+
+
+class LedgerBroken(LedgerError):
+    """A ledger contradicts itself: what it holds was changed, or cannot be read."""
+
+
+class KeyConflict(LedgerError, InputError):
+    """A key was used before, for another request or by another process; `receipt` is what it was used for."""
+
+    receipt: object = None
 
 
 def shown(value: object) -> str:

@@ -39,6 +39,9 @@ class GaussianPair(Pair):
 
     symmetric = True
 
+    def gaussian_shift(self) -> Fraction:
+        return self.shift
+
     def curve(self) -> Concentrated:
         return Concentrated(rho=self.shift**2 / 2)
 

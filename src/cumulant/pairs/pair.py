@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ class Pair(ABC):
     def summable(self) -> bool:
         """Whether sums over thousands of its moments are within reach."""
         return True
+
+    def gaussian_shift(self) -> Fraction | None:
+        """mu if N(mu, 1) against N(0, 1) is the pair up to a bijection of the outputs; None where that is not said."""
+        return None
 
     @abstractmethod
     def curve(self) -> Curve:

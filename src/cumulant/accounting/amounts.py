@@ -1,0 +1,97 @@
+"""Exact vectors of what is charged: sums do not depend on their order, on rounding or on the host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import add, sub
+
+from cumulant.errors import InputError, shown
+
+_TEXT = re.compile(r"(\d+)(?:/([1-9]\d*))?(?:\+(\d+)inf)?")
+_LONGEST = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Numbers that are added place by place; what is infinite is counted and not added, so that it can be taken back.
+
+    >>> once = Amounts.of([3, None, Fraction(1, 7)])
+    >>> (once + once).texts()
+    ['6', '0+2inf', '2/7']
+    >>> (once + once - once) == once == Amounts.read(once.texts())
+    True
+    """
+
+    values: tuple[int | Fraction, ...]
+    infinite: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[int | Fraction | None]) -> Amounts:
+        """These numbers, None for infinity."""
+        values = tuple(values)
+        return cls(tuple(_plain(x or 0) for x in values), tuple(int(x is None) for x in values))
+
+    @classmethod
+    def read(cls, texts: object) -> Amounts:
+        """What `texts` wrote."""
+        if not isinstance(texts, list):
+            raise InputError(f"{shown(texts)} is not a list of amounts")
+        values: list[int | Fraction] = []
+        infinite: list[int] = []
+        for text in texts:
+            found = _TEXT.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
+            if found is None:
+                raise InputError(f"{shown(text)} is not an amount")
+            values.append(_plain(Fraction(int(found[1]), int(found[2]))) if found[2] else int(found[1]))
+            infinite.append(int(found[3] or 0))
+        return cls(tuple(values), tuple(infinite))
+
+    def texts(self) -> list[str]:
+        """One text for each place: a whole number or a quotient, and how often infinity was added to it."""
+        return [
+            str(value) if not count else f"{value}+{count}inf"
+            for value, count in zip(self.values, self.infinite, strict=True)
+        ]
+
+    def __add__(self, other: Amounts) -> Amounts:
+        return Amounts(tuple(map(add, self.values, other.values)), tuple(map(add, self.infinite, other.infinite)))
+
+    def __sub__(self, other: Amounts) -> Amounts:
+        return Amounts(tuple(map(sub, self.values, other.values)), tuple(map(sub, self.infinite, other.infinite)))
+
+    def __mul__(self, times: int) -> Amounts:
+        return Amounts(tuple(value * times for value in self.values), tuple(count * times for count in self.infinite))
+
+    def scaled(self, factor: Fraction) -> Amounts:
+        """Each number times the factor, whole numbers rounded up to whole numbers."""
+        values = (
+            -(-x * factor.numerator // factor.denominator) if isinstance(x, int) else x * factor for x in self.values
+        )
+        return Amounts(tuple(values), self.infinite)
+
+    def least(self, other: Amounts) -> Amounts:
+        """Place by place the smaller of the two."""
+        pairs = zip(
+            zip(self.infinite, self.values, strict=True), zip(other.infinite, other.values, strict=True), strict=True
+        )
+        lower = [min(pair) for pair in pairs]
+        return Amounts(tuple(value for _, value in lower), tuple(count for count, _ in lower))
+
+    def covers(self, other: Amounts) -> bool:
+        """Whether nothing in the other one is larger."""
+        return len(self.values) == len(other.values) and self.least(other) == other
+
+    def sensible(self) -> bool:
+        """Whether no place is below zero."""
+        return min((*self.values, *self.infinite), default=0) >= 0
+
+    def at(self, place: int) -> int | Fraction | None:
+        """The number at a place; None if it is infinite."""
+        return None if self.infinite[place] else self.values[place]
+
+
+def _plain(value: int | Fraction) -> int | Fraction:
+    return value.numerator if value.denominator == 1 else Fraction(value)

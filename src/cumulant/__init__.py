@@ -93,6 +93,9 @@ _ROOMS = {
 }
 """Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
 
+_LATER = {"NoisySGD": "cumulant.training.sgd"}
+"""Names whose modules are loaded when they are first asked for."""
+
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
@@ -103,4 +106,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(_ROOMS[name])
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'cumulant' has no attribute {name!r}")

@@ -11,7 +11,9 @@ from typing import Annotated
 
 import typer
 
+from cumulant.cli.audit import audit, conformance
 from cumulant.cli.calibrate import calibrate
+from cumulant.cli.dpsgd import dpsgd
 from cumulant.cli.figures import figures
 from cumulant.cli.plot import plot
 from cumulant.cli.questions import delta, epsilon, rdp
@@ -30,7 +32,7 @@ class ExitCode(IntEnum):
 
 app = typer.Typer(name="cumulant", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-for command in (epsilon, delta, rdp, bounds, calibrate, plot, figures):
+for command in (epsilon, delta, rdp, bounds, calibrate, dpsgd, audit, conformance, plot, figures):
     app.command()(command)
 
 
@@ -58,7 +60,7 @@ def cumulant(
 
     An expression is what you would write in Python: '@' runs a mechanism on a sample, '*' repeats, '+' adds to the run.
 
-    Exit codes: 0 answered, 1 error, 2 wrong usage or input, 3 refused by a budget.
+    Exit codes: 0 answered, 1 error or refuted, 2 wrong usage or input, 3 refused by a budget.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

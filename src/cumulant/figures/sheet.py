@@ -24,6 +24,8 @@ LOOKS = {
         Look("best", "best", "#101010", "-", ""),
         Look("attack", "no attack is above", "#101010", "-", ""),
         Look("guess", "blind guessing", "#808080", (0, (1, 1)), ""),
+        Look("claimed", "claimed", "#101010", "-", ""),
+        Look("measured", "measured", "#c03010", (0, (5, 2)), "o"),
     )
 }
 """Curves that are not rows of the table of bounds, which take what comes next."""

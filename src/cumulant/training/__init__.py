@@ -4,5 +4,6 @@ from cumulant.training import audit
 from cumulant.training.conformance import conformance
 from cumulant.training.noise import clipped, rounded_gaussian
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler
+from cumulant.training.sgd import NoisySGD
 
-__all__ = ["FixedSizeSampler", "PoissonSampler", "audit", "clipped", "conformance", "rounded_gaussian"]
+__all__ = ["FixedSizeSampler", "NoisySGD", "PoissonSampler", "audit", "clipped", "conformance", "rounded_gaussian"]

@@ -145,8 +145,12 @@ def one_run_curve_p_value(
     >>> one_run_curve_p_value(canaries=40, guesses=40, correct=36, **claim)
     0.00826724
     """
+    return p_value(Claim(epsilons, deltas), canaries=canaries, guesses=guesses, correct=correct)
+
+
+def p_value(claim: Claim, *, canaries: int, guesses: int, correct: int) -> float:
+    """The same for a claim that was read before."""
     m, r, c = _counts(canaries, guesses, correct)
-    claim = Claim(epsilons, deltas)
     points = zip(claim.epsilons.tolist(), claim.deltas.tolist(), strict=True)
     return min(_greedy(m, r, c, claim), *(_steinke(m, r, c, e, d) for e, d in points))
 
@@ -270,7 +274,7 @@ def many_runs(
     True
     """
     d, alpha = rounded_up(DELTA.check("delta", delta)), rounded_down(LEVEL.check("level", level))
-    coins, values = _trials(members, scores)
+    coins, values = trials(members, scores)
     half = len(coins) // 2
     threshold = _threshold(coins[:half], values[:half], claim)
     coins, guessed = coins[half:], values[half:] >= threshold
@@ -280,7 +284,8 @@ def many_runs(
     return ManyRuns(p, p <= alpha, 1 - alpha, lower, threshold, *found)
 
 
-def _trials(members: Iterable[Any], scores: Iterable[float]) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], Floats]:
+def trials(members: Iterable[Any], scores: Iterable[float]) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], Floats]:
+    """Coins and scores as arrays, one of each per run or canary; InputError where they are none."""
     try:
         coins, values = np.asarray(listed("members", members)), np.asarray(listed("scores", scores), dtype=np.float64)
     except (TypeError, ValueError) as error:

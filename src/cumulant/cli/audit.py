@@ -1,0 +1,187 @@
+"""`cumulant audit` and `cumulant conformance`: does what ran contradict what is claimed?"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cumulant.accounting.guarantee import rounded_down, rounded_up
+from cumulant.cli.questions import Json
+from cumulant.domains import DELTA
+from cumulant.errors import InputError
+from cumulant.notation import parse
+from cumulant.training.audit import LEVEL, Claim, ManyRuns, many_runs
+from cumulant.training.canaries import WEAKNESS, OneRun, one_run
+from cumulant.training.conformance import conformance as tested
+
+REFUTED = 1
+SMALLEST_CLAIMED = 1e-9
+"""Delta of the largest epsilon at which a claim is tested."""
+
+Level = Annotated[str, typer.Option(help="The probability of a false alarm.")]
+Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Also a picture, .png or .svg. Needs cumulant[plot].")]
+
+
+def audit(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV with a header and the columns member (0/1), score.")
+    ],
+    expression: Annotated[str, typer.Argument(metavar="EXPR", help="What is claimed to have run, in quotes.")],
+    delta: Annotated[str, typer.Option(help="The delta of epsilon_lower and of the claimed interval.")] = "1e-5",
+    kind: Annotated[
+        str, typer.Option("--trials", help="many: a row is a run; one: a row is a canary of one run.")
+    ] = "many",
+    guesses: Annotated[str | None, typer.Option(help="For one run: numbers of guesses, fixed in advance.")] = None,
+    level: Level = "0.05",
+    out: Out = None,
+    as_json: Json = False,
+) -> int:
+    """Attacks on real runs against the whole claimed curve: refuted, or consistent with it; never verified.
+
+    Exit code 0: consistent. 1: refuted.
+
+    \b
+    Examples:
+      cumulant audit scores.csv "Gaussian(sigma=4, sensitivity=2) @ WithoutReplacement(sample=10, population=100) * 20"
+      cumulant audit canaries.csv "Gaussian(sigma=2) * 3" --trials one --guesses 20,50,100 --json
+    """
+    if kind not in ("many", "one"):
+        raise InputError(f"trials={kind!r} is unknown; choose many or one")
+    if (guesses is None) == (kind == "one"):
+        raise InputError("give --guesses with --trials one, such as --guesses 20,50,100, and only there")
+    run, asked, alpha = parse(expression), DELTA.check("delta", delta), LEVEL.check("level", level)
+    members, scores = _columns(file)
+    claim = Claim.of(run, min(SMALLEST_CLAIMED, float(asked)) or SMALLEST_CLAIMED)
+    bound = run.guarantee(asked)
+    found: ManyRuns | OneRun
+    if kind == "many":
+        found = many_runs(members=members, scores=scores, claim=claim, delta=asked, level=alpha)
+    else:
+        found = one_run(
+            members=members, scores=scores, claim=claim, guesses=_numbers(guesses or ""), delta=asked, level=alpha
+        )
+    if out is not None:
+        from cumulant.figures import audits
+
+        many = isinstance(found, ManyRuns)
+        chart = audits.rates(claim, members, scores) if many else audits.guesses(claim, found, float(alpha))  # type: ignore[arg-type]
+        _drawn([chart], f"audit of {run}", out)
+    if as_json:
+        upper = "inf" if math.isinf(bound.epsilon) else bound.epsilon
+        typer.echo(
+            json.dumps({**found.to_dict(), "claim": [bound.lower, upper], "delta": float(asked), "run": str(run)})
+        )
+    else:
+        verdict = "REFUTED" if found.refuted else "consistent with the claim"
+        typer.echo(f"{verdict}: p = {rounded_up(found.p_value)} at level {alpha}.")
+        typer.echo(_counts(found))
+        low = "" if bound.lower is None else f"{rounded_down(bound.lower)} to "
+        typer.echo(
+            f"Shown: epsilon >= {rounded_down(found.epsilon_lower)} at delta = {asked}, with confidence {found.confidence:g}. "
+            f"Claimed: {low}{rounded_up(bound.epsilon)}."
+        )
+        if kind == "one":
+            typer.echo(WEAKNESS)
+        typer.echo("An audit that does not refute proves nothing; it is about this code in this configuration.")
+    return REFUTED if found.refuted else 0
+
+
+def _counts(found: ManyRuns | OneRun) -> str:
+    if isinstance(found, OneRun):
+        each = ", ".join(f"{c:,} of {r:,}" for c, r in zip(found.correct, found.guesses, strict=True))
+        return f"Right guesses about {found.canaries:,} canaries: {each}."
+    return (
+        f"On the second half of the runs, scores of at least {found.threshold:.6g}: {found.true_positives:,} of "
+        f"{found.members:,} members, {found.false_positives:,} of {found.others:,} others."
+    )
+
+
+def conformance(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="One batch per line: record numbers, by commas or spaces.")
+    ],
+    population: Annotated[int, typer.Option(help="Records in the data set, numbered from 0.")],
+    sample: Annotated[int, typer.Option(help="Records per batch.")],
+    level: Level = "0.001",
+    out: Out = None,
+    as_json: Json = False,
+) -> int:
+    """Does a loader draw uniform samples of a fixed size, afresh for every batch? Four tests of its batches.
+
+    Exit code 0: consistent. 1: refuted by one of the tests, each at a quarter of the level.
+
+    \b
+    Example:
+      cumulant conformance batches.txt --population 60000 --sample 256
+    """
+    alpha = LEVEL.check("level", level)
+    batches = list(_batches(file))
+    found = tested(batches, population, sample)
+    refuting = [test for test, p in found.items() if 4 * p <= alpha]
+    if out is not None:
+        from cumulant.figures import audits
+
+        charts = [audits.coverage(batches, population, sample), audits.overlap(batches, population)]
+        _drawn(charts, f"{len(batches):,} batches of {sample:,} of {population:,} records", out)
+    if as_json:
+        typer.echo(json.dumps({**found, "refuted": bool(refuting), "by": refuting, "batches": len(batches)}))
+    else:
+        verdict = f"REFUTED by {', '.join(refuting)}" if refuting else "consistent with fresh uniform samples"
+        typer.echo(f"{verdict} ({len(batches):,} batches, level {alpha}).")
+        typer.echo(", ".join(f"{test}: p = {rounded_up(p)}" for test, p in found.items()) + " (approximate)")
+    return REFUTED if refuting else 0
+
+
+# ---- files
+
+
+def _drawn(charts: list[Any], title: str, out: Path) -> None:
+    from cumulant.figures.sheet import checked, draw
+
+    draw(charts, title, checked(out))
+
+
+def _columns(file: Path) -> tuple[list[int], list[float]]:
+    members, scores = [], []
+    try:
+        with file.open(newline="", encoding="utf-8") as lines:
+            for number, row in enumerate(csv.DictReader(lines), start=2):
+                try:
+                    members.append(int((row["member"] or "").strip()))
+                    scores.append(float(row["score"]))
+                except (KeyError, TypeError, ValueError) as error:
+                    raise InputError(
+                        f"line {number} of {file} is no member and score ({error}); write a header line member,score and "
+                        "then lines like 1,0.25"
+                    ) from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{file} cannot be read: {error}") from None
+    return members, scores
+
+
+def _batches(file: Path) -> Iterator[list[int]]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield [int(word) for word in line.replace(",", " ").split()]
+        except ValueError:
+            raise InputError(
+                f"line {number} of {file} is no batch; write the record numbers of one batch per line, like 17,3,256"
+            ) from None
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(word) for word in chain.from_iterable(part.split() for part in text.split(","))]
+    except ValueError:
+        raise InputError(f"guesses={text!r} must be whole numbers, such as 20,50,100") from None

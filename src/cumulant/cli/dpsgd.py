@@ -1,0 +1,109 @@
+"""`cumulant dpsgd`: DP-SGD by every way to form batches, side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from cumulant.accounting.guarantee import Guarantee, rounded_down, rounded_up
+from cumulant.cli.questions import Json
+from cumulant.domains import DELTA, POSITIVE
+from cumulant.errors import InputError
+from cumulant.training.sgd import SAMPLINGS, NoisySGD
+
+DOUBLED = (
+    "The factor 2: gradients are clipped to norm C. Replacing a record moves their sum by up to 2C, so replace-one rows have "
+    "sensitivity 2 in units of C; adding or removing a record moves it by up to C. The two kinds of rows are different "
+    "statements: compare them with care."
+)
+WIDTH = 110
+
+
+def dpsgd(
+    batch: Annotated[int, typer.Option(help="Records per step, on average.")],
+    records: Annotated[int, typer.Option(help="Records in the data set.")],
+    delta: Annotated[str, typer.Option(help="A probability, usually below 1 / records.")],
+    epochs: Annotated[str | None, typer.Option(help="Passes over the data; or give --steps.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Noisy steps; or give --epochs.")] = None,
+    noise_multiplier: Annotated[
+        str | None, typer.Option(help="Standard deviation of the noise on the sum, over the clipping norm.")
+    ] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
+    sampling: Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(SAMPLINGS)}.")] = None,
+    per_epoch: Annotated[
+        bool, typer.Option("--per-epoch", help="Also what is spent after each epoch, by Renyi divergences.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """DP-SGD in the words of training loops: what it costs by every way to form batches, and what each assumes.
+
+    Give the noise multiplier and get epsilon, or give --epsilon and get the noise multiplier.
+
+    \b
+    Examples:
+      cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5
+      cumulant dpsgd --batch 256 --records 60000 --epochs 30 --epsilon 3 --delta 1e-5
+      cumulant dpsgd --batch 64 --records 1797 --steps 280 --noise-multiplier 4 --delta 1e-5 --sampling fixed-size --json
+    """
+    if (noise_multiplier is None) == (epsilon is None):
+        raise InputError(
+            "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"
+        )
+    if sampling is not None and sampling not in SAMPLINGS:
+        raise InputError(f"sampling={sampling!r} is unknown; choose one of {', '.join(SAMPLINGS)}")
+    asked = DELTA.check("delta", delta)
+    plan = NoisySGD(batch, records, noise_multiplier or 1, epochs, steps)
+    rows = []
+    for name in [sampling] if sampling else SAMPLINGS:
+        sgd = replace(plan, sampling=name)
+        if epsilon is not None:
+            sgd = sgd.calibrated(POSITIVE.check("epsilon", epsilon), asked)
+        rows.append((sgd, sgd.guarantee(asked)))
+    if as_json:
+        typer.echo(json.dumps({"delta": float(asked), "rows": [_fields(sgd, g, per_epoch) for sgd, g in rows]}))
+        return
+    typer.echo(textwrap.fill(DOUBLED, WIDTH))
+    noise = f"noise multiplier {noise_multiplier}" if epsilon is None else f"epsilon <= {epsilon}"
+    typer.echo(
+        f"\nBatches of {batch:,} of {records:,} records, {plan.total_steps:,} steps, {noise}, delta = {asked}:\n"
+    )
+    _table(rows)
+    typer.echo("\nWhat each assumes of the loop:")
+    for sgd, _ in rows:
+        typer.echo(textwrap.fill(f"{sgd.sampling}: {sgd.loop.assumes}.", WIDTH, subsequent_indent="  "))
+    for sgd, _ in rows if per_epoch else ():
+        typer.echo(f"\n{sgd.sampling}, after each epoch (Renyi divergences, rounded up):")
+        for spent in sgd.per_epoch(asked):
+            typer.echo(f"  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
+
+
+def _table(rows: list[tuple[NoisySGD, Guarantee]]) -> None:
+    lines = [("sampling", "neighbours", "noise multiplier", "epsilon", "at least", "what is accounted")]
+    for sgd, found in rows:
+        lower = "-" if found.lower is None else rounded_down(found.lower)
+        noise = str(sgd.noise_multiplier)
+        lines.append((sgd.sampling, str(sgd.relation), noise, rounded_up(found.epsilon), lower, str(sgd.run)))
+    widths = [max(len(line[i]) for line in lines) for i in range(5)]
+    for line in lines:
+        typer.echo("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[5]]))
+
+
+def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool) -> dict[str, Any]:
+    fields = {
+        "sampling": sgd.sampling,
+        "relation": str(sgd.relation),
+        "noise_multiplier": float(sgd.noise_multiplier),
+        "steps": sgd.total_steps,
+        "epsilon": "inf" if math.isinf(found.epsilon) else found.epsilon,
+        "epsilon_lower": found.lower,
+        "rigour": found.rigour,
+        "run": str(sgd.run),
+        "assumes": sgd.loop.assumes,
+        "amplified": sgd.loop.amplified,
+    }
+    return {**fields, "per_epoch": sgd.per_epoch(found.delta)} if per_epoch else fields

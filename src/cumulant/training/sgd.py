@@ -1,0 +1,271 @@
+"""DP-SGD in the words people use: batch, records, epochs, noise multiplier, and how batches are drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.calibrate import calibrate
+from cumulant.domains import COUNT, POSITIVE, Exact, Number, spelling
+from cumulant.errors import InputError, shown
+from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.mechanism import Expression
+from cumulant.relation import Relation
+from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.without_replacement import WithoutReplacement
+
+DIGITS = 4
+"""Significant digits of a noise multiplier that is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One way to form batches: whose neighbours are compared, what the accounting assumes of the loop, and what ran."""
+
+    relation: Relation
+    assumes: str
+    amplified: bool
+    run: Callable[[NoisySGD, int], Expression]
+
+
+def _fixed_size(sgd: NoisySGD, steps: int) -> Expression:
+    return sgd.noisy_sum @ WithoutReplacement(sample=sgd.batch, population=sgd.records) * steps
+
+
+def _poisson(sgd: NoisySGD, steps: int) -> Expression:
+    return sgd.noisy_sum @ Poisson(rate=spelling(Fraction(sgd.batch) / Fraction(sgd.records))) * steps
+
+
+def _unamplified(sgd: NoisySGD, steps: int) -> Expression:
+    return sgd.noisy_sum * sgd.passes(steps)
+
+
+SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
+    {
+        "fixed-size": Loop(
+            Relation.REPLACE_ONE,
+            "every step draws exactly `batch` different records, uniformly and afresh, and keeps secret which; the sum is "
+            "divided by `batch` (cumulant.training.FixedSizeSampler)",
+            True,
+            _fixed_size,
+        ),
+        "poisson": Loop(
+            Relation.ADD_REMOVE,
+            "every step takes each record independently with probability batch / records and keeps secret which, so that "
+            "batches have random sizes; empty ones run too, and the sum is divided by a constant "
+            "(cumulant.training.PoissonSampler; stock Opacus)",
+            True,
+            _poisson,
+        ),
+        "balls-in-bins": Loop(
+            Relation.ADD_REMOVE,
+            "in every epoch each record goes into one step that is chosen for it alone, so that batches have random sizes; "
+            "no amplification is claimed: an epoch counts as one release",
+            False,
+            _unamplified,
+        ),
+        "shuffled": Loop(
+            Relation.REPLACE_ONE,
+            "every epoch visits each record once, in batches of fixed sizes, and no record twice (shuffle=True, or data-set "
+            "order); no amplification is proved for it: every pass that was started counts as one release",
+            False,
+            _unamplified,
+        ),
+    }
+)
+"""Every way to form batches that can be named, and what is proved about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySGD:
+    """DP-SGD: per-example gradients clipped to `clip_norm`, summed, with Gaussian noise of `noise_multiplier * clip_norm`.
+
+    Give `epochs` or `steps`. `sampling` says how batches are formed and with that the neighbours that are compared:
+    "fixed-size" and "shuffled" speak about replacing one record, where a sum of clipped gradients moves by up to twice the
+    norm; "poisson" and "balls-in-bins" about adding or removing one, where it moves by up to the norm. Epsilons of different
+    relations cannot be compared as they stand: replace-one is the stronger statement.
+
+    >>> sgd = NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier=4)
+    >>> sgd.run
+    Gaussian(sigma=4, sensitivity=2, geometry="ball") @ WithoutReplacement(sample=64, population=1797) * 85
+    >>> str(sgd.relation), sgd.epsilon(delta=1e-5)
+    ('replace-one', 0.73)
+    >>> poisson = NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier=4, sampling="poisson")
+    >>> str(poisson.relation), poisson.epsilon(delta=1e-5)
+    ('add-remove', 0.29)
+    """
+
+    batch: int
+    records: int
+    noise_multiplier: Number
+    epochs: Number | None = None
+    steps: int | None = None
+    clip_norm: Number = 1
+    sampling: str = "fixed-size"
+
+    def __post_init__(self) -> None:
+        self._set("batch", int(COUNT.check("batch", self.batch)))
+        self._set("records", int(COUNT.check("records", self.records)))
+        if self.batch > self.records:
+            raise InputError(f"batch={self.batch} must be at most records={self.records}")
+        self._set("noise_multiplier", POSITIVE.check("noise_multiplier", self.noise_multiplier))
+        self._set("clip_norm", POSITIVE.check("clip_norm", self.clip_norm))
+        if (self.epochs is None) == (self.steps is None):
+            raise InputError("NoisySGD takes epochs=… or steps=…, one of them")
+        if self.steps is not None:
+            self._set("steps", int(COUNT.check("steps", self.steps)))
+        else:
+            self._set("epochs", POSITIVE.check("epochs", self.epochs))
+        if not isinstance(self.sampling, str) or self.sampling not in SAMPLINGS:  # type: ignore[redundant-expr]
+            raise InputError(f"sampling={shown(self.sampling)} is unknown; choose one of {', '.join(SAMPLINGS)}")
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    # ---- what ran
+
+    @property
+    def loop(self) -> Loop:
+        """What the way to form batches says of itself."""
+        return SAMPLINGS[self.sampling]
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours that every statement compares."""
+        return self.loop.relation
+
+    @property
+    def noisy_sum(self) -> Gaussian:
+        """One noisy sum of clipped gradients, in units of the clipping norm: its sensitivity is 2 or 1."""
+        return Gaussian.from_clipping(norm=1, noise=Exact(self.noise_multiplier), relation=self.relation)
+
+    @property
+    def total_steps(self) -> int:
+        """The number of noisy steps; epochs that end within a batch are rounded up."""
+        if self.steps is not None:
+            return self.steps
+        return math.ceil(Exact(self.epochs or 0) * self.records / self.batch)
+
+    def passes(self, steps: int) -> int:
+        """Passes over the data that so many steps start, at most; the last batch of a pass may have been dropped."""
+        if self.epochs is not None and steps == self.total_steps:
+            return math.ceil(Exact(self.epochs))
+        return -(-steps // max(1, self.records // self.batch))
+
+    @property
+    def run(self) -> Expression:
+        """What is accounted, as an expression."""
+        return self.after(self.total_steps)
+
+    def after(self, steps: int) -> Expression:
+        """What is accounted after so many steps."""
+        return self.loop.run(self, int(COUNT.check("steps", steps)))
+
+    # ---- questions
+
+    def epsilon(self, delta: Number, method: str = "best") -> float:
+        """The smallest epsilon that is proved at this delta."""
+        return self.run.epsilon(delta, method)
+
+    def guarantee(self, delta: Number, method: str = "best") -> Guarantee:
+        """The same with its lower end and what proves it; a loop that is accounted without amplification has no lower end."""
+        return self._known(self.run.guarantee(delta, method))
+
+    def _known(self, found: Guarantee) -> Guarantee:
+        """The lower end is about what is accounted; a loop that may be better than that has none."""
+        return found if self.loop.amplified else replace(found, lower=None, witness="")
+
+    def per_epoch(self, delta: Number, method: str = "rdp") -> list[dict[str, Any]]:
+        """What is spent after each epoch, as plain dicts of step, epsilon, epsilon_lower, delta and relation.
+
+        By default with Renyi divergences, which take milliseconds and know no lower end; `method="best"` takes about a
+        second per epoch.
+
+        >>> sgd = NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=4)
+        >>> sgd.per_epoch(delta=1e-5)[0]
+        {'step': 29, 'epsilon': 0.49, 'epsilon_lower': None, 'delta': 1e-05, 'relation': 'replace-one'}
+        """
+        last, per = self.total_steps, Fraction(self.records, self.batch)
+        counts = [math.ceil(per * epoch) for epoch in range(1, math.ceil(last / per) + 1)]
+        return [self.spent(min(count, last), delta, method) for count in dict.fromkeys(min(c, last) for c in counts)]
+
+    def spent(self, steps: int, delta: Number, method: str = "rdp") -> dict[str, Any]:
+        """What is spent after so many steps, as a plain dict to log."""
+        found = self._known(self.after(steps).guarantee(delta, method))
+        return {
+            "step": steps,
+            "epsilon": found.epsilon,
+            "epsilon_lower": found.lower,
+            "delta": found.delta,
+            "relation": str(self.relation),
+        }
+
+    def calibrated(self, epsilon: Number, delta: Number, digits: int = DIGITS) -> NoisySGD:
+        """The same with a noise multiplier at which epsilon is met; of `self` the noise multiplier does not matter.
+
+        Renyi divergences find where to look; the epsilon of what is returned is proved by two evaluations of the exact layer.
+        What is returned leaves a little of the target unused, some thousandths.
+
+        >>> sgd = NoisySGD(batch=64, records=1797, steps=560, noise_multiplier=1).calibrated(epsilon=3, delta=1e-5)
+        >>> sgd.epsilon(delta=1e-5) <= 3, sgd.noise_multiplier
+        (True, Exact('2.885'))
+        """
+        target = POSITIVE.check("epsilon", epsilon)
+        first = self._by_divergences(target, delta, digits)
+        reached = first.epsilon(delta)
+        if not 0 < reached < target:
+            return first
+        # the exact layer is below the divergences by nearly the same part everywhere
+        second = self._by_divergences(Exact(target * (target / Fraction(reached))), delta, digits)
+        return second if Fraction(second.epsilon(delta)) <= target else first
+
+    def _by_divergences(self, target: Exact, delta: Number, digits: int) -> NoisySGD:
+        def at(noise: Any) -> Expression:
+            return replace(self, noise_multiplier=noise).run
+
+        found = calibrate(at, target, delta, digits=digits, method="rdp")
+        return replace(self, noise_multiplier=found.value)
+
+    def steps_within(self, epsilon: Number, delta: Number) -> int:
+        """How many steps the budget (epsilon, delta) allows, 0 if not one: a constant, to be found before the first step.
+
+        Stopping there is not adaptive, for noise and rate are fixed in advance. Who stops earlier for a reason that was
+        computed from the data reports the planned number of steps.
+
+        >>> NoisySGD(batch=64, records=1797, steps=1, noise_multiplier=4).steps_within(epsilon=1, delta=1e-5)
+        162
+        """
+        target = POSITIVE.check("epsilon", epsilon)
+
+        def fits(steps: int) -> bool:
+            return Fraction(self.after(steps).epsilon(delta)) <= target
+
+        return largest(fits)
+
+    def __str__(self) -> str:
+        return (
+            f"DP-SGD with batches of {self.batch:,} of {self.records:,} records, {self.total_steps:,} steps, noise multiplier "
+            f"{self.noise_multiplier}, {self.sampling} batches, for {self.relation} neighbours"
+        )
+
+
+def largest(fits: Callable[[int], bool], most: int = 2**40) -> int:
+    """The largest count up to `most` that fits, if all smaller ones do; 0 if not even one does.
+
+    >>> largest(lambda steps: steps <= 141)
+    141
+    """
+    if not fits(1):
+        return 0
+    low, high = 1, 2
+    while high <= most and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

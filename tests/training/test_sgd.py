@@ -1,0 +1,117 @@
+"""DP-SGD in words against runs that are written out, and against published numbers."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scipy.stats import norm
+
+import cumulant as cm
+from cumulant.training.sgd import SAMPLINGS, largest
+
+MNIST: dict[str, Any] = {"batch": 256, "records": 60_000, "epochs": 30, "noise_multiplier": "1.1"}
+
+
+@pytest.mark.parametrize(
+    ("sampling", "expected"),
+    [
+        (
+            "fixed-size",
+            'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") @ WithoutReplacement(sample=256, population=60000) * 7032',
+        ),
+        ("poisson", 'Gaussian(sigma=1.1) @ Poisson(rate="256/60000") * 7032'),
+        ("balls-in-bins", 'Gaussian(sigma=1.1, relation="add-remove") * 30'),
+        ("shuffled", 'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") * 30'),
+    ],
+)
+def test_what_is_accounted(sampling: str, expected: str) -> None:
+    sgd = cm.NoisySGD(**MNIST, sampling=sampling)
+    written = cm.parse(expected)
+    assert sgd.epsilon(1e-5, method="rdp") == written.epsilon(1e-5, method="rdp")
+    assert sgd.relation == sgd.run.relation
+    assert sgd.relation == {"fixed-size": "replace-one", "shuffled": "replace-one"}.get(sampling, "add-remove")
+    assert sampling in str(sgd)
+    assert str(sgd.relation) in str(sgd)
+
+
+def test_the_factor_two_is_in_the_run() -> None:
+    """With noise multiplier z the noisy sum has rdp(a) = 2 a / z^2 under replace-one, a / (2 z^2) under add/remove."""
+    assert replace(cm.NoisySGD(**MNIST)).noisy_sum.rdp(2) == pytest.approx(4 / 1.1**2)
+    assert cm.NoisySGD(**MNIST, sampling="poisson").noisy_sum.rdp(2) == pytest.approx(1 / 1.1**2)
+
+
+def test_numbers_of_the_digits() -> None:
+    fixed = cm.NoisySGD(batch=64, records=1797, steps=84, noise_multiplier=4).guarantee(1e-5)
+    assert fixed.lower is not None
+    assert 0.695 < fixed.lower <= fixed.epsilon < 0.7212
+    poisson = cm.NoisySGD(batch=64, records=1856, steps=58, noise_multiplier=2, sampling="poisson")  # rate 1/29
+    assert poisson.epsilon(1e-5, method="rdp") == pytest.approx(0.6344, abs=1e-4)
+    assert poisson.epsilon(1e-5) == pytest.approx(0.5616, abs=2e-4)
+    shuffled = cm.NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=2, sampling="shuffled")
+    assert shuffled.epsilon(1e-5, method="rdp") == pytest.approx(7.08, abs=0.01)
+    mu = math.sqrt(2)  # two Gaussians of sensitivity 2 and noise 2: one of shift sqrt 2
+    found = shuffled.epsilon(1e-5)
+    assert norm.cdf(mu / 2 - found / mu) - math.exp(found) * norm.cdf(-mu / 2 - found / mu) == pytest.approx(
+        1e-5, rel=1e-6
+    )
+
+
+def test_steps_and_passes_are_rounded_up() -> None:
+    assert cm.NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=1).total_steps == math.ceil(2 * 1797 / 64)
+    assert cm.NoisySGD(batch=64, records=1797, epochs="0.1", noise_multiplier=1).total_steps == 3
+    shuffled = cm.NoisySGD(batch=64, records=1797, steps=29, noise_multiplier=1, sampling="shuffled")
+    assert shuffled.passes(28) == 1
+    assert shuffled.passes(29) == 2  # a pass that drops its last batch has 28 steps
+    assert replace(shuffled, steps=None, epochs="1.5").passes(43) == 2
+
+
+def test_what_each_epoch_has_spent() -> None:
+    sgd = cm.NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier=4)
+    rows = sgd.per_epoch(1e-5)
+    assert [row["step"] for row in rows] == [29, 57, 85]
+    assert all(list(row) == ["step", "epsilon", "epsilon_lower", "delta", "relation"] for row in rows)
+    assert [row["epsilon"] for row in rows] == [sgd.after(k).epsilon(1e-5, method="rdp") for k in (29, 57, 85)]
+    best = sgd.per_epoch(1e-5, method="best")[-1]
+    assert best["epsilon_lower"] <= best["epsilon"] <= rows[-1]["epsilon"]
+    assert rows[0]["relation"] == "replace-one"
+
+
+def test_a_loop_without_amplification_has_no_lower_end() -> None:
+    for sampling in ("shuffled", "balls-in-bins"):
+        sgd = cm.NoisySGD(batch=64, records=1797, epochs=1, noise_multiplier=4, sampling=sampling)
+        assert sgd.guarantee(1e-5).lower is None
+        assert sgd.per_epoch(1e-5, method="best")[0]["epsilon_lower"] is None
+
+
+@pytest.mark.parametrize("sampling", list(SAMPLINGS))
+def test_calibration_meets_its_target(sampling: str) -> None:
+    plan = cm.NoisySGD(batch=64, records=1797, steps=560, noise_multiplier=1, sampling=sampling)
+    found = plan.calibrated(epsilon=3, delta=1e-5)
+    assert 3 * 0.9 < found.epsilon(1e-5) <= 3
+    assert found.noise_multiplier < plan.calibrated(epsilon=1, delta=1e-5).noise_multiplier
+
+
+def test_steps_that_fit_and_the_next_that_does_not() -> None:
+    plan = cm.NoisySGD(batch=64, records=1797, steps=1, noise_multiplier=4)
+    steps = plan.steps_within(epsilon=1, delta=1e-5)
+    assert plan.after(steps).epsilon(1e-5) <= 1 < plan.after(steps + 1).epsilon(1e-5)
+    assert replace(plan, noise_multiplier="0.01").steps_within(epsilon=1, delta=1e-5) == 0
+    assert largest(lambda k: k <= 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"batch": 0}, "batch=0"),
+        ({"batch": 70_000}, "at most records"),
+        ({"epochs": None}, "epochs=… or steps=…"),
+        ({"steps": 5}, "one of them"),
+        ({"noise_multiplier": 0}, "noise_multiplier=0"),
+        ({"sampling": "random"}, "fixed-size, poisson"),
+        ({"clip_norm": -1}, "clip_norm"),
+    ],
+)
+def test_what_is_wrong_is_refused(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(cm.InputError, match=said):
+        cm.NoisySGD(**{**MNIST, **changed})

@@ -14,7 +14,7 @@ from unittest import mock
 from measure import Fact
 
 import cumulant as cm
-from cumulant.conversion import certify as certificate
+from cumulant.conversion import certify
 from cumulant.conversion.conversions import conversion
 
 DELTA = Fraction(1, 10**8)
@@ -113,14 +113,14 @@ def _once(line: Line) -> float:
     curve = line.run(Decimal(f"{next(_never_used)}e-11")).curve(line.bound)
     curve.cgf([float(line.order) - 1])  # the search has been here: tables and plans are known
     start = time.process_time()
-    certificate.epsilon(curve, line.order, DELTA, conversion("cks"))
+    certify.certified_epsilon(curve, line.order, DELTA, conversion("cks"))
     return time.process_time() - start
 
 
 def _calibration() -> Fact:
     """The share of a calibration that is spent on the certificates of the values it tries."""
     spent: list[float] = []
-    prove = certificate.epsilon
+    prove = certify.certified_epsilon
 
     def timed(*arguments: object) -> object:
         start = time.process_time()
@@ -130,7 +130,7 @@ def _calibration() -> Fact:
             spent.append(time.process_time() - start)
 
     start = time.process_time()
-    with mock.patch.object(certificate, "epsilon", timed):
+    with mock.patch.object(certify, "certified_epsilon", timed):
         run = "Gaussian(sigma=?) @ WithoutReplacement(rate=0.001) * 600000"
         found = cm.calibrate(run, epsilon=2, delta="1e-8", method="rdp")
     total = time.process_time() - start

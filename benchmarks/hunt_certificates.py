@@ -31,9 +31,7 @@ import numpy as np
 import cumulant as cm
 from benchmarks.settings import COMMON, EXTREME, Setting, decimal, expression, row_of
 from cumulant.accounting.proof import remembered_curve
-from cumulant.conversion import answers
-from cumulant.conversion import certify as certificate
-from cumulant.conversion import orders as queries
+from cumulant.conversion import certify, orders, scalars
 from cumulant.conversion.certify import FIRST_BITS
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.curves.curve import Curve
@@ -87,7 +85,7 @@ def checked(setting: Setting) -> Outcome | None:
     curve, conversion = setting.run.curve(row_of(setting.bound)), CONVERSIONS[setting.conversion]
     if (setting.bound in MOMENTS or nested(setting.run)) and _order(setting, curve) > MOST_ORDER:
         return None
-    ask = answers.epsilon if setting.question == "epsilon" else answers.delta
+    ask = scalars.proved_epsilon if setting.question == "epsilon" else scalars.proved_delta
     answer = ask(curve, setting.asked, conversion)
     if answer.rigour == "proved" and (answer.proof is None or (setting.question == "delta" and answer.value == 1)):
         return Outcome(answer.value, "nothing")
@@ -99,11 +97,11 @@ def checked(setting: Setting) -> Outcome | None:
             ball = BALLS.number(math.inf)
         value, where = Fraction(answer.value), f"{answer.value!r} at order {order}, evaluated {ball}"
         if answer.rigour != "proved":
-            below = ball.is_finite() and value < -certificate.at_least((-ball).upper())
+            below = ball.is_finite() and value < -certify.at_least((-ball).upper())
             return Outcome(answer.value, answer.rigour, fault=f"{answer.rigour} {where}" if below else "")
         if not ball.is_finite():
             return Outcome(answer.value, "proved", math.inf, where)
-        top = max(certificate.at_least(ball.upper()), Fraction(0))
+        top = max(certify.at_least(ball.upper()), Fraction(0))
         top = min(top, Fraction(1)) if setting.question == "delta" else top
         ulps = float((value - top) / Fraction(math.ulp(answer.value)))
         return Outcome(answer.value, "proved", ulps, "" if 0 <= ulps < MOST_ULPS else f"{where}: {ulps:.3g} ulp above")
@@ -132,9 +130,9 @@ def _order(setting: Setting, curve: Curve) -> float:
     """The largest finite order that the search of floats finds; 0 for none."""
     conversion = CONVERSIONS[setting.conversion]
     if setting.question == "epsilon":
-        found = queries.epsilon(curve, [setting.asked], conversion).order
+        found = orders.best_epsilon(curve, [setting.asked], conversion).order
     else:
-        found = queries.delta(curve, [setting.asked], conversion).order
+        found = orders.best_delta(curve, [setting.asked], conversion).order
     return float(np.max(found[np.isfinite(found)], initial=0.0))
 
 

@@ -15,8 +15,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.guarantee import stated
-from cumulant.conversion import answers
-from cumulant.conversion import certify as certificate
+from cumulant.conversion import certify, scalars
 from cumulant.conversion.certify import epsilon_on
 from cumulant.conversion.conversions import conversion
 from cumulant.conversion.verify import Verification, verify
@@ -192,7 +191,7 @@ def test_estimated_and_bounded_guarantees_say_that_they_cannot_be_verified(monke
     def refused(*_: Any) -> None:
         raise CertificateError("wide")
 
-    monkeypatch.setattr(certificate, "epsilon", refused)
+    monkeypatch.setattr(certify, "certified_epsilon", refused)
     bounded = RUNS["sampled gaussian"].guarantee(1e-8, bound="theorem9")
     with pytest.raises(CertificateError, match="is bounded, not proved"):
         bounded.verify()
@@ -371,11 +370,11 @@ def test_verify_by_hand() -> None:
 
 def test_an_integral_narrower_than_a_float_but_not_than_sixty_bits_is_proved() -> None:
     run = cm.Gaussian(sigma="6.324e-2", geometry="ball") @ W(rate="1.728e-4") * 2_866_000
-    answer = answers.delta(run.curve("gaussian-ball"), Fraction(65000), conversion("cks"))
+    answer = scalars.proved_delta(run.curve("gaussian-ball"), Fraction(65000), conversion("cks"))
     assert answer.rigour == "proved"
     assert answer.proof is not None
     assert answer.order is not None
-    lam = answers.exact_order(answer.order) - 1
+    lam = scalars.rational_order(answer.order) - 1
     with BALLS.at(600):  # delta = e^{K - lam eps + c}
         cgf = run.curve("gaussian-ball").cgf([lam], BALLS)[0]
         x = BALLS.number(lam)
@@ -395,7 +394,7 @@ def test_a_sum_of_thousands_of_terms_is_verified_with_few_logarithms_per_term(mo
 
         monkeypatch.setattr(Decimals, name, counted)
     order, curve = Fraction(2000), (cm.RandomizedResponse(p="0.6") @ W(rate="1e-4") * 1000).curve("theorem9")
-    proof = certificate.epsilon(curve, order, Fraction(1, 10**8), conversion("cks"))
+    proof = certify.certified_epsilon(curve, order, Fraction(1, 10**8), conversion("cks"))
     assert verify(curve, order, Fraction(1, 10**8), conversion("cks"), proof.value).holds
     # log cosh, log1p and half a binomial coefficient; two exponentials, unless tanh is 1, and those of the largest terms
     assert counts["log_at"] < 2.6 * order

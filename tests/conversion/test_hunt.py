@@ -9,8 +9,7 @@ import pytest
 import cumulant as cm
 from benchmarks import hunt_certificates as hunt
 from benchmarks import settings
-from cumulant.conversion import certify as certificate
-from cumulant.conversion import orders as queries
+from cumulant.conversion import certify, orders
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.numerics.arithmetic import BALLS
@@ -51,11 +50,11 @@ def test_deltas_that_were_once_too_small(setting: settings.Setting) -> None:
     assert outcome.fault == ""
     curve, conversion = setting.run.curve(setting.bound), CONVERSIONS[setting.conversion]
     asked: dict[str, Any] = {"bound": setting.bound, "conversion": setting.conversion}
-    order = queries.delta(curve, [setting.asked], conversion).order[0]
-    with BALLS.at(hunt.TIMES_THE_BITS * certificate.FIRST_BITS):
+    order = orders.best_delta(curve, [setting.asked], conversion).order[0]
+    with BALLS.at(hunt.TIMES_THE_BITS * certify.FIRST_BITS):
         ball = hunt.evaluated(setting, curve, Fraction(repr(float(order))))
         array_ball = hunt.evaluated(setting, curve, Fraction(order - 1) + 1)
-        lower, array_lower = (-certificate.at_least(-each.lower()) for each in (ball, array_ball))
+        lower, array_lower = (-certify.at_least(-each.lower()) for each in (ball, array_ball))
     assert lower > 0
     assert Fraction(setting.run.delta(setting.asked, **asked)) >= lower
     assert Fraction(setting.run.delta([setting.asked], **asked)[0]) >= array_lower
@@ -70,14 +69,14 @@ def test_the_delta_of_billions_of_laplace_rounds() -> None:
 
 
 def test_a_number_that_is_rounded_down_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificate, "rounded_up", rounded_down)
+    monkeypatch.setattr(certify, "rounded_up", rounded_down)
     _, tally = hunt.batch("caps", seed=3, number=1, size=16)
     assert tally.faults
     assert tally.faults[0].startswith("cm.parse(")
 
 
 def test_a_number_that_is_too_large_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificate, "rounded_up", lambda value: rounded_up(value * (1 + Fraction(1, 10**12))))
+    monkeypatch.setattr(certify, "rounded_up", lambda value: rounded_up(value * (1 + Fraction(1, 10**12))))
     assert hunt.batch("caps", seed=3, number=1, size=16)[1].faults
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize
 
 import cumulant as cm
-from cumulant.conversion import orders as queries
+from cumulant.conversion import orders
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.numerics.arithmetic import BALLS
 from tests.oracles import reference
@@ -184,7 +184,7 @@ def test_a_value_does_not_depend_on_its_batch() -> None:
 def test_a_delta_that_no_float_shows_is_not_looked_for_at_enormous_orders() -> None:
     """The best order here is 10^12, where one ball takes minutes; at the order that is taken delta is below 5e-324 too."""
     run = cm.Gaussian(sigma="1e6", geometry="ball") @ cm.WithoutReplacement(rate="0.5") * 30
-    found = queries.delta(run.curve("best"), [Fraction(1)], CONVERSIONS["cks"])
+    found = orders.best_delta(run.curve("best"), [Fraction(1)], CONVERSIONS["cks"])
     assert found.value[0] == 5e-324
     assert found.order[0] < 1e4
     for method in ("best", "rdp"):

@@ -12,7 +12,7 @@ from scipy import optimize, special
 
 from cumulant.cli.app import answer
 from cumulant.figures import series
-from cumulant.figures.panels import PANELS, Panel
+from cumulant.figures.settings import PANELS, Panel
 from tests.oracles.reference import load
 
 FIGURE1, FIGURE2 = load("figure1"), load("figure2")

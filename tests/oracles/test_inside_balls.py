@@ -11,7 +11,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.bounds.proposition11 import proposition11
-from cumulant.conversion import certify as certificate
+from cumulant.conversion import certify
 from cumulant.conversion.conversions import conversion
 from cumulant.curves.curve import Curve, compose
 from cumulant.numerics.arithmetic import BALLS
@@ -104,7 +104,7 @@ def test_epsilons_of_long_runs(name: str) -> None:
         step = sampled(mechanism(each["mechanism"], each["value"]), each["gamma"], "theorem9")
         run, order, delta = compose([(step, each["k"])]), Fraction(each[f"{name}_alpha"]), Fraction(each["delta"])
         assert_inside(each[name], partial(epsilon, run, order, delta, name))
-        proof = certificate.epsilon(run, order, delta, conversion(name))
+        proof = certify.certified_epsilon(run, order, delta, conversion(name))
         assert proof.value >= Fraction(each[name]) - last_digit(each[name])
         assert proof.value <= Fraction(each[name]) * (1 + Fraction(1, 2**51)) + last_digit(each[name])
 

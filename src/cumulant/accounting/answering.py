@@ -14,9 +14,9 @@ from cumulant import domains
 from cumulant.accounting.guarantee import Guarantee, stated
 from cumulant.accounting.proof import term
 from cumulant.accounting.question import DISTANCE, EXACT_BOUNDS, checked, exact_cone, named, rows, two_sided_method
-from cumulant.conversion import answers, arrays, attacks, baselines
-from cumulant.conversion.answers import Answer
+from cumulant.conversion import arrays, attacks, baselines, scalars
 from cumulant.conversion.conversions import conversion as conversion_row
+from cumulant.conversion.scalars import Answer
 from cumulant.domains import Exact, Number
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import outward
@@ -129,7 +129,7 @@ def epsilon(run: Answers, delta: Number | Iterable[Number], question: Question) 
     if question.two_sided or question.method in baselines.BASELINES:
         return np.array([outcome(run, each, question).answer.value for each in value])
     bound, conversion = question.rows()
-    found = arrays.epsilon(run.curve(bound), value, conversion_row(conversion))
+    found = arrays.least_epsilons(run.curve(bound), value, conversion_row(conversion))
     largest = max((rounded_down(each) for each in value if 0 < each < 1), default=0.0)
     distance = _distance(run, question, largest) if found.max(initial=0.0) > 0 else 1.0
     return np.where([0 < each < 1 and distance <= each for each in value], 0.0, found)
@@ -146,7 +146,7 @@ def delta(run: Answers, epsilon: Number | Iterable[Number], question: Question) 
     if rounds is not None:
         found = np.array([_exact_delta(rounds, each, question).answer.value for each in value])
     if rounds is None or question.method != "exact":
-        found = np.minimum(found, arrays.delta(run.curve(bound), value, conversion_row(conversion)))
+        found = np.minimum(found, arrays.least_deltas(run.curve(bound), value, conversion_row(conversion)))
     return np.minimum(found, _distance(run, question, found.max(initial=0.0)) if rounds is None else 1.0)
 
 
@@ -161,7 +161,7 @@ def outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
     if exact is not None and question.method == "exact":
         return exact
     known = math.inf if exact is None else exact.answer.value
-    by_curve = answers.epsilon(run.curve(bound), asked, conversion_row(conversion), run.estimated, below=known)
+    by_curve = scalars.proved_epsilon(run.curve(bound), asked, conversion_row(conversion), run.estimated, below=known)
     if exact is not None and exact.answer.value < by_curve.value:
         return exact
     if exact is not None and math.isinf(exact.answer.value):
@@ -179,7 +179,7 @@ def delta_outcome(run: Answers, asked: Exact, question: Question) -> Outcome:
     if exact is not None and question.method == "exact":
         return exact
     known = math.inf if exact is None else exact.answer.value
-    by_curve = answers.delta(run.curve(bound), asked, conversion_row(conversion), run.estimated, below=known)
+    by_curve = scalars.proved_delta(run.curve(bound), asked, conversion_row(conversion), run.estimated, below=known)
     if exact is not None and exact.answer.value < by_curve.value:
         return exact
     if (distance := _distance(run, question, by_curve.value)) < by_curve.value:
@@ -284,7 +284,7 @@ def _baseline(run: Answers, delta: Exact, question: Question) -> float:
         raise InputError(f"method={question.method!r} takes no bound and no conversion")
     parts = [(*mechanism.by_lemma3(), times) for mechanism, times in run.terms.items()]
     steps = [baselines.step(inner.curve(), rate, times) for inner, rate, times in parts]
-    return baselines.epsilon(steps, rounded_down(delta), question.method)
+    return baselines.baseline_epsilon(steps, rounded_down(delta), question.method)
 
 
 def epsilon_over(run: Answers, times: Iterable[int], delta: Number, question: Question) -> Floats:

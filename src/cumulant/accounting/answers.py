@@ -15,7 +15,7 @@ from cumulant.accounting.attack import TradeOff
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.bounds.table import row as bound_row
-from cumulant.conversion import answers, arrays
+from cumulant.conversion import arrays, scalars
 from cumulant.curves.curve import Curve
 from cumulant.curves.memory import question
 from cumulant.domains import Number
@@ -276,4 +276,4 @@ class Answers(ABC):
     @question()
     def pure(self) -> float:
         """Order infinity: the epsilon of pure differential privacy."""
-        return answers.pure(self.curve(), self.estimated)
+        return scalars.proved_pure(self.curve(), self.estimated)

@@ -97,7 +97,7 @@ def advantage(run: Answers, method: str = DEFAULT_METHOD) -> float:
     (0.3829, 0.4621)
     """
     by_curve, by_statements = _ways(run, method)
-    found = attacks.advantage(run.curve()) if by_curve else 1.0
+    found = attacks.curve_advantage(run.curve()) if by_curve else 1.0
     if by_statements:
         known = _Statements(run, by_statements)
         # at epsilon = 0 delta is the total variation distance; what conversions say about it is worth little
@@ -118,8 +118,8 @@ def in_brief(run: Answers, fpr: Number, method: str, epsilon: float, delta: floa
     by_curve, by_statements = _ways(run, method) if method in METHODS else (False, "")
     if by_curve:
         found, largest = (
-            min(found, attacks.true_positive_rate(run.curve(), [rate])[0]),
-            min(largest, attacks.advantage(run.curve())),
+            min(found, attacks.curve_true_positive_rate(run.curve(), [rate])[0]),
+            min(largest, attacks.curve_advantage(run.curve())),
         )
     if by_statements:
         known = _Statements(run, by_statements)
@@ -147,7 +147,7 @@ def _bounds(run: Answers, rates: Sequence[Exact], method: str) -> Floats:
     by_curve, by_statements = _ways(run, method)
     found = np.ones(len(rates))
     if by_curve:
-        found = attacks.true_positive_rate(run.curve(), rates)
+        found = attacks.curve_true_positive_rate(run.curve(), rates)
     if by_statements:
         known = _Statements(run, by_statements)
         scale = known.scale()

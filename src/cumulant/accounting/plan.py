@@ -13,11 +13,11 @@ from cumulant.accounting.answering import Asked, Outcome, Question
 from cumulant.accounting.answers import Answers
 from cumulant.accounting.guarantee import Guarantee, Term, rounded_down, rounded_up
 from cumulant.accounting.question import CURVES, DISTANCE, GUIDE
-from cumulant.conversion import answers
-from cumulant.conversion.answers import exact_order
+from cumulant.conversion import scalars
 from cumulant.conversion.attacks import distance_is_at_most
 from cumulant.conversion.certify import FIRST_BITS
 from cumulant.conversion.conversions import CONVERSIONS
+from cumulant.conversion.scalars import rational_order
 from cumulant.conversion.verify import Verification, verify, verify_delta
 from cumulant.domains import Exact, spelling
 from cumulant.errors import CertificateError, NotationError
@@ -211,10 +211,10 @@ class ExactPlan:
         finer, cone, curve = self.question.fine() / 4, self.way == "cone", self.run.curve()
         if asked.name == "delta":
             stated, again = epsilon, two_sided.epsilon(rounds, asked.value, finer, cone)
-            above = answers.epsilon(curve, asked.value, CONVERSIONS[RENYI])
+            above = scalars.proved_epsilon(curve, asked.value, CONVERSIONS[RENYI])
         else:
             stated, again = delta, two_sided.delta(rounds, asked.value, finer, cone)
-            above = answers.delta(curve, asked.value, CONVERSIONS[RENYI])
+            above = scalars.proved_delta(curve, asked.value, CONVERSIONS[RENYI])
         witness = lower_end(rounds, asked, self.question.fine())
         low = 0.0 if witness is None else witness.value
         given = epsilon, delta, asked.found
@@ -282,7 +282,7 @@ def planned(expression: Answers, asked: Asked, found: Outcome, question: Questio
     answer = found.answer
     if found.exact:
         return ExactPlan(frozen, asked, found.way, question, answer.rigour, found.width, found.points)
-    order = None if answer.order is None or math.isinf(answer.order) else exact_order(answer.order)
+    order = None if answer.order is None or math.isinf(answer.order) else rational_order(answer.order)
     bits, radius = (None, None) if answer.proof is None else (answer.proof.bits, answer.proof.radius)
     bound = found.bound if found.way not in CONVERSIONS else question.rows()[0]
     return Plan(frozen, bound, found.way, order, asked, answer.rigour, bits, radius)

@@ -12,12 +12,12 @@ from typing import Annotated
 import typer
 
 from cumulant.cli.audit import audit, conformance
-from cumulant.cli.calibrate import calibrate
+from cumulant.cli.bounds import bounds
+from cumulant.cli.calibration import calibrate
 from cumulant.cli.dpsgd import dpsgd
 from cumulant.cli.figures import figures
 from cumulant.cli.plot import plot
 from cumulant.cli.questions import delta, epsilon, rdp
-from cumulant.cli.table import bounds
 from cumulant.errors import CumulantError, InputError
 
 

@@ -36,8 +36,8 @@ def plot(
       cumulant plot "Laplace(2) @ WithoutReplacement(rate=0.01) * 900" --out attack.svg --kind trade-off
       cumulant plot "Gaussian(sigma=1) @ Poisson(rate=0.01) * 1000" --out rounds.png --kind rounds --delta 1e-5 --json
     """
+    from cumulant.figures.charts import CHARTS
     from cumulant.figures.drawing import canvas
-    from cumulant.figures.run import CHARTS
     from cumulant.figures.sheet import checked, draw
 
     if kind != "all" and kind not in CHARTS:

@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.conversion import certify as certificate
-from cumulant.conversion import envelope
-from cumulant.conversion import orders as queries
+from cumulant.conversion import certify, envelope, orders
 from cumulant.conversion.certify import Certificate, at_least
 from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve, compose
@@ -41,7 +39,7 @@ def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
     found = curve.rdp(orders, BOUNDED)
     if not upper:
         return _least(found, lambda i: _rdp_ball(curve, orders[i]))
-    value = _sharpened(found, lambda i: certificate._certified(lambda: _rdp_ball(curve, orders[i])))
+    value = _sharpened(found, lambda i: certify.certified(lambda: _rdp_ball(curve, orders[i])))
     with np.errstate(all="ignore"):
         # the divergence grows with the order
         return np.where(np.isinf(value), curve.at_infinity(BOUNDED).upper(), value)
@@ -54,14 +52,14 @@ def cgf(curve: Curve, lam: Array, upper: bool = True) -> Floats:
     found = curve.cgf(lam, BOUNDED)
     if not upper:
         return _least(found, lambda i: _cgf_ball(curve, Fraction(lam[i])))
-    value = _sharpened(found, lambda i: certificate._certified(lambda: _cgf_ball(curve, Fraction(lam[i]))))
+    value = _sharpened(found, lambda i: certify.certified(lambda: _cgf_ball(curve, Fraction(lam[i]))))
     with np.errstate(all="ignore"):
         return np.where(np.isinf(value), (BOUNDED.asarray(lam) * curve.at_infinity(BOUNDED)).upper(), value)
 
 
-def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Floats:
+def least_epsilons(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Floats:
     """The least epsilon that the curve proves at each delta."""
-    found = queries.epsilon(curve, deltas, conversion)
+    found = orders.best_epsilon(curve, deltas, conversion)
     value: Floats = found.value.copy()
     pure, asked = np.isinf(found.order), np.isfinite(found.order)
     with np.errstate(all="ignore"):
@@ -70,7 +68,7 @@ def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) ->
             lam, exact = found.order[asked] - 1, [deltas[i] for i in np.flatnonzero(asked).tolist()]
 
             def proved(i: int) -> Certificate:
-                return certificate.epsilon(curve, Fraction(lam[i]) + 1, exact[i], conversion)
+                return certify.certified_epsilon(curve, Fraction(lam[i]) + 1, exact[i], conversion)
 
             value[asked] = _sharpened(enclosed_epsilon(curve, lam, exact, conversion), proved)
     return value
@@ -84,15 +82,15 @@ def enclosed_epsilon(curve: Curve, lam: Array, deltas: Sequence[Fraction], conve
         return found
 
 
-def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion) -> Floats:
+def least_deltas(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion) -> Floats:
     """The least delta in [0, 1] that the curve proves at each epsilon, its slack included."""
-    found = queries.delta(curve, epsilons, conversion, curve.estimated)
+    found = orders.best_delta(curve, epsilons, conversion, curve.estimated)
     value, asked = found.value.copy(), np.isfinite(found.order)
     if asked.any():
         lam, exact = found.order[asked] - 1, [epsilons[i] for i in np.flatnonzero(asked).tolist()]
 
         def proved(i: int) -> Certificate:
-            return certificate.delta(curve, Fraction(lam[i]) + 1, exact[i], conversion)
+            return certify.certified_delta(curve, Fraction(lam[i]) + 1, exact[i], conversion)
 
         value[asked] = _sharpened(enclosed_delta(curve, lam, exact, conversion), proved)
     return np.asarray(np.minimum(value, 1.0))
@@ -110,7 +108,7 @@ def enclosed_delta(curve: Curve, lam: Array, epsilons: Sequence[Fraction], conve
 def epsilon_over(curve: Curve, counts: Sequence[int], asked: Fraction, conversion: Conversion) -> Floats:
     """The least epsilon proved for each number of repetitions of the curve, at one delta."""
     if curve.slack() > 0 and asked < 1:  # what is left of delta differs from count to count, so there are no lines
-        return np.array([epsilon(compose([(curve, k)]), [asked], conversion)[0] for k in counts])
+        return np.array([least_epsilons(compose([(curve, k)]), [asked], conversion)[0] for k in counts])
     if not counts or asked >= 1:
         return np.zeros(len(counts))
     times = BOUNDED.asarray(np.array(counts, dtype=np.float64 if max(counts) <= 2**53 else object))
@@ -125,7 +123,7 @@ def epsilon_over(curve: Curve, counts: Sequence[int], asked: Fraction, conversio
         value = BOUNDED.minimum(pure, slope[line] * times + height[line])
 
     def proved(i: int) -> Certificate:
-        return certificate.epsilon(compose([(curve, counts[i])]), Fraction(lam[line[i]]) + 1, asked, conversion)
+        return certify.certified_epsilon(compose([(curve, counts[i])]), Fraction(lam[line[i]]) + 1, asked, conversion)
 
     return _sharpened(value, proved)
 
@@ -147,7 +145,7 @@ def _least(found: Enclosure, ball: Callable[[int], Scalar]) -> Floats:
     lower = found.lower()
     for i in np.flatnonzero(lower == np.inf).tolist():
         try:
-            with BALLS.at(certificate.FIRST_BITS):
+            with BALLS.at(certify.FIRST_BITS):
                 value = ball(i)
                 end = value.lower() if value.is_finite() else value
                 lower[i] = np.inf if end == np.inf else rounded_down(-at_least(-end)) if end.is_finite() else 0.0

@@ -55,11 +55,13 @@ _FLOORS = (0.0, 1e-140)
 """From where on it is moved: the divergence of smaller ones is below all floats."""
 
 
-def true_positive_rate(curve: Curve, fpr: Sequence[Fraction]) -> Floats:
+def curve_true_positive_rate(curve: Curve, fpr: Sequence[Fraction]) -> Floats:
     """The true positive rate that no attack exceeds at each false positive rate in [0, 1]; rounded up.
 
     >>> from cumulant.curves.closed import Concentrated
-    >>> true_positive_rate(Concentrated(Fraction(1, 2)), [Fraction(0), Fraction(1, 100)])  # of Gaussian noise 0.0924
+    >>> curve_true_positive_rate(
+    ...     Concentrated(Fraction(1, 2)), [Fraction(0), Fraction(1, 100)]
+    ... )  # of Gaussian noise 0.0924
     array([0.        , 0.12458915])
     """
     slack = curve.slack()
@@ -79,7 +81,7 @@ def true_positive_rate(curve: Curve, fpr: Sequence[Fraction]) -> Floats:
     return np.asarray(np.minimum(whole.upper(), 1.0), dtype=np.float64)
 
 
-def advantage(curve: Curve) -> float:
+def curve_advantage(curve: Curve) -> float:
     """The largest difference of true and false positive rate, rounded up.
 
     Both conditions together are symmetric under the reflection, and at each order they describe a convex set: KL and, for
@@ -87,7 +89,7 @@ def advantage(curve: Curve) -> float:
     the largest advantage is that of randomized response: tanh(e0/2), at the log-odds e0 whose divergence is eps(a).
 
     >>> from cumulant.curves.closed import Concentrated
-    >>> round(advantage(Concentrated(Fraction(1, 2))), 4)  # of Gaussian noise 0.3829
+    >>> round(curve_advantage(Concentrated(Fraction(1, 2))), 4)  # of Gaussian noise 0.3829
     0.4791
     """
     slack, (loss, _) = curve.slack(), _log_odds(curve)
@@ -145,7 +147,7 @@ def total_variation(curve: Curve, below: float) -> float:
     with np.errstate(all="ignore"):
         divergence = curve.rdp(orders)
         loss = np.append(np.maximum(divergence, np.sqrt(2 * divergence / orders)), curve.pure())
-    return advantage(curve) if np.nanmin(np.tanh(loss / 2)) < below else 1.0
+    return curve_advantage(curve) if np.nanmin(np.tanh(loss / 2)) < below else 1.0
 
 
 def _true_positive_rate(curve: Curve, rates: Array) -> Array:

@@ -33,12 +33,12 @@ BASELINES: dict[str, Method] = {
 """Each baseline's composition theorem."""
 
 
-def epsilon(steps: Iterable[Step], delta: float, method: str) -> float:
+def baseline_epsilon(steps: Iterable[Step], delta: float, method: str) -> float:
     """The least epsilon at a total delta that the named baseline proves for all these steps together, rounded up.
 
     >>> from cumulant.curves.closed import Concentrated
     >>> gaussian = step(Concentrated(Fraction(1, 50)), Fraction(1, 1000), 600_000)  # sigma = 5
-    >>> [round(epsilon([gaussian], 1e-8, method), 2) for method in BASELINES]
+    >>> [round(baseline_epsilon([gaussian], 1e-8, method), 2) for method in BASELINES]
     [1901.81, 18.68, 17.04]
     """
     try:
@@ -58,7 +58,7 @@ def step(curve: Curve, rate: Fraction, times: int) -> Step:
 
     def epsilon_of_delta(delta: Array) -> Array:
         exact = [Fraction(each) for each in np.atleast_1d(delta).tolist()]
-        return arrays.epsilon(curve, exact, conversion("classic")).reshape(np.shape(delta))
+        return arrays.least_epsilons(curve, exact, conversion("classic")).reshape(np.shape(delta))
 
     # a larger rate means a smaller delta for the mechanism and a larger epsilon by Lemma 3
     nearest = float(rate)

@@ -41,9 +41,9 @@ class Certificate:
     radius: float
 
 
-def epsilon(curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Certificate:
+def certified_epsilon(curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Certificate:
     """epsilon >= 0 at this exact order and delta; order None stands for infinity, the pure bound."""
-    return _certified(lambda: epsilon_on(BALLS, curve, order, delta, conversion))
+    return certified(lambda: epsilon_on(BALLS, curve, order, delta, conversion))
 
 
 def epsilon_on(on: Arithmetic, curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Scalar:
@@ -55,9 +55,9 @@ def epsilon_on(on: Arithmetic, curve: Curve, order: Fraction | None, delta: Frac
     return conversion.epsilon(on.number(lam), cgf, on.log(on.number(curve.left(delta))), on)
 
 
-def delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Certificate:
+def certified_delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Certificate:
     """delta in [0, 1] at this exact order and epsilon, the slack included; order None stands for infinity."""
-    return _certified(lambda: delta_on(BALLS, curve, order, epsilon, conversion), most=Fraction(1))
+    return certified(lambda: delta_on(BALLS, curve, order, epsilon, conversion), most=Fraction(1))
 
 
 def delta_on(on: Arithmetic, curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Scalar:
@@ -79,12 +79,12 @@ def is_pure(curve: Curve, epsilon: Fraction) -> bool:
             return bool(curve.pure(BALLS) <= BALLS.number(epsilon))
 
 
-def pure(curve: Curve) -> Certificate:
+def certified_pure(curve: Curve) -> Certificate:
     """The bound at order infinity, whatever the slack."""
-    return _certified(lambda: curve.pure(BALLS))
+    return certified(lambda: curve.pure(BALLS))
 
 
-def _certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certificate:
+def certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certificate:
     """The upper end of the ball, rounded up; what is negative is 0, and nothing exceeds `most`.
 
     An integral is as narrow as its tolerance, whatever the precision: where doubling that no longer helps, a fair ball

@@ -24,14 +24,14 @@ _FARTHEST_FUNCTION = 2.0**52
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Minimum:
     """One value for each question and the order that gave it; order inf is the pure bound."""
 
     value: Array
     order: Array
 
 
-def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Answer:
+def best_epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Minimum:
     """The least epsilon >= 0 that the curve proves at each delta in [0, 1]; +inf where the slack is too much."""
     pure = float(curve.pure())
     certain = np.array([delta >= 1 for delta in deltas], dtype=bool)
@@ -51,7 +51,7 @@ def epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) ->
         value[asked] = np.where(wins, np.maximum(found.value, 0.0), value[asked])
         order[asked] = np.where(wins, found.where + 1, np.inf)
     value[certain] = 0.0
-    return Answer(value, order)
+    return Minimum(value, order)
 
 
 def nothing_beyond(
@@ -73,7 +73,7 @@ def nothing_beyond(
     return enough
 
 
-def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, estimated: bool = False) -> Answer:
+def best_delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, estimated: bool = False) -> Minimum:
     """The least delta in [0, 1] that the curve proves at each epsilon >= 0, its slack included."""
     slack, epsilon = rounded_up(curve.slack()), np.array([rounded_down(each) for each in epsilons])
     near = epsilon >= float(curve.pure()) * (1 - 1e-9)
@@ -98,4 +98,4 @@ def delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, es
             found = least(objective, curve.integral, underflows)
         value[asked] = np.maximum(np.exp(np.minimum(found.value, 0.0)), _SMALLEST)  # an underflow is not pure DP
         order[asked] = found.where + 1
-    return Answer(np.where(value < 1, np.minimum(slack + (1 - slack) * value, 1.0), 1.0), order)
+    return Minimum(np.where(value < 1, np.minimum(slack + (1 - slack) * value, 1.0), 1.0), order)

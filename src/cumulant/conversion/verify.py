@@ -140,13 +140,13 @@ def verify_delta(
     if delta >= 1:
         return Verification(True, *given, 0.0, 1.0, 0.0, "none", 0)
     if order is None:
-        return _pure(curve, epsilon, given, bits)
+        return _compared_pure(curve, epsilon, given, bits)
     return _compared(
         given, Fraction(delta), _enclosures(lambda on: delta_on(on, curve, order, epsilon, conversion), bits)
     )
 
 
-def _pure(curve: Curve, epsilon: Fraction, given: tuple[float, float, str], bits: int) -> Verification:
+def _compared_pure(curve: Curve, epsilon: Fraction, given: tuple[float, float, str], bits: int) -> Verification:
     """At order infinity delta is the slack, if epsilon is at least the pure one."""
     enclosures = _enclosures(curve.pure, bits)
     with suppress(CertificateError):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from cumulant.figures.run import Chart, Curve
+from cumulant.figures.charts import Chart, Curve
 from cumulant.training.audit import Claim, p_value
 from cumulant.training.canaries import OneRun
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cumulant.figures.panels import Panel
 from cumulant.figures.series import Table
+from cumulant.figures.settings import Panel
 
 
 @dataclass(frozen=True, slots=True)

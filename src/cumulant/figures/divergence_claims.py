@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from cumulant.figures.claim import Claim, each, judged, label, slope, split
-from cumulant.figures.panels import DELTA, POPULATION, RATE, gaussian
 from cumulant.figures.series import Table
+from cumulant.figures.settings import DELTA, POPULATION, RATE, gaussian
 from cumulant.paper.comparisons import additive_gap
 
 _CONSTANT = 6.0

@@ -9,8 +9,8 @@ import numpy as np
 
 from cumulant.accounting.guarantee import rounded_down, rounded_up
 from cumulant.figures.claim import Claim, each, judged, label, slope, split
-from cumulant.figures.panels import MOST_ROUNDS, Panel
 from cumulant.figures.series import Table, accountant, baseline
+from cumulant.figures.settings import MOST_ROUNDS, Panel
 
 _FIRST, _LAST = 100_000.0, float(MOST_ROUNDS)
 _SAME = 0.95

@@ -8,8 +8,8 @@ from pathlib import Path
 from cumulant.errors import InputError
 from cumulant.figures.claims import claims, markdown
 from cumulant.figures.drawing import FIGURE1, FIGURE2, canvas, draw
-from cumulant.figures.panels import PANELS
 from cumulant.figures.series import Table, divergences, epsilons
+from cumulant.figures.settings import PANELS
 
 STEPS = 2 * len(PANELS) + 2
 """How often `write` says what it is doing."""

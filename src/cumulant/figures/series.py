@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from cumulant.conversion import baselines
-from cumulant.figures.panels import DELTA, MOST_ROUNDS, POPULATION, RATE, Panel
+from cumulant.figures.settings import DELTA, MOST_ROUNDS, POPULATION, RATE, Panel
 from cumulant.numerics.arithmetic import Array
 from cumulant.paper.approximations import bad_data_approximation, good_data_approximation
 
@@ -107,7 +107,7 @@ def accountant(panel: Panel, counts: Array, method: str) -> Array:
 def baseline(panel: Panel, counts: Array, method: str) -> Array:
     """epsilon of a composition theorem for each number of rounds."""
     curve = panel.mechanism.curve()
-    return np.array([baselines.epsilon([baselines.step(curve, RATE, int(k))], DELTA, method) for k in counts])
+    return np.array([baselines.baseline_epsilon([baselines.step(curve, RATE, int(k))], DELTA, method) for k in counts])
 
 
 def through_eq3(cgf: Array, lam: Array, counts: Array, pure: float = math.inf) -> Array:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cumulant.errors import InputError
+from cumulant.figures.charts import Chart, Curve
 from cumulant.figures.drawing import Look, canvas, grid, save, style
-from cumulant.figures.run import Chart, Curve
 
 SUFFIXES = (".png", ".svg")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.conversion import answers, arrays
+from cumulant.conversion import arrays, scalars
 from cumulant.conversion.conversions import conversion
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import compose
@@ -48,10 +48,10 @@ def exact_delta(epsilon: float) -> float:
 @pytest.mark.parametrize("infinite", [True, False])
 def test_a_delta_without_a_ball_is_the_upper_end_of_its_enclosure(infinite: bool) -> None:
     for epsilon in (0.3, 1.0, 3.0):
-        found = answers.delta(OutOfReach(RHO, infinite=infinite), Fraction(str(epsilon)), CLASSIC)
+        found = scalars.proved_delta(OutOfReach(RHO, infinite=infinite), Fraction(str(epsilon)), CLASSIC)
         assert (found.rigour, found.proof) == ("bounded", None)
         assert exact_delta(epsilon) * (1 - 1e-15) <= found.value <= exact_delta(epsilon) * (1 + 1e-11)
-        wide = answers.delta(OutOfReach(RHO, infinite=infinite, radius=0.1), Fraction(str(epsilon)), CLASSIC)
+        wide = scalars.proved_delta(OutOfReach(RHO, infinite=infinite, radius=0.1), Fraction(str(epsilon)), CLASSIC)
         assert wide.value == pytest.approx(exact_delta(epsilon) * math.exp(0.1), rel=1e-9)
 
 
@@ -60,10 +60,10 @@ def test_an_epsilon_without_a_ball_is_the_upper_end_of_its_enclosure(infinite: b
     for delta in ("1e-5", "1e-100"):
         length = math.log(1 / float(delta))
         exact = float(RHO) + 2 * math.sqrt(float(RHO) * length)
-        found = answers.epsilon(OutOfReach(RHO, infinite=infinite), Fraction(delta), CLASSIC)
+        found = scalars.proved_epsilon(OutOfReach(RHO, infinite=infinite), Fraction(delta), CLASSIC)
         assert (found.rigour, found.proof) == ("bounded", None)
         assert exact * (1 - 1e-15) <= found.value <= exact * (1 + 1e-11)
-        wide = answers.epsilon(OutOfReach(RHO, infinite=infinite, radius=0.1), Fraction(delta), CLASSIC)
+        wide = scalars.proved_epsilon(OutOfReach(RHO, infinite=infinite, radius=0.1), Fraction(delta), CLASSIC)
         lam = math.sqrt(length / float(RHO))
         assert wide.value == pytest.approx(exact + 0.1 / lam, rel=1e-9)
 
@@ -72,22 +72,24 @@ def test_an_epsilon_without_a_ball_is_the_upper_end_of_its_enclosure(infinite: b
 @pytest.mark.parametrize("radius", [math.nan, math.inf, 700.0])
 def test_what_no_enclosure_says_is_not_claimed(infinite: bool, radius: float) -> None:
     curve = OutOfReach(RHO, infinite=infinite, radius=radius)
-    found = answers.delta(curve, Fraction(1), CLASSIC)
+    found = scalars.proved_delta(curve, Fraction(1), CLASSIC)
     assert (found.value, found.rigour, found.proof) == (1.0, "proved", None)
     if not math.isfinite(radius):
-        found = answers.epsilon(curve, Fraction("1e-5"), CLASSIC)
+        found = scalars.proved_epsilon(curve, Fraction("1e-5"), CLASSIC)
         assert (found.value, found.rigour, found.proof) == (math.inf, "proved", None)
 
 
 def test_numbers_that_are_only_bounded_are_those_of_arrays() -> None:
     rounds = compose([(OutOfReach(RHO, infinite=False), 20_630_000_000)])
-    found = answers.epsilon(rounds, Fraction("1e-200"), CLASSIC)
+    found = scalars.proved_epsilon(rounds, Fraction("1e-200"), CLASSIC)
     rho = float(RHO) * 20_630_000_000
     exact = rho + 2 * math.sqrt(rho * 200 * math.log(10))
-    assert (found.rigour, found.value) == ("bounded", arrays.epsilon(rounds, [Fraction("1e-200")], CLASSIC)[0])
+    assert (found.rigour, found.value) == ("bounded", arrays.least_epsilons(rounds, [Fraction("1e-200")], CLASSIC)[0])
     assert exact * (1 - 1e-15) <= found.value <= exact * (1 + 1e-11)
     asked = Fraction(exact)
-    assert answers.delta(rounds, asked, CLASSIC).value == arrays.delta(rounds, [asked], CLASSIC)[0] >= 1e-200
+    assert (
+        scalars.proved_delta(rounds, asked, CLASSIC).value == arrays.least_deltas(rounds, [asked], CLASSIC)[0] >= 1e-200
+    )
 
 
 @pytest.mark.parametrize(

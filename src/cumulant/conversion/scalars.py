@@ -12,9 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.conversion import arrays
-from cumulant.conversion import certify as certificate
-from cumulant.conversion import orders as queries
+from cumulant.conversion import arrays, certify, orders
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve
@@ -34,11 +32,11 @@ class Answer:
     proof: Certificate | None = None  # None where nothing had to be evaluated, or nothing could be
 
 
-def epsilon(
+def proved_epsilon(
     curve: Curve, delta: Fraction, conversion: Conversion, estimated: bool = False, below: float = math.inf
 ) -> Answer:
     """The least epsilon that the curve proves at this exact delta; infinity where floats say that it is not `below` this."""
-    found = queries.epsilon(curve, [delta], conversion)
+    found = orders.best_epsilon(curve, [delta], conversion)
     value, order = float(found.value[0]), float(found.order[0])
     if value >= below:
         return Answer(math.inf, order, "estimated" if estimated else "proved")
@@ -48,16 +46,18 @@ def epsilon(
         value,
         order,
         estimated,
-        lambda exact: certificate.epsilon(curve, exact, delta, conversion),
-        lambda lam: arrays.enclosed_epsilon(curve, lam, [delta], conversion) if lam[0] < math.inf else _pure(curve),
+        lambda exact: certify.certified_epsilon(curve, exact, delta, conversion),
+        lambda lam: (
+            arrays.enclosed_epsilon(curve, lam, [delta], conversion) if lam[0] < math.inf else _enclosed_pure(curve)
+        ),
     )
 
 
-def delta(
+def proved_delta(
     curve: Curve, epsilon: Fraction, conversion: Conversion, estimated: bool = False, below: float = math.inf
 ) -> Answer:
     """The least delta that the curve proves at this exact epsilon; 1 where floats say that it is not `below` this."""
-    found = queries.delta(curve, [epsilon], conversion, estimated)
+    found = orders.best_delta(curve, [epsilon], conversion, estimated)
     value, order = float(found.value[0]), float(found.order[0])
     if value >= min(below, 1.0):
         return Answer(1.0, order, "estimated" if estimated else "proved")
@@ -65,21 +65,23 @@ def delta(
         value,
         order,
         estimated,
-        lambda exact: certificate.delta(curve, exact, epsilon, conversion),
+        lambda exact: certify.certified_delta(curve, exact, epsilon, conversion),
         lambda lam: arrays.enclosed_delta(curve, lam, [epsilon], conversion),
         most=1.0,
     )
 
 
-def pure(curve: Curve, estimated: bool = False) -> float:
+def proved_pure(curve: Curve, estimated: bool = False) -> float:
     """The bound at order infinity; infinite for what may fail with a positive probability."""
     value = float(curve.pure())
     if math.isinf(value) or curve.slack() > 0:
         return math.inf
-    return _answered(value, math.inf, estimated, lambda _: certificate.pure(curve), lambda _: _pure(curve)).value
+    return _answered(
+        value, math.inf, estimated, lambda _: certify.certified_pure(curve), lambda _: _enclosed_pure(curve)
+    ).value
 
 
-def _pure(curve: Curve) -> Enclosure:
+def _enclosed_pure(curve: Curve) -> Enclosure:
     return BOUNDED.asarray([curve.at_infinity(BOUNDED)])
 
 
@@ -97,7 +99,7 @@ def _answered(
     """
     if not estimated:
         try:
-            proof = prove(None if math.isinf(order) else exact_order(order))
+            proof = prove(None if math.isinf(order) else rational_order(order))
         except NotABall:
             estimated = True
         except CertificateError:
@@ -111,6 +113,6 @@ def _answered(
     return Answer(found, order, "bounded") if found < most else Answer(most, order, "proved")
 
 
-def exact_order(order: float) -> Fraction:
+def rational_order(order: float) -> Fraction:
     """An order found in floats as the exact number at which it is certified: the decimal it prints as."""
     return Fraction(repr(order))

@@ -13,7 +13,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.bounds.binomial import BinomialSum, PaperMaximum
-from cumulant.bounds.blocks import _log_shares
+from cumulant.bounds.blocks import _LARGEST, _SUM, _log_shares
 from cumulant.bounds.bound import amplified
 from cumulant.bounds.theorem9 import theorem9
 from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
@@ -236,15 +236,15 @@ def test_the_share_of_a_block_is_above_the_sum_of_its_terms(upward: bool) -> Non
         tilt, bend, log_rate = generator.normal(0, 3), 10 ** generator.uniform(-6, 0), generator.uniform(-8, 0)
         log_c = {j: tilt * j + bend * (j - start) ** 2 / 2 for j in range(start, end + 1)}
         with BALLS.at(200):
-            last = end if upward else end + 1
-            terms = [BALLS.number(log_c[j] + j * log_rate).exp() * math.comb(order, j) for j in range(start, last)]
-            exact = sum(terms, start=BALLS.number(0)).log()
+            terms = [BALLS.number(log_c[j] + j * log_rate).exp() * math.comb(order, j) for j in range(start, end)]
+            exact = sum(terms, start=BALLS.number(0)).log(), max(terms, key=float).log()
         blocks = np.array([[start], [end]], dtype=np.float64)
         ends = np.array([[log_c[start]], [log_c[end]]])
-        share = float(_log_shares(blocks, ends, order, log_rate, upward, FLOATS)[0])
-        assert float(exact) <= share + 1e-9 * (1 + abs(share))
-        if end == start + 1 and upward:
-            assert share == pytest.approx(float(exact), rel=1e-12)
+        for whole, truth in zip((_SUM, _LARGEST), exact, strict=True):
+            share = float(_log_shares(blocks, ends, order, log_rate, upward, FLOATS, whole)[0])
+            assert float(truth) <= share + 1e-9 * (1 + abs(share))
+            if end == start + 1:
+                assert share == pytest.approx(float(truth), rel=1e-12)
 
 
 def test_a_block_is_above_the_sum_of_its_terms(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.bounds.blocks import log_block_sum
+from cumulant.bounds.blocks import log_block_largest, log_block_sum
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve, narrow
 from cumulant.numerics.arithmetic import BALLS, FLOATS, MEASURED, Arithmetic, Array, Scalar
@@ -76,7 +76,7 @@ class BinomialSum(Amplified):
 
     coefficients: tuple[Coefficient, ...]
     _memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    _far: dict[tuple[int, bool], Any] = field(default_factory=dict, compare=False, repr=False)
+    _far_known: dict[tuple[int, bool], Any] = field(default_factory=dict, compare=False, repr=False)
 
     integral = True
     summed = True
@@ -127,14 +127,18 @@ class BinomialSum(Amplified):
         key = order, on.enclosing
         if self.base.summed or order > _FARTHEST:
             return on.number(math.inf)
-        if key not in self._far:
+        if key not in self._far_known:
             if on.enclosing:
                 ball = narrow(lambda: self._ball(order, BALLS))
                 found = self._from_balls([ball], lambda _: [self._far_value(order, FLOATS)])
-                self._far[key] = BOUNDED.known(found)[0]
+                self._far_known[key] = BOUNDED.known(found)[0]
             else:
-                self._far[key] = float(FLOATS.log1p_exp(log_block_sum(order, self.rate, self.coefficients)))
-        return self._far[key]
+                self._far_known[key] = float(self._far(order, FLOATS))
+        return self._far_known[key]
+
+    def _far(self, order: int, on: Arithmetic) -> Scalar:
+        """K at an order above TERM_BY_TERM, from the blocks that matter."""
+        return on.log1p_exp(log_block_sum(order, self.rate, self.coefficients, on, self.base.estimated))
 
     def _sums(self, orders: tuple[int, ...], on: Arithmetic) -> Array:
         """log(1 + sum_j C(a, j) g^j c_j), all orders of a chunk at once."""
@@ -244,7 +248,7 @@ class BinomialSum(Amplified):
         if order > TERM_BY_TERM:
             if self.base.summed or order > _FARTHEST:
                 return on.number(math.inf)
-            return on.log1p_exp(log_block_sum(order, self.rate, self.coefficients, on, self.base.estimated))
+            return self._far(order, on)
         logs, left_out, cut = self._logs(order, on, (on.precision() // 2 + 8) * math.log(2) + math.log(order))
         if not left_out:
             return on.log1p_sum_exp(logs)
@@ -300,12 +304,13 @@ class PaperMaximum(BinomialSum):
         if order == 1:
             return on.number(0)
         if order > TERM_BY_TERM:
-            return on.number(math.inf)
+            return super()._ball(order, on)
         logs, _, cut = self._logs(order, on, drop=1.0)
         return reduce(on.maximum, logs, on.maximum(on.number(0), on.number(cut))) + on.log(on.number(order))
 
-    def _far_value(self, order: int, on: Arithmetic) -> Any:
-        return on.number(math.inf)
+    def _far(self, order: int, on: Arithmetic) -> Scalar:
+        largest = log_block_largest(order, self.rate, self.coefficients, on, self.base.estimated)
+        return on.maximum(largest, on.number(0)) + on.log(on.number(order))
 
 
 def _log_binomials(orders: tuple[int, ...]) -> tuple[Array, Array]:

@@ -1,8 +1,9 @@
-"""The sum of eq. (9) at large orders from few coefficients: certified, unlike the paper's two-ended search (E-15).
+"""The sum of eq. (9) at large orders, or its largest term, from few coefficients: certified, unlike the paper's two-ended
+search (E-15).
 
 In a block s <= j < t: log c_j is convex, so at most its chord from s to t; log C(a, j) is concave, so at most the line
-through two neighbours; what is left is a geometric sum. Blocks that matter are split until splitting no longer pays, down
-to single terms.
+through two neighbours; what is left is a geometric sum, the largest term of which is at one of its ends. Blocks that matter are
+split until splitting no longer pays, down to single terms.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -32,6 +34,23 @@ Coefficients = Sequence[Coefficient]
 
 
 @dataclass(frozen=True, slots=True)
+class _Whole:
+    """What is asked about terms: their sum or their largest. How a geometric block, and how blocks are put together."""
+
+    of_block: Callable[[Array, Array, Arithmetic], Array]
+    of_blocks: Callable[[Array, Arithmetic], Scalar]
+
+
+def _log_largest(slope: Array, count: Array, on: Arithmetic) -> Array:
+    """log of the largest e^{slope i} over 0 <= i < count: the first or the last."""
+    return np.where(count == 1, on.number(0), on.maximum(slope, on.number(0)) * (count - 1))
+
+
+_SUM = _Whole(log_geometric, lambda shares, on: on.log_sum_exp(shares))
+_LARGEST = _Whole(_log_largest, lambda shares, on: reduce(on.maximum, shares))
+
+
+@dataclass(frozen=True, slots=True)
 class _Plan:
     """Blocks [node, next node), the last of them one node, in floats: what bounds each best, and its share of the sum."""
 
@@ -50,7 +69,20 @@ def log_block_sum(
     The blocks are a plan found in floats; balls follow it. Only coefficients that matter become balls, the others are upper
     bounds in floats: a chord of upper bounds lies above the chord. For `estimated` ones there is none that is proved.
     """
-    plan = _planned(order, float(rate), coefficients)
+    return _log_whole(_SUM, order, rate, coefficients, on, estimated)
+
+
+def log_block_largest(
+    order: int, rate: Fraction, coefficients: Coefficients, on: Arithmetic = FLOATS, estimated: bool = False
+) -> Scalar:
+    """The same for log max_j C(order, j) g^j min_i c_i(j): every term is looked at, if only as one of a block."""
+    return _log_whole(_LARGEST, order, rate, coefficients, on, estimated)
+
+
+def _log_whole(
+    whole: _Whole, order: int, rate: Fraction, coefficients: Coefficients, on: Arithmetic, estimated: bool
+) -> Scalar:
+    plan = _planned(whole, order, float(rate), coefficients)
     if not on.exact:
         return plan.log_total
     nodes = np.array([int(node) for node in plan.nodes], dtype=object)
@@ -63,8 +95,8 @@ def log_block_sum(
     shares, log_rate = np.empty(nodes.size, dtype=object), on.log(on.number(rate))
     for upward in (True, False):
         some = plan.upward == upward
-        shares[some] = _log_shares(_blocks(nodes)[:, some], log_c[:, some], order, log_rate, upward, on)
-    return on.log_sum_exp(shares)
+        shares[some] = _log_shares(_blocks(nodes)[:, some], log_c[:, some], order, log_rate, upward, on, whole)
+    return whole.of_blocks(shares, on)
 
 
 def _followed(coefficient: Coefficient, nodes: Array, used: Array, near: Array, on: Arithmetic) -> Array:
@@ -80,13 +112,13 @@ def _followed(coefficient: Coefficient, nodes: Array, used: Array, near: Array, 
     return value
 
 
-def _planned(order: int, rate: float, coefficients: Coefficients) -> _Plan:
+def _planned(whole: _Whole, order: int, rate: float, coefficients: Coefficients) -> _Plan:
     log_rate = math.log(rate)
     tolerance = 1e-13 if order <= EXACT_UP_TO else 1e-7
     nodes = np.unique(np.concatenate([np.arange(2.0, _HEAD + 1), np.floor(np.geomspace(_HEAD, order, _FIRST_BLOCKS))]))
     with np.errstate(all="ignore"):
         log_c = np.array([coefficient(nodes, FLOATS) for coefficient in coefficients])
-        plan = _chosen(nodes, log_c, order, log_rate)
+        plan = _chosen(nodes, log_c, order, log_rate, whole)
         while nodes.size < _MOST_NODES:
             matter = (np.diff(nodes) > 1) & (plan.log_share[:-1] > plan.log_total + math.log(tolerance / nodes.size))
             start, width = nodes[:-1][matter, None], np.diff(nodes)[matter, None]
@@ -96,34 +128,40 @@ def _planned(order: int, rate: float, coefficients: Coefficients) -> _Plan:
             place = np.argsort(np.concatenate([nodes, new]), kind="stable")
             new_c = np.array([coefficient(new, FLOATS) for coefficient in coefficients])
             nodes, log_c = np.concatenate([nodes, new])[place], np.concatenate([log_c, new_c], axis=1)[:, place]
-            before, plan = plan.log_total, _chosen(nodes, log_c, order, log_rate)
+            before, plan = plan.log_total, _chosen(nodes, log_c, order, log_rate, whole)
             # K = log(1 + e^total): what counts is the error of total, relative to K once K is large
             if before - plan.log_total < tolerance * max(1.0, plan.log_total):
                 break
     return plan
 
 
-def _chosen(nodes: Array, log_c: Array, order: int, log_rate: float) -> _Plan:
+def _chosen(nodes: Array, log_c: Array, order: int, log_rate: float, whole: _Whole) -> _Plan:
     """The best coefficient and direction for each block between these nodes."""
-    blocks, single = _blocks(nodes), np.append(np.diff(nodes) == 1, True)
-    upward, downward = (_log_shares(blocks, _ends(log_c), order, log_rate, up, FLOATS) for up in (True, False))
-    shares = FLOATS.known(np.concatenate([upward, np.where(single, np.inf, downward)]))
+    ends = _blocks(nodes), _ends(log_c)
+    upward, downward = (_log_shares(*ends, order, log_rate, up, FLOATS, whole) for up in (True, False))
+    shares = FLOATS.known(np.concatenate([upward, downward]))
     best = np.argmin(shares, axis=0)
     least = np.min(shares, axis=0)
-    return _Plan(nodes, best % len(log_c), best < len(log_c), least, float(FLOATS.log_sum_exp(least)))
+    return _Plan(nodes, best % len(log_c), best < len(log_c), least, float(whole.of_blocks(least, FLOATS)))
 
 
-def _log_shares(blocks: Array, log_c: Array, order: int, log_rate: Scalar, upward: bool, on: Arithmetic) -> Array:
-    """A bound of the sum over each block start <= j < end: upward from its start, or downward from its end and with it."""
-    (start, end), (first, last) = blocks, log_c
+def _log_shares(
+    blocks: Array, log_c: Array, order: int, log_rate: Scalar, upward: bool, on: Arithmetic, whole: _Whole
+) -> Array:
+    """A bound of the whole over each block start <= j < end: upward from its first term, or downward from its last."""
+    (start, end), (first, beyond) = blocks, log_c
     count = end - start
-    slope = (last - first) / count + log_rate
+    chord = (beyond - first) / count
+    slope = chord + log_rate
     # C(a, j+1) / C(a, j) = (a-j) / (j+1) falls with j, so a line through two neighbours lies above
     if upward:
         rise = slope + on.log(on.asarray(order - start) / (start + 1))
-        return first + start * log_rate + log_binomial(order, start, on) + log_geometric(rise, count, on)
-    fall = -slope - on.log(on.asarray(order - end + 1) / end)
-    return last + end * log_rate + log_binomial(order, end, on) + log_geometric(fall, count + 1, on)
+        return first + start * log_rate + log_binomial(order, start, on) + whole.of_block(rise, count, on)
+    last = end - 1
+    fall = -slope - on.log(on.asarray(order - last + 1) / last)
+    # the chord at the last term; a block of one term is that term itself
+    height = np.where(count == 1, first, beyond - chord)
+    return height + last * log_rate + log_binomial(order, last, on) + whole.of_block(fall, count, on)
 
 
 def _blocks(nodes: Array) -> Array:

@@ -62,7 +62,10 @@ def truth(run: cm.Expression) -> Truth | None:
     if len(run.terms) != 1:
         return None
     ((mechanism, times),) = run.terms.items()
-    inner, rate = mechanism.unsampled()
+    inner: cm.Expression = mechanism
+    rate = Fraction(1)
+    if isinstance(mechanism, cm.Sampled):
+        inner, rate = mechanism.inner, mechanism.scheme.rate
     (base, *others) = inner.terms
     if others or inner.terms[base] != 1:
         return None

@@ -8,7 +8,7 @@ import flint
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.proof import remembered_curve
+from cumulant.mechanisms.mechanism import remembered_curve
 from cumulant.numerics.arithmetic import BALLS
 
 Question = Callable[[], object]

@@ -11,7 +11,9 @@ The analytical moments accountant of Wang, Balle and Kasiviswanathan: describe w
 from typing import Any
 
 from cumulant.accountant import Accountant
-from cumulant.accounting.guarantee import Guarantee, Term
+from cumulant.accounting.attack import TradeOffCurve
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.plan import Term
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import BOUNDS
 from cumulant.calibrate import Calibration, calibrate
@@ -29,12 +31,10 @@ from cumulant.mechanisms.custom import from_densities, from_masses, from_rdp_poi
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.laplace import Laplace
-from cumulant.mechanisms.mechanism import Expression, Mechanism
+from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.promises import ApproximateDP, PureDP, ZeroConcentrated
 from cumulant.mechanisms.response import RandomizedResponse
-from cumulant.mechanisms.run import Run
-from cumulant.mechanisms.sampled import Sampled
 from cumulant.notation import parse
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
@@ -69,6 +69,7 @@ __all__ = [
     "Run",
     "Sampled",
     "Term",
+    "TradeOffCurve",
     "Verification",
     "WithoutReplacement",
     "ZeroConcentrated",

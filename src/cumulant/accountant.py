@@ -13,9 +13,7 @@ from cumulant.accounting.filter import Tariff
 from cumulant.accounting.mixture import Mixture
 from cumulant.domains import Exact, Number
 from cumulant.errors import BudgetRefused, InputError, shown
-from cumulant.mechanisms.mechanism import Expression, Mechanism
-from cumulant.mechanisms.run import run
-from cumulant.mechanisms.sampled import Sampled
+from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled, run
 from cumulant.notation import parse
 from cumulant.relation import common
 from cumulant.sampling.scheme import Scheme

@@ -12,7 +12,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from cumulant.accounting.guarantee import Guarantee, rounded_up
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.printed import rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, named, two_sided_method
 from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exact, Number, Several
 from cumulant.errors import CumulantError, InputError, shown

@@ -20,10 +20,11 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
+from cumulant.accounting.parts import Ran
+from cumulant.accounting.stored import reader
 from cumulant.domains import COUNT, Exact, Number
 from cumulant.errors import InputError, NotationError
-from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism
-from cumulant.mechanisms.run import run
+from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, run
 from cumulant.sampling.scheme import SCHEMES, Scheme
 
 LONGEST_TEXT = 1_000_000
@@ -57,6 +58,12 @@ def parse(text: str, unknown: Number | None = None) -> Expression:
     Gaussian(sigma=0.5)
     """
     return _read(text, None if unknown is None else Exact(unknown).text)[0]
+
+
+@reader
+def ran(text: str) -> Ran:
+    """What this text says to have run: how a stored guarantee finds its run again."""
+    return parse(text).ran()
 
 
 class Unknown(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.guarantee import rounded_up
+from cumulant.accounting.printed import rounded_up
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import BALLS
 

@@ -23,30 +23,30 @@ def gaussian(rates: np.ndarray, shift: float) -> np.ndarray:
 def test_gaussian_noise(sigma: float, times: int) -> None:
     """k Gaussians are one of shift sqrt(k) / sigma: Phi(Phi^-1(fpr) + shift), advantage 2 Phi(shift / 2) - 1."""
     run, shift = cm.Gaussian(sigma=sigma) * times, math.sqrt(times) / sigma
-    found = attack.trade_off(run)
+    found = run.trade_off()
     exact = gaussian(found.false_positive_rate, shift)
     assert (found.true_positive_rate >= exact * (1 - 1e-12)).all()
     assert (found.true_positive_rate <= exact * 1.04).all()
     assert found.advantage == pytest.approx(2 * special.ndtr(shift / 2) - 1, rel=1e-3)
     for rate in RATES:
-        one = attack.true_positive_rate(run, rate)
+        one = run.true_positive_rate(rate)
         assert gaussian(np.array(rate), shift) * (1 - 1e-12) <= one <= gaussian(np.array(rate), shift) * 1.01
-    assert attack.advantage(run) == pytest.approx(2 * special.ndtr(shift / 2) - 1, rel=1e-3)
+    assert run.advantage == pytest.approx(2 * special.ndtr(shift / 2) - 1, rel=1e-3)
 
 
 def test_pure_privacy() -> None:
     for rate in RATES:
         exact = min(math.e * rate, 1 - (1 - rate) / math.e)
-        assert attack.true_positive_rate(cm.PureDP(1), rate) == pytest.approx(exact, rel=1e-9)
-    assert attack.true_positive_rate(cm.PureDP(1), 0) == 0
-    assert attack.advantage(cm.PureDP(1)) == pytest.approx(math.tanh(0.5), rel=1e-12)
+        assert cm.PureDP(1).true_positive_rate(rate) == pytest.approx(exact, rel=1e-9)
+    assert cm.PureDP(1).true_positive_rate(0) == 0
+    assert cm.PureDP(1).advantage == pytest.approx(math.tanh(0.5), rel=1e-12)
 
 
 def test_a_promise_with_slack() -> None:
     """(eps, delta) alone: delta + e^eps a; nothing below delta at a = 0."""
     run = cm.ApproximateDP(1, 1e-3)
-    assert attack.true_positive_rate(run, 0) == pytest.approx(1e-3, rel=0.01)
-    assert attack.true_positive_rate(run, 0.01) == pytest.approx(1e-3 + math.e * 0.01, rel=0.02)
+    assert run.true_positive_rate(0) == pytest.approx(1e-3, rel=0.01)
+    assert run.true_positive_rate(0.01) == pytest.approx(1e-3 + math.e * 0.01, rel=0.02)
 
 
 def best_attack(p: list[Fraction], q: list[Fraction], times: int) -> list[tuple[float, float]]:
@@ -68,15 +68,15 @@ def test_randomized_response(p: str, method: str) -> None:
     truth, lie = Fraction(p), 1 - Fraction(p)
     run = cm.RandomizedResponse(p=p) * 6
     corners = best_attack([truth, lie], [lie, truth], 6)
-    found = attack.true_positive_rate(run, [a for a, _ in corners], method)
+    found = run.true_positive_rate([a for a, _ in corners], method)
     exact = np.array([b for _, b in corners])
     assert (found >= exact * (1 - 1e-12)).all()
     largest = max(b - a for a, b in corners)
-    assert attack.advantage(run, method) >= largest * (1 - 1e-12)
+    assert attack.advantage(run.ran(), method) >= largest * (1 - 1e-12)
     if method in ("best", "exact"):
         assert found == pytest.approx(exact, rel=0.01)
-        assert attack.advantage(run, method) == pytest.approx(largest, rel=1e-3)
-        assert [attack.true_positive_rate(run, a, method) for a, _ in corners] == pytest.approx(exact, rel=0.02)
+        assert attack.advantage(run.ran(), method) == pytest.approx(largest, rel=1e-3)
+        assert [run.true_positive_rate(a, method) for a, _ in corners] == pytest.approx(exact, rel=0.02)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -89,11 +89,11 @@ def test_random_finite_pairs(seed: int) -> None:
     for pair in ((p, q), (q, p)):
         corners = best_attack(*pair, times)
         exact = np.array([b for _, b in corners])
-        found = attack.trade_off(run, [a for a, _ in corners])
+        found = run.trade_off([a for a, _ in corners])
         assert (found.true_positive_rate >= exact * (1 - 1e-12)).all()
         assert found.advantage >= max((b - a for a, b in corners), default=0.0) * (1 - 1e-12)
         one = corners[int(rng.integers(len(corners)))]
-        assert attack.true_positive_rate(run, one[0]) >= one[1] * (1 - 1e-12)
+        assert run.true_positive_rate(one[0]) >= one[1] * (1 - 1e-12)
 
 
 def test_a_sampled_run_lies_between_its_witness_and_its_curve() -> None:
@@ -101,40 +101,40 @@ def test_a_sampled_run_lies_between_its_witness_and_its_curve() -> None:
     # the limit of many rounds with one odd record: a Gaussian of squared shift k g^2 (e^{1/sigma^2} - 1)
     shift = math.sqrt(10_000 * 1e-6 * math.expm1(1 / 25))
     for rate in (1e-4, 0.01, 0.2):
-        best, rdp = (attack.true_positive_rate(run, rate, method) for method in ("best", "rdp"))
+        best, rdp = (run.true_positive_rate(rate, method) for method in ("best", "rdp"))
         assert gaussian(np.array(rate), shift) * 0.999 <= best <= gaussian(np.array(rate), shift) * 1.06
         assert best <= rdp
-    assert attack.advantage(run) <= attack.advantage(run, "rdp")
+    assert run.advantage <= attack.advantage(run.ran(), "rdp")
 
 
 def test_a_run_of_which_nothing_is_known() -> None:
     run = cm.from_masses(p=[0, 1], q=[1, 0])
-    assert attack.true_positive_rate(run, 0.01) == 1.0
-    assert attack.advantage(run) == 1.0
-    assert attack.trade_off(run).true_positive_rate.tolist() == [1.0] * 65
+    assert run.true_positive_rate(0.01) == 1.0
+    assert run.advantage == 1.0
+    assert run.trade_off().true_positive_rate.tolist() == [1.0] * 65
 
 
 def test_a_python_function() -> None:
     run = cm.mechanism(rdp=lambda order: order / 18, name="mine")
     exact = gaussian(np.array(0.01), 1 / 3)
-    assert exact <= attack.true_positive_rate(run, 0.01) <= 1.5 * exact
+    assert exact <= run.true_positive_rate(0.01) <= 1.5 * exact
 
 
 def test_in_brief_uses_the_statement_alone_where_the_method_has_no_deltas() -> None:
-    found = attack.in_brief(cm.Gaussian(sigma=1), 0.01, "strong", 1.0, 1e-5)
+    found = attack.in_brief(cm.Gaussian(sigma=1).ran(), 0.01, "strong", 1.0, 1e-5)
     assert found == pytest.approx((1e-5 + math.e * 0.01, (math.e - 1 + 2e-5) / (math.e + 1)), rel=1e-12)
 
 
 def test_bad_input() -> None:
     run = cm.Gaussian(sigma=1)
     with pytest.raises(InputError, match=r"fpr=1.5 must be a number in \[0, 1\]"):
-        attack.true_positive_rate(run, 1.5)
+        run.true_positive_rate(1.5)
     with pytest.raises(InputError, match="fpr"):
-        attack.trade_off(run, [0.5, -1])
+        run.trade_off([0.5, -1])
     with pytest.raises(InputError, match="answers epsilon"):
-        attack.advantage(run, "naive")
+        attack.advantage(run.ran(), "naive")
     with pytest.raises(InputError, match="unknown"):
-        attack.trade_off(run, method="x")
+        run.trade_off(method="x")
 
 
 @pytest.mark.parametrize("rate", [1e-7, 1e-3])
@@ -151,7 +151,7 @@ def test_the_search_finds_the_best_of_a_fine_grid(run: cm.Expression, rate: floa
     epsilons = np.linspace(0, run.pure, 300)
     deltas = run.delta(epsilons.tolist())
     least = np.min(deltas + np.exp(epsilons) * rate)
-    assert least * 0.99 <= attack.true_positive_rate(run, rate) <= least * 1.01
+    assert least * 0.99 <= run.true_positive_rate(rate) <= least * 1.01
 
 
 @pytest.mark.parametrize("method", ["rdp", "best"])
@@ -162,7 +162,7 @@ def test_a_curve_says_more_than_its_statements(method: str) -> None:
     deltas = run.delta(epsilons.tolist(), method="rdp")
     for rate in (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1):
         least = min(np.min(deltas + np.exp(epsilons) * rate), np.min(1 - np.exp(-epsilons) * (1 - deltas - rate)))
-        assert gaussian(np.array(rate), 10 / 3) <= attack.true_positive_rate(run, rate, method) <= least
+        assert gaussian(np.array(rate), 10 / 3) <= run.true_positive_rate(rate, method) <= least
 
 
 def test_the_literal_accountant_keeps_its_conversion() -> None:
@@ -171,20 +171,20 @@ def test_the_literal_accountant_keeps_its_conversion() -> None:
     deltas = run.delta(epsilons.tolist(), method="paper")
     for rate in (1e-5, 1e-3, 0.1):
         least = min(np.min(deltas + np.exp(epsilons) * rate), np.min(1 - np.exp(-epsilons) * (1 - deltas - rate)))
-        assert attack.true_positive_rate(run, rate, "paper") == pytest.approx(least, rel=0.01)
+        assert run.true_positive_rate(rate, "paper") == pytest.approx(least, rel=0.01)
     by_statement = np.tanh(epsilons / 2) + 2 * deltas / (1 + np.exp(epsilons))
-    assert attack.advantage(run, "paper") == pytest.approx(np.min(by_statement), rel=0.01)
+    assert attack.advantage(run.ran(), "paper") == pytest.approx(np.min(by_statement), rel=0.01)
 
 
 def test_concentrated_privacy_is_told_by_all_its_orders() -> None:
     """Pinsker alone says sqrt(KL / 2) = 0.5; (epsilon, delta) statements said 0.5471."""
     run = cm.ZeroConcentrated(rho="0.5")
-    assert attack.advantage(run) == pytest.approx(0.4791, abs=5e-5)
-    assert attack.trade_off(run, [0.1]).advantage == attack.advantage(run)
+    assert run.advantage == pytest.approx(0.4791, abs=5e-5)
+    assert run.trade_off([0.1]).advantage == run.advantage
     # one order: (y - x)^2 = (e^r - 1) x (1 - x), and where x + y = 1 the difference is sqrt(c / (4 + c)), c = e^r - 1
     one = cm.from_rdp_points([2], ["0.5"])
-    assert attack.true_positive_rate(one, 0.01) == pytest.approx(0.01 + math.sqrt(math.expm1(0.5) * 0.0099), rel=1e-9)
-    assert attack.advantage(one) == pytest.approx(math.sqrt(math.expm1(0.5) / (4 + math.expm1(0.5))), rel=1e-9)
+    assert one.true_positive_rate(0.01) == pytest.approx(0.01 + math.sqrt(math.expm1(0.5) * 0.0099), rel=1e-9)
+    assert one.advantage == pytest.approx(math.sqrt(math.expm1(0.5) / (4 + math.expm1(0.5))), rel=1e-9)
 
 
 SETS = [
@@ -211,6 +211,6 @@ SETS = [
 def test_no_rate_is_worse_off_in_company(run: cm.Expression, method: str) -> None:
     """Of rates that are asked together each gets what it gets alone; 0 among them used to make the others worse."""
     for rates in SETS:
-        together = attack.trade_off(run, rates, method).true_positive_rate
-        alone = [float(attack.true_positive_rate(run, rate, method)) for rate in rates]
+        together = run.trade_off(rates, method).true_positive_rate
+        alone = [float(run.true_positive_rate(rate, method)) for rate in rates]
         assert (together <= np.array(alone) * (1 + 1e-9)).all()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.guarantee import stated
+from cumulant.accounting.printed import stated
 from cumulant.conversion import certify, scalars
 from cumulant.conversion.certify import epsilon_on
 from cumulant.conversion.conversions import conversion

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.answers import Floats
+from cumulant.accounting.answering import Floats
 from cumulant.sampling.scheme import Scheme
 
 COUNT = 5_000

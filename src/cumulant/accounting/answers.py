@@ -1,28 +1,25 @@
-"""Every question about what ran, asked of its terms and its curve."""
+"""Every question about what ran, asked of its parts."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Iterable
+from typing import Any, overload
 
 import numpy as np
 
 from cumulant import domains
 from cumulant.accounting import answering, attack
-from cumulant.accounting.answering import Question
-from cumulant.accounting.attack import TradeOff
+from cumulant.accounting.attack import TradeOffCurve
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.accounting.parts import Ran
+from cumulant.accounting.plan import planned
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, given
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import arrays, scalars
 from cumulant.curves.curve import Curve
 from cumulant.curves.memory import question
 from cumulant.domains import Number
-from cumulant.relation import Relation
-
-if TYPE_CHECKING:
-    from cumulant.mechanisms.mechanism import Mechanism
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -32,30 +29,16 @@ class Answers(ABC):
 
     __slots__ = ()
 
-    # ---- what a question needs to know
-
-    @property
     @abstractmethod
-    def terms(self) -> Mapping[Mechanism, int]:
-        """Each distinct mechanism and how often it ran."""
+    def ran(self) -> Ran:
+        """What ran, frozen as it is now: all that a question needs to know."""
 
-    @property
-    @abstractmethod
-    def relation(self) -> Relation:
-        """The neighbouring relation of every statement about it."""
-
-    @property
-    @abstractmethod
-    def estimated(self) -> bool:
-        """Whether a number about it rests on a user's Python function that can only be sampled in floats."""
-
-    @abstractmethod
     def curve(self, bound: str = "best") -> Curve:
-        """What is proved about it: the sum of the curves of its terms, each amplified by this bound."""
+        """What is proved about it: the sum of the curves of its parts, each amplified by this bound.
 
-    @abstractmethod
-    def __mul__(self, times: int) -> Answers:
-        """The same, so many times."""
+        A curve keeps what it has computed. Where it rests on a Python object, ask for another one after that has changed.
+        """
+        return self.ran().curve(bound)
 
     # ---- questions
 
@@ -100,7 +83,7 @@ class Answers(ABC):
         >>> cm.Laplace(scale=2).epsilon(delta=0)
         0.5
         """
-        return answering.epsilon(self, delta, Question(method, bound, conversion, accuracy))
+        return answering.epsilon(self.ran(), delta, Question.put(method, bound, conversion, accuracy, "delta"))
 
     @overload
     def delta(  # type: ignore[overload-overlap]
@@ -135,7 +118,7 @@ class Answers(ABC):
         >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper"), cm.Gaussian(sigma=2).delta(epsilon=1)
         (0.216265, 0.0068)
         """
-        return answering.delta(self, epsilon, Question(method, bound, conversion, accuracy))
+        return answering.delta(self.ran(), epsilon, Question.put(method, bound, conversion, accuracy, "epsilon"))
 
     @question()
     def guarantee(
@@ -158,7 +141,9 @@ class Answers(ABC):
         >>> found.lower_delta <= found.delta, found.delta
         (True, 1e-05)
         """
-        return answering.guarantee(self, delta, epsilon, Question(method, bound, conversion, accuracy))
+        asked, value = given(delta, epsilon)
+        question = Question.put(method, bound, conversion, accuracy, asked)
+        return Guarantee.of(planned(self.ran(), question.at(value)))
 
     @question()
     def epsilon_over(
@@ -184,12 +169,14 @@ class Answers(ABC):
         >>> step.epsilon_over([1000, 600_000], delta=1e-8, method="paper")
         array([0.119, 2.027])
         """
-        return answering.epsilon_over(self, times, delta, Question(method, bound, conversion, accuracy))
+        return answering.epsilon_over(
+            self.ran(), times, delta, Question.put(method, bound, conversion, accuracy, "delta")
+        )
 
     @question()
-    def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
+    def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
         """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
-        return attack.trade_off(self, fpr, method)
+        return attack.trade_off(self.ran(), fpr, method)
 
     @overload
     def true_positive_rate(self, fpr: Number, method: str = ...) -> float: ...  # type: ignore[overload-overlap]
@@ -203,13 +190,13 @@ class Answers(ABC):
         >>> cm.PureDP(1).true_positive_rate(0.01)
         0.02719
         """
-        return attack.true_positive_rate(self, fpr, method)
+        return attack.true_positive_rate(self.ran(), fpr, method)
 
     @property
     @question()
     def advantage(self) -> float:
         """The largest difference of true and false positive rate that any attack has."""
-        return attack.advantage(self)
+        return attack.advantage(self.ran())
 
     @overload
     def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
@@ -276,4 +263,5 @@ class Answers(ABC):
     @question()
     def pure(self) -> float:
         """Order infinity: the epsilon of pure differential privacy."""
-        return scalars.proved_pure(self.curve(), self.estimated)
+        run = self.ran()
+        return scalars.proved_pure(run.curve(), run.estimated)

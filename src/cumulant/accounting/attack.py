@@ -11,18 +11,26 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import special
 
+from cumulant.accounting import answering
 from cumulant.accounting.answering import rounds_of
-from cumulant.accounting.question import CURVES, DEFAULT_METHOD, METHODS, checked, named, rows
-from cumulant.conversion import attacks, tradeoff
+from cumulant.accounting.parts import Ran
+from cumulant.accounting.question import (
+    CURVES,
+    DEFAULT_ACCURACY,
+    DEFAULT_METHOD,
+    METHODS,
+    Question,
+    checked,
+    named,
+    rows,
+)
+from cumulant.conversion import attacks, scalars, tradeoff
 from cumulant.domains import PROBABILITY, Exact, Number
-
-if TYPE_CHECKING:
-    from cumulant.accounting.answers import Answers
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -48,11 +56,11 @@ _ALMOST = 1 - 2.0**-50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TradeOff:
+class TradeOffCurve:
     """The best attack on a run: none that has this false positive rate has more than this true positive rate.
 
     >>> import cumulant as cm
-    >>> found = trade_off(cm.PureDP(1), [0, 0.01, 0.1])
+    >>> found = trade_off(cm.PureDP(1).ran(), [0, 0.01, 0.1])
     >>> found.true_positive_rate, found.advantage
     (array([0.        , 0.02718282, 0.27182818]), 0.46211)
     """
@@ -62,26 +70,26 @@ class TradeOff:
     advantage: float
 
 
-def trade_off(run: Answers, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOff:
+def trade_off(run: Ran, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
     """The bound at these false positive rates, or at 65 from 1e-8 to 1, evenly spaced on a logarithmic axis.
 
     No rate gets a worse bound than alone.
 
     >>> import cumulant as cm
-    >>> found = trade_off(cm.Gaussian(sigma=1))
+    >>> found = trade_off(cm.Gaussian(sigma=1).ran())
     >>> float(found.false_positive_rate[16]), float(found.true_positive_rate[16])  # Phi(Phi^-1(1e-6) + 1) = 8.723e-5
     (1e-06, 8.73e-05)
     """
     asked = list(checked("fpr", RATES if fpr is None else fpr, PROBABILITY)[0])
     rates = np.array([float(rate) for rate in asked])
-    return TradeOff(rates, _bounds(run, asked, method), advantage(run, method))
+    return TradeOffCurve(rates, _bounds(run, asked, method), advantage(run, method))
 
 
-def true_positive_rate(run: Answers, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+def true_positive_rate(run: Ran, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
     """The bound at one false positive rate, or at each of several.
 
     >>> import cumulant as cm
-    >>> true_positive_rate(cm.Gaussian(sigma=1), 0.01)  # Phi(Phi^-1(0.01) + 1) = 0.09236
+    >>> true_positive_rate(cm.Gaussian(sigma=1).ran(), 0.01)  # Phi(Phi^-1(0.01) + 1) = 0.09236
     0.0924
     """
     asked, scalar = checked("fpr", fpr, PROBABILITY)
@@ -89,11 +97,11 @@ def true_positive_rate(run: Answers, fpr: Number | Iterable[Number], method: str
     return float(found[0]) if scalar else found
 
 
-def advantage(run: Answers, method: str = DEFAULT_METHOD) -> float:
+def advantage(run: Ran, method: str = DEFAULT_METHOD) -> float:
     """The largest difference of true and false positive rate: a guess about a fair coin is right (1 + advantage) / 2 often.
 
     >>> import cumulant as cm
-    >>> advantage(cm.Gaussian(sigma=1)), advantage(cm.PureDP(1))  # 2 Phi(1/2) - 1 and tanh(1/2)
+    >>> advantage(cm.Gaussian(sigma=1).ran()), advantage(cm.PureDP(1).ran())  # 2 Phi(1/2) - 1 and tanh(1/2)
     (0.3829, 0.4621)
     """
     by_curve, by_statements = _ways(run, method)
@@ -106,11 +114,11 @@ def advantage(run: Answers, method: str = DEFAULT_METHOD) -> float:
     return found
 
 
-def in_brief(run: Answers, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
+def in_brief(run: Ran, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
     """True positive rate and advantage from a statement that is known and few others, for those who cannot wait.
 
     >>> import cumulant as cm
-    >>> in_brief(cm.Gaussian(sigma=1), 0.01, "best", 4.38, 1e-5)
+    >>> in_brief(cm.Gaussian(sigma=1).ran(), 0.01, "best", 4.38, 1e-5)
     (0.0924, 0.3829)
     """
     rate, pairs = PROBABILITY.check("fpr", fpr), ([Fraction(epsilon)], [Fraction(delta)])
@@ -132,7 +140,7 @@ def in_brief(run: Answers, fpr: Number, method: str, epsilon: float, delta: floa
     return float(found), largest
 
 
-def _ways(run: Answers, method: str) -> tuple[bool, str]:
+def _ways(run: Ran, method: str) -> tuple[bool, str]:
     """Whether the curve's best order is asked, and by which method statements are; "" is by none."""
     named(method=method)
     if method not in METHODS:
@@ -143,7 +151,7 @@ def _ways(run: Answers, method: str) -> tuple[bool, str]:
     return method == DEFAULT_METHOD or not known, "exact" if known else ""
 
 
-def _bounds(run: Answers, rates: Sequence[Exact], method: str) -> Floats:
+def _bounds(run: Ran, rates: Sequence[Exact], method: str) -> Floats:
     by_curve, by_statements = _ways(run, method)
     found = np.ones(len(rates))
     if by_curve:
@@ -163,7 +171,7 @@ def _bounds(run: Answers, rates: Sequence[Exact], method: str) -> Floats:
 class _Statements:
     """The run is (epsilon, delta)-DP for each epsilon that was asked about, by this method."""
 
-    run: Answers
+    run: Ran
     method: str
     deltas: dict[float, float] = field(default_factory=dict)
 
@@ -176,16 +184,20 @@ class _Statements:
         """Learn delta at these."""
         missing = sorted({epsilon for epsilon in epsilons if epsilon < math.inf} - self.deltas.keys())
         if missing:
-            self.deltas.update(
-                zip(missing, self.run.delta(missing, self.method, accuracy=_ACCURACY).tolist(), strict=True)
-            )
+            question = Question.put(self.method, None, None, _ACCURACY, "epsilon")
+            found = np.asarray(answering.delta(self.run, missing, question))
+            self.deltas.update(zip(missing, found.tolist(), strict=True))
 
     def scale(self) -> float:
         """An epsilon that is small for this run, a power of two."""
-        self.ask([0.0, self.run.pure])
-        exact = self.method == "exact"
-        size = _shift(self.deltas[0.0]) if exact else float(self.run.epsilon(0.5, method=self.method))
+        self.ask([0.0, scalars.proved_pure(self.run.curve(), self.run.estimated)])
+        size = _shift(self.deltas[0.0]) if self.method == "exact" else self.half()
         return 2.0 ** math.floor(math.log2(size) - 2) if 0 < size < math.inf else 1.0
+
+    def half(self) -> float:
+        """epsilon at a delta of 1/2."""
+        question = Question.put(self.method, None, None, DEFAULT_ACCURACY, "delta")
+        return answering.answer(self.run, question.at(Exact("0.5"))).value
 
     def search(self, searches: Sequence[_Search]) -> None:
         """Ask for what each search wants, all at once, until none wants more."""

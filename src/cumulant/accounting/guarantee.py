@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
+from cumulant.accounting import statement, stored
+from cumulant.accounting.plan import Plan, Term
+from cumulant.accounting.verifying import verified
 from cumulant.conversion.verify import Verification
 from cumulant.errors import CertificateError
-from cumulant.numerics import rounding
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One component of a run and what it contributed: K at the chosen order, all repetitions together."""
-
-    mechanism: str
-    times: int
-    bound: str
-    nodes: tuple[float, ...]
-    value: float | None  # None where no order is involved
-
-
-class Proof(Protocol):
-    """What a guarantee keeps in order to be checked and explained later: exact data, and no result of the search."""
-
-    def verify(self, epsilon: float, delta: float) -> Verification:
-        """Whether a second evaluation confirms this epsilon and delta, of which the one that was asked for is exact."""
-
-    def explain(self, found: Guarantee) -> str:
-        """What proves the guarantee, in words, one paragraph per line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +35,13 @@ class Guarantee:
     ('epsilon', 1.0, True)
 
     `note` says why the answer does not come from where it was asked for. `bits` and `radius` tell how the certificate was
-    computed: the precision and the radius of the ball. A guarantee can be pickled; a Python function in the run stays behind,
-    and then it can no longer be verified.
+    computed: the precision and the radius of the ball.
+
+    `to_json` keeps everything that is needed to verify a guarantee years later in another process, and a guarantee can be
+    pickled; a Python function in the run stays behind, and then it can no longer be verified.
+
+    >>> Guarantee.from_json(answer.to_json()).verify().holds
+    True
     """
 
     epsilon: float
@@ -77,7 +61,43 @@ class Guarantee:
     lower_delta: float | None = None
     bits: int | None = field(default=None, compare=False, repr=False)
     radius: float | None = field(default=None, compare=False, repr=False)
-    plan: Proof | None = field(default=None, compare=False, repr=False)
+    plan: Plan | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, plan: Plan) -> Guarantee:
+        """What a plan guarantees."""
+        epsilon, delta = plan.statement
+        found, by_delta = plan.answer, plan.question.asked == "delta"
+        return cls(
+            epsilon=epsilon,
+            delta=delta,
+            lower=plan.lower if by_delta else None,
+            order=found.order,
+            method=plan.question.method,
+            bound=plan.bound,
+            conversion=found.way,
+            rigour=found.rigour,
+            relation=plan.run.relation,
+            run=plan.run.text,
+            terms=plan.terms,
+            witness=plan.witness,
+            note=found.note,
+            asked=plan.question.asked,
+            lower_delta=None if by_delta else plan.lower,
+            bits=None if found.proof is None else found.proof.bits,
+            radius=None if found.proof is None else found.proof.radius,
+            plan=plan,
+        )
+
+    @property
+    def proof(self) -> Plan:
+        """The plan; CertificateError where it was left behind."""
+        if self.plan is None:
+            raise CertificateError(
+                "this guarantee came without its plan: the run holds a Python function, which was not pickled or written with "
+                "it; verify it where it was made"
+            )
+        return self.plan
 
     def verify(self) -> Verification:
         """Evaluate the statement again by another route than the one that found it, from the stored plan and the exact inputs.
@@ -103,7 +123,7 @@ class Guarantee:
                 f"epsilon={self.epsilon!r} with delta={self.delta!r} is no statement about privacy: epsilon is at least 0 and "
                 "delta a probability"
             )
-        found = self._proof().verify(self.epsilon, self.delta)
+        found = verified(self.proof, self.epsilon, self.delta)
         return replace(found, epsilon=self.epsilon, delta=self.delta)
 
     def explain(self) -> str:
@@ -113,77 +133,25 @@ class Guarantee:
         >>> print(cm.PureDP(1).guarantee(delta=0).explain().splitlines()[-1])
         Rigour: proved, which means: every step was enclosed, rounding included, so the exact value ... at most this number.
         """
-        return self._proof().explain(self)
-
-    def _proof(self) -> Proof:
         if self.plan is None:
-            raise CertificateError("this guarantee came without its plan; ask the run for it again")
-        return self.plan
+            return statement.left_behind(self.run, self.asked, self.epsilon, self.delta, self.rigour)
+        return statement.explanation(self.plan, self.epsilon, self.delta)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values; infinity is the text "inf"."""
-        return _plain(self)  # type: ignore[no-any-return]
+        """The fields as JSON values, infinity as the text "inf", with the versions, the exact question, the plan and what is
+        assumed; the file `guarantee.schema.json` of the package describes them."""
+        fields = {name: stored.plain(getattr(self, name)) for name in self.__slots__ if name != "plan"}
+        return fields | stored.kept(self.plan)
 
     def to_json(self) -> str:
-        """The fields as one JSON object."""
+        """The same as one JSON object."""
         return json.dumps(self.to_dict())
 
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Guarantee:
+        """The guarantee that `to_json` wrote, ready to be verified; InputError where the text is not one."""
+        fields, plan = stored.read(text)
+        return cls(**fields, plan=plan)
 
-def _plain(value: Any) -> Any:
-    match value:
-        case Guarantee() | Term():
-            return {name: _plain(getattr(value, name)) for name in value.__slots__ if name != "plan"}
-        case tuple():
-            return [_plain(item) for item in value]
-        case float() if math.isinf(value):
-            return "inf"
-        case float() if math.isnan(value):
-            return None
-        case str():
-            return str(value)
-    return value
-
-
-def stated(value: Fraction) -> float:
-    """The float that states a delta or an epsilon: the decimal it prints as is not below the exact one, so no more is claimed.
-
-    >>> (
-    ...     stated(Fraction(1, 10**8)),
-    ...     Fraction(repr(stated(Fraction(1, 3)))) >= Fraction(1, 3),
-    ...     stated(Fraction(10) ** 400),
-    ... )
-    (1e-08, True, inf)
-    """
-    above = rounding.rounded_up(value)
-    below = math.nextafter(above, 0.0)
-    return below if Fraction(repr(below)) >= value else above
-
-
-def rounded_up(value: float, digits: int = 4) -> str:
-    """The value in decimal, rounded up to this many significant digits, so that what is printed is still a bound.
-
-    >>> rounded_up(2.02701), rounded_up(1e-8), rounded_up(math.inf), rounded_up(0.0), rounded_up(123456.7)
-    ('2.028', '1e-8', 'inf', '0', '123500')
-    """
-    return _decimal(value, digits, "ROUND_CEILING")
-
-
-def rounded_down(value: float, digits: int = 4) -> str:
-    """The value in decimal, rounded down: what is printed is still a lower bound.
-
-    >>> rounded_down(2.02799)
-    '2.027'
-    """
-    return _decimal(value, digits, "ROUND_FLOOR")
-
-
-def _decimal(value: float, digits: int, rounding: str) -> str:
-    if value == 0 or math.isinf(value):
-        return "0" if value == 0 else "inf"
-    from decimal import Context, Decimal
-
-    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(value))).normalize()
-    exponent = rounded.adjusted()
-    if -5 < exponent < 7:
-        return f"{rounded:f}"
-    return f"{rounded.scaleb(-exponent).normalize():f}e{exponent}"
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Guarantee.from_json, (self.to_json(),)

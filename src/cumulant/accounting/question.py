@@ -1,13 +1,19 @@
-"""How a question is put: which bound and conversion it means, and what numbers it may contain."""
+"""One question, resolved once: what is given, by which method, and the rows of the tables that this means."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
+from cumulant import domains
+from cumulant.accounting.printed import stated
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import baselines
-from cumulant.domains import Domain, Exact, listed
+from cumulant.conversion.conversions import Conversion
+from cumulant.conversion.conversions import conversion as conversion_row
+from cumulant.domains import ACCURACY, Domain, Exact, Number, listed
 from cumulant.errors import InputError, shown
 
 CURVES: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem9", "classic")}
@@ -28,10 +34,100 @@ GUIDE = "rdp"
 DEFAULT_ACCURACY = 1e-3
 """The part of epsilon that the grid of the exact layer may cost."""
 
-_EXAMPLES = {"method": DEFAULT_METHOD, "bound": "best", "conversion": "cks"}
-
 EXACT_BOUNDS = ("best", "profile", "poisson")
 """The bounds that loss distributions exist for."""
+
+_NOTHING = Exact(0)
+_EXAMPLES = {"method": DEFAULT_METHOD, "bound": "best", "conversion": "cks"}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: `asked` is the number that is given, "delta" or "epsilon", `value` its exact value; the other is found.
+
+    `method`, `bound`, `conversion` and `accuracy` are what the caller said; `row` and `converted` are the bound and the
+    conversion of the curve that this means, "" where a composition theorem answers.
+    """
+
+    method: str
+    bound: str | None
+    conversion: str | None
+    accuracy: Exact
+    row: str
+    converted: str
+    asked: str = "delta"
+    value: Exact = _NOTHING
+
+    @classmethod
+    def put(cls, method: str, bound: str | None, conversion: str | None, accuracy: Number, asked: str) -> Question:
+        """A question with everything but the number that is given; InputError says what there is to choose."""
+        named(method=method, bound=bound, conversion=conversion)
+        fine = ACCURACY.check("accuracy", accuracy)
+        if method in baselines.BASELINES and asked == "delta":
+            if bound or conversion:
+                raise InputError(f"method={method!r} takes no bound and no conversion")
+            return cls(method, bound, conversion, fine, "", "", asked)
+        by = "rdp" if method == "best" else method
+        if two_sided_method(method, bound, conversion):
+            by, row = "rdp", bound if method == "exact" else None
+            return cls(method, bound, conversion, fine, *rows(by, row, None), asked)
+        return cls(method, bound, conversion, fine, *rows(by, bound, conversion), asked)
+
+    def at(self, value: Exact) -> Question:
+        """The same question with this number given."""
+        return replace(self, value=value)
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether the exact layer takes part."""
+        return two_sided_method(self.method, self.bound, self.conversion)
+
+    @property
+    def cone(self) -> bool:
+        """Whether Theorem B may be used besides the profile."""
+        return self.bound in (None, "best")
+
+    @property
+    def whole_curve(self) -> bool:
+        """Whether the curve may be used at all its orders together, no conversion being named."""
+        return self.conversion is None and self.method in ("best", "rdp", "exact")
+
+    @property
+    def formula(self) -> Conversion:
+        """The conversion of the curve."""
+        return conversion_row(self.converted)
+
+    @property
+    def found(self) -> str:
+        """The name of the number that is not given."""
+        return "delta" if self.asked == "epsilon" else "epsilon"
+
+    @property
+    def stated(self) -> float:
+        """The given number as a float that claims no more."""
+        return stated(self.value)
+
+    def statement(self, found: float) -> tuple[float, float]:
+        """epsilon and delta, one of them given and the other one found."""
+        return (self.stated, found) if self.asked == "epsilon" else (found, self.stated)
+
+    def exactly(self, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
+        """The finite epsilon and the delta that these floats state: the one that was given means its exact value."""
+        given, found = (epsilon, delta) if self.asked == "epsilon" else (delta, epsilon)
+        value = self.value if given == self.stated else Fraction(repr(given))
+        return (value, Fraction(found)) if self.asked == "epsilon" else (Fraction(found), value)
+
+
+def given(delta: Number | None, epsilon: Number | None) -> tuple[str, Exact]:
+    """Which of the two numbers of a statement was given, and its exact value."""
+    if epsilon is None and delta is not None:
+        return "delta", domains.DELTA.check("delta", delta)
+    if delta is None and epsilon is not None:
+        return "epsilon", domains.EPSILON.check("epsilon", epsilon)
+    raise InputError(
+        f"a guarantee is asked for with exactly one of delta and epsilon, not {'both' if delta is not None else 'none'}: "
+        "guarantee(delta=1e-6) finds epsilon, guarantee(epsilon=1) finds delta"
+    )
 
 
 def two_sided_method(method: str, bound: str | None, conversion: str | None) -> bool:
@@ -56,11 +152,6 @@ def named(**given: object) -> None:
             raise InputError(f"{name}={shown(value)} must be a name, such as {_EXAMPLES[name]!r}")
 
 
-def exact_cone(bound: str | None) -> bool:
-    """Whether Theorem B may be used besides the profile."""
-    return bound in (None, "best")
-
-
 def rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, str]:
     """The bound and the conversion a method uses, or an InputError that says what there is to choose."""
     if method not in CURVES:
@@ -74,6 +165,7 @@ def rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, s
         raise InputError(
             f"bound={bound!r} is a lower bound, which proves no epsilon; ask for it with rdp(order, bound={bound!r})"
         )
+    conversion_row(conversion or fixed_conversion)
     return bound or fixed_bound, conversion or fixed_conversion
 
 

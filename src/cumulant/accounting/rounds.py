@@ -1,16 +1,14 @@
-"""An expression as the exact layer takes it: losses and sampling, or the reason why that is not known."""
+"""What ran as the exact layer takes it: losses and sampling, or the reason why that is not known."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
-from cumulant.accounting.answers import Answers
+from cumulant.accounting.parts import Part, Ran
 from cumulant.lattice.losses import loss_of
 from cumulant.lattice.rounds import Round, Rounds
 from cumulant.lattice.sampling import WITHOUT_REPLACEMENT
-from cumulant.mechanisms.mechanism import Expression, Mechanism
-from cumulant.mechanisms.sampled import Sampled
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.pair import Pair
 
@@ -20,24 +18,23 @@ MOST_ROUNDS = 10**9
 _FALLBACK = "so the answer comes from Renyi divergences"
 
 
-def rounds(run: Answers) -> tuple[Rounds | None, str]:
+def rounds(run: Ran) -> tuple[Rounds | None, str]:
     """All rounds of the run, or None and what stands in the way."""
     parts: list[tuple[Round, int]] = []
     gathered = Fraction(0)
-    for mechanism, times in sorted(run.terms.items(), key=lambda item: item[0].rank()):
-        inner, scheme = (mechanism.inner, mechanism.scheme) if isinstance(mechanism, Sampled) else (mechanism, None)
-        sampling = WITHOUT_REPLACEMENT if scheme is None else scheme.sampling
+    for part in run.sorted:
+        sampling = WITHOUT_REPLACEMENT if part.scheme is None else part.scheme.sampling
         if sampling is None:
-            return None, f"{type(scheme).__name__} says nothing about loss distributions, {_FALLBACK}"
-        pair, below = _pairs(inner)
-        if scheme is None and isinstance(pair, GaussianPair):
-            gathered += times * pair.shift**2  # k of them are one with sqrt(k) times the shift
+            return None, f"{type(part.scheme).__name__} says nothing about loss distributions, {_FALLBACK}"
+        pair, below = _pairs(part)
+        if part.scheme is None and isinstance(pair, GaussianPair):
+            gathered += part.times * pair.shift**2  # k of them are one with sqrt(k) times the shift
             continue
-        loss = loss_of(pair) if pair is not None else inner.privacy_loss() if isinstance(inner, Mechanism) else None
+        loss = part.loss() if pair is None else loss_of(pair)
         if pair is None and loss is None:
-            return None, f"{mechanism} is known by its curve only, {_FALLBACK}"
-        rate = Fraction(scheme.rate if scheme is not None else 1)
-        parts.append((Round(loss, pair, rate, sampling, isinstance(inner, Mechanism), below), times))
+            return None, f"{part.name} is known by its curve only, {_FALLBACK}"
+        rate = Fraction(part.scheme.rate if part.scheme is not None else 1)
+        parts.append((Round(loss, pair, rate, sampling, part.lone, below), part.times))
     if gathered:
         pair, below = _gaussians(gathered)
         parts.insert(0, (Round(loss_of(pair), pair, Fraction(1), WITHOUT_REPLACEMENT, below=below), 1))
@@ -51,14 +48,13 @@ def rounds(run: Answers) -> tuple[Rounds | None, str]:
     return found, ""
 
 
-def _pairs(inner: Expression) -> tuple[Pair | None, Pair | None]:
+def _pairs(part: Part) -> tuple[Pair | None, Pair | None]:
     """The dominating pair of what runs on one sample and one that it dominates: of one mechanism its own, of Gaussians
     together Gaussian ones."""
-    if isinstance(inner, Mechanism):
-        pair = inner.pair()
-        return pair, pair
-    pairs = [(mechanism.pair(), times) for mechanism, times in inner.terms.items()]
-    if not all(isinstance(pair, GaussianPair) for pair, _ in pairs):
+    if part.lone or part.inner is None:
+        return part.pair, part.pair
+    pairs = [(each.pair, each.times) for each in part.inner.parts if each.scheme is None]
+    if len(pairs) < len(part.inner.parts) or not all(isinstance(pair, GaussianPair) for pair, _ in pairs):
         return None, None
     return _gaussians(
         sum((times * pair.shift**2 for pair, times in pairs if isinstance(pair, GaussianPair)), Fraction(0))

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cumulant.accounting.guarantee import rounded_down, rounded_up
+from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.cli.questions import Json
 from cumulant.domains import DELTA
 from cumulant.errors import InputError

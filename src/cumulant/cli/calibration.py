@@ -43,7 +43,7 @@ def calibrate(
         typer.echo(found.to_json())
         return
     typer.echo(f"Use {found.parameter} = {found.value} to meet epsilon <= {target} at delta = {asked}.")
-    typer.echo(words.epsilon(found.run, found.guarantee, asked))
+    typer.echo(words.answer(found.guarantee))
     typer.echo(_neighbour(found))
 
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cumulant.accounting.guarantee import Guarantee, rounded_down, rounded_up
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.cli.questions import Json
 from cumulant.domains import DELTA, POSITIVE
 from cumulant.errors import InputError

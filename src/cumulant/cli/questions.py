@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from cumulant.accounting.guarantee import Guarantee, rounded_down, rounded_up
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import words
@@ -54,7 +54,7 @@ def epsilon(
     run = parse(expression)
     asked = DELTA.check("delta", delta)
     found = run.guarantee(asked, method, bound, conversion, accuracy)
-    _tell(found, explain, as_json, lambda: words.epsilon(run, found, asked))
+    _tell(found, explain, as_json)
 
 
 def delta(
@@ -78,16 +78,16 @@ def delta(
     run = parse(expression)
     asked = EPSILON.check("epsilon", epsilon)
     found = run.guarantee(None, method, bound, conversion, accuracy, epsilon=asked)
-    _tell(found, explain, as_json, lambda: words.delta(run, found, asked))
+    _tell(found, explain, as_json)
 
 
-def _tell(found: Guarantee, explain: bool, as_json: bool, in_words: Callable[[], str]) -> None:
+def _tell(found: Guarantee, explain: bool, as_json: bool) -> None:
     """The guarantee as it was asked for: as one JSON object, explained, or in a few words."""
     if as_json:
         fields = found.to_dict()
         typer.echo(json.dumps(fields | {"explanation": found.explain()} if explain else fields))
     else:
-        typer.echo(words.explanation(found) if explain else in_words())
+        typer.echo(words.explanation(found) if explain else words.answer(found))
 
 
 def rdp(
@@ -132,7 +132,7 @@ def rdp(
         for order, value in zip(asked, values[bound] or [], strict=True):
             table.add_row(f"{order:g}", _rounded(bound, value))
     Console(width=None if bound != "all" else max(80, 25 + 14 * len(asked))).print(table)
-    typer.echo(words.divergence(run, bound))
+    typer.echo(words.divergence(run.ran(), bound))
 
 
 def _divergences(run: Expression, orders: list[float], bound: str) -> list[float] | None:

@@ -21,15 +21,28 @@ from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import Array, outward
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
+EXACT_WAYS = ("closed form", "lattice", "cone")
+"""How the exact layer reaches a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The number, the order that proves it, and how: `proved`, `bounded` or `estimated`."""
+    """The number, the order that proves it, how (`proved`, `bounded` or `estimated`), by which bound and which way."""
 
     value: float
     order: float | None  # None where no order is involved
     rigour: str
     proof: Certificate | None = None  # None where nothing had to be evaluated, or nothing could be
+    bound: str = ""
+    way: str = ""  # the conversion of a curve, or how the exact layer found it
+    note: str = ""  # why it does not come from where it was asked for
+    width: float | None = None  # of a lattice, the step
+    points: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the exact layer gave it."""
+        return self.way in EXACT_WAYS
 
 
 def proved_epsilon(

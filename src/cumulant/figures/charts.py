@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.accounting import attack
 from cumulant.bounds.table import BOUNDS
 from cumulant.domains import Exact
 from cumulant.errors import HypothesisError
 from cumulant.mechanisms.mechanism import Expression
-from cumulant.mechanisms.run import run as run_of
+from cumulant.mechanisms.mechanism import run as run_of
 from cumulant.numerics.arithmetic import Array
 
 ACCURACY = 0.01
@@ -125,7 +124,7 @@ def by_false_alarms(run: Expression, delta: Exact) -> Chart:
     >>> bool((attack.y >= attack.x).all())
     True
     """
-    found = attack.trade_off(run)
+    found = run.trade_off()
     rates = found.false_positive_rate
     curves = {"attack": Curve(rates, found.true_positive_rate), "guess": Curve(rates, rates)}
     title = f"best attack; advantage at most {math.ceil(1000 * found.advantage) / 10:g} %"

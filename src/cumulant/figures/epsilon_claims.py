@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cumulant.accounting.guarantee import rounded_down, rounded_up
+from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.figures.claim import Claim, each, judged, label, slope, split
 from cumulant.figures.series import Table, accountant, baseline
 from cumulant.figures.settings import MOST_ROUNDS, Panel

@@ -1,26 +1,31 @@
-"""What ran, as data: expressions that compose (`+`, `*`) and are sampled (`@`); the questions they answer are in `answers`."""
+"""What ran, as data: expressions that compose (`+`, `*`) and are sampled (`@`), and hand their parts over to be asked."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from cumulant import domains
 from cumulant.accounting.answers import Answers
-from cumulant.accounting.proof import curve_of
+from cumulant.accounting.parts import Part, Ran
+from cumulant.bounds.bound import amplified
+from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
-from cumulant.curves.curve import Curve, compose
+from cumulant.curves.curve import Curve
+from cumulant.curves.memory import once
+from cumulant.curves.remembered import Remembered
 from cumulant.domains import Domain, Exact, Number, Several
-from cumulant.errors import NotationError
+from cumulant.errors import InputError, NotationError, RelationError
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation, common
+from cumulant.sampling.scheme import Scheme
 
 if TYPE_CHECKING:
     from cumulant.lattice.losses import Loss
-    from cumulant.mechanisms.sampled import Sampled
-    from cumulant.sampling.scheme import Scheme
 
 
 class Expression(Answers):
@@ -30,6 +35,14 @@ class Expression(Answers):
     __array_ufunc__ = None  # numpy scalars must not take over `3 * m`
 
     # ---- what it is made of
+
+    @property
+    @abstractmethod
+    def terms(self) -> Mapping[Mechanism, int]:
+        """Each distinct mechanism and how often it ran."""
+
+    def ran(self) -> Ran:
+        return Ran(tuple(mechanism.part(times) for mechanism, times in self.terms.items()), self.relation, str(self))
 
     @property
     def relation(self) -> Relation:
@@ -46,15 +59,6 @@ class Expression(Answers):
         """Whether it is data alone, so that what is known about it stays true; a Python object in it may change."""
         return all(mechanism.frozen for mechanism in self.terms)
 
-    def curve(self, bound: str = "best") -> Curve:
-        """What is proved about it: the sum of the curves of its terms, each amplified by this bound.
-
-        A curve keeps what it has computed. Where it rests on a Python object, ask for another one after that has changed.
-        """
-        bound = bound_row(bound).name
-        parts = sorted(self.terms.items(), key=lambda item: item[0].rank())
-        return compose((curve_of(mechanism, bound), times) for mechanism, times in parts)
-
     def notation(self) -> str:
         """The text that `parse` reads back; NotationError where a Python function is part of the description."""
         if not self.terms:
@@ -69,16 +73,12 @@ class Expression(Answers):
     # ---- operators
 
     def __mul__(self, times: int) -> Expression:
-        from cumulant.mechanisms.run import run
-
         count = domains.times(times)
         return run({mechanism: count * each for mechanism, each in self.terms.items()})
 
     __rmul__ = __mul__
 
     def __add__(self, other: Expression) -> Expression:
-        from cumulant.mechanisms.run import run
-
         if not isinstance(other, Expression):
             return NotImplemented
         terms = dict(self.terms)
@@ -87,10 +87,47 @@ class Expression(Answers):
         return run(terms)
 
     def __matmul__(self, scheme: Scheme) -> Sampled:
-        from cumulant.mechanisms.sampled import sampled
-        from cumulant.sampling.scheme import Scheme
-
         return sampled(self, scheme) if isinstance(scheme, Scheme) else NotImplemented  # type: ignore[redundant-expr]
+
+
+class Run(Expression):
+    """A sum of mechanisms, each with the number of times it ran; two runs are equal when their terms are."""
+
+    __slots__ = ("_hash", "_terms")
+
+    def __init__(self, terms: Mapping[Mechanism, int]) -> None:
+        self._terms = dict(terms)
+        self._hash = hash(frozenset(self._terms.items()))
+        common((mechanism.relation, mechanism) for mechanism in self._terms)
+
+    @property
+    def terms(self) -> Mapping[Mechanism, int]:
+        return dict(self._terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self._terms == other._terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Run], tuple[dict[Mechanism, int]]]:
+        return Run, (self._terms,)  # hashes of text differ from process to process
+
+    def __str__(self) -> str:
+        return " + ".join(f"{m} * {times}" if times > 1 else str(m) for m, times in self._terms.items()) or "nothing"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def run(terms: Mapping[Mechanism, int]) -> Expression:
+    """The run with these terms; a single mechanism that ran once is itself."""
+    terms = {mechanism: domains.times(times) for mechanism, times in terms.items()}
+    if len(terms) == 1:
+        ((mechanism, times),) = terms.items()
+        if times == 1:
+            return mechanism
+    return Run(terms)
 
 
 class Mechanism(Expression):
@@ -136,6 +173,21 @@ class Mechanism(Expression):
     def key(self) -> Hashable:
         """Everything that equality means: exact values, not spellings."""
 
+    def part(self, times: int) -> Part:
+        """All that mathematics sees of it, having run so often."""
+        return Part(
+            name=str(self),
+            times=times,
+            curve=partial(curve_of, self),
+            pair=self.pair(),
+            estimated=self.estimated,
+            loss=self.privacy_loss,
+            rank=self.rank(),
+            described=f"{type(self).__name__} ({_first_sentence(type(self).__doc__ or '')})",
+            sensitive="sensitivity" in self.domains,
+            written=self.frozen,
+        )
+
     @abstractmethod
     def own_curve(self, bound: str) -> Curve:
         """What is proved about one run of it; `bound` matters only to sampled mechanisms."""
@@ -147,14 +199,6 @@ class Mechanism(Expression):
     def privacy_loss(self) -> Loss | None:
         """The law of the privacy loss of its dominating pair, for those that are known by it and by no `pair`."""
         return None
-
-    def unsampled(self) -> tuple[Expression, Fraction]:
-        """What runs on each sample, and the rate at which the sample is drawn."""
-        return self, Fraction(1)
-
-    def by_lemma3(self) -> tuple[Expression, Fraction]:
-        """The same, for composition theorems that amplify by Lemma 3; HypothesisError where that is not about its samples."""
-        return self.unsampled()
 
     def data_size(self) -> Exact | None:
         """The number of records its statement is for, where it depends on that."""
@@ -193,6 +237,101 @@ class Mechanism(Expression):
         except AttributeError:
             object.__setattr__(self, "_rank", (type(self).__name__, canonical(self.key())))
             return self._rank
+
+
+def _first_sentence(text: str) -> str:
+    """What a class says it is."""
+    return " ".join(text.split("\n\n")[0].split()).rstrip(".")
+
+
+def curve_of(mechanism: Mechanism, bound: str) -> Curve:
+    """What this bound proves about one run of the mechanism; without a sample every upper bound is its own curve."""
+    name = bound if mechanism.amplified or not bound_row(bound).upper else ""
+    if mechanism.frozen:
+        return remembered_curve(mechanism, name)
+    return once((mechanism, name), lambda: _new_curve(mechanism, name))
+
+
+@lru_cache(maxsize=4096)
+def remembered_curve(mechanism: Mechanism, bound: str) -> Curve:
+    """One curve object for all equal mechanisms, so that what it has computed serves them all."""
+    return _new_curve(mechanism, bound)
+
+
+def _new_curve(mechanism: Mechanism, bound: str) -> Curve:
+    """A curve that has computed nothing yet."""
+    if mechanism.amplified or not bound:
+        return Remembered(mechanism.own_curve(bound))
+    own = mechanism.own_curve(bound)
+    return Remembered(amplified(BOUNDS, bound, own, mechanism.pair(), Fraction(1), str(mechanism)))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sampled(Mechanism):
+    """An expression that runs on one sample drawn by the scheme."""
+
+    inner: Expression
+    scheme: Scheme
+
+    amplified: ClassVar[bool] = True
+
+    @property
+    def relation(self) -> Relation:
+        return self.scheme.relation
+
+    @property
+    def estimated(self) -> bool:
+        return self.inner.estimated
+
+    @property
+    def frozen(self) -> bool:
+        return self.inner.frozen and self.scheme.frozen
+
+    def data_size(self) -> Exact | None:
+        return self.scheme.sizes()[1]
+
+    def key(self) -> Hashable:
+        return self.inner, self.scheme
+
+    def part(self, times: int) -> Part:
+        inner = self.inner.ran()
+        part = replace(Mechanism.part(self, times), scheme=self.scheme, inner=inner)
+        if not part.lone:
+            return part
+        (each,) = inner.parts
+        return replace(part, pair=each.pair, loss=each.loss) if each.scheme is None else part
+
+    def own_curve(self, bound: str) -> Curve:
+        # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along.
+        pair = self.inner.pair() if isinstance(self.inner, Mechanism) else None
+        return self.scheme.curve(self.inner.curve, pair, bound, str(self.inner))
+
+    def arguments(self) -> Mapping[str, str]:
+        return {}
+
+    def __str__(self) -> str:
+        inner = f"{self.inner}" if isinstance(self.inner, Mechanism) else f"({self.inner})"
+        return f"{inner} @ {self.scheme}"
+
+
+def sampled(inner: Expression, scheme: Scheme) -> Sampled:
+    """`inner @ scheme`, with a sample of a sample normalised to one sample where that is the same law."""
+    if inner.relation not in (Relation.ANY, scheme.relation):
+        raise RelationError(
+            f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}; "
+            "state every sensitivity under one relation, that of a clipped sum by "
+            f'Gaussian.from_clipping(norm, noise, relation="{scheme.relation}")'
+        )
+    size, _ = scheme.sizes()
+    for mechanism in inner.terms:
+        stated = mechanism.data_size()
+        if None not in (stated, size) and stated != size:
+            raise InputError(
+                f"{mechanism} is stated for {stated} records but runs on samples of {size}; give records={size}"
+            )
+    if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
+        return sampled(inner.inner, single)
+    return Sampled(inner, scheme)
 
 
 def canonical(key: Any) -> str:

@@ -50,6 +50,11 @@ class Scheme(ABC):
         rows = self.bounds if name in self.bounds else BOUNDS  # at rate 1 every theorem holds
         return amplified(rows, name, base(name if row(name).upper else "best"), pair, self.rate, subject)
 
+    def by_lemma3(self) -> Exact:
+        """The rate, for composition theorems that amplify by Lemma 3; HypothesisError where that is not about its samples."""
+        self.theorem("lemma3")
+        return self.rate
+
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         """The sizes of the sample and of the data set, where they are fixed and public."""
         return None, None

@@ -1,0 +1,101 @@
+"""What ran, as mathematics sees it: parts with their curves, pairs and schemes, and never a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cumulant.bounds.bound import Bound
+from cumulant.bounds.table import BOUNDS
+from cumulant.bounds.table import row as bound_row
+from cumulant.curves.curve import Curve, compose
+from cumulant.lattice.losses import Loss
+from cumulant.pairs.pair import Pair
+from cumulant.relation import Relation
+from cumulant.sampling.scheme import Scheme
+
+
+def _unknown() -> None:
+    """No law of the loss is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One component of a run: all that is known of a mechanism, and how often it ran.
+
+    `curve(bound)` is what this bound proves about one run of it. `pair` dominates what runs, on each sample if there is a
+    `scheme`; only a single mechanism has one, because several on one sample may be adaptive within it. `inner` is what runs on
+    each sample. `rank` is its place in the one order in which parts are added, so that permuting a sum changes nothing.
+    """
+
+    name: str
+    times: int
+    curve: Callable[[str], Curve]
+    pair: Pair | None = None
+    scheme: Scheme | None = None
+    estimated: bool = False
+    inner: Ran | None = None
+    loss: Callable[[], Loss | None] = _unknown
+    """The law of the privacy loss of what runs, of those that are known by it and by no pair."""
+    rank: tuple[str, str] = ("", "")
+    described: str = ""
+    """What the mechanism is, in a sentence."""
+    sensitive: bool = False
+    """Whether it rests on a sensitivity."""
+    written: bool = True
+    """Whether its name is a text that can be read back; a Python function has none."""
+
+    def row(self, bound: str) -> Bound:
+        """The theorem of this name about the way in which its samples are drawn."""
+        return (None if self.scheme is None else self.scheme.bounds.get(bound)) or BOUNDS[bound]
+
+    @property
+    def lone(self) -> bool:
+        """Whether a single mechanism runs, on each sample if there is one."""
+        return self.inner is None or [part.times for part in self.inner.parts] == [1]
+
+    @property
+    def base(self) -> Curve:
+        """The curve of what runs on each sample, or of the part itself."""
+        return self.curve("best") if self.inner is None else self.inner.curve()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Everything that ran on one data set, frozen as it was when it was asked about."""
+
+    parts: tuple[Part, ...]
+    relation: Relation
+    text: str
+
+    @property
+    def estimated(self) -> bool:
+        """Whether a number about it rests on a user's Python function that can only be sampled in floats."""
+        return any(part.estimated for part in self.parts)
+
+    @property
+    def written(self) -> bool:
+        """Whether its text can be read back."""
+        return all(part.written for part in self.nested())
+
+    @cached_property
+    def sorted(self) -> tuple[Part, ...]:
+        """The parts in the order in which they are added."""
+        return tuple(sorted(self.parts, key=lambda part: part.rank))
+
+    def curve(self, bound: str = "best") -> Curve:
+        """The sum of the curves of all parts, each amplified by this bound."""
+        name = bound_row(bound).name
+        return compose((part.curve(name), part.times) for part in self.sorted)
+
+    def nested(self) -> Iterator[Part]:
+        """Every part, those that run on samples after the one that draws the sample."""
+        for part in self.parts:
+            yield part
+            if part.inner is not None:
+                yield from part.inner.nested()
+
+    def repeated(self, times: int) -> Ran:
+        """The same, so many times."""
+        return replace(self, parts=tuple(replace(part, times=times * part.times) for part in self.parts))

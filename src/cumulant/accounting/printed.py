@@ -1,0 +1,71 @@
+"""Numbers as they are stated and printed: rounded so that no more is claimed than was proved."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from cumulant.numerics import rounding
+
+
+def stated(value: Fraction) -> float:
+    """The float that states a delta or an epsilon: the decimal it prints as is not below the exact one, so no more is claimed.
+
+    >>> (
+    ...     stated(Fraction(1, 10**8)),
+    ...     Fraction(repr(stated(Fraction(1, 3)))) >= Fraction(1, 3),
+    ...     stated(Fraction(10) ** 400),
+    ... )
+    (1e-08, True, inf)
+    """
+    above = rounding.rounded_up(value)
+    below = math.nextafter(above, 0.0)
+    return below if Fraction(repr(below)) >= value else above
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """The value in decimal, rounded up to this many significant digits, so that what is printed is still a bound.
+
+    >>> rounded_up(2.02701), rounded_up(1e-8), rounded_up(math.inf), rounded_up(0.0), rounded_up(123456.7)
+    ('2.028', '1e-8', 'inf', '0', '123500')
+    """
+    return _decimal(value, digits, "ROUND_CEILING")
+
+
+def rounded_down(value: float, digits: int = 4) -> str:
+    """The value in decimal, rounded down: what is printed is still a lower bound.
+
+    >>> rounded_down(2.02799)
+    '2.027'
+    """
+    return _decimal(value, digits, "ROUND_FLOOR")
+
+
+def percent(share: float) -> str:
+    """A share rounded up to three digits.
+
+    >>> percent(0.09236), percent(1.0), percent(0.0)
+    ('9.24 %', '100 %', '0 %')
+    """
+    return f"{rounded_up(min(math.nextafter(100 * share, math.inf) if share else 0.0, 100.0), 3)} %"
+
+
+def fraction(value: Fraction) -> str:
+    """An exact number.
+
+    >>> fraction(Fraction(1, 3)), fraction(Fraction(2))
+    ('1/3', '2')
+    """
+    return f"{value.numerator}/{value.denominator}" if value.denominator > 1 else str(value.numerator)
+
+
+def _decimal(value: float, digits: int, rounding: str) -> str:
+    if value == 0 or math.isinf(value):
+        return "0" if value == 0 else "inf"
+    from decimal import Context, Decimal
+
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(value))).normalize()
+    exponent = rounded.adjusted()
+    if -5 < exponent < 7:
+        return f"{rounded:f}"
+    return f"{rounded.scaleb(-exponent).normalize():f}e{exponent}"

@@ -1,0 +1,102 @@
+"""A plan, carried out again by another route than the one that found its answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cumulant.accounting.answering import by_losses, lower_end, rounds_of
+from cumulant.accounting.plan import Plan
+from cumulant.accounting.printed import rounded_down, rounded_up
+from cumulant.accounting.question import CURVES, DISTANCE, GUIDE, Question
+from cumulant.accounting.statement import RIGOUR
+from cumulant.conversion import scalars
+from cumulant.conversion.attacks import distance_is_at_most
+from cumulant.conversion.certify import FIRST_BITS
+from cumulant.conversion.conversions import CONVERSIONS
+from cumulant.conversion.verify import Verification, verify, verify_delta
+from cumulant.domains import Exact
+from cumulant.errors import CertificateError
+
+if TYPE_CHECKING:
+    from cumulant.lattice.rounds import Rounds
+
+RENYI = CURVES[GUIDE][1]
+"""The conversion of the bound that encloses an exact answer from above."""
+
+_DISTANCE_BITS = 256
+
+
+def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """Whether a second evaluation confirms this epsilon and delta, of which the one that was given means its exact value."""
+    return _by_losses(plan, epsilon, delta) if plan.answer.exact else _by_curve(plan, epsilon, delta)
+
+
+def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """The bound at the stored order, evaluated afresh."""
+    question, found = plan.question, plan.answer
+    if found.way == DISTANCE and found.rigour == "bounded":
+        holds = distance_is_at_most(plan.run.curve(found.bound), question.exactly(epsilon, delta)[1], _DISTANCE_BITS)
+        note = "the total variation distance, which bounds delta at every epsilon"
+        return Verification(
+            holds, epsilon, delta, "delta", 0.0, delta if holds else 1.0, 0.0, "balls", _DISTANCE_BITS, note
+        )
+    if found.way not in CONVERSIONS:
+        raise CertificateError(
+            f"method={found.way!r} is {RIGOUR['bounded']}; only a bound at one order can be verified, "
+            'method="rdp" or "paper"'
+        )
+    if found.rigour != "proved":
+        raise CertificateError(f"this guarantee is {found.rigour}, not proved, so there is nothing to verify")
+    curve, conversion = plan.run.curve(question.row), CONVERSIONS[found.way]
+    bits = FIRST_BITS if found.proof is None else found.proof.bits
+    if question.asked == "epsilon":
+        return verify_delta(curve, plan.order, question.exactly(epsilon, delta)[0], conversion, delta, bits)
+    return verify(curve, plan.order, question.exactly(0.0, delta)[1], conversion, epsilon, bits)
+
+
+def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """By the closed form at more bits or along the saddle line, else on a finer grid."""
+    if plan.answer.rigour == "estimated":
+        raise CertificateError("this guarantee is estimated, not proved, so there is nothing to verify")
+    from cumulant.lattice import other_route
+
+    question = plan.question
+    if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
+        return Verification(epsilon >= 0, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0)
+    rounds, _ = rounds_of(plan.run)
+    if rounds is None:
+        raise CertificateError("the run is no longer one that the exact layer can take")
+    statement = question.exactly(epsilon, delta)
+    found = other_route.verify(rounds, plan.answer.way, *statement)
+    if found is not None:
+        return found
+    given = question.at(Exact(statement[0 if question.asked == "epsilon" else 1]))
+    return _again(plan, rounds, given, epsilon, delta)
+
+
+def _again(plan: Plan, rounds: Rounds, question: Question, epsilon: float, delta: float) -> Verification:
+    """The same theorem on a grid of half the step, which must not need more than was stated.
+
+    That shows no mistake of the code, so besides it there is only what encloses the answer: the Rényi bound, which is
+    proved by other means, and the lower end.
+    """
+    bound = "best" if plan.answer.way == "cone" else "profile"
+    finer = by_losses(rounds, replace(question, accuracy=Exact(question.accuracy / 4), bound=bound))
+    stated, ask = (epsilon, scalars.proved_epsilon) if question.asked == "delta" else (delta, scalars.proved_delta)
+    above = ask(plan.run.curve(), question.value, CONVERSIONS[RENYI])
+    witness = lower_end(rounds, question)
+    low = 0.0 if witness is None else witness.value
+    given = epsilon, delta, question.found
+    if above.value <= stated and above.proof is not None:
+        note = "the Renyi bound alone is at most that"
+        return Verification(True, *given, min(low, above.value), above.value, 0.0, "balls", above.proof.bits, note)
+    note = (
+        f"it lies between the lower end {rounded_down(low)} and the Renyi bound {rounded_up(above.value)}, and no "
+        "independent route confirms it more closely"
+    )
+    ends = min(low, finer.value), finer.value
+    gap = (stated - finer.value) / math.ulp(stated) if stated else 0.0
+    route = "lattice" if finer.points else "sums"
+    return Verification(low <= stated and finer.value <= stated, *given, *ends, gap, route, finer.points, note)

@@ -11,6 +11,7 @@ import numpy as np
 from cumulant import domains
 from cumulant.accounting import answering, attack
 from cumulant.accounting.attack import TradeOffCurve
+from cumulant.accounting.claim import Check, checked
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.plan import planned
@@ -144,6 +145,17 @@ class Answers(ABC):
         asked, value = given(delta, epsilon)
         question = Question.put(method, bound, conversion, accuracy, asked)
         return Guarantee.of(planned(self.ran(), question.at(value)))
+
+    @question()
+    def check(self, *, epsilon: Number, delta: Number, accuracy: Number = DEFAULT_ACCURACY) -> Check:
+        """Whether a claim about it is true: `verdict` is "holds", "false" or "open"; see `Check`.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
+        >>> [run.check(epsilon=claim, delta=1e-8).verdict for claim in (1.74, 0.8, 0.5)]
+        ['holds', 'open', 'false']
+        """
+        return checked(self.ran(), epsilon, delta, accuracy)
 
     @question()
     def epsilon_over(

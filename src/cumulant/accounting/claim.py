@@ -1,0 +1,94 @@
+"""A claim of somebody else, judged: it holds, it is false, or neither can be shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+from cumulant.accounting import answering
+from cumulant.accounting.parts import Ran
+from cumulant.accounting.printed import stated
+from cumulant.accounting.question import DEFAULT_METHOD, Question
+from cumulant.accounting.stored import plain
+from cumulant.domains import DELTA, EPSILON, Exact, Number
+from cumulant.numerics.rounding import rounded_down, rounded_up
+
+_NEXT_TO_PURE = (Exact("1e-6"), Exact("1e-100"))
+"""What is true with delta = 0 is true with these, so data sets that refute a claim here refute the pure one too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What became of the claim that a run is (claimed, delta)-differentially private.
+
+    `verdict` is "holds" where that is proved, "false" where it lies below the lower end, shown by the neighbouring data sets
+    that `witness` names, and "open" where it lies between: raise `accuracy`. `epsilon` is what is proved at this delta, `lower`
+    what no claim can undercut, None where nothing is known; `slack` is how much more the claim grants than is proved to be
+    enough, negative where it grants less. A check is true where the claim holds.
+
+    >>> import cumulant as cm
+    >>> found = cm.Gaussian(sigma=1).check(epsilon=4, delta=1e-5)
+    >>> found.verdict, found.lower > 4, bool(found), round(found.slack, 3)
+    ('false', True, False, -0.377)
+    """
+
+    verdict: str
+    claimed: float
+    delta: float
+    epsilon: float
+    lower: float | None
+    slack: float
+    witness: str
+    rigour: str
+    relation: str
+    run: str
+
+    def __bool__(self) -> bool:
+        return self.verdict == "holds"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values; infinity is the text "inf"."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+
+    def to_json(self) -> str:
+        """The same as one JSON object."""
+        return json.dumps(self.to_dict())
+
+
+def _plain(value: Any) -> Any:
+    return "-inf" if value == -math.inf else plain(value)
+
+
+def checked(run: Ran, epsilon: Number, delta: Number, accuracy: Number) -> Check:
+    """The verdict about this claim: from the epsilon at its delta and, where that leaves it open, the delta at its epsilon."""
+    claimed, given = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
+    by_delta = Question.put(DEFAULT_METHOD, None, None, accuracy, "delta").at(given)
+    found = answering.answer(run, by_delta)
+    lower, witness = _lower(run, by_delta, found.value)
+    value, rigour, verdict = found.value, found.rigour, "open"
+    if value <= claimed and rigour != "estimated":
+        verdict = "holds"
+    elif lower is not None and lower > claimed:
+        verdict = "false"
+    elif 0 < given < 1:
+        by_epsilon = Question.put(DEFAULT_METHOD, None, None, accuracy, "epsilon").at(claimed)
+        enough = answering.answer(run, by_epsilon)
+        needed, name = answering.lower(run, by_epsilon, enough.value)
+        if enough.value <= given and enough.rigour != "estimated":
+            verdict, value, rigour = "holds", min(value, rounded_up(claimed)), enough.rigour
+        elif needed is not None and needed > given:
+            verdict, lower, witness = "false", max(lower or 0.0, rounded_down(claimed)), name
+    slack = float(claimed - Fraction(value)) if math.isfinite(value) else -math.inf
+    return Check(verdict, stated(claimed), stated(given), value, lower, slack, witness, rigour, run.relation, run.text)
+
+
+def _lower(run: Ran, question: Question, found: float) -> tuple[float | None, str]:
+    """What no claim can undercut at this delta, and the data sets that show it."""
+    if question.value > 0:
+        return answering.lower(run, question, found)
+    known = [answering.lower(run, question.at(delta), math.inf) for delta in _NEXT_TO_PURE]
+    shown = [(low, name) for low, name in known if low is not None]
+    return max(shown, default=(None, ""), key=lambda one: one[0])

@@ -161,6 +161,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         RUN.epsilon_over,
         {"times": [1, 2], "delta": "1e-5", "method": "rdp", "bound": "caps", "conversion": "cks", "accuracy": "1e-3"},
     ),
+    "check": (RUN.check, {"epsilon": 1, "delta": "1e-5", "accuracy": "1e-3"}),
     "trade_off": (RUN.trade_off, {"fpr": [0.1, 0.2], "method": "rdp"}),
     "true_positive_rate": (RUN.true_positive_rate, {"fpr": 0.1, "method": "rdp"}),
     "rdp": (RUN.rdp, {"order": 2, "bound": "theorem9"}),
@@ -199,7 +200,7 @@ def test_every_public_callable_is_tried() -> None:
         if callable(value) and not (isinstance(value, type) and issubclass(value, Exception)):
             assert name in tried | made | abstract, name
     questions = {name for name, value in inspect.getmembers(cm.Expression, callable) if not name.startswith("_")}
-    assert questions <= tried | {"notation"}
+    assert questions <= tried | {"notation", "ran"}
     assert {MECHANISMS[name].__name__ for name in MECHANISMS} <= tried | {"ByPoints", "ByMasses"}
     assert set(SCHEMES) <= tried
 

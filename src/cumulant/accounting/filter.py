@@ -13,9 +13,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cumulant.accounting.amounts import Amounts
+from cumulant.accounting.answers import Answers
+from cumulant.accounting.parts import Part
 from cumulant.curves.curve import Curve, narrow
 from cumulant.curves.memory import recall
 from cumulant.errors import BudgetRefused, CertificateError, HypothesisError
@@ -23,9 +25,6 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import rounded_up
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.pair import Pair
-
-if TYPE_CHECKING:
-    from cumulant.mechanisms.mechanism import Expression, Mechanism
 
 UNIT = 10**18
 """Charges are whole numbers of 1e-18 nat."""
@@ -61,19 +60,20 @@ class Tariff:
         self.rule = rule
         self._prices: dict[Hashable, Price] = {}
 
-    def prices(self, run: Expression) -> list[tuple[Price, int]]:
+    def prices(self, run: Answers) -> list[tuple[Price, int]]:
         """What each mechanism of a run costs once, and how often it runs, in the order in which the run names them."""
-        return [(self._price(mechanism), times) for mechanism, times in run.terms.items()]
+        return [(self._price(part), part.times) for part in run.ran().parts]
 
-    def charge(self, run: Expression) -> Amounts:
+    def charge(self, run: Answers) -> Amounts:
         """What the run costs."""
         return self.rule.charge((price.upper, times) for price, times in self.prices(run))
 
-    def _price(self, mechanism: Mechanism) -> Price:
+    def _price(self, part: Part) -> Price:
         def price() -> Price:
-            return self.rule.price(Step(mechanism, str(mechanism), mechanism.curve(), mechanism.pair()))
+            # on a sample the pair is that of what runs there, and not of the step
+            return self.rule.price(Step(part.key, part.name, part.curve("best"), None if part.scheme else part.pair))
 
-        return recall(self._prices, mechanism, price, _REMEMBERED) if mechanism.frozen else price()
+        return recall(self._prices, part.key, price, _REMEMBERED) if part.written else price()
 
 
 class Filter(ABC):

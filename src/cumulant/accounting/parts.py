@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -36,6 +36,8 @@ class Part:
     scheme: Scheme | None = None
     estimated: bool = False
     inner: Ran | None = None
+    key: Hashable = None
+    """What it is equal to."""
     loss: Callable[[], Loss | None] = _unknown
     """The law of the privacy loss of what runs, of those that are known by it and by no pair."""
     rank: tuple[str, str] = ("", "")

@@ -181,6 +181,7 @@ class Mechanism(Expression):
             curve=partial(curve_of, self),
             pair=self.pair(),
             estimated=self.estimated,
+            key=self,
             loss=self.privacy_loss,
             rank=self.rank(),
             described=f"{type(self).__name__} ({_first_sentence(type(self).__doc__ or '')})",

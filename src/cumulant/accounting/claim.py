@@ -81,7 +81,7 @@ def checked(run: Ran, epsilon: Number, delta: Number, accuracy: Number) -> Check
             verdict, value, rigour = "holds", min(value, rounded_up(claimed)), enough.rigour
         elif needed is not None and needed > given:
             verdict, lower, witness = "false", max(lower or 0.0, rounded_down(claimed)), name
-    slack = float(claimed - Fraction(value)) if math.isfinite(value) else -math.inf
+    slack = rounded_down(claimed - Fraction(value)) if math.isfinite(value) else -math.inf
     return Check(verdict, stated(claimed), stated(given), value, lower, slack, witness, rigour, run.relation, run.text)
 
 

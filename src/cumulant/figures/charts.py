@@ -98,8 +98,8 @@ def by_order(run: Expression, delta: Exact) -> Chart:
 
     >>> import cumulant as cm
     >>> chart = by_order(cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.001), Exact("1e-5"))
-    >>> list(chart.curves)[:3], "gaussian-ball" in chart.curves
-    (['theorem9', 'theorem9-max', 'theorem27'], False)
+    >>> {"theorem9", "theorem27"} <= set(chart.curves), "gaussian-ball" in chart.curves
+    (True, False)
     """
     order = run.guarantee(delta, method="rdp").order
     top = 4 * order if order is not None and 16 < order < 1e5 else 64.0

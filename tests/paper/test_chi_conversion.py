@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from cumulant.numerics.arithmetic import BALLS
 from cumulant.paper.chi import Binary, Ternary, binary_root
 from cumulant.paper.chi_conversion import chi_delta, chi_epsilon
 
@@ -83,3 +84,24 @@ def test_ends() -> None:
     assert chi_delta(same, 0.0) == 0.0
     assert chi_epsilon(same, 0.0) == 0.0
     assert chi_delta(Binary(lambda order: math.nan), 1.0) == 1.0
+
+
+def constant(root: float) -> Binary:
+    return Binary(lambda order: root)
+
+
+@pytest.mark.parametrize("order", [2.0, 7.0, 33.0, 800.0, 4096.0])
+def test_small_deltas_and_large_orders_are_rounded_up(order: float) -> None:
+    """xi^a (a-1)^(a-1) / (a^a t^(a-1)) in balls: logarithms of hundreds lose digits, and none of them may be missing."""
+    rng = np.random.default_rng(int(order))
+    with BALLS.at(256):
+        a = BALLS.number(order)
+        for _ in range(200):
+            root, epsilon = float(np.exp(rng.uniform(-3, 0))), float(rng.uniform(0.01, 6))
+            truth = a * BALLS.number(root).log() + (a - 1) * (a - 1).log() - a * a.log()
+            truth -= (a - 1) * BALLS.number(epsilon).expm1().log()
+            found = chi_delta(constant(root), epsilon, orders=[order])
+            if 1e-300 < found < 1:
+                assert found >= truth.exp()
+                assert found <= truth.exp() * (1 + 1e-9)
+                assert chi_epsilon(constant(root), found, orders=[order]) <= epsilon * (1 + 1e-9)

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import FLOATS, Array
+from cumulant.numerics.rounding import FEW, LONG
 from cumulant.paper.chi import Binary, Ternary
 
 ORDERS = np.concatenate([np.arange(1.0, 33.0), np.floor(np.geomspace(36.0, 4096.0, 40)), [np.inf]])
 """The orders tried when none are given; every order is valid."""
 
-_UP = 1 + 2.0**-45
+_UP = 1 + LONG
 
 
 def chi_delta(chi: Binary | Ternary, epsilon: float, orders: Any = ORDERS) -> float:
@@ -30,7 +31,7 @@ def chi_delta(chi: Binary | Ternary, epsilon: float, orders: Any = ORDERS) -> fl
     array = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     with np.errstate(all="ignore"):
         log_root, log_t = np.log(chi(array)), FLOATS.log_expm1(np.float64(epsilon))
-        log_delta = array * log_root + _log_constant(array) - (array - 1) * log_t
+        log_delta = _sum(array * log_root, _log_constant(array), -(array - 1) * log_t)
         log_delta = np.where(array == 1, log_root - np.log(2), log_delta)
         log_delta = np.where(array == np.inf, np.where(log_t >= log_root, -np.inf, 0.0), log_delta)
         log_delta = np.where(log_root == -np.inf, -np.inf, log_delta)
@@ -51,12 +52,17 @@ def chi_epsilon(chi: Binary | Ternary, delta: float, orders: Any = ORDERS) -> fl
     with np.errstate(all="ignore"):
         root = chi(array)
         log_root = np.log(root)
-        log_t = (array * log_root + _log_constant(array) - np.log(np.float64(delta))) / (array - 1)
+        log_t = _sum(array * log_root, _log_constant(array), -np.log(np.float64(delta))) / (array - 1)
         log_t = np.where(array == 1, np.where(root * _UP <= 2 * delta, -np.inf, np.inf), log_t)
         log_t = np.where(array == np.inf, log_root, log_t)
         log_t = np.where(log_root == -np.inf, -np.inf, log_t)
         least = np.nanmin(np.append(log_t, np.inf))
         return float(FLOATS.log1p_exp(least) * _UP) if least < np.inf else np.inf
+
+
+def _sum(*parts: Array) -> Array:
+    """The sum, and more than what its parts, each known to a few units in its last place, can be wrong by."""
+    return np.asarray(sum(parts) + FEW * sum(np.abs(part) for part in parts))
 
 
 def _log_constant(order: Array) -> Array:

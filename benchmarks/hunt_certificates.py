@@ -30,12 +30,13 @@ import numpy as np
 
 import cumulant as cm
 from benchmarks.settings import COMMON, EXTREME, Setting, decimal, expression, row_of
-from cumulant.conversion import certify, orders, scalars
+from cumulant.conversion import orders, scalars
 from cumulant.conversion.certify import FIRST_BITS
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.curves.curve import Curve
 from cumulant.mechanisms.mechanism import remembered_curve
 from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.rounding import at_least
 
 MOST_ULPS = 4
 TIMES_THE_BITS = 4
@@ -97,11 +98,11 @@ def checked(setting: Setting) -> Outcome | None:
             ball = BALLS.number(math.inf)
         value, where = Fraction(answer.value), f"{answer.value!r} at order {order}, evaluated {ball}"
         if answer.rigour != "proved":
-            below = ball.is_finite() and value < -certify.at_least((-ball).upper())
+            below = ball.is_finite() and value < -at_least((-ball).upper())
             return Outcome(answer.value, answer.rigour, fault=f"{answer.rigour} {where}" if below else "")
         if not ball.is_finite():
             return Outcome(answer.value, "proved", math.inf, where)
-        top = max(certify.at_least(ball.upper()), Fraction(0))
+        top = max(at_least(ball.upper()), Fraction(0))
         top = min(top, Fraction(1)) if setting.question == "delta" else top
         ulps = float((value - top) / Fraction(math.ulp(answer.value)))
         return Outcome(answer.value, "proved", ulps, "" if 0 <= ulps < MOST_ULPS else f"{where}: {ulps:.3g} ulp above")

@@ -13,7 +13,7 @@ from cumulant.conversion import certify, orders
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
 CHEAP = ("unsampled", "caps", "lemma3", "theorem9", "pure-extras", "one-bit", "profile")
 
@@ -54,7 +54,7 @@ def test_deltas_that_were_once_too_small(setting: settings.Setting) -> None:
     with BALLS.at(hunt.TIMES_THE_BITS * certify.FIRST_BITS):
         ball = hunt.evaluated(setting, curve, Fraction(repr(float(order))))
         array_ball = hunt.evaluated(setting, curve, Fraction(order - 1) + 1)
-        lower, array_lower = (-certify.at_least(-each.lower()) for each in (ball, array_ball))
+        lower, array_lower = (-at_least(-each.lower()) for each in (ball, array_ball))
     assert lower > 0
     assert Fraction(setting.run.delta(setting.asked, **asked)) >= lower
     assert Fraction(setting.run.delta([setting.asked], **asked)[0]) >= array_lower

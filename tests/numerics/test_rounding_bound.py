@@ -18,8 +18,9 @@ from cumulant.curves.closed import Concentrated, LaplaceShift, Response
 from cumulant.curves.curve import Composition, Curve, Lowest
 from cumulant.curves.points import Points
 from cumulant.numerics.arithmetic import BALLS, FLOATS
-from cumulant.numerics.enclosure import BOUNDED, EXCESS, FAR, NEAR, SUMMED, Enclosure, U
+from cumulant.numerics.enclosure import BOUNDED, EXCESS, FAR, NEAR, SUMMED, Enclosure
 from cumulant.numerics.logspace import BINOMIAL, log_binomials
+from cumulant.numerics.rounding import U
 from cumulant.pairs.masses import MassCurve
 
 RANDOM = random.Random(20240517)

@@ -21,10 +21,11 @@ from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Composition, Curve
 from cumulant.curves.function import Function
 from cumulant.curves.posteriors import DirichletPosterior, SmoothFamily
-from cumulant.numerics.arithmetic import BALLS, FLOATS, MEASURED
+from cumulant.numerics.arithmetic import BALLS, FLOATS
 from cumulant.numerics.differences import differences, leading_differences, up_to
 from cumulant.numerics.enclosure import BOUNDED, UPPER, Enclosure
 from cumulant.numerics.logspace import log_binomials
+from cumulant.numerics.rounding import MEASURED
 from cumulant.pairs.densities import DensityPair
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.laplace import LaplacePair

@@ -19,8 +19,7 @@ from cumulant.accounting.question import DISTANCE, Question, checked, rows
 from cumulant.conversion import arrays, attacks, baselines, scalars
 from cumulant.conversion.scalars import Answer
 from cumulant.domains import Number
-from cumulant.numerics.arithmetic import outward
-from cumulant.numerics.rounding import rounded_down
+from cumulant.numerics.rounding import outward, rounded_down
 from cumulant.progress import watched
 
 if TYPE_CHECKING:

@@ -17,10 +17,11 @@ import numpy as np
 from cumulant.bounds.blocks import log_block_largest, log_block_sum
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve, narrow
-from cumulant.numerics.arithmetic import BALLS, FLOATS, MEASURED, Arithmetic, Array, Scalar
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.differences import up_to
-from cumulant.numerics.enclosure import BOUNDED, UPPER, Enclosure, U, middle
+from cumulant.numerics.enclosure import BOUNDED, UPPER, Enclosure, middle
 from cumulant.numerics.logspace import BINOMIAL, choose, log_binomial_table, log_binomials
+from cumulant.numerics.rounding import LONG, MEASURED, ROUGH, U, raised
 
 Coefficient = Callable[[Array, Arithmetic], Array]
 """j -> log of an upper bound of zeta(j)^j that is log-convex in j; +inf where it says nothing. On UPPER only the upper end
@@ -152,7 +153,7 @@ class BinomialSum(Amplified):
             return total
         # a share w of the sum may be anything from 0 to that, and log(1 + (1-w) s) >= (1-w) log(1 + s)
         parts = np.exp(terms - np.max(terms, axis=1, keepdims=True))
-        share = np.sum(np.where(loose, parts, 0.0), axis=1) * (1 + 2.0**-20)
+        share = raised(np.sum(np.where(loose, parts, 0.0), axis=1), ROUGH)
         share = np.where(share < 1, share, 1.0)
         return np.where(loose.any(axis=1), total * Enclosure(1 - share / 2, share / 2), total)
 
@@ -281,8 +282,8 @@ class BinomialSum(Amplified):
         with np.errstate(all="ignore"):
             log_c = self.coefficients[self._table(_HEAD + 1)[1][_HEAD - 1]](j, UPPER).upper()
         parts = log_choose[_HEAD - 1 :], j * self._log_rate(FLOATS), log_c
-        # 2^-40 of its size and of j is far more than a part is wrong by
-        return sum(part + 2.0**-40 * np.abs(part) for part in parts) + 2.0**-40 * j
+        # a part is wrong by less than LONG of its size and of j
+        return sum(part + LONG * np.abs(part) for part in parts) + LONG * j
 
 
 class PaperMaximum(BinomialSum):

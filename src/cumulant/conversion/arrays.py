@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from cumulant.conversion import certify, envelope, orders
-from cumulant.conversion.certify import Certificate, at_least
+from cumulant.conversion.certify import Certificate
 from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve, compose
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.numerics.rounding import rounded_down
+from cumulant.numerics.rounding import at_least, rounded_down
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

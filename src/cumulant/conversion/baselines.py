@@ -11,7 +11,6 @@ that delta is chosen so that the total is least.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -61,6 +60,4 @@ def step(curve: Curve, rate: Fraction, times: int) -> Step:
         return arrays.least_epsilons(curve, exact, conversion("classic")).reshape(np.shape(delta))
 
     # a larger rate means a smaller delta for the mechanism and a larger epsilon by Lemma 3
-    nearest = float(rate)
-    larger = nearest if Fraction(nearest) >= rate else math.nextafter(nearest, 1.0)
-    return epsilon_of_delta, larger, times, rounded_up(curve.slack())
+    return epsilon_of_delta, rounded_up(rate), times, rounded_up(curve.slack())

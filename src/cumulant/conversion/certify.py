@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -18,14 +17,13 @@ from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, RATIONALS, Arithmetic, Scalar
-from cumulant.numerics.rounding import rounded_up
+from cumulant.numerics.rounding import at_least, rounded_up
 
 FIRST_BITS = 128
 _MOST_BITS = 4096
 _GOOD_BITS = 60
 _FAIR_BITS = 30
 _GAIN = 8
-_FLOAT_BITS = 1100
 _PURE_BITS = 256
 
 
@@ -106,14 +104,3 @@ def certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certi
             before = accuracy
         bits *= 2
     raise CertificateError(f"the bound could not be enclosed to {_FAIR_BITS} bits with {_MOST_BITS} bits of precision")
-
-
-def at_least(end: Any) -> Fraction:
-    """The end of a ball, a binary fraction, as a fraction; where no float is that small or large, something above it."""
-    mantissa, exponent = (int(part) for part in end.man_exp())
-    size = exponent + mantissa.bit_length()
-    if mantissa <= 0:
-        return Fraction(mantissa) * Fraction(2) ** exponent if -_FLOAT_BITS < size < _FLOAT_BITS else Fraction(0)
-    if size < -_FLOAT_BITS:
-        return Fraction(1, 2**_FLOAT_BITS)
-    return Fraction(mantissa) * Fraction(2) ** min(exponent, 2 * _FLOAT_BITS)

@@ -16,6 +16,7 @@ from cumulant.curves.closed import lemma3
 from cumulant.domains import Exact
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.rounding import FEW, FORMULA, LONG, U, raised
 
 Round = tuple[float, float, int]
 """epsilon and delta of a round, and how many such rounds there are."""
@@ -26,8 +27,6 @@ Method = Callable[[Iterable[Round], float], float]
 Step = tuple[Callable[[Array], Array], float, int, float]
 """A mechanism's epsilon at an array of deltas in [0, 1), the rate of the sample it runs on, how often it runs, and the least
 delta at which it has an epsilon."""
-
-_U = 2.0**-53
 
 
 def naive(rounds: Iterable[Round], delta: float) -> float:
@@ -116,7 +115,7 @@ def optimal_delta(epsilon: float, round_delta: float, times: int, total_epsilon:
     >>> round(optimal_delta(0.01, 0, 1000, total_epsilon=1.365447) * 1e6, 4)
     1.0
     """
-    if not total_epsilon < times * epsilon * (1 + 2 * _U):
+    if not total_epsilon < times * epsilon * (1 + 2 * U):
         own = 0.0
     elif times > _MOST_TIMES or not math.isfinite(times * epsilon):
         return 1.0
@@ -154,7 +153,7 @@ def optimised(steps: Iterable[Step], delta: float, method: Method) -> float:
 
     def totals(logits: Array) -> list[float]:
         # the share is 1 / (1 + e^-logit): logit -inf is pure DP, +inf spends everything on the rounds
-        share = max(rest, 0.0) / (1 + np.exp(-logits)) / count * (1 - 16 * _U)
+        share = max(rest, 0.0) / (1 + np.exp(-logits)) / count * (1 - 16 * U)
         rows = []
         for (epsilon_of_delta, rate, times, own), (_, least_delta, _) in zip(steps, least_deltas, strict=True):
             round_delta = least_delta + (1.0 if method is naive else 1 - least_delta) * share
@@ -186,13 +185,13 @@ _REFINEMENTS = 4
 
 def _scaled(own: float, rate: float) -> float:
     """own * rate, rounded up; 0 and a product with 1 are exact."""
-    return own * rate * (1 + 8 * _U) if rate < 1 else own
+    return float(raised(own * rate, FEW)) if rate < 1 else own
 
 
 def _amplified(epsilon_of_delta: Callable[[Array], Array], rate: float, round_delta: Array, least: float) -> Array:
     """Lemma 3, upward: the epsilon on the data of a round that may spend round_delta there, at least the least delta of its
     mechanism times the rate; 0 if that is the rate."""
-    own = np.minimum(np.maximum(round_delta / rate * (1 - 4 * _U), least), 1.0)
+    own = np.minimum(np.maximum(round_delta / rate * (1 - 4 * U), least), 1.0)
     base = np.maximum(np.where(round_delta < rate, epsilon_of_delta(own), 0.0), 0.0)
     return lemma3(BOUNDED.asarray(base), BOUNDED.number(rate), BOUNDED).upper() if rate < 1 else base
 
@@ -203,7 +202,7 @@ def _azuma(rounds: Iterable[Round], delta: float, drift: Callable[[float], float
     if delta >= 1:
         return 0.0
     spent = _sum(round_delta * times for _, round_delta, times in rounds)
-    d = (delta - spent) - 4 * _U * (delta + spent)
+    d = (delta - spent) - 4 * U * (delta + spent)
     if not d > 0:
         return math.inf
     mean = _sum(times * drift(epsilon) for epsilon, _, times in rounds)
@@ -218,7 +217,7 @@ def _remainder(rounds: Iterable[Round], delta: float) -> float:
         return delta
     # d = 1 - (1-delta) / prod (1-delta_round)
     log_keep, log_rest = math.log1p(-delta), _sum(times * _log1m(round_delta) for _, round_delta, times in rounds)
-    d = -math.expm1(log_keep - log_rest) - 32 * _U * (abs(log_keep) + abs(log_rest)) if log_keep < log_rest else -1.0
+    d = -math.expm1(log_keep - log_rest) - 32 * U * (abs(log_keep) + abs(log_rest)) if log_keep < log_rest else -1.0
     if d >= 0:
         return d
     # too close for floats: the exact sum of the deltas decides, because prod (1-delta_round) >= 1 - sum delta_round
@@ -269,9 +268,9 @@ def _log_largest_ratio(epsilon: float, times: int, d: float) -> float:
         log_norm = top + math.log(np.exp(log_mass - top).sum())
         log_p = np.logaddexp.accumulate(log_mass)
         log_q = np.logaddexp.accumulate(log_mass + 2 * epsilon * m) - 2 * epsilon * m  # times e^{(k-2m-2low) epsilon}
-        error = 4 * _U * (m.size * (1 + top + 2 * epsilon * m) - math.log(d))
+        error = 4 * U * (m.size * (1 + top + 2 * epsilon * m) - math.log(d))
         with np.errstate(all="ignore"):
-            above = log_p - log_norm + error - math.log(d) + 4 * _U
+            above = log_p - log_norm + error - math.log(d) + 4 * U
             ratio = math.log(d) + np.log(np.expm1(np.maximum(above, 0.0))) - (log_q - log_norm) + error
             ratio += (times - 2 * low - 2 * m) * epsilon
         best = int(np.argmax(ratio))
@@ -287,13 +286,13 @@ def _excess_mass(epsilon: float, times: int, total_epsilon: float) -> float:
     low, high = min(low, max(0, last - math.ceil(math.sqrt(160.0 * last)))), max(high, last)
     if high - low > _MOST_FLIPS:
         mean = times * math.exp(-float(np.logaddexp(0.0, epsilon)))
-        return math.exp(-(max(mean - last, 0.0) ** 2) / (2 * mean)) * (1 + 2.0**-40) + sys.float_info.min  # Chernoff
+        return math.exp(-(max(mean - last, 0.0) ** 2) / (2 * mean)) * (1 + LONG) + sys.float_info.min  # Chernoff
     log_mass = _log_masses(epsilon, times, low, high)
     top = float(log_mass.max())
     mass = np.exp(log_mass - top)
     loss = (times - 2 * np.arange(low, last + 1, dtype=np.float64)) * epsilon
     excess = -np.expm1(np.minimum(total_epsilon - loss, 0.0))
-    error = 4 * _U * mass.size * (1 + float(np.ptp(log_mass)))
+    error = 4 * U * mass.size * (1 + float(np.ptp(log_mass)))
     found = float(mass[: last - low + 1] @ excess) * (1 + error) + low * float(mass[0]) + sys.float_info.min
     return float(found / (float(mass.sum()) * (1 - error)))
 
@@ -308,7 +307,7 @@ def _expm1(x: float) -> float:
 
 def _up(x: float) -> float:
     """Above the true value of a formula of a few functions and operations, each wrong by 8u at most; NaN is +inf."""
-    return x * (1 + 64 * _U) if x < math.inf else math.inf
+    return float(raised(x, FORMULA)) if x < math.inf else math.inf
 
 
 def _sum(terms: Iterable[float]) -> float:

@@ -12,13 +12,12 @@ from cumulant.conversion.certify import is_pure
 from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Array
-from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.rounding import FEW, rounded_down, rounded_up
 from cumulant.numerics.search import least
 
 _SMALLEST = 5e-324
 _UNSEEN = -760.0
 """log of a delta far below the smallest float: orders that go lower need not be looked for, and cost minutes to certify."""
-_ROUNDING = 2.0**-50
 _FARTHEST_FUNCTION = 2.0**52
 """A user's function is not asked farther out: order + 1 is order there, and its squares may be no floats."""
 
@@ -88,7 +87,7 @@ def best_delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversio
         def objective(lam: Array) -> Array:
             # a difference of far larger numbers must exceed their rounding
             cgf = curve.cgf(lam)
-            rounding = _ROUNDING * (np.abs(cgf) + lam * column)
+            rounding = FEW * (np.abs(cgf) + lam * column)
             return np.maximum(conversion.log_delta(lam, cgf, column, FLOATS) + rounding, _UNSEEN)
 
         def underflows(lam: float, best: Array) -> bool:

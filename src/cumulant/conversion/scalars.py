@@ -18,8 +18,9 @@ from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.curves.function import NotABall
 from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import Array, outward
+from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rounding import outward
 
 EXACT_WAYS = ("closed form", "lattice", "cone")
 """How the exact layer reaches a number."""

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from cumulant.conversion.certify import FIRST_BITS, at_least, delta_on, epsilon_on
+from cumulant.conversion.certify import FIRST_BITS, delta_on, epsilon_on
 from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, RATIONALS, Arithmetic, Scalar
 from cumulant.numerics.decimals import Interval, NotDecimal, decimals
-from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
 _DIGITS = (24, 60, 120, 960)
 """A float shows 17 digits, so 24 are mostly enough; it has at most 767, so the last are enough where the bound is one."""

@@ -16,6 +16,7 @@ from cumulant.curves.foreign import number
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.gaps import EDGE, log_gamma_gap
+from cumulant.numerics.rounding import next_above, rounded_down
 
 Radial = Callable[[float], float]
 """A bound that holds within a radius of every parameter in use: nondecreasing, called with one radius at a time."""
@@ -85,7 +86,7 @@ class SmoothFamily(Curve):
         limit = self.radius / self.diameter
         if limit < 1:
             return np.zeros(lam.shape, dtype=bool)
-        return np.asarray(lam <= (on.number(limit) if on.exact else _down(limit)), dtype=bool)
+        return np.asarray(lam <= (on.number(limit) if on.exact else rounded_down(limit)), dtype=bool)
 
     def _near(self, bound: Radial, on: Arithmetic) -> Scalar:
         if self.radius is not None and self.diameter > self.radius:
@@ -109,12 +110,7 @@ def _value(bound: Radial, radius: float) -> float:
 
 
 def _top(radius: Any, on: Arithmetic) -> float:
-    return math.nextafter(float(radius.upper() if on.exact else radius), math.inf) if radius != 0 else 0.0
-
-
-def _down(value: Fraction) -> float:
-    nearest = FLOATS.number(value)
-    return nearest if nearest == math.inf or Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
+    return next_above(float(radius.upper() if on.exact else radius)) if radius != 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 
-from cumulant.conversion.certify import at_least
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Scalar
-from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 from cumulant.numerics.search import falling_root
 from cumulant.pairs.pair import Pair
 

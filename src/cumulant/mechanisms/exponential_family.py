@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from cumulant.curves.curve import Curve
@@ -13,6 +12,7 @@ from cumulant.curves.foreign import identity
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.numerics.rounding import rounded_up
 from cumulant.relation import Relation
 
 Radial = Callable[[float], float]
@@ -108,6 +108,5 @@ def _radial(limit: Limit | None) -> Radial:
         return lambda radius: math.inf
     if not isinstance(limit, Exact):
         return limit
-    nearest = float(limit)
-    constant = nearest if Fraction(nearest) >= limit else math.nextafter(nearest, math.inf)
+    constant = rounded_up(limit)
     return lambda radius: constant

@@ -24,10 +24,6 @@ Array = Any
 """A float64 array or an object array of balls: numpy's types cannot say which, so the checker is not asked."""
 Scalar = Any
 
-MEASURED = 2.0**-42
-"""Of itself: far more than floats were ever seen to differ from balls where no bound of the difference is proved."""
-
-
 _HUGE = 2**20
 """Past it balls take e^x out of a logarithm: somewhere further out e^x has no ball."""
 
@@ -255,14 +251,3 @@ class Rationals(Balls):
 FLOATS = Floats()
 BALLS = Balls()
 RATIONALS = Rationals()
-
-
-def outward(values: Array, upper: bool = True) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Floats whose rounding was measured and not proved, moved by 2^-42 of themselves and one unit in the last place;
-    0 and infinity stay.
-
-    >>> outward(np.array([0.0, 1.0, np.inf])) - np.array([0.0, 1.0, 0.0]) < 1e-12
-    array([ True,  True, False])
-    """
-    moved = np.nextafter(values * (1 + (MEASURED if upper else -MEASURED)), np.inf if upper else 0.0)
-    return np.asarray(np.where((values == 0) | np.isinf(values), values, moved), dtype=np.float64)

@@ -18,6 +18,7 @@ from scipy import special
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array
 from cumulant.numerics.logspace import choose
+from cumulant.numerics.rounding import LONG
 
 _FIRST_BITS, _MOST_BITS = 128, 1 << 16
 _SPARE = 16
@@ -109,7 +110,7 @@ def differences(orders: Array, f: Callable[[Array], Array], log_f: Array, log_si
     log_terms = log_factorial[orders][:, None] - log_factorial - log_factorial[np.maximum(left, 0)] + log_f
     log_terms = np.where(left >= 0, log_terms, -np.inf)
     # far more than these logarithms are wrong by
-    slack = 1 + 2.0**-40 * float(np.max(log_factorial + np.abs(log_f)))
+    slack = 1 + LONG * float(np.max(log_factorial + np.abs(log_f)))
     lost = np.maximum((log_terms.max(axis=1) - log_size) / math.log(2), 0.0)
 
     def window(good: int) -> tuple[Array, Array]:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import FLOATS, MEASURED, Arithmetic, Array
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.rounding import MEASURED, ROUGH, U
 
-U = 2.0**-53
 FLOOR, TINY = 2.0**-1000, 2.0**-900
 """More than any underflow, and added wherever one can happen: to results below TINY."""
 
@@ -323,7 +323,7 @@ class Bounded:
         count = max(mid.shape[-1], _SHORT)  # one constant for all short sums: padding must not change a bound
         # the shift rounds the exponents once more, by u times their weighted mean, which is at most the log of the count
         rounding = NEAR + U * (_ADDITIONS + math.log2(count) + math.log(count))
-        growth = np.where(largest <= 2.0**-20, 1 + 2.0**-20, np.where(largest <= 0.1, 1.1, _UNKNOWN))
+        growth = np.where(largest <= ROUGH, 1 + ROUGH, np.where(largest <= 0.1, 1.1, _UNKNOWN))
         relative = moved(weights) / total * growth + rounding
         log_total = np.log(total)
         value = shift[..., 0] + log_total

@@ -11,8 +11,9 @@ import numpy as np
 from scipy import special
 
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.rounding import U
 
-BINOMIAL = 12 * 2.0**-53
+BINOMIAL = 12 * U
 """The relative error of log_binomials in floats."""
 
 

@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure, U
+from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
+from cumulant.numerics.rounding import U
 
 Quotient = tuple[int, int]
 """Two integers > 0, of which the first is divided by the second."""

@@ -1,4 +1,8 @@
-"""Exact numbers to floats, in a chosen direction."""
+"""Every way outward: numbers to floats in a chosen direction, and what is given away where rounding was not followed.
+
+What is followed operation by operation is an enclosure or a ball. The parts below are for the rest: each is a part of the
+number that it is added to, and says of what it is more than the rounding.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,35 @@ import math
 import sys
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+U = 2.0**-53
+"""The most that one operation on floats loses, of its result."""
+
+FEW = 8 * U
+"""A few operations, or one function."""
+
+FORMULA = 64 * U
+"""A formula of a few functions and operations, each wrong by 8 u at most."""
+
+MEASURED = 2.0**-42
+"""Far more than floats were ever seen to differ from balls where no bound of the difference is proved."""
+
+LONG = 2.0**-40
+"""Sums of thousands of terms, logarithms of hundreds, and quadrature to the last digits."""
+
+ROUGH = 2.0**-20
+"""Where what is enlarged is small itself, and nothing is lost by a lot."""
 
 _AFFORDABLE = 4096
 """Bits of a power that is taken exactly."""
 
 _GOOD_BITS = 64
+
+_FLOAT_BITS = 1100
+"""No float is smaller than 2 to minus this, or larger than 2 to this."""
 
 
 def rounded_down(value: Fraction) -> float:
@@ -37,6 +65,43 @@ def rounded_up(value: Fraction) -> float:
     except OverflowError:
         return math.inf
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def raised(value: Any, part: float) -> Any:
+    """Larger by this part of itself, for what is positive."""
+    return value * (1 + part)
+
+
+def lowered(value: Any, part: float) -> Any:
+    """Smaller by this part of itself, for what is positive."""
+    return value * (1 - part)
+
+
+def next_above(value: float) -> float:
+    """The next float: above what a correctly rounded operation was asked for."""
+    return math.nextafter(value, math.inf)
+
+
+def outward(values: Any, upper: bool = True) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Floats whose rounding was measured and not proved, moved by 2^-42 of themselves and one unit in the last place;
+    0 and infinity stay.
+
+    >>> outward(np.array([0.0, 1.0, np.inf])) - np.array([0.0, 1.0, 0.0]) < 1e-12
+    array([ True,  True, False])
+    """
+    moved = np.nextafter(values * (1 + (MEASURED if upper else -MEASURED)), np.inf if upper else 0.0)
+    return np.asarray(np.where((values == 0) | np.isinf(values), values, moved), dtype=np.float64)
+
+
+def at_least(end: Any) -> Fraction:
+    """The end of a ball, a binary fraction, as a fraction; where no float is that small or large, something above it."""
+    mantissa, exponent = (int(part) for part in end.man_exp())
+    size = exponent + mantissa.bit_length()
+    if mantissa <= 0:
+        return Fraction(mantissa) * Fraction(2) ** exponent if -_FLOAT_BITS < size < _FLOAT_BITS else Fraction(0)
+    if size < -_FLOAT_BITS:
+        return Fraction(1, 2**_FLOAT_BITS)
+    return Fraction(mantissa) * Fraction(2) ** min(exponent, 2 * _FLOAT_BITS)
 
 
 def at_least_once(events: Iterable[tuple[Fraction, int]]) -> Fraction:

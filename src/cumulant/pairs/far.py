@@ -19,7 +19,8 @@ import numpy as np
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import Arithmetic, Array, Scalar
-from cumulant.numerics.enclosure import Enclosure, U
+from cumulant.numerics.enclosure import Enclosure
+from cumulant.numerics.rounding import U
 from cumulant.pairs.laws import Law
 
 LogGap = Callable[[Array], Array]

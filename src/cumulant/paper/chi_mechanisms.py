@@ -16,11 +16,12 @@ from cumulant.errors import HypothesisError, InputError
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.quadrature import log_integrals
+from cumulant.numerics.rounding import LONG
 from cumulant.pairs.densities import DensityPair, LogDensity
 from cumulant.pairs.pair import Pair
 from cumulant.paper.chi import Binary, Ternary
 
-_UP = 1 + 2.0**-40
+_UP = 1 + LONG
 """More than the quadrature of a moment can be wrong by, 6e-14 of its logarithm."""
 
 

@@ -15,14 +15,14 @@ from cumulant.domains import NONNEGATIVE
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.rounding import rounded_up
+from cumulant.numerics.rounding import LONG, rounded_up
 
 _FIRST = 2.0**-20
 _STEP = 1.05
 _FARTHEST = 2.0**13
 _ROUNDS, _PARTS, _MOST = 8, 6, 20_000
 _EXCESS = 1e-7
-_UP = 1 + 2.0**-40
+_UP = 1 + LONG
 
 
 def concentration(run: Expression, xi: Any = 0, up_to: float = math.inf, bound: str = "best") -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cumulant import domains
 from cumulant.mechanisms.mechanism import Expression
+from cumulant.numerics.rounding import FEW
 
 
 class MomentsAccountant:
@@ -43,4 +44,4 @@ class MomentsAccountant:
     def epsilon(self, delta: Any) -> float:
         """Eq. (3) over the integers: min (K(lambda) + log(1/delta)) / lambda."""
         log_delta = math.log(domains.DELTA.check("delta", delta))
-        return float(np.min((self._cgf - log_delta) / self._lam)) * (1 + 2.0**-50)
+        return float(np.min((self._cgf - log_delta) / self._lam)) * (1 + FEW)

@@ -1,7 +1,7 @@
 """Proposition 11: what the pair (1-g)Q + gP against Q proves from below, at every real order.
 
 Data sets x … x x' and x … x x: the sample contains the odd record with probability g, so the output laws are
-(1-g)Q + gP and Q. Whatever bound is claimed, it cannot be below the Rényi divergence of this pair.
+(1-g)Q + gP and Q. Whatever bound is claimed, it cannot be below the Rényi divergence of this pair (E-12).
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ GEOMETRIES = ("diameter", "ball")
 class Gaussian(Mechanism):
     """f(X) + N(0, sigma^2 I) for a query f, scalar or vector, of this L2 sensitivity: rdp(a) = a S^2 / (2 sigma^2).
 
-    sigma is the standard deviation of the noise, in the units of the sensitivity. The sensitivity is that of the relation
-    the run is stated under: replace-one for sampling without replacement. For sums of clipped vectors use `from_clipping`.
+    sigma is the standard deviation of the noise, in the units of the sensitivity (E-20). The sensitivity is that of the
+    relation the run is stated under: replace-one for sampling without replacement. For sums of clipped vectors use
+    `from_clipping`.
 
     `geometry="ball"` says that the values lie in a ball whose diameter is the sensitivity, as clipped sums and scalar
     queries do; a sampled Gaussian is then accounted for exactly (Theorem C). Such a sensitivity is a replace-one one.

@@ -303,7 +303,7 @@ class Sampled(Mechanism):
         return replace(part, pair=each.pair, loss=each.loss) if each.scheme is None else part
 
     def own_curve(self, bound: str) -> Curve:
-        # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along.
+        # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along (E-25).
         pair = self.inner.pair() if isinstance(self.inner, Mechanism) else None
         return self.scheme.curve(self.inner.curve, pair, bound, str(self.inner))
 

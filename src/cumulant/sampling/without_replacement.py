@@ -23,8 +23,8 @@ class WithoutReplacement(Scheme):
 
     Give the rate, or sample and population. Statements are for replace-one neighbours: data sets of the same, public
     size that differ in one record. The theorems assume that the mechanism ignores the order of its sample, or that the
-    sample reaches it shuffled; with a sample in data-set order Theorem 9 and even Lemma 3 fail. Clipping to norm C has
-    replace-one sensitivity 2C.
+    sample reaches it shuffled; with a sample in data-set order Theorem 9 and even Lemma 3 fail (E-3). Clipping to norm C
+    has replace-one sensitivity 2C.
 
     >>> WithoutReplacement(sample=256, population=60_000) == WithoutReplacement(rate="256/60000")
     True

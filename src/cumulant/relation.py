@@ -39,6 +39,21 @@ class Relation(StrEnum):
             Relation.ANY: "the relation under which the sensitivities are stated",
         }[self]
 
+    def of_mean(self, records: int) -> Relation:
+        """The relation of a mean of so many records: replace-one, because with another number it is another mean (E-20).
+
+        >>> Relation.ANY.of_mean(256), Relation.ANY.of_mean(1)
+        (<Relation.REPLACE_ONE: 'replace-one'>, <Relation.ANY: 'any'>)
+        """
+        if records == 1:
+            return self
+        if self is Relation.ADD_REMOVE:
+            raise RelationError(
+                f"averaged_over={records} is a number of records, which changes when one is added or removed; if what is "
+                "divided by is a constant, state the sum with its noise times that constant, else use replace-one neighbours"
+            )
+        return Relation.REPLACE_ONE
+
 
 def common(relations: Iterable[tuple[Relation, object]]) -> Relation:
     """The one relation all parts are stated for; RelationError when there are two."""

@@ -58,3 +58,42 @@ def test_text_and_state_keep_the_relation(run: cm.Expression) -> None:
 
 def test_the_text_of_earlier_releases_is_still_a_clipped_sum() -> None:
     assert cm.parse('Gaussian(sigma=2, sensitivity=2, geometry="ball")') == REPLACED
+
+
+def test_one_step_of_eq_1_as_it_stands() -> None:
+    """theta + eta (mean of m clipped gradients + N(0, sigma^2)): the noise multiplier is sigma m / (2 C) (E-20)."""
+    m, clip, sigma = 256, 3.0, 0.05
+    mean = cm.Gaussian.from_clipping(norm=3, noise="0.05", relation="replace-one", averaged_over=m)
+    multiplier = sigma * m / (2 * clip)
+    assert mean.rdp(7) == pytest.approx(7 / (2 * multiplier**2), rel=1e-12)
+    step = mean @ cm.WithoutReplacement(sample=m, population=60_000)
+    same = cm.Gaussian(sigma="32/15", geometry="ball") @ cm.WithoutReplacement(
+        sample=m, population=60_000
+    )  # 0.05*256/6
+    assert step.rdp([2, 30]).tolist() == same.rdp([2, 30]).tolist()
+    assert (step * 1000).epsilon(1e-5) == (same * 1000).epsilon(1e-5)
+    # read as noise on the sum, as a program that forgets to divide would, it is another number altogether
+    assert cm.Gaussian.from_clipping(norm=3, noise="0.05", relation="replace-one").rdp(7) == pytest.approx(
+        7 * 120**2 / 2, rel=1e-12
+    )
+    assert cm.parse(str(step * 1000)) == step * 1000
+    assert mean != cm.Gaussian(sigma="32/15", geometry="ball")  # it is about 256 records
+
+
+def test_a_mean_is_about_as_many_records_as_it_says() -> None:
+    """Dividing by the population where the sample is averaged would claim too little."""
+    mean = cm.Gaussian.from_clipping(norm=1, noise=1, relation="replace-one", averaged_over=60_000)
+    with pytest.raises(cm.InputError, match="stated for 60000 records but runs on samples of 256"):
+        mean @ cm.WithoutReplacement(sample=256, population=60_000)
+    assert (mean @ cm.WithoutReplacement(rate="0.01")).relation is cm.Relation.REPLACE_ONE
+    for refused in (
+        lambda: cm.Gaussian.from_clipping(norm=1, noise=1, relation="add-remove", averaged_over=2),
+        lambda: cm.Gaussian(sigma=1, averaged_over=2, relation=cm.Relation.ADD_REMOVE),
+        lambda: cm.Gaussian(sigma=1, averaged_over=2) @ cm.Poisson(rate=0.1),
+    ):
+        with pytest.raises(cm.RelationError):
+            refused()
+    assert cm.Gaussian(sigma=1, averaged_over=1) == cm.Gaussian(sigma=1)
+    for wrong in (0, "2.5", -3):
+        with pytest.raises(cm.InputError, match="averaged_over"):
+            cm.Gaussian(sigma=1, averaged_over=wrong)

@@ -184,7 +184,7 @@ def test_a_statement_about_so_many_records_runs_on_samples_of_that_size() -> Non
     assert (draw @ cm.WithoutReplacement(rate="0.01")).rdp(2) > 0  # of a rate no size is known
     for size in (99, 101):
         with pytest.raises(
-            cm.InputError, match=f"stated for 100 records but runs on samples of {size}; give records={size}"
+            cm.InputError, match=f"stated for 100 records but runs on samples of {size}; state it for {size} records"
         ):
             draw @ cm.WithoutReplacement(sample=size, population=10_000)
     with pytest.raises(cm.InputError, match="stated for 100 records but runs on samples of 200"):

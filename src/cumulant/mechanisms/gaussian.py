@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Curve
-from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
@@ -31,6 +31,10 @@ class Gaussian(Mechanism):
     `geometry="ball"` says that the values lie in a ball whose diameter is the sensitivity, as clipped sums and scalar
     queries do; a sampled Gaussian is then accounted for exactly (Theorem C). Such a sensitivity is a replace-one one.
 
+    `averaged_over=n` says that the noise is added to a mean: to the query of this sensitivity divided by the number n of
+    records it is asked about. That is public and the same for neighbouring data sets, so these are replace-one ones; on a
+    sample it is the size of the sample (E-20).
+
     >>> Gaussian(sigma=10, sensitivity=2) == Gaussian(sigma=5)
     True
     >>> Gaussian(sigma=5).rdp(2)
@@ -41,13 +45,15 @@ class Gaussian(Mechanism):
     sensitivity: Number = 1
     geometry: str = "diameter"
     relation: Relation = Relation.ANY
+    averaged_over: Number = 1
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"sigma": POSITIVE, "sensitivity": POSITIVE}
     defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
-        object.__setattr__(self, "relation", Relation.read(self.relation))
+        object.__setattr__(self, "averaged_over", COUNT.check("averaged_over", self.averaged_over))
+        object.__setattr__(self, "relation", Relation.read(self.relation).of_mean(int(Exact(self.averaged_over))))
         geometry: object = self.geometry
         if not isinstance(geometry, str) or geometry not in GEOMETRIES:
             raise InputError(f"geometry={shown(self.geometry)} is unknown; choose one of {', '.join(GEOMETRIES)}")
@@ -57,40 +63,55 @@ class Gaussian(Mechanism):
             object.__setattr__(self, "relation", Relation.REPLACE_ONE)
 
     @classmethod
-    def from_clipping(cls, norm: Number, noise: Number, relation: Relation | str) -> Gaussian:
+    def from_clipping(
+        cls, norm: Number, noise: Number, relation: Relation | str, averaged_over: Number = 1
+    ) -> Gaussian:
         """The noisy sum of vectors clipped to an L2 norm, `noise` being the standard deviation added to the sum.
 
-        Replacing one record moves the sum by up to 2 * norm, adding or removing one by up to norm (E-2).
+        Replacing one record moves the sum by up to 2 * norm, adding or removing one by up to norm (E-2). With `averaged_over=n`
+        the noise is added to the mean of n clipped vectors, as in eq. (1) of the paper: replacing one moves it by 2 * norm / n.
 
         >>> Gaussian.from_clipping(norm=1, noise=2, relation="replace-one")
         Gaussian(sigma=2, sensitivity=2, geometry="ball")
         >>> Gaussian.from_clipping(norm=1, noise=2, relation="add-remove")
         Gaussian(sigma=2, relation="add-remove")
+        >>> import cumulant as cm
+        >>> mean = Gaussian.from_clipping(norm=1, noise="0.02", relation="replace-one", averaged_over=256)
+        >>> step = mean @ cm.WithoutReplacement(
+        ...     sample=256, population=60_000
+        ... )  # eq. (1); 0.02 * 256 / 2 is the multiplier
+        >>> mean
+        Gaussian(sigma=0.02, sensitivity=2, averaged_over=256, geometry="ball")
         """
         clip = POSITIVE.check("norm", norm)
         match Relation.read(relation):
             case Relation.REPLACE_ONE:
-                return cls(sigma=noise, sensitivity=Exact(2 * clip), geometry="ball")
+                return cls(sigma=noise, sensitivity=Exact(2 * clip), geometry="ball", averaged_over=averaged_over)
             case Relation.ADD_REMOVE:
-                return cls(sigma=noise, sensitivity=clip, relation=Relation.ADD_REMOVE)
+                return cls(sigma=noise, sensitivity=clip, relation=Relation.ADD_REMOVE, averaged_over=averaged_over)
         raise InputError(
             "relation='any' does not fix the sensitivity of a clipped sum; choose 'replace-one' or 'add-remove'"
         )
 
     def key(self) -> Hashable:
-        return self._shift(), self.geometry, self.relation
+        return self._shift(), self.geometry, self.relation, self.data_size()
+
+    def data_size(self) -> Exact | None:
+        return None if self.averaged_over == 1 else Exact(self.averaged_over)
 
     def _shift(self) -> Fraction:
-        return Exact(self.sensitivity) / Exact(self.sigma)
+        return Exact(self.sensitivity) / (Exact(self.sigma) * Exact(self.averaged_over))
 
     def own_curve(self, bound: str) -> Curve:
         return Concentrated(rho=self._shift() ** 2 / 2)
 
     def arguments(self) -> Mapping[str, str]:
         words = {"geometry": self.geometry, "relation": self.relation}
-        usual = {"geometry": "diameter", "relation": Relation.REPLACE_ONE if self.geometry == "ball" else Relation.ANY}
+        implied = self.geometry == "ball" or self.averaged_over != 1
+        usual = {"geometry": "diameter", "relation": Relation.REPLACE_ONE if implied else Relation.ANY}
         shown = {name: f'"{word}"' for name, word in words.items() if word != usual[name]}
-        return {**Mechanism.arguments(self), **shown}
+        mean = {} if self.averaged_over == 1 else {"averaged_over": Exact(self.averaged_over).notation}
+        return {**Mechanism.arguments(self), **mean, **shown}
 
     def pair(self) -> Pair:
         from cumulant.pairs.gaussian import GaussianPair

@@ -9,9 +9,11 @@ from typing import ClassVar
 
 from cumulant.curves.closed import LaplaceShift
 from cumulant.curves.curve import Curve
-from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
+from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.relation import Relation
 
 
 @register
@@ -19,21 +21,60 @@ from cumulant.pairs.pair import Pair
 class Laplace(Mechanism):
     """f(X) + independent Laplace noise of this scale in each coordinate, for a query of this L1 sensitivity.
 
+    The sensitivity is that of the relation the run is stated under. `averaged_over=n` says that the noise is added to a
+    mean: to the query of this sensitivity divided by the public number n of records, for replace-one neighbours.
+
     >>> Laplace(scale=2).pure
     0.5
+    >>> Laplace(scale="0.01", sensitivity=2, averaged_over=1000).pure
+    0.2
     """
 
     scale: Number
     sensitivity: Number = 1
+    averaged_over: Number = 1
+    relation: Relation = Relation.ANY
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"scale": POSITIVE, "sensitivity": POSITIVE}
     defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
 
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        object.__setattr__(self, "averaged_over", COUNT.check("averaged_over", self.averaged_over))
+        relation = Relation.read(self.relation).of_mean(int(Exact(self.averaged_over)))
+        object.__setattr__(self, "relation", relation)
+
+    @classmethod
+    def from_clipping(cls, norm: Number, noise: Number, relation: Relation | str, averaged_over: Number = 1) -> Laplace:
+        """The noisy sum, or mean, of vectors clipped to an L1 norm, `noise` being the scale of what is added to it.
+
+        Replacing one record moves the sum by up to 2 * norm, adding or removing one by up to norm (E-2).
+
+        >>> Laplace.from_clipping(norm=1, noise="0.01", relation="replace-one", averaged_over=1000)
+        Laplace(scale=0.01, sensitivity=2, averaged_over=1000)
+        """
+        clip, stated = POSITIVE.check("norm", norm), Relation.read(relation)
+        if stated is Relation.ANY:
+            raise InputError(
+                "relation='any' does not fix the sensitivity of a clipped sum; choose 'replace-one' or 'add-remove'"
+            )
+        moved = Exact(2 * clip) if stated is Relation.REPLACE_ONE else clip
+        return cls(scale=noise, sensitivity=moved, averaged_over=averaged_over, relation=stated)
+
     def key(self) -> Hashable:
-        return self._shift()
+        return self._shift(), self.relation, self.data_size()
+
+    def data_size(self) -> Exact | None:
+        return None if self.averaged_over == 1 else Exact(self.averaged_over)
+
+    def arguments(self) -> Mapping[str, str]:
+        mean = {} if self.averaged_over == 1 else {"averaged_over": Exact(self.averaged_over).notation}
+        usual = Relation.ANY.of_mean(int(Exact(self.averaged_over)))
+        stated = {} if self.relation is usual else {"relation": f'"{self.relation}"'}
+        return {**Mechanism.arguments(self), **mean, **stated}
 
     def _shift(self) -> Fraction:
-        return Exact(self.sensitivity) / Exact(self.scale)
+        return Exact(self.sensitivity) / (Exact(self.scale) * Exact(self.averaged_over))
 
     def own_curve(self, bound: str) -> Curve:
         return LaplaceShift(self._shift())

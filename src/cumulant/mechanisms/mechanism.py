@@ -328,7 +328,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Sampled:
         stated = mechanism.data_size()
         if None not in (stated, size) and stated != size:
             raise InputError(
-                f"{mechanism} is stated for {stated} records but runs on samples of {size}; give records={size}"
+                f"{mechanism} is stated for {stated} records but runs on samples of {size}; state it for {size} records"
             )
     if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
         return sampled(inner.inner, single)

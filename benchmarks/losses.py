@@ -16,8 +16,8 @@ from measure import Comparison, LeftOut, timed
 
 import cumulant as cm
 from cumulant.lattice import saddle
-from cumulant.lattice.losses import GaussianLoss
-from cumulant.lattice.step import Mixture
+from cumulant.pairs.gaussian_law import GaussianLaw
+from cumulant.pairs.step import Mixture
 
 SIGMA, SAMPLE, POPULATION, STEPS, DELTA = 1.0, 256, 60_000, 23_400, 1e-5
 EXACT = 3.741394737858
@@ -39,7 +39,7 @@ def loss_distributions(quick: bool) -> Iterator[Comparison | LeftOut]:
 
     def line(shift: int) -> float:
         rate = SAMPLE / POPULATION
-        terms = ((Mixture(GaussianLoss(1 / (1 + shift * 1e-9)), rate, 1 - rate, "remove"), STEPS),)
+        terms = ((Mixture(GaussianLaw(Fraction(1 / (1 + shift * 1e-9))), rate, 1 - rate, "remove"), STEPS),)
         found = saddle.epsilon(terms, math.log(DELTA))
         return math.nan if found is None else found[1]
 

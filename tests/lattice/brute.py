@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.lattice.losses import AtomLoss, discrete_loss
+from cumulant.pairs.atoms import AtomLoss
+from cumulant.pairs.symmetrised import symmetrised
 
 Pairs = list[tuple[Fraction, Fraction]]
 """Outputs as (P-mass, Q-mass)."""
@@ -35,7 +36,9 @@ def random_pair(rng: np.random.Generator, most: int = 3) -> Pairs:
 
 
 def law_of(pair: Pairs) -> AtomLoss:
-    return discrete_loss([p for p, _ in pair], [q for _, q in pair])
+    loss = symmetrised([p for p, _ in pair], [q for _, q in pair]).on_grid()
+    assert isinstance(loss, AtomLoss)
+    return loss
 
 
 def sampled(pair: Pairs, rate: Fraction, direction: str) -> Pairs:

@@ -13,16 +13,19 @@ from cumulant.bounds.theorems_a_c import delta as diameter_constant
 from cumulant.lattice import grids as search
 from cumulant.lattice import saddle
 from cumulant.lattice.lattice import Terms, compose
-from cumulant.lattice.losses import AtomLoss, GaussianLoss, LaplaceLoss, Loss
-from cumulant.lattice.step import Mixture
-from cumulant.lattice.witness import Triple
-from cumulant.pairs.gaussian import GaussianPair
+from cumulant.pairs.atoms import AtomLoss
+from cumulant.pairs.gaussian import GaussianPair, GaussianTriple
+from cumulant.pairs.gaussian_law import GaussianLaw
+from cumulant.pairs.laplace import LaplaceLaw, LaplaceTriple
+from cumulant.pairs.response import ResponseTriple
+from cumulant.pairs.step import Loss, Mixture
+from cumulant.pairs.triple import Triple
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "oracles" / "two_sided.json").read_text())[
     "values"
 ]
 RATE = 256 / 60000
-DP_SGD: Terms = ((Mixture(GaussianLoss(1.0), RATE, 1 - RATE, "remove"), 23_400),)
+DP_SGD: Terms = ((Mixture(GaussianLaw(Fraction(1.0)), RATE, 1 - RATE, "remove"), 23_400),)
 EPSILON = 3.741394737858
 
 
@@ -40,7 +43,7 @@ def exact_gaussian(shift: Fraction, log_delta: float) -> float:
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-10, 1e-100, 1e-280])
 @pytest.mark.parametrize(("shift", "times"), [(1, 1), (1, 10), (Fraction(1, 10), 1000), (Fraction(1, 500), 10**6)])
 def test_gaussian_without_sampling_in_closed_form(shift: Fraction, times: int, delta: float) -> None:
-    terms = ((Mixture(GaussianLoss(float(shift)), 1.0, 0.0, "symmetric"), times),)
+    terms = ((Mixture(GaussianLaw(Fraction(float(shift))), 1.0, 0.0, "symmetric"), times),)
     exact = exact_gaussian(shift * round(math.sqrt(times) * 10**15) / 10**15, math.log(delta))
     upper, lower = (search.epsilon(terms, math.log(delta), 1e-3, side).value for side in (True, False))
     assert lower <= exact * (1 + 1e-12)
@@ -51,7 +54,7 @@ def test_gaussian_without_sampling_in_closed_form(shift: Fraction, times: int, d
 
 @pytest.mark.parametrize("upper", [True, False])
 def test_more_accuracy_on_demand(upper: bool) -> None:
-    terms = ((Mixture(GaussianLoss(0.25), 1.0, 0.0, "symmetric"), 16),)
+    terms = ((Mixture(GaussianLaw(Fraction(0.25)), 1.0, 0.0, "symmetric"), 16),)
     exact = exact_gaussian(Fraction(1), math.log(1e-6))
     found = search.epsilon(terms, math.log(1e-6), 1e-5, upper).value
     assert 0 <= (found / exact - 1) * (1 if upper else -1) <= 1e-5
@@ -74,17 +77,17 @@ def test_poisson_training_run_to_seven_digits() -> None:
     assert EPSILON <= upper <= EPSILON + 1e-6
 
 
-def loss_of(row: dict[str, Any]) -> tuple[Loss, str, float]:
+def loss_of(row: dict[str, Any]) -> tuple[Loss, type[Triple], float]:
     match row["mechanism"]:
         case "gaussian":
             shift = 1 / row["params"]["sigma"]
-            return GaussianLoss(shift), "gaussian", shift
+            return GaussianLaw(Fraction(shift)), GaussianTriple, shift
         case "laplace":
             shift = 1 / row["params"]["b"]
-            return LaplaceLoss(shift), "laplace", shift
+            return LaplaceLaw(Fraction(shift)), LaplaceTriple, shift
     p = row["params"]["p"]
     shift = math.log(p / (1 - p))
-    return AtomLoss((shift,), (math.log1p(-p),)), "response", shift
+    return AtomLoss((shift,), (math.log1p(-p),)), ResponseTriple, shift
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['mechanism']}-{row['gamma']}-{row['k']}-{row['delta']}")
@@ -98,7 +101,7 @@ def test_reference_intervals(row: dict[str, Any]) -> None:
     assert upper <= contour * (1 + 1e-3)
     # of these pairs the direction "add" is the smaller one, which is seen where it is quick
     directions = ("remove", "add") if times <= 1000 else ("remove",)
-    steps = [*(Mixture(law, rate, 1 - rate, way) for way in directions), Triple(kind, shift, rate, 1 - rate)]
+    steps = [*(Mixture(law, rate, 1 - rate, way) for way in directions), kind(shift, rate, 1 - rate)]  # type: ignore[call-arg]
     remove, *others = (search.epsilon(((step, times),), log_delta, 1e-3, False).value for step in steps)
     assert all(other <= remove * (1 + 1e-3) for other in others[:-1])
     assert max(remove, *others) <= upper
@@ -114,9 +117,9 @@ def test_reference_intervals(row: dict[str, Any]) -> None:
 )
 def test_theorem_b(sigma: int, times: int, diameter: float, ball: float) -> None:
     shift, rate, log_delta = Fraction(1, sigma), Fraction(1, 1000), math.log(1e-8)
-    pair = (Mixture(GaussianLoss(float(shift)), 0.001, 0.999, "remove"), times)
+    pair = (Mixture(GaussianLaw(Fraction(float(shift))), 0.001, 0.999, "remove"), times)
     mu = math.sqrt(2 * times * diameter_constant(shift, rate))
-    extra = (Mixture(GaussianLoss(mu), 1.0, 0.0, "remove"), 1)
+    extra = (Mixture(GaussianLaw(Fraction(mu)), 1.0, 0.0, "remove"), 1)
     lowest = search.epsilon((pair,), log_delta, 1e-3, False).value
     for terms, value in (((pair,), ball), ((pair, extra), diameter)):
         found = search.cone_epsilon(terms, log_delta, 1e-3).value
@@ -127,7 +130,7 @@ def test_theorem_b(sigma: int, times: int, diameter: float, ball: float) -> None
 
 def test_the_saddle_line_agrees_with_itself_and_with_the_lattice() -> None:
     for sigma, rate, times, delta in ((1.0, 0.01, 3000, 1e-6), (0.7, 0.001, 10**5, 1e-30), (4.0, 0.1, 1000, 1e-300)):
-        terms = ((Mixture(GaussianLoss(1 / sigma), rate, 1 - rate, "symmetric"), times),)
+        terms = ((Mixture(GaussianLaw(Fraction(1 / sigma)), rate, 1 - rate, "symmetric"), times),)
         first, second = saddle.epsilon(terms, math.log(delta)) or (math.nan, math.nan)
         assert first == pytest.approx(second, rel=1e-10)
         assert second <= search.epsilon(terms, math.log(delta), 1e-3, True).value <= second * 1.001
@@ -143,17 +146,17 @@ def test_extremes_are_bounds_and_never_nan() -> None:
     rng = np.random.default_rng(1)
     for _ in range(14):
         shift, rate = float(rng.choice([1e-6, 0.01, 0.3, 2.0, 20.0])), float(rng.choice([1.0, 0.999, 0.3, 1e-3, 1e-12]))
-        law: Loss = GaussianLoss(shift) if rng.random() < 0.5 else LaplaceLoss(shift)
+        law: Loss = GaussianLaw(Fraction(shift)) if rng.random() < 0.5 else LaplaceLaw(Fraction(shift))
         times, delta = int(rng.choice([1, 2, 30, 10**4])), float(rng.choice([0.9, 0.4, 1e-5, 1e-40, 1e-300]))
         terms = ((Mixture(law, rate, 1 - rate, "remove"), times),)
         lower, upper = (search.epsilon(terms, math.log(delta), 0.02, side).value for side in (False, True))
         assert 0 <= lower <= upper, (terms, delta)
-        if isinstance(law, LaplaceLoss):
+        if isinstance(law, LaplaceLaw):
             assert lower <= times * math.log1p(rate * math.expm1(shift)) * (1 + 1e-12)
 
 
 def test_steps_that_leave_outputs_out_bound_from_below_only() -> None:
-    terms = ((Triple("gaussian", 1.0, 0.01, 0.99), 10),)
+    terms = ((GaussianTriple(1.0, 0.01, 0.99), 10),)
     assert search.delta(terms, 0.1, 1e-2, False).value > 0
     for ask in (
         lambda: search.epsilon(terms, -10.0, 1e-2, True),
@@ -170,7 +173,7 @@ def test_steps_that_leave_outputs_out_bound_from_below_only() -> None:
 def test_where_floats_or_memory_give_out_nothing_is_claimed(
     monkeypatch: pytest.MonkeyPatch, trouble: type[Exception]
 ) -> None:
-    few = ((Mixture(GaussianLoss(1.0), 0.01, 0.99, "remove"), 3),)
+    few = ((Mixture(GaussianLaw(Fraction(1.0)), 0.01, 0.99, "remove"), 3),)
     lower, upper = (search.epsilon(few, math.log(1e-6), 1e-3, side).value for side in (False, True))
     calls = []
 
@@ -197,7 +200,7 @@ def test_where_floats_or_memory_give_out_nothing_is_claimed(
 
 
 def test_a_number_that_is_none_is_not_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    terms = ((Mixture(GaussianLoss(1.0), 0.5, 0.5, "remove"), 3),)
+    terms = ((Mixture(GaussianLaw(Fraction(1.0)), 0.5, 0.5, "remove"), 3),)
     monkeypatch.setattr("cumulant.lattice.cone.epsilon", lambda *_: math.nan)
     monkeypatch.setattr("cumulant.lattice.cone.log_delta", lambda *_: math.nan)
     assert search.cone_epsilon(terms, -10.0, 1e-2).value == math.inf
@@ -214,7 +217,7 @@ def test_questions_nearby_share_a_lattice(monkeypatch: pytest.MonkeyPatch) -> No
 
     search._shared.cache_clear()
     monkeypatch.setattr(search, "compose", counted)
-    pair, terms = GaussianPair(Fraction(1)), ((Mixture(GaussianLoss(0.01), 1.0, 0.0, "symmetric"), 10_000),)
+    pair, terms = GaussianPair(Fraction(1)), ((Mixture(GaussianLaw(Fraction(0.01)), 1.0, 0.0, "symmetric"), 10_000),)
     epsilons = np.linspace(0.1, 11.5, 40).tolist()
     for epsilon in epsilons:
         found = search.delta(terms, epsilon, 0.02, True).value
@@ -227,7 +230,7 @@ def test_questions_nearby_share_a_lattice(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_delta_that_is_large_enough_needs_no_epsilon() -> None:
-    terms = ((Mixture(GaussianLoss(1.0), 0.5, 0.5, "remove"), 1),)
+    terms = ((Mixture(GaussianLaw(Fraction(1.0)), 0.5, 0.5, "remove"), 1),)
     assert search.epsilon(terms, math.log(0.3), 1e-3, True).value == 0
     assert search.epsilon(terms, math.log(0.3), 1e-3, False).value == 0
 

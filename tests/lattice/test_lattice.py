@@ -15,15 +15,17 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy import fft
 
-from cumulant.lattice import cells as cells_room
 from cumulant.lattice import cone, lattice
 from cumulant.lattice import grids as search
-from cumulant.lattice.cells import UNIT, Cells, Grid
-from cumulant.lattice.finite import Finite
 from cumulant.lattice.lattice import Composed, Terms, Tilted, compose, escaping, tilted
-from cumulant.lattice.losses import AtomLoss, GaussianLoss
-from cumulant.lattice.step import Mixture, Step
+from cumulant.pairs import cells as cells_room
+from cumulant.pairs import step as step_room
+from cumulant.pairs.atoms import AtomLoss
+from cumulant.pairs.cells import UNIT, Cells, Grid
+from cumulant.pairs.gaussian_law import GaussianLaw
+from cumulant.pairs.masses import Finite
 from cumulant.pairs.mixing import sampled_loss
+from cumulant.pairs.step import Mixture, Step
 from tests.lattice.brute import extended
 
 
@@ -399,12 +401,12 @@ def test_masses_of_cells_are_as_accurate_as_they_say(monkeypatch: pytest.MonkeyP
     """`QUADRATURE` by its formula at panels ten times as wide, against differences of the normal distribution in balls."""
     assert Fraction(math.factorial(4) ** 4, 9 * math.factorial(8) ** 3) * Fraction(1, 5) ** 8 * Fraction(
         math.exp(0.2)
-    ) <= Fraction(cells_room.QUADRATURE)
+    ) <= Fraction(step_room.QUADRATURE)
     for panel, least in ((0.2, 0.0), (2.0, 1e-9)):
         quadrature = math.factorial(4) ** 4 / (9 * math.factorial(8) ** 3) * panel**8 * math.exp(panel)
-        monkeypatch.setattr(cells_room, "_PANEL", panel)
-        monkeypatch.setattr(cells_room, "QUADRATURE", max(quadrature, 2e-15))
-        step = Mixture(GaussianLoss(1.0), 1.0, 0.0, "remove")
+        monkeypatch.setattr(step_room, "_PANEL", panel)
+        monkeypatch.setattr(step_room, "QUADRATURE", max(quadrature, 2e-15))
+        step = Mixture(GaussianLaw(Fraction(1.0)), 1.0, 0.0, "remove")
         cells = step.cells(0.5, -30.0)
         found = np.logaddexp(cells.left, cells.right)
         low, high = step._range(-30.0)
@@ -465,7 +467,7 @@ def test_losses_of_samples_are_rounded() -> None:
     finally:
         ctx.prec = before
     assert wrong > 0
-    step = Mixture(GaussianLoss(1.0), 0.3, 0.7, "remove")
+    step = Mixture(GaussianLaw(Fraction(1.0)), 0.3, 0.7, "remove")
     assert step.cells(0.1, -30.0).slip >= cells_room.misplaced(*step._range(-30.0))
 
 
@@ -489,7 +491,7 @@ def test_logarithms_of_rational_masses_are_rounded() -> None:
 # ---- the searches keep the terms
 
 
-FEW: Terms = ((Mixture(GaussianLoss(0.5), 0.5, 0.5, "remove"), 30),)
+FEW: Terms = ((Mixture(GaussianLaw(Fraction(0.5)), 0.5, 0.5, "remove"), 30),)
 
 
 def with_slip(monkeypatch: pytest.MonkeyPatch, slip: float) -> None:
@@ -514,7 +516,7 @@ def test_every_search_moves_outward_by_the_slip(monkeypatch: pytest.MonkeyPatch,
 
 def test_losses_beyond_the_grid_of_the_cone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cut of `_cone`: with a grid that ends early, what lies beyond it is most of the expectation."""
-    epsilon, rare = 4.0, ((Mixture(GaussianLoss(2.0), 0.01, 0.99, "remove"), 3),)
+    epsilon, rare = 4.0, ((Mixture(GaussianLaw(Fraction(2.0)), 0.01, 0.99, "remove"), 3),)
     needed = search.delta(rare, epsilon, 1e-3, False).value
     for cut in (0.0, -8.0, -10.0, -12.0):
         monkeypatch.setattr(search, "_CUT", cut)

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from cumulant.lattice import grids as search
-from cumulant.lattice.finite import Finite
 from cumulant.lattice.lattice import Terms, compose
-from cumulant.lattice.losses import discrete_loss
-from cumulant.lattice.step import Mixture
+from cumulant.pairs.masses import Finite
+from cumulant.pairs.step import Mixture
 from tests.lattice.brute import DIRECTIONS, RATES, Composed, Pairs, law_of, random_pair, sampled
 
 EXACT = 1e-15  # the truth itself is known to 1e-17
@@ -87,7 +86,7 @@ def test_a_pair_that_is_not_symmetric_lies_between_its_own_lower_and_the_symmetr
     for _ in range(30):
         p, q = (_masses(rng, 4) for _ in range(2))
         rate, times = RATES[int(rng.integers(len(RATES)))], int(rng.integers(1, 6))
-        dominating = Mixture(discrete_loss(p, q), float(rate), float(1 - rate), "symmetric")
+        dominating = Mixture(law_of(list(zip(p, q, strict=True))), float(rate), float(1 - rate), "symmetric")
         delta = float(rng.choice([0.1, 1e-3, 1e-6]))
         above = search.epsilon(((dominating, times),), math.log(delta), 0.01, True).value
         for a, b in ((p, q), (q, p)):

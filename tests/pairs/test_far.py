@@ -14,7 +14,9 @@ from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.pairs.far import closed_form, closed_kl
-from cumulant.pairs.laws import GaussianLaw, LaplaceLaw, Law
+from cumulant.pairs.gaussian_law import GaussianLaw
+from cumulant.pairs.laplace import LaplaceLaw
+from cumulant.pairs.law import Law
 from cumulant.pairs.mixing import PAIR, PROFILE, Kernel
 from cumulant.pairs.sampled import SampledPair
 

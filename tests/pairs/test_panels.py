@@ -14,11 +14,16 @@ from cumulant.bounds.theorems_a_c import Diameter
 from cumulant.curves.closed import Concentrated, Response
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import BOUNDED
+from cumulant.pairs import gaussian_law
 from cumulant.pairs import panels as panels_module
+from cumulant.pairs.atoms import AtomLaw
+from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.integrals import Rate
-from cumulant.pairs.laws import AtomLaw, GaussianLaw, LaplaceLaw, Law, ResponseLaw
+from cumulant.pairs.laplace import LaplaceLaw
+from cumulant.pairs.law import Law
 from cumulant.pairs.mixing import PAIR, PROFILE, Kernel
-from cumulant.pairs.panels import GaussianLine, LaplaceLine, Line, Orders, _bounds, _log_size, panels
+from cumulant.pairs.panels import Line, Orders, _bounds, _log_size, panels
+from cumulant.pairs.response import ResponseLaw
 from cumulant.pairs.sampled import SampledPair
 
 FARTHEST_ORDER, WIDTH = 256.0, 1e-12
@@ -36,7 +41,7 @@ def density(line: Line, s: Any) -> Any:
     from flint import arb
 
     t = BALLS.number(line.shift)
-    if isinstance(line, GaussianLine):
+    if isinstance(line, GaussianLaw):
         return (-((s + t / 2) ** 2) / 2).exp() / (2 * arb.pi()).sqrt()
     return (-t * (s + 1) / 2).exp() * t / 4
 
@@ -58,7 +63,7 @@ def integrand(line: Line, rate: Fraction, lam: Fraction, folded: bool, s: Any, a
 
 
 @pytest.mark.parametrize("folded", [False, True], ids=["pair", "profile"])
-@pytest.mark.parametrize("kind", [GaussianLine, LaplaceLine])
+@pytest.mark.parametrize("kind", [GaussianLaw, LaplaceLaw])
 def test_the_bound_of_a_rectangle_holds_at_every_complex_point(kind: type[Line], folded: bool) -> None:
     from flint import acb
 
@@ -67,7 +72,7 @@ def test_the_bound_of_a_rectangle_holds_at_every_complex_point(kind: type[Line],
     while checked < 2500:
         shift, rate, lam = decimal(generator, 1e-2, 30), rate_of(generator), decimal(generator, 1e-6, 1e3)
         line = kind(shift)  # type: ignore[call-arg]
-        reach = 12.0 if kind is GaussianLine else 1.0
+        reach = 12.0 if kind is GaussianLaw else 1.0
         low = generator.uniform(-0.1 if folded else -1, 1) * reach
         high = low + generator.uniform(0, 2) * reach / 4
         y = generator.choice([0.0, 0.1, 0.5, 1.0, 2.0, 5.0]) * reach / 12
@@ -99,7 +104,7 @@ def test_the_bound_of_a_rectangle_holds_at_every_complex_point(kind: type[Line],
 
 
 @pytest.mark.parametrize("folded", [False, True], ids=["pair", "profile"])
-@pytest.mark.parametrize("kind", [GaussianLine, LaplaceLine])
+@pytest.mark.parametrize("kind", [GaussianLaw, LaplaceLaw])
 def test_what_a_cell_holds_and_the_error_of_its_rule_are_bounded(kind: type[Line], folded: bool) -> None:
     from flint import acb, arb
 
@@ -108,7 +113,7 @@ def test_what_a_cell_holds_and_the_error_of_its_rule_are_bounded(kind: type[Line
     while seen < 60:
         shift, rate, lam = decimal(generator, 1e-2, 5), rate_of(generator), decimal(generator, 1e-3, 60)
         line = kind(shift)  # type: ignore[call-arg]
-        scale = 1.0 if kind is GaussianLine else 0.125
+        scale = 1.0 if kind is GaussianLaw else 0.125
         low = generator.randint(0 if folded else -8, 8) * scale
         high = low + generator.choice([2.0, 4.0, 8.0]) * scale
         orders = Orders(np.array([float(lam)]), Rate.of(rate), not folded)
@@ -131,10 +136,9 @@ def test_what_a_cell_holds_and_the_error_of_its_rule_are_bounded(kind: type[Line
 
 def test_panels_and_what_is_left_out_are_the_whole_line() -> None:
     lam = np.array([1e-6, 0.5, 3.0, 40.0, 900.0])
-    for line in (GaussianLine(Fraction(1, 2)), LaplaceLine(Fraction(3))):
+    for line in (GaussianLaw(Fraction(1, 2)), LaplaceLaw(Fraction(3))):
         for folded in (False, True):
-            law: Law = GaussianLaw(line.shift) if isinstance(line, GaussianLine) else LaplaceLaw(line.shift)
-            curve = SampledPair(law, Concentrated(Fraction(1)), Fraction(1, 100), PROFILE if folded else PAIR)
+            curve = SampledPair(line, Concentrated(Fraction(1)), Fraction(1, 100), PROFILE if folded else PAIR)
             with np.errstate(all="ignore"):
                 row, middle, half, left_out = panels(
                     line, Orders(lam, Rate.of(Fraction(1, 100)), not folded), curve.log_excess(lam)
@@ -190,7 +194,8 @@ def test_enclosures_hold_the_balls(extreme: bool) -> None:
 
 
 def test_what_panels_leave_out_is_part_of_the_radius(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panels_module, "_LEFT_OUT", -12.0)
+    monkeypatch.setattr(panels_module, "LEFT_OUT", -12.0)
+    monkeypatch.setattr(gaussian_law, "LEFT_OUT", -12.0)
     lam, moved = np.array([0.01, 0.7, 5.0, 60.0]), 0.0
     for law in (GaussianLaw(Fraction(2)), GaussianLaw(Fraction(1, 10)), LaplaceLaw(Fraction(3))):
         curve = SampledPair(law, Concentrated(Fraction(1)), Fraction(1, 50), PAIR)

@@ -28,6 +28,7 @@ def test_the_profile_is_the_larger_of_both_at_every_corner_between_and_beyond() 
     for _ in range(300):
         p, q = laws(rng, int(rng.integers(1, 9)), int(rng.choice([3, 12, 1000])))
         law = symmetrised(p, q)
+        assert law.equal is not None
         corners = sorted({Fraction(1), Fraction(10**6), *law.ratios})
         corners += [(left + right) / 2 for left, right in itertools.pairwise(corners)]
         for v in corners:

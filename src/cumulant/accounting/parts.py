@@ -10,14 +10,9 @@ from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
 from cumulant.curves.curve import Curve, compose
-from cumulant.lattice.losses import Loss
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme
-
-
-def _unknown() -> None:
-    """No law of the loss is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +33,6 @@ class Part:
     inner: Ran | None = None
     key: Hashable = None
     """What it is equal to."""
-    loss: Callable[[], Loss | None] = _unknown
-    """The law of the privacy loss of what runs, of those that are known by it and by no pair."""
     rank: tuple[str, str] = ("", "")
     described: str = ""
     """What the mechanism is, in a sentence."""

@@ -41,15 +41,42 @@ def no_pair(base: Curve, pair: Pair | None) -> str:
     return no_slack(base, pair) or ("" if pair is not None else "it needs a single mechanism with a dominating pair")
 
 
+def no_moments(base: Curve, pair: Pair | None) -> str:
+    """A pair that says its moments."""
+    told = pair is not None and pair.has_moments
+    return no_pair(base, pair) or ("" if told else "it needs the moments of the pair")
+
+
+def no_profile(base: Curve, pair: Pair | None) -> str:
+    """A pair that says the law of its loss, both directions together."""
+    told = pair is not None and pair.amplified() is not None
+    return no_pair(base, pair) or ("" if told else "it needs the law of the loss of the pair")
+
+
 def reachable(base: Curve, pair: Pair | None) -> str:
     """A pair whose integrals can be evaluated: +inf, unknown, would say nothing from below."""
-    far = pair is not None and not pair.integrable
-    return no_pair(base, pair) or (f"it needs noise of at least 1/{LARGEST_SHIFT} of the sensitivity" if far else "")
+    far, told = pair is not None and not pair.integrable, pair is not None and pair.mixed() is not None
+    return (
+        no_pair(base, pair)
+        or (f"it needs noise of at least 1/{LARGEST_SHIFT} of the sensitivity" if far else "")
+        or ("" if told else "it needs the law of the loss of the pair")
+    )
+
+
+def no_poisson(base: Curve, pair: Pair | None) -> str:
+    """A pair that says the law of its loss in both of its roles."""
+    told = pair is not None and pair.poisson() is not None
+    return no_pair(base, pair) or ("" if told else "it needs the law of the loss of the pair in both roles")
+
+
+def reachable_poisson(base: Curve, pair: Pair | None) -> str:
+    """Such a pair whose integrals can be evaluated."""
+    return reachable(base, pair) or no_poisson(base, pair)
 
 
 def one_bit(base: Curve, pair: Pair | None) -> str:
     """A pair of a mechanism that sees one bit of the data."""
-    seen = pair is not None and pair.one_bit
+    seen = pair is not None and pair.one_bit and pair.has_moments
     return no_slack(base, pair) or ("" if seen else "it needs an output that depends on one bit of the data only")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cumulant.bounds.bound import Bound, finite, no_pair, no_slack, nothing, out_of_reach, over, reachable
+from cumulant.bounds.bound import Bound, finite, no_poisson, no_slack, nothing, out_of_reach, over, reachable_poisson
 from cumulant.bounds.caps import WorstPure, caps
 from cumulant.bounds.poisson_theorems import poisson, poisson_sum, pure_response
 
@@ -52,7 +52,7 @@ POISSON: dict[str, Bound] = {
             _PAIR,
             f"Mironov, Talwar, Zhang 2019; Zhu, Dong, Wang 2022; {_HERE}",
             lambda base, pair, rate: poisson(pair, rate),
-            no_pair,
+            no_poisson,
             dominates=over("lemma3", "pure-response", "poisson-sum"),
             worthless=out_of_reach,
             tight=True,
@@ -64,7 +64,7 @@ POISSON: dict[str, Bound] = {
             "a pair of neighbouring output laws",
             _HERE,
             lambda base, pair, rate: poisson(pair, rate),
-            reachable,
+            reachable_poisson,
             upper=False,
         ),
     )

@@ -8,13 +8,13 @@ of (T, R) and convexity removes the average. The proofs are in docs/bounds/poiss
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from cumulant.bounds.binomial import BinomialSum
 from cumulant.curves.curve import Curve
+from cumulant.errors import HypothesisError
 from cumulant.numerics.arithmetic import Arithmetic, Array
-from cumulant.numerics.rationals import common
+from cumulant.pairs.mixing import PAIR
 from cumulant.pairs.pair import Pair
 
 
@@ -28,26 +28,10 @@ def poisson(pair: Pair, rate: Fraction) -> Curve:
     >>> poisson(GaussianPair(Fraction(1)), Fraction(1, 100)).rdp([2, 2.5, 64])
     array([1.71813422e-04, 2.17575332e-04, 2.73217319e+01])
     """
-    from cumulant.bounds.proposition11 import Highest, proposition11
-    from cumulant.pairs.densities import DensityPair
-    from cumulant.pairs.masses import DiscretePair, MassCurve
-    from cumulant.pairs.sampled_densities import PoissonDensities
-
-    match pair:
-        case DensityPair():
-            return PoissonDensities(pair, rate)
-        case DiscretePair(p, q):
-            # a curve of masses is itself the larger of its two directions
-            return Highest((MassCurve(_mixed(p, q, rate), q), MassCurve(_mixed(q, p, rate), p)))
-    return proposition11(pair, rate)
-
-
-def _mixed(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> tuple[Fraction, ...]:
-    """(1-q)Q + qP."""
-    numerators, whole = common((*p, *q))
-    g, one = rate.as_integer_ratio()
-    mixed = zip(numerators[: len(p)], numerators[len(p) :], strict=True)
-    return tuple(Fraction((one - g) * y + g * x, one * whole) for x, y in mixed)
+    curve = pair.poisson()
+    if curve is None:
+        raise HypothesisError(f"the law of the loss of {type(pair).__name__} is not known in both roles")
+    return curve(rate)
 
 
 def poisson_sum(base: Curve, rate: Fraction) -> Curve:
@@ -69,8 +53,6 @@ def pure_response(base: Curve, rate: Fraction) -> Curve:
 
     With slack the promise is (epsilon, delta), and delta times the rate is the slack that remains.
     """
-    from cumulant.pairs.laws import ResponseLaw
-    from cumulant.pairs.mixing import PAIR
-    from cumulant.pairs.sampled import SampledPair
+    from cumulant.pairs.response import ResponseLaw
 
-    return SampledPair(ResponseLaw(base), base, rate, PAIR)
+    return ResponseLaw(base).sampled(base, rate, PAIR)

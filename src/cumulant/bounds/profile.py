@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from cumulant.bounds.proposition11 import laws
 from cumulant.curves.curve import Curve
-from cumulant.pairs.densities import DensityPair
-from cumulant.pairs.laws import AtomLaw, Law
-from cumulant.pairs.masses import DiscretePair
-from cumulant.pairs.mixing import PROFILE
+from cumulant.errors import HypothesisError
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.sampled import SampledPair
-from cumulant.pairs.sampled_densities import SampledDensities, one_direction_leads
 
 
 def profile(pair: Pair, rate: Fraction) -> Curve:
@@ -29,16 +23,7 @@ def profile(pair: Pair, rate: Fraction) -> Curve:
     >>> profile(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5, 64])
     array([2.91078489e-06, 3.63858964e-06, 2.49825978e+01])
     """
-    if isinstance(pair, DensityPair):
-        return SampledDensities(pair, rate, PROFILE, added=not one_direction_leads(pair))
-    return SampledPair(_law(pair), pair.curve(), rate, PROFILE)
-
-
-def _law(pair: Pair) -> Law:
-    return symmetric_law(pair) if isinstance(pair, DiscretePair) else laws(pair)[0]
-
-
-def symmetric_law(pair: DiscretePair) -> AtomLaw:
-    """The law of the ratio whose profile is the larger of both directions."""
-    law = pair.symmetrised()
-    return AtomLaw(law.masses, law.ratios, unbounded=law.leak > 0)
+    curve = pair.amplified()
+    if curve is None:
+        raise HypothesisError(f"the law of the loss of {type(pair).__name__} is not known in both directions together")
+    return curve(rate)

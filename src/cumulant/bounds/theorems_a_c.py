@@ -21,7 +21,7 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.quadrature import legendre
 from cumulant.pairs.gaussian import GaussianPair
-from cumulant.pairs.laws import GaussianLaw
+from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.mixing import PAIR
 from cumulant.pairs.panels import SMALLEST
 from cumulant.pairs.sampled import SampledPair
@@ -38,7 +38,7 @@ def gaussian_ball(pair: GaussianPair, rate: Fraction) -> SampledPair:
     >>> gaussian_ball(GaussianPair(Fraction(1), "ball"), Fraction(1, 1000)).rdp([2, 64.5])
     array([1.71828035e-06, 2.52334612e+01])
     """
-    return SampledPair(GaussianLaw(pair.shift), pair.curve(), rate, PAIR)
+    return GaussianLaw(pair.shift).sampled(pair.curve(), rate, PAIR)
 
 
 def gaussian_diameter(pair: GaussianPair, rate: Fraction) -> Curve:

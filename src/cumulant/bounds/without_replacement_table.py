@@ -11,7 +11,8 @@ from cumulant.bounds.bound import (
     ball,
     finite,
     gaussian,
-    no_pair,
+    no_moments,
+    no_profile,
     no_slack,
     nothing,
     one_bit,
@@ -131,7 +132,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             _PAIR,
             f"{_PAPER}, Theorem 27",
             _sum(theorem27),
-            no_pair,
+            no_moments,
         ),
         Bound(
             "theorem27-min",
@@ -139,7 +140,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             _PAIR,
             f"{_PAPER}, Theorems 9 and 27",
             _sum(_nine, theorem27),
-            no_pair,
+            no_moments,
         ),
         Bound(
             "absolute-moment",
@@ -147,7 +148,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             _PAIR,
             f"{_PAPER}, Lemma 17",
             _sum(_nine, lambda base, pair: absolute_moment(pair)),
-            no_pair,
+            no_moments,
         ),
         Bound(
             "positive-part",
@@ -155,7 +156,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             _PAIR,
             "the proof of Lemma 17 uses only positive parts (docs/bounds/positive-part.md)",
             _sum(_nine, lambda base, pair: positive_part(pair)),
-            no_pair,
+            no_moments,
         ),
         Bound(
             "pure-extras",
@@ -172,7 +173,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             _PAIR,
             "Balle, Barthe, Gaboardi 2018, at every epsilon (docs/bounds/profile.md)",
             _profile,
-            no_pair,
+            no_profile,
             dominates=_above_profile,
         ),
         Bound(

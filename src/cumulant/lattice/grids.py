@@ -13,7 +13,7 @@ import numpy as np
 from cumulant.lattice import cone, saddle
 from cumulant.lattice.lattice import Composed, Terms, check_side, compose, leak_of
 from cumulant.lattice.saddle import Moments
-from cumulant.lattice.step import Step
+from cumulant.pairs.step import Step
 
 _MOST_POINTS = 1 << 20  # unless more accuracy is asked for than usual
 _MOST_POINTS_EVER = 1 << 21

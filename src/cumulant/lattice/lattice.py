@@ -14,11 +14,11 @@ from functools import lru_cache
 import numpy as np
 from scipy import fft
 
-from cumulant.lattice.cells import UNIT, Cells
 from cumulant.lattice.merging import Law, merged
-from cumulant.lattice.step import Step
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.quadrature import log_sum
+from cumulant.pairs.cells import UNIT, Cells
+from cumulant.pairs.step import Step
 
 Terms = tuple[tuple[Step, int], ...]
 

@@ -15,8 +15,8 @@ import math
 
 import numpy as np
 
-from cumulant.lattice.cells import Cells
 from cumulant.numerics.arithmetic import Array
+from cumulant.pairs.cells import Cells
 
 _BITS = 433  # masses are multiplied by 2^433, and those below e^-760 left out, so that nothing underflows
 _SCALE = _BITS * math.log(2)

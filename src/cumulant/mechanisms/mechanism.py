@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from cumulant import domains
 from cumulant.accounting.answers import Answers
@@ -23,9 +23,6 @@ from cumulant.errors import InputError, NotationError, RelationError
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation, common
 from cumulant.sampling.scheme import Scheme
-
-if TYPE_CHECKING:
-    from cumulant.lattice.losses import Loss
 
 
 class Expression(Answers):
@@ -182,7 +179,6 @@ class Mechanism(Expression):
             pair=self.pair(),
             estimated=self.estimated,
             key=self,
-            loss=self.privacy_loss,
             rank=self.rank(),
             described=f"{type(self).__name__} ({_first_sentence(type(self).__doc__ or '')})",
             sensitive="sensitivity" in self.domains,
@@ -195,10 +191,6 @@ class Mechanism(Expression):
 
     def pair(self) -> Pair | None:
         """The dominating pair, if it is known."""
-        return None
-
-    def privacy_loss(self) -> Loss | None:
-        """The law of the privacy loss of its dominating pair, for those that are known by it and by no `pair`."""
         return None
 
     def data_size(self) -> Exact | None:
@@ -300,7 +292,7 @@ class Sampled(Mechanism):
         if not part.lone:
             return part
         (each,) = inner.parts
-        return replace(part, pair=each.pair, loss=each.loss) if each.scheme is None else part
+        return replace(part, pair=each.pair) if each.scheme is None else part
 
     def own_curve(self, bound: str) -> Curve:
         # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along (E-25).

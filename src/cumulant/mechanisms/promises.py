@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from cumulant.curves.closed import Concentrated, Response
 from cumulant.curves.curve import Curve
 from cumulant.domains import NONNEGATIVE, SLACK, Domain, Exact, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
-
-if TYPE_CHECKING:
-    from cumulant.lattice.losses import Loss
 
 
 @register
@@ -74,10 +71,10 @@ class ApproximateDP(Mechanism):
     def own_curve(self, bound: str) -> Curve:
         return Response(epsilon=self.loss, leak=self.failure)
 
-    def privacy_loss(self) -> Loss | None:
-        from cumulant.lattice.losses import response_loss
+    def pair(self) -> Pair:
+        from cumulant.pairs.response import PromisePair
 
-        return response_loss(Response(epsilon=self.loss), self.failure)
+        return PromisePair(epsilon=self.loss, leak=self.failure)
 
 
 @register

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import Enclosure
 from cumulant.numerics.rounding import U
-from cumulant.pairs.laws import Law
+
+if TYPE_CHECKING:
+    from cumulant.pairs.law import Law
 
 LogGap = Callable[[Array], Array]
 """The logarithm of what is added to the moment at each lambda."""

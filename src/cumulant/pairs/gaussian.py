@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from cumulant.curves.closed import Concentrated
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
 from cumulant.numerics.quadrature import log_concave
-from cumulant.pairs.pair import Pair
+from cumulant.pairs.gaussian_law import GaussianLaw
+from cumulant.pairs.law import Law
+from cumulant.pairs.pair import LARGEST_SHIFT, Pair
+from cumulant.pairs.step import Step
+from cumulant.pairs.triple import BINS, Masses, Triple, products
 
 _HIGHEST = 2**14
 _FEW, _NOT_SMALL = 48, 1e-9
@@ -26,7 +31,9 @@ class GaussianPair(Pair):
     """P = N(shift, 1), Q = N(0, 1); reflection swaps them, so both directions agree.
 
     It dominates the Gaussian mechanism in any dimension, by data processing (E-17). `geometry` says what is known about
-    the values of the query: their pairwise distances ("diameter") or a ball that holds them ("ball").
+    the values of the query: their pairwise distances ("diameter"), a ball that holds them ("ball"), or neither, because
+    there are several queries and each may depend on the answers before it (""). `least` is a smaller shift that the queries
+    also have, where `shift` was rounded up.
 
     >>> GaussianPair(Fraction(1)).moments([1, 2, 3])
     array([-0.26676915,  0.54132485,  2.66043763])
@@ -36,6 +43,7 @@ class GaussianPair(Pair):
 
     shift: Fraction
     geometry: str = "diameter"
+    least: Fraction | None = None
 
     symmetric = True
 
@@ -44,6 +52,32 @@ class GaussianPair(Pair):
 
     def curve(self) -> Concentrated:
         return Concentrated(rho=self.shift**2 / 2)
+
+    def laws(self) -> tuple[Law, ...]:
+        return (GaussianLaw(self.shift),)
+
+    def triple(self, rate: Fraction) -> Step | None:
+        if self.geometry != "diameter":
+            return None
+        return GaussianTriple(float(self.shift), float(rate), float(1 - rate))
+
+    @property
+    def integrable(self) -> bool:
+        return self.shift <= LARGEST_SHIFT
+
+    @property
+    def dominated(self) -> Pair:
+        return self if self.least is None else GaussianPair(self.least, self.geometry)
+
+    def composed(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
+        """k Gaussians are one with sqrt(k) times the shift, whether or not later queries depend on earlier answers."""
+        square = Fraction(0)
+        for pair, times in parts:
+            if not isinstance(pair, GaussianPair):
+                return None
+            square += times * pair.shift**2
+        least, shift = _root(square)
+        return GaussianPair(shift, "", None if least == shift else least)
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         """log E_q |p/q - 1|^l. Floats: two positive integrals. Balls: Delta^(l)[M](0), M erf(x/sqrt 2) for odd l."""
@@ -183,3 +217,44 @@ def _log_shortfall(power: Array, centre: Array, t: float) -> Array:
 
         value = log_concave(log_f, w, 1 / np.sqrt(curvature), -right, np.inf) - left * left / 2 - root_two_pi
     return np.where(np.isnan(value), 0.0, np.minimum(value, 0.0))
+
+
+def _root(square: Fraction) -> tuple[Fraction, Fraction]:
+    """Rational numbers just below and just above the root, apart by about 30 digits; both are the root of a perfect square."""
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top * top == square.numerator and bottom * bottom == square.denominator:
+        return Fraction(top, bottom), Fraction(top, bottom)
+    digits = max(0, 30 - (len(str(square.numerator)) - len(str(square.denominator))) // 2)
+    scale = 10**digits
+    root = math.isqrt(square.numerator * scale * scale // square.denominator)
+    return Fraction(root, scale), Fraction(root + 1, scale)
+
+
+# ---- three values that are worse than two
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianTriple(Triple):
+    """An equilateral triangle in the plane, of side t = shift."""
+
+    shift: float
+    rate: float
+    kept: float
+
+    def masses(self, log_mass: float) -> Masses:
+        """r = 0 and p, q = t (sqrt(3)/2, ±1/2)."""
+        t = self.shift
+        reach, height = math.sqrt(2 * max(-log_mass, 8.0)), t * math.sqrt(0.75)
+        x = np.linspace(-reach, reach + height, BINS + 1)
+        y = np.linspace(-reach - t / 2, reach + t / 2, BINS + 1)
+        along = _bins(x), _bins(x - height)
+        return products(along, (_bins(y), _bins(y - t / 2), _bins(y + t / 2)))
+
+
+def _bins(edges: Array) -> Array:
+    """log of the standard normal mass of each bin, from the side on which nothing cancels."""
+    low, high = edges[:-1], edges[1:]
+    flip = low + high > 0
+    a, b = np.where(flip, -high, low), np.where(flip, -low, high)
+    log_b = special.log_ndtr(b)
+    return np.asarray(log_b + np.log(-np.expm1(special.log_ndtr(a) - log_b)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -9,10 +11,18 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.closed import LaplaceShift
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.differences import escalated, up_to
-from cumulant.numerics.quadrature import LogFunctions, log_concave
-from cumulant.pairs.pair import Pair
+from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
+from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
+from cumulant.pairs.integrals import DROP, Nodes, Rate, logistic
+from cumulant.pairs.law import Law, ball_exp, point
+from cumulant.pairs.mixing import ExactTerm, Term
+from cumulant.pairs.pair import LARGEST_SHIFT, Pair
+from cumulant.pairs.panels import Line, Orders, gain
+from cumulant.pairs.panels import loss as enclosed_loss
+from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
+from cumulant.pairs.triple import BINS, Masses, Triple, products
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -36,6 +46,16 @@ class LaplacePair(Pair):
 
     def curve(self) -> LaplaceShift:
         return LaplaceShift(self.shift)
+
+    def laws(self) -> tuple[Law, ...]:
+        return (LaplaceLaw(self.shift),)
+
+    def triple(self, rate: Fraction) -> Step:
+        return LaplaceTriple(float(self.shift), float(rate), float(1 - rate))
+
+    @property
+    def integrable(self) -> bool:
+        return self.shift <= LARGEST_SHIFT
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         """log E_q |p/q - 1|^l. Floats: atoms plus two positive integrals. Balls: the same integrals by recurrence."""
@@ -164,3 +184,177 @@ def _far_up(order: int, D: Any, on: Arithmetic) -> tuple[Any, Any]:
         if term < negligible:
             break
     return total + up_to(term), up_to(2 / D)
+
+
+# ---- the law of its loss
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLaw(Law, Line, Loss):
+    """Under Q: atoms 1/2 at -t and e^-t/2 at t, density e^{-(x+t)/2}/4 between them, t = shift; panels are 1 / order wide."""
+
+    shift: Fraction
+
+    farthest = 2.0**38
+    farthest_ball = 2**24
+
+    @property
+    def scale(self) -> Fraction:
+        return self.shift
+
+    # ---- nodes, and a ball
+
+    def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
+        shift = max(float(FLOATS.number(self.shift)), 1e-150)
+        return _nodes(shift, rate, lam, term, -shift if whole else 0.0)
+
+    def log_top_mass(self, on: Arithmetic) -> Any:
+        return -on.number(self.shift) - on.log(on.number(2))
+
+    def enclosed_atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure]:
+        t = BOUNDED.asarray([self.shift, -self.shift] if whole else [self.shift])
+        return (t + BOUNDED.number(self.shift)) / -2 - LOG_TWO, enclosed_loss(t, rate)
+
+    def enclosure(
+        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+    ) -> Scalar:
+        from flint import acb, arb
+
+        t, g = BALLS.number(self.shift), BALLS.number(rate)
+
+        def integrand(x: Any, analytic: bool) -> Any:
+            w = 1 + g * (x.exp() - 1)
+            return term(point(w, w.log(analytic=analytic), (-(x + t) / 2).exp() / 4, order))
+
+        def atom(x: Any) -> Any:
+            w = 1 + g * x.expm1()
+            return term(point(w, w.log(), (-(x + t) / 2).exp() / 2, order))
+
+        size = ball_exp(log_size)
+        tolerance = {"rel_tol": arb(2) ** -bits, "abs_tol": size * arb(2) ** -bits}
+        total = acb.integral(integrand, arb(0), t, **tolerance).real + atom(t)
+        if whole:
+            total += acb.integral(integrand, -t, arb(0), **tolerance).real + atom(-t)
+        return total
+
+    # ---- panels
+
+    def line(self) -> Line:
+        return self
+
+    def ends(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
+        one = np.ones_like(size)
+        return (-1 if orders.whole else 0) * one, one, -np.inf * one
+
+    def peak(self, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
+        scale = math.log(self.t / 4)
+        return np.maximum(at_low - self.t * (low + 1) / 2, at_high - self.t * (high + 1) / 2) + scale
+
+    def growth(self, y: Array) -> Array:
+        return np.zeros_like(y)
+
+    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
+        power: Enclosure = (lam + 1) * gain(L) - BOUNDED.number(self.shift / 2) * (s + 1)
+        return power + BOUNDED.log(BOUNDED.number(self.shift / 4))
+
+    # ---- the grid
+
+    def on_grid(self) -> Loss | None:
+        return self if SMALLEST_LOSS < self.shift <= LARGEST_LOSS else None
+
+    def loss(self, y: Array) -> Array:
+        return y
+
+    def place(self, x: Array) -> Array:
+        return np.clip(x, -self.t, self.t)
+
+    def log_density(self, y: Array) -> Array:
+        return -(y + self.t) / 2 - math.log(4)
+
+    def roughness(self, y: Array) -> Array:
+        return np.full_like(y, 0.5)
+
+    def reach(self, log_mass: float) -> float:
+        return self.t
+
+    def atoms(self) -> tuple[Array, Array]:
+        return np.array([-self.t, self.t]), np.array([0.0, -self.t]) - math.log(2)
+
+    @property
+    def distance(self) -> float:
+        return -math.expm1(-self.t / 2)
+
+
+def _nodes(shift: float, rate: Rate, lam: Array, term: Callable[[Array], Array], low: float) -> Nodes:
+    """The atoms in [low, t] and Gauss-Legendre panels from both ends of that interval to the valley of the convex phi.
+
+    A panel is at most 4 long (the singularities are pi away) and phi changes by at most 10 on it.
+    """
+    rows, order, h0 = lam.size, lam + 1, rate.h0
+    atom_loss = np.array([-shift, shift]) if low < 0 else np.array([shift])
+    atom_mass = -math.log(2) - (atom_loss + shift) / 2
+    L = rate.loss(np.repeat(atom_loss[:, None], rows, axis=1))
+    level = np.max(order * np.maximum(L, 0.0) + np.log(term(L)) + atom_mass[:, None], axis=0) - DROP
+
+    def phi(x: Array) -> Array:
+        # where x < 0 the integrand is at most a g instead of w^a
+        return order * np.maximum(rate.loss(x), 0.0) + np.log1p(rate.g * order) - (x + shift) / 2
+
+    valley = np.clip(h0 - np.log(2 * order - 1), low, shift)
+    unit, share = legendre(20)
+    points, weights = 2 * unit - 1, 2 * share
+    lefts, widths, panel_rows = [], [], []
+    for start, sign in ((np.full(rows, low), 1.0), (np.full(rows, shift), -1.0)):
+        x, active = start, sign * (valley - start) > 0
+        while active.any():
+            speed = np.abs(order * logistic(x - h0) - 0.5)
+            width = np.minimum(np.minimum(4.0, 10 / np.maximum(speed, 0.5)), np.abs(valley - x))
+            width = np.where(np.abs(valley - x) < 1.5 * width, np.abs(valley - x), width)
+            following = x + sign * width
+            lefts.append(np.minimum(x, following)[active])
+            widths.append(width[active])
+            panel_rows.append(np.flatnonzero(active))
+            x = np.where(active, following, x)
+            active = active & (sign * (valley - x) > 0) & (np.maximum(phi(x), phi(valley)) >= level)
+    left, width, row = np.concatenate(lefts), np.concatenate(widths), np.concatenate(panel_rows)
+    by_row = np.argsort(row, kind="stable")
+    left, width, row = left[by_row, None], width[by_row, None], row[by_row]
+    loss = left + width * (points + 1) / 2
+    log_mass = np.log(width * weights / 2) - (loss + shift) / 2 - math.log(4)
+    atom_rows = np.tile(np.arange(rows), atom_loss.size)
+    row = np.concatenate([np.repeat(row, points.size), atom_rows])
+    by_row = np.argsort(row, kind="stable")
+    L = rate.loss(np.concatenate([loss.ravel(), np.repeat(atom_loss, rows)])[by_row])
+    log_mass = np.concatenate([log_mass.ravel(), np.repeat(atom_mass, rows)])[by_row]
+    gain = np.maximum(L, 0.0)
+    return Nodes(L, log_mass + gain + lam[row[by_row]] * gain, np.bincount(row, minlength=rows), np.zeros(rows))
+
+
+# ---- three values that are worse than two
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceTriple(Triple):
+    """The points 0, (t/2, t/2), (t/2, -t/2), at L1 distance t = shift, with product noise."""
+
+    shift: float
+    rate: float
+    kept: float
+
+    def masses(self, log_mass: float) -> Masses:
+        """r = 0 and p, q = (t/2, ±t/2); bins end at the kinks, and beyond them nothing changes."""
+        inner = np.linspace(0.0, self.shift / 2, BINS // 2 + 1)
+        x = np.concatenate([[-np.inf], inner, [np.inf]])
+        y = np.concatenate([[-np.inf], -inner[::-1], inner[1:], [np.inf]])
+        along = _bins(x), _bins(x - self.shift / 2)
+        return products(along, (_bins(y), _bins(y - self.shift / 2), _bins(y + self.shift / 2)))
+
+    def anchor(self) -> float | None:
+        return self.largest()
+
+
+def _bins(edges: Array) -> Array:
+    """log of the Laplace(1) mass of bins that have 0 at most as an end."""
+    low, high = edges[:-1], edges[1:]
+    near = np.where(low >= -1e-12, low, -high)
+    return np.asarray(-near - math.log(2) + np.log(-np.expm1(-(high - low))))

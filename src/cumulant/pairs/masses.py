@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.curve import Curve
+from cumulant.curves.highest import Highest
 from cumulant.curves.memory import recall
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED
@@ -25,8 +26,11 @@ from cumulant.numerics.rationals import (
     log_quotients,
     log_rational,
 )
-from cumulant.pairs.pair import Pair
-from cumulant.pairs.symmetrised import Symmetrised, symmetrised
+from cumulant.pairs.atoms import AtomLaw
+from cumulant.pairs.law import Law
+from cumulant.pairs.pair import OnSample, Pair
+from cumulant.pairs.step import Outputs, Step
+from cumulant.pairs.symmetrised import symmetrised
 
 _BLOCK = 1 << 20
 _AMBIGUOUS = 1e-9
@@ -53,6 +57,12 @@ class Direction:
         groups = itertools.groupby(by_size(both), key=lambda entry: entry[0])
         merged = [[both[place] for _, place in group] for _, group in groups]
         self.points = [(sum(x for x, _ in group), sum(y for _, y in group)) for group in merged]
+
+    def law(self) -> AtomLaw:
+        """The law of p/q under Q."""
+        seen = [(0, self.missing)] * bool(self.missing) + self.points
+        masses, ratios = (Fraction(y, self.whole) for _, y in seen), (Fraction(x, y) for x, y in seen)
+        return AtomLaw(tuple(masses), tuple(ratios), Fraction(self.alone, self.whole))
 
     @cached_property
     def moving(self) -> list[Quotient]:
@@ -143,10 +153,22 @@ class DiscretePair(_Finite, Pair):
     def curve(self) -> MassCurve:
         return MassCurve(self.p, self.q, _known=self._known)
 
-    def symmetrised(self) -> Symmetrised:
-        """The law of the ratio whose profile is the larger of both directions."""
-        found = recall(self._known, "symmetrised", lambda: symmetrised(self.p, self.q), 8)
-        return found
+    def laws(self) -> tuple[Law, ...]:
+        return recall(self._known, "laws", lambda: tuple(direction.law() for direction in self.directions()), 8)
+
+    def symmetrised(self) -> Law:
+        return recall(self._known, "symmetrised", lambda: symmetrised(self.p, self.q), 8)
+
+    def poisson(self) -> OnSample:
+        def curve(rate: Fraction) -> Curve:
+            # a curve of masses is itself the larger of its two directions
+            there, back = _mixed(self.p, self.q, rate), _mixed(self.q, self.p, rate)
+            return Highest((MassCurve(there, self.q), MassCurve(back, self.p)))
+
+        return curve
+
+    def below(self, rate: Fraction, direction: str) -> Step:
+        return Finite.sampled(self.p, self.q, rate, direction)
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         return self._larger(orders, on, positive=False)
@@ -283,3 +305,49 @@ def _log_moments(direction: Direction, orders: Array, on: Arithmetic, positive: 
     if not direction.alone:
         return value
     return np.where(orders > 1, on.number(np.inf), add(value, logs([(direction.alone, direction.whole)])))
+
+
+def _mixtures(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> tuple[list[Quotient], int]:
+    """(1-g)Q + gP and Q, point by point, as multiples of one over the number that comes with them."""
+    numerators, whole = common((*p, *q))
+    g, one = rate.as_integer_ratio()
+    pairs = zip(numerators[: len(p)], numerators[len(p) :], strict=True)
+    return [((one - g) * y + g * x, one * y) for x, y in pairs], one * whole
+
+
+def _mixed(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> Masses:
+    """(1-g)Q + gP."""
+    mixtures, whole = _mixtures(p, q, rate)
+    return tuple(Fraction(x, whole) for x, _ in mixtures)
+
+
+# ---- on a grid, as it is and not symmetrised: what lower bounds compose
+
+
+@dataclass(frozen=True, slots=True)
+class Finite(Outputs):
+    """P and Q by their masses, those of P without a partner in Q counted as a leak."""
+
+    losses: tuple[float, ...]
+    log_masses: tuple[float, ...]
+    alone: float
+
+    @classmethod
+    def sampled(cls, p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction, direction: str) -> Finite:
+        """(1-g)Q + gP against Q, or with direction "add" the two swapped."""
+        mixed, whole = _mixtures(p, q, rate)
+        outputs = mixed if direction == "remove" else [(y, x) for x, y in mixed]
+        both = [(x, y) for x, y in outputs if x and y]
+        masses = log_quotients((x, whole) for x, _ in both)
+        alone = Fraction(sum(x for x, y in outputs if not y), whole)
+        return cls(tuple(log_quotients(both).tolist()), tuple(masses.tolist()), float(alone))
+
+    @property
+    def leak(self) -> float:
+        return self.alone
+
+    def outputs(self, log_mass: float) -> tuple[Array, Array]:
+        return np.array(self.losses), np.array(self.log_masses)
+
+    def nodes(self, lam: float) -> tuple[Array, Array]:
+        return self.outputs(0.0)

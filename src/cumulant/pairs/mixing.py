@@ -33,6 +33,13 @@ class Point:
     power: Any
 
 
+Term = Callable[[Array], Array]
+"""The kernel as a function of L, for a matrix of L with one column per order."""
+
+ExactTerm = Callable[[Point], Any]
+"""The kernel times the weight, on balls, real or complex."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """A function of (lambda, L) to integrate against Q, the limit of term / lambda at lambda -> 0, and both on balls.
@@ -114,3 +121,15 @@ def sampled_loss(x: Array, rate: float, kept: float) -> Array:
     if rate > 0.5:  # there g e^x - g is close to -1 far to the left
         near = np.where(x < -0.5, np.log(kept + rate * np.exp(np.minimum(x, 0.0))), near)
     return near if top < 700 else np.where(x < 700, near, x + np.log(rate + kept * np.exp(-np.maximum(x, 0.0))))
+
+
+def unsampled_loss(loss: Array, rate: float, kept: float) -> Array:
+    """x with log(1 - g + g e^x) = loss, exactly for a loss that differs by a few units; -inf where there is none.
+
+    Each form is stable where it is used: e^loss - (1-g) below, where g may be close to 1, and nothing that overflows above.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        below = np.log(np.maximum(np.exp(loss) - kept, 0.0)) - np.log(rate)
+        near = np.log1p(np.maximum(np.expm1(np.minimum(loss, 50.0)) / rate, -1.0))
+        far = loss - np.log(rate) + np.log1p(-kept * np.exp(-np.maximum(loss, 0.0)))
+    return np.where(loss < -0.5, below, np.where(loss < 30, near, far)) if kept > 0 else loss

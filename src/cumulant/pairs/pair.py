@@ -1,19 +1,31 @@
-"""Dominating pairs: the fact that the sharper theorems ask for (E-17)."""
+"""Dominating pairs: the fact that the sharper theorems ask for (E-17), and everything that may be asked of one.
+
+A pair is one file. `curve` is all that it must say; what it does not override is not offered, and nothing is claimed from it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cumulant import domains
 from cumulant.curves.curve import Curve
-from cumulant.errors import CertificateError, InputError
+from cumulant.curves.highest import Highest
+from cumulant.errors import CertificateError, HypothesisError, InputError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED, UPPER
+from cumulant.pairs.mixing import PAIR, PROFILE
+
+if TYPE_CHECKING:
+    from cumulant.pairs.law import Law
+    from cumulant.pairs.step import Loss, Step
+
+OnSample = Callable[[Fraction], Curve]
+"""What the pair is on a sample, by its rate g < 1."""
 
 _BITS = 128
 
@@ -45,7 +57,7 @@ class Pair(ABC):
     @property
     def integrable(self) -> bool:
         """Whether integrals over the loss are within reach of the quadrature."""
-        return bool(getattr(self, "shift", 0) <= LARGEST_SHIFT)
+        return True
 
     @property
     def summable(self) -> bool:
@@ -59,6 +71,75 @@ class Pair(ABC):
     @abstractmethod
     def curve(self) -> Curve:
         """The Rényi divergence at every order, KL and pure included."""
+
+    # ---- the law of its loss: Proposition 11, the profile, Poisson samples
+
+    def laws(self) -> tuple[Law, ...] | None:
+        """The law of the loss log(p/q) under Q; of a pair that is not symmetric also that of log(q/p) under P."""
+        return None
+
+    def symmetrised(self) -> Law | None:
+        """The law of the symmetric pair whose profile is the larger of both directions: its own, if it is symmetric."""
+        laws = self.laws()
+        return laws[0] if laws is not None and self.symmetric else None
+
+    def mixed(self) -> OnSample | None:
+        """K of (1-g)Q + gP against Q, the larger of both directions of the pair; +inf where that is out of reach."""
+        laws = self.laws()
+        return None if laws is None else lambda rate: _larger([law.sampled(self.curve(), rate, PAIR) for law in laws])
+
+    def amplified(self) -> OnSample | None:
+        """K of the symmetric pair whose profile is that of a sample, g d(log(1 + (e^eps - 1)/g)), Lemma 3 at every eps."""
+        law = self.symmetrised()
+        return None if law is None else lambda rate: law.sampled(self.curve(), rate, PROFILE)
+
+    def poisson(self) -> OnSample | None:
+        """K of (1-g)Q + gP against Q or of Q against (1-g)Q + gP, the largest over both directions of the pair.
+
+        Of a symmetric pair the first is the larger one.
+        """
+        return self.mixed() if self.symmetric else None
+
+    # ---- the lattice
+
+    def loss(self) -> Loss | None:
+        """The loss of the symmetric pair whose profile is the larger of both directions; None where no grid can hold it."""
+        law = self.symmetrised()
+        return None if law is None else law.on_grid()
+
+    def above(self, rate: Fraction, direction: str) -> Step | None:
+        """A step that dominates the pair on a sample, in one of the directions of `Mixture`; None where no grid can hold it."""
+        loss = self.loss()
+        return None if loss is None else loss.mixture(rate, direction)
+
+    def below(self, rate: Fraction, direction: str) -> Step | None:
+        """(1-g)Q + gP against Q ("remove"), or the two swapped ("add"): output laws that neighbouring data sets have."""
+        return self.above(rate, direction) if self.symmetric and not self.estimated else None
+
+    def triple(self, rate: Fraction) -> Step | None:
+        """Three values that need more than two do: output laws of data sets that differ in one record, from below."""
+        return None
+
+    @property
+    def dominated(self) -> Pair:
+        """A pair that neighbouring data sets have: itself, or a little less where this one was rounded."""
+        return self
+
+    def composed(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
+        """The pair of all these together, each so many times and perhaps depending on what came before, itself one of them."""
+        return None
+
+    # ---- moments and profile
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether it offers its moments."""
+        return type(self)._log_moments is not Pair._log_moments
+
+    @property
+    def closed(self) -> bool:
+        """Whether it offers its profile in balls, so that one round of it has a closed form."""
+        return type(self)._exact_profile is not Pair._exact_profile and not self.estimated
 
     def moments(self, orders: Any, on: Arithmetic = FLOATS) -> Any:
         """log E_q |p/q - 1|^l at integer orders l >= 1; in floats at every real one."""
@@ -102,13 +183,13 @@ class Pair(ABC):
         value = BOUNDED.measured(moments(integers, FLOATS)) if measured else moments(integers, on)
         return value[0] if scalar else value
 
-    @abstractmethod
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         """The moments at a flat array of integers."""
+        raise HypothesisError(f"{type(self).__name__} offers no moments")
 
-    @abstractmethod
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """The positive moments at a flat array of integers."""
+        """The positive moments at a flat array of integers, or others that are not smaller."""
+        return self._log_moments(orders, on)
 
     def _proved_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
         """From balls; from above in closed form where only upper ends are asked for."""
@@ -129,10 +210,14 @@ class Pair(ABC):
         """Floats above their logarithms, in closed form."""
         raise NotImplementedError
 
-    @abstractmethod
     def _log_profile(self, epsilons: Array) -> Array:
         """log delta at a flat float64 array."""
+        raise HypothesisError(f"{type(self).__name__} offers no profile")
 
-    @abstractmethod
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
         """delta at a flat array of exact numbers, as balls."""
+        raise CertificateError(f"{type(self).__name__} offers no profile in balls")
+
+
+def _larger(curves: Sequence[Curve]) -> Curve:
+    return curves[0] if len(curves) == 1 else Highest(tuple(curves))

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
+from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.numerics.rationals import log_rational
 from cumulant.pairs.integrals import Rate
 
 _NODES = 32
@@ -30,16 +29,15 @@ _WIDE, _TALL = (np.concatenate([[[end]], (_ELLIPSES + sign / _ELLIPSES) / 2]) fo
 _FACTOR = np.log(8 / (1 - _ELLIPSES**-2)) - 2 * _NODES * np.log(_ELLIPSES)
 _FIRST = 4
 
-_LEFT_OUT, _ERROR = -44.0, -38.0
+LEFT_OUT, _ERROR = -44.0, -38.0
 """Logarithms of what a cell may hold to be left out, and of a panel's error, as parts of the integral."""
 
 _WIDEST_TURN = 3.1
 _LARGE = 40.0
-_FAR, _FARTHEST = 2.0**21, 2.0**40
-FAR_ERROR = 1e-15
+_FARTHEST = 2.0**40
 SMALLEST = Fraction(1, 10**140)
 """Rates, and what they lack of 1, below which the digits of floats no longer reach from one term to the other."""
-_DEEPEST = 64
+DEEPEST = 64
 _MOST_CELLS = 2**17
 
 
@@ -86,7 +84,7 @@ class Line(ABC):
         return float(self.shift)
 
     @abstractmethod
-    def reach(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
+    def ends(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
         """Where the cells begin and end, exact in floats under halving, and the log of what lies beyond."""
 
     @abstractmethod
@@ -106,113 +104,7 @@ class Line(ABC):
         return np.zeros(lam.shape, dtype=bool), Enclosure(lam)
 
 
-@dataclass(frozen=True, slots=True)
-class GaussianLine(Line):
-    """s = z - shift/2 with z standard normal; exponents are of the size of (order times shift)^2."""
-
-    shift: Fraction
-
-    farthest = 2.0**23
-    farthest_ball = 10**6
-
-    def reach(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
-        """Both tails are Gaussian.
-
-        To the right f_a + f_{1-a} <= min{a w^a, 2 a lambda g^2 e^{2x} max(w, 1)^{a-2}}, whose logarithm rises by at most
-        max(a, 2) shift per unit; to the left, where x < 0, f_a <= min(a g, a lambda g^2).
-        """
-        lam, t, g = orders.lam, self.t, orders.rate.g
-        order, log_lam = lam + 1, orders.log_lam
-        steepest = np.maximum(order, 2.0) * t
-        beyond = np.full_like(lam, np.inf)
-        high, room = np.zeros_like(lam), np.full_like(lam, 8.0)
-        for _ in range(_DEEPEST):
-            open_ = beyond > size + _LEFT_OUT
-            if not open_.any():
-                break
-            high = np.where(open_, np.ceil(np.maximum(steepest - t / 2, 0.0) + room), high)
-            x = t * high
-            loss = orders.rate.loss(x)
-            power = np.where(lam > 0, np.log(order), np.where(loss >= 1, np.log(loss), np.inf)) + order * loss
-            curved = np.log(2 * order) + log_lam + 2 * (math.log(g) + x) + np.maximum(order - 2, 0.0) * loss
-            fallen = (high + t / 2) ** 2 / 2 + np.log(high + t / 2 - steepest)
-            beyond = np.minimum(power, curved) - fallen + _slack(order * loss + 2 * x + fallen)
-            room = room * 1.4
-        if not orders.whole:
-            return np.zeros_like(lam), high, beyond
-        left = np.minimum(np.where(lam > 0, np.log(order * g), np.inf), np.log(order) + log_lam + 2 * math.log(g))
-        low = np.floor(-t / 2 - np.sqrt(2 * np.maximum(left - size - _LEFT_OUT, 1.0)))
-        return low, high, np.logaddexp(beyond, left - (low + t / 2) ** 2 / 2 + _slack(low * low))
-
-    def peak(self, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
-        slope = np.where(high > low, (at_high - at_low) / (high - low), 0.0)
-        s = np.clip(slope - self.t / 2, low, high)
-        return np.asarray(at_low + slope * (s - low) - (s + self.t / 2) ** 2 / 2)
-
-    def growth(self, y: Array) -> Array:
-        return y * y / 2
-
-    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
-        """Past h0 it is a (L - x) - (z - a shift)^2/2 + a lambda shift^2/2, where the large parts have cancelled on paper."""
-        shift, order = BOUNDED.number(self.shift), lam + 1
-        z = s + shift / 2
-        power: Any = order * gain(L) - z * z / 2
-        past = self.t * s.mid > max(Rate.of(rate).h0, 0.0) + 1
-        if not past.any():
-            return power - _LOG_ROOT_TWO_PI  # type: ignore[no-any-return]
-        rest = BOUNDED.log(BOUNDED.number(rate) + BOUNDED.number(1 - rate) * BOUNDED.exp(-shift * s))
-        away = z - order * shift
-        far: Any = order * rest - away * away / 2 + order * lam * BOUNDED.number(self.shift**2 / 2)
-        power = np.where(past, far, power)
-        return power - _LOG_ROOT_TWO_PI  # type: ignore[no-any-return]
-
-    def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
-        value = log_far_moment(self.shift, rate, Enclosure(lam), BOUNDED)
-        far = protection_is_lost(self.shift, rate, lam) & (lam * self.t > _FAR)
-        return far, Enclosure(value.mid, value.radius + FAR_ERROR)
-
-
-@dataclass(frozen=True, slots=True)
-class LaplaceLine(Line):
-    """x in [-shift, shift] has the density e^{-(x + shift)/2}/4 between its atoms; panels are 1 / order wide."""
-
-    shift: Fraction
-
-    farthest = 2.0**38
-    farthest_ball = 2**24
-
-    def reach(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
-        one = np.ones_like(size)
-        return (-1 if orders.whole else 0) * one, one, -np.inf * one
-
-    def peak(self, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
-        scale = math.log(self.t / 4)
-        return np.maximum(at_low - self.t * (low + 1) / 2, at_high - self.t * (high + 1) / 2) + scale
-
-    def growth(self, y: Array) -> Array:
-        return np.zeros_like(y)
-
-    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
-        power: Enclosure = (lam + 1) * gain(L) - BOUNDED.number(self.shift / 2) * (s + 1)
-        return power + BOUNDED.log(BOUNDED.number(self.shift / 4))
-
-
-def log_far_moment(shift: Fraction, rate: Fraction, lam: Any, on: Arithmetic) -> Any:
-    """a log g + a lambda shift^2/2 = log E (g e^x)^a for Gaussian noise; within FAR_ERROR of log M where protection is lost."""
-    return (lam + 1) * (on.log(on.number(rate)) + on.number(shift**2 / 2) * lam)
-
-
-def protection_is_lost(shift: Fraction, rate: Fraction, lam: Array) -> Array:
-    """Whether so much of E w^a lies far beyond x = h0 that w may be taken for g e^x."""
-    h0 = log_rational((1 - rate) / rate)  # of the rate itself, not of one that floats can square
-    with np.errstate(over="ignore"):
-        return np.asarray(FLOATS.number(shift**2 / 2) * lam > max(h0, 0.0) + np.log(lam + 1) + 42)
-
-
-_LOG_ROOT_TWO_PI = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
-
-
-def _slack(size: Array) -> Array:
+def slack(size: Array) -> Array:
     """What the floats of a bound's logarithm may have lost, where its parts are of this size."""
     return 1e-6 + 1e-13 * np.abs(size)
 
@@ -254,7 +146,7 @@ def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> 
         size = np.logaddexp(size, np.where(narrow, np.minimum(curved, other), other))
     # where w may be 0, at x = log(1/g - 1) + i pi, nothing is analytic
     clear = narrow | (x_low > h0 + 0.1) | (x_high < h0 - 0.1)
-    size = size + line.growth(y) + _slack(order * gain_high + 2 * up_high + np.maximum(np.abs(low), np.abs(high)) ** 2)
+    size = size + line.growth(y) + slack(order * gain_high + 2 * up_high + np.maximum(np.abs(low), np.abs(high)) ** 2)
     return np.where(np.isnan(size) | ~clear, np.inf, size)
 
 
@@ -268,7 +160,7 @@ def _bounds(line: Line, orders: Orders, low: Array, high: Array) -> tuple[Array,
 
 def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array, Array]:
     """Row, middle and half width of the panels, and per row the log of all that they leave out; size is log integral."""
-    low, high, beyond = line.reach(orders, size)
+    low, high, beyond = line.ends(orders, size)
     known = np.isfinite(size) & (high - low < _FARTHEST) & (beyond < np.inf)
     left_out = np.where(known, beyond, np.inf)
     row = np.tile(np.flatnonzero(known), _FIRST)
@@ -276,13 +168,13 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
     low = (low + np.arange(_FIRST)[:, None] * step)[:, known].ravel()
     high = low + step[row]
     found: list[tuple[Array, Array, Array]] = []
-    for depth in range(_DEEPEST):
+    for depth in range(DEEPEST):
         held, error = _bounds(line, orders.at(row), low, high)
         middle = (low + high) / 2
         exact = middle - low == high - middle
-        empty = held <= size[row] + _LEFT_OUT
+        empty = held <= size[row] + LEFT_OUT
         fine = ~empty & exact & (error <= size[row] + _ERROR)
-        last = depth == _DEEPEST - 1 or row.size > _MOST_CELLS
+        last = depth == DEEPEST - 1 or row.size > _MOST_CELLS
         done = empty | fine | ~exact | last
         np.logaddexp.at(left_out, row[done], np.where(fine, error, held)[done])
         found.append((row[fine], middle[fine], (high - low)[fine] / 2))
@@ -304,7 +196,7 @@ def _log_slope(L: Enclosure, whole: bool) -> Enclosure:
 def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
     """log of f_a, or of f_a + f_{1-a} = w^a (1 - w^-lambda)(1 - w^-a), less a times the gain, where w = e^L.
 
-    f_a = w { excess(lambda L) + lambda excess(-L) }, excess(y) = e^y - 1 - y, as in kernels.py. All lambda are 0 or none is.
+    f_a = w { excess(lambda L) + lambda excess(-L) }, excess(y) = e^y - 1 - y, as in mixing.py. All lambda are 0 or none is.
     """
     if not lam.mid.all():
         return _log_slope(L, whole)

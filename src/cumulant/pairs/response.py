@@ -1,15 +1,26 @@
-"""The binary pair: P = (p, 1-p) against Q = (1-p, p), the worst pair of pure differential privacy."""
+"""The binary pair: P = (p, 1-p) against Q = (1-p, p), the worst pair of pure differential privacy, and of approximate one."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from cumulant.curves.closed import Response
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.pairs.atoms import two_answers
+from cumulant.pairs.integrals import Nodes, Rate, atoms
+from cumulant.pairs.law import Law, point
+from cumulant.pairs.mixing import ExactTerm, Term
 from cumulant.pairs.pair import Pair
+from cumulant.pairs.panels import loss as enclosed_loss
+from cumulant.pairs.step import Loss, Step
+from cumulant.pairs.triple import Masses, Triple
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,13 @@ class ResponsePair(Pair):
 
     def curve(self) -> Response:
         return Response(p=self.p, epsilon=self.epsilon)
+
+    def laws(self) -> tuple[Law, ...]:
+        return (ResponseLaw(self.curve()),)
+
+    def triple(self, rate: Fraction) -> Step | None:
+        """With one bit of the data the third value is one of the first two."""
+        return None if self.one_bit else ResponseTriple(float(self.curve().pure()), float(rate), float(1 - rate))
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         """(2p-1)^l [(1-p)^{1-l} + p^{1-l}], written with e0."""
@@ -64,3 +82,83 @@ class ResponsePair(Pair):
 
 def _numbers(orders: Array, on: Arithmetic) -> Array:
     return on.asarray(orders.astype(object if on.exact else np.float64))
+
+
+# ---- the law of its loss
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseLaw(Law):
+    """Two answers: e0 with mass 1/(1+e^e0), -e0 with the rest; e0 is the pure epsilon of the curve."""
+
+    curve: Curve
+
+    def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
+        e0 = float(self.curve.pure())
+        x = np.array([e0, -e0] if whole else [e0])
+        return atoms(-np.logaddexp(0.0, x), x, lam, rate)
+
+    def enclosed_atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure]:
+        e0 = self.curve.at_infinity(BOUNDED)
+        x = BOUNDED.asarray([e0, -e0] if whole else [e0])
+        return -BOUNDED.log1p_exp(x), enclosed_loss(x, rate)
+
+    def on_grid(self) -> Loss | None:
+        return two_answers(float(self.curve.pure()))
+
+    def enclosure(
+        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+    ) -> Scalar:
+        g, e0 = BALLS.number(rate), self.curve.pure(BALLS)
+
+        def atom(x: Any) -> Any:
+            w = 1 + g * x.expm1()
+            return term(point(w, w.log(), 1 / (1 + x.exp()), order))
+
+        return atom(e0) + atom(-e0) if whole else atom(e0)
+
+
+# ---- three values that are worse than two
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseTriple(Triple):
+    """Three inputs of 3-ary randomized response with log-odds t = shift of the own answer against each other one."""
+
+    shift: float
+    rate: float
+    kept: float
+
+    def masses(self, log_mass: float) -> Masses:
+        """The own answer has the mass e^t / (e^t + 2), each other one 1 / (e^t + 2)."""
+        other = -np.logaddexp(self.shift, math.log(2))
+        return tuple(np.where(np.arange(3) == own, other + self.shift, other) for own in range(3))
+
+    def anchor(self) -> float | None:
+        return self.largest()
+
+    @property
+    def exact_lattice(self) -> bool:
+        return self.shift > 0
+
+
+# ---- told only most of the time
+
+
+@dataclass(frozen=True, slots=True)
+class PromisePair(Pair):
+    """Randomized response with log-odds epsilon that is told with probability 1 - leak; otherwise the input itself is.
+
+    The worst pair of (epsilon, leak)-differential privacy. Its divergences are infinite; the curve carries the leak as slack.
+    """
+
+    epsilon: Fraction
+    leak: Fraction
+
+    symmetric = True
+
+    def curve(self) -> Response:
+        return Response(epsilon=self.epsilon, leak=self.leak)
+
+    def loss(self) -> Loss | None:
+        return two_answers(float(Response(epsilon=self.epsilon).pure()), self.leak)

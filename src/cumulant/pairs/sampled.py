@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.pairs.far import LogGap, closed_form, closed_kl
 from cumulant.pairs.integrals import Rate, log_integral
-from cumulant.pairs.laws import ExactTerm, Law
-from cumulant.pairs.mixing import Kernel
+from cumulant.pairs.mixing import ExactTerm, Kernel
 from cumulant.pairs.pair import LARGEST_SHIFT
 from cumulant.pairs.panels import SMALLEST, gain, log_kernel
 from cumulant.pairs.panels import log_integral as enclosed_integral
+
+if TYPE_CHECKING:
+    from cumulant.pairs.law import Law
 
 _ORDERS_AT_ONCE = 512
 _REMEMBERED = 8
@@ -44,7 +46,7 @@ class SampledPair(Curve):
 
     def out_of_reach(self) -> bool:
         """Noise this small protects nothing, and its integrals span too many scales: what remains are closed forms."""
-        return bool(getattr(self.law, "shift", 0) > LARGEST_SHIFT)
+        return self.law.scale > LARGEST_SHIFT
 
     def log_excess(self, lam: Array) -> Array:
         """log(M(lambda) - 1) in floats, at orders that are not far."""
@@ -74,7 +76,7 @@ class SampledPair(Curve):
     def _enclosed_excess(self, lam: Array) -> Enclosure:
         """In the limit, lambda = 0, it is log KL."""
         terms: list[Any] = []
-        line, atoms = self.law.line(), self.law.atoms(self.rate, self.kernel.whole)
+        line, atoms = self.law.line(), self.law.enclosed_atoms(self.rate, self.kernel.whole)
         if line is not None:
             size = self.log_excess(lam) if lam.all() else np.array([self._log_kl()])
             terms.append(enclosed_integral(line, self.rate, lam, self.kernel.whole, size)[:, None])
@@ -144,12 +146,11 @@ class SampledPair(Curve):
 
     def _tiny(self) -> bool:
         """Whether M - 1, of the size of (rate times shift)^2, is below all floats."""
-        shift = getattr(self.law, "shift", 1)
-        return bool(max(self.rate, SMALLEST) * max(shift, SMALLEST) < SMALLEST)
+        return max(self.rate, SMALLEST) * max(self.law.scale, SMALLEST) < SMALLEST
 
     def _minute(self) -> bool:
         """Whether so many digits cancel that a ball takes minutes."""
-        return self._tiny() or min(self.rate, 1 - self.rate, getattr(self.law, "shift", 1)) < SMALLEST
+        return self._tiny() or min(self.rate, 1 - self.rate, self.law.scale) < SMALLEST
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         """The derivative of M at lambda = 0."""
@@ -163,7 +164,7 @@ class SampledPair(Curve):
             return on.number(math.inf)
         if not on.exact:
             return math.exp(log_value)
-        if getattr(self.law, "shift", 0) > _LARGEST_SHIFT:
+        if self.law.scale > _LARGEST_SHIFT:
             raise CertificateError(
                 "the KL divergence of so little noise takes minutes in balls; its enclosure does not"
             )

@@ -8,16 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cumulant.numerics.rationals import Quotient, by_size, common
-
-
-@dataclass(frozen=True, slots=True)
-class Symmetrised:
-    """The ratios v = p/q > 1 in increasing order and their Q-masses, the mass of p = q, and that of P where Q has none."""
-
-    ratios: tuple[Fraction, ...]
-    masses: tuple[Fraction, ...]
-    equal: Fraction
-    leak: Fraction
+from cumulant.pairs.atoms import AtomLaw
 
 
 @dataclass(slots=True)
@@ -28,13 +19,13 @@ class _Line:
     y: int
 
 
-def symmetrised(p: Sequence[Fraction], q: Sequence[Fraction]) -> Symmetrised:
+def symmetrised(p: Sequence[Fraction], q: Sequence[Fraction]) -> AtomLaw:
     """The law of the ratio whose profile is max(H(P||Q), H(Q||P)) for epsilon >= 0, in exact arithmetic.
 
     Both are convex and piecewise linear in v = e^epsilon, so is their maximum; its slope jumps by the mass of v.
 
     >>> symmetrised((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4)))
-    Symmetrised(ratios=(Fraction(3, 1),), masses=(Fraction(1, 4),), equal=Fraction(0, 1), leak=Fraction(0, 1))
+    AtomLaw(masses=(Fraction(1, 4),), ratios=(Fraction(3, 1),), leak=Fraction(0, 1), equal=Fraction(0, 1))
     """
     numerators, whole = common((*p, *q))
     pairs = list(zip(numerators[: len(p)], numerators[len(p) :], strict=True))
@@ -44,11 +35,11 @@ def symmetrised(p: Sequence[Fraction], q: Sequence[Fraction]) -> Symmetrised:
     # SUM mass is the slope at 1, SUM mass (v - 1) + leak the distance, and P is the leak and SUM mass (v + 1), elsewhere Q
     equal = whole - distance - 2 * pieces[0][1]
     leak = max(sum(x for x, y in pairs if not y), sum(y for x, y in pairs if not x))
-    return Symmetrised(
-        tuple(Fraction(*at) for at, _ in bends),
+    return AtomLaw(
         tuple(Fraction(mass, whole) for _, mass in bends),
-        Fraction(equal, whole),
+        tuple(Fraction(*at) for at, _ in bends),
         Fraction(leak, whole),
+        Fraction(equal, whole),
     )
 
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from cumulant.lattice.cells import UNIT, Cells, Grid, place_atoms, unsampled_loss
-from cumulant.lattice.finite import Finite
-from cumulant.lattice.losses import GaussianLoss, LaplaceLoss, Loss, discrete_loss
 from cumulant.lattice.merging import LEFT, RIGHT, swept
-from cumulant.lattice.step import Mixture
+from cumulant.pairs.cells import UNIT, Cells, Grid, place_atoms
 from cumulant.pairs.gaussian import GaussianPair
-from cumulant.pairs.laplace import LaplacePair
+from cumulant.pairs.gaussian_law import GaussianLaw
+from cumulant.pairs.laplace import LaplaceLaw, LaplacePair
+from cumulant.pairs.masses import Finite
+from cumulant.pairs.mixing import unsampled_loss
+from cumulant.pairs.step import Loss, Mixture
 from tests.lattice.brute import DIRECTIONS, RATES, Composed, hockey_stick, law_of, random_pair, sampled
 
 CUT = -60.0
@@ -57,9 +58,9 @@ def test_random_atoms_dominate_and_are_dominated_at_every_alpha(direction: str) 
 @pytest.mark.parametrize(
     ("law", "profile"),
     [
-        (GaussianLoss(1.0), GaussianPair(Fraction(1)).log_profile),
-        (GaussianLoss(0.2), GaussianPair(Fraction(1, 5)).log_profile),
-        (LaplaceLoss(0.5), LaplacePair(Fraction(1, 2)).log_profile),
+        (GaussianLaw(Fraction(1.0)), GaussianPair(Fraction(1)).log_profile),
+        (GaussianLaw(Fraction(0.2)), GaussianPair(Fraction(1, 5)).log_profile),
+        (LaplaceLaw(Fraction(0.5)), LaplacePair(Fraction(1, 2)).log_profile),
     ],
 )
 @pytest.mark.parametrize("rate", [1.0, 0.01])
@@ -80,7 +81,7 @@ def test_smooth_laws_keep_the_amplified_profile_between_them(
 
 def test_masses_of_both_laws_are_kept() -> None:
     for direction in DIRECTIONS:
-        for law in (GaussianLoss(1.5), LaplaceLoss(2.0)):
+        for law in (GaussianLaw(Fraction(1.5)), LaplaceLaw(Fraction(2.0))):
             cells = Mixture(law, 0.3, 0.7, direction).cells(0.05, CUT)
             log_p, points = above(cells), cells.grid.points()
             assert math.fsum(np.exp(log_p)) == pytest.approx(1, abs=1e-13)
@@ -129,7 +130,7 @@ def test_the_symmetric_pair_has_the_larger_of_both_profiles() -> None:
     for _ in range(200):
         p, q = ([Fraction(int(v)) + (i == 0) for i, v in enumerate(rng.integers(0, 50, 5))] for _ in range(2))
         p, q = [v / sum(p) for v in p], [v / sum(q) for v in q]
-        law = discrete_loss(p, q)
+        law = law_of(list(zip(p, q, strict=True)))
         x, mass = np.array(law.losses), np.exp(np.array(law.log_masses))
         for alpha in (Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(4), Fraction(100)):
             exact = max(

@@ -1,4 +1,4 @@
-"""One round of what ran, as a pair (P, Q) of output laws seen through its privacy loss: the steps that compositions add.
+"""What a pair says to a grid: its privacy loss, and one round as a pair (P, Q) of output laws seen through it.
 
 Letters: g = rate, (P0, Q0) the symmetric base pair, x = log(p0/q0), w = 1 - g + g e^x, L = log w.
 """
@@ -8,20 +8,87 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from cumulant.lattice.cells import Cells, Grid, mixture_cells, place_atoms
-from cumulant.lattice.losses import Loss
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.quadrature import legendre, log_sum
-from cumulant.pairs.mixing import sampled_loss
+from cumulant.pairs.cells import Cells, Grid, misplaced, place_atoms, split
+from cumulant.pairs.mixing import sampled_loss, unsampled_loss
 
+SMALLEST_LOSS, LARGEST_LOSS = 1e-100, 1e5
+"""Of a loss that is bounded its largest value; beyond these no grid spans all scales."""
+
+QUADRATURE = 2e-15
+"""Relative error of a cell's mass by four Gauss-Legendre points on panels of width at most 0.2 / roughness:
+(4!)^4 / (9 (8!)^3) < 5.7e-10, times 0.2^8, times e^0.2 for the largest density on the panel, is below it."""
+_PANEL = 0.2
+_BLOCK = 1 << 15
+_MOST_CELL_PANELS = 1 << 22
 _PANEL_NODES = 12
 _MOST_PANELS = 1 << 12
 _NODES_TAIL = 40.0
+_ROUNDED = 4e-12
+"""Relative error of the masses that `outputs` gives, and of their ratios."""
+
+
+class Loss(ABC):
+    """The law of x under Q: a density in a coordinate y that increases with x, atoms, and what only one law can produce."""
+
+    __slots__ = ()
+
+    smooth: bool = True
+    """Whether there is a density at all."""
+
+    @abstractmethod
+    def loss(self, y: Array) -> Array:
+        """x at the coordinate y."""
+
+    @abstractmethod
+    def place(self, x: Array) -> Array:
+        """The coordinate of the loss x."""
+
+    @abstractmethod
+    def log_density(self, y: Array) -> Array:
+        """log of the density of Q at the coordinate y."""
+
+    @abstractmethod
+    def roughness(self, y: Array) -> Array:
+        """A number r such that the eighth derivatives of the densities of P and Q are at most r^8 times those densities."""
+
+    @abstractmethod
+    def reach(self, log_mass: float) -> float:
+        """A loss X with P(X < x < inf) and, the pair being symmetric, Q(-inf < x < -X), at most e^log_mass."""
+
+    def lifted_reach(self, log_mass: float, lam: float) -> float:
+        """The same for the law tilted by e^{lam x}."""
+        return self.reach(log_mass)
+
+    def atoms(self) -> tuple[Array, Array]:
+        """The losses x != 0 that have positive probability, and log of their Q-masses."""
+        return np.zeros(0), np.zeros(0)
+
+    @property
+    @abstractmethod
+    def distance(self) -> float:
+        """The total variation distance of P and Q, infinite losses left out."""
+
+    @property
+    def equal(self) -> float:
+        """The mass where p = q."""
+        return 0.0
+
+    @property
+    def leak(self) -> float:
+        """The mass of P where Q has none."""
+        return 0.0
+
+    def mixture(self, rate: Fraction, direction: str) -> Mixture:
+        """What sampling makes of the pair, in one direction."""
+        return Mixture(self, float(rate), float(1 - rate), direction)
 
 
 class Step(ABC):
@@ -166,7 +233,7 @@ class Mixture(Step):
         first = 0 if self.direction == "symmetric" else math.floor((bottom - offset) / step - 1e-6)
         last = max(math.ceil((top - offset) / step + 1e-6), first + 2)
         grid = Grid(step, offset, first, last - first + 1)
-        found = mixture_cells(self.law, self.rate, self.kept, grid, low, high)
+        found = _mixture_cells(self.law, self.rate, self.kept, grid, low, high)
         loss, log_q = self._alone()
         slip, error = place_atoms(loss, log_q + loss, grid, found.left, found.right, found.atoms)
         slip, error = slip + found.slip, error + found.error
@@ -183,6 +250,51 @@ class Mixture(Step):
         if zero > 0:
             place_atoms(np.zeros(1), np.array([math.log(zero)]), cells.grid, cells.left, cells.right, cells.atoms)
         return cells
+
+
+def _mixture_cells(law: Loss, rate: float, kept: float, grid: Grid, low: float, high: float) -> Cells:
+    """(1-g)Q + gP against Q for base losses in [low, high], on a grid that covers them."""
+    points = grid.points()
+    left, right = np.full(grid.count - 1, -np.inf), np.full(grid.count - 1, -np.inf)
+    if law.smooth:
+        edges = law.place(np.clip(unsampled_loss(points, rate, kept), low, high))
+        _spread(law, rate, kept, grid.step, points, edges, left, right)
+    atoms = np.full(grid.count, -np.inf)
+    x, log_q = law.atoms()
+    inside = (x >= low) & (x <= high)
+    L = sampled_loss(x[inside], rate, kept)
+    slip, error = place_atoms(L, log_q[inside] + L, grid, left, right, atoms)
+    return Cells(grid, left, right, atoms, -np.inf, -np.inf, slip + misplaced(low, high), error + QUADRATURE)
+
+
+def _spread(
+    law: Loss, rate: float, kept: float, step: float, points: Array, edges: Array, left: Array, right: Array
+) -> None:
+    """Integrate the density over each cell, panels narrow enough for QUADRATURE, and split it between the ends."""
+    widths = np.diff(edges)
+    rough = np.maximum(law.roughness(edges[1:]), law.roughness(edges[:-1]))
+    panels = np.ceil(widths * rough / _PANEL).astype(np.int64)
+    if panels.sum() > _MOST_CELL_PANELS:
+        raise OverflowError
+    nodes, weights = legendre(4)
+    filled = np.flatnonzero(panels)
+    for start in range(0, filled.size, _BLOCK):
+        cells = filled[start : start + _BLOCK]
+        many = panels[cells]
+        last = np.cumsum(many)
+        starts = last - many
+        cell = np.repeat(np.arange(cells.size), many)
+        width = (widths[cells] / many)[cell]
+        y = edges[cells][cell] + width * (np.arange(last[-1]) - starts[cell])
+        y = y[:, None] + width[:, None] * nodes
+        L = sampled_loss(law.loss(y), rate, kept)
+        log_p = law.log_density(y) + L + np.log(width[:, None] * weights)
+        top = np.maximum.reduceat(log_p.max(axis=1), starts)
+        mass = np.exp(log_p - top[cell][:, None])
+        to_right, to_left = split(L - points[cells][cell][:, None], step)
+        with np.errstate(divide="ignore"):
+            right[cells] = top + np.log(np.add.reduceat((mass * to_right).sum(axis=1), starts))
+            left[cells] = top + np.log(np.add.reduceat((mass * to_left).sum(axis=1), starts))
 
 
 def _both(half: Cells, cut: float, slip: float) -> Cells:
@@ -213,3 +325,28 @@ def _rule(law: Loss, low: float, high: float) -> tuple[Array, Array]:
     y = (start + width * (np.arange(panels)[:, None] + nodes)).ravel()
     log_w = law.log_density(y) + np.log(np.tile(weights * width, panels))
     return np.concatenate([law.loss(y), x]), np.concatenate([log_w, log_q])
+
+
+class Outputs(Step):
+    """Finitely many outputs, each with its loss and its mass under P; some may be missing, so it bounds from below only."""
+
+    __slots__ = ()
+    complete = False
+
+    @abstractmethod
+    def outputs(self, log_mass: float) -> tuple[Array, Array]:
+        """Losses and log P-masses; masses below e^log_mass may be left out."""
+
+    def span(self, log_mass: float) -> tuple[float, float]:
+        loss, _ = self.outputs(log_mass)
+        return float(np.min(loss, initial=0.0)), float(np.max(loss, initial=0.0))
+
+    def cells(self, step: float, log_mass: float) -> Cells:
+        loss, log_p = self.outputs(log_mass)
+        low, high = self.span(log_mass)
+        first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
+        grid = Grid(step, 0.0, first, last - first + 1)
+        left, right, atoms = (np.full(count, -np.inf) for count in (grid.count - 1, grid.count - 1, grid.count))
+        slip, error = place_atoms(loss, log_p, grid, left, right, atoms)
+        error += _ROUNDED * (1 + 0.01 * max(-low, high))
+        return Cells(grid, left, right, atoms, -np.inf, -np.inf, slip + misplaced(low, high), error)

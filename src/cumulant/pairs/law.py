@@ -1,0 +1,75 @@
+"""The law of the privacy loss x = log(p/q) under Q: what integrals, certificates and grids ask of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import Enclosure
+from cumulant.pairs.integrals import Nodes, Rate
+from cumulant.pairs.mixing import ExactTerm, Kernel, Point, Term
+from cumulant.pairs.panels import Line
+from cumulant.pairs.sampled import SampledPair
+from cumulant.pairs.step import Loss
+
+
+class Law(ABC):
+    """The law of x under Q; `whole` means all x, otherwise x > 0. Faces that are not overridden are not offered."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
+        """Nodes for the term, which is at most w^a, or a g where x < 0, at each order a = lambda + 1."""
+
+    @abstractmethod
+    def enclosure(
+        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+    ) -> Scalar:
+        """A ball that contains E_Q[term], good to about this many bits; log_size is its logarithm, roughly."""
+
+    def line(self) -> Line | None:
+        """Where x has a density, if it does."""
+        return None
+
+    def enclosed_atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure] | None:
+        """The logarithms of the Q-masses of the atoms, and L there, if there are any."""
+        return None
+
+    def on_grid(self) -> Loss | None:
+        """The law as a grid takes it, if it is that of a symmetric pair and not too wide or narrow for one."""
+        return None
+
+    @property
+    def scale(self) -> Fraction:
+        """The sensitivity over the noise; 1 where there is no noise whose scales an integral must span."""
+        return Fraction(1)
+
+    def log_top_mass(self, on: Arithmetic) -> Any:
+        """log of the Q-mass of the largest x, or less."""
+        return on.number(-np.inf)
+
+    def far_cgf(self, rate: Fraction, lam: Array, on: Arithmetic) -> tuple[Array, Array] | None:
+        """Where there is a closed form for log M to within its error, and that form."""
+        return None
+
+    def sampled(self, base: Curve, rate: Fraction, kernel: Kernel) -> SampledPair:
+        """K of a pair with this law and this curve on a sample."""
+        return SampledPair(self, base, rate, kernel)
+
+
+def point(w: Any, L: Any, weight: Any, order: Fraction) -> Point:
+    """What an exact kernel sees, where no power has to be taken apart."""
+    return Point(w, L, weight, (BALLS.number(order) * L).exp() * weight)
+
+
+def ball_exp(x: float) -> Any:
+    """e^x as a ball, whatever its size."""
+    from flint import arb
+
+    return arb(x).exp()

@@ -4,8 +4,10 @@ import math
 from fractions import Fraction
 
 import pytest
+from scipy import optimize
 
 import cumulant as cm
+from cumulant.accounting.printed import rounded_up
 from cumulant.conversion.baselines import BASELINES, baseline_epsilon, step
 from tests.oracles.reference import load, panel
 
@@ -73,3 +75,50 @@ def test_the_delta_of_a_promise_is_respected() -> None:
 def test_unknown_method() -> None:
     with pytest.raises(cm.InputError, match="choose one of naive, strong, optimal"):
         baseline_epsilon([], 1e-6, "best")
+
+
+def recomposed(epsilon: float, round_delta: float, times: int, delta: float) -> float:
+    """Kairouz, Oh and Viswanath, Theorem 3.4, by hand."""
+    left = -math.expm1(math.log1p(-delta) - times * math.log1p(-round_delta))
+    drift, variance = times * epsilon * math.tanh(epsilon / 2), times * epsilon**2
+    log_odds = min(math.log(math.e + math.sqrt(variance) / left), -math.log(left))
+    return min(times * epsilon, drift + math.sqrt(2 * variance * log_odds))
+
+
+@pytest.mark.parametrize(("sigma", "times"), [(5.0, 600_000), (5.0, 1000), (1.0, 600_000)])
+def test_the_guarantee_names_the_round_that_was_chosen(sigma: float, times: int) -> None:
+    """Item 47: the choice, found here by a search of its own over the share of delta that the rounds spend."""
+    rate, delta = 0.001, 1e-8
+
+    def stated(share: float) -> tuple[float, float]:
+        own = share * delta / times / rate
+        alone = 1 / (2 * sigma**2) + math.sqrt(2 * math.log(1 / own)) / sigma  # eq. (3)
+        return math.log1p(rate * math.expm1(alone)), own * rate
+
+    best = optimize.minimize_scalar(
+        lambda share: recomposed(*stated(share), times, delta), bounds=(1e-4, 1 - 1e-4), method="bounded"
+    )
+    run = cm.Gaussian(sigma=sigma) @ cm.WithoutReplacement(rate=rate) * times
+    found = run.guarantee(delta, method="strong")
+    (term,) = found.terms
+    assert term.round is not None
+    epsilon, round_delta = term.round
+    assert found.epsilon <= float(best.fun) * (1 + 1e-4)
+    assert found.epsilon == pytest.approx(recomposed(epsilon, round_delta, times, delta), rel=1e-9)
+    share = round_delta * times / delta
+    assert epsilon == pytest.approx(stated(share)[0], rel=1e-9)
+    assert 0.5 < share < 1
+    # it is in the words and in the JSON, and comes back
+    assert f"each time ({rounded_up(epsilon)}, {rounded_up(round_delta)})-DP" in found.explain()
+    assert cm.Guarantee.from_json(found.to_json()).terms == found.terms
+
+
+def test_rounds_of_other_answers() -> None:
+    mixed = (cm.Gaussian(sigma=5) * 3 + cm.Laplace(scale=2) * 10).guarantee(1e-6, method="naive")
+    spent = [(term.round or (math.nan, math.nan))[1] * term.times for term in mixed.terms]
+    assert sum(spent) == pytest.approx(1e-6, rel=1e-9)  # naive composition spends everything on the rounds
+    total = sum((term.round or (math.nan, math.nan))[0] * term.times for term in mixed.terms)
+    assert mixed.epsilon == pytest.approx(total, rel=1e-9)
+    for method in ("best", "rdp", "paper"):
+        assert all(term.round is None for term in cm.Gaussian(sigma=1).guarantee(1e-6, method=method).terms)
+    assert cm.Gaussian(sigma=1).guarantee(0, method="naive").terms[0].round is None  # no finite epsilon, no round

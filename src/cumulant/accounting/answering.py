@@ -107,9 +107,12 @@ def _by_composition(run: Ran, question: Question) -> Answer:
         baselines.step(part.base, Fraction(1) if part.scheme is None else part.scheme.by_lemma3(), part.times)
         for part in run.parts
     ]
-    value = baselines.baseline_epsilon(steps, rounded_down(question.value), question.method)
+    value, stated = baselines.baseline_rounds(steps, rounded_down(question.value), question.method)
     rigour = "estimated" if run.estimated else "bounded"
-    return Answer(float(outward(np.array([value]))[0]), None, rigour, bound="lemma3", way=question.method)
+    rounds = tuple((epsilon, delta) for epsilon, delta, _ in stated)
+    return Answer(
+        float(outward(np.array([value]))[0]), None, rigour, bound="lemma3", way=question.method, rounds=rounds
+    )
 
 
 # ---- the exact layer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,13 +17,18 @@ from cumulant.errors import CertificateError
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One component of a run and what it contributed: K at the chosen order, all repetitions together."""
+    """One component of a run and what it contributed: K at the chosen order, all repetitions together.
+
+    `round` is the (epsilon, delta) at which a composition theorem states each repetition, on the data and not on its sample:
+    the choice that makes the total least (item 47). None where no such theorem was used.
+    """
 
     mechanism: str
     times: int
     bound: str
     nodes: tuple[float, ...]
     value: float | None  # None where no order is involved
+    round: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,10 @@ def planned(run: Ran, question: Question) -> Plan:
     """The answer with everything that proves it, and the lower end where it is known."""
     found = answering.answer(run, question)
     order = None if found.exact else found.order
-    terms = tuple(term(part, found.bound, order) for part in run.parts)
+    rounds = found.rounds or (None,) * len(run.parts)
+    terms = tuple(
+        replace(term(part, found.bound, order), round=stated) for part, stated in zip(run.parts, rounds, strict=True)
+    )
     lower, witness = answering.lower(run, question, found.value)
     if lower is not None and lower > found.value:
         raise CertificateError(

@@ -338,7 +338,8 @@ def _theorem(plan: Plan, part: Part, term: Term) -> str:
     if plan.answer.way == DISTANCE:
         return f"the whole curve of {curve}" + (f", on its sample by {term.bound}" if term.bound else "")
     if plan.answer.way not in CONVERSIONS:
-        return f"{curve}; on its sample of rate {_rate(part)} by Lemma 3" if term.bound else curve
+        amplified = f"; on its sample of rate {_rate(part)} by Lemma 3" if term.bound else ""
+        return f"{curve}{amplified}{_stated(term)}"
     if plan.order is None:
         reached = f"epsilon = {term.value:.6g} at order infinity"
     else:
@@ -349,6 +350,16 @@ def _theorem(plan: Plan, part: Part, term: Term) -> str:
     return (
         f"{reached}, by {theorem.name}: {theorem.statement} ({theorem.citation}); it assumes {theorem.assumptions}; "
         f"the curve on the sample is that of {curve}"
+    )
+
+
+def _stated(term: Term) -> str:
+    """At which (epsilon, delta) each round counts, where a composition theorem chose it."""
+    if term.round is None:
+        return ""
+    epsilon, delta = term.round
+    return (
+        f"; each time ({rounded_up(epsilon)}, {rounded_up(delta)})-DP, the choice of delta for which the total is least"
     )
 
 

@@ -122,7 +122,11 @@ def _term(state: Mapping[str, Any]) -> Term:
         raise InputError(f"times={shown(times)} of a term must be an integer of at least 1")
     nodes = tuple(_number("nodes", node) for node in state["nodes"])
     name, bound = _text("mechanism", state["mechanism"]), _text("bound", state["bound"])
-    return Term(name, times, bound, nodes, None if value is None else _number("value", value))
+    stated = state.get("round")  # absent in what earlier releases wrote
+    if stated is not None:
+        epsilon, delta = (_number("round", each) for each in stated)
+        stated = epsilon, delta
+    return Term(name, times, bound, nodes, None if value is None else _number("value", value), stated)
 
 
 def _text(name: str, value: Any) -> str:

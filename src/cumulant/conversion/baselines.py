@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.conversion import arrays, composition
-from cumulant.conversion.composition import Method, Step
+from cumulant.conversion.composition import Method, Round, Step
 from cumulant.conversion.conversions import conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import InputError, shown
@@ -40,11 +40,16 @@ def baseline_epsilon(steps: Iterable[Step], delta: float, method: str) -> float:
     >>> [round(baseline_epsilon([gaussian], 1e-8, method), 2) for method in BASELINES]
     [1901.81, 18.68, 17.04]
     """
+    return baseline_rounds(steps, delta, method)[0]
+
+
+def baseline_rounds(steps: Iterable[Step], delta: float, method: str) -> tuple[float, tuple[Round, ...]]:
+    """The same with the (epsilon, delta) at which it states a round of each step; none where the epsilon is infinite."""
     try:
         theorem = BASELINES[method]
     except (KeyError, TypeError):
         raise InputError(f"method={shown(method)} is unknown; choose one of {', '.join(BASELINES)}") from None
-    return composition.optimised(steps, delta, theorem)
+    return composition.optimised_rounds(steps, delta, theorem)
 
 
 def step(curve: Curve, rate: Fraction, times: int) -> Step:

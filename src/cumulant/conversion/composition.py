@@ -127,23 +127,34 @@ def optimal_delta(epsilon: float, round_delta: float, times: int, total_epsilon:
 
 
 def optimised(steps: Iterable[Step], delta: float, method: Method) -> float:
-    """Item 47: the least total epsilon over the choice of the delta at which each round is stated.
-
-    A round that is (e, d)-DP on a sample of rate g is (log(1 + g (e^e - 1)), g d)-DP on the data (Lemma 3). Every
-    choice of d is valid. Rounds share alike what their least deltas leave of the total: nothing of it (pure DP), or from
-    5e-5 of it to all, searched on a grid that is refined around its best point.
+    """Item 47: the least total epsilon over the choice of the delta at which each round is stated; see `optimised_rounds`.
 
     >>> gaussian = lambda d: 1 / 50 + np.sqrt(2 * np.log(1 / d)) / 5  # eq. (3) at sigma = 5
     >>> round(optimised([(gaussian, 0.001, 1000, 0.0)], delta=1e-8, method=optimal), 3)
     0.396
     """
+    return optimised_rounds(steps, delta, method)[0]
+
+
+def optimised_rounds(steps: Iterable[Step], delta: float, method: Method) -> tuple[float, tuple[Round, ...]]:
+    """The same with the rounds as they are stated on the data: `method(rounds, delta)` is that epsilon; none if it is inf.
+
+    A round that is (e, d)-DP on a sample of rate g is (log(1 + g (e^e - 1)), g d)-DP on the data (Lemma 3). Every
+    choice of d is valid. Rounds share alike what their least deltas leave of the total: nothing of it (pure DP), or from
+    5e-5 of it to all, searched on a grid that is refined around its best point.
+
+    >>> gaussian = lambda d: 1 / 50 + np.sqrt(2 * np.log(1 / d)) / 5
+    >>> total, ((epsilon, round_delta, times),) = optimised_rounds([(gaussian, 0.001, 1000, 0.0)], 1e-8, optimal)
+    >>> round(epsilon, 5), round(round_delta * times / 1e-8, 2), optimal([(epsilon, round_delta, times)], 1e-8) == total
+    (0.0025, 0.53, True)
+    """
     steps = tuple(steps)
     if delta >= 1:
-        return 0.0
+        return 0.0, ()
     count = sum(times for _, _, times, _ in steps)
     least_deltas = [(0.0, _scaled(own, rate), times) for _, rate, times, own in steps]
     if method(least_deltas, delta) == math.inf:
-        return math.inf
+        return math.inf, ()
     # what the least deltas leave, alike for each round: by naive composition in sums, by the others in products
     rest = (
         delta - _sum(own * times for _, own, times in least_deltas)
@@ -151,32 +162,35 @@ def optimised(steps: Iterable[Step], delta: float, method: Method) -> float:
         else _remainder(least_deltas, delta)
     )
 
-    def totals(logits: Array) -> list[float]:
+    def stated(logits: Array) -> list[tuple[Round, ...]]:
         # the share is 1 / (1 + e^-logit): logit -inf is pure DP, +inf spends everything on the rounds
         share = max(rest, 0.0) / (1 + np.exp(-logits)) / count * (1 - 16 * U)
         rows = []
         for (epsilon_of_delta, rate, times, own), (_, least_delta, _) in zip(steps, least_deltas, strict=True):
             round_delta = least_delta + (1.0 if method is naive else 1 - least_delta) * share
             rows.append((_amplified(epsilon_of_delta, rate, round_delta, own), round_delta, times))
-        values = []
-        for i in range(logits.size):
-            values.append(method([(float(row[i]), float(spent[i]), times) for row, spent, times in rows], delta))
-        return [value if value >= 0 else math.inf for value in values]
+        return [
+            tuple((float(row[i]), float(spent[i]), times) for row, spent, times in rows) for i in range(logits.size)
+        ]
+
+    def totals(rounds: Iterable[tuple[Round, ...]]) -> list[tuple[float, tuple[Round, ...]]]:
+        found = [(method(each, delta), each) for each in rounds]
+        return [(value, each) if value >= 0 else (math.inf, each) for value, each in found]
 
     with np.errstate(all="ignore"):
         logits = np.array([-np.inf, *_SHARES, np.inf]) if delta > 0 else np.array([-np.inf])
-        values = totals(logits)
-        least, best = min(values), int(np.argmin(values))
+        found = totals(stated(logits))
+        least, best = min(found), int(np.argmin([value for value, _ in found]))
         if best > 0 and delta > 0:
             best = min(max(best, 2), logits.size - 3)
             low, high = logits[best - 1], logits[best + 1]
             for _ in range(_REFINEMENTS):
                 logits = np.linspace(low, high, 11)
-                values = totals(logits[1:-1])
-                centre = int(np.argmin(values)) + 1
+                found = totals(stated(logits[1:-1]))
+                centre = int(np.argmin([value for value, _ in found])) + 1
                 low, high = logits[centre - 1], logits[centre + 1]
-                least = min(least, *values)
-        return least
+                least = min(least, *found)
+        return least if least[0] < math.inf else (math.inf, ())
 
 
 _SHARES = (-10.0, -7.0, -5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5, 5.0, 7.0, 10.0, 14.0, 18.0, 22.0, 28.0)

@@ -39,6 +39,9 @@ class Answer:
     note: str = ""  # why it does not come from where it was asked for
     width: float | None = None  # of a lattice, the step
     points: int = 0
+    rounds: tuple[
+        tuple[float, float], ...
+    ] = ()  # at which (epsilon, delta) a composition theorem states each part's rounds
 
     @property
     def exact(self) -> bool:

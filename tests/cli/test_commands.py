@@ -123,10 +123,10 @@ def test_the_theorem_is_cited(shell: Shell, expression: str, bound: str, cited: 
 )
 def test_an_infinite_epsilon_is_explained(shell: Shell, expression: str, delta: str, reason: str) -> None:
     code, out, err = shell("epsilon", expression, "--delta", delta)
-    assert (code, err) == (0, "")
+    assert (code, err) == (1, "")
     assert out.startswith(f"epsilon = inf at delta = {delta}: no finite epsilon can be proved: {reason}")
     code, out, _ = shell("epsilon", expression, "--delta", delta, "--json")
-    assert (code, json.loads(out)["epsilon"]) == (0, "inf")
+    assert (code, json.loads(out)["epsilon"]) == (1, "inf")
 
 
 def test_a_delta_of_one_protects_nobody(shell: Shell) -> None:

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cumulant.accounting import statement, stored
+from cumulant.accounting import explanation, stored
 from cumulant.accounting.plan import Plan, Term
-from cumulant.accounting.verifying import verified
+from cumulant.accounting.verifying import lower_confirmed, verified
 from cumulant.conversion.verify import Verification
 from cumulant.errors import CertificateError
 
@@ -126,6 +126,10 @@ class Guarantee:
         found = verified(self.proof, self.epsilon, self.delta)
         return replace(found, epsilon=self.epsilon, delta=self.delta)
 
+    def lower_confirmed(self) -> bool | None:
+        """Whether explicit data sets still need almost as much as the lower end says; None where there is no lower end."""
+        return lower_confirmed(self.proof)
+
     def explain(self) -> str:
         """What proves the guarantee, in words: theorems, order, conversion, arithmetic, exact inputs, assumptions, rigour.
 
@@ -134,8 +138,8 @@ class Guarantee:
         Rigour: proved, which means: every step was enclosed, rounding included, so the exact value ... at most this number.
         """
         if self.plan is None:
-            return statement.left_behind(self.run, self.asked, self.epsilon, self.delta, self.rigour)
-        return statement.explanation(self.plan, self.epsilon, self.delta)
+            return explanation.left_behind(self.run, self.asked, self.epsilon, self.delta, self.rigour)
+        return explanation.explanation(self.plan, self.epsilon, self.delta)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values, infinity as the text "inf", with the versions, the exact question, the plan and what is

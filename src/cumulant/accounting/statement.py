@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
 
 from cumulant.accounting.parts import Part, Ran
-from cumulant.accounting.plan import Plan, Term
-from cumulant.accounting.printed import fraction, percent, rounded_down, rounded_up
+from cumulant.accounting.plan import Plan
+from cumulant.accounting.printed import percent, rounded_down, rounded_up
 from cumulant.accounting.question import DISTANCE
 from cumulant.bounds.table import BOUNDS
 from cumulant.conversion.conversions import CONVERSIONS
-from cumulant.domains import spelling
+from cumulant.conversion.verify import Verification
 from cumulant.relation import Relation
 
 MOST_TERMS = 8
 LONGEST_NAME = 200
-
-_LONG = 10**40
-"""A denominator that nobody reads."""
 
 COMPOSITIONS = {
     "naive": "they add up",
@@ -160,10 +156,10 @@ def _parts(run: Ran, between: str) -> str:
 def _part(part: Part) -> str:
     times = part.times
     if part.inner is None:
-        return f"{_name(part)} runs {_count(times)}"
+        return f"{short_name(part)} runs {_count(times)}"
     if part.lone and part.inner.parts[0].scheme is None:
         where = f"{_count(times)}, each time on a fresh sample" if times > 1 else "on one sample"
-        return f"{_name(part.inner.parts[0])} runs {where} drawn by {part.scheme}"
+        return f"{short_name(part.inner.parts[0])} runs {where} drawn by {part.scheme}"
     drawn = f"drawn afresh {_count(times)}" if times > 1 else "drawn"
     return f"one sample on which {_parts(part.inner, ' and ')}, {drawn} by {part.scheme}"
 
@@ -172,7 +168,7 @@ def _count(times: int) -> str:
     return "once" if times == 1 else f"{times:,} times"
 
 
-def _name(part: Part) -> str:
+def short_name(part: Part) -> str:
     """The mechanism in the notation, cut where it is too long to read."""
     return part.name if len(part.name) <= LONGEST_NAME else part.name[: LONGEST_NAME - 3] + "..."
 
@@ -187,27 +183,28 @@ def proof(plan: Plan) -> str:
         return f"Proved by {WAYS[way]}."
     sampled = any(part.scheme is not None for part in plan.run.parts)
     if order is None:
-        return f"Proved by {_unconverted(way)}."
+        return f"Proved by {unconverted(way)}."
     if math.isinf(order):
         amplified = ", with Lemma 3 of the paper for the samples" if sampled else ""
         return f"Proved by pure differential privacy (order infinity), which adds up{amplified}."
     amplified = f"{_theorems(plan)}; " if sampled else "the Renyi divergences of the mechanisms, which add up; "
     at = "an order just above 1" if f"{order:g}" == "1" else f"order {order:g}"
-    return f"Proved by {amplified}converted at {at} by {_conversion(plan)}."
+    return f"Proved by {amplified}converted at {at} by {cited_conversion(plan)}."
 
 
 def _theorems(plan: Plan) -> str:
     """The rows of the table that reach the bound at the order of the answer."""
     shown = list(zip(plan.run.parts, plan.terms, strict=True))[:MOST_TERMS]
-    return " and ".join(dict.fromkeys(_citation(part, term.bound) for part, term in shown if term.bound))
+    return " and ".join(dict.fromkeys(citation(part, term.bound) for part, term in shown if term.bound))
 
 
-def _citation(part: Part, bound: str) -> str:
+def citation(part: Part, bound: str) -> str:
+    """Who proved the theorem of this name about the samples of a part."""
     row = part.row(bound)
     return row.statement if bound == "best" else row.citation
 
 
-def _unconverted(way: str) -> str:
+def unconverted(way: str) -> str:
     """What proves a number that no order was converted for."""
     if way == DISTANCE:
         return (
@@ -217,7 +214,7 @@ def _unconverted(way: str) -> str:
     return f"composition of (epsilon, delta) guarantees: {COMPOSITIONS[way]}"
 
 
-def _conversion(plan: Plan) -> str:
+def cited_conversion(plan: Plan) -> str:
     """Who proved the conversion that was used."""
     row = CONVERSIONS[plan.answer.way]
     return row.delta_citation if plan.question.asked == "epsilon" else row.citation
@@ -229,7 +226,7 @@ def divergence(run: Ran, bound: str) -> Iterator[str]:
     if bound == "all":
         by = "A dash: the bound does not apply. Lines with <= are upper bounds, rounded up; with >= lower bounds, rounded down."
     else:
-        cited = dict.fromkeys(_citation(part, bound) for part in run.parts if part.scheme is not None)
+        cited = dict.fromkeys(citation(part, bound) for part in run.parts if part.scheme is not None)
         by = f"The bound on samples is {' and '.join(cited)}." if cited else ""
         rounded = "; rounded up" if BOUNDS[bound].upper else "; a lower bound, rounded down"
     yield f"Renyi divergence, {relation(run)}{rounded}."
@@ -254,7 +251,7 @@ def assumptions(run: Ran) -> list[str]:
                 Relation.ANY: "clipping to norm C has sensitivity 2C under replace-one and C under add-remove",
             }[run.relation]
         )
-    functions = [_name(part) for part in nested if part.scheme is None and not part.written]
+    functions = [short_name(part) for part in nested if part.scheme is None and not part.written]
     if functions:
         found.append(f"what the Python function of {functions[0]} says is true of every pair of neighbours")
     return [*found, "all parameters were fixed in advance, not chosen from earlier outputs"]
@@ -270,138 +267,36 @@ def assumed(run: Ran) -> str:
     return f"Assumed: {'; '.join(assumptions(run))}."
 
 
-# ---- everything
+# ---- what others claim
 
 
-def explanation(plan: Plan, epsilon: float, delta: float) -> str:
-    """The statement with everything that proves it, one paragraph per line."""
-    name, value = ("delta", delta) if plan.question.asked == "epsilon" else ("epsilon", epsilon)
-    number = (
-        f"{name} = {rounded_up(value)} (rounded up from {value!r}) at {plan.question.asked} = {plan.question.value}"
-    )
-    how = _by_losses(plan) if plan.answer.exact else _by_curve(plan, epsilon, delta)
-    lower = ""
-    if plan.answer.exact and plan.lower is not None:
-        lower = f" No claim below {rounded_down(plan.lower)} is true, shown by {plan.witness}."
-    return "\n".join(
-        [
-            f"{number}, {relation(plan.run)}.{lower}",
-            what_ran(plan.run),
-            *how,
-            assumed(plan.run),
-            f"Rigour: {plan.answer.rigour}, which means: {RIGOUR[plan.answer.rigour]}.",
-        ]
-    )
-
-
-def left_behind(run: str, asked: str, epsilon: float, delta: float, rigour: str) -> str:
-    """What can be said of a statement without its plan."""
-    number = _number(asked, epsilon if asked == "epsilon" else delta, epsilon, delta)
-    return (
-        f"{number}, for {run}.\n"
-        "The run holds a Python function, which was not pickled or written with the guarantee; explain it where it was made.\n"
-        f"Rigour: {rigour}, which means: {RIGOUR[rigour]}."
-    )
-
-
-def _number(asked: str, given: object, epsilon: float, delta: float) -> str:
-    name, value = ("delta", delta) if asked == "epsilon" else ("epsilon", epsilon)
-    return f"{name} = {rounded_up(value)} (rounded up from {value!r}) at {asked} = {given}"
-
-
-def _by_losses(plan: Plan) -> Iterator[str]:
-    found = plan.answer
-    grid = "balls of 256 bits" if found.way == "closed form" else "float64 with every error term added"
-    if found.width is not None and found.order is not None:
-        grid += f": a grid of step {found.width:.3g}, {found.points:,} points, tilted to order {found.order:.4g}"
-    yield f"Proved by {WAYS[found.way]}."
-    yield "Products of dominating pairs dominate adaptive composition (Zhu, Dong, Wang 2022)."
-    yield f"Arithmetic: {grid}."
-
-
-def _by_curve(plan: Plan, epsilon: float, delta: float) -> Iterator[str]:
-    if delta < 1 and epsilon < math.inf:
-        for part, term in list(zip(plan.run.parts, plan.terms, strict=True))[:MOST_TERMS]:
-            counted = f"{_name(part)} * {part.times}" if part.times > 1 else _name(part)
-            yield f"{counted}: {_theorem(plan, part, term)}."
-        if len(plan.terms) > MOST_TERMS:
-            yield f"And {len(plan.terms) - MOST_TERMS:,} further mechanisms."
-    yield f"Conversion: {_converted(plan, delta)}."
-    yield f"Arithmetic: {_arithmetic(plan)}."
-    yield f"Exact inputs: {_inputs(plan)}."
-
-
-def _theorem(plan: Plan, part: Part, term: Term) -> str:
-    curve = part.described
-    if part.inner is not None:
-        curve = part.inner.parts[0].described if part.lone else "Lemma 5, the curves of all that ran add up"
-    if plan.answer.way == DISTANCE:
-        return f"the whole curve of {curve}" + (f", on its sample by {term.bound}" if term.bound else "")
-    if plan.answer.way not in CONVERSIONS:
-        amplified = f"; on its sample of rate {_rate(part)} by Lemma 3" if term.bound else ""
-        return f"{curve}{amplified}{_stated(term)}"
-    if plan.order is None:
-        reached = f"epsilon = {term.value:.6g} at order infinity"
+def verdict(
+    found: str, claimed: float, delta: float, epsilon: float, lower: float | None, witness: str, rigour: str
+) -> Iterator[str]:
+    """What became of a claim, and why."""
+    claim = f"({claimed:.15g}, {delta:.15g})-differential privacy"
+    proved = f"epsilon = {rounded_up(epsilon)} is proved to be enough" if epsilon < math.inf else "nothing is proved"
+    needed = "" if lower is None else f"at least {rounded_down(lower)} is needed by {witness}"
+    if found == "holds":
+        yield f"Holds: {claim}; {proved} at this delta."
+    elif found == "false":
+        yield f"False: {claim} is claimed, but {needed}."
     else:
-        reached = f"K = {term.value:.6g} at order {_order(plan.order)}"
-    if not term.bound:
-        return f"{reached}, from the curve of {curve}"
-    theorem = part.row(term.bound)
-    return (
-        f"{reached}, by {theorem.name}: {theorem.statement} ({theorem.citation}); it assumes {theorem.assumptions}; "
-        f"the curve on the sample is that of {curve}"
-    )
+        yield f"Open: {claim} is claimed; {proved}, {needed or 'and nothing is known from below'}."
+        if rigour == "estimated":
+            yield "The number rests on a Python function that can only be sampled, so nothing is proved."
+        else:
+            yield "A smaller accuracy may decide."
 
 
-def _stated(term: Term) -> str:
-    """At which (epsilon, delta) each round counts, where a composition theorem chose it."""
-    if term.round is None:
-        return ""
-    epsilon, delta = term.round
-    return (
-        f"; each time ({rounded_up(epsilon)}, {rounded_up(delta)})-DP, the choice of delta for which the total is least"
-    )
-
-
-def _converted(plan: Plan, delta: float) -> str:
-    way = plan.answer.way
-    if delta >= 1:
-        return "none, a delta of 1 holds for everything and protects nobody"
-    if way not in CONVERSIONS:
-        return f"none, {_unconverted(way)}"
-    if plan.order is None:
-        return "none, order infinity is pure differential privacy, which adds up"
-    return f"{way}, at order {_order(plan.order)}, by {_conversion(plan)}"
-
-
-def _arithmetic(plan: Plan) -> str:
-    if plan.answer.proof is not None:
-        return (
-            f"the order was found in float64; there the bound was evaluated once, in balls of {plan.answer.proof.bits} bits; "
-            f"the ball has radius {plan.answer.proof.radius:.2g}, and its upper end was rounded up to a float"
-        )
-    if plan.answer.rigour == "proved":
-        return "exact, nothing had to be evaluated"
-    return "float64, rounded outward"
-
-
-def _inputs(plan: Plan) -> str:
-    rates = dict.fromkeys(_rate(part) for part in plan.run.nested() if part.scheme is not None)
-    shown = [f"{plan.question.asked} = {fraction(plan.question.value)}"]
-    if plan.order is not None:
-        shown.append(f"order = {fraction(plan.order)}")
-    if plan.answer.way in CONVERSIONS and (slack := plan.run.curve(plan.question.row).slack()):
-        exact = slack.denominator < _LONG
-        failing = fraction(slack) if exact else f"{rounded_up(float(slack))} (rounded up)"
-        shown.append(f"of delta, {failing} is what the promises in the run may fail with")
-    shown += [f"rate = {fraction(rate)}" for rate in rates]
-    return "; ".join(shown) + "; every other number as it is written above"
-
-
-def _rate(part: Part) -> Fraction:
-    return Fraction(1) if part.scheme is None else part.scheme.rate
-
-
-def _order(order: Fraction) -> str:
-    """The order, as far as it helps to read it."""
-    return spelling(order) if order < 2 else f"{float(order):g}"
+def confirmation(plan: Plan, checked: Verification, lower: bool | None) -> Iterator[str]:
+    """What proving a guarantee again has shown."""
+    yield f"{'Confirmed' if checked.holds else 'NOT confirmed'}: {checked}."
+    if not checked.independent:
+        yield "No independent route was open; the same code ran again."
+    if plan.lower is not None:
+        what = {True: "is confirmed too", False: "is NOT confirmed", None: "was not evaluated again"}[lower]
+        yield f"The lower end {rounded_down(plan.lower)} {what}."
+    yield what_ran(plan.run)
+    yield f"{relation(plan.run).capitalize()}."
+    yield assumed(plan.run)

@@ -99,7 +99,7 @@ def read(text: str | bytes) -> tuple[dict[str, Any], Plan | None]:
     try:
         found = _fields(state)
         return found, _plan(state, found)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise InputError(f"this guarantee is incomplete or damaged ({error!r}); write it again by to_json()") from error
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cumulant.accounting.answering import by_losses, lower_end, rounds_of
+from cumulant.accounting.answering import by_losses, lower, lower_end, rounds_of
 from cumulant.accounting.plan import Plan
 from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.accounting.question import CURVES, DISTANCE, GUIDE, Question
@@ -31,6 +31,14 @@ _DISTANCE_BITS = 256
 def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
     """Whether a second evaluation confirms this epsilon and delta, of which the one that was given means its exact value."""
     return _by_losses(plan, epsilon, delta) if plan.answer.exact else _by_curve(plan, epsilon, delta)
+
+
+def lower_confirmed(plan: Plan) -> bool | None:
+    """Whether the lower end is found again, up to the accuracy of its grid; None where there is none."""
+    if plan.lower is None:
+        return None
+    found, _ = lower(plan.run, plan.question, plan.answer.value)
+    return found is not None and found >= plan.lower * (1 - 4 * float(plan.question.accuracy))
 
 
 def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Annotated
 
 import typer
@@ -14,25 +13,17 @@ import typer
 from cumulant.cli.audit import audit, conformance
 from cumulant.cli.bounds import bounds
 from cumulant.cli.calibration import calibrate
+from cumulant.cli.claims import check, verify
+from cumulant.cli.codes import ExitCode
 from cumulant.cli.dpsgd import dpsgd
 from cumulant.cli.figures import figures
 from cumulant.cli.plot import plot
 from cumulant.cli.questions import delta, epsilon, rdp
 from cumulant.errors import CumulantError, InputError
 
-
-class ExitCode(IntEnum):
-    """What the shell is told."""
-
-    OK = 0
-    ERROR = 1
-    USAGE = 2
-    REFUSED = 3  # a budget does not allow what was asked
-
-
 app = typer.Typer(name="cumulant", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-for command in (epsilon, delta, rdp, bounds, calibrate, dpsgd, audit, conformance, plot, figures):
+for command in (epsilon, delta, check, verify, rdp, bounds, calibrate, dpsgd, audit, conformance, plot, figures):
     app.command()(command)
 
 
@@ -60,7 +51,8 @@ def cumulant(
 
     An expression is what you would write in Python: '@' runs a mechanism on a sample, '*' repeats, '+' adds to the run.
 
-    Exit codes: 0 answered, 1 error or refuted, 2 wrong usage or input, 3 refused by a budget.
+    Exit codes: 0 answered, holds or consistent; 1 no (a claim is false, a guarantee not confirmed, an audit refutes, epsilon is
+    infinite) or error; 2 wrong usage or input; 3 refused by a budget; 4 open, or a broken ledger.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -75,17 +67,17 @@ def answer(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         # The reader has left; what is still buffered must not fail again when the interpreter closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.ERROR
+        return ExitCode.NO
     except typer.Abort:  # older releases of typer; newer ones return 130 themselves
         return 128 + signal.SIGINT
     except InputError as error:
         return _failed(str(error), ExitCode.USAGE)
     except CumulantError as error:
-        return _failed(str(error), ExitCode.ERROR)
+        return _failed(str(error), ExitCode.NO)
     except Exception as error:
         if hasattr(error, "format_message"):  # what typer has to say about options and arguments
             return _failed(f"{error.format_message().rstrip('.')}; see cumulant --help", ExitCode.USAGE)
-        return _failed(f"unexpected {type(error).__name__}: {error}; please report it with the command", ExitCode.ERROR)
+        return _failed(f"unexpected {type(error).__name__}: {error}; please report it with the command", ExitCode.NO)
 
 
 def _failed(sentence: str, code: ExitCode) -> ExitCode:

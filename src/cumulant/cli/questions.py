@@ -13,6 +13,7 @@ from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import words
+from cumulant.cli.codes import ExitCode
 from cumulant.conversion.baselines import BASELINES
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.domains import DELTA, EPSILON, Exact
@@ -40,8 +41,10 @@ def epsilon(
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
     explain: Explain = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """The smallest epsilon that this library proves at this delta.
+
+    Exit code 1 where none is finite.
 
     \b
     Examples:
@@ -54,7 +57,7 @@ def epsilon(
     run = parse(expression)
     asked = DELTA.check("delta", delta)
     found = run.guarantee(asked, method, bound, conversion, accuracy)
-    _tell(found, explain, as_json)
+    return _tell(found, explain, as_json)
 
 
 def delta(
@@ -66,7 +69,7 @@ def delta(
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
     explain: Explain = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """The smallest delta that this library proves at this epsilon.
 
     \b
@@ -78,16 +81,17 @@ def delta(
     run = parse(expression)
     asked = EPSILON.check("epsilon", epsilon)
     found = run.guarantee(None, method, bound, conversion, accuracy, epsilon=asked)
-    _tell(found, explain, as_json)
+    return _tell(found, explain, as_json)
 
 
-def _tell(found: Guarantee, explain: bool, as_json: bool) -> None:
+def _tell(found: Guarantee, explain: bool, as_json: bool) -> int:
     """The guarantee as it was asked for: as one JSON object, explained, or in a few words."""
     if as_json:
         fields = found.to_dict()
         typer.echo(json.dumps(fields | {"explanation": found.explain()} if explain else fields))
     else:
         typer.echo(words.explanation(found) if explain else words.answer(found))
+    return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK
 
 
 def rdp(

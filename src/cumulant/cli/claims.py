@@ -1,0 +1,98 @@
+"""`cumulant check` and `cumulant verify`: is what somebody claims true, does what was stored still hold?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cumulant.accounting import statement
+from cumulant.accounting.claim import Check
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.question import DEFAULT_ACCURACY
+from cumulant.cli import words
+from cumulant.cli.codes import ExitCode
+from cumulant.cli.questions import Accuracy, Json, Run
+from cumulant.errors import CumulantError, InputError
+from cumulant.notation import parse
+
+_CODES = {"holds": ExitCode.OK, "false": ExitCode.NO, "open": ExitCode.OPEN}
+
+
+def check(
+    expression: Run,
+    epsilon: Annotated[str, typer.Option(help="What is claimed: a number >= 0.")],
+    delta: Annotated[str, typer.Option(help="A probability; 0 claims pure differential privacy.")],
+    accuracy: Accuracy = str(DEFAULT_ACCURACY),
+    as_json: Json = False,
+) -> int:
+    """Whether a claimed (epsilon, delta) is true of a run: holds, false, or open.
+
+    It holds where that is proved, is false where explicit data sets need more, and is open where it lies between the two; then
+    a smaller --accuracy may decide. Exit codes: 0 holds, 1 false, 4 open, 2 anything that is not a verdict.
+
+    \b
+    Examples:
+      cumulant check "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 1.74 --delta 1e-8
+      cumulant check "Laplace(scale=2) * 3" --epsilon 1 --delta 0
+      cumulant check "Gaussian(sigma=1) @ Poisson(rate=0.01) * 1000" --epsilon 2 --delta 1e-5 --json
+    """
+    try:
+        run = parse(expression)
+        found = run.check(epsilon=epsilon, delta=delta, accuracy=accuracy)
+    except InputError:
+        raise
+    except CumulantError as error:
+        raise InputError(str(error)) from error
+    except Exception as error:
+        raise InputError(f"unexpected {type(error).__name__}: {error}; please report it with the command") from error
+    if as_json:
+        typer.echo(found.to_json())
+    else:
+        typer.echo(words.wrapped(*_verdict(found), statement.what_ran(run.ran()), statement.assumed(run.ran())))
+    return _CODES[found.verdict]
+
+
+def _verdict(found: Check) -> list[str]:
+    return list(
+        statement.verdict(
+            found.verdict, found.claimed, found.delta, found.epsilon, found.lower, found.witness, found.rigour
+        )
+    )
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A guarantee written by --json; - is standard input.")],
+    as_json: Json = False,
+) -> int:
+    """Prove a stored guarantee again, from its exact inputs, and say what it assumes.
+
+    Exit codes: 0 confirmed, 1 not confirmed, 2 the file is no guarantee.
+
+    \b
+    Examples:
+      cumulant epsilon "Laplace(scale=2) * 3" --delta 1e-6 --json > guarantee.json
+      cumulant verify guarantee.json
+      cumulant verify guarantee.json --json
+    """
+    found = Guarantee.from_json(_read(file))
+    checked, lower = found.verify(), found.lower_confirmed()
+    confirmed = checked.holds and lower is not False
+    if as_json:
+        fields = asdict(checked) | {"independent": checked.independent, "lower_confirmed": lower}
+        shown = {name: "inf" if value == float("inf") else value for name, value in fields.items()}
+        typer.echo(json.dumps(shown | {"run": found.run, "assumptions": statement.assumptions(found.proof.run)}))
+    else:
+        typer.echo(words.wrapped(*statement.confirmation(found.proof, checked, lower)))
+    return ExitCode.OK if confirmed else ExitCode.NO
+
+
+def _read(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {error}; give a file that --json wrote") from error

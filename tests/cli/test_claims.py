@@ -1,0 +1,112 @@
+"""`cumulant check` and `cumulant verify`: verdicts, exit codes, files that are no guarantees."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import cumulant as cm
+from cumulant.cli.app import answer
+
+PAPER = "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 6000"
+RUN = cm.parse(PAPER).guarantee("1e-8")
+BETWEEN = str((RUN.epsilon + (RUN.lower or 0.0)) / 2)
+MIXED = "Gaussian(sigma=1) @ Poisson(rate=0.1) + Laplace(2) @ WithoutReplacement(0.1)"
+
+
+def check(*claim: str) -> int:
+    return answer(["check", PAPER, "--epsilon", claim[0], "--delta", claim[1], *claim[2:]])
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "code", "first"),
+    [("1.74", 0, "Holds:"), ("0.01", 1, "False:"), (str((RUN.epsilon + RUN.lower) / 2), 4, "Open:")],  # type: ignore[operator]
+)
+def test_the_exit_code_is_the_verdict(capsys: pytest.CaptureFixture[str], epsilon: str, code: int, first: str) -> None:
+    assert check(epsilon, "1e-8") == code
+    assert capsys.readouterr().out.startswith(first)
+    assert check(epsilon, "1e-8", "--json") == code
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["verdict"] == first[:-1].lower()
+    assert {"epsilon", "lower", "slack", "witness"} <= fields.keys()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "Gaussian(sigma=", "--epsilon", "1", "--delta", "1e-8"],
+        ["check", PAPER, "--epsilon", "-1", "--delta", "1e-8"],
+        ["check", PAPER, "--epsilon", "1", "--delta", "2"],
+        ["check", PAPER, "--epsilon", "1"],
+        ["check", PAPER, "--epsilon", "1", "--delta", "1e-8", "--accuracy", "0"],
+        [
+            "check",
+            "Gaussian(sigma=1) @ Poisson(rate=0.1) + Laplace(2) @ WithoutReplacement(0.1)",
+            "--epsilon",
+            "1",
+            "--delta",
+            "0.1",
+        ],
+    ],
+)
+def test_what_is_no_verdict_exits_2(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert answer(arguments) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_failure_of_the_library_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    for raised in (cm.CertificateError("wide"), ZeroDivisionError("by zero")):
+
+        def fails(*_: object, raised: Exception = raised, **__: object) -> None:
+            raise raised
+
+        monkeypatch.setattr(cm.Expression, "check", fails)
+        assert check("1", "1e-8") == 2
+
+
+def test_what_was_stored_is_proved_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "guarantee.json"
+    assert answer(["epsilon", PAPER, "--delta", "1e-8", "--json", "--explain"]) == 0
+    file.write_text(capsys.readouterr().out)
+    assert answer(["verify", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Confirmed: delta = 1e-08")
+    assert "Assumed: every sample is uniform" in " ".join(shown.split())
+    assert "is confirmed too" in " ".join(shown.split())
+    assert answer(["verify", str(file), "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert (fields["holds"], fields["independent"], fields["lower_confirmed"]) == (True, True, True)
+    assert fields["run"] == PAPER
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 0.01}, {"delta": 1e-10}, {"lower": 0.1, "epsilon": 0.2}])
+def test_what_was_changed_is_not_confirmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, float]
+) -> None:
+    file = tmp_path / "guarantee.json"
+    file.write_text(json.dumps(RUN.to_dict() | change))
+    assert answer(["verify", str(file)]) == 1
+    assert "NOT confirmed" in capsys.readouterr().out
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(RUN.to_json()))
+    assert answer(["verify", "-"]) == 0
+
+
+def test_a_file_that_is_no_guarantee_exits_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content in (b"", b"{}", b"[1]", b"\xff\xfe", b'{"epsilon": 1}'):
+        file = tmp_path / "other.json"
+        file.write_bytes(content)
+        assert answer(["verify", str(file)]) == 2
+        assert capsys.readouterr().err.startswith("error: ")
+    assert answer(["verify", str(tmp_path / "missing.json")]) == 2
+    assert answer(["verify", str(tmp_path)]) == 2
+
+
+def test_what_proves_nothing_cannot_be_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "guarantee.json"
+    file.write_text(cm.parse(PAPER).guarantee("1e-8", method="naive").to_json())
+    assert answer(["verify", str(file)]) == 1
+    assert "only a bound at one order can be verified" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import Any
 
 from cumulant.accountant import Accountant
 from cumulant.accounting.attack import TradeOffCurve
-from cumulant.accounting.claim import Check
+from cumulant.accounting.check import Check
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.plan import Term
 from cumulant.bounds.bound import Bound

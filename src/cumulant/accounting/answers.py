@@ -11,7 +11,7 @@ import numpy as np
 from cumulant import domains
 from cumulant.accounting import answering, attack
 from cumulant.accounting.attack import TradeOffCurve
-from cumulant.accounting.claim import Check, checked
+from cumulant.accounting.check import Check, checked
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.plan import planned

@@ -13,7 +13,7 @@ import typer
 from cumulant.cli.audit import audit, conformance
 from cumulant.cli.bounds import bounds
 from cumulant.cli.calibration import calibrate
-from cumulant.cli.claims import check, verify
+from cumulant.cli.check import check, verify
 from cumulant.cli.codes import ExitCode
 from cumulant.cli.dpsgd import dpsgd
 from cumulant.cli.figures import figures

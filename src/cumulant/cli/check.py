@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cumulant.accounting import statement
-from cumulant.accounting.claim import Check
+from cumulant.accounting.check import Check
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY
 from cumulant.cli import words

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cumulant.lattice import cells, lattice, single
 from cumulant.lattice import grids as search
+from cumulant.lattice import lattice, single
 from cumulant.lattice import other_route as verification
+from cumulant.pairs import cells, step
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "exact.md").read_text(encoding="utf-8").split())
 
@@ -15,9 +16,9 @@ PAGE = " ".join((Path(__file__).parents[2] / "docs" / "exact.md").read_text(enco
 @pytest.mark.parametrize(
     "said",
     [
-        f"width at most {cells._PANEL:g} / r",
-        f"an error below {cells.QUADRATURE:g} of the mass",
-        f"in each round {cells.QUADRATURE:g} for the masses",
+        f"width at most {step._PANEL:g} / r",
+        f"an error below {step.QUADRATURE:g} of the mass",
+        f"in each round {step.QUADRATURE:g} for the masses",
         f"({lattice.TRANSFORM:g} u log2 n + {lattice.POWER:g} u) ||x||_2",
         f"(E1 + 2 · {lattice.TRANSFORM:g} u log2 n ||x||_2) + e^{lattice._SILENT:g}",
         f"+ 2 e^-{lattice.FAR:g} ]",

@@ -3,24 +3,32 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BENCH := .venv-bench
+FRAMEWORKS := .venv-frameworks
 BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 PAPER := Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000
+WORLD := torch==2.13.0 opacus==1.6.0 dp-accounting==0.6.0 'scikit-learn>=1.4' matplotlib
 PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench hunt clean
+.PHONY: help run test test-frameworks lint format bench hunt clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## The paper's run: 600,000 rounds of a subsampled Gaussian, delta 1e-8
 	@$(BIN)/cumulant epsilon "$(PAPER)" --delta 1e-8
 
 test: $(VENV)/.installed ## All tests and doctests
 	$(BIN)/python -m pytest -n auto
+	@$(MAKE) --no-print-directory test-frameworks
+
+# In a call of its own: collecting doctests imports every file, and warnings of frameworks are not errors of ours.
+test-frameworks: $(FRAMEWORKS)/.installed ## Tests with the real torch, Opacus and dp-accounting (the first time a gigabyte)
+	$(FRAMEWORKS)/bin/python -m pytest -o addopts="--doctest-modules --import-mode=importlib --strict-markers -ra" \
+		-o filterwarnings=default src/cumulant/integrations tests/integrations
 
 lint: $(VENV)/.installed ## Style, format, types, layers
 	$(BIN)/ruff check
@@ -41,13 +49,18 @@ hunt: $(VENV)/.installed ## Attack the certificates, the answers and Theorems A 
 	$(BIN)/python benchmarks/hunt_triangles.py 2800 1
 
 clean: ## Remove environments, caches and builds
-	rm -rf $(VENV) $(BENCH) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted install is repeated.
 $(VENV)/.installed: pyproject.toml
 	$(call environment,$(VENV))
 	@$(VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[dev]'
+	@touch $@
+
+$(FRAMEWORKS)/.installed: pyproject.toml Makefile
+	$(call environment,$(FRAMEWORKS))
+	@$(FRAMEWORKS)/bin/python -m pip install $(PIP_FLAGS) --editable . $(WORLD) 'pytest>=8.2'
 	@touch $@
 
 $(BENCH)/.installed: pyproject.toml Makefile

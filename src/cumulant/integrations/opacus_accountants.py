@@ -1,0 +1,365 @@
+"""What Opacus asks of an accountant, for three ways to draw batches; each reads the law from the loader."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from opacus.accountants import IAccountant
+from opacus.optimizers import AdaClipDPOptimizer
+from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.domains import Exact, Number, spelling
+from cumulant.errors import CumulantError, InputError, RelationError, shown
+from cumulant.integrations.opacus_loading import count_passes
+from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.mechanism import Expression
+from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.without_replacement import WithoutReplacement
+from cumulant.training.budget import Budget
+from cumulant.training.sampler import FixedSizeSampler, PoissonSampler, Sampler
+
+CAVEATS = (
+    "noise was added in floating point: the guarantee is for ideal noise",
+    "clipping was computed in float32: norms may exceed the bound by rounding",
+)
+PUBLIC_SIZES = "the number of records, the length of the loader and the expected batch size are public"
+ADAPTIVE = (
+    "adaptive clipping divides by the size of a Poisson sample without noise and counts with sensitivity 1, which is not what "
+    "Opacus accounts for; use it with samples of fixed size"
+)
+
+Hook = Callable[[Any], None]
+
+
+def torch_rate(rate: float) -> Fraction:
+    """The probability of `torch.rand(n) < rate`: rand is a multiple of 2^-24, and the rate is compared as a float32.
+
+    >>> float(torch_rate(0.001) / Fraction(1, 1000) - 1)
+    4.7e-05
+    """
+    return Fraction(math.ceil(Fraction(float(np.float32(rate))) * 2**24), 2**24)
+
+
+def _adapts(optimizer: Any) -> bool:
+    return isinstance(optimizer, AdaClipDPOptimizer) or hasattr(optimizer, "_adjusted_noise_multiplier")
+
+
+class Accountant(IAccountant):
+    """What the three have in common: a history of (noise multiplier, rate, steps), of which epsilon is a function."""
+
+    name = ""
+    method = "best"  # "rdp" is faster and a little larger
+    adaptive = True  # whether adaptive clipping is what the noise multiplier says
+
+    def __init__(self) -> None:
+        self.history: list[tuple[float, float | str, int]] = []
+        self.limit: tuple[Number, Number] | Budget | None = None
+        """(epsilon, delta), or a Budget with a schedule: the optimizer refuses the step that would exceed it."""
+        self.law: Sampler | None = None
+        """The sampler that batches come from, where it is one of ours."""
+        self.taken = 0
+        """Steps that were accounted in this process, whatever a checkpoint brought along."""
+        self._budget: Budget | None = None
+
+    @classmethod
+    def mechanism(cls) -> str:
+        return cls.name
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the guarantee does not cover."""
+        return CAVEATS
+
+    # ---- what ran
+
+    def noisy(self, noise: float, rate: float | str) -> Expression:
+        """One step of the history as an expression."""
+        raise NotImplementedError
+
+    def run(self) -> Expression | None:
+        """All of the history as an expression; None before the first step."""
+        whole: Expression | None = None
+        for noise, rate, count in self.history:
+            part = self.noisy(noise, rate) * count
+            whole = part if whole is None else whole + part
+        return whole
+
+    def get_epsilon(self, delta: Number, method: str | None = None) -> float:
+        """The smallest epsilon that is proved for the history; 0 before the first step."""
+        run = self.run()
+        return 0.0 if run is None else run.epsilon(delta, method or self.method)
+
+    def guarantee(self, delta: Number) -> Guarantee:
+        """The same with its lower end and what proves it."""
+        run = self.run()
+        if run is None:
+            raise InputError("no step was accounted yet")
+        return run.guarantee(delta)
+
+    def spent(self, delta: Number, method: str = "rdp") -> dict[str, Any]:
+        """What is spent so far, as a plain dict to log."""
+        run = self.run()
+        found = None if run is None else run.guarantee(delta, method)
+        return {
+            "step": len(self),
+            "epsilon": 0.0 if found is None else found.epsilon,
+            "epsilon_lower": None if found is None else found.lower,
+            "delta": float(Exact(delta)),
+            "relation": "any" if run is None else str(run.relation),
+        }
+
+    def __len__(self) -> int:
+        return sum(count for _, _, count in self.history)
+
+    # ---- steps
+
+    def step(self, *, noise_multiplier: float, sample_rate: float | str) -> None:
+        """Account for one step, or raise before anything is changed."""
+        noise = float(noise_multiplier)
+        if not noise > 0:
+            raise InputError(f"noise_multiplier={noise} adds no noise, so nothing is private; it must be positive")
+        part = self.noisy(noise, sample_rate)
+        self._check(noise, sample_rate)
+        budget = self._limited()
+        if budget is not None:
+            budget.allow(part)
+        if self.history and self.history[-1][:2] == (noise, sample_rate):
+            self.history[-1] = (noise, sample_rate, self.history[-1][2] + 1)
+        else:
+            self.history.append((noise, sample_rate, 1))
+        self.taken += 1
+
+    def _check(self, noise: float, rate: float | str) -> None:
+        """Whether this step may stand behind the others."""
+
+    def _limited(self) -> Budget | None:
+        if self.limit is None:
+            return None
+        if self._budget is None:
+            given = self.limit
+            self._budget = given if isinstance(given, Budget) else Budget(*given)
+            for noise, rate, count in self.history:  # what a checkpoint brought along
+                self._budget.allow(self.noisy(noise, rate), count)
+        return self._budget
+
+    def _hook(self, rate: float | str) -> Hook:
+        def hook(optimizer: Any) -> None:
+            try:
+                if not self.adaptive and _adapts(optimizer):
+                    raise InputError(ADAPTIVE)
+                if optimizer.accumulated_iterations != 1:
+                    raise InputError(
+                        f"gradients of {optimizer.accumulated_iterations} batches were accumulated into one step, which no "
+                        "theorem covers; use BatchMemoryManager, or a larger sample"
+                    )
+                self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=rate)
+            except CumulantError:
+                for parameter in optimizer.params:  # the noisy gradient and the raw sums must not be used either
+                    parameter.grad = parameter.summed_grad = parameter.grad_sample = None
+                raise
+
+        return hook
+
+    def get_optimizer_hook_fn(self, sample_rate: float) -> Hook:
+        """The hook that `make_private` attaches; it looks at the loader that it is called for."""
+        if self.law is not None:
+            return self._hook(self.text(self.law))
+        frame = inspect.currentframe()
+        caller = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
+        if not {"data_loader", "poisson_sampling", "distributed", "clipping"} <= caller.keys():
+            raise InputError(
+                "this accountant reads the law from the loader, and there is none here; use PrivacyEngine.make_private, or "
+                "call step(noise_multiplier=…, sample_rate=…) yourself if you know how batches are drawn"
+            )
+        return self._stock(caller, sample_rate)
+
+    def _stock(self, caller: Mapping[str, Any], rate: float) -> Hook:
+        """The hook for a loader of Opacus or of the user, or an InputError."""
+        raise NotImplementedError
+
+    def text(self, sampler: Sampler) -> str:
+        """The rate of one of our samplers as it stands in the history."""
+        raise InputError(f"{self.name} does not account for {type(sampler).__name__}; choose the accountant of its law")
+
+    # ---- checkpoints
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from the state of an accountant of the same name; anything else is refused."""
+        if not isinstance(state_dict, Mapping) or not {"history", "mechanism"} <= state_dict.keys():  # type: ignore[redundant-expr]
+            raise InputError("this is not the state of an accountant; give what state_dict() returned")
+        found = state_dict["mechanism"]
+        if found != self.name:
+            raise RelationError(
+                f"this is the state of {shown(found)}, whose samples and neighbours are others than those of {self.name}; "
+                "go on with that accountant, or read what it says by from_opacus(state_dict)"
+            )
+        history = [(float(noise), rate, int(count)) for noise, rate, count in state_dict["history"]]
+        for noise, rate, _ in history:
+            self.noisy(noise, rate)
+        self.history, self._budget = history, None
+
+
+class PoissonAccountant(Accountant):
+    """Poisson samples and add/remove neighbours: the stock `make_private` of Opacus, on one process.
+
+    The rate is that of the sampler, and where `torch.rand` decides it is the probability of that, not its argument.
+    """
+
+    name = "cumulant"
+    adaptive = False
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        return (*CAVEATS, PUBLIC_SIZES)
+
+    def noisy(self, noise: float, rate: float | str) -> Expression:
+        exact = Exact(rate) if isinstance(rate, str) else torch_rate(rate)
+        gaussian = Gaussian.from_clipping(norm=1, noise=noise, relation="add-remove")
+        return gaussian @ Poisson(rate=spelling(Fraction(exact)))
+
+    def _stock(self, caller: Mapping[str, Any], rate: float) -> Hook:
+        loader = caller["data_loader"]
+        if not caller["poisson_sampling"]:
+            raise InputError(
+                "poisson_sampling=False: these batches are no Poisson samples and have not their epsilon; use "
+                'PrivacyEngine(accountant="cumulant-shuffled"), or make_private of cumulant.integrations.opacus with sample=…'
+            )
+        if caller["distributed"]:
+            raise InputError(
+                "Opacus draws Poisson samples on each process from the seed of that process and skips empty ones, so "
+                "inclusions are neither independent nor of this rate; use make_private of cumulant.integrations.opacus with "
+                "sample=…"
+            )
+        if caller["clipping"] == "adaptive":
+            raise InputError(ADAPTIVE)
+        if type(loader.batch_sampler) is not UniformWithReplacementSampler:
+            raise InputError(f"{type(loader.batch_sampler).__name__} is no Poisson sampler that this accountant knows")
+        exact = torch_rate(loader.batch_sampler.sample_rate)
+        return self._hook(f"{exact.numerator}/{exact.denominator}")
+
+    def text(self, sampler: Sampler) -> str:
+        if not isinstance(sampler, PoissonSampler):
+            return super().text(sampler)
+        return f"{sampler.rate.numerator}/{sampler.rate.denominator}"
+
+
+class FixedSizeAccountant(Accountant):
+    """Uniform samples of a fixed size and replace-one neighbours, drawn by our sampler: see `make_private`."""
+
+    name = "cumulant-fixed-size"
+
+    def noisy(self, noise: float, rate: float | str) -> Expression:
+        sample, slash, population = rate.partition("/") if isinstance(rate, str) else ("", "", "")
+        if not slash:
+            raise InputError(
+                f"sample_rate={shown(rate)} does not say how many of how many records are drawn; use make_private or "
+                "make_private_with_epsilon of cumulant.integrations.opacus, or give it as text like '64/1797'"
+            )
+        gaussian = Gaussian.from_clipping(norm=1, noise=noise, relation="replace-one")
+        return gaussian @ WithoutReplacement(sample=sample, population=population)
+
+    def _check(self, noise: float, rate: float | str) -> None:
+        records = {str(seen).partition("/")[2] for _, seen, _ in self.history} | {str(rate).partition("/")[2]}
+        if len(records) > 1:
+            raise InputError(
+                f"the data set had {' and '.join(sorted(records))} records: replace-one neighbours have one size, and a "
+                "history is about one data set; use a new engine"
+            )
+
+    def _stock(self, caller: Mapping[str, Any], rate: float) -> Hook:
+        raise InputError(
+            "PrivacyEngine.make_private keeps a loader that does not draw samples of fixed size afresh; use make_private of "
+            "cumulant.integrations.opacus with sample=…"
+        )
+
+    def text(self, sampler: Sampler) -> str:
+        if not isinstance(sampler, FixedSizeSampler):
+            return super().text(sampler)
+        return f"{sampler.sample}/{sampler.population}"
+
+
+class ShuffledAccountant(Accountant):
+    """Loaders that visit each record at most once per pass, and replace-one neighbours: no amplification.
+
+    Every pass that was started counts as one noisy sum of sensitivity 2C. Given the order, neighbours differ in one batch of
+    the pass; steps before it agree, steps after it use its noisy output only. Mixtures over orders keep every bound.
+    """
+
+    name = "cumulant-shuffled"
+    PASS = "pass"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started = 0
+        """Passes over the loader that were started."""
+        self.steps = 0
+        self._charged = 0
+
+    def noisy(self, noise: float, rate: float | str) -> Expression:
+        return Gaussian.from_clipping(norm=1, noise=noise, relation="replace-one")
+
+    def run(self) -> Expression | None:
+        whole: Expression | None = None
+        for noise, rate, count in self.history:
+            # Opacus calibrates with (noise, 1 / len(loader), steps)
+            passes = count if rate == self.PASS else -(-count // max(1, round(1 / float(rate))))
+            part = self.noisy(noise, rate) * passes
+            whole = part if whole is None else whole + part
+        return whole
+
+    def guarantee(self, delta: Number) -> Guarantee:
+        """The guarantee; what shuffling may amplify is not known, so there is no lower end."""
+        return replace(super().guarantee(delta), lower=None, witness="")
+
+    def spent(self, delta: Number, method: str = "rdp") -> dict[str, Any]:
+        return {**super().spent(delta, method), "epsilon_lower": None}
+
+    def step(self, *, noise_multiplier: float, sample_rate: float | str) -> None:
+        noise = float(noise_multiplier)
+        if not noise > 0:
+            raise InputError(f"noise_multiplier={noise} adds no noise, so nothing is private; it must be positive")
+        if self.history and self.history[-1][0] != noise:
+            raise InputError(
+                f"noise_multiplier={noise} after {self.history[-1][0]}: passes may overlap, so one noise for all of them is "
+                "accounted; use a new engine and add the two guarantees"
+            )
+        new = max(self.started, 1) - self._charged
+        if new > 0:
+            budget = self._limited()
+            if budget is not None:
+                budget.allow(self.noisy(noise, self.PASS), new)
+            passes = self.history[-1][2] if self.history else 0
+            self.history = [(noise, self.PASS, passes + new)]
+            self._charged += new
+        self.steps += 1
+        self.taken += 1
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def _stock(self, caller: Mapping[str, Any], rate: float) -> Hook:
+        if caller["poisson_sampling"] or caller["distributed"]:
+            raise InputError(
+                "the shuffled accountant takes poisson_sampling=False on one process; for Poisson samples use "
+                "accountant='cumulant'"
+            )
+        count_passes(caller["data_loader"], self)
+        return self._hook(rate)
+
+    def state_dict(self, destination: Any = None) -> Any:
+        """The state, with the number of steps."""
+        state = super().state_dict(destination)
+        state["steps"] = self.steps
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        self.steps = int(state_dict.get("steps", 0))
+        self.started = self._charged = 0  # a resumed run starts a pass anew

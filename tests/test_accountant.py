@@ -4,6 +4,8 @@ import json
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 
@@ -28,6 +30,58 @@ def test_space_counts_distinct_mechanisms_only() -> None:
             accountant.compose(cm.Gaussian(sigma=sigma) @ cm.WithoutReplacement(rate="0.01"), times=times)
     assert len(accountant.terms) == 5
     assert len(accountant.to_json()) < 600
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """How many Python functions and built-ins are called."""
+    count = 0
+
+    def seen(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(seen)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_new_mechanism_costs_the_same_however_many_there_are() -> None:
+    """Constant work, counted and not timed; the relation is asked without looking at the old mechanisms."""
+    few, many = cm.Accountant(), cm.Accountant()
+    for accountant, distinct in ((few, 3), (many, 3000)):
+        for sigma in range(1, distinct + 1):
+            accountant.compose(cm.Gaussian(sigma=sigma) @ cm.WithoutReplacement(rate="0.01"))
+    new = [cm.Gaussian(sigma=Fraction(n, 7)) @ cm.WithoutReplacement(rate="0.01") for n in (10**6 + 1, 10**6 + 2)]
+    new_to_few, new_to_many = (
+        calls_of(lambda each=each, step=step: each.compose(step))  # type: ignore[misc]
+        for each, step in zip((few, many), new, strict=True)
+    )
+    assert new_to_many == new_to_few < 200
+    assert calls_of(lambda: many.relation) == calls_of(lambda: few.relation)
+    assert len(many.terms) == 3001
+
+
+def test_a_relation_is_remembered_and_a_refusal_changes_nothing() -> None:
+    accountant = cm.Accountant()
+    accountant.compose(cm.Laplace(scale=1))
+    assert str(accountant.relation) == "any"
+    accountant.compose(STEP)
+    assert str(accountant.relation) == "replace-one"
+    for _ in range(2):
+        with pytest.raises(cm.RelationError, match="a run has one relation"):
+            accountant.compose(cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.1))
+    assert len(accountant.terms) == 2
+    twin = accountant.copy()
+    with pytest.raises(cm.RelationError):
+        twin.compose(cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.1))
+    assert cm.Accountant.from_json(accountant.to_json()).relation is cm.Relation.REPLACE_ONE
+    fresh = cm.Accountant()
+    with pytest.raises(cm.RelationError):
+        fresh.compose(STEP + cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.1))
+    assert str(fresh.relation) == "any"
 
 
 def test_composing_never_evaluates_a_curve() -> None:

@@ -15,15 +15,16 @@ from cumulant.domains import Exact, Number
 from cumulant.errors import BudgetRefused, InputError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled, run
 from cumulant.notation import parse
-from cumulant.relation import common
+from cumulant.relation import UNSTATED, Relation, agreed
 from cumulant.sampling.scheme import Scheme
 
 
 class Accountant(Expression):
     """Keeps what ran on one data set and answers the questions of any expression about all of it.
 
-    Composing takes constant time whatever `times` is; space and the time of a question grow with the number of distinct
-    mechanisms only. `epsilon` and `delta` are about parameters that do not depend on earlier outputs (Lemma 5).
+    Composing a mechanism takes constant time, whatever `times` is and however many others there are; space and the time of a
+    question grow with the number of distinct mechanisms only. `epsilon` and `delta` are about parameters that do not depend on
+    earlier outputs (Lemma 5).
 
     With `limit=(epsilon, delta)` they may: every composition is charged by a rule that stays valid when each mechanism is
     chosen from all earlier answers (Theorem 1 of docs/ledger-proofs.md), and one that does not fit raises BudgetRefused
@@ -45,10 +46,11 @@ class Accountant(Expression):
     cumulant.errors.BudgetRefused: Gaussian(sigma=5.06) does not fit into (1, 1e-6) with ...
     """
 
-    __slots__ = ("_limit", "_tariff", "_terms", "_total")
+    __slots__ = ("_limit", "_stated", "_tariff", "_terms", "_total")
 
     def __init__(self, limit: tuple[Number, Number] | None = None) -> None:
         self._terms: dict[Mechanism, int] = {}
+        self._stated = UNSTATED
         self._limit = None if limit is None else _pair(limit)
         self._tariff = None if self._limit is None else Tariff(Mixture.opened(*self._limit))
         self._total = None if self._tariff is None else self._tariff.rule.zero()
@@ -78,6 +80,10 @@ class Accountant(Expression):
     def terms(self) -> Mapping[Mechanism, int]:
         return MappingProxyType(self._terms)
 
+    @property
+    def relation(self) -> Relation:
+        return self._stated[0]
+
     def compose(self, expression: Expression, times: int = 1) -> None:
         """Record that the expression ran `times` times; a refused input changes nothing.
 
@@ -87,11 +93,11 @@ class Accountant(Expression):
             raise InputError(f"{shown(expression)} is not a mechanism or a run; for text use parse(text)")
         count = domains.times(times)
         new = {mechanism: count * each for mechanism, each in expression.terms.items()}
-        if not new.keys() <= self._terms.keys():
-            common((mechanism.relation, mechanism) for mechanism in (*self._terms, *new))
+        stated = agreed(self._stated, ((mechanism.relation, mechanism) for mechanism in new))
         totals = {m: domains.times(self._terms.get(m, 0) + each) for m, each in new.items()}
         if self._tariff is not None and new:
             self._charge(expression, count)
+        self._stated = stated
         self._terms.update(totals)
 
     def _charge(self, expression: Expression, count: int) -> None:
@@ -121,7 +127,7 @@ class Accountant(Expression):
     def copy(self) -> Accountant:
         """An accountant with the same history, which from now on goes its own way."""
         twin = Accountant(self._limit)
-        twin._terms, twin._total = dict(self._terms), self._total
+        twin._terms, twin._total, twin._stated = dict(self._terms), self._total, self._stated
         return twin
 
     def run(self) -> Expression:

@@ -55,16 +55,26 @@ class Relation(StrEnum):
         return Relation.REPLACE_ONE
 
 
-def common(relations: Iterable[tuple[Relation, object]]) -> Relation:
+Stated = tuple[Relation, object]
+"""A relation, and what is stated for it."""
+
+UNSTATED: Stated = (Relation.ANY, "")
+
+
+def common(relations: Iterable[Stated]) -> Relation:
     """The one relation all parts are stated for; RelationError when there are two."""
-    found: tuple[Relation, object] = (Relation.ANY, "")
+    return agreed(UNSTATED, relations)[0]
+
+
+def agreed(stated: Stated, relations: Iterable[Stated]) -> Stated:
+    """The same, starting from what is stated already: who keeps it need not look at old parts again."""
     for relation, part in relations:
         if relation is Relation.ANY:
             continue
-        if found[0] not in (Relation.ANY, relation):
+        if stated[0] not in (Relation.ANY, relation):
             raise RelationError(
-                f"{found[1]} is stated for {found[0]} neighbours and {part} for {relation} neighbours; "
+                f"{stated[1]} is stated for {stated[0]} neighbours and {part} for {relation} neighbours; "
                 "a run has one relation, so restate one of them"
             )
-        found = (relation, part)
-    return found[0]
+        stated = (relation, part)
+    return stated

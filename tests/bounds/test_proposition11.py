@@ -13,9 +13,9 @@ import pytest
 from cumulant.bounds.proposition11 import proposition11
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
-from cumulant.pairs.integrals import Rate
 from cumulant.pairs.laplace import LaplacePair
 from cumulant.pairs.masses import DiscretePair
+from cumulant.pairs.mixing import Rate
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.response import ResponsePair
 from cumulant.pairs.sampled import SampledPair

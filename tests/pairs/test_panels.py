@@ -18,10 +18,9 @@ from cumulant.pairs import gaussian_law
 from cumulant.pairs import panels as panels_module
 from cumulant.pairs.atoms import AtomLaw
 from cumulant.pairs.gaussian_law import GaussianLaw
-from cumulant.pairs.integrals import Rate
 from cumulant.pairs.laplace import LaplaceLaw
 from cumulant.pairs.law import Law
-from cumulant.pairs.mixing import PAIR, PROFILE, Kernel
+from cumulant.pairs.mixing import PAIR, PROFILE, Kernel, Rate
 from cumulant.pairs.panels import Line, Orders, _bounds, _log_size, panels
 from cumulant.pairs.response import ResponseLaw
 from cumulant.pairs.sampled import SampledPair

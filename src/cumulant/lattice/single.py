@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 
+from cumulant.curves.closed import lemma3
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 from cumulant.numerics.search import falling_root
+from cumulant.pairs.mixing import unsampled_ball
 from cumulant.pairs.pair import Pair
 
 BITS = 256
@@ -39,7 +41,7 @@ def delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
 def enclosed_delta(pair: Pair, rate: Fraction, epsilon: Fraction, bits: int = BITS) -> tuple[Fraction, Fraction]:
     """Both ends of g d(log(1 + (e^epsilon - 1)/g)); 0 and 1 where balls of this many bits say nothing."""
     with BALLS.at(bits):
-        e0 = (1 + BALLS.number(epsilon).expm1() / BALLS.number(rate)).log()
+        e0 = unsampled_ball(BALLS.number(epsilon), rate)
         # e0 >= epsilon, and the profile falls: less will do where e^epsilon has no ball
         least = -at_least(-e0.lower()) if e0.is_finite() and rate < 1 else epsilon
         most = epsilon if rate == 1 else at_least(e0.upper()) if e0.is_finite() else None
@@ -75,7 +77,7 @@ def lower_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float | None:
 
 
 def _amplified(e0: float, rate: Fraction) -> Scalar:
-    return (BALLS.number(rate) * BALLS.number(Fraction(e0)).expm1()).log1p()
+    return lemma3(BALLS.number(Fraction(e0)), BALLS.number(rate), BALLS)
 
 
 def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None, float | None]:

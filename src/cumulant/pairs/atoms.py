@@ -14,9 +14,9 @@ from cumulant.curves.memory import recall
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
 from cumulant.numerics.enclosure import Enclosure
 from cumulant.numerics.rationals import enclosed_logs, log_quotients, log_rational, quotients
-from cumulant.pairs.integrals import Nodes, Rate, atoms
+from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point
-from cumulant.pairs.mixing import ExactTerm, Term
+from cumulant.pairs.mixing import ExactTerm, Rate, Term, mixed_quotients
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss
 
 _REMEMBERED = 8
@@ -65,8 +65,7 @@ class AtomLaw(Law):
 
     def _enclosed(self, found: list[tuple[Fraction, Fraction]], rate: Fraction) -> tuple[Enclosure, Enclosure]:
         """log of the masses, and of w = 1 - g + g p/q."""
-        g, one = rate.as_integer_ratio()
-        w = [((one - g) * y + g * x, one * y) for x, y in quotients(ratio for _, ratio in found)]
+        w = mixed_quotients(quotients(ratio for _, ratio in found), rate)
         return enclosed_logs(quotients(mass for mass, _ in found)), enclosed_logs(w)
 
     def _atoms(self, whole: bool) -> list[tuple[Fraction, Fraction]]:

@@ -16,8 +16,7 @@ from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.quadrature import log_excess
 from cumulant.pairs.atoms import AtomLoss
 from cumulant.pairs.density_integrals import Densities, larger_profile, shortfall
-from cumulant.pairs.integrals import Rate
-from cumulant.pairs.mixing import PAIR, PROFILE, Kernel
+from cumulant.pairs.mixing import PAIR, PROFILE, Kernel, Rate
 from cumulant.pairs.pair import OnSample, Pair
 from cumulant.pairs.step import Loss
 

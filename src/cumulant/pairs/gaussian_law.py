@@ -18,10 +18,10 @@ import numpy as np
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rationals import log_rational
-from cumulant.pairs.integrals import DROP, Nodes, Rate, logistic
+from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.law import Law, ball_exp
-from cumulant.pairs.mixing import ExactTerm, Point, Term
-from cumulant.pairs.panels import DEEPEST, LEFT_OUT, Line, Orders, gain, slack
+from cumulant.pairs.mixing import ExactTerm, Point, Rate, Term, analytic_mixed_ball, analytic_rest, enclosed_rest, gain
+from cumulant.pairs.panels import DEEPEST, LEFT_OUT, Line, Orders, slack
 from cumulant.pairs.step import SMALLEST_LOSS, Loss
 
 LARGEST_SHIFT = 300.0
@@ -90,14 +90,14 @@ class GaussianLaw(Law, Line, Loss):
         height, root_two = a_ball * (a_ball - 1) * t * t / 2, arb(2).sqrt()
 
         def near(z: Any, analytic: bool) -> Any:
-            w = 1 + g * ((t * z - t * t / 2).exp() - 1)
+            w = analytic_mixed_ball(t * z - t * t / 2, g)
             L, weight = w.log(analytic=analytic), (-z * z / 2).exp()
             return term(Point(w, L, weight, (a_ball * L).exp() * weight))
 
         def far(z: Any, analytic: bool) -> Any:
             # a L - z^2/2 = a (L - x) - (z - a t)^2/2 + a(a-1)s/2: the large parts cancel before balls see them
             x = t * z - t * t / 2
-            rest = (g + (1 - g) * (-x).exp()).log(analytic=analytic)
+            rest = analytic_rest(x, g, analytic)
             power = (a_ball * rest - (z - a_ball * t) ** 2 / 2 + height).exp()
             return term(Point((rest + x).exp(), rest + x, (-z * z / 2).exp(), power))
 
@@ -168,7 +168,7 @@ class GaussianLaw(Law, Line, Loss):
         past = self.t * s.mid > max(Rate.of(rate).h0, 0.0) + 1
         if not past.any():
             return power - _ENCLOSED_ROOT  # type: ignore[no-any-return]
-        rest = BOUNDED.log(BOUNDED.number(rate) + BOUNDED.number(1 - rate) * BOUNDED.exp(-shift * s))
+        rest = enclosed_rest(shift * s, rate)
         away = z - order * shift
         far: Any = order * rest - away * away / 2 + order * lam * BOUNDED.number(self.shift**2 / 2)
         power = np.where(past, far, power)

@@ -6,15 +6,13 @@ its largest sampled value is left out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from cumulant.numerics.arithmetic import Array
-from cumulant.pairs.mixing import sampled_loss
+from cumulant.pairs.mixing import Rate
 
 DROP = 42.0
 """Nodes whose term is below e^-42 of the largest are left out."""
@@ -28,33 +26,6 @@ class Nodes:
     log_power: Array
     counts: Array
     offset: Array
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """g, 1 - g, which cannot be recovered from a rounded g, and h0 = log((1-g)/g)."""
-
-    g: float
-    kept: float
-
-    @classmethod
-    def of(cls, rate: Fraction) -> Rate:
-        """M - 1 is quadratic in the rate, so 1e-140 is as small as floats can carry."""
-        return cls(max(float(rate), 1e-140), max(float(1 - rate), 1e-140))
-
-    @property
-    def h0(self) -> float:
-        return math.log(self.kept) - math.log(self.g)
-
-    def loss(self, x: Array) -> Array:
-        """L = log(1 - g + g e^x)."""
-        return sampled_loss(x, self.g, self.kept)
-
-    def rest(self, x: Array) -> Array:
-        """L - x = log(g + (1-g) e^-x) for x >= 0."""
-        if self.g > 0.5:
-            return np.asarray(np.log1p(self.kept * np.expm1(-x)))
-        return np.asarray(np.log(self.g + self.kept * np.exp(-x)))
 
 
 def atoms(log_mass: Array, loss: Array, lam: Array, rate: Rate) -> Nodes:

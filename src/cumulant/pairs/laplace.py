@@ -15,12 +15,11 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.differences import escalated, up_to
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
 from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
-from cumulant.pairs.integrals import DROP, Nodes, Rate, logistic
+from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.law import Law, ball_exp, point
-from cumulant.pairs.mixing import ExactTerm, Term
+from cumulant.pairs.mixing import ExactTerm, Rate, Term, analytic_mixed_ball, enclosed_loss, gain, mixed_ball
 from cumulant.pairs.pair import LARGEST_SHIFT, Pair
-from cumulant.pairs.panels import Line, Orders, gain
-from cumulant.pairs.panels import loss as enclosed_loss
+from cumulant.pairs.panels import Line, Orders
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
 from cumulant.pairs.triple import BINS, Masses, Triple, products
 
@@ -223,11 +222,11 @@ class LaplaceLaw(Law, Line, Loss):
         t, g = BALLS.number(self.shift), BALLS.number(rate)
 
         def integrand(x: Any, analytic: bool) -> Any:
-            w = 1 + g * (x.exp() - 1)
+            w = analytic_mixed_ball(x, g)
             return term(point(w, w.log(analytic=analytic), (-(x + t) / 2).exp() / 4, order))
 
         def atom(x: Any) -> Any:
-            w = 1 + g * x.expm1()
+            w = mixed_ball(x, g)
             return term(point(w, w.log(), (-(x + t) / 2).exp() / 2, order))
 
         size = ball_exp(log_size)

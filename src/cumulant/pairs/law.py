@@ -11,8 +11,8 @@ import numpy as np
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import Enclosure
-from cumulant.pairs.integrals import Nodes, Rate
-from cumulant.pairs.mixing import ExactTerm, Kernel, Point, Term
+from cumulant.pairs.integrals import Nodes
+from cumulant.pairs.mixing import ExactTerm, Kernel, Point, Rate, Term
 from cumulant.pairs.panels import Line
 from cumulant.pairs.sampled import SampledPair
 from cumulant.pairs.step import Loss

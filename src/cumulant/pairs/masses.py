@@ -28,6 +28,7 @@ from cumulant.numerics.rationals import (
 )
 from cumulant.pairs.atoms import AtomLaw
 from cumulant.pairs.law import Law
+from cumulant.pairs.mixing import mixed_quotients
 from cumulant.pairs.pair import OnSample, Pair
 from cumulant.pairs.step import Outputs, Step
 from cumulant.pairs.symmetrised import symmetrised
@@ -310,9 +311,8 @@ def _log_moments(direction: Direction, orders: Array, on: Arithmetic, positive: 
 def _mixtures(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> tuple[list[Quotient], int]:
     """(1-g)Q + gP and Q, point by point, as multiples of one over the number that comes with them."""
     numerators, whole = common((*p, *q))
-    g, one = rate.as_integer_ratio()
     pairs = zip(numerators[: len(p)], numerators[len(p) :], strict=True)
-    return [((one - g) * y + g * x, one * y) for x, y in pairs], one * whole
+    return mixed_quotients(pairs, rate), rate.denominator * whole
 
 
 def _mixed(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> Masses:

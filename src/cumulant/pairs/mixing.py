@@ -1,6 +1,7 @@
-"""Two moment functions of a sampled pair, each as an integral of positive terms over the law of the loss under Q.
+"""What sampling does to a loss, and two moment functions of a sampled pair, in floats, enclosures and balls.
 
-Letters: g = rate, x = log(p/q), w = 1 - g + g e^x = p'/q' for P' = (1-g)Q + gP against Q, L = log w, a = lambda + 1.
+Letters: g = rate, x = log(p/q), w = 1 - g + g e^x = p'/q' for P' = (1-g)Q + gP against Q, L = log w, a = lambda + 1. Both
+moments are integrals of positive terms over the law of the loss under Q:
 
     Proposition 11's pair   M - 1 = E_Q[ w^a - 1 - a (w-1) ] = E_Q[ w { excess(lambda L) + lambda excess(-L) } ]
     the profile             M - 1 = E_Q[ (w^lambda - 1)(w - w^-lambda); x > 0 ]
@@ -11,13 +12,114 @@ with excess(y) = e^y - 1 - y >= 0: nothing cancels, however small the rate or cl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.arithmetic import BALLS, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+
+# ---- w and L
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """In floats: g, 1 - g, which cannot be recovered from a rounded g, and h0 = log((1-g)/g)."""
+
+    g: float
+    kept: float
+
+    @classmethod
+    def of(cls, rate: Fraction) -> Rate:
+        """M - 1 is quadratic in the rate, so 1e-140 is as small as floats can carry."""
+        return cls(max(float(rate), 1e-140), max(float(1 - rate), 1e-140))
+
+    @property
+    def h0(self) -> float:
+        return math.log(self.kept) - math.log(self.g)
+
+    def loss(self, x: Array) -> Array:
+        """L = log(1 - g + g e^x)."""
+        return sampled_loss(x, self.g, self.kept)
+
+    def rest(self, x: Array) -> Array:
+        """L - x = log(g + (1-g) e^-x) for x >= 0."""
+        if self.g > 0.5:
+            return np.asarray(np.log1p(self.kept * np.expm1(-x)))
+        return np.asarray(np.log(self.g + self.kept * np.exp(-x)))
+
+
+def sampled_loss(x: Array, rate: float, kept: float) -> Array:
+    """L = log(1 - g + g e^x), with full relative accuracy; `kept` is 1 - g, which a rounded g does not tell."""
+    if kept == 0:
+        return x
+    top = np.max(x, initial=0.0)
+    near = np.log1p(rate * np.expm1(x if top < 700 else np.minimum(x, 700.0)))
+    if rate > 0.5:  # there g e^x - g is close to -1 far to the left
+        near = np.where(x < -0.5, np.log(kept + rate * np.exp(np.minimum(x, 0.0))), near)
+    return near if top < 700 else np.where(x < 700, near, x + np.log(rate + kept * np.exp(-np.maximum(x, 0.0))))
+
+
+def unsampled_loss(loss: Array, rate: float, kept: float) -> Array:
+    """x with log(1 - g + g e^x) = loss, exactly for a loss that differs by a few units; -inf where there is none.
+
+    Each form is stable where it is used: e^loss - (1-g) below, where g may be close to 1, and nothing that overflows above.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        below = np.log(np.maximum(np.exp(loss) - kept, 0.0)) - np.log(rate)
+        near = np.log1p(np.maximum(np.expm1(np.minimum(loss, 50.0)) / rate, -1.0))
+        far = loss - np.log(rate) + np.log1p(-kept * np.exp(-np.maximum(loss, 0.0)))
+    return np.where(loss < -0.5, below, np.where(loss < 30, near, far)) if kept > 0 else loss
+
+
+def enclosed_loss(x: Enclosure, rate: Fraction) -> Enclosure:
+    """L with a proved error, by the same forms."""
+    g, kept = BOUNDED.number(rate), BOUNDED.number(1 - rate)
+    value: Any = BOUNDED.log1p(g * BOUNDED.expm1(x))
+    if rate > Fraction(1, 2):
+        near: Any = BOUNDED.log(kept + g * BOUNDED.exp(x))
+        value = np.where(x.mid < -0.5, near, value)
+    if (x.mid > 700).any():
+        far: Any = x + enclosed_rest(x, rate)
+        value = np.where(x.mid > 700, far, value)
+    return value  # type: ignore[no-any-return]
+
+
+def enclosed_rest(x: Enclosure, rate: Fraction) -> Enclosure:
+    """L - x = log(g + (1-g) e^-x), where x is large."""
+    return BOUNDED.log(BOUNDED.number(rate) + BOUNDED.number(1 - rate) * BOUNDED.exp(-x))
+
+
+def mixed_ball(x: Any, g: Scalar) -> Any:
+    """w on real balls."""
+    return 1 + g * x.expm1()
+
+
+def analytic_mixed_ball(x: Any, g: Scalar) -> Any:
+    """w on complex balls: in an integrand the exponential is asked for once."""
+    return 1 + g * (x.exp() - 1)
+
+
+def analytic_rest(x: Any, g: Scalar, analytic: bool) -> Any:
+    """L - x on complex balls, where x is large."""
+    return (g + (1 - g) * (-x).exp()).log(analytic=analytic)
+
+
+def unsampled_ball(loss: Scalar, rate: Fraction) -> Scalar:
+    """x with L = loss on balls, for loss >= 0: log(1 + (e^loss - 1)/g)."""
+    return (1 + loss.expm1() / BALLS.number(rate)).log()
+
+
+def mixed_quotients(quotients: Iterable[tuple[int, int]], rate: Fraction) -> list[tuple[int, int]]:
+    """w of quotients p/q of integers, as quotients with the denominators q and that of the rate."""
+    g, one = rate.as_integer_ratio()
+    return [((one - g) * q + g * p, one * q) for p, q in quotients]
+
+
+# ---- the kernels, in floats and on balls
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +214,34 @@ PAIR = Kernel(_pair_term, lambda L: _scaled_excess(-L), _exact_pair_term, _exact
 PROFILE = Kernel(_profile_term, _profile_slope, _exact_profile_term, _exact_profile_slope, whole=False)
 
 
-def sampled_loss(x: Array, rate: float, kept: float) -> Array:
-    """L = log(1 - g + g e^x), with full relative accuracy; `kept` is 1 - g, which a rounded g does not tell."""
-    if kept == 0:
-        return x
-    top = np.max(x, initial=0.0)
-    near = np.log1p(rate * np.expm1(x if top < 700 else np.minimum(x, 700.0)))
-    if rate > 0.5:  # there g e^x - g is close to -1 far to the left
-        near = np.where(x < -0.5, np.log(kept + rate * np.exp(np.minimum(x, 0.0))), near)
-    return near if top < 700 else np.where(x < 700, near, x + np.log(rate + kept * np.exp(-np.maximum(x, 0.0))))
+# ---- the kernels in enclosures, by their logarithms
 
 
-def unsampled_loss(loss: Array, rate: float, kept: float) -> Array:
-    """x with log(1 - g + g e^x) = loss, exactly for a loss that differs by a few units; -inf where there is none.
+def _log_slope(L: Enclosure, whole: bool) -> Enclosure:
+    """log of w log w - w + 1 = w excess(-L), or of (w-1) log w, less the gain: the limits of the kernels / lambda."""
+    value: Enclosure = BOUNDED.log_excess(-L) - gain(-L) if whole else BOUNDED.log(-BOUNDED.expm1(-L)) + BOUNDED.log(L)
+    return value
 
-    Each form is stable where it is used: e^loss - (1-g) below, where g may be close to 1, and nothing that overflows above.
+
+def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
+    """log of f_a, or of f_a + f_{1-a} = w^a (1 - w^-lambda)(1 - w^-a), less a times the gain, where w = e^L.
+
+    f_a = w { excess(lambda L) + lambda excess(-L) }, excess(y) = e^y - 1 - y. All lambda are 0 or none is.
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        below = np.log(np.maximum(np.exp(loss) - kept, 0.0)) - np.log(rate)
-        near = np.log1p(np.maximum(np.expm1(np.minimum(loss, 50.0)) / rate, -1.0))
-        far = loss - np.log(rate) + np.log1p(-kept * np.exp(-np.maximum(loss, 0.0)))
-    return np.where(loss < -0.5, below, np.where(loss < 30, near, far)) if kept > 0 else loss
+    if not lam.mid.all():
+        return _log_slope(L, whole)
+    y = lam * L
+    if not whole:
+        return BOUNDED.log(-BOUNDED.expm1(-y)) + BOUNDED.log(-BOUNDED.expm1(-(y + L)))
+    bent: Any = BOUNDED.log_excess(y) - gain(y)
+    if (y.mid > 30).any():
+        large: Any = BOUNDED.log1p(-(1 + y) * BOUNDED.exp(-y))
+        bent = np.where(y.mid > 30, large, bent)
+    straight = BOUNDED.log(lam) + BOUNDED.log_excess(-L) - gain(y)
+    value: Enclosure = BOUNDED.log_add_exp(bent, straight) - gain(-L)
+    return value
+
+
+def gain(L: Any) -> Any:
+    """L where its midpoint is positive, else 0: what is taken out of an exponent and put back elsewhere need not be L+."""
+    return np.where(L.mid > 0, L, 0.0)

@@ -13,13 +13,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.pairs.integrals import Rate
+from cumulant.pairs.mixing import Rate, enclosed_loss, log_kernel
 
 _NODES = 32
 _ELLIPSES = np.array([[1.4], [2.0], [3.0], [5.0]])
@@ -187,49 +187,6 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
     return rows[place], middles[place], halves[place], left_out
 
 
-def _log_slope(L: Enclosure, whole: bool) -> Enclosure:
-    """log of w log w - w + 1 = w excess(-L), or of (w-1) log w, less the gain: the limits of the kernels / lambda."""
-    value: Enclosure = BOUNDED.log_excess(-L) - gain(-L) if whole else BOUNDED.log(-BOUNDED.expm1(-L)) + BOUNDED.log(L)
-    return value
-
-
-def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
-    """log of f_a, or of f_a + f_{1-a} = w^a (1 - w^-lambda)(1 - w^-a), less a times the gain, where w = e^L.
-
-    f_a = w { excess(lambda L) + lambda excess(-L) }, excess(y) = e^y - 1 - y, as in mixing.py. All lambda are 0 or none is.
-    """
-    if not lam.mid.all():
-        return _log_slope(L, whole)
-    y = lam * L
-    if not whole:
-        return BOUNDED.log(-BOUNDED.expm1(-y)) + BOUNDED.log(-BOUNDED.expm1(-(y + L)))
-    bent: Any = BOUNDED.log_excess(y) - gain(y)
-    if (y.mid > 30).any():
-        large: Any = BOUNDED.log1p(-(1 + y) * BOUNDED.exp(-y))
-        bent = np.where(y.mid > 30, large, bent)
-    straight = BOUNDED.log(lam) + BOUNDED.log_excess(-L) - gain(y)
-    value: Enclosure = BOUNDED.log_add_exp(bent, straight) - gain(-L)
-    return value
-
-
-def gain(L: Any) -> Any:
-    """L where its midpoint is positive, else 0: what is taken out of an exponent and put back elsewhere need not be L+."""
-    return np.where(L.mid > 0, L, 0.0)
-
-
-def loss(x: Enclosure, rate: Fraction) -> Enclosure:
-    """L = log(1 - g + g e^x)."""
-    g, kept = BOUNDED.number(rate), BOUNDED.number(1 - rate)
-    value: Any = BOUNDED.log1p(g * BOUNDED.expm1(x))
-    if rate > Fraction(1, 2):
-        near: Any = BOUNDED.log(kept + g * BOUNDED.exp(x))
-        value = np.where(x.mid < -0.5, near, value)
-    if (x.mid > 700).any():
-        far: Any = x + BOUNDED.log(g + kept * BOUNDED.exp(-x))
-        value = np.where(x.mid > 700, far, value)
-    return value  # type: ignore[no-any-return]
-
-
 def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Array) -> Enclosure:
     """log E_Q[kernel] without atoms, for each lambda, or for lambda = 0; `size` is about that, in floats, and only decides."""
     if min(rate, 1 - rate, line.shift) < SMALLEST:
@@ -237,7 +194,7 @@ def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Arra
     row, middle, half, left_out = panels(line, Orders(lam, Rate.of(rate), whole), size)
     nodes, log_weights = gauss()
     s = Enclosure(middle[:, None]) + Enclosure(half[:, None]) * nodes
-    each, L = Enclosure(lam[row, None]), loss(BOUNDED.number(line.shift) * s, rate)
+    each, L = Enclosure(lam[row, None]), enclosed_loss(BOUNDED.number(line.shift) * s, rate)
     power = line.log_power(s, each, L, rate)
     log_terms = log_kernel(each, L, whole) + power + (log_weights + BOUNDED.log(half)[:, None])
     on_panels = BOUNDED.log_sum_exp(log_terms)

@@ -14,11 +14,10 @@ from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.pairs.atoms import two_answers
-from cumulant.pairs.integrals import Nodes, Rate, atoms
+from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point
-from cumulant.pairs.mixing import ExactTerm, Term
+from cumulant.pairs.mixing import ExactTerm, Rate, Term, enclosed_loss, mixed_ball
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.panels import loss as enclosed_loss
 from cumulant.pairs.step import Loss, Step
 from cumulant.pairs.triple import Masses, Triple
 
@@ -112,7 +111,7 @@ class ResponseLaw(Law):
         g, e0 = BALLS.number(rate), self.curve.pure(BALLS)
 
         def atom(x: Any) -> Any:
-            w = 1 + g * x.expm1()
+            w = mixed_ball(x, g)
             return term(point(w, w.log(), 1 / (1 + x.exp()), order))
 
         return atom(e0) + atom(-e0) if whole else atom(e0)

@@ -17,10 +17,10 @@ from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.pairs.far import LogGap, closed_form, closed_kl
-from cumulant.pairs.integrals import Rate, log_integral
-from cumulant.pairs.mixing import ExactTerm, Kernel
+from cumulant.pairs.integrals import log_integral
+from cumulant.pairs.mixing import ExactTerm, Kernel, Rate, gain, log_kernel
 from cumulant.pairs.pair import LARGEST_SHIFT
-from cumulant.pairs.panels import SMALLEST, gain, log_kernel
+from cumulant.pairs.panels import SMALLEST
 from cumulant.pairs.panels import log_integral as enclosed_integral
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from cumulant.curves.memory import recall
 from cumulant.errors import BudgetRefused, CertificateError, HypothesisError
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import rounded_up
-from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.pair import Pair
 
 UNIT = 10**18
@@ -157,6 +156,8 @@ class GaussianSum(Filter):
     @classmethod
     def opened(cls, epsilon: Fraction, delta: Fraction, slack: Fraction = Fraction(0)) -> GaussianSum:
         """The largest mu of twelve digits."""
+        from cumulant.pairs.gaussian import GaussianPair  # its integrals are not needed by who opens no such account
+
         left = delta - slack
         if left <= 0:
             raise HypothesisError("a Gaussian account needs a delta above 0; Gaussian noise is never pure")

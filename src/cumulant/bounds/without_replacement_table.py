@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from cumulant.bounds.binomial import BinomialSum, Coefficient, PaperMaximum
 from cumulant.bounds.bound import (
@@ -25,8 +26,10 @@ from cumulant.bounds.caps import WorstPure, caps
 from cumulant.bounds.theorem9 import pure_extras, theorem9
 from cumulant.bounds.theorem27 import absolute_moment, binary_moment, positive_part, theorem27
 from cumulant.curves.curve import Curve
-from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.pair import Pair
+
+if TYPE_CHECKING:
+    from cumulant.pairs.gaussian import GaussianPair
 
 # ---- what a row proves; the integrals are imported where they are used, because importing the library must stay fast
 

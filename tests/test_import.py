@@ -8,7 +8,17 @@ import cumulant as cm
 
 
 def test_heavy_modules_are_not_loaded() -> None:
-    heavy = ["flint", "typer", "rich", "scipy.optimize", "scipy.integrate", "scipy.fft", "matplotlib"]
+    heavy = [
+        "flint",
+        "typer",
+        "rich",
+        "scipy.optimize",
+        "scipy.integrate",
+        "scipy.fft",
+        "matplotlib",
+        "sqlite3",
+        "psycopg",
+    ]
     code = f"import sys, cumulant; print([name for name in {heavy!r} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
@@ -33,4 +43,5 @@ def test_every_result_has_a_public_name() -> None:
 
 def test_the_list_of_public_names_is_complete() -> None:
     public = {name for name, value in vars(cm).items() if not name.startswith("_") and not inspect.ismodule(value)}
-    assert public - {"Any"} == set(cm.__all__) - {"__version__"}
+    assert public - {"Any", "TYPE_CHECKING"} == set(cm.__all__) - {"__version__", "Ledger"}
+    assert cm.Ledger.__name__ == "Ledger"

@@ -8,7 +8,7 @@ The analytical moments accountant of Wang, Balle and Kasiviswanathan: describe w
 2.02701
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cumulant.accountant import Accountant
 from cumulant.accounting.attack import TradeOffCurve
@@ -41,6 +41,9 @@ from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.without_replacement import WithoutReplacement
 
+if TYPE_CHECKING:
+    from cumulant.ledger.ledger import Ledger
+
 __all__ = [
     "BOUNDS",
     "Accountant",
@@ -60,6 +63,7 @@ __all__ = [
     "HypothesisError",
     "InputError",
     "Laplace",
+    "Ledger",
     "Mechanism",
     "NotationError",
     "Poisson",
@@ -85,6 +89,9 @@ __all__ = [
 ]
 
 
+_LATER = {"Ledger": "cumulant.ledger"}
+"""Names that most programs do not need, loaded when first asked for."""
+
 _ROOMS = {
     "approximations": "cumulant.paper.approximations",
     "chi": "cumulant.paper.chi",
@@ -105,6 +112,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("cumulant")
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(_LATER[name]), name)
     if name in _ROOMS:
         from importlib import import_module
 

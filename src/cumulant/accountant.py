@@ -11,6 +11,7 @@ from typing import Any
 from cumulant import domains
 from cumulant.accounting.filter import Tariff
 from cumulant.accounting.mixture import Mixture
+from cumulant.accounting.printed import rounded_up
 from cumulant.domains import Exact, Number
 from cumulant.errors import BudgetRefused, InputError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled, run
@@ -112,7 +113,7 @@ class Accountant(Expression):
             spent, what = rule.odometer(self._total), str(expression) if count == 1 else f"({expression}) * {count}"
             raise BudgetRefused(
                 f"{what} does not fit into ({self._limit[0]}, {self._limit[1]}) with parameters that may depend on earlier "
-                f"answers, of which epsilon {spent:.6g} is spent; {fits} of {asked} would fit",
+                f"answers, of which epsilon {rounded_up(spent)} is spent; {fits} of {asked} would fit",
                 requested=what,
                 spent=spent,
                 held=spent,

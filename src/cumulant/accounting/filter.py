@@ -97,12 +97,24 @@ class Filter(ABC):
         """Whether the certificate is one, for this sum."""
 
     @abstractmethod
+    def used(self, total: Amounts) -> float:
+        """The part of the budget that is used, in [0, 1], as its rule counts it; for a bar, not for a decision."""
+
+    @abstractmethod
     def odometer(self, total: Amounts) -> float:
         """An epsilon that holds for the transcript so far, rounded up; never more than the one that was fixed."""
 
     def charge(self, prices: Iterable[tuple[Amounts, int]]) -> Amounts:
         """The charge of steps at these prices, each so many times."""
         return sum((price * times for price, times in prices), start=self.zero())
+
+    def cheaper(self, old: Amounts, new: Amounts) -> Amounts:
+        """A charge that may replace the old one: place by place the smaller one, except for slack, the last place.
+
+        With any valid prices the rule is valid, and it allows more the less was charged.
+        """
+        lower = old.least(new)
+        return Amounts((*lower.values[:-1], old.values[-1]), (*lower.infinite[:-1], old.infinite[-1]))
 
     def would_fit(self, spent: Amounts, prices: Iterable[tuple[Amounts, int]], most: int) -> int:
         """The largest number of repetitions, up to `most`, that is still allowed."""
@@ -202,6 +214,9 @@ class GaussianSum(Filter):
         square, slack = total.at(0), total.at(1)
         return square is not None and slack is not None and square <= self.mu**2 and slack <= self.slack
 
+    def used(self, total: Amounts) -> float:
+        return min(float(total.values[0] / self.mu**2), 1.0)
+
     def odometer(self, total: Amounts) -> float:
         """The epsilon that was fixed: no smaller one is proved for a sum that itself depends on the answers."""
         return rounded_up(self.epsilon) if any(total.values) else 0.0
@@ -241,6 +256,12 @@ class Plan(Filter):
 
     def proves(self, total: Amounts, certificate: Iterable[int]) -> bool:
         return Amounts.of(times for _, times in self.members).covers(total)
+
+    def used(self, total: Amounts) -> float:
+        return max((float(x / times) for x, (_, times) in zip(total.values, self.members, strict=True)), default=0.0)
+
+    def cheaper(self, old: Amounts, new: Amounts) -> Amounts:
+        return old
 
     def odometer(self, total: Amounts) -> float:
         """The epsilon of the whole plan, which is what is proved whenever it stops."""

@@ -25,6 +25,7 @@ PARTS = 10**9
 
 _BITS = 128
 _STEPS = 200
+_LARGEST = 10**300  # beyond it a charge is no float
 _KAPPA = CONVERSIONS["cks"]
 
 
@@ -107,12 +108,23 @@ class Mixture(Filter):
             return False
         return bool(self._log_bound(total, parts) <= _logarithm(self.delta))
 
+    def used(self, total: Amounts) -> float:
+        """The largest factor by which all charges could grow, inverted: the sums are that part of what they may become."""
+        if not any(total.values) and not any(total.infinite):
+            return 0.0
+        low, high = Fraction(0), Fraction(1)  # of the inverse
+        for _ in range(12):
+            middle = (low + high) / 2
+            fits = self.certificate(total.scaled(1 / middle)) is not None
+            low, high = (low, middle) if fits else (middle, high)
+        return float(high)
+
     def odometer(self, total: Amounts) -> float:
         """inf {e: G_e(K) <= delta}, found in floats and certified at what is returned."""
         pure, slack = total.at(-2), Fraction(total.values[-1])
         if pure == 0:
             return 0.0
-        high = math.inf if pure is None else pure / UNIT
+        high = math.inf if pure is None or pure > _LARGEST else float(pure / UNIT)
         for lam, log_weight, cgf in self._live(total):
             high = min(high, max(0.0, (cgf - log_weight + float(_log_kappa(lam)) - float_log(self.delta)) / lam))
         low = 0.0
@@ -135,7 +147,7 @@ class Mixture(Filter):
     def _live(self, total: Amounts) -> list[tuple[float, float, float]]:
         """lam_i, log w_i and K_i in floats, where K_i is finite."""
         known = zip(self._known.lams, self._known.log_weights, total.values, total.infinite, strict=False)
-        return [(lam, log_weight, float(x / UNIT)) for lam, log_weight, x, count in known if not count]
+        return [(lam, log_weight, float(min(x, _LARGEST) / UNIT)) for lam, log_weight, x, count in known if not count]
 
     def _tilted(self, total: Amounts) -> tuple[float, list[float]]:
         """c and the logarithms of w_i e^{lam_i (epsilon + c) - K_i} over the live orders: at the c where 1/(e^c - 1) is the
@@ -158,7 +170,7 @@ class Mixture(Filter):
         lams = [lam for lam, _ in terms]
         c = _rising_root(excess, math.log1p(1 / max(lams)), math.log1p(1 / min(lams)))
         pure = total.at(-2)
-        if pure is not None:
+        if pure is not None and pure <= _LARGEST:
             c = min(c, max(float(Fraction(pure) / UNIT - self.epsilon), 5e-324))
         return c, [a + lam * c for lam, a in terms]
 

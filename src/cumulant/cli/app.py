@@ -17,14 +17,16 @@ from cumulant.cli.check import check, verify
 from cumulant.cli.codes import ExitCode
 from cumulant.cli.dpsgd import dpsgd
 from cumulant.cli.figures import figures
+from cumulant.cli.ledger import app as ledger
 from cumulant.cli.plot import plot
 from cumulant.cli.questions import delta, epsilon, rdp
-from cumulant.errors import CumulantError, InputError
+from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken
 
 app = typer.Typer(name="cumulant", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 for command in (epsilon, delta, check, verify, rdp, bounds, calibrate, dpsgd, audit, conformance, plot, figures):
     app.command()(command)
+app.add_typer(ledger)
 
 
 def _version(asked: bool) -> None:
@@ -70,6 +72,10 @@ def answer(arguments: Sequence[str]) -> int:
         return ExitCode.NO
     except typer.Abort:  # older releases of typer; newer ones return 130 themselves
         return 128 + signal.SIGINT
+    except BudgetRefused as error:
+        return _failed(str(error), ExitCode.REFUSED)
+    except LedgerBroken as error:
+        return _failed(str(error), ExitCode.BROKEN)
     except InputError as error:
         return _failed(str(error), ExitCode.USAGE)
     except CumulantError as error:

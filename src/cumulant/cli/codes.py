@@ -12,4 +12,5 @@ class ExitCode(IntEnum):
     NO = 1  # a claim is false, a guarantee is not confirmed, an audit refutes, epsilon is infinite; or an error
     USAGE = 2  # wrong usage or input; in `check` everything that is not a verdict
     REFUSED = 3  # a budget does not allow what was asked
-    OPEN = 4  # neither true nor false; or a ledger is broken
+    OPEN = 4  # neither true nor false
+    BROKEN = 4  # a ledger contradicts itself

@@ -1,0 +1,109 @@
+"""What `cumulant ledger` prints: tables, bars on a terminal, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cumulant.accounting.printed import percent, rounded_up
+from cumulant.errors import InputError
+from cumulant.ledger.account import Status
+from cumulant.ledger.chain import Verdict
+from cumulant.ledger.entry import Entry, Receipt
+
+_BAR = 20
+
+
+def echo_json(value: Any) -> None:
+    """One JSON document; infinity is the text 'inf'."""
+    typer.echo(json.dumps(_finite(value), ensure_ascii=True, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case dict():
+            return {name: _finite(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+    return value
+
+
+def plain(entry: Entry) -> dict[str, Any]:
+    """An entry as JSON, its body and sums read."""
+    return asdict(entry) | {"body": entry.content(), "state": entry.sums()}
+
+
+def verdict(found: Verdict) -> dict[str, Any]:
+    """A verdict as JSON."""
+    return asdict(found)
+
+
+def receipts(place: Path) -> list[Receipt]:
+    """The receipts in a file, one on each line, or in all files of a directory."""
+    try:
+        files = sorted(path for path in place.iterdir() if path.is_file()) if place.is_dir() else [place]
+        lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{place} cannot be read: {error}") from error
+    return [Receipt.from_json(line) for line in lines]
+
+
+def status(accounts: Iterable[Status]) -> None:
+    """A table for each account; on a terminal with a bar of how much of the budget is used."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for found in accounts:
+        table = Table(title=found.account, show_header=False, title_justify="left")
+        table.add_column()
+        table.add_column(overflow="fold")  # the head is to be copied
+        for name, value in _lines(found, console.is_terminal):
+            table.add_row(name, value)
+        console.print(table, markup=False, highlight=False)
+
+
+def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
+    yield "guarantee", f"({found.epsilon}, {found.delta}), whatever is asked; {found.relation}, per {found.unit}"
+    yield "state", found.state + (f", expires {found.expires}" if found.expires else "")
+    yield "rule", found.mode
+    if found.mode == "adaptive":
+        yield "so far", f"epsilon {rounded_up(found.spent)} at delta {found.delta}; with what is held {rounded_up(found.with_held)}"
+    if bars:
+        filled = math.ceil(found.used * _BAR)
+        yield "used", f"{'█' * filled}{'░' * (_BAR - filled)} {percent(found.used)}"
+    else:
+        yield "used", f"{percent(found.used)} of what its rule counts"
+    for held in found.holds:
+        yield f"held, entry {held['seq']}", f"{held['run']} by {held['actor']}, {held['time']}"
+    for team, share in found.teams.items():
+        yield f"allowance of {team}", share
+    if found.fits is not None:
+        yield "would fit", f"{found.fits:,} more of {found.like}"
+    for name, value in (("owner", found.owner), ("data", found.data)):
+        if value:
+            yield name, value
+    yield "head", found.head
+
+
+def history(entries: Iterable[Entry]) -> None:
+    """One line for each entry."""
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    table = Table("entry", "kind", Column("what", overflow="fold"), Column("key", overflow="fold"), "who", "when")
+    for entry in entries:
+        content = entry.content()
+        what = entry.run or content.get("team") or content.get("reason") or ""
+        if entry.hold is not None:
+            what = f"{what} (hold {entry.hold})".strip()
+        table.add_row(str(entry.seq), entry.kind, str(what), entry.key, entry.actor, entry.time.removesuffix("+00:00"))
+    Console().print(table, markup=False, highlight=False)

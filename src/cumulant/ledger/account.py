@@ -1,0 +1,303 @@
+"""One account: what may be asked of it and done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from cumulant.domains import Domain, Number
+from cumulant.errors import InputError
+from cumulant.ledger import spending
+from cumulant.ledger.chain import Verdict
+from cumulant.ledger.charge import expression, quote
+from cumulant.ledger.entry import Entry, Receipt, name_of
+from cumulant.ledger.policy import Policy
+from cumulant.ledger.state import CLOSED, FROZEN, OPEN
+from cumulant.ledger.store import imported
+from cumulant.ledger.writing import Change, Job, Position, now
+from cumulant.mechanisms.mechanism import Expression
+
+if TYPE_CHECKING:
+    from cumulant.ledger.ledger import Ledger
+
+SHARE = Domain(Fraction(0), Fraction(1), high_closed=True)
+_MOST = 10**30
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where an account stands. `epsilon` and `delta` hold whatever happens; `spent` holds for what happened so far.
+
+    There is no remaining epsilon: epsilons of parts do not add up to that of the whole. What is left is a number of runs:
+    `fits` says how many of `like` still fit.
+    """
+
+    account: str
+    state: str
+    epsilon: str
+    delta: str
+    slack: str
+    relation: str
+    unit: str
+    mode: str
+    spent: float
+    with_held: float
+    used: float
+    holds: tuple[dict[str, Any], ...]
+    teams: dict[str, str]
+    like: str | None
+    fits: int | None
+    expires: str | None
+    owner: str | None
+    data: str | None
+    head: str
+    entries: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+class Hold:
+    """Budget that is set aside for a job that runs: settle what ran, then publish.
+
+    As a context manager it changes nothing at the end: what was not settled stays held, because somebody may have seen it.
+    """
+
+    def __init__(self, account: Account, receipts: Sequence[Receipt]) -> None:
+        self._account, self.receipts = account, tuple(receipts)
+        self.receipt = next(receipt for receipt in receipts if receipt.account == account.name)
+        self.seq = self.receipt.seq
+
+    def settle(self, run: Expression | str | None = None, key: str | None = None) -> Receipt:
+        """Charge what ran, at most what is held, and free the rest; None settles all of it. Publish when this has returned."""
+        return self._account.settle(self.seq, run, key)
+
+    def release(self, unseen: bool, by: str | None = None, key: str | None = None) -> Receipt:
+        """Free all of it; see `Account.release`."""
+        return self._account.release(self.seq, unseen, by, key)
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<Hold {self.seq} of {self._account.name!r}>"
+
+
+class Account:
+    """A budget (epsilon, delta) for one data set that holds whatever the analysts do, and refuses before it is exceeded."""
+
+    def __init__(self, ledger: Ledger, name: str) -> None:
+        self._ledger, self.name = ledger, name
+        self._writer = ledger._writer
+
+    @property
+    def policy(self) -> Policy:
+        """What was fixed when the account was opened."""
+        return self._writer.policy(self.name)[0]
+
+    # ---- taking
+
+    def spend(
+        self, run: Expression | str, key: str | None = None, team: str | None = None, note: str | None = None
+    ) -> Receipt:
+        """Charge a run before it touches the data; BudgetRefused if it does not fit. Publish when this has returned.
+
+        The same key and request from this process give the receipt of the first call, marked as replayed, which does not
+        allow to run anything again; from another process, or with another request, they raise KeyConflict.
+
+        >>> import cumulant as cm, tempfile
+        >>> ledger = cm.Ledger(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
+        >>> account = ledger.create("patients", epsilon=1, delta=1e-6)
+        >>> account.spend(cm.Gaussian(sigma=7.75), key="report-7").seq
+        1
+        >>> account.spend(cm.Gaussian(sigma=7.75), key="report-7").replayed
+        True
+        """
+        return self._ledger.spend(run, [self.name], key, team, note)[0]
+
+    def spend_all(
+        self, runs: Iterable[Expression | str], keys: Iterable[str] | None = None, team: str | None = None
+    ) -> list[Receipt]:
+        """Charge many runs in one transaction, all or none."""
+        wanted = [expression(run) for run in runs]
+        named = [uuid4().hex for _ in wanted] if keys is None else [name_of("key", key) for key in keys]
+        if len(named) != len(wanted) or len(set(named)) < len(named):
+            raise InputError(f"{len(wanted)} runs need as many different keys, and there are {len(set(named))}")
+        jobs = [(self.name, key, run) for key, run in zip(named, wanted, strict=True)]
+        return spending.taking(self._writer, "spend", jobs, team, None) if jobs else []
+
+    def hold(
+        self, run: Expression | str, key: str | None = None, team: str | None = None, note: str | None = None
+    ) -> Hold:
+        """Set budget aside for a long job before it starts."""
+        return Hold(self, self._ledger.hold(run, [self.name], key, team, note))
+
+    def held(self, hold: int) -> Hold:
+        """A hold that was made earlier, by its entry."""
+        return Hold(self, [spending._held(self._writer, self.name, hold).receipt()])
+
+    def settle(self, hold: int, run: Expression | str | None = None, key: str | None = None) -> Receipt:
+        """End a hold by charging what ran, in all of its accounts, at the prices it recorded; None stands for all of it."""
+        return self._end("settle", hold, run, key, {})
+
+    def release(self, hold: int, unseen: bool, by: str | None = None, key: str | None = None) -> Receipt:
+        """End a hold without a charge. `unseen=True` says, on the record, that no output of any step, nor whether or how it
+        failed, was seen by a person or used by a program, and that the decision to release depends on none."""
+        if unseen is not True:
+            raise InputError(
+                f"a hold is released only if {spending.UNSEEN}: say so by unseen=True, else settle what ran"
+            )
+        said = {"unseen": spending.UNSEEN, "by": name_of("by", by or self._writer.actor)}
+        return self._end("release", hold, None, key, said)
+
+    def _end(self, kind: str, hold: int, run: Any, key: str | None, said: dict[str, Any]) -> Receipt:
+        receipts = spending.ending(self._writer, kind, self.name, hold, _key(key), run, said)
+        return next(receipt for receipt in receipts if receipt.account == self.name)
+
+    # ---- governing
+
+    def grant(self, team: str, share: Number, key: str | None = None) -> Receipt:
+        """Allow a team this share of the budget: its own sums, divided by the share, must pass the rule too."""
+        name, part = name_of("team", team), Fraction(SHARE.check("share", share))
+
+        def change(position: Position) -> Change:
+            return Change({"team": name, "share": str(part)}, position.state.granted(name, part, position.tariff.rule))
+
+        return self._write("grant", key, {"team": name, "share": str(part)}, change)
+
+    def freeze(self, reason: str | None = None, key: str | None = None) -> Receipt:
+        """Refuse everything but the end of holds, until the account is thawed."""
+        return self._write("freeze", key, {}, spending.marked(FROZEN, _because(reason)))
+
+    def thaw(self, source_closed: bool = False, reason: str | None = None, key: str | None = None) -> Receipt:
+        """Allow it again. Of an imported account its owner has to say that the source it was copied from is closed."""
+        copied = imported(self.name)
+        position = self._writer.position(self.name)
+        if position.imported and source_closed is not True:
+            raise InputError(
+                f"account {self.name!r} was imported: two copies that both spend are twice the budget; say that the source is "
+                "closed by source_closed=True (--source-closed)"
+            )
+        said = _because(reason) | ({"source": "closed"} if position.imported else {})
+
+        def change(position: Position) -> Change:
+            self._writer.store.mark(copied, None) if position.imported else None
+            return spending.marked(OPEN, said)(position)  # type: ignore[no-any-return]
+
+        return self._write("thaw", key, {}, change)
+
+    def close(self, reason: str | None = None, key: str | None = None) -> Receipt:
+        """Refuse everything but the end of holds, for good."""
+        return self._write("close", key, {}, spending.marked(CLOSED, _because(reason)))
+
+    def reprice(self, *entries: int, key: str | None = None) -> list[Receipt]:
+        """Enter the lower prices that this library proves today, for these entries or for all; slack keeps its price."""
+        return spending.repricing(self._writer, self.name, entries, _key(key))
+
+    def _write(self, kind: str, key: str | None, asked: Any, change: Any) -> Receipt:
+        return self._writer.write([Job(self.name, kind, _key(key), asked, change)])[0]
+
+    # ---- asking
+
+    def would_fit(self, run: Expression | str, team: str | None = None) -> int:
+        """How many times this run would still fit, now and if nobody else spends; nothing is written."""
+        policy, tariff = self._writer.policy(self.name)
+        prices = [(price, times) for _, times, price in quote(policy, tariff, expression(run)).terms]
+        state = self._writer.position(self.name).state
+        fits = tariff.rule.would_fit(state.total, prices, _MOST)
+        if team is None:
+            return fits
+        mine = state.team(team)
+        limit = tariff.rule.would_fit(
+            (mine.spent + mine.held).scaled(1 / mine.share), _scaled(prices, mine.share), _MOST
+        )
+        return min(fits, limit)
+
+    def status(self) -> Status:
+        """The guarantee, what was spent and is held, what would fit, and the head of the chain."""
+        position = self._writer.position(self.name)
+        policy, rule, state = position.policy, position.tariff.rule, position.state
+        spent, with_held = rule.odometer(state.spent), rule.odometer(state.total)
+        said = "imported" if position.imported else "expired" if policy.expired(now()) else state.status
+        holds = tuple(
+            {"seq": entry.seq, "run": entry.run, "key": entry.key, "time": entry.time, "actor": entry.actor}
+            for entry in self._writer.store.holds(self.name)
+        )
+        example = policy.like or (policy.plan and next(iter(expression(policy.plan).terms)).notation())
+        return Status(
+            account=self.name,
+            state=said,
+            epsilon=str(policy.epsilon),
+            delta=str(policy.delta),
+            slack=str(policy.slack),
+            relation=str(policy.relation),
+            unit=policy.unit,
+            mode=policy.mode,
+            spent=spent,
+            with_held=with_held,
+            used=rule.used(state.total),
+            holds=holds,
+            teams={name: str(team.share) for name, team in state.teams.items()},
+            like=example,
+            fits=None if example is None else self.would_fit(example),
+            expires=policy.expires,
+            owner=policy.owner,
+            data=policy.data,
+            head=f"{position.last.seq}:{position.last.hash}",
+            entries=position.last.seq + 1,
+        )
+
+    def history(self, start: int = 0) -> Iterator[Entry]:
+        """The entries in order: `.seq`, `.kind`, `.key`, `.run`, `.time` and everything else that was written."""
+        self._writer.policy(self.name)
+        yield from self._writer.store.scan(self.name, start)
+
+    def find(self, key: str) -> Entry | None:
+        """The entry with this key, if there is one; it authorises nothing."""
+        return self._writer.store.by_key(self.name, name_of("key", key))
+
+    def head(self) -> Receipt:
+        """The newest entry: what to write into a ticket, so that a rollback is found later."""
+        return self._writer.position(self.name).last.receipt()
+
+    def verify(self, receipts: Iterable[Receipt] = (), recompute: bool = False) -> Verdict:
+        """Check every entry; see `Ledger.verify`."""
+        return self._ledger.verify([self.name], receipts, recompute)
+
+    def note(self, seq: int) -> str | None:
+        """The note of an entry, unless it has none or it was erased."""
+        entry = self._writer.store.at(self.name, seq)
+        digest = None if entry is None else entry.content().get("note")
+        found = None if digest is None else self._writer.store.note(digest)
+        return None if found is None else found.partition(" ")[2]
+
+    def erase(self, seq: int) -> None:
+        """Erase the note of an entry; the chain keeps a salted digest, from which nothing can be learnt."""
+        entry = self._writer.store.at(self.name, seq)
+        digest = None if entry is None else entry.content().get("note")
+        if digest is None:
+            raise InputError(f"entry {seq} of {self.name!r} has no note")
+        with self._writer.store.transaction([self.name]):
+            self._writer.store.erase_note(digest)
+
+    def __repr__(self) -> str:
+        return f"<Account {self.name!r} of {self._writer.store.shown}>"
+
+
+def _key(key: str | None) -> str:
+    return uuid4().hex if key is None else name_of("key", key)
+
+
+def _because(reason: str | None) -> dict[str, Any]:
+    return {} if reason is None else {"reason": name_of("reason", reason)}
+
+
+def _scaled(prices: list[tuple[Any, int]], share: Fraction) -> list[tuple[Any, int]]:
+    return [(price.scaled(1 / share), times) for price, times in prices]

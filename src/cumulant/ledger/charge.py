@@ -1,0 +1,83 @@
+"""What a run costs an account: computed before any lock is taken, and kept as it was written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cumulant.accounting.amounts import Amounts
+from cumulant.accounting.filter import Filter, Tariff
+from cumulant.errors import InputError, LedgerBroken, shown
+from cumulant.ledger.policy import Policy
+from cumulant.mechanisms.mechanism import Expression, Mechanism
+from cumulant.notation import parse
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A run in the notation, the price of each of its mechanisms and the charge of all."""
+
+    run: str
+    terms: tuple[tuple[str, int, Amounts], ...]
+    charge: Amounts
+
+    def prices(self) -> list[list[Any]]:
+        """As JSON: the prices at which what is held will be settled."""
+        return [[text, str(times), price.texts()] for text, times, price in self.terms]
+
+
+def expression(run: Expression | str) -> Expression:
+    """A run, given as one or as text."""
+    found = parse(run) if isinstance(run, str) else run
+    if not isinstance(found, Expression):
+        raise InputError(f"{shown(run)} is not a mechanism, a run or a text that describes one")
+    found.notation()  # what has no text cannot be written down, hence not be checked
+    return found
+
+
+def quote(policy: Policy, tariff: Tariff, run: Expression) -> Quote:
+    """What the run costs under this policy; BudgetRefused where its theorem says nothing about it."""
+    policy.accepts(run)
+    terms = tuple(
+        (mechanism.notation(), times, price.upper)
+        for mechanism, (price, times) in zip(run.terms, tariff.prices(run), strict=True)
+    )
+    return Quote(run.notation(), terms, tariff.rule.charge((price, times) for _, times, price in terms))
+
+
+def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None) -> tuple[str, Amounts]:
+    """What is settled of a hold, and its charge at the prices that the hold recorded; None stands for all of it.
+
+    Terms are compared and not charges: what is smaller at every order may still be another law.
+    """
+    prices = held_prices(held)
+    if run is None:
+        return str(held["run"]), rule.charge((price, times) for times, price in prices.values())
+    for mechanism, times in run.terms.items():
+        most = prices.get(mechanism, (0, rule.zero()))[0]
+        if times > most:
+            raise InputError(
+                f"{mechanism} is to be settled {times} times and was held {most} times; settle what ran, each mechanism at "
+                "most as often as it was held"
+            )
+    return run.notation(), rule.charge((prices[mechanism][1], times) for mechanism, times in run.terms.items())
+
+
+def held_prices(held: Mapping[str, Any]) -> dict[Mechanism, tuple[int, Amounts]]:
+    """Each mechanism of a hold, how often it is held and at which price."""
+    try:
+        found: dict[Mechanism, tuple[int, Amounts]] = {}
+        for text, times, price in held["prices"]:
+            (mechanism,) = parse(text).terms
+            found[mechanism] = (int(times), Amounts.read(price))
+        return found
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerBroken(f"the prices of a hold cannot be read ({error}); run cumulant ledger verify") from error
+
+
+def would_fit(rule: Filter, spent: Amounts, terms: tuple[tuple[str, int, Amounts], ...]) -> tuple[int, int]:
+    """How many of the equal parts into which a run can be divided still fit, and how many parts there are."""
+    asked = math.gcd(*(times for _, times, _ in terms))
+    return rule.would_fit(spent, [(price, times // asked) for _, times, price in terms], asked), asked

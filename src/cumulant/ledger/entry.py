@@ -1,0 +1,152 @@
+"""Entries of the one append-only table: canonical text, the hash that chains them, receipts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+from cumulant.errors import InputError, LedgerBroken, shown
+
+FORMAT = 1
+COLUMNS = ("account", "seq", "kind", "key", "request", "hold", "body", "state", "prev", "hash", "signature")
+KINDS = ("open", "spend", "hold", "settle", "release", "grant", "reprice", "freeze", "thaw", "close")
+FIRST = ""
+"""What the first entry of an account has for the hash of the one before it."""
+
+_LONGEST_NAME = 200
+
+
+def canonical(value: Any) -> str:
+    """JSON with one spelling: sorted names, ASCII, no spaces, no NaN.
+
+    >>> canonical({"b": 1, "a": "é"})
+    '{"a":"\\\\u00e9","b":1}'
+    """
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def name_of(what: str, value: Any) -> str:
+    """A name or key that can be stored, compared and printed; InputError where it cannot."""
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value) <= _LONGEST_NAME
+        or not value.isprintable()
+        or value != value.strip()
+    ):
+        raise InputError(
+            f"{what}={shown(value)} must be 1 to {_LONGEST_NAME} printable characters, without spaces around them"
+        )
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row. `body` says what was asked and charged, `state` the sums after it, `prev` is the hash of the entry before."""
+
+    account: str
+    seq: int
+    kind: str
+    key: str
+    request: str
+    hold: int | None
+    body: str
+    state: str
+    prev: str
+    hash: str = ""
+    signature: str = ""
+
+    def digest(self) -> str:
+        """SHA-256 over everything but itself and the signature, which is over this."""
+        parts = [
+            FORMAT,
+            self.account,
+            self.seq,
+            self.kind,
+            self.key,
+            self.request,
+            self.hold,
+            self.body,
+            self.state,
+            self.prev,
+        ]
+        return sha256(canonical(parts).encode("ascii")).hexdigest()
+
+    def content(self) -> dict[str, Any]:
+        """The body, read."""
+        return _object(self.body, self, "body")
+
+    def sums(self) -> dict[str, Any]:
+        """The state, read."""
+        return _object(self.state, self, "state")
+
+    @property
+    def run(self) -> str | None:
+        """What ran, or may run, in the notation; None for entries that are not about a run."""
+        text = self.content().get("run")
+        return text if isinstance(text, str) else None
+
+    @property
+    def time(self) -> str:
+        """When the writer says that it was written; the order is `seq`."""
+        return str(self.content().get("time"))
+
+    @property
+    def actor(self) -> str:
+        """Who the writer says that it was."""
+        return str(self.content().get("actor"))
+
+    def receipt(self, replayed: bool = False) -> Receipt:
+        """What the writer keeps."""
+        return Receipt(self.account, self.seq, self.hash, self.kind, self.key, replayed)
+
+
+def _object(text: str, entry: Entry, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise LedgerBroken(
+            f"the {what} of entry {entry.seq} of {entry.account!r} cannot be read; run cumulant ledger verify"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof of an entry that its writer keeps: a ledger without this entry was rolled back.
+
+    `replayed` says that the entry was written for an earlier call with the same key. Such a receipt does not allow to run
+    anything again: publish the output that exists, or take a new key.
+
+    >>> receipt = Receipt("patients", 3, "ab" * 32, "spend", "report-7")
+    >>> Receipt.from_json(receipt.to_json()) == receipt
+    True
+    """
+
+    account: str
+    seq: int
+    hash: str
+    kind: str
+    key: str
+    replayed: bool = False
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return canonical(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Receipt:
+        """What `to_json` wrote, or any JSON object with account, seq and hash."""
+        try:
+            found = json.loads(text)
+            account, seq, digest = found["account"], found["seq"], found["hash"]
+        except (TypeError, ValueError, KeyError, RecursionError):
+            raise InputError(f"{shown(text)} is not a receipt; give a JSON object with account, seq and hash") from None
+        if not (isinstance(account, str) and isinstance(digest, str) and type(seq) is int):
+            raise InputError(f"{shown(text)} is not a receipt; seq must be a whole number, account and hash texts")
+        return cls(
+            account, seq, digest, str(found.get("kind", "")), str(found.get("key", "")), found.get("replayed") is True
+        )

@@ -1,0 +1,256 @@
+"""The ledger: accounts in one database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TextIO
+from uuid import uuid4
+
+from cumulant.accounting import printed
+from cumulant.domains import Number
+from cumulant.errors import InputError, shown
+from cumulant.ledger import spending, transfer
+from cumulant.ledger.account import Account, Hold
+from cumulant.ledger.chain import Verdict, verify
+from cumulant.ledger.charge import expression
+from cumulant.ledger.entry import Receipt, name_of
+from cumulant.ledger.keys import Keys
+from cumulant.ledger.policy import Policy
+from cumulant.ledger.store import opened
+from cumulant.ledger.writing import Writer
+from cumulant.mechanisms.mechanism import Expression
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.rounding import rounded_up
+from cumulant.relation import Relation
+
+_BITS = 128
+
+
+class Ledger:
+    """Privacy budgets that many processes share, durable and checked before they are spent.
+
+    `url` is `sqlite:///relative`, `sqlite:////absolute` or `postgresql://…`; `keys` is a file of keys that sign entries.
+    A ledger may be used by many threads and after a fork: each has a connection of its own.
+
+    >>> import cumulant as cm, tempfile
+    >>> ledger = cm.Ledger(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
+    >>> account = ledger.create("patients-2026", epsilon=1, delta=1e-6)
+    >>> receipt = account.spend(cm.Gaussian(sigma=7.75))
+    >>> account.spend(cm.RandomizedResponse(p="0.62"))
+    Traceback (most recent call last):
+    ...
+    cumulant.errors.BudgetRefused: RandomizedResponse(p=0.62) does not fit into account 'patients-2026' of (1, 1e-6): ...
+    >>> [entry.kind for entry in account.history()], bool(ledger.verify([], [receipt]))
+    (['open', 'spend'], True)
+    """
+
+    def __init__(self, url: str, keys: Keys | str | Path | None = None, actor: str | None = None) -> None:
+        ring = keys if isinstance(keys, Keys) else Keys() if keys is None else Keys.load(_path(keys))
+        self._writer = Writer(opened(url), ring, None if actor is None else name_of("actor", actor))
+
+    @property
+    def _store(self) -> Any:
+        return self._writer.store
+
+    # ---- accounts
+
+    def create(
+        self,
+        name: str,
+        epsilon: Number,
+        delta: Number,
+        *,
+        relation: Relation | str = Relation.REPLACE_ONE,
+        unit: str = "record",
+        mode: str = "adaptive",
+        like: Expression | str | None = None,
+        plan: Expression | str | None = None,
+        slack: Number = 0,
+        owner: str | None = None,
+        expires: str | None = None,
+        data: str | None = None,
+        same_data: bool = False,
+    ) -> Account:
+        """Open an account; its policy can never be changed. The first account makes the ledger.
+
+        `like` names a workload whose order gets half of the weight, `plan` what a planned account may run. Accounts that
+        name the same `data` add up, also when one is closed, so a second one needs `same_data=True`.
+        """
+        name = name_of("name", name)
+        signed = self._writer.keys.signer is not None
+        policy = Policy.opened(epsilon, delta, relation, unit, mode, slack, like, plan, owner, expires, data, signed)
+        self._store.connection(create=True)
+        if self._store.schema() == 0:
+            self._store.upgrade()
+        with self._store.transaction([]):
+            if self._store.at(name, 0) is not None:
+                raise InputError(
+                    f"there is an account {name!r} already, and its policy cannot change; take another name"
+                )
+            if policy.data is not None and same_data is not True:
+                others = self.on(policy.data)
+                if others:
+                    loss, failure = self._sum([*others, policy])
+                    raise InputError(
+                        f"data={policy.data!r} has accounts already ({', '.join(map(repr, others))}): together they would be "
+                        f"({loss}, {failure}) for the same people; say that this is meant by same_data=True (--same-data)"
+                    )
+            self._writer.open(name, "open", policy)
+        return Account(self, name)
+
+    def account(self, name: str) -> Account:
+        """The account of this name."""
+        found = Account(self, name_of("name", name))
+        self._writer.policy(found.name)
+        return found
+
+    def accounts(self) -> list[str]:
+        """The names of all accounts."""
+        names: list[str] = self._store.names()
+        return names
+
+    def on(self, data: str) -> list[str]:
+        """The accounts that name this data, the closed ones too."""
+        return [name for name in self.accounts() if self._writer.policy(name)[0].data == data]
+
+    def together(self, data: str) -> tuple[str, str]:
+        """The (epsilon, delta) of all accounts on the same data: they add up, whichever order they are used in.
+
+        That is so if this sum was fixed before the first answer; an account that is opened because of an answer to another
+        one makes its own sum an outcome.
+        """
+        return self._sum(self.on(data))
+
+    def _sum(self, accounts: Iterable[str | Policy]) -> tuple[str, str]:
+        policies = [each if isinstance(each, Policy) else self._writer.policy(each)[0] for each in accounts]
+        sums = (
+            sum((Fraction(getattr(p, field)) for p in policies), start=Fraction(0)) for field in ("epsilon", "delta")
+        )
+        loss, failure = (printed.rounded_up(rounded_up(total), 6) for total in sums)
+        return loss, failure
+
+    def union(self, accounts: Iterable[str]) -> tuple[float, float]:
+        """The (epsilon, delta) of somebody who has one record in each of these blocks, rounded up (Theorem 4)."""
+        policies = sorted((self._writer.policy(name_of("name", name))[0] for name in accounts), key=lambda p: p.epsilon)
+        loss = Fraction(0)
+        with BALLS.at(_BITS):
+            failure = BALLS.number(0)
+            for policy in policies:  # the largest epsilon last
+                failure += BALLS.exp(BALLS.number(loss)) * BALLS.number(Fraction(policy.delta))
+                loss += policy.epsilon
+            mantissa, exponent = (int(part) for part in failure.upper().man_exp())
+        return rounded_up(loss), min(rounded_up(Fraction(mantissa) * Fraction(2) ** exponent), 1.0)
+
+    # ---- runs over several accounts
+
+    def spend(
+        self,
+        run: Expression | str,
+        accounts: Iterable[str],
+        key: str | None = None,
+        team: str | None = None,
+        note: str | None = None,
+    ) -> list[Receipt]:
+        """Charge a run to every account whose block it reads, all or none; receipts in the order of the accounts."""
+        return self._take("spend", run, accounts, key, team, note)
+
+    def hold(
+        self,
+        run: Expression | str,
+        accounts: Iterable[str],
+        key: str | None = None,
+        team: str | None = None,
+        note: str | None = None,
+    ) -> list[Receipt]:
+        """Set budget aside in every account whose block a job will read, all or none; it ends in all of them at once."""
+        return self._take("hold", run, accounts, key, team, note)
+
+    def holding(self, run: Expression | str, accounts: Iterable[str], key: str | None = None) -> Hold:
+        """The same, as a context manager."""
+        names = list(accounts)
+        receipts = self.hold(run, names, key)
+        return Hold(self.account(names[0]), receipts)
+
+    def _take(
+        self,
+        kind: str,
+        run: Expression | str,
+        accounts: Iterable[str],
+        key: str | None,
+        team: str | None,
+        note: str | None,
+    ) -> list[Receipt]:
+        if isinstance(accounts, str):
+            raise InputError(f"accounts={shown(accounts)} must be a list of names")
+        try:
+            names = [name_of("account", name) for name in accounts]
+        except TypeError:
+            raise InputError(f"accounts={shown(accounts)} must be a list of names") from None
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"accounts={shown(names)} must be one or more different names")
+        words: object = note
+        if note is not None and (not isinstance(words, str) or not note):
+            raise InputError(f"note={shown(note)} must be a text")
+        what, named = expression(run), uuid4().hex if key is None else name_of("key", key)
+        group = None if team is None else name_of("team", team)
+        return spending.taking(self._writer, kind, [(name, named, what) for name in names], group, note)
+
+    # ---- checking and moving
+
+    def verify(
+        self, accounts: Iterable[str] = (), receipts: Iterable[Receipt] = (), recompute: bool = False
+    ) -> Verdict:
+        """Check all accounts, or these: chain and sums, decisions, with `recompute` also charges; and receipts, if given.
+
+        The verdict is true if all is sound; otherwise it names the first entry that is not, and why.
+        """
+        if isinstance(accounts, str):
+            raise InputError(f"accounts={shown(accounts)} must be a list of names")
+        with self._store.reading():
+            names = [name_of("account", name) for name in accounts] or self.accounts()
+            return verify(self._store, names, self._writer.keys, receipts, recompute)
+
+    def export(self, out: TextIO) -> int:
+        """Write every entry and note as JSON lines; the number of entries. A copy in use is twice the budget: see import_."""
+        with self._store.reading():
+            return transfer.write(self._store, out)
+
+    def export_csv(self, out: TextIO) -> int:
+        """Write every entry as CSV, for reading."""
+        with self._store.reading():
+            return transfer.write_csv(self._store, out)
+
+    def import_(self, lines: Iterable[str]) -> Verdict:
+        """Read what `export` wrote into an empty ledger, verify it and keep its hashes; LedgerBroken if it is not sound.
+
+        The accounts are frozen until their owner says that the source is closed (`thaw`).
+        """
+        self.upgrade()
+        return transfer.read(self._store, lines, self._writer.keys)
+
+    def upgrade(self) -> tuple[int, int]:
+        """Make the tables, or bring them to the version of this library; the version before and after."""
+        found: tuple[int, int] = self._store.upgrade()
+        return found
+
+    def permit(self, kind: str, role: str) -> None:
+        """Give a database role the rights of a "spender" or an "auditor"; PostgreSQL only."""
+        grant = getattr(self._store, "grant", None)
+        if grant is None:
+            raise InputError("roles belong to PostgreSQL; a SQLite file has the rights of its directory")
+        grant(kind, role)
+
+    def close(self) -> None:
+        """Close the connection of this thread; the next question opens another."""
+        self._store.forget()
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self._store.shown}>"
+
+
+def _path(keys: Any) -> str | Path:
+    if not isinstance(keys, str | Path):
+        raise InputError(f"keys={shown(keys)} must be the path of a file of keys")
+    return keys

@@ -1,0 +1,190 @@
+"""The jobs that take budget and give it back: spend, hold, settle, release, reprice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from cumulant.accounting.amounts import Amounts
+from cumulant.accounting.printed import rounded_up
+from cumulant.errors import BudgetRefused, InputError, LedgerError
+from cumulant.ledger.charge import Quote, expression, quote, settled, would_fit
+from cumulant.ledger.entry import Entry, Receipt
+from cumulant.ledger.state import State
+from cumulant.ledger.writing import Change, Job, Position, Writer
+from cumulant.mechanisms.mechanism import Expression
+
+UNSEEN = (
+    "no output of any step, nor whether or how it failed, was seen by a person or used by a program, and the decision to "
+    "release depends on none"
+)
+"""What must be true of a hold that is released: hold, run, look, release and try again would be a multiple of delta."""
+
+
+class _Full(Exception):
+    """The budget does not allow it; what to say is worked out when the lock is free again."""
+
+    def __init__(self, account: str, position: Position, quoted: Quote, team: str | None) -> None:
+        super().__init__()
+        self.account, self.position, self.quoted, self.team = account, position, quoted, team
+
+
+def taking(
+    writer: Writer, kind: str, runs: Sequence[tuple[str, str, Expression]], team: str | None, note: str | None
+) -> list[Receipt]:
+    """Spend or hold runs, each given by account, key and expression, all or none; receipts, in their order."""
+    jobs = []
+    names = sorted({account for account, _, _ in runs})
+    together = names if len(names) > 1 else None
+    for account, key, run in runs:
+        policy, tariff = writer.policy(account)
+        quoted = quote(policy, tariff, run)
+        asked = {"run": quoted.run, "team": team}
+        jobs.append(Job(account, kind, key, asked, _taken(account, kind, quoted, team, together), note))
+        note = None  # it is kept once
+    try:
+        return writer.write(jobs)
+    except _Full as full:
+        raise _refusal(full) from None
+
+
+def _taken(account: str, kind: str, quoted: Quote, team: str | None, together: list[str] | None) -> Any:
+    def change(position: Position) -> Change:
+        rule, state, zero = position.tariff.rule, position.state, position.tariff.rule.zero()
+        spends = kind == "spend"
+        after = state.moved(quoted.charge if spends else zero, zero if spends else quoted.charge, team)
+        certificates = after.certificates(rule, team)
+        if certificates is None:
+            raise _Full(account, position, quoted, team)
+        body: dict[str, Any] = {
+            "run": quoted.run,
+            "charge": quoted.charge.texts(),
+            "certificates": certificates,
+            "rigour": "proved",
+        }
+        if not spends:
+            body["prices"] = quoted.prices()
+        if team is not None:
+            body["team"] = team
+        if together is not None:
+            body["accounts"] = together
+        return Change(body, after)
+
+    return change
+
+
+def _refusal(full: _Full) -> BudgetRefused:
+    """What was asked, what is spent and held, and what would fit."""
+    rule, state = full.position.tariff.rule, full.position.state
+    spent, held = rule.odometer(state.spent), rule.odometer(state.total)
+    policy, charge = full.position.policy, full.quoted.charge
+    fits, asked = would_fit(rule, state.total, full.quoted.terms)
+    why = "does not fit"
+    if full.team is not None and rule.certificate(state.total + charge) is not None:
+        mine = state.team(full.team)
+        fits, why = 0, f"is more than the allowance of {full.team!r}, {mine.share} of the budget,"
+    elif policy.mode == "adaptive" and all(charge.infinite[:-1]):
+        why = "has an infinite charge at every order and can never fit"
+    return BudgetRefused(
+        f"{full.quoted.run} {why} into account {full.account!r} of ({policy.epsilon}, {policy.delta}): so far it answers for "
+        f"epsilon {rounded_up(spent)}, with what is held {rounded_up(held)}; {fits:,} of {asked:,} would fit; nothing was written",
+        requested=full.quoted.run,
+        spent=spent,
+        held=held,
+        would_fit=fits,
+        asked=asked,
+    )
+
+
+# ---- the end of a hold
+
+
+def ending(
+    writer: Writer, kind: str, account: str, hold: int, key: str, run: Expression | str | None, said: dict[str, Any]
+) -> list[Receipt]:
+    """Settle or release a hold, in every account that it is in."""
+    entry = _held(writer, account, hold)
+    what = None if run is None else expression(run)
+    jobs = []
+    for name in entry.content().get("accounts", [account]):
+        twin = entry if name == account else writer.store.by_key(name, entry.key)
+        if twin is None:
+            raise LedgerError(f"the hold is missing in {name!r}; run cumulant ledger verify")
+        asked = {"hold": twin.seq, "run": None if what is None else what.notation()}
+        jobs.append(Job(name, kind, key, asked, _ended(writer, kind, twin, what, said)))
+    return writer.write(jobs)
+
+
+def _held(writer: Writer, account: str, hold: int) -> Entry:
+    if type(hold) is not int or not -(2**63) <= hold < 2**63:
+        raise InputError(f"hold={hold!r} must be the number of an entry")
+    writer.policy(account)
+    entry = writer.store.at(account, hold)
+    if entry is None or entry.kind != "hold":
+        raise InputError(f"entry {hold} of {account!r} is not a hold; see cumulant ledger status")
+    return entry
+
+
+def _ended(writer: Writer, kind: str, entry: Entry, run: Expression | None, said: dict[str, Any]) -> Any:
+    def change(position: Position) -> Change:
+        end = writer.store.ended(entry.account, entry.seq)
+        if end is not None:
+            raise InputError(
+                f"hold {entry.seq} of {entry.account!r} was ended by entry {end.seq}, a {end.kind}; what ran under it must not "
+                "be published unless that entry is its settlement"
+            )
+        held, rule = entry.content(), position.tariff.rule
+        body: dict[str, Any] = dict(said)
+        charge = rule.zero()
+        if kind == "settle":
+            text, charge = settled(rule, held, run)
+            body |= {"run": text, "charge": charge.texts()}
+        for name in ("team", "accounts"):
+            if name in held:
+                body[name] = held[name]
+        after = position.state.moved(charge, rule.zero() - Amounts.read(held["charge"]), held.get("team"))
+        return Change(body, after, entry.seq)
+
+    return change
+
+
+def repricing(writer: Writer, account: str, seqs: Sequence[int], key: str) -> list[Receipt]:
+    """Enter the lower prices that this library proves today for what was spent; those that are not lower are left out."""
+    policy, tariff = writer.policy(account)
+    current: dict[int, Amounts] = {}
+    targets: dict[int, Entry] = {}
+    for entry in writer.store.scan(account):
+        if entry.kind in ("spend", "settle"):
+            targets[entry.seq], current[entry.seq] = entry, Amounts.read(entry.content()["charge"])
+        elif entry.kind == "reprice":
+            current[entry.content()["of"]] = Amounts.read(entry.content()["charge"])
+    jobs = []
+    for seq in seqs or sorted(targets):
+        if seq not in targets:
+            raise InputError(f"entry {seq} of {account!r} is not a spend or a settlement, so it has no price")
+        new = tariff.rule.cheaper(current[seq], quote(policy, tariff, expression(str(targets[seq].run))).charge)
+        if new != current[seq]:
+            team = targets[seq].content().get("team")
+            body = {"of": seq, "run": targets[seq].run, "old": current[seq].texts(), "charge": new.texts()}
+            jobs.append(Job(account, "reprice", f"{key}/{seq}", {"of": seq}, _repriced(body, new - current[seq], team)))
+    return writer.write(jobs) if jobs else []
+
+
+def _repriced(body: dict[str, Any], difference: Amounts, team: str | None) -> Any:
+    def change(position: Position) -> Change:
+        zero = position.tariff.rule.zero()
+        said = body if team is None else body | {"team": team}
+        return Change(said, position.state.moved(difference, zero, team))
+
+    return change
+
+
+def marked(status: str, said: dict[str, Any]) -> Any:
+    """The change that freezes, thaws or closes an account."""
+
+    def change(position: Position) -> Change:
+        state: State = replace(position.state, status=status)
+        return Change(said, state)
+
+    return change

@@ -1,0 +1,128 @@
+"""The sums of an account and how each kind of entry moves them: the one place where amounts are added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from cumulant.accounting.amounts import Amounts
+from cumulant.accounting.filter import Filter
+from cumulant.errors import BudgetRefused, InputError, LedgerBroken, shown
+
+OPEN, FROZEN, CLOSED = "open", "frozen", "closed"
+
+Certificates = dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """An allowance: a part of the budget that a team's own sums must fit into as well; a limit, not a promise."""
+
+    share: Fraction
+    spent: Amounts
+    held: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is spent and held after an entry, by all and by each team, and whether the account is open."""
+
+    spent: Amounts
+    held: Amounts
+    status: str = OPEN
+    teams: Mapping[str, Team] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def empty(cls, rule: Filter) -> State:
+        """Of an account that has just been opened."""
+        return cls(rule.zero(), rule.zero())
+
+    @property
+    def total(self) -> Amounts:
+        """What the rule is asked about: what is on hold may have been seen."""
+        return self.spent + self.held
+
+    def moved(self, spent: Amounts, held: Amounts, team: str | None) -> State:
+        """With these amounts added to what is spent and held, by all and by the team; what is taken back is negative."""
+        teams = dict(self.teams)
+        if team is not None:
+            mine = self.team(team)
+            teams[team] = replace(mine, spent=mine.spent + spent, held=mine.held + held)
+        return replace(self, spent=self.spent + spent, held=self.held + held, teams=MappingProxyType(teams))
+
+    def team(self, name: str) -> Team:
+        """The allowance of a team; InputError if none was granted."""
+        if name not in self.teams:
+            raise InputError(f"team={shown(name)} has no allowance in this account; its owner grants one")
+        return self.teams[name]
+
+    def granted(self, name: str, share: Fraction, rule: Filter) -> State:
+        """With an allowance for a team, or another share for one that it has."""
+        known = self.teams.get(name)
+        mine = Team(share, rule.zero(), rule.zero()) if known is None else replace(known, share=share)
+        return replace(self, teams=MappingProxyType({**self.teams, name: mine}))
+
+    def certificates(self, rule: Filter, team: str | None) -> Certificates | None:
+        """What proves that these sums are allowed, of all and of the team; None if they are not."""
+        whole = rule.certificate(self.total)
+        if whole is None:
+            return None
+        if team is None:
+            return {"all": list(whole)}
+        part = rule.certificate(self._part(team))
+        return None if part is None else {"all": list(whole), "team": list(part)}
+
+    def proved(self, rule: Filter, team: str | None, certificates: Any) -> bool:
+        """Whether these are such certificates."""
+        found = certificates if isinstance(certificates, dict) else {}
+        sums = [("all", self.total)] if team is None else [("all", self.total), ("team", self._part(team))]
+        return all(_whole(found.get(name)) and rule.proves(total, found[name]) for name, total in sums)
+
+    def _part(self, team: str) -> Amounts:
+        mine = self.team(team)
+        return (mine.spent + mine.held).scaled(1 / mine.share)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; amounts as texts."""
+        teams = {
+            name: {"share": str(team.share), "spent": team.spent.texts(), "held": team.held.texts()}
+            for name, team in self.teams.items()
+        }
+        return {"spent": self.spent.texts(), "held": self.held.texts(), "status": self.status, "teams": teams}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> State:
+        """What `to_dict` wrote; LedgerBroken where it is not a state."""
+        try:
+            teams = {
+                name: Team(Fraction(team["share"]), Amounts.read(team["spent"]), Amounts.read(team["held"]))
+                for name, team in fields["teams"].items()
+            }
+            status = fields["status"]
+            if status not in (OPEN, FROZEN, CLOSED):
+                raise ValueError(status)
+            return cls(Amounts.read(fields["spent"]), Amounts.read(fields["held"]), status, MappingProxyType(teams))
+        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+            raise LedgerBroken(
+                f"the sums of the account cannot be read ({error}); run cumulant ledger verify"
+            ) from error
+
+
+def _whole(numbers: Any) -> bool:
+    return isinstance(numbers, list) and all(type(number) is int for number in numbers)
+
+
+def may(state: State, kind: str, account: str) -> None:
+    """BudgetRefused where an account that is frozen or closed does not take this kind of entry.
+
+    What is on hold can still be settled or released: that frees or moves budget and takes none.
+    """
+    if kind in ("settle", "release") or (state.status == FROZEN and kind in ("thaw", "freeze", "close")):
+        return
+    if state.status == CLOSED:
+        raise BudgetRefused(f"account {account!r} is closed; open a new one for new data")
+    if state.status == FROZEN:
+        raise BudgetRefused(f"account {account!r} is frozen; its owner thaws it by: cumulant ledger thaw")

@@ -1,0 +1,263 @@
+"""Where entries are kept: what a database has to offer, and the statements that both have in common."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from cumulant.errors import InputError, LedgerError, shown
+from cumulant.ledger.entry import COLUMNS, Entry
+
+SCHEMA = 1
+"""The version this library reads and writes."""
+
+_FIELDS = ", ".join(COLUMNS)
+_MARKS = ", ".join("?" for _ in COLUMNS)
+_PAGE = 1000
+
+
+class Interrupted(LedgerError):
+    """A transaction did not come to a known end: the same request has to be made again, with the same key."""
+
+
+class _Owned:
+    """A connection that is closed when nobody uses it any more: at the end of its thread, or with its store.
+
+    After a fork the child has a copy, which must not be closed: that would end the connection of the parent.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self.connection, self.process = connection, os.getpid()
+        weakref.finalize(self, _closed, connection, self.process)
+
+
+_ABANDONED: list[Any] = []
+"""Connections of a parent process."""
+
+
+def _closed(connection: Any, process: int) -> None:
+    if process != os.getpid():
+        _ABANDONED.append(connection)
+        return
+    with suppress(Exception):  # it may be broken already
+        connection.close()
+
+
+class Store(ABC):
+    """One database. A connection belongs to one process and one thread; after a fork there is a new one."""
+
+    migrations: tuple[tuple[str, ...], ...]
+    """The statements that lead from each version of the schema to the next."""
+    snapshot: str
+    """Begins a transaction that reads one moment."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._local = threading.local()
+
+    # ---- what a database does in its own way
+
+    @abstractmethod
+    def _connect(self, create: bool) -> Any:
+        """A connection that is checked and ready; LedgerError where there is none."""
+
+    @abstractmethod
+    def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Execute one statement, its errors turned into ours."""
+
+    @abstractmethod
+    def transaction(self, accounts: Sequence[str]) -> AbstractContextManager[None]:
+        """A transaction that nobody else has on these accounts; all of it is durable when it ends, or none of it."""
+
+    @abstractmethod
+    def _has_table(self, name: str) -> bool:
+        """Whether there is a table of this name."""
+
+    def now(self) -> datetime:
+        """The clock of the database."""
+        return datetime.now(UTC)
+
+    # ---- connections
+
+    def connection(self, create: bool = False) -> Any:
+        """The connection of this process and thread."""
+        owned: _Owned | None = getattr(self._local, "owned", None)
+        if owned is None or owned.process != os.getpid():
+            self._local.owned = owned = _Owned(self._connect(create))
+            try:
+                self._check_schema(create)
+            except BaseException:
+                self.forget()
+                raise
+        return owned.connection
+
+    def forget(self) -> None:
+        """Drop the connection of this thread; the next statement opens another."""
+        self._local.owned = None
+
+    def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of one statement, with ? for each value."""
+        return self._run(self.connection(), statement, values)
+
+    # ---- schema
+
+    def schema(self) -> int:
+        """The version of the schema; 0 if there is none."""
+        return int(self.execute("SELECT value FROM meta WHERE name = 'schema'")[0][0]) if self._has_table("meta") else 0
+
+    def _check_schema(self, create: bool) -> None:
+        found = self.schema()
+        if found == SCHEMA or (found < SCHEMA and create):
+            return
+        if found > SCHEMA:
+            raise LedgerError(
+                f"the ledger has schema {found} and this library knows {SCHEMA}; use the library that wrote it, or a newer one"
+            )
+        if found == 0:
+            raise LedgerError(f"there is no ledger in {self.shown}; make one by: cumulant ledger create, or upgrade")
+        raise LedgerError(
+            f"the ledger has schema {found}, an older one; change it by: cumulant ledger upgrade {self.shown}"
+        )
+
+    def upgrade(self) -> tuple[int, int]:
+        """Bring the schema to the version of this library, under the lock; the version before and after."""
+        self.connection(create=True)
+        with self.transaction([]):
+            before = self.schema()
+            for number, statements in enumerate(self.migrations[before:], before + 1):
+                for statement in statements:
+                    self.execute(statement)
+                self.execute("DELETE FROM meta WHERE name = 'schema'")
+                self.execute("INSERT INTO meta (name, value) VALUES ('schema', ?)", str(number))
+        return before, self.schema()
+
+    @property
+    def shown(self) -> str:
+        """The address without its password."""
+        before, at, after = self.url.partition("@")
+        return f"{before.split('://')[0]}://…@{after}" if at else self.url
+
+    # ---- entries
+
+    def names(self) -> list[str]:
+        """Every account, sorted."""
+        return sorted(str(name) for (name,) in self.execute("SELECT account FROM entry WHERE seq = 0"))
+
+    def last(self, account: str) -> tuple[Entry, bool] | None:
+        """The newest entry of an account, and whether it was imported and not yet released for use."""
+        rows = self.execute(
+            f"SELECT {_FIELDS}, (SELECT 1 FROM meta WHERE name = ?) FROM entry WHERE account = ? ORDER BY seq DESC LIMIT 1",
+            imported(account),
+            account,
+        )
+        return (Entry(*rows[0][:-1]), rows[0][-1] is not None) if rows else None
+
+    def at(self, account: str, seq: int) -> Entry | None:
+        """One entry."""
+        return self._one("account = ? AND seq = ?", account, seq)
+
+    def by_key(self, account: str, key: str) -> Entry | None:
+        """The entry with this key."""
+        return self._one("account = ? AND key = ?", account, key)
+
+    def ended(self, account: str, hold: int) -> Entry | None:
+        """The entry that ended a hold."""
+        return self._one("account = ? AND hold = ?", account, hold)
+
+    def _one(self, condition: str, *values: Any) -> Entry | None:
+        rows = self.execute(f"SELECT {_FIELDS} FROM entry WHERE {condition}", *values)
+        return Entry(*rows[0]) if rows else None
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Add entries, within a transaction."""
+        for entry in entries:
+            values = [getattr(entry, column) for column in COLUMNS]
+            self.execute(f"INSERT INTO entry ({_FIELDS}) VALUES ({_MARKS})", *values)
+
+    def scan(self, account: str, start: int = 0) -> Iterator[Entry]:
+        """The entries of an account in order, a page at a time; what is written meanwhile may or may not be there."""
+        last = start - 1
+        while True:
+            rows = self.execute(
+                f"SELECT {_FIELDS} FROM entry WHERE account = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}", account, last
+            )
+            yield from (Entry(*row) for row in rows)
+            if len(rows) < _PAGE:
+                return
+            last = rows[-1][1]
+
+    def holds(self, account: str) -> list[Entry]:
+        """The holds that were neither settled nor released."""
+        rows = self.execute(
+            f"SELECT {_FIELDS} FROM entry AS held WHERE account = ? AND kind = 'hold' AND NOT EXISTS "
+            "(SELECT 1 FROM entry AS ended WHERE ended.account = held.account AND ended.hold = held.seq) ORDER BY seq",
+            account,
+        )
+        return [Entry(*row) for row in rows]
+
+    # ---- what is outside of the chain
+
+    def mark(self, name: str, value: str | None) -> None:
+        """Set a name in the table `meta`, or remove it."""
+        self.execute("DELETE FROM meta WHERE name = ?", name)
+        if value is not None:
+            self.execute("INSERT INTO meta (name, value) VALUES (?, ?)", name, value)
+
+    def note(self, digest: str) -> str | None:
+        """The text of a note, unless it was erased."""
+        rows = self.execute("SELECT text FROM note WHERE digest = ?", digest)
+        return str(rows[0][0]) if rows else None
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Every note that was not erased."""
+        return [
+            (str(digest), str(text)) for digest, text in self.execute("SELECT digest, text FROM note ORDER BY digest")
+        ]
+
+    def keep_note(self, digest: str, text: str) -> None:
+        """Store a note."""
+        self.execute("INSERT INTO note (digest, text) VALUES (?, ?)", digest, text)
+
+    def erase_note(self, digest: str) -> None:
+        """Delete a note; the chain keeps its salted digest, from which nothing can be learnt."""
+        self.execute("DELETE FROM note WHERE digest = ?", digest)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One moment of the ledger for all that is read inside."""
+        self.execute(self.snapshot)
+        try:
+            yield
+        except Interrupted:
+            self.forget()
+            raise
+        except BaseException:
+            self.execute("ROLLBACK")
+            raise
+        self.execute("ROLLBACK")
+
+
+def imported(account: str) -> str:
+    """The name in `meta` that marks an account as a copy which nobody may use yet."""
+    return f"imported:{account}"
+
+
+def opened(url: Any) -> Store:
+    """The store at an address."""
+    if not isinstance(url, str):
+        raise InputError(f"url={shown(url)} must be a text such as sqlite:///budget.db or postgresql://host/database")
+    if url.startswith("sqlite:///"):
+        from cumulant.ledger.sqlite import SQLite
+
+        return SQLite(url)
+    if url.startswith(("postgresql://", "postgres://")):
+        from cumulant.ledger.postgres import PostgreSQL
+
+        return PostgreSQL(url)
+    raise InputError(f"url={shown(url)} is not a ledger; use sqlite:///relative, sqlite:////absolute or postgresql://…")

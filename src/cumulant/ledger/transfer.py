@@ -1,0 +1,98 @@
+"""Ledgers as text: JSON lines that keep every hash, and CSV for people."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from cumulant.errors import InputError, LedgerBroken, LedgerError
+from cumulant.ledger.chain import Verdict, verify
+from cumulant.ledger.entry import COLUMNS, FORMAT, Entry, canonical
+from cumulant.ledger.keys import Keys
+from cumulant.ledger.store import Store, imported
+
+_HEADER = {"cumulant-ledger": FORMAT}
+_BATCH = 1000
+
+
+def write(store: Store, out: TextIO) -> int:
+    """Every entry and note of a store, one on each line."""
+    count = 0
+    out.write(canonical(_HEADER) + "\n")
+    for account in store.names():
+        for entry in store.scan(account):
+            out.write(canonical({column: getattr(entry, column) for column in COLUMNS}) + "\n")
+            count += 1
+    for digest, text in store.notes():
+        out.write(canonical({"note": digest, "text": text}) + "\n")
+    return count
+
+
+def write_csv(store: Store, out: TextIO) -> int:
+    """Every entry of a store, for reading: the columns that people ask about."""
+    count = 0
+    table = csv.writer(out)
+    table.writerow(["account", "seq", "kind", "key", "hold", "time", "actor", "run", "hash"])
+    for account in store.names():
+        for entry in store.scan(account):
+            cells = [entry.key, entry.time, entry.actor, entry.run or ""]
+            key, moment, actor, run = (f"'{cell}" if cell[:1] in "=+-@\t" and cell else cell for cell in cells)
+            table.writerow([account, entry.seq, entry.kind, key, entry.hold, moment, actor, run, entry.hash])
+            count += 1
+    return count
+
+
+def read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
+    """Fill an empty store with what `write` wrote, all or nothing; its accounts are frozen."""
+    with store.transaction([]):
+        if store.execute("SELECT 1 FROM entry LIMIT 1"):
+            raise LedgerError(
+                "the ledger is not empty, and entries of two ledgers cannot be mixed; import into a new one"
+            )
+        first = True
+        batch: list[Entry] = []
+        for number, line in enumerate(lines, 1):
+            row = _row(number, line)
+            if first:
+                if row != _HEADER:
+                    raise InputError(f"line 1 is not the beginning of an exported ledger of format {FORMAT}")
+                first = False
+            elif "note" in row:
+                store.keep_note(str(row["note"]), str(row.get("text")))
+            else:
+                batch.append(_entry(number, row))
+                if len(batch) == _BATCH:
+                    store.append(batch)
+                    batch = []
+        if first:
+            raise InputError("there is nothing to import; give what cumulant ledger export wrote")
+        store.append(batch)
+        verdict = verify(store, store.names(), keys)
+        orphans = store.execute("SELECT account FROM entry GROUP BY account HAVING min(seq) > 0")
+        if orphans:
+            raise LedgerBroken(f"the export lacks the first entry of {orphans[0][0]!r}")
+        if not verdict:
+            raise LedgerBroken(f"the export is {verdict}; nothing was imported")
+        for account in store.names():
+            store.mark(imported(account), "1")
+    return verdict
+
+
+def _row(number: int, line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError, TypeError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"line {number} is not an entry of an exported ledger")
+    return found
+
+
+def _entry(number: int, row: dict[str, Any]) -> Entry:
+    texts = [row.get(column) for column in COLUMNS if column not in ("seq", "hold")]
+    whole = type(row.get("seq")) is int and (row.get("hold") is None or type(row["hold"]) is int)
+    if set(row) != set(COLUMNS) or not whole or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"line {number} is not an entry of an exported ledger")
+    return Entry(**row)

@@ -1,0 +1,240 @@
+"""One transaction: lock, look for the key, read the last entry, decide, append, commit; again if that was interrupted."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from cumulant.accounting.filter import Tariff
+from cumulant.errors import BudgetRefused, InputError, KeyConflict, LedgerBroken, LedgerError
+from cumulant.ledger.chain import check_last
+from cumulant.ledger.entry import FORMAT, Entry, Receipt, canonical
+from cumulant.ledger.keys import Keys
+from cumulant.ledger.policy import Policy
+from cumulant.ledger.state import State, may
+from cumulant.ledger.store import Interrupted, Store
+
+_ATTEMPTS = 8
+_PAUSE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An account at the moment when its lock is held: its policy, its rule with the prices it knows, its newest entry."""
+
+    policy: Policy
+    tariff: Tariff
+    last: Entry
+    state: State
+    imported: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an entry says and does: its body, the state after it, the hold it ends."""
+
+    body: dict[str, Any]
+    state: State
+    hold: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One entry to be written: where, of which kind, under which key, for which request, and how it is decided."""
+
+    account: str
+    kind: str
+    key: str
+    asked: Any
+    change: Callable[[Position], Change]
+    note: str | None = None
+
+
+class Writer:
+    """Writes jobs, all or none, and remembers the policies of accounts, which never change."""
+
+    def __init__(self, store: Store, keys: Keys, actor: str | None) -> None:
+        self.store, self.keys, self.actor = store, keys, actor or _user()
+        self._policies: dict[str, tuple[Policy, Tariff]] = {}
+
+    def policy(self, account: str) -> tuple[Policy, Tariff]:
+        """The policy of an account and its rule with prices; InputError if there is no such account."""
+        if account not in self._policies:
+            first = self.store.at(account, 0)
+            if first is None:
+                known = ", ".join(map(repr, self.store.names()[:10])) or "none"
+                raise InputError(f"there is no account {account!r} in this ledger; there are: {known}")
+            check_last(first, self.keys)
+            policy = Policy.from_dict(first.content().get("policy", {}))
+            self._policies[account] = (policy, Tariff(policy.rule()))
+        return self._policies[account]
+
+    def position(self, account: str) -> Position:
+        """Where an account stands now."""
+        policy, tariff = self.policy(account)
+        found = self.store.last(account)
+        if found is None:
+            raise LedgerBroken(f"the entries of {account!r} have vanished; run cumulant ledger verify with receipts")
+        last, imported = found
+        check_last(last, self.keys)
+        state = State.from_dict(last.sums())
+        if len(state.spent.values) != len(tariff.rule.zero().values):
+            raise LedgerBroken(f"the sums of {account!r} do not belong to its policy; run cumulant ledger verify")
+        return Position(policy, tariff, last, state, imported)
+
+    def write(self, jobs: Sequence[Job]) -> list[Receipt]:
+        """Write all jobs in one transaction, or none; a call that was interrupted finds what it wrote by its key."""
+        call, accounts = secrets.token_hex(8), [job.account for job in jobs]
+        requests = [f"{_digest(job, accounts)}:{_nonce(os.getpid())}:{call}" for job in jobs]
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self.store.transaction(sorted(set(accounts))):
+                    found = [self.store.by_key(job.account, job.key) for job in jobs]
+                    if any(found):
+                        return [
+                            _replayed(job, entry, request)
+                            for job, entry, request in zip(jobs, found, requests, strict=True)
+                        ]
+                    entries = self._entries(jobs, requests)
+                    self.store.append(entries)
+                return [entry.receipt() for entry in entries]
+            except Interrupted as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise LedgerError(
+                        f"{error}; after {_ATTEMPTS} attempts it is not known whether it was written: ask again in this "
+                        f"process with key {jobs[0].key!r}, or look it up in the history"
+                    ) from error
+                time.sleep(_PAUSE * 2**attempt * (0.5 + secrets.randbelow(1000) / 1000))
+        raise AssertionError("unreachable")
+
+    def _entries(self, jobs: Sequence[Job], requests: Sequence[str]) -> list[Entry]:
+        positions: dict[str, Position] = {}
+        entries = []
+        for job, request in zip(jobs, requests, strict=True):
+            if job.account not in positions:
+                positions[job.account] = self.position(job.account)
+            position = positions[job.account]
+            self._allowed(job, position)
+            entry = self._entry(job, request, job.change(position), position.last)
+            entries.append(entry[0])
+            positions[job.account] = replace(position, last=entry[0], state=entry[1])
+        return entries
+
+    def _allowed(self, job: Job, position: Position) -> None:
+        if position.imported and job.kind != "thaw":
+            raise BudgetRefused(
+                f"account {job.account!r} was imported and is frozen: it is a second copy until its owner says that the first "
+                "one is closed, by: cumulant ledger thaw --source-closed"
+            )
+        may(position.state, job.kind, job.account)
+        if position.policy.expires is not None and job.kind in ("spend", "hold"):
+            for clock in (now(), self.store.now()):
+                if position.policy.expired(clock):
+                    raise BudgetRefused(f"account {job.account!r} has expired at {position.policy.expires}")
+
+    def _entry(self, job: Job, request: str, change: Change, last: Entry | None) -> tuple[Entry, State]:
+        body = {
+            "format": FORMAT,
+            "actor": self.actor,
+            "host": socket.gethostname(),
+            "time": now().isoformat(timespec="seconds"),
+            "version": _version(),
+            **change.body,
+        }
+        signed = change.body["policy"]["signed"] if last is None else self.policy(job.account)[0].signed
+        if signed:
+            if self.keys.signer is None:
+                raise LedgerError(
+                    f"entries of {job.account!r} are signed, and there is no key here that can sign; give keys="
+                )
+            body["signer"] = self.keys.signer.name
+        if job.note is not None:
+            salted = f"{secrets.token_hex(16)} {job.note}"
+            body["note"] = sha256(salted.encode("utf-8", "surrogatepass")).hexdigest()
+            self.store.keep_note(body["note"], salted)
+        entry = Entry(
+            job.account,
+            0 if last is None else last.seq + 1,
+            job.kind,
+            job.key,
+            request,
+            change.hold,
+            canonical(body),
+            canonical(change.state.to_dict()),
+            "" if last is None else last.hash,
+        )
+        entry = replace(entry, hash=entry.digest())
+        if signed and self.keys.signer is not None:
+            entry = replace(entry, signature=self.keys.signer.sign(entry.hash))
+        return entry, change.state
+
+    def open(self, account: str, key: str, policy: Policy) -> Receipt:
+        """Write the first entry of an account, within a transaction."""
+        change = Change({"policy": policy.to_dict()}, State.empty(policy.rule()))
+        job = Job(account, "open", key, policy.to_dict(), lambda _: change)
+        entry, _ = self._entry(job, f"{_digest(job, [account])}:{_nonce(os.getpid())}:", change, None)
+        self.store.append([entry])
+        return entry.receipt()
+
+
+def _replayed(job: Job, entry: Entry | None, request: str) -> Receipt:
+    """The receipt of an entry that has the key of a job, if it was written for the same request by this process."""
+    if entry is None:
+        raise KeyConflict(f"key {job.key!r} is taken in another account of the same request; take a new key")
+    digest, nonce, call = request.split(":")
+    old_digest, old_nonce, old_call = [*entry.request.split(":"), "", ""][:3]
+    if digest == old_digest and nonce == old_nonce:
+        return entry.receipt(replayed=call != old_call)
+    if digest == old_digest:
+        conflict = KeyConflict(
+            f"key {job.key!r} of {job.account!r} was used for the same request by another process, in entry {entry.seq}: "
+            "publish the output that exists, or take a new key; running it again would be a second draw for one charge"
+        )
+    else:
+        conflict = KeyConflict(
+            f"key {job.key!r} of {job.account!r} is taken by another request, in entry {entry.seq}, a {entry.kind} of "
+            f"{entry.run}; take a new key"
+        )
+    conflict.receipt = entry.receipt(replayed=True)
+    raise conflict
+
+
+def _digest(job: Job, accounts: Sequence[str]) -> str:
+    return sha256(canonical([job.kind, sorted(set(accounts)), job.asked]).encode("ascii")).hexdigest()
+
+
+@cache
+def _nonce(process: int) -> str:
+    """One random name for this process; a fork or a restart has another, and may not use the receipts of this one."""
+    return secrets.token_hex(16)
+
+
+def now() -> datetime:
+    """The clock of this host: written down, and used for nothing but expiry."""
+    return datetime.now(UTC)
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("cumulant")
+    except PackageNotFoundError:  # run from a tree that was not installed
+        return "unknown"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"

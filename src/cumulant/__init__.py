@@ -89,9 +89,6 @@ __all__ = [
 ]
 
 
-_LATER = {"Ledger": "cumulant.ledger"}
-"""Names that most programs do not need, loaded when first asked for."""
-
 _ROOMS = {
     "approximations": "cumulant.paper.approximations",
     "chi": "cumulant.paper.chi",
@@ -103,7 +100,7 @@ _ROOMS = {
 }
 """Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
 
-_LATER = {"NoisySGD": "cumulant.training.sgd"}
+_LATER = {"Ledger": "cumulant.ledger", "NoisySGD": "cumulant.training.sgd"}
 """Names whose modules are loaded when they are first asked for."""
 
 
@@ -112,10 +109,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("cumulant")
-    if name in _LATER:
-        from importlib import import_module
-
-        return getattr(import_module(_LATER[name]), name)
     if name in _ROOMS:
         from importlib import import_module
 

@@ -21,7 +21,7 @@ from cumulant.accounting.parts import Part
 from cumulant.curves.curve import Curve, narrow
 from cumulant.curves.memory import recall
 from cumulant.errors import BudgetRefused, CertificateError, HypothesisError
-from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.arithmetic import BALLS, FLOATS
 from cumulant.numerics.rounding import rounded_up
 from cumulant.pairs.pair import Pair
 
@@ -171,6 +171,8 @@ class GaussianSum(Filter):
         from cumulant.pairs.gaussian import GaussianPair  # its integrals are not needed by who opens no such account
 
         left = delta - slack
+        if epsilon > 10**6:
+            raise HypothesisError(f"epsilon={FLOATS.number(epsilon):g} protects nobody; give at most 1e6")
         if left <= 0:
             raise HypothesisError("a Gaussian account needs a delta above 0; Gaussian noise is never pure")
         low, high = 1e-9, 1e4

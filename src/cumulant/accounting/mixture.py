@@ -15,7 +15,7 @@ from cumulant.accounting.amounts import Amounts
 from cumulant.accounting.filter import FINE, UNIT, Filter, Price, Step, float_log, proved_curve, whole_range
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.curves.curve import Curve, narrow
-from cumulant.errors import BudgetRefused, CertificateError
+from cumulant.errors import BudgetRefused, CertificateError, InputError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, RATIONALS
 from cumulant.numerics.rounding import rounded_up
 from cumulant.numerics.search import falling_root, least
@@ -25,6 +25,7 @@ PARTS = 10**9
 
 _BITS = 128
 _STEPS = 200
+_MOST_EPSILON = 10**6
 _LARGEST = 10**300  # beyond it a charge is no float
 _KAPPA = CONVERSIONS["cks"]
 
@@ -59,6 +60,8 @@ class Mixture(Filter):
         cls, epsilon: Fraction, delta: Fraction, slack: Fraction = Fraction(0), like: Curve | None = None
     ) -> Mixture:
         """The default: half of the weight on the order at which Gaussian noise, or `like`, exhausts the budget."""
+        if epsilon > _MOST_EPSILON:
+            raise InputError(f"epsilon={FLOATS.number(epsilon):g} protects nobody; give at most 1e6")
         left = delta - slack
         if left <= 0:
             return cls(epsilon, left, slack, (), ())

@@ -76,7 +76,10 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
     yield "state", found.state + (f", expires {found.expires}" if found.expires else "")
     yield "rule", found.mode
     if found.mode == "adaptive":
-        yield "so far", f"epsilon {rounded_up(found.spent)} at delta {found.delta}; with what is held {rounded_up(found.with_held)}"
+        yield (
+            "so far",
+            f"epsilon {rounded_up(found.spent)} at delta {found.delta}; with what is held {rounded_up(found.with_held)}",
+        )
     if bars:
         filled = math.ceil(found.used * _BAR)
         yield "used", f"{'█' * filled}{'░' * (_BAR - filled)} {percent(found.used)}"

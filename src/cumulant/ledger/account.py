@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from cumulant.domains import Domain, Number
+from cumulant.domains import Domain, Number, listed
 from cumulant.errors import InputError
 from cumulant.ledger import spending
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.charge import expression, quote
-from cumulant.ledger.entry import Entry, Receipt, name_of
+from cumulant.ledger.entry import Entry, Receipt, name_of, number_of
 from cumulant.ledger.policy import Policy
 from cumulant.ledger.state import CLOSED, FROZEN, OPEN
 from cumulant.ledger.store import imported
@@ -126,12 +126,13 @@ class Account:
         self, runs: Iterable[Expression | str], keys: Iterable[str] | None = None, team: str | None = None
     ) -> list[Receipt]:
         """Charge many runs in one transaction, all or none."""
-        wanted = [expression(run) for run in runs]
-        named = [uuid4().hex for _ in wanted] if keys is None else [name_of("key", key) for key in keys]
+        wanted = [expression(run) for run in listed("runs", runs)]
+        named = [uuid4().hex for _ in wanted] if keys is None else [name_of("key", key) for key in listed("keys", keys)]
         if len(named) != len(wanted) or len(set(named)) < len(named):
             raise InputError(f"{len(wanted)} runs need as many different keys, and there are {len(set(named))}")
         jobs = [(self.name, key, run) for key, run in zip(named, wanted, strict=True)]
-        return spending.taking(self._writer, "spend", jobs, team, None) if jobs else []
+        group = None if team is None else name_of("team", team)
+        return spending.taking(self._writer, "spend", jobs, group, None) if jobs else []
 
     def hold(
         self, run: Expression | str, key: str | None = None, team: str | None = None, note: str | None = None
@@ -154,7 +155,7 @@ class Account:
             raise InputError(
                 f"a hold is released only if {spending.UNSEEN}: say so by unseen=True, else settle what ran"
             )
-        said = {"unseen": spending.UNSEEN, "by": name_of("by", by or self._writer.actor)}
+        said = {"unseen": spending.UNSEEN, "by": name_of("by", self._writer.actor if by is None else by)}
         return self._end("release", hold, None, key, said)
 
     def _end(self, kind: str, hold: int, run: Any, key: str | None, said: dict[str, Any]) -> Receipt:
@@ -199,7 +200,7 @@ class Account:
 
     def reprice(self, *entries: int, key: str | None = None) -> list[Receipt]:
         """Enter the lower prices that this library proves today, for these entries or for all; slack keeps its price."""
-        return spending.repricing(self._writer, self.name, entries, _key(key))
+        return spending.repricing(self._writer, self.name, [number_of("entry", seq) for seq in entries], _key(key))
 
     def _write(self, kind: str, key: str | None, asked: Any, change: Any) -> Receipt:
         return self._writer.write([Job(self.name, kind, _key(key), asked, change)])[0]
@@ -214,7 +215,7 @@ class Account:
         fits = tariff.rule.would_fit(state.total, prices, _MOST)
         if team is None:
             return fits
-        mine = state.team(team)
+        mine = state.team(name_of("team", team))
         limit = tariff.rule.would_fit(
             (mine.spent + mine.held).scaled(1 / mine.share), _scaled(prices, mine.share), _MOST
         )
@@ -257,7 +258,7 @@ class Account:
     def history(self, start: int = 0) -> Iterator[Entry]:
         """The entries in order: `.seq`, `.kind`, `.key`, `.run`, `.time` and everything else that was written."""
         self._writer.policy(self.name)
-        yield from self._writer.store.scan(self.name, start)
+        return self._writer.store.scan(self.name, number_of("start", start))
 
     def find(self, key: str) -> Entry | None:
         """The entry with this key, if there is one; it authorises nothing."""
@@ -273,14 +274,14 @@ class Account:
 
     def note(self, seq: int) -> str | None:
         """The note of an entry, unless it has none or it was erased."""
-        entry = self._writer.store.at(self.name, seq)
+        entry = self._writer.store.at(self.name, number_of("seq", seq))
         digest = None if entry is None else entry.content().get("note")
         found = None if digest is None else self._writer.store.note(digest)
         return None if found is None else found.partition(" ")[2]
 
     def erase(self, seq: int) -> None:
         """Erase the note of an entry; the chain keeps a salted digest, from which nothing can be learnt."""
-        entry = self._writer.store.at(self.name, seq)
+        entry = self._writer.store.at(self.name, number_of("seq", seq))
         digest = None if entry is None else entry.content().get("note")
         if digest is None:
             raise InputError(f"entry {seq} of {self.name!r} has no note")

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
+from cumulant.domains import listed
 from cumulant.errors import InputError, LedgerBroken, shown
 
 FORMAT = 1
@@ -38,6 +39,21 @@ def name_of(what: str, value: Any) -> str:
         raise InputError(
             f"{what}={shown(value)} must be 1 to {_LONGEST_NAME} printable characters, without spaces around them"
         )
+    return value
+
+
+def names_of(what: str, values: Any) -> list[str]:
+    """Several different names, at least one."""
+    names = [name_of(what, value) for value in listed(what, values)]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"{what}={shown(values)} must be one or more different names")
+    return names
+
+
+def number_of(what: str, value: Any) -> int:
+    """The number of an entry."""
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise InputError(f"{what}={shown(value)} must be the number of an entry")
     return value
 
 

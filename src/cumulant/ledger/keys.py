@@ -79,9 +79,10 @@ class Keys:
     def load(cls, path: str | Path) -> Keys:
         """The keys in a file."""
         try:
-            return cls.read(Path(path).read_text(encoding="ascii"))
-        except (OSError, UnicodeDecodeError) as error:
+            text = Path(path).read_text(encoding="ascii")
+        except (OSError, ValueError) as error:
             raise InputError(f"the keys in {shown(str(path))} cannot be read: {error}") from error
+        return cls.read(text)
 
     @property
     def signer(self) -> Key | None:

@@ -9,13 +9,13 @@ from typing import Any, TextIO
 from uuid import uuid4
 
 from cumulant.accounting import printed
-from cumulant.domains import Number
+from cumulant.domains import Number, listed
 from cumulant.errors import InputError, shown
 from cumulant.ledger import spending, transfer
 from cumulant.ledger.account import Account, Hold
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.charge import expression
-from cumulant.ledger.entry import Receipt, name_of
+from cumulant.ledger.entry import Receipt, name_of, names_of
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
 from cumulant.ledger.store import opened
@@ -128,12 +128,14 @@ class Ledger:
         sums = (
             sum((Fraction(getattr(p, field)) for p in policies), start=Fraction(0)) for field in ("epsilon", "delta")
         )
-        loss, failure = (printed.rounded_up(rounded_up(total), 6) for total in sums)
+        loss, failure = (printed.rounded_up(printed.stated(total), 6) for total in sums)
         return loss, failure
 
     def union(self, accounts: Iterable[str]) -> tuple[float, float]:
         """The (epsilon, delta) of somebody who has one record in each of these blocks, rounded up (Theorem 4)."""
-        policies = sorted((self._writer.policy(name_of("name", name))[0] for name in accounts), key=lambda p: p.epsilon)
+        policies = sorted(
+            (self._writer.policy(name)[0] for name in names_of("accounts", accounts)), key=lambda p: p.epsilon
+        )
         loss = Fraction(0)
         with BALLS.at(_BITS):
             failure = BALLS.number(0)
@@ -182,14 +184,7 @@ class Ledger:
         team: str | None,
         note: str | None,
     ) -> list[Receipt]:
-        if isinstance(accounts, str):
-            raise InputError(f"accounts={shown(accounts)} must be a list of names")
-        try:
-            names = [name_of("account", name) for name in accounts]
-        except TypeError:
-            raise InputError(f"accounts={shown(accounts)} must be a list of names") from None
-        if not names or len(set(names)) < len(names):
-            raise InputError(f"accounts={shown(names)} must be one or more different names")
+        names = names_of("accounts", accounts)
         words: object = note
         if note is not None and (not isinstance(words, str) or not note):
             raise InputError(f"note={shown(note)} must be a text")
@@ -206,11 +201,13 @@ class Ledger:
 
         The verdict is true if all is sound; otherwise it names the first entry that is not, and why.
         """
-        if isinstance(accounts, str):
-            raise InputError(f"accounts={shown(accounts)} must be a list of names")
+        wanted, known = listed("accounts", accounts), listed("receipts", receipts)
+        wrong = [each for each in known if not isinstance(each, Receipt)]
+        if wrong:
+            raise InputError(f"{shown(wrong[0])} is not a receipt; read one by Receipt.from_json(text)")
         with self._store.reading():
-            names = [name_of("account", name) for name in accounts] or self.accounts()
-            return verify(self._store, names, self._writer.keys, receipts, recompute)
+            names = names_of("accounts", wanted) if wanted else self.accounts()
+            return verify(self._store, names, self._writer.keys, known, recompute is True)
 
     def export(self, out: TextIO) -> int:
         """Write every entry and note as JSON lines; the number of entries. A copy in use is twice the budget: see import_."""

@@ -69,8 +69,9 @@ class Policy:
         between = Relation.read(relation)
         if between is Relation.ANY:
             raise InputError("relation='any' says nothing about people; choose 'replace-one' or 'add-remove'")
-        for name, value, known in (("mode", mode, MODES), ("unit", unit, UNITS)):
-            if value not in known:
+        choices: tuple[tuple[str, Any, tuple[str, ...]], ...] = (("mode", mode, MODES), ("unit", unit, UNITS))
+        for name, value, known in choices:
+            if not isinstance(value, str) or value not in known:
                 raise InputError(f"{name}={shown(value)} is unknown; choose one of {', '.join(known)}")
         wanted, planned = _run("like", like, between), _run("plan", plan, between)
         if (mode == "planned") != (planned is not None):

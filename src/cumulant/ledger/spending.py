@@ -10,7 +10,7 @@ from cumulant.accounting.amounts import Amounts
 from cumulant.accounting.printed import rounded_up
 from cumulant.errors import BudgetRefused, InputError, LedgerError
 from cumulant.ledger.charge import Quote, expression, quote, settled, would_fit
-from cumulant.ledger.entry import Entry, Receipt
+from cumulant.ledger.entry import Entry, Receipt, number_of
 from cumulant.ledger.state import State
 from cumulant.ledger.writing import Change, Job, Position, Writer
 from cumulant.mechanisms.mechanism import Expression
@@ -88,7 +88,8 @@ def _refusal(full: _Full) -> BudgetRefused:
         why = "has an infinite charge at every order and can never fit"
     return BudgetRefused(
         f"{full.quoted.run} {why} into account {full.account!r} of ({policy.epsilon}, {policy.delta}): so far it answers for "
-        f"epsilon {rounded_up(spent)}, with what is held {rounded_up(held)}; {fits:,} of {asked:,} would fit; nothing was written",
+        f"epsilon {rounded_up(spent)}, with what is held {rounded_up(held)}; {fits:,} of {asked:,} would fit; "
+        "nothing was written",
         requested=full.quoted.run,
         spent=spent,
         held=held,
@@ -117,10 +118,8 @@ def ending(
 
 
 def _held(writer: Writer, account: str, hold: int) -> Entry:
-    if type(hold) is not int or not -(2**63) <= hold < 2**63:
-        raise InputError(f"hold={hold!r} must be the number of an entry")
     writer.policy(account)
-    entry = writer.store.at(account, hold)
+    entry = writer.store.at(account, number_of("hold", hold))
     if entry is None or entry.kind != "hold":
         raise InputError(f"entry {hold} of {account!r} is not a hold; see cumulant ledger status")
     return entry

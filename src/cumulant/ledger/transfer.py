@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from cumulant.errors import InputError, LedgerBroken, LedgerError
+from cumulant.errors import InputError, LedgerBroken, LedgerError, shown
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.entry import COLUMNS, FORMAT, Entry, canonical
 from cumulant.ledger.keys import Keys
@@ -46,6 +46,8 @@ def write_csv(store: Store, out: TextIO) -> int:
 
 def read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
     """Fill an empty store with what `write` wrote, all or nothing; its accounts are frozen."""
+    if isinstance(lines, str | bytes | dict) or not isinstance(lines, Iterable):
+        raise InputError(f"lines={shown(lines)} must be the lines of an export, such as an open file")
     with store.transaction([]):
         if store.execute("SELECT 1 FROM entry LIMIT 1"):
             raise LedgerError(

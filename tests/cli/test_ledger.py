@@ -1,0 +1,198 @@
+"""`cumulant ledger`: exit codes, JSON, tables, broken states."""
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cumulant.cli import app
+
+STEP = "Gaussian(sigma=50)"
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    return "sqlite:///budget.db"
+
+
+class Shell:
+    def __init__(self, capsys: pytest.CaptureFixture[str], url: str) -> None:
+        self.capsys, self.url = capsys, url
+
+    def __call__(self, command: str, *words: str, code: int = 0) -> str:
+        found = app.answer(["ledger", command, self.url, *words])
+        out = self.capsys.readouterr()
+        assert found == code, out.err
+        if code not in (0, 4):
+            assert out.err.startswith("error: ")
+            assert len(out.err.splitlines()) == 1
+        return out.out if code in (0, 3) and out.out else out.err
+
+    def json(self, command: str, *words: str, code: int = 0) -> Any:
+        return json.loads(self(command, *words, "--json", code=code))
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], url: str) -> Shell:
+    return Shell(capsys, url)
+
+
+def test_a_day(shell: Shell, tmp_path: Path) -> None:
+    made = shell.json("create", "a", "--epsilon", "1", "--delta", "1e-6", "--like", STEP, "--owner", "dpo")
+    assert made["policy"]["epsilon"] == "1"
+    assert len(made["policy"]["orders"]) == 13
+    receipt = shell.json("spend", "a", f"{STEP} * 20", "--key", "k")
+    assert (receipt["seq"], receipt["replayed"]) == (1, False)
+    Path("receipts").mkdir()
+    Path("receipts/one.json").write_text(json.dumps(receipt) + "\n", encoding="utf-8")
+    held = shell.json("hold", "a", f"{STEP} * 90", "--key", "job")
+    refused = shell.json("spend", "a", f"{STEP} * 20", code=3)
+    assert (refused["would_fit"], refused["asked"]) == (6, 20)
+    assert 0 < refused["spent"] < refused["held"] < 1
+    status = shell.json("status", "a")
+    assert (status["fits"], status["entries"], len(status["holds"])) == (6, 3, 1)
+    assert "remaining" not in status
+    text = shell("status")
+    assert f"held, entry {held['seq']}" in text
+    assert "would fit" in text
+    assert status["head"] in text.replace(" │\n│           │ ", "")
+    shell("settle", "a", "--hold", str(held["seq"]), code=2)
+    shell("settle", "a", f"{STEP} * 91", "--hold", str(held["seq"]), code=2)
+    shell("settle", "a", f"{STEP} * 9", "--hold", str(held["seq"]))
+    shell("settle", "a", "--all", "--hold", str(held["seq"]), code=2)
+    again = shell.json("hold", "a", STEP)
+    shell("release", "a", "--hold", str(again["seq"]), code=2)
+    shell("release", "a", "--hold", str(again["seq"]), "--unseen", "--by", "dpo")
+    shell("grant", "a", "team", "--share", "1/4")
+    shell("spend", "a", f"{STEP} * 30", "--team", "team", code=3)
+    shell("spend", "a", STEP, "--team", "team", "--note", "for J. Doe")
+    shell("freeze", "a", "--reason", "looking")
+    shell("spend", "a", STEP, code=3)
+    shell("thaw", "a")
+    assert shell("reprice", "a") == "No price is lower; nothing was written.\n"
+    assert shell.json("reprice", "a") == []
+    shell("close", "a")
+    shell("spend", "a", STEP, code=3)
+    kinds = [entry["kind"] for entry in shell.json("history", "a")]
+    assert kinds == ["open", "spend", "hold", "settle", "hold", "release", "grant", "spend", "freeze", "thaw", "close"]
+    assert "Gaussian(sigma=50) * 9 (hold 2)" in shell("history", "a")
+    head = shell("head", "a").strip()
+    assert shell.json("verify", "a", "--recompute", "--head", head, "--receipts", "receipts")["sound"] is True
+    assert shell("verify").startswith("The ledger is sound: 11 entries of 1 accounts")
+    shell("export", "--out", "copy.jsonl")
+    assert shell("export") == Path("copy.jsonl").read_text(encoding="utf-8")
+    assert "Gaussian(sigma=50) * 20" in shell("export", "--csv")
+    assert app.answer(["ledger", "import", "sqlite:///copy.db", "copy.jsonl"]) == 0
+    shell.url = "sqlite:///copy.db"
+    shell.capsys.readouterr()
+    assert shell.json("status", "a")["state"] == "imported"
+    shell("import", "copy.jsonl", code=1)
+    shell("thaw", "a", code=2)
+
+
+def test_keys_of_requests(shell: Shell) -> None:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    first = shell.json("spend", "a", STEP, "--key", "k")
+    shell("spend", "a", f"{STEP} * 2", "--key", "k", code=2)
+    replay = shell.json("spend", "a", STEP, "--key", "k", "--replay")
+    assert replay == first | {"replayed": True}
+    shell("spend", "a", STEP, "--key", "other", "--replay", code=2)
+
+
+def test_blocks(shell: Shell) -> None:
+    for name in ("b/1", "b/2"):
+        shell("create", name, "--epsilon", "1", "--delta", "1e-6", "--data", name)
+    shell("spend", "b/1", STEP, "--also", "b/2", "--key", "w")
+    assert "has (2, 3.719e-6)" in shell("status", "--union", "b/1,b/2")
+    assert shell.json("status", "--union", "b/1,b/2")["epsilon"] == 2
+    shell("create", "b/3", "--epsilon", "1", "--delta", "1e-6", "--data", "b/1", code=2)
+    said = shell("create", "b/3", "--epsilon", "1", "--delta", "1e-6", "--data", "b/1", "--same-data")
+    assert "together: (2, 2e-6)" in said
+
+
+def test_signed(shell: Shell) -> None:
+    Path("keys").write_text("hmac 2026 " + "5a" * 32 + "\n", encoding="ascii")
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6", "--keys", "keys")
+    shell("spend", "a", STEP, code=1)
+    shell("spend", "a", STEP, "--keys", "keys")
+    assert shell.json("verify", "--keys", "keys")["unsigned"] == 0
+    assert "2 signatures by keys that are not at hand" in shell("verify")
+    Path("keys").write_text("nonsense\n", encoding="ascii")
+    shell("verify", "--keys", "keys", code=2)
+    shell("verify", "--keys", "nowhere", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["spend", "b", STEP], 2, "there is no account 'b'"),
+        (["spend", "a", "Gausian(1)"], 2, "did you mean"),
+        (["spend", "a", f"{STEP} @ Poisson(rate=0.1)"], 2, "add-remove neighbours"),
+        (["spend", "a", "Gaussian(sigma=0.001)"], 3, "nothing was written"),
+        (["spend", "a", "ApproximateDP(0.1, 1e-9)"], 3, "fixed when it was opened"),
+        (["spend", "expired", STEP], 3, "has expired"),
+        (["verify", "a", "--head", "0:ff"], 4, "rolled back"),
+        (["verify", "--head", "0:ff"], 2, "SEQ:HASH"),
+        (["verify", "--receipts", "nowhere"], 2, "cannot be read"),
+        (["settle", "a", "--all", "--hold", "7"], 2, "not a hold"),
+        (["create", "a", "--epsilon", "1", "--delta", "1e-6"], 2, "already"),
+        (["create", "c", "--epsilon", "1", "--delta", "1e-6", "--mode", "odd"], 2, "mode="),
+        (
+            ["create", "c", "--epsilon", "1", "--delta", "1e-6", "--mode", "planned", "--plan", "PureDP(9)"],
+            3,
+            "the plan is",
+        ),
+        (["upgrade", "--spender", "me"], 2, "PostgreSQL"),
+        (["import", "nowhere"], 2, "cannot be read"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_goes_wrong(shell: Shell, words: list[str], code: int, said: str) -> None:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    shell("create", "expired", "--epsilon", "1", "--delta", "1e-6", "--expires", "2020-01-01")
+    before = shell("export")
+    assert said in shell(*words, code=code)
+    assert shell("export") == before
+
+
+def test_broken_states(shell: Shell, tmp_path: Path) -> None:
+    assert "there is no ledger" in shell("status", code=1)
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    shell("spend", "a", STEP)
+    with sqlite3.connect("budget.db") as database:
+        database.execute("UPDATE meta SET value = '99' WHERE name = 'schema'")
+    database.close()
+    assert "schema 99" in shell("status", code=1)
+    with sqlite3.connect("budget.db") as database:
+        database.execute("UPDATE meta SET value = '1' WHERE name = 'schema'")
+        database.execute("DROP TRIGGER entries_stay")
+        database.execute("UPDATE entry SET body = replace(body, '50', '51') WHERE seq = 1")
+    database.close()
+    assert "broken at entry 1 of 'a'" in shell("verify", code=4)
+    assert json.loads(_out(shell, "verify", "--json", code=4))["seq"] == 1
+    assert "was changed" in shell("spend", "a", STEP, code=4)
+    for path in tmp_path.glob("budget.db*"):
+        path.unlink()
+    Path("budget.db").write_bytes(b"SQLite format 3\0" + os.urandom(4096))
+    assert "not a ledger, or damaged" in shell("status", code=4)
+    Path("budget.db").write_bytes(b"something else entirely" * 100)
+    assert "not a ledger, or damaged" in shell("verify", code=4)
+
+
+def _out(shell: Shell, *words: str, code: int) -> str:
+    assert app.answer(["ledger", words[0], shell.url, *words[1:]]) == code
+    return shell.capsys.readouterr().out
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    taking, governing = "spend hold settle release", "create grant freeze thaw close reprice upgrade"
+    for command in f"{taking} {governing} status history verify export import head".split():
+        assert app.answer(["ledger", command, "--help"]) == 0
+        out = capsys.readouterr().out
+        assert f"cumulant ledger {command}" in out
+        assert "--json" in out

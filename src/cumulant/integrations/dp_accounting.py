@@ -1,0 +1,325 @@
+"""Events of Google's dp_accounting to expressions and back, and an accountant for everything that takes one of theirs.
+
+`noise_multiplier` is what its docstring says: standard deviation over the norm C to which values are bounded. Under REPLACE_ONE
+a sum of such values moves by up to 2C, so the multiplier counts half. dp_accounting's own RDP accountant takes it as the
+deviation over the sensitivity under every relation; what it reports for samples without replacement is then right for a
+multiplier of half the size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import dp_accounting as dpa
+from dp_accounting import NeighboringRelation, PrivacyAccountant
+
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.domains import Exact, Number, spelling
+from cumulant.errors import CumulantError, InputError
+from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.laplace import Laplace
+from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled
+from cumulant.mechanisms.promises import ZeroConcentrated
+from cumulant.mechanisms.response import RandomizedResponse
+from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.relation import Relation
+from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.scheme import Scheme
+from cumulant.sampling.without_replacement import WithoutReplacement
+
+__all__ = ["CumulantAccountant", "NotPrivate", "Refused", "from_dp_event", "to_dp_event"]
+
+RELATIONS: Mapping[Any, Relation] = {
+    NeighboringRelation.ADD_OR_REMOVE_ONE: Relation.ADD_REMOVE,
+    NeighboringRelation.REPLACE_ONE: Relation.REPLACE_ONE,
+    # a record that contributes nothing takes its place: the same two sums as with add/remove
+    NeighboringRelation.REPLACE_SPECIAL: Relation.ADD_REMOVE,
+}
+
+
+DISTANCES = (
+    "its sensitivity is one of distances, but events speak of bounded values, of which two differ by twice the bound; state it "
+    "by from_clipping(norm, noise, relation=…)"
+)
+
+
+class Refused(InputError):
+    """An event that has no expression, or an expression that has no event, and why.
+
+    >>> from_dp_event(dpa.UnsupportedDpEvent(), NeighboringRelation.REPLACE_ONE)
+    Traceback (most recent call last):
+    ...
+    cumulant.integrations.dp_accounting.Refused: UnsupportedDpEvent has no mechanism in this library: UnsupportedDpEvent()
+    """
+
+    def __init__(self, event: object, reason: str) -> None:
+        super().__init__(f"{reason}: {event}")
+        self.event, self.reason = event, reason
+
+
+class NotPrivate(Refused):
+    """An event that protects nobody: its epsilon is infinite."""
+
+
+# ---- events to expressions
+
+
+def from_dp_event(event: Any, relation: Any) -> Expression | None:
+    """What an event says, as an expression; None if it says that nothing ran.
+
+    `relation` is a NeighboringRelation. Refused for events that have no mechanism here, and under relations for which nothing
+    is proved; NotPrivate where epsilon is infinite, as without noise.
+
+    >>> event = dpa.SelfComposedDpEvent(dpa.PoissonSampledDpEvent(0.01, dpa.GaussianDpEvent(1.1)), 100)
+    >>> from_dp_event(event, NeighboringRelation.ADD_OR_REMOVE_ONE)
+    Gaussian(sigma=1.1, relation="add-remove") @ Poisson(rate=0.01) * 100
+    >>> event = dpa.SampledWithoutReplacementDpEvent(60_000, 256, dpa.GaussianDpEvent(2.0))
+    >>> from_dp_event(event, NeighboringRelation.REPLACE_ONE)
+    Gaussian(sigma=2, sensitivity=2, geometry="ball") @ WithoutReplacement(sample=256, population=60000)
+    """
+    if relation not in RELATIONS:
+        raise InputError(f"relation={relation!r} must be a NeighboringRelation of dp_accounting")
+    read = _READERS.get(type(event))
+    if read is None:
+        raise Refused(event, f"{type(event).__name__} has no mechanism in this library")
+    try:
+        return read(event, relation)
+    except Refused:
+        raise
+    except CumulantError as error:
+        raise Refused(event, str(error)) from error
+
+
+def _gaussian(event: Any, relation: Any) -> Expression:
+    if event.noise_multiplier == 0:
+        raise NotPrivate(event, "there is no noise")
+    return Gaussian.from_clipping(norm=1, noise=float(event.noise_multiplier), relation=RELATIONS[relation])
+
+
+def _laplace(event: Any, relation: Any) -> Expression:
+    if event.noise_multiplier == 0:
+        raise NotPrivate(event, "there is no noise")
+    return Laplace.from_clipping(norm=1, noise=float(event.noise_multiplier), relation=RELATIONS[relation])
+
+
+def _response(event: Any, relation: Any) -> Expression:
+    if relation is not NeighboringRelation.REPLACE_ONE:
+        raise Refused(event, "randomized response of one record is about replacing it; use REPLACE_ONE")
+    if event.num_buckets != 2:
+        raise Refused(event, f"randomized response over {event.num_buckets} buckets has no mechanism in this library")
+    noise = Exact(float(event.noise_parameter))
+    if noise == 0:
+        raise NotPrivate(event, "every answer is the true one")
+    return RandomizedResponse(p=spelling(1 - Fraction(noise) / 2))
+
+
+def _concentrated(event: Any, relation: Any) -> Expression | None:
+    if event.xi != 0:
+        raise Refused(event, f"zCDP with xi = {event.xi} has no mechanism in this library")
+    return None if event.rho == 0 else ZeroConcentrated(rho=float(event.rho))
+
+
+def _poisson(event: Any, relation: Any) -> Expression | None:
+    if relation is NeighboringRelation.REPLACE_ONE:
+        raise Refused(
+            event, "Poisson samples are accounted under ADD_OR_REMOVE_ONE; nothing is proved under REPLACE_ONE"
+        )
+    inner = from_dp_event(event.event, relation) if event.sampling_probability else None
+    return None if inner is None else _on(inner, Poisson(rate=float(event.sampling_probability)))
+
+
+def _without_replacement(event: Any, relation: Any) -> Expression | None:
+    if relation is not NeighboringRelation.REPLACE_ONE:
+        raise Refused(event, "samples without replacement are accounted under REPLACE_ONE, not " + relation.name)
+    inner = from_dp_event(event.event, relation) if event.sample_size else None
+    scheme = WithoutReplacement(sample=event.sample_size or 1, population=event.source_dataset_size)
+    return None if inner is None else _on(inner, scheme)
+
+
+def _on(inner: Expression, scheme: Scheme) -> Expression:
+    return inner if scheme.rate == 1 else inner @ scheme
+
+
+def _composed(event: Any, relation: Any) -> Expression | None:
+    parts = [part for each in event.events if (part := from_dp_event(each, relation)) is not None]
+    whole = None
+    for part in parts:
+        whole = part if whole is None else whole + part
+    return whole
+
+
+def _repeated(event: Any, relation: Any) -> Expression | None:
+    inner = from_dp_event(event.event, relation) if event.count else None
+    return None if inner is None else inner * event.count
+
+
+def _not_private(event: Any, relation: Any) -> Expression:
+    raise NotPrivate(event, "nothing is protected")
+
+
+_READERS: Mapping[type, Callable[[Any, Any], Expression | None]] = {
+    dpa.NoOpDpEvent: lambda event, relation: None,
+    dpa.NonPrivateDpEvent: _not_private,
+    dpa.GaussianDpEvent: _gaussian,
+    dpa.LaplaceDpEvent: _laplace,
+    dpa.RandomizedResponseDpEvent: _response,
+    dpa.ZCDpEvent: _concentrated,
+    dpa.PoissonSampledDpEvent: _poisson,
+    dpa.SampledWithoutReplacementDpEvent: _without_replacement,
+    dpa.ComposedDpEvent: _composed,
+    dpa.SelfComposedDpEvent: _repeated,
+}
+
+
+# ---- expressions to events
+
+
+def to_dp_event(run: Expression) -> tuple[Any, Any]:
+    """The event that says what an expression says, and the relation that it is for.
+
+    Numbers that are no floats are rounded to the side of less privacy: noise down, rates up; otherwise
+    `from_dp_event(*to_dp_event(run)) == run`.
+
+    >>> import cumulant as cm
+    >>> run = cm.NoisySGD(batch=64, records=1797, steps=28, noise_multiplier=4).run
+    >>> event, relation = to_dp_event(run)
+    >>> event
+    SelfComposedDpEvent(event=SampledWithoutReplacementDpEvent(source_dataset_size=1797, sample_size=64, ...
+    >>> from_dp_event(event, relation) == run
+    True
+    """
+    relation = Relation.REPLACE_ONE if run.relation is Relation.ANY else run.relation
+    named = {Relation.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE}.get(relation, NeighboringRelation.REPLACE_ONE)
+    return _event(run, relation), named
+
+
+def _event(run: Expression, relation: Relation) -> Any:
+    events = [(_single(mechanism, relation), times) for mechanism, times in run.terms.items()]
+    parts = [event if times == 1 else dpa.SelfComposedDpEvent(event, times) for event, times in events]
+    return parts[0] if len(parts) == 1 else dpa.ComposedDpEvent(parts)
+
+
+def _single(mechanism: Mechanism, relation: Relation) -> Any:
+    if isinstance(mechanism, Sampled):
+        return _sampled(mechanism, relation)
+    write = _WRITERS.get(type(mechanism))
+    if write is None:
+        raise Refused(mechanism, f"{type(mechanism).__name__} has no event in dp_accounting")
+    return write(mechanism, relation)
+
+
+def _sampled(mechanism: Sampled, relation: Relation) -> Any:
+    scheme, inner = mechanism.scheme, _event(mechanism.inner, relation)
+    if scheme == Poisson(rate=scheme.rate):
+        return dpa.PoissonSampledDpEvent(_above(scheme.rate), inner)
+    if scheme == WithoutReplacement(rate=scheme.rate):
+        size, total = scheme.sizes()
+        sample, population = (size or scheme.rate.numerator), (total or scheme.rate.denominator)
+        return dpa.SampledWithoutReplacementDpEvent(int(population), int(sample), inner)
+    raise Refused(mechanism, f"{type(scheme).__name__} samples have no event in dp_accounting")
+
+
+def _noisy_sum(mechanism: Any, scale: Exact, relation: Relation) -> float:
+    """The multiplier of noise on a sum of values that are bounded by C, where one record moves it by C, or by 2C."""
+    if mechanism.relation is Relation.ANY and relation is Relation.REPLACE_ONE:
+        raise Refused(
+            mechanism,
+            DISTANCES,
+        )
+    moved = 2 if relation is Relation.REPLACE_ONE else 1
+    return _below(moved * Fraction(scale) * Exact(mechanism.averaged_over) / Exact(mechanism.sensitivity))
+
+
+def _gaussian_event(mechanism: Gaussian, relation: Relation) -> Any:
+    if relation is Relation.REPLACE_ONE and mechanism.geometry != "ball":
+        raise Refused(mechanism, DISTANCES)
+    return dpa.GaussianDpEvent(_noisy_sum(mechanism, Exact(mechanism.sigma), relation))
+
+
+_WRITERS: Mapping[type, Callable[[Any, Relation], Any]] = {
+    Gaussian: _gaussian_event,
+    Laplace: lambda mechanism, relation: dpa.LaplaceDpEvent(_noisy_sum(mechanism, mechanism.scale, relation)),
+    RandomizedResponse: lambda mechanism, relation: dpa.RandomizedResponseDpEvent(
+        _below(2 - 2 * Fraction(mechanism.p)), 2
+    ),
+    ZeroConcentrated: lambda mechanism, relation: dpa.ZCDpEvent(_above(mechanism.rho)),
+}
+
+
+def _below(value: Fraction) -> float:
+    """The largest float that prints as a decimal of at most this."""
+    near = float(value)
+    return near if Fraction(repr(near)) <= value else _stepped(rounded_down(value), value, down=True)
+
+
+def _above(value: Fraction) -> float:
+    """The smallest float that prints as a decimal of at least this."""
+    near = float(value)
+    return near if Fraction(repr(near)) >= value else _stepped(rounded_up(value), value, down=False)
+
+
+def _stepped(near: float, value: Fraction, down: bool) -> float:
+    while (Fraction(repr(near)) > value) if down else (Fraction(repr(near)) < value):
+        near = math.nextafter(near, -math.inf if down else math.inf)
+    return near
+
+
+# ---- the accountant
+
+
+class CumulantAccountant(PrivacyAccountant):
+    """A PrivacyAccountant of dp_accounting that answers with what this library proves; JAX Privacy takes it too.
+
+    >>> accountant = CumulantAccountant(NeighboringRelation.REPLACE_ONE)
+    >>> event = dpa.SampledWithoutReplacementDpEvent(60_000, 256, dpa.GaussianDpEvent(2.0))
+    >>> accountant.compose(event, 4687).get_epsilon(1e-5)
+    1.617
+    >>> accountant.supports(dpa.PoissonSampledDpEvent(0.1, dpa.GaussianDpEvent(1.0)))
+    False
+    """
+
+    def __init__(self, neighboring_relation: Any = NeighboringRelation.ADD_OR_REMOVE_ONE, method: str = "best") -> None:
+        super().__init__(neighboring_relation)
+        self._method = method
+        self._run: Expression | None = None
+        self._lost = False
+
+    @property
+    def run(self) -> Expression | None:
+        """What was composed, as an expression; None if that is nothing."""
+        return self._run
+
+    def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
+        try:
+            part = from_dp_event(event, self._neighboring_relation)
+            if do_compose and count and part is not None:
+                repeated = part * count
+                self._run = repeated if self._run is None else self._run + repeated
+        except NotPrivate:
+            self._lost = self._lost or (do_compose and count > 0)
+        except Refused as refusal:
+            return self.CompositionErrorDetails(refusal.event, refusal.reason)
+        except CumulantError as error:
+            return self.CompositionErrorDetails(event, str(error))
+        return None
+
+    def get_epsilon(self, target_delta: Number) -> float:
+        """The smallest epsilon that is proved at this delta; infinite if something without noise was composed."""
+        if self._lost:
+            return float("inf")
+        return 0.0 if self._run is None else self._run.epsilon(target_delta, self._method)
+
+    def get_delta(self, target_epsilon: Number) -> float:
+        """The smallest delta that is proved at this epsilon."""
+        if self._lost:
+            return 1.0
+        return 0.0 if self._run is None else self._run.delta(target_epsilon, self._method)
+
+    def guarantee(self, target_delta: Number) -> Guarantee:
+        """The same with its lower end and what proves it."""
+        if self._lost or self._run is None:
+            raise InputError("nothing private was composed, so there is no guarantee")
+        return self._run.guarantee(target_delta)

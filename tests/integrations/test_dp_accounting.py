@@ -1,0 +1,271 @@
+"""dp_accounting 0.6.0 as it is: events there and back, its numbers beside ours, its own search with our accountant."""
+
+import copy
+import math
+from fractions import Fraction
+from importlib.metadata import version
+from typing import Any
+
+import dp_accounting as dpa
+import pytest
+from dp_accounting import NeighboringRelation as R
+from dp_accounting import pld, rdp
+
+import cumulant as cm
+from cumulant.integrations.dp_accounting import CumulantAccountant, NotPrivate, Refused, from_dp_event, to_dp_event
+
+DELTA = 1e-5
+GAUSSIAN = dpa.GaussianDpEvent(2.0)
+WITHOUT = dpa.SampledWithoutReplacementDpEvent(60_000, 256, GAUSSIAN)
+
+
+def test_the_version_is_the_one_that_was_read() -> None:
+    assert version("dp-accounting") == "0.6.0"
+
+
+# ---- numbers
+
+
+def test_poisson() -> None:
+    event = dpa.PoissonSampledDpEvent(256 / 60000, dpa.GaussianDpEvent(1.1))
+    ours = {method: CumulantAccountant(method=method).compose(event, 14_000) for method in ("rdp", "best")}
+    assert ours["rdp"].get_epsilon(DELTA) == pytest.approx(2.5903, abs=1e-4)
+    assert ours["best"].get_epsilon(DELTA) == pytest.approx(2.3764, abs=1e-4)
+    assert rdp.RdpAccountant().compose(event, 14_000).get_epsilon(DELTA) == pytest.approx(2.5904, abs=1e-4)
+    assert pld.PLDAccountant().compose(event, 14_000).get_epsilon(DELTA) == pytest.approx(2.3759, abs=1e-4)
+
+
+def test_without_replacement_theirs_is_below_our_lower_end() -> None:
+    """Read as deviation over the norm, as the docstring of the event defines it; with half of it theirs is above ours."""
+    accountant = CumulantAccountant(R.REPLACE_ONE)
+    found = accountant.compose(WITHOUT, 4687).guarantee(DELTA)
+    assert found.lower is not None
+    assert (found.lower, found.epsilon) == pytest.approx((1.5682, 1.6168), abs=2e-4)
+    assert CumulantAccountant(R.REPLACE_ONE, "rdp").compose(WITHOUT, 4687).get_epsilon(DELTA) == pytest.approx(
+        1.7591, abs=1e-4
+    )
+    theirs = rdp.RdpAccountant(neighboring_relation=R.REPLACE_ONE).compose(WITHOUT, 4687).get_epsilon(DELTA)
+    assert theirs == pytest.approx(1.3051, abs=1e-4)
+    assert theirs < found.lower
+    halved = dpa.SampledWithoutReplacementDpEvent(60_000, 256, dpa.GaussianDpEvent(1.0))
+    halved_theirs = rdp.RdpAccountant(neighboring_relation=R.REPLACE_ONE).compose(halved, 4687).get_epsilon(DELTA)
+    assert halved_theirs == pytest.approx(3.1559, abs=1e-3)
+    assert halved_theirs > found.epsilon
+
+
+def test_a_plain_gaussian_under_replace_one() -> None:
+    event = dpa.GaussianDpEvent(10.0)
+    ours = CumulantAccountant(R.REPLACE_ONE).compose(event, 100).get_epsilon(DELTA)
+    assert ours == pytest.approx(9.9973, abs=2e-4)
+    assert pld.PLDAccountant(R.REPLACE_ONE).compose(event, 100).get_epsilon(DELTA) == pytest.approx(ours, rel=1e-4)
+    theirs = rdp.RdpAccountant(neighboring_relation=R.REPLACE_ONE).compose(event, 100).get_epsilon(DELTA)
+    assert theirs == pytest.approx(4.7285, abs=1e-3)
+
+
+def test_randomized_response_fifty_times() -> None:
+    event = dpa.RandomizedResponseDpEvent(0.5, 2)
+    ours = CumulantAccountant(R.REPLACE_ONE).compose(event, 50).get_epsilon(DELTA)
+    assert ours == pytest.approx(50.52, abs=0.02)
+    theirs = pld.PLDAccountant(R.REPLACE_ONE).compose(event, 50).get_epsilon(DELTA)
+    assert theirs == pytest.approx(1.0987, abs=1e-3)  # the count was forgotten
+
+
+def test_their_search_with_our_accountant() -> None:
+    def event(noise: float) -> Any:
+        return dpa.SelfComposedDpEvent(
+            dpa.SampledWithoutReplacementDpEvent(60_000, 256, dpa.GaussianDpEvent(noise)), 4687
+        )
+
+    found = dpa.calibrate_dp_mechanism(
+        lambda: CumulantAccountant(R.REPLACE_ONE, method="rdp"), event, 2.0, DELTA, tol=1e-3
+    )
+    assert found == pytest.approx(1.8866, abs=2e-3)
+    accountant = CumulantAccountant(R.REPLACE_ONE, method="rdp").compose(event(found))
+    assert accountant.get_epsilon(DELTA) <= 2.0
+
+
+# ---- there and back
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Gaussian(sigma=2, sensitivity=2, geometry="ball") @ WithoutReplacement(sample=256, population=60000) * 4687',
+        'Gaussian(sigma=1.1, relation="add-remove") @ Poisson(rate=0.01) * 100',
+        'Gaussian(sigma=3, relation="add-remove") * 5',
+        'Laplace(scale=4, relation="add-remove") @ Poisson(rate=0.25) + Gaussian(sigma=2, relation="add-remove")',
+        "RandomizedResponse(p=0.75) * 50",
+        "ZeroConcentrated(rho=0.125) @ Poisson(rate=0.5) * 3",
+        "RandomizedResponse(p=0.6) @ WithoutReplacement(rate=0.001) * 7",
+    ],
+)
+def test_expressions_come_back(text: str) -> None:
+    run = cm.parse(text)
+    event, relation = to_dp_event(run)
+    back = from_dp_event(event, relation)
+    assert back is not None
+    assert back.epsilon(DELTA, method="rdp") == run.epsilon(DELTA, method="rdp")
+    assert back == run
+
+
+def test_what_is_no_float_is_rounded_to_less_privacy() -> None:
+    run = cm.Gaussian.from_clipping(1, "1/3", "add-remove") @ cm.Poisson(rate="1/3") * 2
+    event, relation = to_dp_event(run)
+    inner = event.event
+    assert Fraction(repr(inner.sampling_probability)) >= Fraction(1, 3)
+    assert Fraction(repr(inner.event.noise_multiplier)) <= Fraction(1, 3)
+    back = from_dp_event(event, relation)
+    assert back is not None
+    assert back.epsilon(DELTA, method="rdp") >= run.epsilon(DELTA, method="rdp")
+
+
+def test_a_step_of_training_comes_back() -> None:
+    for sampling in ("fixed-size", "poisson", "shuffled", "balls-in-bins"):
+        run = cm.NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=4, sampling=sampling).run
+        event, relation = to_dp_event(run)
+        back = from_dp_event(event, relation)
+        assert back is not None
+        assert back.relation == run.relation
+        assert back.epsilon(DELTA, method="rdp") == pytest.approx(run.epsilon(DELTA, method="rdp"), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        cm.Gaussian(sigma=5),  # a sensitivity of distances
+        cm.Gaussian(sigma=5, relation=cm.Relation.REPLACE_ONE),
+        cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.01),
+        cm.Laplace(scale=2),
+        cm.PureDP(1),
+        cm.ApproximateDP(1, 1e-6),
+        cm.mechanism(rdp=lambda a: a / 18, name="mine"),
+    ],
+    ids=str,
+)
+def test_expressions_without_an_event(run: cm.Expression) -> None:
+    with pytest.raises(Refused):
+        to_dp_event(run)
+
+
+# ---- each event under each relation
+
+
+@pytest.mark.parametrize(
+    ("event", "relation", "expected"),
+    [
+        (dpa.GaussianDpEvent(2.0), R.ADD_OR_REMOVE_ONE, 'Gaussian(sigma=2, relation="add-remove")'),
+        (dpa.GaussianDpEvent(2.0), R.REPLACE_ONE, 'Gaussian(sigma=2, sensitivity=2, geometry="ball")'),
+        (dpa.GaussianDpEvent(2.0), R.REPLACE_SPECIAL, 'Gaussian(sigma=2, relation="add-remove")'),
+        (dpa.LaplaceDpEvent(2.0), R.ADD_OR_REMOVE_ONE, 'Laplace(scale=2, relation="add-remove")'),
+        (dpa.LaplaceDpEvent(2.0), R.REPLACE_ONE, 'Laplace(scale=2, sensitivity=2, relation="replace-one")'),
+        (dpa.RandomizedResponseDpEvent(0.5, 2), R.REPLACE_ONE, "RandomizedResponse(p=0.75)"),
+        (dpa.ZCDpEvent(0.5), R.ADD_OR_REMOVE_ONE, "ZeroConcentrated(rho=0.5)"),
+        (dpa.ZCDpEvent(0.5), R.REPLACE_ONE, "ZeroConcentrated(rho=0.5)"),
+        (
+            dpa.PoissonSampledDpEvent(0.1, GAUSSIAN),
+            R.REPLACE_SPECIAL,
+            'Gaussian(sigma=2, relation="add-remove") @ Poisson(rate=0.1)',
+        ),
+        (dpa.PoissonSampledDpEvent(1.0, GAUSSIAN), R.ADD_OR_REMOVE_ONE, 'Gaussian(sigma=2, relation="add-remove")'),
+        (
+            dpa.ComposedDpEvent([GAUSSIAN, dpa.NoOpDpEvent(), dpa.SelfComposedDpEvent(GAUSSIAN, 3)]),
+            R.ADD_OR_REMOVE_ONE,
+            'Gaussian(sigma=2, relation="add-remove") * 4',
+        ),
+    ],
+    ids=str,
+)
+def test_events(event: Any, relation: Any, expected: str) -> None:
+    found = from_dp_event(event, relation)
+    assert found == cm.parse(expected)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dpa.NoOpDpEvent(),
+        dpa.ComposedDpEvent([]),
+        dpa.PoissonSampledDpEvent(0.0, GAUSSIAN),
+        dpa.PoissonSampledDpEvent(0.1, dpa.NoOpDpEvent()),
+        dpa.ZCDpEvent(0.0),
+    ],
+    ids=str,
+)
+def test_events_of_nothing(event: Any) -> None:
+    assert from_dp_event(event, R.ADD_OR_REMOVE_ONE) is None
+    assert CumulantAccountant().compose(event).get_epsilon(0.0) == 0
+    assert from_dp_event(dpa.SelfComposedDpEvent(GAUSSIAN, 0), R.ADD_OR_REMOVE_ONE) is None
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dpa.NonPrivateDpEvent(),
+        dpa.GaussianDpEvent(0.0),
+        dpa.LaplaceDpEvent(0.0),
+        dpa.SelfComposedDpEvent(dpa.ComposedDpEvent([GAUSSIAN, dpa.NonPrivateDpEvent()]), 2),
+        dpa.PoissonSampledDpEvent(0.1, dpa.GaussianDpEvent(0.0)),
+    ],
+    ids=str,
+)
+def test_events_that_protect_nobody(event: Any) -> None:
+    with pytest.raises(NotPrivate):
+        from_dp_event(event, R.ADD_OR_REMOVE_ONE)
+    accountant = CumulantAccountant()
+    assert accountant.supports(event)
+    assert accountant.get_epsilon(DELTA) == 0  # asking composes nothing
+    accountant.compose(event).compose(GAUSSIAN)
+    assert math.isinf(accountant.get_epsilon(DELTA))
+    assert accountant.get_delta(1.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "relation"),
+    [
+        (WITHOUT, R.ADD_OR_REMOVE_ONE),
+        (WITHOUT, R.REPLACE_SPECIAL),
+        (dpa.PoissonSampledDpEvent(0.1, GAUSSIAN), R.REPLACE_ONE),
+        (dpa.RandomizedResponseDpEvent(0.5, 2), R.ADD_OR_REMOVE_ONE),
+        (dpa.RandomizedResponseDpEvent(0.5, 3), R.REPLACE_ONE),
+        (dpa.ZCDpEvent(0.5, 0.1), R.REPLACE_ONE),
+        (dpa.UnsupportedDpEvent(), R.REPLACE_ONE),
+        (dpa.dp_event.DiscreteLaplaceDpEvent(0.5, 1), R.ADD_OR_REMOVE_ONE),
+        (dpa.dp_event.SampledWithReplacementDpEvent(10, 2, GAUSSIAN), R.REPLACE_ONE),
+        (dpa.dp_event.SingleEpochTreeAggregationDpEvent(1.0, 3), R.ADD_OR_REMOVE_ONE),
+        (dpa.dp_event.RepeatAndSelectDpEvent(GAUSSIAN, 2.0, 1.0), R.ADD_OR_REMOVE_ONE),
+        (dpa.dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), R.ADD_OR_REMOVE_ONE),
+        (dpa.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.1, 12, 1.0), R.ADD_OR_REMOVE_ONE),
+        (dpa.GaussianDpEvent(-1.0), R.ADD_OR_REMOVE_ONE),
+        (dpa.ComposedDpEvent([GAUSSIAN, dpa.UnsupportedDpEvent()]), R.ADD_OR_REMOVE_ONE),
+    ],
+    ids=str,
+)
+def test_events_that_are_refused_by_name(event: Any, relation: Any) -> None:
+    with pytest.raises(Refused) as refusal:
+        from_dp_event(event, relation)
+    assert refusal.value.event is not None
+    accountant = CumulantAccountant(relation)
+    assert not accountant.supports(event)
+    with pytest.raises(dpa.UnsupportedEventError):
+        accountant.compose(event)
+    assert accountant.get_epsilon(DELTA) == 0
+
+
+def test_concentrated_promises_are_not_sampled_as_gaussians() -> None:
+    """zCDP says less than the Gaussian of the same curve, of which the pair is known."""
+    sampled = [
+        from_dp_event(dpa.PoissonSampledDpEvent(0.01, event), R.ADD_OR_REMOVE_ONE)
+        for event in (dpa.ZCDpEvent(0.5), dpa.GaussianDpEvent(1.0))
+    ]
+    assert sampled[0] is not None
+    assert sampled[1] is not None
+    assert sampled[0].epsilon(DELTA) > sampled[1].epsilon(DELTA)
+
+
+def test_an_accountant_can_be_copied_and_goes_its_own_way() -> None:
+    accountant = CumulantAccountant(R.REPLACE_ONE).compose(WITHOUT, 10)
+    twin = copy.deepcopy(accountant)
+    twin.compose(WITHOUT, 10)
+    assert twin.get_epsilon(DELTA) > accountant.get_epsilon(DELTA)
+    assert accountant.ledger == dpa.SelfComposedDpEvent(WITHOUT, 10)
+    assert twin.get_delta(accountant.get_epsilon(DELTA)) > DELTA

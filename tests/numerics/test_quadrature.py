@@ -10,7 +10,8 @@ import pytest
 from scipy.special import gammaln
 
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.quadrature import log_concave, log_excess, log_integrals, log_sum
+from cumulant.numerics.logspace import log_sum
+from cumulant.numerics.quadrature import log_concave, log_excess, log_integrals
 
 
 def test_log_concave_is_the_gamma_function() -> None:

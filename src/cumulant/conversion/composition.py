@@ -16,6 +16,7 @@ from cumulant.curves.closed import lemma3
 from cumulant.domains import Exact
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.logspace import log_sum
 from cumulant.numerics.rounding import FEW, FORMULA, LONG, U, raised
 
 Round = tuple[float, float, int]
@@ -279,7 +280,7 @@ def _log_largest_ratio(epsilon: float, times: int, d: float) -> float:
         log_mass = _log_masses(epsilon, times, low, high)
         m = np.arange(high - low + 1, dtype=np.float64)
         top = float(log_mass.max())
-        log_norm = top + math.log(np.exp(log_mass - top).sum())
+        log_norm = float(log_sum(log_mass))
         log_p = np.logaddexp.accumulate(log_mass)
         log_q = np.logaddexp.accumulate(log_mass + 2 * epsilon * m) - 2 * epsilon * m  # times e^{(k-2m-2low) epsilon}
         error = 4 * U * (m.size * (1 + top + 2 * epsilon * m) - math.log(d))

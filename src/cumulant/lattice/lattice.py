@@ -16,7 +16,7 @@ from scipy import fft
 
 from cumulant.lattice.merging import Law, merged
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.quadrature import log_sum
+from cumulant.numerics.logspace import log_sum
 from cumulant.pairs.cells import UNIT, Cells
 from cumulant.pairs.step import Step
 
@@ -228,8 +228,7 @@ def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, 
         cgf = np.zeros(t.size)
         for place, log_mass, times in laws:
             lifted = log_mass + t[:, None] * place
-            top = lifted.max(axis=1)
-            cgf += times * (top + np.log(np.exp(lifted - top[:, None]).sum(axis=1)))
+            cgf += times * log_sum(lifted)
         ends.append(np.min((cgf + _TAIL) / np.abs(t)))
     room = 8 * width
     return max(float(-ends[1]), low) - room, min(float(ends[0]), high) + room
@@ -264,9 +263,7 @@ def escaping(rounds: Sequence[tuple[Tilted, int]], width: float, low: float, hig
             exponent = -t * edge + 4 * UNIT * abs(t * edge)
             for points, log_weights, times in laws:
                 lifted = log_weights + t * points
-                top = float(np.max(lifted))
-                value = top + math.log(float(np.sum(np.exp(lifted - top))))
-                exponent += times * (value + UNIT * (16 + 4 * abs(top)))
+                exponent += times * (float(log_sum(lifted)) + UNIT * (16 + 4 * abs(float(np.max(lifted)))))
             best = min(best, exponent)
         return math.exp(best) * 1.001
 

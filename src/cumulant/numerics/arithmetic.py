@@ -48,6 +48,7 @@ class Arithmetic(Protocol):
     def log1p_exp(self, x: Any) -> Any: ...
     def log1p_sum_exp(self, x: Array) -> Any: ...
     def log_sum_exp(self, x: Array) -> Any: ...
+    def log_add_exp(self, x: Any, y: Any) -> Any: ...
     def log_gamma(self, x: Any) -> Any: ...
     def known(self, x: Any) -> Any: ...
     def minimum(self, x: Any, y: Any) -> Any: ...
@@ -77,6 +78,7 @@ class Floats:
     expm1 = staticmethod(np.expm1)
     log1p = staticmethod(np.log1p)
     tanh = staticmethod(np.tanh)
+    log_add_exp = staticmethod(np.logaddexp)
     minimum = staticmethod(np.fmin)  # NaN is unknown, so the other bound stands
     maximum = staticmethod(np.maximum)
 
@@ -88,11 +90,15 @@ class Floats:
         return np.where(np.isnan(x), np.inf, x)
 
     def log_sum_exp(self, x: Array) -> Any:
-        """log sum exp x over the last axis."""
-        top = np.max(x, axis=-1, keepdims=True)
+        """log sum exp x over the last axis; -inf for an empty or vanishing sum.
+
+        >>> float(np.exp(FLOATS.log_sum_exp(np.log([1.0, 2.0, 3.0]))))
+        6.0
+        """
+        top = np.max(x, axis=-1, keepdims=True, initial=-np.inf)
         shift = np.where(np.isfinite(top), top, 0.0)
-        log_sum = shift[..., 0] + np.log(np.sum(np.exp(x - shift), axis=-1))
-        return np.where(top[..., 0] == np.inf, np.inf, log_sum)[()]
+        with np.errstate(divide="ignore", over="ignore"):
+            return (shift[..., 0] + np.log(np.sum(np.exp(x - shift), axis=-1)))[()]
 
     def excess(self, x: Any) -> Any:
         """e^x - 1 - x, without cancellation."""
@@ -203,6 +209,9 @@ class Balls:
 
     def log_sum_exp(self, x: Array) -> Any:
         return self.log(np.sum(self.exp(x), axis=-1))
+
+    def log_add_exp(self, x: Any, y: Any) -> Any:
+        return x + np.frompyfunc(lambda u, v: (v - u).exp().log1p(), 2, 1)(x, y)
 
     def log_gamma(self, x: Any) -> Any:
         return self._map(lambda v: self.number(v).lgamma())(x)

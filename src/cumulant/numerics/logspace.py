@@ -17,6 +17,10 @@ BINOMIAL = 12 * U
 """The relative error of log_binomials in floats."""
 
 
+log_sum = FLOATS.log_sum_exp
+"""log of the sum of e^x over the last axis, in floats."""
+
+
 def log_binomials(order: int, on: Arithmetic = FLOATS) -> Array:
     """log C(order, j) for j = 2 … order, as cumulative sums of log((order-j+1)/j); lgamma would lose 3 digits more.
 

@@ -28,19 +28,6 @@ def legendre(nodes: int) -> tuple[Array, Array]:
     return (x + 1) / 2, w / 2
 
 
-def log_sum(x: Array) -> Array:
-    """log of the sum of e^x over the last axis; -inf for an empty or vanishing sum.
-
-    >>> import numpy as np
-    >>> float(np.exp(log_sum(np.log([1.0, 2.0, 3.0]))))
-    6.0
-    """
-    top = np.max(x, axis=-1, keepdims=True, initial=-np.inf)
-    shift = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        return np.asarray(shift[..., 0] + np.log(np.sum(np.exp(x - shift), axis=-1)))
-
-
 def log_concave(
     log_f: LogFunctions, mode: Array, scale: Array, low: Array | float, high: Array | float, nodes: int = 64
 ) -> Array:

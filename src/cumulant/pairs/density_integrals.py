@@ -14,7 +14,8 @@ from cumulant.curves.foreign import numbers
 from cumulant.curves.memory import recall, user_code
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
-from cumulant.numerics.quadrature import log_integrals, log_sum, maxima
+from cumulant.numerics.logspace import log_sum
+from cumulant.numerics.quadrature import log_integrals, maxima
 from cumulant.pairs.tails import LEAST, Tails, both_tails, pieces
 
 LogDensity = Callable[[Any], Any]

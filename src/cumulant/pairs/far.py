@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def closed_form(
     low, high = _ends(law, base, rate, lam, on)
     if log_gap is not None:
         gap = log_gap(lam)
-        low, high = _log_add_exp(low, gap, on), _log_add_exp(high, gap, on)
+        low, high = on.log_add_exp(low, gap), on.log_add_exp(high, gap)
     if not on.enclosing:
         return np.asarray(high)
     start, end = np.maximum(low.lower(), 0.0), high.upper()
@@ -71,9 +71,3 @@ def _ends(law: Law, base: Curve, rate: Fraction, lam: Array, on: Arithmetic) -> 
         where, value = sharp
         low[where] = high[where] = value[where]
     return low, high
-
-
-def _log_add_exp(x: Array, y: Array, on: Arithmetic) -> Any:
-    if on.exact:
-        return x + np.frompyfunc(lambda u, v: (v - u).exp().log1p(), 2, 1)(x, y)
-    return on.maximum(x, y) + on.log1p_exp(-abs(x - y))

@@ -16,7 +16,8 @@ from cumulant.curves.highest import Highest
 from cumulant.curves.memory import recall
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED
-from cumulant.numerics.quadrature import log_excess, log_sum
+from cumulant.numerics.logspace import log_sum
+from cumulant.numerics.quadrature import log_excess
 from cumulant.numerics.rationals import (
     Quotient,
     by_size,
@@ -269,8 +270,7 @@ def _float_cgf(direction: Direction, lam: Array, on: Arithmetic) -> Array:
 
 def _without_cancellation(log_mass: Array, loss: Array, lam: Array, on: Arithmetic) -> Array:
     excess: Any = BOUNDED.log_excess if on.enclosing else log_excess
-    add: Any = BOUNDED.log_add_exp if on.enclosing else np.logaddexp
-    return on.log1p_sum_exp(log_mass + add(excess(lam * loss), on.log(lam) + excess(-loss)))
+    return on.log1p_sum_exp(log_mass + on.log_add_exp(excess(lam * loss), on.log(lam) + excess(-loss)))
 
 
 def _exact_cgf(direction: Direction, lam: Array, on: Arithmetic) -> Array:
@@ -298,14 +298,13 @@ def _log_moments(direction: Direction, orders: Array, on: Arithmetic, positive: 
 
         return np.asarray(np.frompyfunc(moment, 1, 1)(orders))
     logs: Any = enclosed_logs if on.enclosing else log_quotients
-    add: Any = BOUNDED.log_add_exp if on.enclosing else np.logaddexp
     value = on.asarray(np.full(orders.shape, -np.inf))
     if terms:
         log_mass, log_gap = logs([(y, direction.whole) for y, _ in terms]), logs([(gap, y) for y, gap in terms])
         value = on.log_sum_exp(log_mass + on.asarray(orders[..., None].astype(np.float64)) * log_gap)
     if not direction.alone:
         return value
-    return np.where(orders > 1, on.number(np.inf), add(value, logs([(direction.alone, direction.whole)])))
+    return np.where(orders > 1, on.number(np.inf), on.log_add_exp(value, logs([(direction.alone, direction.whole)])))
 
 
 def _mixtures(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> tuple[list[Quotient], int]:

@@ -111,12 +111,11 @@ class SampledPair(Curve):
             return np.array([self._raised_ball(Fraction(x), log_gap) for x in lam], dtype=object)
         if on.enclosing and not self.base.pure() > 0:
             return Enclosure(0 * lam)
-        add: Any = BOUNDED.log_add_exp if on.enclosing else np.logaddexp
         value, far = on.asarray(np.full(lam.shape, np.nan)), self.far(lam)
         if not far.all():
             near = lam[~far]
             excess = self.enclosed_excess(near) if on.enclosing else self.log_excess(near)
-            value[~far] = on.log1p_exp(excess if log_gap is None else add(excess, log_gap(near)))
+            value[~far] = on.log1p_exp(excess if log_gap is None else on.log_add_exp(excess, log_gap(near)))
         if on.enclosing:
             far = far | np.isnan(value.mid + value.radius)
         if far.any():

@@ -15,7 +15,8 @@ from typing import ClassVar
 import numpy as np
 
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.quadrature import legendre, log_sum
+from cumulant.numerics.logspace import log_sum
+from cumulant.numerics.quadrature import legendre
 from cumulant.pairs.cells import Cells, Grid, misplaced, place_atoms, split
 from cumulant.pairs.mixing import sampled_loss, unsampled_loss
 

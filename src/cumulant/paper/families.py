@@ -116,11 +116,11 @@ class Multinomial(Family):
         mean = special.softmax(eta, axis=-1)
         centred = step - np.sum(mean * step, axis=-1, keepdims=True)
         near = np.log1p(np.sum(mean * FLOATS.excess(np.clip(centred, -1.0, 1.0)), axis=-1))
-        far = special.logsumexp(centred + special.log_softmax(eta, axis=-1), axis=-1)
+        far = FLOATS.log_sum_exp(centred + special.log_softmax(eta, axis=-1))
         return self.trials * np.asarray(np.where(np.max(np.abs(centred), axis=-1) < 1, near, far))
 
     def difference(self, first: Array, second: Array) -> Array:
-        return self.trials * np.asarray(special.logsumexp(first, axis=-1) - special.logsumexp(second, axis=-1))
+        return self.trials * np.asarray(FLOATS.log_sum_exp(first) - FLOATS.log_sum_exp(second))
 
     def reach(self, direction: Array) -> Array:
         return np.asarray(self.trials * np.max(direction, axis=-1))

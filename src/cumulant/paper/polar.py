@@ -12,6 +12,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from cumulant.numerics.logspace import log_sum
+
 
 @dataclass(frozen=True, slots=True)
 class Polar:
@@ -59,7 +63,9 @@ def polar_sum(terms: Iterable[Polar]) -> Polar:
     0.49999999999999...
     """
     terms = tuple(terms)
-    positive, negative = (_log_sum(term.log for term in terms if term.sign == sign) for sign in (1, -1))
+    positive, negative = (
+        float(log_sum(np.array([term.log for term in terms if term.sign == sign]))) for sign in (1, -1)
+    )
     if positive == negative:
         return Polar(0, -math.inf)
     larger, smaller = max(positive, negative), min(positive, negative)
@@ -79,9 +85,3 @@ def polar_differences(values: Sequence[Polar]) -> tuple[Polar, ...]:
         leading.append(row[0])
         row = [right - left for left, right in itertools.pairwise(row)]
     return tuple(leading)
-
-
-def _log_sum(logs: Iterable[float]) -> float:
-    logs = tuple(logs)
-    top = max(logs, default=-math.inf)
-    return top if math.isinf(top) else top + math.log(math.fsum(math.exp(log - top) for log in logs))

@@ -28,13 +28,18 @@ from cumulant.errors import (
     NotationError,
     RelationError,
 )
-from cumulant.mechanisms.custom import from_densities, from_masses, from_rdp_points, mechanism
+from cumulant.mechanisms.approximate import ApproximateDP
+from cumulant.mechanisms.by_densities import from_densities
+from cumulant.mechanisms.by_function import mechanism
+from cumulant.mechanisms.by_masses import from_masses
+from cumulant.mechanisms.by_points import from_rdp_points
+from cumulant.mechanisms.concentrated import ZeroConcentrated
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
-from cumulant.mechanisms.promises import ApproximateDP, PureDP, ZeroConcentrated
+from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.notation import parse
 from cumulant.relation import Relation

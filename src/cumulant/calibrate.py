@@ -15,7 +15,7 @@ from typing import Any
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.printed import rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, named, two_sided_method
-from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exact, Number
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression
 from cumulant.notation import find_unknown, parse
@@ -183,8 +183,7 @@ def _unknown(text: str) -> tuple[str, Domain]:
             return name, replace(COUNT, low=Exact(others["sample"]))
         case "rate":
             return name, RATE
-    declared = MECHANISMS[owner].domains[name]
-    return name, declared.each if isinstance(declared, Several) else declared
+    return name, MECHANISMS[owner].domain(name, others)
 
 
 # ---- the numbers that are tried

@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -219,6 +219,37 @@ class Several:
         return ExactTuple(self.each.check(f"{name}[{i}]", item) for i, item in enumerate(value))
 
 
+@dataclass(frozen=True, slots=True)
+class Less:
+    """A joint constraint of two parameters: the one called `low` is below the one called `high`, or `equal` to it.
+
+    >>> Less("q", "p").check({"q": Exact("0.2"), "p": Exact("0.7")})
+    >>> str(Less("q", "p").narrowed("q", PROBABILITY, {"p": Exact("0.7")}))
+    'a number in [0, 0.7)'
+    """
+
+    low: str
+    high: str
+    equal: bool = False
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        """InputError where the parameters are not so."""
+        low, high = values[self.low], values[self.high]
+        if not (low < high or (self.equal and low == high)):
+            rule = "at most" if self.equal else "below"
+            raise InputError(f"{self.low}={low} must be {rule} {self.high}={high}")
+
+    def narrowed(self, name: str, domain: Domain, others: Mapping[str, Exact]) -> Domain:
+        """What is left of the domain of one parameter, the others being given."""
+        if name == self.low and self.high in others and (domain.high is None or others[self.high] <= domain.high):
+            closed = self.equal and others[self.high] in domain
+            return replace(domain, high=Fraction(others[self.high]), high_closed=closed)
+        if name == self.high and self.low in others and (domain.low is None or others[self.low] >= domain.low):
+            closed = self.equal and others[self.low] in domain
+            return replace(domain, low=Fraction(others[self.low]), low_closed=closed)
+        return domain
+
+
 def listed(name: str, value: Any) -> list[Any]:
     """The items of any iterable but text, or an InputError of one sentence; what they are is checked one by one.
 
@@ -290,6 +321,15 @@ def _order(value: Any) -> float:
         return float(Exact(value))
     except OverflowError:
         return math.inf
+
+
+def limit(name: str, value: Number) -> Exact | None:
+    """A bound that may be infinite: its exact value, None for infinity.
+
+    >>> limit("pure", math.inf), limit("pure", 2)
+    (None, Exact('2'))
+    """
+    return None if isinstance(value, float) and value == math.inf else NONNEGATIVE.check(name, value)
 
 
 def orders(value: Any, name: str = "order", low: float = 1.0) -> tuple[np.ndarray[Any, np.dtype[np.float64]], bool]:

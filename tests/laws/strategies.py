@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import cumulant as cm
-from cumulant.domains import Domain, Several
+from cumulant.domains import Domain, Less, Several
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.sampling.scheme import SCHEMES, Scheme
 
@@ -44,7 +44,15 @@ def parameters(kind: type[cm.Mechanism]) -> st.SearchStrategy[dict[str, Any]]:
             fields[name] = st.lists(numbers(domain.each), min_size=2, max_size=4)
         else:
             fields[name] = numbers(domain)
-    return st.fixed_dictionaries(fields)
+    return st.fixed_dictionaries(fields).filter(lambda given: all(holds(each, given) for each in kind.joint))
+
+
+def holds(constraint: Less, given: dict[str, Any]) -> bool:
+    try:
+        constraint.check(given)
+    except cm.InputError:
+        return False
+    return True
 
 
 mechanisms: st.SearchStrategy[cm.Mechanism] = st.sampled_from(sorted(MECHANISMS)).flatmap(

@@ -48,7 +48,7 @@ RIGOUR = {
 def headline(plan: Plan) -> str:
     """The number that was asked for, and for whom it holds: the first line of an answer.
 
-    >>> from cumulant.mechanisms.promises import PureDP
+    >>> from cumulant.mechanisms.pure import PureDP
     >>> headline(PureDP(1).guarantee(delta=0).plan)
     'epsilon = 1 (rounded up) at delta = 0, for neighbours under the relation under which the sensitivities are stated.'
     """
@@ -260,7 +260,7 @@ def assumptions(run: Ran) -> list[str]:
 def assumed(run: Ran) -> str:
     """The assumptions as a sentence.
 
-    >>> from cumulant.mechanisms.promises import PureDP
+    >>> from cumulant.mechanisms.pure import PureDP
     >>> assumed(PureDP(1).ran())
     'Assumed: all parameters were fixed in advance, not chosen from earlier outputs.'
     """

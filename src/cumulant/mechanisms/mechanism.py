@@ -18,7 +18,7 @@ from cumulant.bounds.table import row as bound_row
 from cumulant.curves.curve import Curve
 from cumulant.curves.memory import once
 from cumulant.curves.remembered import Remembered
-from cumulant.domains import Domain, Exact, Number, Several
+from cumulant.domains import Domain, Exact, Less, Number, Several
 from cumulant.errors import InputError, NotationError, RelationError
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation, common
@@ -135,6 +135,8 @@ class Mechanism(Expression):
     _rank: tuple[str, str]
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {}
+    joint: ClassVar[tuple[Less, ...]] = ()
+    """What must be true of several parameters together; laws and calibrations keep to it."""
     defaults: ClassVar[Mapping[str, Number]] = {}
     attributes: ClassVar[Mapping[str, str]] = {}  # parameters whose name is taken by a question: name -> attribute
     amplified: ClassVar[bool] = False
@@ -145,8 +147,20 @@ class Mechanism(Expression):
     def _set(self, **parameters: Any) -> None:
         """Check every parameter, then keep them all as exact numbers."""
         checked = {name: domain.check(name, parameters[name]) for name, domain in self.domains.items()}
+        for constraint in self.joint:
+            constraint.check(checked)
         for name, value in checked.items():
             object.__setattr__(self, self.attributes.get(name, name), value)
+
+    @classmethod
+    def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
+        """Where one parameter may lie, the others being given as they are written."""
+        declared = cls.domains[name]
+        found = declared.each if isinstance(declared, Several) else declared
+        known = {other: Exact(others[other]) for other in cls.domains if other in others}
+        for constraint in cls.joint:
+            found = constraint.narrowed(name, found, known)
+        return found
 
     @property
     def terms(self) -> Mapping[Mechanism, int]:

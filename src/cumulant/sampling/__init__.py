@@ -1,1 +1,7 @@
 """Ways to draw the sample that a mechanism sees, one file each; what a scheme does not say is not claimed."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _found in iter_modules(__path__):
+    import_module(f"{__name__}.{_found.name}")

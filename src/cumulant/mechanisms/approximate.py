@@ -1,4 +1,4 @@
-"""Promises: mechanisms of which only a guarantee is known."""
+"""Any (epsilon, delta)-DP mechanism."""
 
 from __future__ import annotations
 
@@ -6,40 +6,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cumulant.curves.closed import Concentrated, Response
+from cumulant.curves.closed import Response
 from cumulant.curves.curve import Curve
 from cumulant.domains import NONNEGATIVE, SLACK, Domain, Exact, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
-
-
-@register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
-class PureDP(Mechanism):
-    """Any epsilon-DP mechanism; the worst of them is randomized response with log-odds epsilon.
-
-    >>> PureDP(0.1).epsilon(delta=0)
-    0.1
-    """
-
-    loss: Exact
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": NONNEGATIVE}
-    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss"}
-
-    def __init__(self, epsilon: Number) -> None:
-        self._set(epsilon=epsilon)
-
-    def key(self) -> Hashable:
-        return self.loss
-
-    def own_curve(self, bound: str) -> Curve:
-        return Response(epsilon=self.loss)
-
-    def pair(self) -> Pair:
-        from cumulant.pairs.response import ResponsePair
-
-        return ResponsePair(epsilon=self.loss)
 
 
 @register
@@ -75,25 +46,3 @@ class ApproximateDP(Mechanism):
         from cumulant.pairs.response import PromisePair
 
         return PromisePair(epsilon=self.loss, leak=self.failure)
-
-
-@register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ZeroConcentrated(Mechanism):
-    """Any (xi, rho)-zCDP mechanism: rdp(a) = xi + rho a (Remark 8).
-
-    >>> ZeroConcentrated(rho="1/50").rdp(2)
-    0.04
-    """
-
-    rho: Number
-    xi: Number = 0
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"rho": NONNEGATIVE, "xi": NONNEGATIVE}
-    defaults: ClassVar[Mapping[str, Number]] = {"xi": 0}
-
-    def key(self) -> Hashable:
-        return Exact(self.rho), Exact(self.xi)
-
-    def own_curve(self, bound: str) -> Curve:
-        return Concentrated(rho=Exact(self.rho), xi=Exact(self.xi))

@@ -1,0 +1,59 @@
+"""A mechanism that users bring by points of its curve."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import ClassVar
+
+from cumulant.curves.curve import Curve
+from cumulant.curves.points import Points
+from cumulant.domains import NONNEGATIVE, ORDER, Domain, ExactTuple, Number, Several, listed
+from cumulant.errors import InputError
+from cumulant.mechanisms.mechanism import Mechanism, register
+
+
+def from_rdp_points(orders: Iterable[Number], values: Iterable[Number]) -> Mechanism:
+    """A mechanism known at these orders only; between them K is bounded by chords, past the last by nothing (E-8).
+
+    Each value is an upper bound. The divergence grows with the order, so a smaller value at a later order holds before it.
+
+    >>> from_rdp_points([2, 4], [0.1, 0.3]).rdp([3, 5])
+    array([0.25,  inf])
+    >>> from_rdp_points([2, 4], [0.5, 0.3]).rdp([2, 4])
+    array([0.3, 0.3])
+    """
+    return ByPoints(listed("orders", orders), listed("values", values))  # type: ignore[arg-type]
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ByPoints(Mechanism):
+    """What `from_rdp_points` makes."""
+
+    orders: ExactTuple
+    values: ExactTuple
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"orders": Several(ORDER), "values": Several(NONNEGATIVE)}
+
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        if len(self.orders) != len(self.values):
+            raise InputError(
+                f"orders and values must have the same length, not {len(self.orders)} and {len(self.values)}"
+            )
+        if any(left >= right for left, right in zip(self.orders, self.orders[1:], strict=False)):
+            raise InputError("orders must increase from one to the next")
+
+    def key(self) -> Hashable:
+        return self.orders, self.values
+
+    def own_curve(self, bound: str) -> Curve:
+        # a value bounds the divergence at all lower orders too, so each may be the smallest of those that follow
+        smallest = tuple(accumulate(reversed(self.values), min))[::-1]
+        return Points(self.orders, smallest)
+
+    @classmethod
+    def name(cls) -> str:
+        return "from_rdp_points"

@@ -11,8 +11,6 @@ The analytical moments accountant of Wang, Balle and Kasiviswanathan: describe w
 from typing import TYPE_CHECKING, Any
 
 from cumulant.accountant import Accountant
-from cumulant.accounting.attack import TradeOffCurve
-from cumulant.accounting.check import Check
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.plan import Term
 from cumulant.bounds.bound import Bound
@@ -37,16 +35,19 @@ from cumulant.mechanisms.concentrated import ZeroConcentrated
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.laplace import Laplace
-from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
+from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, Run, Sampled
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.notation import parse
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.scheme import SCHEMES
 from cumulant.sampling.without_replacement import WithoutReplacement
 
 if TYPE_CHECKING:
+    from cumulant.accounting.attack import TradeOffCurve
+    from cumulant.accounting.check import Check
     from cumulant.ledger.ledger import Ledger
 
 __all__ = [
@@ -105,7 +106,12 @@ _ROOMS = {
 }
 """Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
 
-_LATER = {"Ledger": "cumulant.ledger", "NoisySGD": "cumulant.training.sgd"}
+_LATER = {
+    "Check": "cumulant.accounting.check",
+    "Ledger": "cumulant.ledger",
+    "NoisySGD": "cumulant.training.sgd",
+    "TradeOffCurve": "cumulant.accounting.attack",
+}
 """Names whose modules are loaded when they are first asked for."""
 
 
@@ -122,4 +128,6 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module(_LATER[name]), name)
+    if (found := MECHANISMS.get(name, SCHEMES.get(name))) is not None:  # a file in the folder is enough
+        return found
     raise AttributeError(f"module 'cumulant' has no attribute {name!r}")

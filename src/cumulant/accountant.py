@@ -6,11 +6,9 @@ import json
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cumulant import domains
-from cumulant.accounting.filter import Tariff
-from cumulant.accounting.mixture import Mixture
 from cumulant.accounting.printed import rounded_up
 from cumulant.domains import Exact, Number
 from cumulant.errors import BudgetRefused, InputError, shown
@@ -18,6 +16,9 @@ from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled, run
 from cumulant.notation import parse
 from cumulant.relation import UNSTATED, Relation, agreed
 from cumulant.sampling.scheme import Scheme
+
+if TYPE_CHECKING:
+    from cumulant.accounting.filter import Tariff
 
 
 class Accountant(Expression):
@@ -53,7 +54,7 @@ class Accountant(Expression):
         self._terms: dict[Mechanism, int] = {}
         self._stated = UNSTATED
         self._limit = None if limit is None else _pair(limit)
-        self._tariff = None if self._limit is None else Tariff(Mixture.opened(*self._limit))
+        self._tariff = None if self._limit is None else _tariff(*self._limit)
         self._total = None if self._tariff is None else self._tariff.rule.zero()
 
     @property
@@ -178,3 +179,11 @@ def _pair(limit: Any) -> tuple[Exact, Exact]:
     if len(numbers) != 2:
         raise InputError(f"limit={shown(limit)} must be a pair (epsilon, delta)")
     return domains.EPSILON.check("epsilon", numbers[0]), domains.DELTA.check("delta", numbers[1])
+
+
+def _tariff(epsilon: Exact, delta: Exact) -> Tariff:
+    """The rule of a limit; its mathematics is loaded by those who have one."""
+    from cumulant.accounting.filter import Tariff
+    from cumulant.accounting.mixture import Mixture
+
+    return Tariff(Mixture.opened(epsilon, delta))

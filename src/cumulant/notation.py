@@ -20,8 +20,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
-from cumulant.accounting.parts import Ran
-from cumulant.accounting.stored import reader
+from cumulant.accounting.parts import Ran, reader
 from cumulant.domains import COUNT, Exact, Number
 from cumulant.errors import InputError, NotationError
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, run

@@ -122,7 +122,7 @@ def test_the_shell_speaks_of_it() -> None:
 
 @pytest.mark.parametrize("bound", [name for name in cm.BOUNDS if name not in (*UPPER, "lower")])
 def test_theorems_about_other_samples_are_refused(bound: str) -> None:
-    with pytest.raises(cm.HypothesisError, match="not a theorem about Poisson samples; use one of poisson, "):
+    with pytest.raises(cm.HypothesisError, match="not a theorem about Poisson samples; use one of caps, "):
         STEP.rdp(2, bound=bound)
 
 

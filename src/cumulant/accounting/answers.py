@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from cumulant import domains
-from cumulant.accounting import answering, attack
-from cumulant.accounting.attack import TradeOffCurve
-from cumulant.accounting.check import Check, checked
+from cumulant.accounting import answering
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.plan import planned
@@ -21,6 +19,10 @@ from cumulant.conversion import arrays, scalars
 from cumulant.curves.curve import Curve
 from cumulant.curves.memory import question
 from cumulant.domains import Number
+
+if TYPE_CHECKING:
+    from cumulant.accounting.attack import TradeOffCurve
+    from cumulant.accounting.check import Check
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -155,6 +157,8 @@ class Answers(ABC):
         >>> [run.check(epsilon=claim, delta=1e-8).verdict for claim in (1.74, 0.8, 0.5)]
         ['holds', 'open', 'false']
         """
+        from cumulant.accounting.check import checked
+
         return checked(self.ran(), epsilon, delta, accuracy)
 
     @question()
@@ -188,6 +192,8 @@ class Answers(ABC):
     @question()
     def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
         """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
+        from cumulant.accounting import attack
+
         return attack.trade_off(self.ran(), fpr, method)
 
     @overload
@@ -202,12 +208,16 @@ class Answers(ABC):
         >>> cm.PureDP(1).true_positive_rate(0.01)
         0.02719
         """
+        from cumulant.accounting import attack
+
         return attack.true_positive_rate(self.ran(), fpr, method)
 
     @property
     @question()
     def advantage(self) -> float:
         """The largest difference of true and false positive rate that any attack has."""
+        from cumulant.accounting import attack
+
         return attack.advantage(self.ran())
 
     @overload

@@ -6,9 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cumulant.accounting import explanation, stored
 from cumulant.accounting.plan import Plan, Term
-from cumulant.accounting.verifying import lower_confirmed, verified
 from cumulant.conversion.verify import Verification
 from cumulant.errors import CertificateError
 
@@ -123,11 +121,15 @@ class Guarantee:
                 f"epsilon={self.epsilon!r} with delta={self.delta!r} is no statement about privacy: epsilon is at least 0 and "
                 "delta a probability"
             )
+        from cumulant.accounting.verifying import verified
+
         found = verified(self.proof, self.epsilon, self.delta)
         return replace(found, epsilon=self.epsilon, delta=self.delta)
 
     def lower_confirmed(self) -> bool | None:
         """Whether explicit data sets still need almost as much as the lower end says; None where there is no lower end."""
+        from cumulant.accounting.verifying import lower_confirmed
+
         return lower_confirmed(self.proof)
 
     def explain(self) -> str:
@@ -137,6 +139,8 @@ class Guarantee:
         >>> print(cm.PureDP(1).guarantee(delta=0).explain().splitlines()[-1])
         Rigour: proved, which means: every step was enclosed, rounding included, so the exact value ... at most this number.
         """
+        from cumulant.accounting import explanation
+
         if self.plan is None:
             return explanation.left_behind(self.run, self.asked, self.epsilon, self.delta, self.rigour)
         return explanation.explanation(self.plan, self.epsilon, self.delta)
@@ -144,6 +148,8 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values, infinity as the text "inf", with the versions, the exact question, the plan and what is
         assumed; the file `guarantee.schema.json` of the package describes them."""
+        from cumulant.accounting import stored
+
         fields = {name: stored.plain(getattr(self, name)) for name in self.__slots__ if name != "plan"}
         return fields | stored.kept(self.plan)
 
@@ -154,6 +160,8 @@ class Guarantee:
     @classmethod
     def from_json(cls, text: str | bytes) -> Guarantee:
         """The guarantee that `to_json` wrote, ready to be verified; InputError where the text is not one."""
+        from cumulant.accounting import stored
+
         fields, plan = stored.read(text)
         return cls(**fields, plan=plan)
 

@@ -94,3 +94,17 @@ class Ran:
     def repeated(self, times: int) -> Ran:
         """The same, so many times."""
         return replace(self, parts=tuple(replace(part, times=times * part.times) for part in self.parts))
+
+
+_readers: list[Callable[[str], Ran]] = []
+
+
+def reader(read: Callable[[str], Ran]) -> Callable[[str], Ran]:
+    """What understands the text of a run: the notation, which stands above this room, says so when it is imported."""
+    _readers[:] = [read]
+    return read
+
+
+def ran(text: str) -> Ran:
+    """What this text says to have run."""
+    return _readers[0](text)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib.metadata import version
 from typing import Any
 
-from cumulant.accounting.parts import Ran
+from cumulant.accounting.parts import ran
 from cumulant.accounting.plan import Plan, Term
 from cumulant.accounting.question import Question
 from cumulant.accounting.statement import RIGOUR, assumptions
@@ -25,14 +25,6 @@ FORMAT = 1
 _texts = ("method", "bound", "conversion", "rigour", "run", "witness", "note", "asked")
 _numbers = ("epsilon", "delta")
 _maybe = ("lower", "order", "lower_delta", "radius")
-
-_readers: list[Callable[[str], Ran]] = []
-
-
-def reader(read: Callable[[str], Ran]) -> Callable[[str], Ran]:
-    """What understands the text of a run: the notation, which stands above this room, says so when it is imported."""
-    _readers[:] = [read]
-    return read
 
 
 def plain(value: Any) -> Any:
@@ -147,7 +139,7 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any]) -> Plan | None:
     """The plan, from the exact question and the run that its text describes; None where the run has no text."""
     if state["plan"] is None or state["question"] is None:
         return None
-    run = _readers[0](found["run"])
+    run = ran(found["run"])
     listed = [(term.mechanism, term.times) for term in found["terms"]]
     if run.relation is not found["relation"] or [(part.name, part.times) for part in run.parts] != listed:
         raise InputError(

@@ -43,5 +43,6 @@ def test_every_result_has_a_public_name() -> None:
 
 def test_the_list_of_public_names_is_complete() -> None:
     public = {name for name, value in vars(cm).items() if not name.startswith("_") and not inspect.ismodule(value)}
-    assert public - {"Any", "TYPE_CHECKING"} == set(cm.__all__) - {"__version__", "Ledger"}
-    assert cm.Ledger.__name__ == "Ledger"
+    assert public - {"Any", "TYPE_CHECKING"} == set(cm.__all__) - {"__version__", *cm._LATER}
+    assert all(getattr(cm, name).__name__ == name for name in cm._LATER)
+    assert set(cm._LATER) <= set(cm.__all__) | {"NoisySGD"}

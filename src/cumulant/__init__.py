@@ -35,14 +35,15 @@ from cumulant.mechanisms.concentrated import ZeroConcentrated
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.laplace import Laplace
-from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, Run, Sampled
+from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
+from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.notation import parse
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
-from cumulant.sampling.scheme import SCHEMES
+from cumulant.sampling.scheme import SCHEMES as _SCHEMES
 from cumulant.sampling.without_replacement import WithoutReplacement
 
 if TYPE_CHECKING:
@@ -128,6 +129,6 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module(_LATER[name]), name)
-    if (found := MECHANISMS.get(name, SCHEMES.get(name))) is not None:  # a file in the folder is enough
+    if (found := _MECHANISMS.get(name, _SCHEMES.get(name))) is not None:  # a file in the folder is enough
         return found
     raise AttributeError(f"module 'cumulant' has no attribute {name!r}")

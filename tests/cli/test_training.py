@@ -137,3 +137,21 @@ def test_bad_input(
     code, out, err = asked(capsys, *words)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
+
+
+@pytest.mark.parametrize("explain", [[], ["--explain"]], ids=["answer", "explain"])
+def test_a_noise_multiplier_meets_the_factor_two(explain: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In the first lines of the answer, and only where a noise multiplier may have been taken for sigma."""
+    sampled = "@ WithoutReplacement(sample=256, population=60000) * 100"
+    _, out, _ = asked(capsys, "epsilon", f"Gaussian(sigma=1.1) {sampled}", "--delta", "1e-5", *explain)
+    first = " ".join(out.split())[:700]
+    assert "CAREFUL, FACTOR 2" in first
+    assert 'Gaussian(sigma=1.1, sensitivity=2, geometry="ball")' in first
+    for honest in (
+        f'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") {sampled}',
+        "Gaussian(sigma=1.1) @ Poisson(rate=0.01) * 100",
+        "Gaussian(sigma=1.1)",
+        f"Laplace(scale=2) {sampled}",
+    ):
+        _, out, _ = asked(capsys, "epsilon", honest, "--delta", "1e-5", *explain)
+        assert "FACTOR 2" not in out

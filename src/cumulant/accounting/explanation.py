@@ -16,6 +16,7 @@ from cumulant.accounting.statement import (
     WAYS,
     assumed,
     cited_conversion,
+    doubled,
     relation,
     short_name,
     unconverted,
@@ -38,9 +39,11 @@ def explanation(plan: Plan, epsilon: float, delta: float) -> str:
     lower = ""
     if plan.answer.exact and plan.lower is not None:
         lower = f" No claim below {rounded_down(plan.lower)} is true, shown by {plan.witness}."
+    factor = doubled(plan.run)
     return "\n".join(
         [
             f"{number}, {relation(plan.run)}.{lower}",
+            *([factor] if factor else []),
             what_ran(plan.run),
             *how,
             assumed(plan.run),

@@ -38,6 +38,8 @@ class Part:
     """What the mechanism is, in a sentence."""
     sensitive: bool = False
     """Whether it rests on a sensitivity."""
+    clipped: str = ""
+    """What a sum of clipped vectors with the same noise over norm is called, if that is something else."""
     written: bool = True
     """Whether its name is a text that can be read back; a Python function has none."""
 

@@ -65,6 +65,27 @@ def headline(plan: Plan) -> str:
     return f"{number}, {relation(run)}."
 
 
+def doubled(run: Ran) -> str:
+    """The factor 2 that a noise multiplier misses, where one may have been written as sigma; empty where none can be.
+
+    >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> from cumulant.sampling.without_replacement import WithoutReplacement
+    >>> doubled((Gaussian(sigma=1.1) @ WithoutReplacement(rate=0.01)).ran())[:66]
+    'CAREFUL, FACTOR 2: Gaussian(sigma=1.1) has sensitivity 1 for repla'
+    """
+    for part in run.nested():
+        if part.scheme is None or part.scheme.relation is not Relation.REPLACE_ONE or part.inner is None:
+            continue
+        for inner in part.inner.nested():
+            if inner.clipped:
+                return (
+                    f"CAREFUL, FACTOR 2: {inner.name} has sensitivity 1 for replace-one neighbours. If its sigma is the noise "
+                    "multiplier of clipped gradients (DP-SGD), replacing a record moves their sum by twice the clipping norm, "
+                    f"and this number is too small: ask about {inner.clipped}, or use cumulant dpsgd."
+                )
+    return ""
+
+
 def says_something(plan: Plan) -> bool:
     """Whether the statement protects anybody."""
     epsilon, delta = plan.statement

@@ -24,7 +24,7 @@ def answer(found: Guarantee) -> str:
     if found.asked == "delta":
         reach = attack.in_brief(plan.run, ONE_PERCENT, found.method, found.epsilon, found.delta)
         means = tuple(words.attacker(plan.run, *reach))
-    return wrapped(words.headline(plan), words.interval(plan), *means, *words.support(plan))
+    return wrapped(words.headline(plan), words.doubled(plan.run), words.interval(plan), *means, *words.support(plan))
 
 
 def explanation(found: Guarantee) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
+from cumulant.accounting.parts import Part
 from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
@@ -98,6 +99,12 @@ class Gaussian(Mechanism):
 
     def data_size(self) -> Exact | None:
         return None if self.averaged_over == 1 else Exact(self.averaged_over)
+
+    def part(self, times: int) -> Part:
+        # a noise multiplier is the deviation over the clipping norm, and replacing a record moves the sum by twice the norm
+        plain = self.geometry == "diameter" and self.relation is not Relation.ADD_REMOVE and self.sensitivity == 1
+        same = Gaussian.from_clipping(norm=1, noise=self.sigma, relation=Relation.REPLACE_ONE)
+        return replace(Mechanism.part(self, times), clipped=str(same) if plain and self.averaged_over == 1 else "")
 
     def _shift(self) -> Fraction:
         return Exact(self.sensitivity) / (Exact(self.sigma) * Exact(self.averaged_over))

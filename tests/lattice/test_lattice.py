@@ -18,10 +18,11 @@ from scipy import fft
 from cumulant.lattice import cone, lattice
 from cumulant.lattice import grids as search
 from cumulant.lattice.lattice import Composed, Terms, Tilted, compose, escaping, tilted
+from cumulant.numerics.rounding import U
 from cumulant.pairs import cells as cells_room
 from cumulant.pairs import step as step_room
 from cumulant.pairs.atoms import AtomLoss
-from cumulant.pairs.cells import UNIT, Cells, Grid
+from cumulant.pairs.cells import Cells, Grid
 from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.masses import Finite
 from cumulant.pairs.mixing import sampled_loss
@@ -260,7 +261,7 @@ def test_numbers_below_the_noise_of_the_transforms(upper: bool) -> None:
 def test_the_noise_is_that_of_the_worst_transform(monkeypatch: pytest.MonkeyPatch) -> None:
     """A transform of the accuracy that is allowed for, its whole error in one frequency: powers of it, and its inverse."""
     unit = 1e-6
-    monkeypatch.setattr(lattice, "UNIT", unit)
+    monkeypatch.setattr(lattice, "U", unit)
 
     def worse(allowed: Callable[[int], float]) -> SimpleNamespace:
         def forward(x: np.ndarray) -> np.ndarray:
@@ -283,7 +284,7 @@ def test_the_noise_is_that_of_the_worst_transform(monkeypatch: pytest.MonkeyPatc
 
 def test_the_noise_of_the_inverse_transform_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     unit = 1e-7
-    monkeypatch.setattr(lattice, "UNIT", unit)
+    monkeypatch.setattr(lattice, "U", unit)
 
     def back(x: np.ndarray, size: int) -> np.ndarray:
         found = fft.irfft(x, size)
@@ -423,7 +424,7 @@ def test_masses_of_cells_are_as_accurate_as_they_say(monkeypatch: pytest.MonkeyP
                     wrong = max(wrong, abs(float(arb(fmpq(*float(log_mass).as_integer_ratio())).exp() / exact) - 1))
         finally:
             ctx.prec = before
-        assert least < wrong <= cells.error + 64 * UNIT
+        assert least < wrong <= cells.error + 64 * U
 
 
 def test_sums_of_many_atoms_carry_their_number() -> None:
@@ -433,7 +434,7 @@ def test_sums_of_many_atoms_carry_their_number() -> None:
     grid = Grid(1.0, 0.0, 0, 3)
     left, right, atoms = np.full(2, -np.inf), np.full(2, -np.inf), np.full(3, -np.inf)
     _, error = cells_room.place_atoms(losses, np.full(count, -9.0), grid, left, right, atoms)
-    assert error >= (count - 1) * UNIT
+    assert error >= (count - 1) * U
 
 
 def test_atoms_moved_onto_the_grid_are_misplaced_in_both_laws() -> None:

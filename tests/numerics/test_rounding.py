@@ -11,9 +11,12 @@ import pytest
 
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import (
+    DOZENS,
+    ENVELOPE,
     FEW,
     FORMULA,
     LONG,
+    MANY,
     MEASURED,
     ROUGH,
     U,
@@ -26,7 +29,7 @@ from cumulant.numerics.rounding import (
     rounded_up,
 )
 
-PARTS = [FEW, FORMULA, MEASURED, LONG, ROUGH]
+PARTS = [FEW, FORMULA, DOZENS, ENVELOPE, MEASURED, LONG, MANY, ROUGH]
 
 
 def numbers(seed: int, count: int = 300) -> list[Fraction]:
@@ -51,8 +54,8 @@ def test_parts_grow_and_each_is_more_than_it_says() -> None:
     for part in PARTS:
         for value in map(float, numbers(2, 50)):
             up, down = Fraction(raised(value, part)), Fraction(lowered(value, part))
-            assert up >= Fraction(value) * (1 + Fraction(part) - Fraction(U))
-            assert down <= Fraction(value) * (1 - Fraction(part) + Fraction(U))
+            assert up >= Fraction(value) * (1 + Fraction(part) - 3 * Fraction(U))
+            assert down <= Fraction(value) * (1 - Fraction(part) + 3 * Fraction(U))
             assert down < Fraction(value) < up
 
 

@@ -9,7 +9,8 @@ import pytest
 from flint import arb, ctx
 
 from cumulant.lattice.merging import LEFT, RIGHT, swept
-from cumulant.pairs.cells import UNIT, Cells, Grid, place_atoms
+from cumulant.numerics.rounding import U
+from cumulant.pairs.cells import Cells, Grid, place_atoms
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.laplace import LaplaceLaw, LaplacePair
@@ -101,9 +102,9 @@ def test_crowded_atoms_add_up_to_what_fractions_say(scale: float) -> None:
     exact = [on, between * Fraction(2, 3), between * Fraction(1, 3)]
     found = np.array([atoms[1], right[0], left[0]])
     assert slip == 0
-    assert error == count / 2 * UNIT
+    assert error == count / 2 * U
     wrong = np.abs(found - scale - [math.log(mass) for mass in exact])
-    assert (wrong <= error + 8 * UNIT * (1 + abs(scale))).all()
+    assert (wrong <= error + 8 * U * (1 + abs(scale))).all()
     assert (np.exp(np.concatenate([atoms[[0, 2, 3]], right[1:], left[1:]])) == 0).all()
 
 
@@ -160,6 +161,6 @@ def test_the_unsampled_loss_is_that_of_a_loss_nearby(kept: str) -> None:
         for loss, x in zip(losses.tolist(), found.tolist(), strict=True):
             k = arb(exact_kept.numerator) / arb(exact_kept.denominator)
             back = float((k + (1 - k) * arb(x).exp()).log())
-            assert abs(back - loss) <= 8 * UNIT * (1 + abs(loss))
+            assert abs(back - loss) <= 8 * U * (1 + abs(loss))
     finally:
         ctx.prec = before

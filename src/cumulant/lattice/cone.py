@@ -15,6 +15,7 @@ import numpy as np
 
 from cumulant.lattice.lattice import FAR, Composed
 from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import MANY
 
 _NEAREST, _MOSTLY, _FARTHEST = 3, 8, 16
 """How far below epsilon eps0 is tried, and where it is mostly best, in quarters of 1/lam."""
@@ -57,7 +58,7 @@ def log_constant(log_ratio: float) -> float:
         at = int(np.argmax(value))
         best = float(value[at])
         low, high = (low if at == 0 else float(d[at - 1])), (high if at == d.size - 1 else float(d[at + 1]))
-    return math.log(best) + 1e-12
+    return math.log(best) + MANY
 
 
 def epsilon(expectation: Callable[[float], float], log_delta: float, lam: float, start: float) -> float:

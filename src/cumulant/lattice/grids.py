@@ -13,6 +13,7 @@ import numpy as np
 from cumulant.lattice import cone, saddle
 from cumulant.lattice.lattice import Composed, Terms, check_side, compose, leak_of
 from cumulant.lattice.saddle import Moments
+from cumulant.numerics.rounding import DOZENS, lowered, next_above, raised
 from cumulant.pairs.step import Step
 
 _MOST_POINTS = 1 << 20  # unless more accuracy is asked for than usual
@@ -134,7 +135,7 @@ def delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: floa
     Any tilting gives a bound; `most` limits it to orders that others need, which costs where this delta is far below theirs.
     """
     check_side(terms, upper)
-    known = CERTAIN if upper else Bound(leak_of(terms) * (1 - 1e-14), math.nan, math.nan, 0)
+    known = CERTAIN if upper else Bound(lowered(leak_of(terms), DOZENS), math.nan, math.nan, 0)
     return _refined(known, lambda finer: _deltas(terms, epsilon, finer, upper, most), accuracy, upper)
 
 
@@ -165,7 +166,7 @@ def _seen(terms: Terms, at: Moments | None) -> Moments | None:
 def _delta(sums: Composed, log_delta: float) -> Bound:
     """A delta whose logarithm is known, moved outward."""
     size = math.exp(min(log_delta, 0.0))
-    bound = min(size * (1 + 1e-14) + 5e-324, 1.0) if sums.upper else math.nextafter(size * (1 - 1e-14), 0.0)
+    bound = min(raised(size, DOZENS) + 5e-324, 1.0) if sums.upper else math.nextafter(lowered(size, DOZENS), 0.0)
     return Bound(bound, sums.lam + 1, sums.width, sums.mass.size)
 
 
@@ -187,7 +188,7 @@ def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[
         start = better if 0 < better < math.inf else guess
         expectation = partial(cone.log_expectation, sums, tail=tail)
         found = cone.epsilon(expectation, log_delta, sums.lam, start)
-        yield Bound(math.nextafter(max(found, 0.0) + sums.slip, math.inf), sums.lam + 1, sums.width, sums.mass.size)
+        yield Bound(next_above(max(found, 0.0) + sums.slip), sums.lam + 1, sums.width, sums.mass.size)
         if not 0 < found < math.inf:
             return
         slope, at = max(_slope(sums, found), sums.lam), saddle.saddle_at(terms, found) or at
@@ -237,9 +238,9 @@ def _epsilon(sums: Composed, log_delta: float, guess: float) -> Bound:
     low, high = saddle.solve(sums.log_delta, -sums.lam, log_delta, max(guess, sums.start), _SOLVED)
     if sums.upper:
         none = high == 0 and sums.log_delta(-sums.slip) <= log_delta
-        value = 0.0 if none else math.nextafter(high + sums.slip, math.inf)
+        value = 0.0 if none else next_above(high + sums.slip)
     else:
-        value = max(math.nextafter(low - sums.slip, -math.inf), 0.0)
+        value = max(-next_above(sums.slip - low), 0.0)
     return Bound(value, sums.lam + 1, sums.width, sums.mass.size)
 
 

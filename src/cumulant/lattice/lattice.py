@@ -17,7 +17,8 @@ from scipy import fft
 from cumulant.lattice.merging import Law, merged
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.logspace import log_sum
-from cumulant.pairs.cells import UNIT, Cells
+from cumulant.numerics.rounding import MANY, U, lowered, next_above, raised
+from cumulant.pairs.cells import Cells
 from cumulant.pairs.step import Step
 
 Terms = tuple[tuple[Step, int], ...]
@@ -66,7 +67,7 @@ def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -
     if upper:
         log_p = np.logaddexp(cells.atoms, np.logaddexp(np.append(cells.left, -np.inf), np.append(-np.inf, cells.right)))
         log_p[2] = np.logaddexp(log_p[2], cells.below)  # the second cell may begin below the least loss that was kept
-        lost = math.nextafter(math.exp(cells.above), 1.0) if cells.above > -math.inf else 0.0
+        lost = min(next_above(math.exp(cells.above)), 1.0) if cells.above > -math.inf else 0.0
     else:
         log_p, lost = merged_of(step, width, log_mass)
     exponent = log_p + lam * points
@@ -79,7 +80,7 @@ def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -
         grid.first,
         grid.offset,
         lost,
-        cells.error + UNIT * (64 + 8 * size),
+        cells.error + U * (64 + 8 * size),
         cells.slip + 2 * cells.error,  # a ratio p/q that is wrong by a factor is a loss that is misplaced
     )
 
@@ -139,7 +140,7 @@ class Composed:
         if not total > 0:
             return -math.inf
         base = self.cgf - self.lam * epsilon
-        moved = self.relative + UNIT * (64 + 4 * (abs(self.cgf) + abs(base)))
+        moved = self.relative + U * (64 + 4 * (abs(self.cgf) + abs(base)))
         return base + math.log(total) + (moved if self.upper else -moved)
 
 
@@ -159,14 +160,14 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     start = origin + width * first
     log_spectrum_size = np.zeros(size // 2 + 1)
     angle = np.zeros(size // 2 + 1)
-    noise, least, constant = 0.0, math.inf, TRANSFORM * UNIT * math.log2(size)
+    noise, least, constant = 0.0, math.inf, TRANSFORM * U * math.log2(size)
     for one, times in rounds:
         weights = wrapped(one, size)
         spectrum = fft.rfft(weights)
         log_spectrum_size += times * np.log(np.abs(spectrum))
         angle += np.remainder(times * np.angle(spectrum), 2 * math.pi)
         norm = float(np.linalg.norm(weights))
-        noise += times * (constant + POWER * UNIT) * norm
+        noise += times * (constant + POWER * U) * norm
         least = min(least, norm)
     # powers of a perturbed spectrum: (1 + d)^k with d the largest error of a coefficient
     growth = math.exp(noise * math.sqrt(size)) if noise * math.sqrt(size) < 700 else math.inf
@@ -189,8 +190,8 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
         outside=outside,
         noise=noise,
         relative=sum(times * one.error for one, times in rounds),
-        leak=min(1.0, (leak + lost) * (1 + 1e-12)) if upper else leak * (1 - 1e-12) - lost * (1 + 1e-12),
-        slip=sum(times * one.slip for one, times in rounds) + 4 * UNIT * (abs(origin) + abs(start) + width * size),
+        leak=min(1.0, raised(leak + lost, MANY)) if upper else lowered(leak, MANY) - raised(lost, MANY),
+        slip=sum(times * one.slip for one, times in rounds) + 4 * U * (abs(origin) + abs(start) + width * size),
         upper=upper,
     )
 
@@ -260,10 +261,10 @@ def escaping(rounds: Sequence[tuple[Tilted, int]], width: float, low: float, hig
         best = 0.0
         gap = edge - mean
         for t in (20 / gap, 40 / gap, 80 / gap, gap / max(variance, 1e-300)):
-            exponent = -t * edge + 4 * UNIT * abs(t * edge)
+            exponent = -t * edge + 4 * U * abs(t * edge)
             for points, log_weights, times in laws:
                 lifted = log_weights + t * points
-                exponent += times * (float(log_sum(lifted)) + UNIT * (16 + 4 * abs(float(np.max(lifted)))))
+                exponent += times * (float(log_sum(lifted)) + U * (16 + 4 * abs(float(np.max(lifted)))))
             best = min(best, exponent)
         return math.exp(best) * 1.001
 

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import DOZENS, next_above
 from cumulant.pairs.cells import Cells
 
 _BITS = 433  # masses are multiplied by 2^433, and those below e^-760 left out, so that nothing underflows
@@ -25,7 +26,6 @@ _LOWEST = -760.0
 _NEGLIGIBLE = 20.0
 _GIVEN_AWAY = 12.0
 _FARTHEST = 200.0
-_SLACK = 1e-14
 
 Law = tuple[Array, float]
 """log P-masses on the grid, and a bound of the P-mass that they have in excess of a dominated pair."""
@@ -53,7 +53,7 @@ def swept(cells: Cells, log_mass: float, sign: int) -> Law:
         large = log_value > _SMALL  # there the scale is taken away before digits are lost
         log_value[large] = np.log(np.ldexp(value[large], -_BITS))
         result[where] = log_value
-    return result, math.nextafter(math.ldexp(gap, -_BITS), 1.0) if gap > 0 else 0.0
+    return result, min(next_above(math.ldexp(gap, -_BITS)), 1.0) if gap > 0 else 0.0
 
 
 def _corners(cells: Cells, lowest: float, sign: int) -> tuple[Array, Array, Array]:
@@ -87,7 +87,7 @@ def _sweep(
     and G' and H' to the right, of G before i minus that of H. A line that starts `below` H touches it at the first corner x
     at which INT s dmu(s) over s <= x, mu the corners of H, is no longer less than `below`: there
     (below + INT (x - s) dmu(s)) / x is least. Only below - moment is a difference. To the left it is a part of H and rounds
-    like it; to the right _SLACK of it is given away, so that rounding cannot lift G above an H that becomes smaller.
+    like it; to the right DOZENS of it is given away, so that rounding cannot lift G above an H that becomes smaller.
     """
     grid, mass = [], []
     i, first, count = index[0], 0, len(index)
@@ -111,13 +111,13 @@ def _sweep(
         if touched == count:  # flat to the right; to the left down to alpha = 0, where x = 1
             rest = max(below - moment, 0.0)
             mass.append(weight + (rest if sign == LEFT else 0.0) - ahead)
-            return grid, mass, rest + _SLACK * below if sign == RIGHT else 0.0
+            return grid, mass, rest + DOZENS * below if sign == RIGHT else 0.0
         if abs(far) > _FARTHEST:  # parallel to H as far as the next corner, which is out of sight
             mass.append(weight - ahead)
             below, ahead, i, first = below - moment, 0.0, index[touched], touched
             continue
         # at the last corner on the right G ends with H, and what rounding does to it is small against H before it
-        slack = _SLACK * below if sign == RIGHT and touched < count - 1 else 0.0
+        slack = DOZENS * below if sign == RIGHT and touched < count - 1 else 0.0
         steeper = max(below - slack - moment, 0.0) / x
         mass.append(weight + steeper - ahead)
         below = max(min(slack, below - moment), 0.0)

@@ -11,7 +11,7 @@ from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
 from cumulant.lattice.lattice import Terms
 from cumulant.lattice.rounds import PAIR, Round, Rounds
-from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 
 _CLOSED = "closed form"
 _LATTICE = "lattice"
@@ -158,12 +158,12 @@ def _bounded(rounds: Rounds) -> tuple[float, float]:
         if x > 0:
             largest += times * math.log1p(_scaled(one, math.expm1(x))) if x < 700 else math.inf
         leak += times * _scaled(one, one.law.leak)
-    return largest * (1 + 1e-12), leak * (1 + 1e-12)
+    return raised(largest, MANY), raised(leak, MANY)
 
 
 def _scaled(one: Round, value: float) -> float:
     """rate times value, rounded up; what is positive stays so where floats underflow."""
-    return float(one.rate) * value * (1 + 1e-12) + _UNDERFLOW if value > 0 else 0.0
+    return float(raised(float(one.rate) * value, MANY)) + _UNDERFLOW if value > 0 else 0.0
 
 
 def _added_epsilon(rounds: Rounds, delta: Fraction) -> float:
@@ -211,4 +211,4 @@ def _distance(rounds: Rounds) -> float:
     for one, times in rounds.parts:
         d = _scaled(one, one.law.distance + one.law.leak)
         kept += times * math.log1p(-d) if d < 1 else -math.inf
-    return min(-math.expm1(kept) * (1 + 1e-12), 1.0)
+    return min(float(raised(-math.expm1(kept), MANY)), 1.0)

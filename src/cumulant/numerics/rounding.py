@@ -23,11 +23,20 @@ FEW = 8 * U
 FORMULA = 64 * U
 """A formula of a few functions and operations, each wrong by 8 u at most."""
 
+DOZENS = 1e-14
+"""Some dozens of operations."""
+
+ENVELOPE = 2.0**-44
+"""The logarithm of a bound in closed form, a sum of logarithms that are larger than it."""
+
 MEASURED = 2.0**-42
 """Far more than floats were ever seen to differ from balls where no bound of the difference is proved."""
 
 LONG = 2.0**-40
 """Sums of thousands of terms, logarithms of hundreds, and quadrature to the last digits."""
+
+MANY = 1e-12
+"""Thousands of operations on numbers of one sign."""
 
 ROUGH = 2.0**-20
 """Where what is enlarged is small itself, and nothing is lost by a lot."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import U
 
-UNIT = 2.0**-53
 _ON_GRID = 1e-8
 
 
@@ -65,7 +65,7 @@ class Cells:
 
 def misplaced(low: float, high: float) -> float:
     """By how much rounding may misplace a loss in [low, high]."""
-    return 8 * UNIT * (1 + max(abs(low), abs(high)))
+    return 8 * U * (1 + max(abs(low), abs(high)))
 
 
 def place_atoms(L: Array, log_p: Array, grid: Grid, left: Array, right: Array, atoms: Array) -> tuple[float, float]:
@@ -83,7 +83,7 @@ def place_atoms(L: Array, log_p: Array, grid: Grid, left: Array, right: Array, a
     with np.errstate(divide="ignore"):
         crowd = max(crowd, _add(right, cell, log_p[~on] + np.log(to_right)))
         crowd = max(crowd, _add(left, cell, log_p[~on] + np.log(to_left)))
-    return float(grid.step * np.max(astray[on], initial=0.0)), crowd * UNIT
+    return float(grid.step * np.max(astray[on], initial=0.0)), crowd * U
 
 
 def _add(total: Array, place: Array, log_mass: Array) -> int:

@@ -20,16 +20,13 @@ from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import Enclosure
-from cumulant.numerics.rounding import U
+from cumulant.numerics.rounding import MANY, U, lowered
 
 if TYPE_CHECKING:
     from cumulant.pairs.law import Law
 
 LogGap = Callable[[Array], Array]
 """The logarithm of what is added to the moment at each lambda."""
-
-_BELOW = 1 - 1e-12
-"""A factor below every rounding of a g."""
 
 
 def closed_form(
@@ -57,7 +54,7 @@ def _ends(law: Law, base: Curve, rate: Fraction, lam: Array, on: Arithmetic) -> 
     g, order = on.number(rate), on.asarray(lam) + 1
     whole = base.cgf(lam, on)
     high, low = lemma3(whole, g, on), on.maximum(whole + order * on.log(g), on.asarray(lam) * 0)
-    inner = (lam.astype(np.float64) + 1) * (float(rate) * _BELOW) - 1
+    inner = (lam.astype(np.float64) + 1) * lowered(float(rate), MANY) - 1
     some = inner > 0
     if some.any():
         points = np.array([Fraction(x) for x in inner[some]], dtype=object) if on.exact else inner[some]

@@ -15,6 +15,7 @@ from cumulant.curves.closed import Concentrated
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
 from cumulant.numerics.quadrature import log_concave
+from cumulant.numerics.rounding import ENVELOPE
 from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.law import Law
 from cumulant.pairs.pair import LARGEST_SHIFT, Pair
@@ -128,7 +129,7 @@ class GaussianPair(Pair):
             value[near] = differences(orders[near], f, i * (i - 1) * (t * t / 2), log_size, on)
         return value
 
-    def _log_envelope(self, orders: Array, both: bool, slack: float = 2.0**-44) -> Array:
+    def _log_envelope(self, orders: Array, both: bool, slack: float = ENVELOPE) -> Array:
         """Above the log moment in closed form, by about log(3/2) at most for the positive part (docs/rounding.md).
 
         log(1 - e^{-tz}) is concave, so at most its tangent at any z0 > 0: E (1 - e^{-tz})_+^l, z ~ N(c, 1), is at most

@@ -15,6 +15,7 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.differences import escalated, up_to
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
 from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
+from cumulant.numerics.rounding import ENVELOPE
 from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.law import Law, ball_exp, point
 from cumulant.pairs.mixing import ExactTerm, Rate, Term, analytic_mixed_ball, enclosed_loss, gain, mixed_ball
@@ -113,7 +114,7 @@ class LaplacePair(Pair):
             D, growth = -np.expm1(-t), (power - 1) * t
             size = 0.5 + D / (4 * power - 2) + (np.exp(-growth) if both else 0.0)
             value = np.log(size) + growth + power * np.log(D)
-            value += 2.0**-44 * (1 + growth + power * (1 - np.log(D)))  # far more than rounding can have changed
+            value += ENVELOPE * (1 + growth + power * (1 - np.log(D)))
             return np.where(np.isnan(value), np.inf, value)
 
     def _log_profile(self, epsilons: Array) -> Array:

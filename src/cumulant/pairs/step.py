@@ -17,6 +17,7 @@ import numpy as np
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.logspace import log_sum
 from cumulant.numerics.quadrature import legendre
+from cumulant.numerics.rounding import MANY
 from cumulant.pairs.cells import Cells, Grid, misplaced, place_atoms, split
 from cumulant.pairs.mixing import sampled_loss, unsampled_loss
 
@@ -32,7 +33,7 @@ _MOST_CELL_PANELS = 1 << 22
 _PANEL_NODES = 12
 _MOST_PANELS = 1 << 12
 _NODES_TAIL = 40.0
-_ROUNDED = 4e-12
+_ROUNDED = 4 * MANY
 """Relative error of the masses that `outputs` gives, and of their ratios."""
 
 

@@ -19,10 +19,10 @@ from dp_accounting import NeighboringRelation, PrivacyAccountant
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError
+from cumulant.mechanisms.concentrated import ZeroConcentrated
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled
-from cumulant.mechanisms.promises import ZeroConcentrated
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.relation import Relation

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.curve import Curve
+from cumulant.curves.curve import Curve, Projected
 from cumulant.curves.foreign import number
 from cumulant.curves.memory import user_code
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.search import SCAN
 
 _SEARCH_BITS = 64
 _FIRST_ORDER = math.nextafter(1.0, 2.0)
@@ -110,6 +111,33 @@ class Function(Curve):
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return on.number(np.inf if self.known_pure is None else self.known_pure)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectedFunction(Projected):
+    """A user's function below its chords (Proposition 35): bounds with kinks are no cumulant generating functions.
+
+    Every order may be the end of a chord, so the function is also asked at orders that nobody asked about. Where it raises it
+    is not made for them, and they are left out; what no divergence can be is refused there as everywhere.
+    """
+
+    def _corners(self) -> tuple[Array, Array]:
+        if not self._hull:
+            self._keep_hull(np.array([self._there(lam) for lam in SCAN.tolist()]))
+        return self._hull[0]
+
+    def _there(self, lam: float) -> float:
+        try:
+            return float(self.curve.cgf(np.array([lam]))[0])
+        except InputError as error:
+            if error.__cause__ is None:  # nobody's exception: the function is not what it claims to be
+                raise
+            return math.inf
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if lam.size and float(lam.min()) <= SCAN[-1]:
+            self._corners()
+        return Projected._cgf(self, lam, on)
 
 
 def accepts_balls(function: Callable[[Any], Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,6 +10,23 @@ import numpy as np
 
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.hull import lower_hull
+
+
+def hull_of_points(orders: Sequence[Fraction], values: Sequence[Fraction]) -> Points:
+    """Bounds of the divergence at increasing orders above 1, projected: the largest K below them all (Proposition 35).
+
+    The true K is convex and 0 at 0, so it lies below the lower convex hull of (0, 0) and the given points; those above the
+    hull say nothing. Exact, and the values of what is left grow with the order.
+
+    >>> hull_of_points([Fraction(2), Fraction(3), Fraction(4)], [Fraction(3, 10), Fraction(3, 100), Fraction(1)])
+    Points(orders=(Fraction(3, 1), Fraction(4, 1)), values=(Fraction(3, 100), Fraction(1, 1)), known_kl=None, known_pure=None)
+    """
+    lam = [order - 1 for order in orders]
+    cgf = [x * value for x, value in zip(lam, values, strict=True)]
+    start = Fraction(0)
+    corners = lower_hull(np.array([start, *lam], dtype=object), np.array([start, *cgf], dtype=object))[1:] - 1
+    return Points(tuple(orders[i] for i in corners), tuple(values[i] for i in corners))
 
 
 @dataclass(frozen=True, slots=True)

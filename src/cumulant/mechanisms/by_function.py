@@ -10,7 +10,7 @@ from typing import Any
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.foreign import identity
-from cumulant.curves.function import Function, accepts_balls
+from cumulant.curves.function import Function, ProjectedFunction, accepts_balls
 from cumulant.domains import NONNEGATIVE, Number, limit
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.mechanism import Mechanism
@@ -60,7 +60,7 @@ class ByFunction(Mechanism):
         return identity(self.function), self.known_pure, self.known_kl, self.label
 
     def own_curve(self, bound: str) -> Curve:
-        return Function(self.function, self.known_kl, self.known_pure)
+        return ProjectedFunction(Function(self.function, self.known_kl, self.known_pure))
 
     def arguments(self) -> Mapping[str, str]:
         return {"name": f'"{self.label}"'}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.curves.points import Points
+from cumulant.curves.points import hull_of_points
 from cumulant.domains import NONNEGATIVE, ORDER, Domain, ExactTuple, Number, Several, listed
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
@@ -50,9 +49,7 @@ class ByPoints(Mechanism):
         return self.orders, self.values
 
     def own_curve(self, bound: str) -> Curve:
-        # a value bounds the divergence at all lower orders too, so each may be the smallest of those that follow
-        smallest = tuple(accumulate(reversed(self.values), min))[::-1]
-        return Points(self.orders, smallest)
+        return hull_of_points(self.orders, self.values)
 
     @classmethod
     def name(cls) -> str:

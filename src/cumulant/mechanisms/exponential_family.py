@@ -91,7 +91,7 @@ class ExponentialFamilyMechanism(Mechanism):
     def own_curve(self, bound: str) -> Curve:
         from cumulant.curves.posteriors import SmoothFamily
 
-        return SmoothFamily(self.diameter, self.radius, _radial(self.lipschitz), _radial(self.hessian))
+        return SmoothFamily(self.diameter, self.radius, _radial(self.lipschitz), _radial(self.hessian)).projected()
 
     def arguments(self) -> Mapping[str, str]:
         values = {name: getattr(self, name) for name in self.domains}

@@ -35,10 +35,12 @@ import cumulant as cm
 from benchmarks.settings import DRAWS, decimal
 from benchmarks.truths import Truth, truth
 from cumulant.accounting.question import DEFAULT_ACCURACY
-from cumulant.sampling.scheme import SCHEMES, Scheme
+from cumulant.sampling.rated import Rated
+from cumulant.sampling.scheme import SCHEMES
 
 NONE = "none"
-FAMILIES = (NONE, *SCHEMES)
+RATED = {name: scheme for name, scheme in SCHEMES.items() if issubclass(scheme, Rated)}
+FAMILIES = (NONE, *RATED)
 """Without a sample, and on every kind of sample."""
 
 QUESTIONS = 12
@@ -210,10 +212,10 @@ def _step(rng: random.Random, name: str, family: str) -> cm.Expression:
             continue
 
 
-def sample(rng: random.Random, family: str) -> Scheme:
+def sample(rng: random.Random, family: str) -> Rated:
     """A sample of this kind, now and then of everything."""
     rate = decimal(rng, *rng.choice(RATES)) if rng.random() < 0.95 else "1"
-    return SCHEMES[family](rate=rate if Fraction(rate) < 1 else "1")
+    return RATED[family](rate=rate if Fraction(rate) < 1 else "1")
 
 
 def _deltas(rng: random.Random, run: cm.Expression, asked: Asked) -> list[str]:
@@ -244,7 +246,7 @@ def fits(name: str, family: str) -> bool:
     if family == NONE:
         return True
     relations = {DRAWS[name](random.Random(seed)).relation for seed in range(8)}
-    return not relations.isdisjoint((cm.Relation.ANY, SCHEMES[family].relation))
+    return not relations.isdisjoint((cm.Relation.ANY, RATED[family].relation))
 
 
 Line = tuple[str, str]

@@ -65,7 +65,7 @@ def truth(run: cm.Expression) -> Truth | None:
     inner: cm.Expression = mechanism
     rate = Fraction(1)
     if isinstance(mechanism, cm.Sampled):
-        inner, rate = mechanism.inner, mechanism.scheme.rate
+        inner, rate = mechanism.inner, mechanism.scheme.by_lemma3()
     (base, *others) = inner.terms
     if others or inner.terms[base] != 1:
         return None

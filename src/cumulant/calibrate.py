@@ -15,11 +15,12 @@ from typing import Any
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.printed import rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, named, two_sided_method
-from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, RATE, Domain, Exact, Number
+from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, Domain, Exact, Number
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression
 from cumulant.notation import find_unknown, parse
 from cumulant.numerics import rounding
+from cumulant.sampling.scheme import SCHEMES
 
 _FAR = Fraction(10**30)  # how far a domain without an end is searched
 _DIGITS = Domain(Fraction(1), Fraction(15), low_closed=True, high_closed=True, integer=True)
@@ -174,16 +175,15 @@ def _argument(function: Callable[..., object]) -> str:
 def _unknown(text: str) -> tuple[str, Domain]:
     """The parameter that `?` stands for, and its domain."""
     owner, name, others = find_unknown(text)
-    match name:
-        case "times":
-            return name, COUNT
-        case "sample":
-            return name, replace(COUNT, high=Exact(others["population"]))
-        case "population":
-            return name, replace(COUNT, low=Exact(others["sample"]))
-        case "rate":
-            return name, RATE
-    return name, MECHANISMS[owner].domain(name, others)
+    if not owner:
+        return name, COUNT
+    if owner not in SCHEMES:
+        return name, MECHANISMS[owner].domain(name, others)
+    unknowns = SCHEMES[owner].unknowns(others)
+    if name not in unknowns:
+        solved = f"it solves for {' or '.join(unknowns)}" if unknowns else "it solves for none of its parameters"
+        raise InputError(f"{name}=? of {owner} is nothing that calibrate can search; {solved}")
+    return name, unknowns[name]
 
 
 # ---- the numbers that are tried

@@ -39,6 +39,18 @@ class Relation(StrEnum):
             Relation.ANY: "the relation under which the sensitivities are stated",
         }[self]
 
+    @property
+    def clipping(self) -> int | None:
+        """By how many times C one record moves a sum of vectors clipped to norm C (E-2); None where that is not said."""
+        return {Relation.REPLACE_ONE: 2, Relation.ADD_REMOVE: 1, Relation.ANY: None}[self]
+
+    @property
+    def assumed(self) -> str:
+        """What is assumed of the sensitivities of a run that is stated for it."""
+        if self.clipping is None:
+            return "clipping to norm C has sensitivity 2C under replace-one and C under add-remove"
+        return f"sensitivities are {self}, so clipping to norm C counts as {'2C' if self.clipping == 2 else 'C'}"
+
     def of_mean(self, records: int) -> Relation:
         """The relation of a mean of so many records: replace-one, because with another number it is another mean (E-20).
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.sampling.scheme import Scheme
+from cumulant.sampling.rated import Rated
 from tests.lattice.brute import Composed, Pairs, sampled
 
 
@@ -63,7 +63,7 @@ def test_the_directions_of_gaussian_noise_differ_and_the_larger_one_is_answered(
 
 
 @pytest.mark.parametrize("scheme", [cm.WithoutReplacement, cm.Poisson])
-def test_rounds_that_hardly_ever_see_the_record_add_up(scheme: type[Scheme]) -> None:
+def test_rounds_that_hardly_ever_see_the_record_add_up(scheme: type[Rated]) -> None:
     """At a rate of 1e-12 two rounds never matter together: n rounds at delta are one at delta / n, n times."""
     one = cm.Gaussian(sigma=4) @ scheme(rate="1.25e-12")
     run, most = one * 4, 4 * 1.25e-12 * math.erf(0.25 / math.sqrt(8))
@@ -81,7 +81,7 @@ def test_rounds_that_hardly_ever_see_the_record_add_up(scheme: type[Scheme]) -> 
 
 
 @pytest.mark.parametrize("scheme", [cm.WithoutReplacement, cm.Poisson])
-def test_promises_that_hardly_ever_fail_need_no_more_than_their_epsilons(scheme: type[Scheme]) -> None:
+def test_promises_that_hardly_ever_fail_need_no_more_than_their_epsilons(scheme: type[Rated]) -> None:
     run = cm.ApproximateDP("1e-4", "1e-90") @ scheme(rate="0.1") * 3
     largest = 3 * math.log1p(0.1 * math.expm1(1e-4))
     for delta in ("1e-80", "1e-10", "2e-6"):

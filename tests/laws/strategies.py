@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import cumulant as cm
 from cumulant.domains import Domain, Less, Several
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.sampling.scheme import SCHEMES, Scheme
+from cumulant.sampling.rated import Rated
+from cumulant.sampling.scheme import SCHEMES
 
 
 def numbers(domain: Domain) -> st.SearchStrategy[Fraction]:
@@ -59,20 +60,23 @@ mechanisms: st.SearchStrategy[cm.Mechanism] = st.sampled_from(sorted(MECHANISMS)
     lambda name: parameters(MECHANISMS[name]).map(lambda given: MECHANISMS[name](**given))
 )
 rates = st.builds(lambda m, e: Fraction(m, 10**e), st.integers(1, 9), st.integers(1, 6))
-schemes: st.SearchStrategy[type[Scheme]] = st.sampled_from(sorted(SCHEMES)).map(SCHEMES.__getitem__)
+RATED = {name: scheme for name, scheme in SCHEMES.items() if issubclass(scheme, Rated)}
+"""Every scheme with a rate, by name."""
+
+schemes: st.SearchStrategy[type[Rated]] = st.sampled_from(sorted(RATED)).map(RATED.__getitem__)
 
 
-def fitting(scheme: type[Scheme]) -> st.SearchStrategy[cm.Mechanism]:
+def fitting(scheme: type[Rated]) -> st.SearchStrategy[cm.Mechanism]:
     """Mechanisms that may run on such a sample."""
     return mechanisms.filter(lambda m: m.relation in (cm.Relation.ANY, scheme.relation))
 
 
-def sampled_by(scheme: type[Scheme]) -> st.SearchStrategy[cm.Expression]:
+def sampled_by(scheme: type[Rated]) -> st.SearchStrategy[cm.Expression]:
     """Mechanisms on one sample of this kind."""
     return st.builds(lambda m, rate: m @ scheme(rate=rate), fitting(scheme), rates)
 
 
-def expressions_with(scheme: type[Scheme]) -> st.SearchStrategy[cm.Expression]:
+def expressions_with(scheme: type[Rated]) -> st.SearchStrategy[cm.Expression]:
     """Runs whose samples are all of this kind."""
     fit, drawn = fitting(scheme), sampled_by(scheme)
     return st.one_of(

@@ -19,7 +19,7 @@ import pytest
 import cumulant as cm
 from cumulant.domains import Domain, Several
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.sampling.scheme import SCHEMES
+from tests.laws.strategies import RATED
 
 ORDERS = [1, 1 + 1e-9, 1.5, 2, 1e3, 1e6, 1e9, 1e17, 1e50, 1e100, 1e300, math.inf]
 SIZES = [Fraction(10) ** exponent for exponent in (-300, -100, -12, -3, 0, 6, 58, 300)]
@@ -58,7 +58,7 @@ def drawn(name: str) -> Iterator[tuple[cm.Expression, cm.Expression, random.Rand
     for _ in range(DRAWS):
         try:
             base = MECHANISMS[name](**extreme_parameters(MECHANISMS[name], draw))
-            yield base, base @ SCHEMES[draw.choice(sorted(SCHEMES))](rate=draw.choice(RATES)), draw
+            yield base, base @ RATED[draw.choice(sorted(RATED))](rate=draw.choice(RATES)), draw
         except cm.CumulantError:
             continue
 

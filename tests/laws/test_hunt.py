@@ -14,7 +14,7 @@ from benchmarks import hunt_questions as hunt
 from benchmarks.settings import DRAWS
 from benchmarks.truths import truth
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.sampling.scheme import SCHEMES
+from tests.laws.strategies import RATED
 
 # ---- the truths
 
@@ -48,10 +48,10 @@ def quadrature(density: Density, shift: float, rate: float, epsilon: float) -> f
 
 
 @pytest.mark.parametrize(("rate", "epsilon"), [("1", "0.7"), ("0.3", "0.2"), ("0.3", "0.9")])
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", RATED)
 def test_one_round_is_an_integral(scheme: str, rate: str, epsilon: str) -> None:
     for base, density in ((cm.Gaussian(sigma="0.5"), normal), (cm.Laplace(scale="0.5"), laplace)):
-        known = truth(base @ SCHEMES[scheme](rate=rate))
+        known = truth(base @ RATED[scheme](rate=rate))
         assert known is not None
         low, high = known(Fraction(epsilon))
         assert low <= high <= low * (1 + 1e-12)

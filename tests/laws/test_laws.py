@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 import cumulant as cm
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.sampling.scheme import SCHEMES, Scheme
-from tests.laws.strategies import expressions, fitting, mechanisms, parameters, rates, sampled_by
+from cumulant.sampling.rated import Rated
+from tests.laws.strategies import RATED, expressions, fitting, mechanisms, parameters, rates, sampled_by
 
 ORDERS = np.array([1.0, 1 + 1e-9, 1.3, 2.0, 2.5, 3.0, 8.0, 33.0, 100.5, 1e4])
 UPPER = [name for name, bound in cm.BOUNDS.items() if bound.upper]
 law = settings(max_examples=60, deadline=None)
-every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
+every_scheme = pytest.mark.parametrize("scheme", RATED.values(), ids=RATED)
 
 
 def test_every_mechanism_has_a_strategy() -> None:
@@ -64,7 +64,7 @@ def test_repetition_multiplies(run: cm.Expression, times: int) -> None:
 @every_scheme
 @settings(law, max_examples=40)
 @given(data=st.data())
-def test_permuting_a_sum_changes_nothing(scheme: type[Scheme], data: st.DataObject) -> None:
+def test_permuting_a_sum_changes_nothing(scheme: type[Rated], data: st.DataObject) -> None:
     a, b, c = (data.draw(drawn) for drawn in (sampled_by(scheme), fitting(scheme), sampled_by(scheme)))
     one, other = a + b + c, c + a + b
     assert one == other
@@ -118,7 +118,7 @@ def test_text_and_json_round_trips(run: cm.Expression) -> None:
 @every_scheme
 @law
 @given(data=st.data())
-def test_rate_one_is_the_base_and_rate_zero_is_nothing(scheme: type[Scheme], data: st.DataObject) -> None:
+def test_rate_one_is_the_base_and_rate_zero_is_nothing(scheme: type[Rated], data: st.DataObject) -> None:
     mechanism = data.draw(fitting(scheme))
     whole = mechanism @ scheme(rate=1)
     for bound in UPPER:
@@ -132,7 +132,7 @@ def test_rate_one_is_the_base_and_rate_zero_is_nothing(scheme: type[Scheme], dat
 @every_scheme
 @law
 @given(data=st.data(), pair=st.lists(rates, min_size=2, max_size=2, unique=True))
-def test_more_sampling_is_less_private(scheme: type[Scheme], data: st.DataObject, pair: list[Fraction]) -> None:
+def test_more_sampling_is_less_private(scheme: type[Rated], data: st.DataObject, pair: list[Fraction]) -> None:
     mechanism = data.draw(fitting(scheme))
     low, high = (mechanism @ scheme(rate=rate) for rate in sorted(pair))
     a, b = low.rdp(ORDERS), high.rdp(ORDERS)
@@ -143,7 +143,7 @@ def test_more_sampling_is_less_private(scheme: type[Scheme], data: st.DataObject
 @every_scheme
 @law
 @given(data=st.data())
-def test_best_is_the_best_and_never_above_the_base(scheme: type[Scheme], data: st.DataObject) -> None:
+def test_best_is_the_best_and_never_above_the_base(scheme: type[Rated], data: st.DataObject) -> None:
     run = data.draw(sampled_by(scheme))
     best = run.rdp(ORDERS)
     for bound in UPPER:
@@ -190,7 +190,7 @@ def bases_for(bound: str) -> st.SearchStrategy[cm.Mechanism]:
     return kinds.flatmap(lambda name: parameters(MECHANISMS[name]).map(lambda given: MECHANISMS[name](**given)))
 
 
-def sampled_for(bound: str, scheme: type[Scheme] = cm.WithoutReplacement) -> st.SearchStrategy[cm.Expression]:
+def sampled_for(bound: str, scheme: type[Rated] = cm.WithoutReplacement) -> st.SearchStrategy[cm.Expression]:
     """Mechanisms on samples of this kind to which this bound applies."""
     bases = bases_for(bound).filter(lambda base: base.relation in (cm.Relation.ANY, scheme.relation))
     runs = st.builds(lambda base, rate: base @ scheme(rate=rate), bases, rates)
@@ -202,7 +202,7 @@ def sampled_for(bound: str, scheme: type[Scheme] = cm.WithoutReplacement) -> st.
 @settings(law, max_examples=12)
 @given(levels=st.lists(noise, min_size=2, max_size=2, unique=True), rate=rates)
 def test_more_noise_is_more_private(
-    kind: type[cm.Mechanism], parameter: str, scheme: type[Scheme], levels: list[Fraction], rate: Fraction
+    kind: type[cm.Mechanism], parameter: str, scheme: type[Rated], levels: list[Fraction], rate: Fraction
 ) -> None:
     loud, quiet = (kind(**{parameter: level}) @ scheme(rate=rate) for level in sorted(levels, reverse=True))
     bounds = applicable(loud)
@@ -224,7 +224,7 @@ GROWING = [
 @pytest.mark.parametrize(("bound", "scheme"), GROWING)
 @settings(law, max_examples=20)
 @given(data=st.data())
-def test_sampled_curves_grow_with_the_order(bound: str, scheme: type[Scheme], data: st.DataObject) -> None:
+def test_sampled_curves_grow_with_the_order(bound: str, scheme: type[Rated], data: st.DataObject) -> None:
     """Literal rows need not (E-14)."""
     rdp = data.draw(sampled_for(bound, scheme)).rdp(np.append(ORDERS, np.inf), bound=bound)
     finite = rdp[np.isfinite(rdp)]
@@ -265,7 +265,7 @@ BOTH = [
 @pytest.mark.parametrize(("bound", "scheme"), BOTH)
 @settings(law, max_examples=10)
 @given(data=st.data())
-def test_floats_lie_at_the_balls(bound: str, scheme: type[Scheme], data: st.DataObject) -> None:
+def test_floats_lie_at_the_balls(bound: str, scheme: type[Rated], data: st.DataObject) -> None:
     """The same formulas in both arithmetics, and the scalar answer, which is proved, not below the float search."""
     run = data.draw(sampled_for(bound, scheme))
     lam = [Fraction(1, 3), Fraction(1), Fraction(9, 2), Fraction(20)]
@@ -298,7 +298,7 @@ def test_floats_lie_at_the_balls(bound: str, scheme: type[Scheme], data: st.Data
     ],
     ids=str,
 )
-def test_extreme_values(base: cm.Mechanism, rate: str, scheme: type[Scheme]) -> None:
+def test_extreme_values(base: cm.Mechanism, rate: str, scheme: type[Rated]) -> None:
     run = base @ scheme(rate=rate) * 10**12
     rdp = run.rdp([1, 1 + 1e-9, 1.5, 2, 1000, 1e9, math.inf])
     assert not np.isnan(rdp).any()

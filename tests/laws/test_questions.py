@@ -12,7 +12,8 @@ import pytest
 import cumulant as cm
 from benchmarks.hunt_questions import FAMILIES, NONE, Asked, check
 from cumulant.mechanisms.mechanism import MECHANISMS
-from cumulant.sampling.scheme import SCHEMES, Scheme
+from cumulant.sampling.rated import Rated
+from tests.laws.strategies import RATED
 
 USUAL: dict[str, cm.Mechanism] = {
     "Gaussian": cm.Gaussian(sigma=2),
@@ -42,13 +43,13 @@ def test_every_mechanism_is_asked() -> None:
 def on(base: cm.Mechanism, family: str, rate: str) -> cm.Expression:
     if family == NONE:
         return base
-    scheme: type[Scheme] = SCHEMES[family]
+    scheme: type[Rated] = RATED[family]
     return base @ scheme(rate=rate)
 
 
 def fitting(family: str, bases: dict[str, cm.Mechanism]) -> list[str]:
     """Those that may run on such a sample."""
-    relations = (cm.Relation.ANY,) if family == NONE else (cm.Relation.ANY, SCHEMES[family].relation)
+    relations = (cm.Relation.ANY,) if family == NONE else (cm.Relation.ANY, RATED[family].relation)
     return [name for name, base in bases.items() if family == NONE or base.relation in relations]
 
 
@@ -103,7 +104,7 @@ EXTREMES: dict[str, cm.Mechanism] = {
 
 @pytest.mark.parametrize("name", EXTREMES)
 @pytest.mark.parametrize(
-    ("family", "rate"), [(NONE, "1"), *((scheme, rate) for scheme in SCHEMES for rate in ("1e-12", "0.5"))]
+    ("family", "rate"), [(NONE, "1"), *((scheme, rate) for scheme in RATED for rate in ("1e-12", "0.5"))]
 )
 def test_extreme_values(family: str, rate: str, name: str) -> None:
     asked = Asked()

@@ -96,7 +96,7 @@ def _theorem(plan: Plan, part: Part, term: Term) -> str:
     if plan.answer.way == DISTANCE:
         return f"the whole curve of {curve}" + (f", on its sample by {term.bound}" if term.bound else "")
     if plan.answer.way not in CONVERSIONS:
-        amplified = f"; on its sample of rate {_rate(part)} by Lemma 3" if term.bound else ""
+        amplified = f"; on its sample{_of(part)} by Lemma 3" if term.bound else ""
         return f"{curve}{amplified}{_stated(term)}"
     if plan.order is None:
         reached = f"epsilon = {term.value:.6g} at order infinity"
@@ -144,7 +144,8 @@ def _arithmetic(plan: Plan) -> str:
 
 
 def _inputs(plan: Plan) -> str:
-    rates = dict.fromkeys(_rate(part) for part in plan.run.nested() if part.scheme is not None)
+    schemes = [part.scheme for part in plan.run.nested() if part.scheme is not None]
+    drawn = dict.fromkeys(number for scheme in schemes for number in scheme.numbers().items())
     shown = [f"{plan.question.asked} = {fraction(plan.question.value)}"]
     if plan.order is not None:
         shown.append(f"order = {fraction(plan.order)}")
@@ -152,12 +153,13 @@ def _inputs(plan: Plan) -> str:
         exact = slack.denominator < _LONG
         failing = fraction(slack) if exact else f"{rounded_up(float(slack))} (rounded up)"
         shown.append(f"of delta, {failing} is what the promises in the run may fail with")
-    shown += [f"rate = {fraction(rate)}" for rate in rates]
+    shown += [f"{name} = {fraction(value)}" for name, value in drawn]
     return "; ".join(shown) + "; every other number as it is written above"
 
 
-def _rate(part: Part) -> Fraction:
-    return Fraction(1) if part.scheme is None else part.scheme.rate
+def _of(part: Part) -> str:
+    numbers = {} if part.scheme is None else part.scheme.numbers()
+    return "".join(f" of {name} {value}" for name, value in numbers.items())
 
 
 def _order(order: Fraction) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from cumulant.accounting.parts import Part, Ran
 from cumulant.lattice.rounds import Round, Rounds
-from cumulant.lattice.sampling import WITHOUT_REPLACEMENT
 from cumulant.pairs.pair import Pair
+from cumulant.sampling.scheme import Scheme
+from cumulant.sampling.without_replacement import WHOLE
 
 MOST_ROUNDS = 10**9
 """More are more than any grid resolves; Gaussians without a sample count as one."""
@@ -21,26 +21,29 @@ def rounds(run: Ran) -> tuple[Rounds | None, str]:
     parts: list[tuple[Round, int]] = []
     whole: list[tuple[Pair | None, int]] = []
     for part in run.sorted:
-        sampling = WITHOUT_REPLACEMENT if part.scheme is None else part.scheme.sampling
-        if sampling is None:
+        if part.scheme is not None and not part.scheme.gridded:
             return None, f"{type(part.scheme).__name__} says nothing about loss distributions, {_FALLBACK}"
         pair = _pair(part)
-        if pair is None:
+        if pair is None or not pair.gridded:
             return None, f"{part.name} is known by its curve only, {_FALLBACK}"
         if part.scheme is None and pair.composed([(pair, part.times)]) is not None:
             whole.append((pair, part.times))
             continue
-        parts.append((Round(pair, Fraction(1 if part.scheme is None else part.scheme.rate), sampling), part.times))
+        parts.append((_round(pair, part.scheme or WHOLE), part.times))
     if (gathered := _composed(whole)) is not None:
-        parts.insert(0, (Round(gathered, Fraction(1), WITHOUT_REPLACEMENT), 1))
+        parts.insert(0, (_round(gathered, WHOLE), 1))
     found = Rounds(tuple(parts))
     if found.single() is not None:
         return found, ""
     if sum(times for _, times in parts) > MOST_ROUNDS:
         return None, f"more than {MOST_ROUNDS:,} rounds are more than a grid resolves, {_FALLBACK}"
-    if any(one.pair.loss() is None for one, _ in parts):
+    if any(one.steps is None for one, _ in parts):
         return None, f"noise this far from the sensitivity spans too many scales for a grid, {_FALLBACK}"
     return found, ""
+
+
+def _round(pair: Pair, scheme: Scheme) -> Round:
+    return Round(pair, scheme.steps(pair), tuple(scheme.witnesses(pair)), scheme.share(), scheme.cone(pair))
 
 
 def _pair(part: Part) -> Pair | None:

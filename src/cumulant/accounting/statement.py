@@ -265,13 +265,7 @@ def assumptions(run: Ran) -> list[str]:
     schemes = [part.scheme for part in nested if part.scheme is not None]
     found = list(dict.fromkeys(scheme.assumed or f"every sample is drawn as {scheme} says" for scheme in schemes))
     if any(part.sensitive for part in nested):
-        found.append(
-            {
-                Relation.REPLACE_ONE: "sensitivities are replace-one, so clipping to norm C counts as 2C",
-                Relation.ADD_REMOVE: "sensitivities are add-remove, so clipping to norm C counts as C",
-                Relation.ANY: "clipping to norm C has sensitivity 2C under replace-one and C under add-remove",
-            }[run.relation]
-        )
+        found.append(run.relation.assumed)
     functions = [short_name(part) for part in nested if part.scheme is None and not part.written]
     if functions:
         found.append(f"what the Python function of {functions[0]} says is true of every pair of neighbours")

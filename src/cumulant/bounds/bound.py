@@ -149,17 +149,27 @@ def amplified(
 ) -> Curve:
     """The curve of the mechanism with this curve and pair on a sample drawn at this rate, by a row of a scheme's table.
 
-    The only place that asks whether a theorem applies, and that knows of rate 1: it changes nothing.
+    The only place that knows of rate 1: it changes nothing.
     """
-    bound = rows[name]
-    if rate == 1 and bound.upper:
+    if rate < 1:
+        return proved(rows, name, base, pair, rate, subject)
+    if rows[name].upper:
         return base
-    if objection := bound.objection(base, pair):
-        raise HypothesisError(f'{name} does not apply to {subject}: {objection}; use bound="best"')
-    if bound.curve is None:
-        return best(rows, base, pair, rate)
+    _check(rows[name], base, pair, subject)
     # from below only a pair says anything
-    return pair.curve() if rate == 1 and pair is not None else bound.curve(base, pair, rate)
+    return base if pair is None else pair.curve()
+
+
+def proved(rows: Mapping[str, Bound], name: str, base: Curve, pair: Pair | None, rate: Fraction, subject: str) -> Curve:
+    """What a row of a scheme's table proves, or HypothesisError: the only place that asks whether a theorem applies."""
+    bound = rows[name]
+    _check(bound, base, pair, subject)
+    return best(rows, base, pair, rate) if bound.curve is None else bound.curve(base, pair, rate)
+
+
+def _check(bound: Bound, base: Curve, pair: Pair | None, subject: str) -> None:
+    if objection := bound.objection(base, pair):
+        raise HypothesisError(f'{bound.name} does not apply to {subject}: {objection}; use bound="best"')
 
 
 def best(rows: Mapping[str, Bound], base: Curve, pair: Pair | None, rate: Fraction) -> Curve:

@@ -140,7 +140,7 @@ def _without_replacement(event: Any, relation: Any) -> Expression | None:
 
 
 def _on(inner: Expression, scheme: Scheme) -> Expression:
-    return inner if scheme.rate == 1 else inner @ scheme
+    return inner if scheme.share() == 1 else inner @ scheme
 
 
 def _composed(event: Any, relation: Any) -> Expression | None:
@@ -213,11 +213,12 @@ def _single(mechanism: Mechanism, relation: Relation) -> Any:
 
 def _sampled(mechanism: Sampled, relation: Relation) -> Any:
     scheme, inner = mechanism.scheme, _event(mechanism.inner, relation)
-    if scheme == Poisson(rate=scheme.rate):
-        return dpa.PoissonSampledDpEvent(_above(scheme.rate), inner)
-    if scheme == WithoutReplacement(rate=scheme.rate):
+    rate = scheme.share()
+    if rate is not None and scheme == Poisson(rate=rate):
+        return dpa.PoissonSampledDpEvent(_above(rate), inner)
+    if rate is not None and scheme == WithoutReplacement(rate=rate):
         size, total = scheme.sizes()
-        sample, population = (size or scheme.rate.numerator), (total or scheme.rate.denominator)
+        sample, population = (size or rate.numerator), (total or rate.denominator)
         return dpa.SampledWithoutReplacementDpEvent(int(population), int(sample), inner)
     raise Refused(mechanism, f"{type(scheme).__name__} samples have no event in dp_accounting")
 

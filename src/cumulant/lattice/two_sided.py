@@ -10,7 +10,8 @@ from cumulant.lattice import grids as search
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
 from cumulant.lattice.lattice import Terms
-from cumulant.lattice.rounds import PAIR, Round, Rounds
+from cumulant.lattice.neighbours import PAIR
+from cumulant.lattice.rounds import Round, Rounds
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 
 _CLOSED = "closed form"
@@ -154,16 +155,19 @@ def _bounded(rounds: Rounds) -> tuple[float, float]:
     """The sum of the largest finite losses of all rounds and the probability that one is infinite, rounded up."""
     largest = leak = 0.0
     for one, times in rounds.parts:
-        x = one.law.reach(-math.inf)
+        loss = one.loss
+        if loss is None:
+            return math.inf, 1.0
+        x = loss.reach(-math.inf)
         if x > 0:
             largest += times * math.log1p(_scaled(one, math.expm1(x))) if x < 700 else math.inf
-        leak += times * _scaled(one, one.law.leak)
+        leak += times * _scaled(one, loss.leak)
     return raised(largest, MANY), raised(leak, MANY)
 
 
 def _scaled(one: Round, value: float) -> float:
-    """rate times value, rounded up; what is positive stays so where floats underflow."""
-    return float(raised(float(one.rate) * value, MANY)) + _UNDERFLOW if value > 0 else 0.0
+    """share times value, rounded up; what is positive stays so where floats underflow."""
+    return float(raised(float(one.share or 1) * value, MANY)) + _UNDERFLOW if value > 0 else 0.0
 
 
 def _added_epsilon(rounds: Rounds, delta: Fraction) -> float:
@@ -209,6 +213,7 @@ def _distance(rounds: Rounds) -> float:
     """1 - prod (1-d)^k, d the total variation distance of a round, rounded up: the rounds are coupled one after the other."""
     kept = 0.0
     for one, times in rounds.parts:
-        d = _scaled(one, one.law.distance + one.law.leak)
+        loss = one.loss
+        d = 1.0 if loss is None else _scaled(one, loss.distance + loss.leak)
         kept += times * math.log1p(-d) if d < 1 else -math.inf
     return min(float(raised(-math.expm1(kept), MANY)), 1.0)

@@ -170,7 +170,8 @@ class DiscretePair(_Finite, Pair):
         return curve
 
     def below(self, rate: Fraction, direction: str) -> Step:
-        return Finite.sampled(self.p, self.q, rate, direction)
+        known = (rate, direction)
+        return recall(self._known, known, lambda: Finite.sampled(self.p, self.q, rate, direction), 8)
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         return self._larger(orders, on, positive=False)

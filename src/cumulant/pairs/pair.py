@@ -107,6 +107,11 @@ class Pair(ABC):
         law = self.symmetrised()
         return None if law is None else law.on_grid()
 
+    @property
+    def gridded(self) -> bool:
+        """Whether it says anything about the law of its loss that a grid can use."""
+        return type(self).loss is not Pair.loss or self.symmetrised() is not None
+
     def above(self, rate: Fraction, direction: str) -> Step | None:
         """A step that dominates the pair on a sample, in one of the directions of `Mixture`; None where no grid can hold it."""
         loss = self.loss()

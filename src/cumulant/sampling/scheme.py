@@ -1,67 +1,125 @@
-"""What a sampling scheme says of itself."""
+"""What a sampling scheme says of itself; what it does not say is not claimed."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import ClassVar, TypeVar
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from cumulant.bounds.bound import Bound, amplified
-from cumulant.bounds.table import BOUNDS, row
+from cumulant.bounds.bound import Bound, proved
+from cumulant.bounds.table import row
+from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
-from cumulant.domains import Exact, Number
+from cumulant.domains import Domain, Exact
 from cumulant.errors import HypothesisError
-from cumulant.lattice.sampling import Sampling
+from cumulant.numerics.enclosure import BOUNDED
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 
+if TYPE_CHECKING:
+    from cumulant.lattice.neighbours import Neighbours
+    from cumulant.pairs.step import Step
+
 
 class Scheme(ABC):
-    """A way to draw the sample that a mechanism sees."""
+    """A way to draw the sample that a mechanism sees: one file, and nothing else asks for its type.
+
+    A scheme says for which neighbours its statements are, and has a table of theorems about its samples. That is enough for
+    every answer from Renyi divergences. Everything else has a default that claims nothing: no loss distributions, no lower
+    end, no amplified (epsilon, delta), no closed form. A scheme with a rate derives from `Rated`.
+    """
 
     __slots__ = ()
 
     relation: ClassVar[Relation]
-    bounds: ClassVar[Mapping[str, Bound]]
-    sampling: ClassVar[Sampling | None] = None  # what the exact layer may use; None: it is not asked
-    assumed: ClassVar[str] = ""  # what must be true of the samples, and no theorem can know
-    rate: Exact
+    """Which neighbours its statements compare."""
 
-    @abstractmethod
-    def __init__(self, rate: Number) -> None:
-        """Every scheme may be given by its rate."""
+    bounds: ClassVar[Mapping[str, Bound]]
+    """The theorems about its samples, by name; "best" is among them."""
+
+    assumed: ClassVar[str] = ""
+    """What must be true of the samples, and no theorem can know."""
+
+    @classmethod
+    def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
+        """The parameters that calibrate may solve for, with their domains, given the text of the other parameters."""
+        return {}
+
+    def numbers(self) -> Mapping[str, Fraction]:
+        """Its exact parameters by name, as a proof shows them."""
+        return {}
 
     @property
     def frozen(self) -> bool:
         """Whether it is data alone, as all are that the notation can spell."""
         return SCHEMES.get(type(self).__name__) is type(self)
 
+    def sizes(self) -> tuple[Exact | None, Exact | None]:
+        """The sizes of the sample and of the data set, where they are fixed and public."""
+        return None, None
+
+    def of(self, inner: Scheme) -> Scheme | None:
+        """The single scheme that draws a sample by `inner` from a sample drawn by this one, if there is one."""
+        return None
+
+    # ---- curves
+
     def theorem(self, bound: str) -> str:
         """The name of a row of its table; HypothesisError where that is no theorem about its samples."""
         name = row(bound).name
-        if self.rate < 1 and name not in self.bounds:
+        if name not in self.bounds:
             kind = type(self).__name__
             raise HypothesisError(f"{name} is not a theorem about {kind} samples; use one of {', '.join(self.bounds)}")
         return name
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
-        """The curve on one sample of what has this curve by each bound and, if it is known, this dominating pair."""
+        """The curve on one sample of what has this curve by each bound and, if it is known, this dominating pair.
+
+        Without a rate the rows of the table are handed the rate 1, at which nothing is amplified.
+        """
         name = self.theorem(bound)
-        rows = self.bounds if name in self.bounds else BOUNDS  # at rate 1 every theorem holds
-        return amplified(rows, name, base(name if row(name).upper else "best"), pair, self.rate, subject)
+        return proved(self.bounds, name, base(name if row(name).upper else "best"), pair, Fraction(1), subject)
 
-    def by_lemma3(self) -> Exact:
-        """The rate, for composition theorems that amplify by Lemma 3; HypothesisError where that is not about its samples."""
-        self.theorem("lemma3")
-        return self.rate
+    # ---- statements of one (epsilon, delta)
 
-    def sizes(self) -> tuple[Exact | None, Exact | None]:
-        """The sizes of the sample and of the data set, where they are fixed and public."""
-        return None, None
+    def by_lemma3(self) -> Fraction:
+        """The rate g of Lemma 3, (e, d) -> (log(1 + g (e^e - 1)), g d); HypothesisError where it is not claimed."""
+        raise HypothesisError(
+            f"Lemma 3 is not a theorem about {type(self).__name__} samples; use one of {', '.join(self.bounds)}"
+        )
 
-    @abstractmethod
-    def of(self, inner: Scheme) -> Scheme | None:
-        """The single scheme that draws a sample by `inner` from a sample drawn by this one, if there is one."""
+    def amplified(self, epsilon: Fraction, delta: Fraction) -> tuple[float, Fraction]:
+        """What an (epsilon, delta) statement about the mechanism becomes on a sample by Lemma 3, epsilon rounded up."""
+        rate = self.by_lemma3()
+        return float(lemma3(BOUNDED.number(epsilon), BOUNDED.number(rate), BOUNDED).upper()), rate * delta
+
+    # ---- loss distributions
+
+    @property
+    def gridded(self) -> bool:
+        """Whether it says anything about loss distributions."""
+        return type(self).steps is not Scheme.steps
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+        """What a sample makes of a dominating pair: steps of which the larger composition bounds the run.
+
+        One step for both orders of every pair of neighbours; or two, the first for the data set with the record against
+        the one without it, the second for the reverse. None: the lattice is not asked, or no grid can hold the loss.
+        """
+        return None
+
+    def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
+        """Explicit neighbouring data sets with the output laws that they have, from below."""
+        return iter(())
+
+    def share(self) -> Fraction | None:
+        """The rate g, if one round has exactly the profile g d(log(1 + (e^eps - 1)/g)), d the profile of what runs."""
+        return None
+
+    def cone(self, pair: Pair) -> Fraction | None:
+        """The rate at which Theorem B is about Gaussian noise on its samples, if it is."""
+        return None
 
 
 SCHEMES: dict[str, type[Scheme]] = {}

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
-from cumulant.domains import COUNT, RATE, Exact, Number, spelling
+from cumulant.domains import COUNT, RATE, Domain, Exact, Number, spelling
 from cumulant.errors import InputError
-from cumulant.lattice import sampling as laws
+from cumulant.lattice.neighbours import TRIPLE, Neighbours, proposition11
 from cumulant.relation import Relation
+from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme, known
+
+if TYPE_CHECKING:
+    from cumulant.pairs.pair import Pair
+    from cumulant.pairs.step import Step
 
 
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class WithoutReplacement(Scheme):
+class WithoutReplacement(Rated):
     """A uniform sample without replacement: every subset of `sample` records of the `population` is equally likely.
 
     Give the rate, or sample and population. Statements are for replace-one neighbours: data sets of the same, public
@@ -36,7 +41,6 @@ class WithoutReplacement(Scheme):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     bounds: ClassVar[Mapping[str, Bound]] = WITHOUT_REPLACEMENT
-    sampling: ClassVar[laws.Sampling] = laws.WITHOUT_REPLACEMENT
     assumed: ClassVar[str] = (
         "every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order"
     )
@@ -59,6 +63,33 @@ class WithoutReplacement(Scheme):
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         return self.sample, self.population
 
+    @classmethod
+    def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
+        found = {"rate": RATE}
+        if "population" in others:
+            found["sample"] = replace(COUNT, high=Exact(others["population"]))
+        if "sample" in others:
+            found["population"] = replace(COUNT, low=Exact(others["sample"]))
+        return found
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+        """The symmetric pair of the amplified profile: either data set may be the first one in each round."""
+        step = pair.above(self.rate, "symmetric")
+        return None if step is None else (step,)
+
+    def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
+        yield from proposition11(pair, self.rate)
+        triple, two = pair.triple(self.rate) if self.rate < 1 else None, pair.below(self.rate, "remove")
+        if two is not None:
+            yield Neighbours(TRIPLE, triple or two, covered=triple is None)
+
+    def share(self) -> Fraction:
+        return self.rate
+
+    def cone(self, pair: Pair) -> Fraction | None:
+        """Several queries on one sample may adapt to one another, so the theorem needs a geometry, which they do not have."""
+        return self.rate if self.rate == 1 or pair.geometry else None
+
     def of(self, inner: Scheme) -> Scheme | None:
         if not isinstance(inner, WithoutReplacement):
             return None
@@ -77,3 +108,7 @@ class WithoutReplacement(Scheme):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+WHOLE = WithoutReplacement(rate=1)
+"""All the data: how what runs without a sample is drawn."""

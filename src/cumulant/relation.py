@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
+from cumulant.domains import Exact
 from cumulant.errors import InputError, RelationError, shown
 
 
@@ -33,23 +35,41 @@ class Relation(StrEnum):
     @property
     def meaning(self) -> str:
         """The relation in words."""
-        return {
-            Relation.REPLACE_ONE: "data sets of the same size that differ in one record",
-            Relation.ADD_REMOVE: "data sets of which one has one record more",
-            Relation.ANY: "the relation under which the sensitivities are stated",
-        }[self]
+        return _FACTS[self].meaning
+
+    @property
+    def neighbours(self) -> str:
+        """For whom a statement under it holds."""
+        return f"for {self} neighbours: {self.meaning}" if self.clipping else f"for neighbours under {self.meaning}"
+
+    @property
+    def guessed(self) -> str:
+        """What an attacker may want to know of the data."""
+        return _FACTS[self].guessed
 
     @property
     def clipping(self) -> int | None:
-        """By how many times C one record moves a sum of vectors clipped to norm C (E-2); None where that is not said."""
-        return {Relation.REPLACE_ONE: 2, Relation.ADD_REMOVE: 1, Relation.ANY: None}[self]
+        """How many times C one record moves a sum of vectors clipped to norm C (E-2); None where that is not fixed."""
+        return _FACTS[self].clipping
 
     @property
     def assumed(self) -> str:
         """What is assumed of the sensitivities of a run that is stated for it."""
         if self.clipping is None:
             return "clipping to norm C has sensitivity 2C under replace-one and C under add-remove"
-        return f"sensitivities are {self}, so clipping to norm C counts as {'2C' if self.clipping == 2 else 'C'}"
+        return f"sensitivities are {self}, so clipping to norm C counts as {_times(self.clipping)}C"
+
+    def clipped(self, norm: Exact) -> Exact:
+        """The sensitivity of a sum of vectors clipped to this norm.
+
+        >>> Relation.REPLACE_ONE.clipped(Exact(1)), Relation.ADD_REMOVE.clipped(Exact(1))
+        (Exact('2'), Exact('1'))
+        """
+        if self.clipping is None:
+            raise InputError(
+                f"relation={str(self)!r} does not fix the sensitivity of a clipped sum; choose 'replace-one' or 'add-remove'"
+            )
+        return norm if self.clipping == 1 else Exact(self.clipping * norm)
 
     def of_mean(self, records: int) -> Relation:
         """The relation of a mean of so many records: replace-one, because with another number it is another mean (E-20).
@@ -71,6 +91,26 @@ Stated = tuple[Relation, object]
 """A relation, and what is stated for it."""
 
 UNSTATED: Stated = (Relation.ANY, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    meaning: str
+    clipping: int | None
+    guessed: str
+
+
+_FACTS = {
+    Relation.REPLACE_ONE: _Facts(
+        "data sets of the same size that differ in one record", 2, "one record or another in its place"
+    ),
+    Relation.ADD_REMOVE: _Facts("data sets of which one has one record more", 1, "one record"),
+    Relation.ANY: _Facts("the relation under which the sensitivities are stated", None, "one record"),
+}
+
+
+def _times(factor: int) -> str:
+    return "" if factor == 1 else str(factor)
 
 
 def common(relations: Iterable[Stated]) -> Relation:

@@ -12,7 +12,6 @@ from cumulant.accounting.question import DISTANCE
 from cumulant.bounds.table import BOUNDS
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.conversion.verify import Verification
-from cumulant.relation import Relation
 
 MOST_TERMS = 8
 LONGEST_NAME = 200
@@ -123,9 +122,8 @@ def attacker(run: Ran, caught: float, advantage: float) -> Iterator[str]:
         f"An attacker who accepts 1 % false alarms finds at most {percent(caught)} of the members; "
         f"blind guessing finds 1 %."
     )
-    used = "one record or another in its place" if run.relation == Relation.REPLACE_ONE else "one record"
     yield (
-        f"Whether {used} was in the data is guessed right at most {percent((1 + advantage) / 2)} of the time "
+        f"Whether {run.relation.guessed} was in the data is guessed right at most {percent((1 + advantage) / 2)} of the time "
         f"(advantage {percent(advantage)}); a coin is right 50 %."
     )
 
@@ -148,9 +146,7 @@ def relation(run: Ran) -> str:
     >>> relation(Gaussian(sigma=1).ran())
     'for neighbours under the relation under which the sensitivities are stated'
     """
-    if run.relation is Relation.ANY:
-        return f"for neighbours under {run.relation.meaning}"
-    return f"for {run.relation} neighbours: {run.relation.meaning}"
+    return run.relation.neighbours
 
 
 # ---- what ran

@@ -84,15 +84,10 @@ class Gaussian(Mechanism):
         >>> mean
         Gaussian(sigma=0.02, sensitivity=2, averaged_over=256, geometry="ball")
         """
-        clip = POSITIVE.check("norm", norm)
-        match Relation.read(relation):
-            case Relation.REPLACE_ONE:
-                return cls(sigma=noise, sensitivity=Exact(2 * clip), geometry="ball", averaged_over=averaged_over)
-            case Relation.ADD_REMOVE:
-                return cls(sigma=noise, sensitivity=clip, relation=Relation.ADD_REMOVE, averaged_over=averaged_over)
-        raise InputError(
-            "relation='any' does not fix the sensitivity of a clipped sum; choose 'replace-one' or 'add-remove'"
-        )
+        stated = Relation.read(relation)
+        moved = stated.clipped(POSITIVE.check("norm", norm))
+        geometry = "ball" if stated is Relation.REPLACE_ONE else "diameter"
+        return cls(noise, moved, geometry, stated, averaged_over)
 
     def key(self) -> Hashable:
         return self._shift(), self.geometry, self.relation, self.data_size()

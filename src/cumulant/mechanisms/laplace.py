@@ -10,7 +10,6 @@ from typing import ClassVar
 from cumulant.curves.closed import LaplaceShift
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
-from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
@@ -53,12 +52,8 @@ class Laplace(Mechanism):
         >>> Laplace.from_clipping(norm=1, noise="0.01", relation="replace-one", averaged_over=1000)
         Laplace(scale=0.01, sensitivity=2, averaged_over=1000)
         """
-        clip, stated = POSITIVE.check("norm", norm), Relation.read(relation)
-        if stated is Relation.ANY:
-            raise InputError(
-                "relation='any' does not fix the sensitivity of a clipped sum; choose 'replace-one' or 'add-remove'"
-            )
-        moved = Exact(2 * clip) if stated is Relation.REPLACE_ONE else clip
+        stated = Relation.read(relation)
+        moved = stated.clipped(POSITIVE.check("norm", norm))
         return cls(scale=noise, sensitivity=moved, averaged_over=averaged_over, relation=stated)
 
     def key(self) -> Hashable:

@@ -73,7 +73,7 @@ def doubled(run: Ran) -> str:
     'CAREFUL, FACTOR 2: Gaussian(sigma=1.1) has sensitivity 1 for repla'
     """
     for part in run.nested():
-        if part.scheme is None or part.scheme.relation is not Relation.REPLACE_ONE or part.inner is None:
+        if part.scheme is None or part.scheme.relation.clipping != 2 or part.inner is None:
             continue
         for inner in part.inner.nested():
             if inner.clipped:

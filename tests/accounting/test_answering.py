@@ -234,3 +234,15 @@ def test_a_function_without_divergence_leaves_no_advantage() -> None:
     assert nothing.epsilon(1e-5) == 0
     assert nothing.advantage < 1e-100
     assert nothing.true_positive_rate(0.1) < 0.1 + 1e-12
+
+
+def test_an_answer_that_misses_its_accuracy_says_so() -> None:
+    """Each of 7e8 losses of 3e-12 is rounded by some 1e-14: the grid's answer holds, and is far from what is needed."""
+    run = cm.parse("RandomizedResponse(p=0.5000527443) @ Poisson(rate=1.491e-8) * 692100000")
+    found = run.guarantee("1.877e-8", method="exact")
+    assert found.note == "rounding so many losses costs more than the accuracy that was asked for"
+    assert found.epsilon > run.guarantee("1.877e-8").epsilon
+    assert run.guarantee("1.877e-8").note == ""
+    assert (cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000).guarantee(
+        1e-8, method="exact"
+    ).note == ""

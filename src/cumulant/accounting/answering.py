@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from cumulant.lattice.rounds import Rounds
     from cumulant.lattice.two_sided import Witness
 
+STRAINED = "rounding so many losses costs more than the accuracy that was asked for"
+"""The note of an answer that holds and is looser than was asked for."""
+
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -133,7 +136,19 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
     found = ask(rounds, question.value, float(question.accuracy), question.cone)
     order = found.order if found.order is not None and math.isfinite(found.order) else None
     bound = "poisson" if rounds.directed else "profile" if found.way != "cone" else "gaussian-cone"
-    return Answer(found.value, order, found.rigour, None, bound, found.way, "", found.width, found.points)
+    epsilon = found.value if question.asked == "delta" else float(question.value)
+    strained = found.points and rounds.slip() > float(question.accuracy) * epsilon
+    return Answer(
+        found.value,
+        order,
+        found.rigour,
+        None,
+        bound,
+        found.way,
+        STRAINED if strained else "",
+        found.width,
+        found.points,
+    )
 
 
 def lower_end(rounds: Rounds, question: Question) -> Witness | None:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from cumulant.bounds.theorems_a_c import enclosed_delta
 from cumulant.lattice.lattice import Terms
 from cumulant.lattice.neighbours import Neighbours
+from cumulant.pairs.cells import misplaced
 from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.step import Loss, Step
@@ -91,6 +92,10 @@ class Rounds:
             ((one.pair, one.share), times) for one, times in self.parts if one.pair.closed and one.share is not None
         ]
         return forms if len(forms) == len(self.parts) else None
+
+    def slip(self) -> float:
+        """By how much rounding may misplace the sum of all losses on a grid, at least."""
+        return sum(times for _, times in self.parts) * misplaced(0.0, 0.0)
 
     def upper(self) -> Iterator[Terms]:
         """Compositions of which the largest is an upper bound: one for each direction."""

@@ -44,7 +44,7 @@ RATED = {name: scheme for name, scheme in SCHEMES.items() if issubclass(scheme, 
 FAMILIES = (NONE, *RATED)
 """Without a sample, and on every kind of sample."""
 
-QUESTIONS = 12
+QUESTIONS = 11
 """About how many questions one run is asked."""
 
 METHODS = ("best", "best", "best", "exact", "rdp", "paper")

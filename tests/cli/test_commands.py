@@ -62,8 +62,8 @@ def test_the_run_of_the_paper_in_words(shell: Shell) -> None:
         "epsilon = 2.028 (rounded up) at delta = 1e-8, for replace-one neighbours: "
         "data sets of the same size that differ in one record. "
         "CAREFUL, FACTOR 2: Gaussian(sigma=5) has sensitivity 1 for replace-one neighbours. If its sigma is the noise "
-        "multiplier of clipped gradients (DP-SGD), replacing a record moves their sum by twice the clipping norm, and this number "
-        'is too small: ask about Gaussian(sigma=5, sensitivity=2, geometry="ball"), or use cumulant dpsgd. '
+        "multiplier of clipped gradients (DP-SGD), replacing a record moves their sum by twice the clipping norm, and this "
+        'number is too small: ask about Gaussian(sigma=5, sensitivity=2, geometry="ball"), or use cumulant dpsgd. '
         f"An attacker who accepts 1 % false alarms finds at most {caught} % of the members; blind guessing finds 1 %. "
         f"Whether one record or another in its place was in the data is guessed right at most {right} % of the time "
         f"(advantage {advantage} %); a coin is right 50 %. "

@@ -25,7 +25,7 @@ _FIRST_BLOCKS = 48
 _PARTS = 4
 _MOST_NODES = 2**14
 
-EXACT_UP_TO = 2**17
+SHARP_UP_TO = 2**17
 """Up to this order the bound is the sum itself to 13 digits; above, to 7, which takes O(log a) coefficients."""
 
 
@@ -114,7 +114,7 @@ def _followed(coefficient: Coefficient, nodes: Array, used: Array, near: Array, 
 
 def _planned(whole: _Whole, order: int, rate: float, coefficients: Coefficients) -> _Plan:
     log_rate = math.log(rate)
-    tolerance = 1e-13 if order <= EXACT_UP_TO else 1e-7
+    tolerance = 1e-13 if order <= SHARP_UP_TO else 1e-7
     nodes = np.unique(np.concatenate([np.arange(2.0, _HEAD + 1), np.floor(np.geomspace(_HEAD, order, _FIRST_BLOCKS))]))
     with np.errstate(all="ignore"):
         log_c = np.array([coefficient(nodes, FLOATS) for coefficient in coefficients])

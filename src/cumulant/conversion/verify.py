@@ -183,7 +183,7 @@ def _enclosures(value_on: Callable[[Arithmetic], Scalar], bits: int) -> Iterator
                 raise NotDecimal("the curve answered decimals by a ball")
             if not value.high.is_finite():
                 raise NotDecimal("an exponential is larger than any decimal")
-            yield "decimal", digits, _exact(value.low), _exact(value.high)
+            yield "decimal", digits, _fraction(value.low), _fraction(value.high)
     except (CertificateError, TypeError):  # flint raises TypeError where it is handed an interval
         for more in _MORE_BITS:
             precision = 4 * more * bits + _FRESH_BITS
@@ -194,7 +194,7 @@ def _enclosures(value_on: Callable[[Arithmetic], Scalar], bits: int) -> Iterator
             yield "balls", precision, low, high
 
 
-def _exact(end: Decimal) -> Fraction:
+def _fraction(end: Decimal) -> Fraction:
     """The end as a fraction; instead of one that no float can show, another one."""
     if end.is_finite() and (end == 0 or -400 < end.adjusted() < 400):
         return Fraction(end)

@@ -16,7 +16,7 @@ from cumulant.numerics.enclosure import Enclosure
 from cumulant.numerics.rationals import enclosed_logs, log_quotients, log_rational, quotients
 from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point
-from cumulant.pairs.mixing import ExactTerm, Rate, Term, mixed_quotients
+from cumulant.pairs.mixing import BallTerm, Rate, Term, mixed_quotients
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss
 
 _REMEMBERED = 8
@@ -73,7 +73,7 @@ class AtomLaw(Law):
         return [(mass, ratio) for mass, ratio in pairs if ratio > 1 or (whole and ratio < 1)]
 
     def enclosure(
-        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+        self, term: BallTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
     ) -> Scalar:
         if self.leak > 0:
             return BALLS.number(math.inf)

@@ -20,7 +20,7 @@ from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rationals import log_rational
 from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.law import Law, ball_exp
-from cumulant.pairs.mixing import ExactTerm, Point, Rate, Term, analytic_mixed_ball, analytic_rest, enclosed_rest, gain
+from cumulant.pairs.mixing import BallTerm, Point, Rate, Term, analytic_mixed_ball, analytic_rest, enclosed_rest, gain
 from cumulant.pairs.panels import DEEPEST, LEFT_OUT, Line, Orders, slack
 from cumulant.pairs.step import SMALLEST_LOSS, Loss
 
@@ -73,7 +73,7 @@ class GaussianLaw(Law, Line, Loss):
         return _protection_is_lost(self.shift, rate, lam.astype(np.float64)), value
 
     def enclosure(
-        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+        self, term: BallTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
     ) -> Scalar:
         """acb.integral in z up to where the tails are proved to be small.
 

@@ -18,7 +18,7 @@ from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.law import Law, ball_exp, point
-from cumulant.pairs.mixing import ExactTerm, Rate, Term, analytic_mixed_ball, enclosed_loss, gain, mixed_ball
+from cumulant.pairs.mixing import BallTerm, Rate, Term, analytic_mixed_ball, enclosed_loss, gain, mixed_ball
 from cumulant.pairs.pair import LARGEST_SHIFT, Pair
 from cumulant.pairs.panels import Line, Orders
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
@@ -216,7 +216,7 @@ class LaplaceLaw(Law, Line, Loss):
         return (t + BOUNDED.number(self.shift)) / -2 - LOG_TWO, enclosed_loss(t, rate)
 
     def enclosure(
-        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+        self, term: BallTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
     ) -> Scalar:
         from flint import acb, arb
 

@@ -12,7 +12,7 @@ from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import Enclosure
 from cumulant.pairs.integrals import Nodes
-from cumulant.pairs.mixing import ExactTerm, Kernel, Point, Rate, Term
+from cumulant.pairs.mixing import BallTerm, Kernel, Point, Rate, Term
 from cumulant.pairs.panels import Line
 from cumulant.pairs.sampled import SampledPair
 from cumulant.pairs.step import Loss
@@ -29,7 +29,7 @@ class Law(ABC):
 
     @abstractmethod
     def enclosure(
-        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+        self, term: BallTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
     ) -> Scalar:
         """A ball that contains E_Q[term], good to about this many bits; log_size is its logarithm, roughly."""
 

@@ -124,7 +124,7 @@ def mixed_quotients(quotients: Iterable[tuple[int, int]], rate: Fraction) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What an exact kernel sees of one loss, on balls, real or complex: w, L = log w, the Q-weight, and weight * w^a.
+    """What a kernel on balls, real or complex, sees of one loss: w, L = log w, the Q-weight, and weight * w^a.
 
     The last comes ready made because w^a and a Gaussian weight are both huge powers that cancel.
     """
@@ -138,7 +138,7 @@ class Point:
 Term = Callable[[Array], Array]
 """The kernel as a function of L, for a matrix of L with one column per order."""
 
-ExactTerm = Callable[[Point], Any]
+BallTerm = Callable[[Point], Any]
 """The kernel times the weight, on balls, real or complex."""
 
 
@@ -152,8 +152,8 @@ class Kernel:
 
     term: Callable[[Array, Array], Array]
     slope: Callable[[Array], Array]
-    exact_term: Callable[[Any, Point], Any]
-    exact_slope: Callable[[Point], Any]
+    ball_term: Callable[[Any, Point], Any]
+    ball_slope: Callable[[Point], Any]
     whole: bool
 
 
@@ -193,25 +193,25 @@ def _profile_slope(L: Array) -> Array:
     return np.asarray(-np.expm1(-L) * L)
 
 
-def _exact_pair_term(lam: Any, point: Point) -> Any:
+def _pair_term_ball(lam: Any, point: Point) -> Any:
     return point.power - (1 + (lam + 1) * (point.w - 1)) * point.weight
 
 
-def _exact_pair_slope(point: Point) -> Any:
+def _pair_slope_ball(point: Point) -> Any:
     return (point.w * point.L - point.w + 1) * point.weight
 
 
-def _exact_profile_term(lam: Any, point: Point) -> Any:
+def _profile_term_ball(lam: Any, point: Point) -> Any:
     # (w^lambda - 1)(w - w^-lambda) = w^a - 1 - w + w^-lambda
     return point.power - (1 + point.w - (-lam * point.L).exp()) * point.weight
 
 
-def _exact_profile_slope(point: Point) -> Any:
+def _profile_slope_ball(point: Point) -> Any:
     return (point.w - 1) * point.L * point.weight
 
 
-PAIR = Kernel(_pair_term, lambda L: _scaled_excess(-L), _exact_pair_term, _exact_pair_slope, whole=True)
-PROFILE = Kernel(_profile_term, _profile_slope, _exact_profile_term, _exact_profile_slope, whole=False)
+PAIR = Kernel(_pair_term, lambda L: _scaled_excess(-L), _pair_term_ball, _pair_slope_ball, whole=True)
+PROFILE = Kernel(_profile_term, _profile_slope, _profile_term_ball, _profile_slope_ball, whole=False)
 
 
 # ---- the kernels in enclosures, by their logarithms

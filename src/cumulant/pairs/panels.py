@@ -187,7 +187,7 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
     return rows[place], middles[place], halves[place], left_out
 
 
-def log_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Array) -> Enclosure:
+def enclosed_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Array) -> Enclosure:
     """log E_Q[kernel] without atoms, for each lambda, or for lambda = 0; `size` is about that, in floats, and only decides."""
     if min(rate, 1 - rate, line.shift) < SMALLEST:
         return Enclosure(np.full(lam.shape, np.nan))

@@ -16,7 +16,7 @@ from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.pairs.atoms import two_answers
 from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point
-from cumulant.pairs.mixing import ExactTerm, Rate, Term, enclosed_loss, mixed_ball
+from cumulant.pairs.mixing import BallTerm, Rate, Term, enclosed_loss, mixed_ball
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.step import Loss, Step
 from cumulant.pairs.triple import Masses, Triple
@@ -106,7 +106,7 @@ class ResponseLaw(Law):
         return two_answers(float(self.curve.pure()))
 
     def enclosure(
-        self, term: ExactTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+        self, term: BallTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
     ) -> Scalar:
         g, e0 = BALLS.number(rate), self.curve.pure(BALLS)
 

@@ -18,10 +18,9 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.pairs.far import LogGap, closed_form, closed_kl
 from cumulant.pairs.integrals import log_integral
-from cumulant.pairs.mixing import ExactTerm, Kernel, Rate, gain, log_kernel
+from cumulant.pairs.mixing import BallTerm, Kernel, Rate, gain, log_kernel
 from cumulant.pairs.pair import LARGEST_SHIFT
-from cumulant.pairs.panels import SMALLEST
-from cumulant.pairs.panels import log_integral as enclosed_integral
+from cumulant.pairs.panels import SMALLEST, enclosed_integral
 
 if TYPE_CHECKING:
     from cumulant.pairs.law import Law
@@ -91,9 +90,9 @@ class SampledPair(Curve):
     def excess_ball(self, lam: Fraction) -> Scalar:
         """M(lambda) - 1 as a ball, at an order that is not far."""
         size = float(self.log_excess(np.array([float(lam)]))[0])
-        return self._ball(lambda point: self.kernel.exact_term(BALLS.number(lam), point), lam + 1, size)
+        return self._ball(lambda point: self.kernel.ball_term(BALLS.number(lam), point), lam + 1, size)
 
-    def _ball(self, term: ExactTerm, order: Fraction, log_size: float) -> Scalar:
+    def _ball(self, term: BallTerm, order: Fraction, log_size: float) -> Scalar:
         from flint import ctx
 
         size = log_size if math.isfinite(log_size) else 0.0
@@ -168,7 +167,7 @@ class SampledPair(Curve):
                 "the KL divergence of so little noise takes minutes in balls; its enclosure does not"
             )
         # the terms are at most w^2 - 1, and a g where x < 0: the tails of order 2
-        return self._ball(self.kernel.exact_slope, Fraction(2), log_value)
+        return self._ball(self.kernel.ball_slope, Fraction(2), log_value)
 
     def _log_kl(self) -> float:
         with np.errstate(all="ignore"):

@@ -1,9 +1,22 @@
 """Training loops that run what is accounted: samplers, clipping and noise, audits, and the statement at the end."""
 
 from cumulant.training import audit
+from cumulant.training.budget import Budget
+from cumulant.training.card import Setting, statement
 from cumulant.training.conformance import conformance
 from cumulant.training.noise import clipped, rounded_gaussian
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler
 from cumulant.training.sgd import NoisySGD
 
-__all__ = ["FixedSizeSampler", "NoisySGD", "PoissonSampler", "audit", "clipped", "conformance", "rounded_gaussian"]
+__all__ = [
+    "Budget",
+    "FixedSizeSampler",
+    "NoisySGD",
+    "PoissonSampler",
+    "Setting",
+    "audit",
+    "clipped",
+    "conformance",
+    "rounded_gaussian",
+    "statement",
+]

@@ -1,0 +1,269 @@
+"""The statement at the end: what was trained, what is guaranteed, what is assumed, for a paper, a model card or a machine.
+
+What only the people who trained can know has no default. Every number is rounded so that no more is claimed than was proved.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from cumulant.accounting import statement as sentences
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.printed import percent, rounded_down, rounded_up
+from cumulant.domains import DELTA, Number, listed
+from cumulant.errors import InputError, shown
+from cumulant.mechanisms.mechanism import Expression
+from cumulant.training.sgd import NoisySGD
+
+FALSE_ALARMS = ("0.001", "0.01", "0.1")
+
+NOISES = {
+    "exact": "noise was the exactly rounded ideal Gaussian on integer sums",
+    "float": "noise was added in floating point: the guarantee is for ideal noise",
+}
+
+COVERED = (
+    "gradients were clipped per example, and no layer mixes examples of a batch",
+    "samples and their keys were kept secret",
+    "post-processing is covered: whatever is computed from the released outputs alone, all checkpoints included",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What only you know, all of it required: say "none" where there is none.
+
+    `unit`: whose data one record is (one example, one user with all their examples). `released`: what is published, such as
+    the final weights or all checkpoints. `tuning`: how hyper-parameters were chosen, and on which data. `not_covered`: what
+    was computed from the data outside of the accounting, such as un-noised losses or a private validation set. `noise`:
+    "exact" (`rounded_gaussian` on integers) or "float". `sampler`: how batches were drawn, as implemented.
+    """
+
+    unit: str
+    released: str
+    tuning: str
+    not_covered: str
+    noise: str
+    sampler: str
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value: object = getattr(self, each.name)
+            if not isinstance(value, str) or not value.strip():
+                raise InputError(f"{each.name}={shown(value)} must be said in words; write 'none' where there is none")
+        if self.noise not in NOISES:
+            raise InputError(f"noise={self.noise!r} must be 'exact' or 'float'")
+
+
+class Statement(dict[str, Any]):
+    """A statement as a dict of JSON values, which can be printed for people in four ways."""
+
+    def json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self)
+
+    def markdown(self) -> str:
+        """For a model card or a report."""
+        lines = [f"## Privacy\n\n{self.sentence()}\n"]
+        lines += ["| delta | epsilon | at least | rigour | by |", "|---|---|---|---|---|"]
+        for row in self["guarantees"]:
+            lower = "-" if row["epsilon_lower"] is None else rounded_down(row["epsilon_lower"])
+            by = f"{row['method']}, {row['bound']}, {row['conversion']}"
+            lines.append(f"| {row['delta']:g} | {_up(row['epsilon'])} | {lower} | {row['rigour']} | {by} |")
+        if self["unamplified"] is not None:
+            delta, epsilon = self["unamplified"]["delta"], self["unamplified"]["epsilon"]
+            lines.append(
+                f"\nFor a loader that visits each record once per epoch, without amplification by sampling: epsilon = "
+                f"{_up(epsilon)} at delta = {delta:g}."
+            )
+        caught = ", ".join(
+            f"{percent(x['true_positive_rate'])} at {x['false_positive_rate']}" for x in self["attack"]["rates"]
+        )
+        lines.append(
+            f"\nThe best attack finds at most {caught} false alarms; its advantage is at most "
+            f"{percent(self['attack']['advantage'])}.\n"
+        )
+        lines += [f"* **{name}**: {self[key]}" for key, name in _WORDS.items()]
+        lines += [f"* **Assumed**: {each}" for each in self["assumptions"]]
+        lines += [f"* **Caveat**: {each}" for each in self["caveats"]]
+        lines.append(f"* **Accounted**: `{self['run']}` with cumulant {self['version']}")
+        lines.append(f"* **Audit**: {_audited(self['audit'])}")
+        return "\n".join(lines) + "\n"
+
+    def sentence(self) -> str:
+        """The statement at the first delta in one sentence."""
+        first = self["guarantees"][0]
+        return (
+            f"The training satisfies ({_up(first['epsilon'])}, {first['delta']:g})-differential privacy ({self['definition']}) "
+            f"for {self['relation']} neighbours, that is {self['relation_meaning']}; the unit of privacy is {self['unit']}."
+        )
+
+    def latex(self) -> str:
+        """One sentence for a paper."""
+        first = self["guarantees"][0]
+        lower = first["epsilon_lower"]
+        between = "" if lower is None else f" (no claim below {rounded_down(lower)} is true)"
+        epsilon = _power(_up(first["epsilon"]))
+        return (
+            f"The training satisfies $(\\varepsilon, \\delta)$-differential privacy with $\\varepsilon = {epsilon}${between} "
+            f"at $\\delta = {_power(rounded_up(first['delta']))}$ for {_escaped(self['relation'])} neighbours, with "
+            f"{_escaped(self['unit'])} as the unit of privacy; accounted with cumulant {_escaped(self['version'])} "
+            f"({_escaped(first['rigour'])}): \\texttt{{{_escaped(self['run'])}}}."
+        )
+
+    def card(self, *, model: str, task: str, dataset: str) -> str:
+        """A Hugging Face model card fragment: YAML on top, of which every value is JSON, and the Markdown below."""
+        first = self["guarantees"][0]
+        metric = {
+            "type": "epsilon",
+            "name": f"epsilon at delta={first['delta']:g} ({self['relation']})",
+            "value": _up(first["epsilon"]) if math.isinf(_number(first["epsilon"])) else float(_up(first["epsilon"])),
+        }
+        result = {"task": {"type": task}, "dataset": {"name": dataset, "type": dataset}, "metrics": [metric]}
+        top = {
+            "tags": ["differential-privacy"],
+            "model-index": [{"name": model, "results": [result]}],
+            "privacy": dict(self),
+        }
+        return "\n".join(
+            ["---", *(f"{key}: {json.dumps(value)}" for key, value in top.items()), "---", "", self.markdown()]
+        )
+
+
+_WORDS = {
+    "unit": "Unit of privacy",
+    "relation_meaning": "Neighbours are",
+    "released": "Released",
+    "tuning": "Hyper-parameters",
+    "not_covered": "Not covered",
+    "sampler": "Batches",
+    "noise": "Noise",
+}
+
+
+def statement(
+    run: Expression | NoisySGD,
+    deltas: Iterable[Number],
+    setting: Setting,
+    *,
+    caveats: Iterable[str] = (),
+    audit: Mapping[str, Any] | None = None,
+) -> Statement:
+    """What can be said about a training run at these deltas: the numbers from the run, the rest from the setting.
+
+    `caveats` are added to those of the noise, `audit` is what an audit found, as a dict. Of a `NoisySGD` it also says what
+    would hold without amplification, for a loader that visits each record once per epoch.
+
+    >>> import cumulant as cm
+    >>> setting = Setting(
+    ...     unit="one image",
+    ...     released="the final weights",
+    ...     tuning="none",
+    ...     not_covered="none",
+    ...     noise="exact",
+    ...     sampler="cumulant.training.FixedSizeSampler",
+    ... )
+    >>> sgd = cm.NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier=4)
+    >>> found = statement(sgd, [1e-5], setting)
+    >>> found["relation"], found["guarantees"][0]["epsilon"], found["unamplified"]["epsilon"]
+    ('replace-one', 0.725, 3.8)
+    >>> print(found.sentence())
+    The training satisfies (0.7253, 1e-05)-differential privacy (central, (epsilon, delta)) for replace-one neighbours, ...
+    """
+    if not isinstance(setting, Setting):
+        raise InputError(f"setting={shown(setting)} must be a Setting(…): it says what no accountant can know")
+    asked = [DELTA.check("deltas", delta) for delta in listed("deltas", deltas)]
+    if not asked:
+        raise InputError("deltas=[] asks for nothing; give at least one, such as [1e-5]")
+    ran = run.run if isinstance(run, NoisySGD) else run
+    found = [run.guarantee(delta) for delta in asked]
+    rates = [ran.true_positive_rate(rate) for rate in FALSE_ALARMS]
+    text = setting.noise
+    return Statement(
+        definition="central, (epsilon, delta)",
+        relation=str(ran.relation),
+        relation_meaning=ran.relation.meaning,
+        guarantees=[_row(each) for each in found],
+        unamplified=_unamplified(run, asked[0]) if isinstance(run, NoisySGD) else None,
+        run=str(ran),
+        attack={
+            "rates": [
+                {"false_positive_rate": percent(float(x)), "true_positive_rate": y}
+                for x, y in zip(FALSE_ALARMS, rates, strict=True)
+            ],
+            "advantage": ran.advantage,
+        },
+        unit=setting.unit,
+        released=setting.released,
+        tuning=setting.tuning,
+        not_covered=setting.not_covered,
+        noise=text,
+        sampler=setting.sampler,
+        assumptions=[
+            *([run.loop.assumes] if isinstance(run, NoisySGD) else []),
+            *sentences.assumptions(ran.ran()),
+            *COVERED,
+        ],
+        caveats=list(dict.fromkeys([NOISES[text], *caveats])) if text == "float" else list(caveats),
+        audit=None if audit is None else dict(audit),
+        version=_version(),
+    )
+
+
+def _row(found: Guarantee) -> dict[str, Any]:
+    return {
+        "delta": found.delta,
+        "epsilon": "inf" if math.isinf(found.epsilon) else found.epsilon,
+        "epsilon_lower": found.lower,
+        "rigour": found.rigour,
+        "method": found.method,
+        "bound": found.bound,
+        "conversion": found.conversion,
+    }
+
+
+def _unamplified(sgd: NoisySGD, delta: Number) -> dict[str, float]:
+    """Every pass over the data as one noisy sum: what would hold for a loader that visits each record once in it."""
+    plain = sgd.noisy_sum * sgd.passes(sgd.total_steps)
+    return {"delta": float(delta), "epsilon": plain.epsilon(delta)}
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("cumulant")
+
+
+def _number(value: float | str) -> float:
+    return math.inf if value == "inf" else float(value)
+
+
+def _up(value: float | str) -> str:
+    return rounded_up(_number(value))
+
+
+def _power(text: str) -> str:
+    """1e-5 as a product with a power of ten."""
+    match text.partition("e"):
+        case ("inf", "", ""):
+            return r"\infty"
+        case (number, "e", exponent):
+            return f"10^{{{exponent}}}" if number == "1" else f"{number} \\cdot 10^{{{exponent}}}"
+    return text
+
+
+def _escaped(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return re.sub(r"[\\~^&%$#_{}]", lambda found: special.get(found[0], "\\" + found[0]), text)
+
+
+def _audited(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "none"
+    verdict = "refuted" if found.get("refuted") else "consistent with the claim, which proves nothing"
+    return f"{verdict}; {', '.join(f'{name}: {value}' for name, value in found.items())}"

@@ -206,7 +206,7 @@ class Ledger:
         if wrong:
             raise InputError(f"{shown(wrong[0])} is not a receipt; read one by Receipt.from_json(text)")
         with self._store.reading():
-            names = names_of("accounts", wanted) if wanted else self.accounts()
+            names = names_of("accounts", wanted) if wanted else self._store.written()
             return verify(self._store, names, self._writer.keys, known, recompute is True)
 
     def export(self, out: TextIO) -> int:

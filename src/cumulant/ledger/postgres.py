@@ -100,7 +100,9 @@ class PostgreSQL(Store):
             raise InputError(f"a value cannot be stored: {error}") from error
 
     def _has_table(self, name: str) -> bool:
-        return self.execute("SELECT to_regclass(?)", name) != [(None,)]
+        # to_regclass would answer from a cache that waiting for an advisory lock does not renew
+        where = "relname = ? AND relkind IN ('r', 'p') AND pg_table_is_visible(oid)"
+        return bool(self.execute(f"SELECT 1 FROM pg_catalog.pg_class WHERE {where}", name))
 
     @contextmanager
     def transaction(self, accounts: Sequence[str]) -> Iterator[None]:

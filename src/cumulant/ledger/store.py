@@ -149,6 +149,10 @@ class Store(ABC):
         """Every account, sorted."""
         return sorted(str(name) for (name,) in self.execute("SELECT account FROM entry WHERE seq = 0"))
 
+    def written(self) -> list[str]:
+        """Every account of which there is any entry: also one whose first entry was taken away."""
+        return sorted(str(name) for (name,) in self.execute("SELECT DISTINCT account FROM entry"))
+
     def last(self, account: str) -> tuple[Entry, bool] | None:
         """The newest entry of an account, and whether it was imported and not yet released for use."""
         rows = self.execute(

@@ -23,8 +23,8 @@ from cumulant.ledger.policy import Policy
 from cumulant.ledger.state import State, may
 from cumulant.ledger.store import Interrupted, Store
 
-_ATTEMPTS = 8
-_PAUSE = 0.05
+_ATTEMPTS = 12
+_PAUSE, _LONGEST_PAUSE = 0.05, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Writer:
                         f"{error}; after {_ATTEMPTS} attempts it is not known whether it was written: ask again in this "
                         f"process with key {jobs[0].key!r}, or look it up in the history"
                     ) from error
-                time.sleep(_PAUSE * 2**attempt * (0.5 + secrets.randbelow(1000) / 1000))
+                time.sleep(min(_PAUSE * 2**attempt, _LONGEST_PAUSE) * (0.5 + secrets.randbelow(1000) / 1000))
         raise AssertionError("unreachable")
 
     def _entries(self, jobs: Sequence[Job], requests: Sequence[str]) -> list[Entry]:

@@ -1,0 +1,146 @@
+"""The shared store: roles with the rights they need and no more, servers that forget are refused."""
+
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+import cumulant as cm
+from cumulant.errors import LedgerError
+from cumulant.ledger.postgres import PostgreSQL
+from tests.ledger import server
+
+STEP = cm.Gaussian(sigma=50)
+
+
+def execute(url: str, *statements: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[call-overload,unused-ignore]
+
+
+def as_role(url: str, role: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{role}@{parts.hostname}:{parts.port}"))
+
+
+@pytest.fixture
+def url(postgres: str) -> str:
+    return server.database(postgres)
+
+
+def role(url: str, kind: str) -> str:
+    name = f"{kind}_{urlsplit(url).path.removeprefix('/ledger_')}"
+    execute(url, f"CREATE ROLE {name} LOGIN")
+    cm.Ledger(url).permit(kind, name)
+    return as_role(url, name)
+
+
+def test_a_spender_may_spend_and_nothing_else(url: str) -> None:
+    owner = cm.Ledger(url)
+    owner.create("a", epsilon=1, delta="1e-6").freeze()
+    owner.account("a").thaw()
+    spender = cm.Ledger(role(url, "spender"))
+    account = spender.account("a")
+    account.spend(STEP, note="a remark")
+    hold = account.hold(STEP * 2)
+    hold.settle(STEP)
+    ours = account.hold(STEP)
+    for forbidden in (
+        lambda: ours.release(unseen=True),
+        account.freeze,
+        account.close,
+        lambda: account.grant("me", 1),
+        lambda: spender.create("b", epsilon=9, delta="0.1"),
+        lambda: spender._store.execute("UPDATE entry SET key = 'x'"),
+        lambda: spender._store.execute("DELETE FROM entry"),
+        lambda: spender._store.execute("TRUNCATE entry"),
+        lambda: spender._store.execute("DELETE FROM note"),
+        lambda: spender._store.mark("imported:a", None),
+    ):
+        with pytest.raises(LedgerError, match="this role may not do that"):
+            forbidden()
+    owner.account("a").release(ours.seq, unseen=True)
+    assert spender.verify(recompute=True)
+    assert [entry.kind for entry in account.history()][3:] == ["spend", "hold", "settle", "hold", "release"]
+
+
+def test_an_auditor_may_read(url: str) -> None:
+    cm.Ledger(url).create("a", epsilon=1, delta="1e-6").spend(STEP)
+    auditor = cm.Ledger(role(url, "auditor"))
+    assert auditor.verify(recompute=True)
+    assert auditor.account("a").status().entries == 2
+    with pytest.raises(LedgerError, match="this role may not do that"):
+        auditor.account("a").spend(STEP)
+
+
+def test_owners_cannot_change_entries_by_mistake(url: str) -> None:
+    account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    for statement in ("UPDATE entry SET key = 'x'", "DELETE FROM entry", "TRUNCATE entry"):
+        with pytest.raises(LedgerError, match="entries are never changed or deleted"):
+            account._writer.store.execute(statement)
+    assert account.verify()
+
+
+def test_tenants_see_their_own_accounts(url: str) -> None:
+    """The statements of the page for operators: one role per tenant, rows by the prefix of the account."""
+    owner = cm.Ledger(url)
+    owner.create("north/a", epsilon=1, delta="1e-6")
+    owner.create("south/a", epsilon=1, delta="1e-6")
+    name = f"north_{urlsplit(url).path.removeprefix('/ledger_')}"
+    execute(
+        url,
+        f"CREATE ROLE {name} LOGIN",
+        f"GRANT SELECT, INSERT ON entry TO {name}",
+        f"GRANT SELECT ON meta TO {name}",
+        f"CREATE POLICY {name}_reads ON entry FOR SELECT TO {name} USING (account LIKE 'north/%')",
+        f"CREATE POLICY {name}_spends ON entry FOR INSERT TO {name} "
+        "WITH CHECK (account LIKE 'north/%' AND kind IN ('spend', 'hold', 'settle'))",
+    )
+    tenant = cm.Ledger(as_role(url, name))
+    assert tenant.accounts() == ["north/a"]
+    tenant.account("north/a").spend(STEP)
+    with pytest.raises(cm.InputError, match="there is no account 'south/a'"):
+        tenant.account("south/a")
+    assert owner.verify()
+
+
+def test_servers_that_forget_are_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    carry_out = PostgreSQL._run
+    for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+
+        def run(self: object, connection: object, statement: str, values: object, setting: str = setting) -> object:
+            return [("off",)] if statement == f"SHOW {setting}" else carry_out(self, connection, statement, values)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(PostgreSQL, "_run", run)
+        with pytest.raises(LedgerError, match=f"{setting}=off"):
+            cm.Ledger(url).accounts()
+
+
+def test_a_session_cannot_make_commits_forgetful(url: str) -> None:
+    ledger = cm.Ledger(url)
+    ledger.create("a", epsilon=1, delta="1e-6")
+    ledger._store.execute("SET synchronous_commit = off")
+    with ledger._store.transaction(["a"]):
+        assert ledger._store.execute("SHOW synchronous_commit") == [("on",)]
+
+
+def test_no_server_is_one_sentence() -> None:
+    with pytest.raises(LedgerError, match="cannot be reached"):
+        cm.Ledger("postgresql://postgres:secret@127.0.0.1:1/none").accounts()
+    try:
+        cm.Ledger("postgresql://postgres:secret@127.0.0.1:1/none").accounts()
+    except LedgerError as error:
+        assert "secret" not in str(error)  # noqa: PT017
+    for wrong in ("budget; DROP TABLE entry", "Budget", ""):
+        with pytest.raises(cm.InputError, match="role="):
+            PostgreSQL("postgresql://postgres@127.0.0.1:1/none").grant("spender", wrong)
+
+
+def test_a_text_that_no_database_can_hold(url: str) -> None:
+    account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    with pytest.raises(cm.InputError):
+        account.spend(STEP, note="a\0b")
+    assert account.head().seq == 0

@@ -1,0 +1,265 @@
+"""Whatever is changed in the table is found, and the entry is named."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cumulant as cm
+from cumulant.accounting.amounts import Amounts
+from cumulant.ledger.account import Account
+from cumulant.ledger.chain import Verdict, verify
+from cumulant.ledger.entry import COLUMNS, Entry, canonical
+from cumulant.ledger.keys import Keys
+
+STEP = cm.Gaussian(sigma=50)
+EVERY = "CUMULANT_EVERY_BYTE" in os.environ
+KEYS = Keys.read("hmac k " + "5a" * 32)
+
+
+class Altered:
+    """A store that holds other entries than were written."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.entries = entries
+
+    def scan(self, account: str) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def at(self, account: str, seq: int) -> Entry | None:
+        return next((entry for entry in self.entries if entry.seq == seq), None)
+
+    def by_key(self, account: str, key: str) -> Entry | None:
+        return next((entry for entry in self.entries if (entry.account, entry.key) == (account, key)), None)
+
+
+def full(url: str, keys: Keys | None = None) -> Account:
+    """An account with one entry of every kind."""
+    account = cm.Ledger(url, keys).create("a", epsilon=1, delta="1e-6")
+    account.spend(STEP * 10, key="one")
+    hold = account.hold(STEP * 5, key="two")
+    account.grant("team", "1/2")
+    account.spend(cm.PureDP("0.01"), team="team")
+    hold.settle(STEP * 3)
+    account.hold(STEP).release(unseen=True)
+    account.freeze()
+    account.thaw()
+    account.close()
+    return account
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
+    return list(full(f"sqlite:///{tmp_path_factory.mktemp('tamper')}/budget.db", KEYS).history())
+
+
+def check(entries: list[Entry], **more: Any) -> Verdict:
+    return verify(Altered(entries), ["a"], KEYS, **more)  # type: ignore[arg-type]
+
+
+def test_it_is_sound(entries: list[Entry]) -> None:
+    assert check(entries, recompute=True)
+    assert {entry.kind for entry in entries} >= {
+        "open",
+        "spend",
+        "hold",
+        "settle",
+        "release",
+        "grant",
+        "freeze",
+        "close",
+    }
+
+
+def altered(value: Any) -> Iterator[Any]:
+    """Every change of one character; of a number, its neighbours, and of nothing, something."""
+    if value is None or isinstance(value, int):
+        yield from {1 if value is None else value + 1, None if value is not None else 0}
+        return
+    for place, character in enumerate(value):
+        yield value[:place] + chr(ord(character) ^ 1) + value[place + 1 :]
+    yield value + "x"
+    yield value[:-1] if value else " "
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_every_change_of_every_column(entries: list[Entry], column: str) -> None:
+    """Every character of every cell; of the longer texts a part, and all of it where $CUMULANT_EVERY_BYTE is set."""
+    tried = 0
+    for place, entry in enumerate(entries):
+        for number, value in enumerate(altered(getattr(entry, column))):
+            if number % (1 if EVERY or len(str(getattr(entry, column))) < 20 else 13) != 0:
+                continue
+            changed = [*entries[:place], replace(entry, **{column: value}), *entries[place + 1 :]]
+            verdict = check(changed)
+            assert not verdict
+            assert verdict.seq == place or (column == "account" and verdict.seq is not None), (column, value)
+            tried += 1
+    assert tried >= len(entries)
+
+
+def test_missing_swapped_and_repeated(entries: list[Entry]) -> None:
+    for place in range(len(entries) - 1):
+        verdict = check(entries[:place] + entries[place + 1 :])
+        assert (verdict.sound, verdict.seq) == (False, place)
+        swapped = list(entries)
+        swapped[place], swapped[place + 1] = swapped[place + 1], swapped[place]
+        assert check(swapped).seq == place
+        assert check([*entries[: place + 1], *entries[place:]]).seq == place + 1
+    assert check([]).seq == 0
+
+
+def test_a_cut_tail_is_found_by_its_receipt(entries: list[Entry]) -> None:
+    receipts = [entry.receipt() for entry in entries]
+    for length in range(1, len(entries)):
+        short = entries[:length]
+        assert check(short)  # no chain can see this
+        verdict = check(short, receipts=receipts)
+        assert (verdict.sound, verdict.seq) == (False, length)
+        assert "rolled back" in verdict.reason
+    rewritten = [*entries[:-1], forged(entries, len(entries) - 1, lambda body: body | {"actor": "me"})[-1]]
+    assert check(rewritten)
+    assert check(rewritten, receipts=receipts).seq == len(entries) - 1
+    other = replace(receipts[0], account="b")
+    assert check(entries, receipts=[other]).account == "b"
+
+
+def forged(
+    entries: list[Entry], place: int, change: Callable[[dict[str, Any]], dict[str, Any]], sums: Any = None
+) -> list[Entry]:
+    """Entries with another body, and perhaps other sums from there on, every hash and signature repaired with the key."""
+    key = KEYS.signer
+    assert key is not None
+    made = list(entries[:place])
+    for number, entry in enumerate(entries[place:], place):
+        body = change(entry.content()) if number == place else entry.content()
+        state = sums(entry.sums()) if sums is not None else entry.sums()
+        new = replace(
+            entry,
+            body=canonical(body),
+            state=canonical(state),
+            prev=made[-1].hash if made else "",
+            hash="",
+            signature="",
+        )
+        new = replace(new, hash=new.digest())
+        made.append(replace(new, signature=key.sign(new.hash)))
+    return made
+
+
+def test_forged_sums_are_found_by_adding(entries: list[Entry]) -> None:
+    made = forged(entries, 1, lambda body: body, lambda state: state | {"spent": [*state["spent"][:-1], "1"]})
+    verdict = check(made)
+    assert verdict.seq == 1
+    assert "sums" in verdict.reason
+
+
+def test_forged_charges_and_sums_are_found_by_proving_them_again(entries: list[Entry]) -> None:
+    """A tenth of the price, everything that follows from it repaired: only the notation knows better."""
+    charge = entries[1].content()["charge"]
+    tenth = [text if "inf" in text else str(int(text) // 10) for text in charge]
+    less = Amounts.read(charge) - Amounts.read(tenth)
+
+    def sums(state: dict[str, Any]) -> dict[str, Any]:
+        return state | {"spent": (Amounts.read(state["spent"]) - less).texts()}
+
+    made = forged(entries, 1, lambda body: body | {"charge": tenth}, sums)
+    assert check(made)
+    verdict = check(made, recompute=True)
+    assert verdict.seq == 1
+    assert "below what this library proves" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "reason"),
+    [
+        (1, lambda body: body | {"certificates": {"all": [10**9 - 1] + [0] * 12}}, "certificate"),
+        (1, lambda body: body | {"certificates": {}}, "certificate"),
+        (1, lambda body: {name: body[name] for name in body if name != "charge"}, "amounts"),
+        (1, lambda body: body | {"charge": ["-1"] * 15}, "amount"),
+        (1, lambda body: body | {"format": 2}, "format"),
+        (1, lambda body: body | {"signer": None}, "names no key"),
+        (
+            1,
+            lambda body: body | {"run": "Gaussian(sigma=50) * 9", "charge": body["charge"], "accounts": ["b"]},
+            "missing",
+        ),
+        (2, lambda body: body | {"run": "Gaussian(sigma=50) * 4"}, "not for what is held"),
+        (
+            2,
+            lambda body: body | {"prices": [[*body["prices"][0][:1], "4", body["prices"][0][2]]]},
+            "not that of its prices",
+        ),
+        (4, lambda body: body | {"team": "others"}, "no allowance"),
+        (5, lambda body: body | {"run": "Gaussian(sigma=50) * 2"}, "at the prices of its hold"),
+        (5, lambda body: body | {"run": "Gaussian(sigma=50) * 6"}, "was held 5 times"),
+    ],
+)
+def test_forged_bodies(entries: list[Entry], place: int, change: Any, reason: str) -> None:
+    verdict = check(forged(entries, place, change))
+    assert verdict.seq == place
+    assert reason in verdict.reason
+
+
+def test_forged_policies(entries: list[Entry]) -> None:
+    for field, value in (("epsilon", "1/2"), ("weights", ["1"] * 13), ("orders", ["0"] * 13), ("relation", "none")):
+        verdict = check(forged(entries, 0, lambda body: body | {"policy": body["policy"] | {field: value}}))  # noqa: B023
+        assert not verdict
+
+
+def test_an_unjust_decision_is_found(tmp_path: Path) -> None:
+    """A writer that does not ask the rule is caught, its entry named."""
+    from cumulant.ledger.state import State
+
+    account = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta="1e-6")
+    account.spend(STEP * 100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(State, "certificates", lambda state, rule, team: {"all": [10**9] + [0] * 12})
+        account.spend(STEP * 100)
+    verdict = account.verify()
+    assert verdict.seq == 2
+    assert "certificate" in verdict.reason
+
+
+def tampered(url: str, statement: str) -> None:
+    """Change the table as somebody who owns the database can."""
+    if url.startswith("sqlite"):
+        import sqlite3
+
+        database = sqlite3.connect(url.removeprefix("sqlite:///"))
+        database.executescript(f"DROP TRIGGER entries_stay; DROP TRIGGER entries_remain; {statement};")
+        database.close()
+        return
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE entry DISABLE TRIGGER ALL")
+        connection.execute(statement)  # type: ignore[call-overload,unused-ignore]
+
+
+@pytest.mark.parametrize("column", [column for column in COLUMNS if column not in ("account", "seq", "hold")])
+def test_in_the_table(url: str, column: str) -> None:
+    full(url)
+    tampered(url, f"UPDATE entry SET {column} = {column} || 'x' WHERE seq = 4")
+    verdict = cm.Ledger(url).verify()
+    assert (verdict.sound, verdict.account, verdict.seq) == (False, "a", 4)
+
+
+def test_a_first_entry_that_is_gone(url: str) -> None:
+    full(url)
+    tampered(url, "DELETE FROM entry WHERE seq = 0")
+    verdict = cm.Ledger(url).verify()
+    assert (verdict.sound, verdict.account, verdict.seq) == (False, "a", 0)
+
+
+def test_triggers(url: str) -> None:
+    account = full(url)
+    for statement in ("UPDATE entry SET key = 'x'", "DELETE FROM entry"):
+        with pytest.raises(cm.CumulantError, match="entries are never"):
+            account._writer.store.execute(statement)
+    assert account.verify()
+    assert json.loads(account.head().to_json())["seq"] == account.head().seq

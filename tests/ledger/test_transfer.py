@@ -1,0 +1,111 @@
+"""Ledgers as text: what is exported, imported and exported again is the same to the byte, and a copy is frozen."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import cumulant as cm
+from cumulant.errors import LedgerBroken, LedgerError
+from tests.ledger.test_tamper import full
+
+ORACLES = Path(__file__).parents[1] / "oracles"
+
+
+def exported(ledger: cm.Ledger) -> str:
+    out = io.StringIO()
+    ledger.export(out)
+    return out.getvalue()
+
+
+def test_there_and_back(url: str, tmp_path: Path) -> None:
+    account = full(url)
+    ledger = account._ledger
+    ledger.create("b", epsilon=2, delta="1e-9", mode="gaussian").spend(cm.Gaussian(sigma=40), note="a remark")
+    text = exported(ledger)
+    copy = cm.Ledger(f"sqlite:///{tmp_path}/copy.db")
+    verdict = copy.import_(text.splitlines())
+    assert verdict.entries == text.count("\n") - 2
+    assert exported(copy) == text
+    assert copy.account("b").note(1) == "a remark"
+    with pytest.raises(LedgerError, match="not empty"):
+        copy.import_(text.splitlines())
+    imported = copy.account("b")
+    for refused in (lambda: imported.spend("PureDP(1e-9)"), lambda: imported.hold("PureDP(1e-9)"), imported.freeze):
+        with pytest.raises(cm.BudgetRefused, match="second copy"):
+            refused()
+    with pytest.raises(cm.InputError, match="twice the budget"):
+        imported.thaw()
+    imported.thaw(source_closed=True)
+    imported.spend("PureDP(1e-9)")
+    assert copy.verify()
+    table = io.StringIO()
+    assert ledger.export_csv(table) == verdict.entries
+    assert "Gaussian(sigma=50) * 10" in table.getvalue()
+
+
+def test_into_the_other_database(url: str, postgres: str, tmp_path: Path) -> None:
+    from tests.ledger import server
+
+    full(url)
+    other = server.database(postgres) if url.startswith("sqlite") else f"sqlite:///{tmp_path}/other.db"
+    text = exported(cm.Ledger(url))
+    copy = cm.Ledger(other)
+    copy.import_(io.StringIO(text))
+    assert exported(copy) == text
+
+
+def changed(text: str, number: int, **fields: object) -> list[str]:
+    lines = text.splitlines()
+    lines[number] = json.dumps(json.loads(lines[number]) | fields)
+    return lines
+
+
+def test_what_is_not_an_export(tmp_path: Path) -> None:
+    text = exported(full(f"sqlite:///{tmp_path}/budget.db")._ledger)
+    lines = text.splitlines()
+    for number, (wrong, error) in enumerate(
+        [
+            ([], cm.InputError),
+            (lines[1:], cm.InputError),
+            (['{"cumulant-ledger":2}', *lines[1:]], cm.InputError),
+            ([*lines, "{"], cm.InputError),
+            ([*lines, "[]"], cm.InputError),
+            (changed(text, 3, seq="3"), cm.InputError),
+            (changed(text, 3, more=1), cm.InputError),
+            (changed(text, 3, body="{}"), LedgerBroken),
+            (changed(text, 3, kind="spend"), LedgerBroken),
+            ([lines[0], *lines[2:]], LedgerBroken),
+            (lines[:4] + lines[5:], LedgerBroken),
+        ]
+    ):
+        copy = cm.Ledger(f"sqlite:///{tmp_path}/{number}.db")
+        with pytest.raises(error):
+            copy.import_(wrong)
+        assert copy.accounts() == []
+
+
+@pytest.mark.parametrize("path", sorted(ORACLES.glob("ledger-*.jsonl")), ids=lambda path: path.stem)
+def test_ledgers_of_every_released_version(path: Path, tmp_path: Path) -> None:
+    """They are imported, verified to the last charge and exported again as they were."""
+    text = path.read_text(encoding="utf-8")
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    assert ledger.import_(text.splitlines())
+    assert ledger.verify(recompute=True)
+    assert exported(ledger) == text
+    assert {entry.kind for name in ledger.accounts() for entry in ledger.account(name).history()} >= {
+        "open",
+        "spend",
+        "hold",
+        "settle",
+        "release",
+        "grant",
+        "freeze",
+        "thaw",
+        "close",
+    }
+
+
+def test_there_is_a_ledger_of_a_released_version() -> None:
+    assert list(ORACLES.glob("ledger-*.jsonl"))

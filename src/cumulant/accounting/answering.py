@@ -123,7 +123,7 @@ def _by_composition(run: Ran, question: Question) -> Answer:
 
 def rounds_of(run: Ran) -> tuple[Rounds | None, str]:
     """What the exact layer composes, or None and the reason."""
-    from cumulant.accounting.rounds import rounds
+    from cumulant.accounting.losses import rounds
 
     return rounds(run)
 

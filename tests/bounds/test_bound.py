@@ -124,6 +124,7 @@ def test_of_rows_that_agree_the_last_is_named_and_infinity_is_lemma_3() -> None:
     rows = {name: Bound(name, "s", "a", "c", row.curve, nothing) for name in ("first", "second")}
     found = best(rows, base, None, Fraction(1, 2))
     assert found.winner(3.0) == "second"
+    assert found.winner(np.inf) == "second"  # this table does not know Lemma 3
     assert best(POISSON, base, None, Fraction(1, 2)).winner(np.inf) == "lemma3"
 
 

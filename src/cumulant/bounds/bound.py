@@ -179,14 +179,17 @@ def best(rows: Mapping[str, Bound], base: Curve, pair: Pair | None, rate: Fracti
     kept = [row for row in useful if row.name not in dominated]
     if not kept:
         raise HypothesisError("no bound of the table applies")
-    lowest = Best(tuple(row.curve(base, pair, rate) for row in kept if row.curve), tuple(row.name for row in kept))
+    curves = tuple(row.curve(base, pair, rate) for row in kept if row.curve)
+    lowest = Best(curves, tuple(row.name for row in kept), "lemma3" if "lemma3" in rows else "")
     split = base.slack() > 0 and any(row.splits for row in kept)
     return lowest if split or any(row.tight for row in kept) else lowest.projected()
 
 
 @dataclass(frozen=True, slots=True)
 class Best(Lowest):
-    """The fold of the rows of a table; at order infinity each of them is Lemma 3 (E-18)."""
+    """The fold of the rows of a table; where Lemma 3 is one of them, it is what all of them say at order infinity (E-18)."""
+
+    at_the_end: str = ""
 
     def winner(self, order: float) -> str:
-        return "lemma3" if order == np.inf else Lowest.winner(self, order)
+        return (self.at_the_end if order == np.inf else "") or Lowest.winner(self, order)

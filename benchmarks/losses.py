@@ -40,7 +40,7 @@ def loss_distributions(quick: bool) -> Iterator[Comparison | LeftOut]:
     def line(shift: int) -> float:
         rate = SAMPLE / POPULATION
         terms = ((Mixture(GaussianLaw(Fraction(1 / (1 + shift * 1e-9))), rate, 1 - rate, "remove"), STEPS),)
-        found = saddle.epsilon(terms, math.log(DELTA))
+        found = saddle.saddle_epsilon(terms, math.log(DELTA))
         return math.nan if found is None else found[1]
 
     repetitions = 3 if quick else 7

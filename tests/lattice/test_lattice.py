@@ -502,23 +502,26 @@ def with_slip(monkeypatch: pytest.MonkeyPatch, slip: float) -> None:
 @pytest.mark.parametrize("slip", [0.05, 0.3])
 def test_every_search_moves_outward_by_the_slip(monkeypatch: pytest.MonkeyPatch, slip: float) -> None:
     log_delta = math.log(1e-5)
-    upper, lower = (search.epsilon(FEW, log_delta, 1e-3, side).value for side in (True, False))
+    upper, lower = (search.grid_epsilon(FEW, log_delta, 1e-3, side).value for side in (True, False))
     by_cone = search.cone_epsilon(FEW, log_delta, 1e-3).value
-    deltas = [search.delta(FEW, upper - slip, 1e-3, True).value, search.delta(FEW, upper + slip, 1e-3, False).value]
+    deltas = [
+        search.grid_delta(FEW, upper - slip, 1e-3, True).value,
+        search.grid_delta(FEW, upper + slip, 1e-3, False).value,
+    ]
     cone_delta = search.cone_delta(FEW, upper - slip, 1e-3).value
     with_slip(monkeypatch, slip)
-    assert search.epsilon(FEW, log_delta, 1e-3, True).value >= upper + 0.9 * slip
-    assert search.epsilon(FEW, log_delta, 1e-3, False).value <= lower - 0.9 * slip
+    assert search.grid_epsilon(FEW, log_delta, 1e-3, True).value >= upper + 0.9 * slip
+    assert search.grid_epsilon(FEW, log_delta, 1e-3, False).value <= lower - 0.9 * slip
     assert search.cone_epsilon(FEW, log_delta, 1e-3).value >= by_cone + 0.9 * slip
-    assert search.delta(FEW, upper, 1e-3, True).value >= deltas[0] * 0.95
-    assert search.delta(FEW, upper, 1e-3, False).value <= deltas[1] * 1.05
+    assert search.grid_delta(FEW, upper, 1e-3, True).value >= deltas[0] * 0.95
+    assert search.grid_delta(FEW, upper, 1e-3, False).value <= deltas[1] * 1.05
     assert search.cone_delta(FEW, upper, 1e-3).value >= cone_delta * 0.95
 
 
 def test_losses_beyond_the_grid_of_the_cone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cut of `_cone`: with a grid that ends early, what lies beyond it is most of the expectation."""
     epsilon, rare = 4.0, ((Mixture(GaussianLaw(Fraction(2.0)), 0.01, 0.99, "remove"), 3),)
-    needed = search.delta(rare, epsilon, 1e-3, False).value
+    needed = search.grid_delta(rare, epsilon, 1e-3, False).value
     for cut in (0.0, -8.0, -10.0, -12.0):
         monkeypatch.setattr(search, "_CUT", cut)
         assert needed <= search.cone_delta(rare, epsilon, 1e-3).value

@@ -41,7 +41,7 @@ def test_the_saddle_line_confirms_without_any_lattice(
     def refused(*_: Any, **__: Any) -> None:
         raise AssertionError("this is the code that is to be checked")
 
-    for home, name in ((lattice, "compose"), (search, "compose"), (search, "epsilon"), (search, "delta")):
+    for home, name in ((lattice, "compose"), (search, "compose"), (search, "grid_epsilon"), (search, "grid_delta")):
         monkeypatch.setattr(home, name, refused)
     check = found.verify()
     assert check, str(check)
@@ -61,7 +61,7 @@ def test_the_saddle_line_confirms_without_any_lattice(
 
 @pytest.mark.parametrize("run", ["lattice", "cone", "poisson"])
 def test_a_mistake_of_the_lattice_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
-    for name in ("epsilon", "cone_epsilon"):
+    for name in ("grid_epsilon", "cone_epsilon"):
         right = getattr(search, name)
 
         def smaller(*given: Any, right: Any = right, **named: Any) -> Bound:

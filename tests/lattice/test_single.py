@@ -54,7 +54,7 @@ def test_both_ends_meet_at_the_truth(kind: int, shift: str, rate: Fraction, shar
     try:
         distance = exact(rate) * profile(t, arb(0))
         delta = Fraction(float(distance)) * Fraction(share)
-        low, high = single.lower_epsilon(pair, rate, delta), single.epsilon(pair, rate, delta)
+        low, high = single.single_lower_epsilon(pair, rate, delta), single.single_epsilon(pair, rate, delta)
         assert low is not None
         assert 0 <= low < high < math.inf
         # the definition, at both ends: enough above, not enough below
@@ -76,7 +76,7 @@ def test_delta_is_rounded_up_and_tight_at_every_scale() -> None:
                 epsilon = Fraction(place) * t * max(t, Fraction(1))
                 e0 = (1 + exact(epsilon).expm1() / exact(rate)).log()
                 truth = exact(rate) * gaussian(t, e0)
-                found = single.delta(GaussianPair(t), rate, epsilon)
+                found = single.single_delta(GaussianPair(t), rate, epsilon)
                 assert exact(Fraction(found)) >= truth
                 assert found <= float(truth) * (1 + 1e-14) + 1e-320
     finally:
@@ -105,8 +105,8 @@ def test_what_cannot_be_shown_is_not_a_witness(monkeypatch: pytest.MonkeyPatch) 
     """Where no comparison is decided the answer is infinite from above and nothing from below."""
     monkeypatch.setattr(single, "_enough", lambda *_: None)
     pair = GaussianPair(Fraction(1))
-    assert single.epsilon(pair, Fraction(1), Fraction(1, 100)) == math.inf
-    assert single.lower_epsilon(pair, Fraction(1), Fraction(1, 100)) is None
+    assert single.single_epsilon(pair, Fraction(1), Fraction(1, 100)) == math.inf
+    assert single.single_lower_epsilon(pair, Fraction(1), Fraction(1, 100)) is None
     found = cm.Gaussian(sigma=1).guarantee("0.01")
     assert found.lower is None
     assert math.isfinite(found.epsilon)  # by Renyi divergences

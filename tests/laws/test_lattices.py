@@ -60,7 +60,7 @@ def test_searches_are_on_their_side_of_epsilon(seed: int) -> None:
     for _ in range(40):
         terms, truth = random_run(rng)
         delta = float(rng.choice([0.5, 1e-2, 1e-6, 1e-12])) * float(rng.random())
-        upper, lower = (search.epsilon(terms, math.log(delta), 0.01, side) for side in (True, False))
+        upper, lower = (search.grid_epsilon(terms, math.log(delta), 0.01, side) for side in (True, False))
         if math.isfinite(upper.value):
             assert truth.delta(upper.value) <= delta * (1 + EXACT), (terms, delta)
         else:
@@ -77,7 +77,7 @@ def test_searches_for_delta_are_on_their_side(upper: bool) -> None:
     for _ in range(30):
         terms, truth = random_run(rng)
         epsilon = truth.largest() * float(rng.choice([0.0, 0.2, 0.7, 1.1]))
-        found, exact = search.delta(terms, epsilon, 0.01, upper).value, truth.delta(epsilon)
+        found, exact = search.grid_delta(terms, epsilon, 0.01, upper).value, truth.delta(epsilon)
         assert (exact <= found * (1 + EXACT)) if upper else (exact * (1 + EXACT) >= found), (terms, epsilon)
 
 
@@ -88,7 +88,7 @@ def test_a_pair_that_is_not_symmetric_lies_between_its_own_lower_and_the_symmetr
         rate, times = RATES[int(rng.integers(len(RATES)))], int(rng.integers(1, 6))
         dominating = Mixture(law_of(list(zip(p, q, strict=True))), float(rate), float(1 - rate), "symmetric")
         delta = float(rng.choice([0.1, 1e-3, 1e-6]))
-        above = search.epsilon(((dominating, times),), math.log(delta), 0.01, True).value
+        above = search.grid_epsilon(((dominating, times),), math.log(delta), 0.01, True).value
         for a, b in ((p, q), (q, p)):
             for direction in ("remove", "add"):
                 actual: Pairs = [((1 - rate) * y + rate * x, y) for x, y in zip(a, b, strict=True)]
@@ -97,7 +97,7 @@ def test_a_pair_that_is_not_symmetric_lies_between_its_own_lower_and_the_symmetr
                 if math.isfinite(above):
                     assert truth.delta(above) <= delta * (1 + EXACT)
                 step = Finite.sampled(a, b, rate, direction)
-                below = search.epsilon(((step, times),), math.log(delta), 0.01, False).value
+                below = search.grid_epsilon(((step, times),), math.log(delta), 0.01, False).value
                 assert below == 0 or truth.delta(below) >= delta * (1 - EXACT)
 
 
@@ -116,7 +116,7 @@ def test_losses_on_a_lattice_of_their_own_cost_nothing() -> None:
         direction = str(rng.choice(DIRECTIONS))
         terms = ((Mixture(law_of(pair), float(rate), float(1 - rate), direction), times),)
         truth, delta = Composed([(sampled(pair, rate, direction), times)]), float(rng.choice([0.05, 1e-3, 1e-5]))
-        upper, lower = (search.epsilon(terms, math.log(delta), 1e-3, side).value for side in (True, False))
+        upper, lower = (search.grid_epsilon(terms, math.log(delta), 1e-3, side).value for side in (True, False))
         assert truth.delta(upper) <= delta * (1 + EXACT)
         assert lower == 0 or truth.delta(lower) >= delta * (1 - EXACT)
         assert 0 <= upper - lower <= 1e-9 * upper

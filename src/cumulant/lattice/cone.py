@@ -61,7 +61,7 @@ def log_constant(log_ratio: float) -> float:
     return math.log(best) + MANY
 
 
-def epsilon(expectation: Callable[[float], float], log_delta: float, lam: float, start: float) -> float:
+def least_epsilon(expectation: Callable[[float], float], log_delta: float, lam: float, start: float) -> float:
     """The least epsilon, over eps0, at which the bound is this delta."""
 
     def at(gap: float) -> float:

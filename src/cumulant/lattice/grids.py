@@ -81,7 +81,7 @@ def _value(bound: Bound) -> float:
     return bound.value
 
 
-def epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Bound:
+def grid_epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Bound:
     """An epsilon that is at least (at most, from below) the one of these terms at this delta.
 
     The first grid follows the saddle point; where few rounds make that a poor guide, the answer it gives is the next guess.
@@ -129,7 +129,7 @@ def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
     return found if math.isfinite(found) else start
 
 
-def delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float = math.inf) -> Bound:
+def grid_delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float = math.inf) -> Bound:
     """A delta that is at least (at most, from below) the one of these terms at this epsilon.
 
     Any tilting gives a bound; `most` limits it to orders that others need, which costs where this delta is far below theirs.
@@ -187,7 +187,7 @@ def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[
         better = _epsilon(sums, log_delta - 0.5, guess).value  # few rounds make the saddle point a poor guide
         start = better if 0 < better < math.inf else guess
         expectation = partial(cone.log_expectation, sums, tail=tail)
-        found = cone.epsilon(expectation, log_delta, sums.lam, start)
+        found = cone.least_epsilon(expectation, log_delta, sums.lam, start)
         yield Bound(next_above(max(found, 0.0) + sums.slip), sums.lam + 1, sums.width, sums.mass.size)
         if not 0 < found < math.inf:
             return

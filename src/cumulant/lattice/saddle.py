@@ -201,7 +201,7 @@ def solve(
     return max(low, 0.0), high
 
 
-def epsilon(terms: Terms, log_delta: float) -> tuple[float, float] | None:
+def saddle_epsilon(terms: Terms, log_delta: float) -> tuple[float, float] | None:
     """The epsilon at this delta by the saddle line and by a line of twice the period; None where the spectrum is silent."""
     at = saddle(terms, log_delta)
     if at is None:

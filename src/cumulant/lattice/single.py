@@ -33,7 +33,7 @@ _FARTHEST = 2.0**60
 """Losses beyond which no ball of e^e0 is asked for."""
 
 
-def delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
+def single_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
     """g d(log(1 + (e^epsilon - 1)/g)), rounded up."""
     return rounded_up(enclosed_delta(pair, rate, epsilon)[1])
 
@@ -56,7 +56,7 @@ def enclosed_delta(pair: Pair, rate: Fraction, epsilon: Fraction, bits: int = BI
         return low, high
 
 
-def epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
+def single_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
     """The least epsilon at this delta in (0, 1), rounded up; +inf where none is shown to be enough."""
     _, high = _bracket(pair, rate, delta)
     if high is None:
@@ -66,7 +66,7 @@ def epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
         return rounded_up(max(at_least(end.upper()), Fraction(0))) if end.is_finite() else math.inf
 
 
-def lower_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float | None:
+def single_lower_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float | None:
     """An epsilon that this delta needs, rounded down; None where nothing is shown to be needed."""
     low, _ = _bracket(pair, rate, delta)
     if low is None:

@@ -47,7 +47,7 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
     """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B."""
     single = rounds.single()
     if single is not None:
-        return Found(closed.epsilon(*single, delta), _CLOSED, "proved")
+        return Found(closed.single_epsilon(*single, delta), _CLOSED, "proved")
     if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
         return Found(math.inf, _LATTICE, _rigour(rounds))
     log_delta = math.log(rounded_down(delta))
@@ -75,7 +75,7 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
     """The least delta of what is known at this exact epsilon; `cone` admits Theorem B."""
     single = rounds.single()
     if single is not None:
-        return Found(closed.delta(*single, epsilon), _CLOSED, "proved")
+        return Found(closed.single_delta(*single, epsilon), _CLOSED, "proved")
     asked = rounded_down(epsilon)
     best = search.NOTHING
     for terms in rounds.upper():
@@ -83,7 +83,7 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
             best = _enough_delta(terms, asked, accuracy)
             continue
         # an order that is enough for one direction shows that the other is smaller, where its own would be far out
-        other = search.delta(terms, asked, accuracy, True, most=best.order - 1)
+        other = search.grid_delta(terms, asked, accuracy, True, most=best.order - 1)
         if other.value > best.value > 0:
             other = _enough_delta(terms, asked, accuracy)
         best = max(best, other, key=lambda bound: bound.value)
@@ -104,11 +104,11 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Witness |
     log_delta = math.log(rounded_up(delta))
     if rounds.single() is not None:
         below = rounds.single_below()
-        needed = None if below is None else closed.lower_epsilon(*below, delta)
+        needed = None if below is None else closed.single_lower_epsilon(*below, delta)
         return None if needed is None else Witness(needed, PAIR)
     best: Witness | None = None
     for name, terms in rounds.lower():
-        found = search.epsilon(terms, log_delta, accuracy, upper=False)
+        found = search.grid_epsilon(terms, log_delta, accuracy, upper=False)
         if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
             best = Witness(found.value, name)
     return best
@@ -122,7 +122,7 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Witness |
         return Witness(needed, PAIR) if needed > 0 else None
     best: Witness | None = None
     for name, terms in rounds.lower():
-        found = search.delta(terms, rounded_up(epsilon), accuracy, upper=False)
+        found = search.grid_delta(terms, rounded_up(epsilon), accuracy, upper=False)
         if found.value > (0.0 if best is None else best.value):
             best = Witness(found.value, name)
     return best
@@ -131,7 +131,7 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Witness |
 def _enough_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
     """The epsilon of a grid at this delta; where none comes to an answer, that of a smaller delta, which needs more."""
     for less in _LESS:
-        found = search.epsilon(terms, log_delta - less, accuracy, True)
+        found = search.grid_epsilon(terms, log_delta - less, accuracy, True)
         if found.value < math.inf:
             return found
     return search.UNKNOWN
@@ -140,7 +140,7 @@ def _enough_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
 def _enough_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
     """The delta of a grid at this epsilon; where none comes to an answer, that of a smaller epsilon, which needs more."""
     for less in _LESS:
-        found = search.delta(terms, epsilon * math.exp(-less / 4), accuracy, True)
+        found = search.grid_delta(terms, epsilon * math.exp(-less / 4), accuracy, True)
         if found is not search.CERTAIN:
             return found
     return search.CERTAIN
@@ -148,7 +148,7 @@ def _enough_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
 
 def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
     """Whether a coarse grid, tilted as for the direction that is known, shows that this direction needs no more than that."""
-    return search.delta(terms, best.value, _QUICK * accuracy, True, most=best.order - 1).value <= delta
+    return search.grid_delta(terms, best.value, _QUICK * accuracy, True, most=best.order - 1).value <= delta
 
 
 def _bounded(rounds: Rounds) -> tuple[float, float]:
@@ -176,7 +176,7 @@ def _added_epsilon(rounds: Rounds, delta: Fraction) -> float:
     if closed_forms is None:
         return math.inf
     count = sum(times for _, times in closed_forms)
-    needed = [(closed.epsilon(*form, delta / count), times) for form, times in closed_forms]
+    needed = [(closed.single_epsilon(*form, delta / count), times) for form, times in closed_forms]
     return (
         rounded_up(sum((times * Fraction(each) for each, times in needed), start=Fraction(0)))
         if all(math.isfinite(each) for each, _ in needed)
@@ -193,7 +193,7 @@ def _added_delta(rounds: Rounds, epsilon: Fraction) -> float:
     return min(
         rounded_up(
             sum(
-                (times * Fraction(closed.delta(*form, epsilon / count)) for form, times in closed_forms),
+                (times * Fraction(closed.single_delta(*form, epsilon / count)) for form, times in closed_forms),
                 start=Fraction(0),
             )
         ),

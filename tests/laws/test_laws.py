@@ -47,6 +47,24 @@ def test_base_curves_grow_with_the_order(mechanism: cm.Mechanism) -> None:
 
 @law
 @given(mechanisms)
+def test_k_of_a_known_pair_is_zero_at_both_ends_and_negative_between(mechanism: cm.Mechanism) -> None:
+    """Lemma 36: K(-1) = K(0) = 0, convex, K' increasing; where no pair is known nothing is claimed."""
+    try:
+        values = mechanism.cgf([-1, -0.75, -0.5, -0.25, 0])
+    except cm.HypothesisError:
+        pair = mechanism.pair()
+        assert pair is None or pair.taylor(Fraction(-1, 2), 1) is None
+        return
+    assert values[-1] == 0.0
+    assert abs(values[0]) <= 1e-300
+    assert (values[1:-1] <= 0).all()
+    assert (np.diff(values, 2) >= -1e-15 * np.abs(values).max()).all()
+    slopes = [mechanism.cgf_derivative(lam) for lam in (-1, -0.5, 0, 1)]
+    assert (np.diff(slopes) >= 0).all()
+
+
+@law
+@given(mechanisms)
 def test_base_cgf_is_convex(mechanism: cm.Mechanism) -> None:
     lam = np.linspace(0.25, 20, 80)
     cgf = mechanism.cgf(lam)

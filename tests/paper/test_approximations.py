@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from cumulant.paper.approximations import bad_data_approximation, good_data_approximation
+from cumulant.errors import InputError
+from cumulant.paper.approximations import bad_data_approximation, data_approximation, good_data_approximation
 
 RATE = 0.001
 POPULATION = 100_000
@@ -82,3 +83,51 @@ def test_leading_orders_and_shape() -> None:
     expected = orders * RATE**2 * (1 / (2 * 25) + 1 / (4 * 625))
     assert bad_data_approximation(orders, 5.0, RATE, POPULATION) == pytest.approx(expected, rel=1e-3)
     assert (good_data_approximation(orders, 5.0, RATE, POPULATION) < expected).all()
+
+
+def normals(first: tuple[float, float], second: tuple[float, float], order: float) -> float:
+    """D_a of two normal laws (mean, variance) in closed form."""
+    (m1, v1), (m2, v2) = first, second
+    mixed = order * v2 + (1 - order) * v1
+    log = math.log(mixed) - (1 - order) * math.log(v1) - order * math.log(v2)
+    return order * (m1 - m2) ** 2 / (2 * mixed) - log / (2 * (order - 1))
+
+
+def test_given_data_are_two_normal_laws() -> None:
+    """The sums over samples in the mean and the variance of their definition; bad and good data are special cases."""
+    random = np.random.default_rng(28)
+    data, rate, sigma = random.uniform(-0.5, 0.5, 400), 0.05, 1.5
+    laws = []
+    for changed in (0.5, -0.5):
+        numbers = [*data.tolist(), changed]
+        mean = sum(numbers) / len(numbers)
+        laws.append((rate * sum(numbers), sigma**2 + rate * sum((x - mean) ** 2 for x in numbers)))
+    for order in (1.5, 2.0, 8.0):
+        truth = max(normals(laws[0], laws[1], order), normals(laws[1], laws[0], order))
+        found = data_approximation(order, data, 0.5, -0.5, sigma, rate)
+        assert found == pytest.approx(truth, rel=1e-9)
+    half = np.repeat([0.5, -0.5], 500)
+    assert data_approximation(2, half, 0.5, -0.5, 1.0, 0.05) == pytest.approx(
+        good_data_approximation(2, 1.0, 0.05, 1001), rel=1e-9
+    )
+    with pytest.raises(InputError, match="finite"):
+        data_approximation(2, [math.nan], 0.5, -0.5, 1.0, 0.05)
+
+
+@pytest.mark.parametrize(("sigma", "ratio"), [(5.0, 2.04), (1.0, 39.0), (0.5, 303.0)])
+def test_good_data_are_not_gamma_n_times_better(sigma: float, ratio: float) -> None:
+    """gamma n = 100: found are 2.04, 39 and 303."""
+    n, rate = 100_001, 0.001
+    bad = data_approximation(2, np.zeros(n - 1), 1.0, 0.0, sigma, rate)
+    good = data_approximation(2, np.repeat([0.5, -0.5], (n - 1) // 2), 0.5, -0.5, sigma, rate)
+    assert bad / good == pytest.approx(ratio, rel=5e-3)
+
+
+def test_sums_over_samples_are_simulated() -> None:
+    """Mean and variance of the sum over samples without replacement, drawn; the paper's variance lacks the factor 1 - g."""
+    random = np.random.default_rng(5)
+    data = random.uniform(-0.5, 0.5, 200)
+    sums = np.array([data[random.permutation(200)[:10]].sum() for _ in range(40_000)])
+    assert sums.mean() == pytest.approx(0.05 * data.sum(), abs=0.02)
+    expected = 0.05 * np.sum((data - data.mean()) ** 2) * (1 - 0.05)
+    assert sums.var() == pytest.approx(expected, rel=0.03)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from cumulant import domains
-from cumulant.accounting import answering
+from cumulant.accounting import answering, loss
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.plan import planned
@@ -262,18 +264,52 @@ class Answers(ABC):
     def cgf(self, lam: Iterable[Number], bound: str = ...) -> Floats: ...
     @question()
     def cgf(self, lam: Number | Iterable[Number], bound: str = "best") -> float | Floats:
-        """K(lam) = lam * rdp(lam + 1), the cumulant generating function of the privacy loss, at lam >= 0.
+        """K(lam) = lam * rdp(lam + 1), the cumulant generating function of the privacy loss, at lam >= -1.
+
+        From 0 on it is an upper bound of every neighbouring pair's, rounded up. Between -1 and 0, where K is negative, it is
+        that of the dominating pair, the smallest of all, to the nearest float; HypothesisError where no pair is known.
+        K(-1) = K(0) = 0 (Lemma 36).
 
         >>> import cumulant as cm
-        >>> cm.Gaussian(sigma=1).cgf(1)
-        1.0
+        >>> cm.Gaussian(sigma=1).cgf([-1, -0.5, 0, 1])
+        array([ 0.   , -0.125,  0.   ,  1.   ])
         """
-        value, scalar = domains.orders(lam, "lam", low=0.0)
+        value, scalar = domains.orders(lam, "lam", low=-1.0)
         curve = self.curve(bound)
         answer = np.where(value == 0, 0.0, np.inf)
         inside = (value > 0) & np.isfinite(value)
         answer[inside] = arrays.cgf(curve, value[inside], bound_row(bound).upper)
+        for i in np.flatnonzero(value < 0):
+            answer[i] = loss.derivative(self.ran(), Fraction(value[i]), 0)
         return float(answer[0]) if scalar else answer
+
+    @question()
+    def cgf_derivative(self, lam: Number, order: int = 1) -> float:
+        """The derivative of K at lam >= -1 for the dominating pair: K' is the mean of the privacy loss, tilted by e^(lam loss).
+
+        Exact to the nearest float, and a fact about that pair: no bound of another pair's. It increases with lam, because K is
+        convex (Lemma 36). HypothesisError where no pair is known, as on samples.
+
+        >>> import cumulant as cm
+        >>> gaussian = cm.Gaussian(sigma=1)  # K = lam (lam + 1) / 2
+        >>> gaussian.cgf_derivative(0), gaussian.cgf_derivative(2), gaussian.cgf_derivative(2, order=2)
+        (0.5, 2.5, 1.0)
+        """
+        value, _ = domains.orders(lam, "lam", low=-1.0)
+        return loss.derivative(self.ran(), Fraction(value[0]), domains.times(order))
+
+    @question()
+    def loss_cumulants(self, count: int = 2) -> Floats:
+        """The first cumulants of the privacy loss of the dominating pair, the derivatives of K at 0: mean, variance, ….
+
+        The mean is KL. All of them add under composition. See `cgf_derivative`.
+
+        >>> import cumulant as cm
+        >>> (cm.Gaussian(sigma=1) * 4).loss_cumulants(3)
+        array([2., 4., 0.])
+        """
+        found = loss.taylor(self.ran(), Fraction(0), domains.times(count) + 1)
+        return np.array([float(each * math.factorial(i)) for i, each in enumerate(found)][1:])
 
     @property
     @question()

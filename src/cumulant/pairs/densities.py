@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.quadrature import log_excess
 from cumulant.pairs.atoms import AtomLoss
 from cumulant.pairs.density_integrals import Densities, larger_profile, shortfall
@@ -48,6 +49,28 @@ class DensityPair(Densities, Pair):
 
     def curve(self) -> DensityCurve:
         return DensityCurve(self)
+
+    def taylor(self, at: Fraction, count: int) -> list[Any] | None:
+        """K and two derivatives, from INT p e^{lambda y} y^n; balls around what the quadrature says."""
+        if count > 3:
+            return None
+        lam = np.array([float(at)])
+
+        def log_moment(power: int, sign: int) -> float:
+            def integrand(log_p: Array, log_q: Array, x: Array) -> Array:
+                y = log_p - log_q
+                tilted = np.where(log_p == -np.inf, log_q if at == -1 else -np.inf, log_p + x * y)
+                return np.where(sign * y > 0, tilted + power * np.log(np.abs(y)), -np.inf) if power else tilted
+
+            return float(self.integrals(integrand, lam, smooth=False)[0])
+
+        norm = log_moment(0, 1)
+        first, second = (
+            [math.exp(log_moment(power, sign) - norm) for sign in (1, -1)] if count > power else [0.0, 0.0]
+            for power in (1, 2)
+        )
+        mean = first[0] - first[1]
+        return [BALLS.number(each) for each in (norm, mean, (sum(second) - mean**2) / 2)][:count]
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         return self.larger(_absolute, orders, on)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from cumulant.curves.closed import Concentrated
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
 from cumulant.numerics.quadrature import log_concave
 from cumulant.numerics.rounding import ENVELOPE
@@ -79,6 +79,13 @@ class GaussianPair(Pair):
             square += times * pair.shift**2
         least, shift = _root(square)
         return GaussianPair(shift, "", None if least == shift else least)
+
+    def taylor(self, at: Fraction, count: int) -> list[Any] | None:
+        # K = lambda (lambda + 1) t^2 / 2
+        rho = self.shift**2 / 2
+        return [BALLS.number(each) for each in (at * (at + 1) * rho, (2 * at + 1) * rho, rho, *[Fraction(0)] * count)][
+            :count
+        ]
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         """log E_q |p/q - 1|^l. Floats: two positive integrals. Balls: Delta^(l)[M](0), M erf(x/sqrt 2) for odd l."""

@@ -16,6 +16,7 @@ from cumulant.numerics.differences import escalated, up_to
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
 from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
 from cumulant.numerics.rounding import ENVELOPE
+from cumulant.numerics.series import coefficients, exponential_sum, line, sinh_over
 from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.law import Law, ball_exp, point
 from cumulant.pairs.mixing import BallTerm, Rate, Term, analytic_mixed_ball, enclosed_loss, gain, mixed_ball
@@ -56,6 +57,13 @@ class LaplacePair(Pair):
     @property
     def integrable(self) -> bool:
         return self.shift <= LARGEST_SHIFT
+
+    def taylor(self, at: Fraction, count: int) -> list[Any] | None:
+        # e^K = e^{lambda t} / 2 + e^{-(lambda+1) t} / 2 + e^{-t/2} sinh(u t) / (2 u), u = lambda + 1/2
+        t, half, x = BALLS.number(self.shift), BALLS.number(Fraction(1, 2)), line(at, count)
+        atoms = exponential_sum([half, half * (-t).exp()], [t, -t], x)
+        between = half * (-t / 2).exp() * sinh_over(line(at + Fraction(1, 2), count), t, count)
+        return coefficients((atoms + between).log(), count)
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         """log E_q |p/q - 1|^l. Floats: atoms plus two positive integrals. Balls: the same integrals by recurrence."""

@@ -14,7 +14,7 @@ import numpy as np
 from cumulant.curves.curve import Curve
 from cumulant.curves.highest import Highest
 from cumulant.curves.memory import recall
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.logspace import log_sum
 from cumulant.numerics.quadrature import log_excess
@@ -27,6 +27,7 @@ from cumulant.numerics.rationals import (
     log_quotients,
     log_rational,
 )
+from cumulant.numerics.series import coefficients, exponential_sum, line
 from cumulant.pairs.atoms import AtomLaw
 from cumulant.pairs.law import Law
 from cumulant.pairs.mixing import mixed_quotients
@@ -172,6 +173,15 @@ class DiscretePair(_Finite, Pair):
     def below(self, rate: Fraction, direction: str) -> Step:
         known = (rate, direction)
         return recall(self._known, known, lambda: Finite.sampled(self.p, self.q, rate, direction), 8)
+
+    def taylor(self, at: Fraction, count: int) -> list[Any] | None:
+        # e^K = SUM p (p/q)^lambda: infinite at lambda > 0 where q = 0 < p, and nothing there below 0
+        shared = [(p, q) for p, q in zip(self.p, self.q, strict=True) if p and q]
+        if sum(p for p, _ in shared) < 1 and at >= 0:
+            return [BALLS.number(np.inf)] * count
+        weights = [BALLS.number(p) for p, _ in shared]
+        losses = [BALLS.number(p / q).log() for p, q in shared]
+        return coefficients(exponential_sum(weights, losses, line(at, count)).log(), count) if shared else None
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         return self._larger(orders, on, positive=False)

@@ -72,6 +72,13 @@ class Pair(ABC):
     def curve(self) -> Curve:
         """The Rényi divergence at every order, KL and pure included."""
 
+    def taylor(self, at: Fraction, count: int) -> list[Any] | None:
+        """K, K', K''/2, …, the coefficients of K(at + h) in h, K(lambda) = log E_p (p/q)^lambda of the pair in its own order.
+
+        Balls at the working precision, at every real lambda, also between -1 and 0. None where it is not offered.
+        """
+        return None
+
     # ---- the law of its loss: Proposition 11, the profile, Poisson samples
 
     def laws(self) -> tuple[Law, ...] | None:

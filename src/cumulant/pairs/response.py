@@ -13,6 +13,7 @@ from cumulant.curves.closed import Response
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.series import coefficients, exponential_sum, line
 from cumulant.pairs.atoms import two_answers
 from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point
@@ -50,6 +51,12 @@ class ResponsePair(Pair):
     def triple(self, rate: Fraction) -> Step | None:
         """With one bit of the data the third value is one of the first two."""
         return None if self.one_bit else ResponseTriple(float(self.curve().pure()), float(rate), float(1 - rate))
+
+    def taylor(self, at: Fraction, count: int) -> list[Any] | None:
+        # e^K = p e^{lambda e0} + (1-p) e^{-lambda e0}, (1-p)/p = e^-e0
+        e0 = self.curve().pure(BALLS)
+        p = 1 / (1 + (-e0).exp())
+        return coefficients(exponential_sum([p, p * (-e0).exp()], [e0, -e0], line(at, count)).log(), count)
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         """(2p-1)^l [(1-p)^{1-l} + p^{1-l}], written with e0."""

@@ -13,10 +13,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "bounds").glob("*.md")])
+WITH_FRAMEWORKS = {"how-to-train"}
+"""Pages whose code needs torch; tests/integrations runs it."""
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"#\s+(\d+(?:\.(\d+))?(?:e([+-]?\d+))?)(?=$|[:;, ])")
-ELSEWHERE = ("$ cumulant figures",)
-"""Commands that take long and have tests of their own."""
+ELSEWHERE = (
+    "$ cumulant audit",
+    "$ cumulant conformance",
+    "$ cumulant figures",
+)
+"""Commands that take long or read files, and have tests of their own."""
 
 
 def blocks(page: Path, kind: str) -> list[str]:
@@ -42,7 +48,10 @@ def agrees(value: Any, comment: str) -> None:
     assert -0.5 * unit <= float(number[1]) - float(value) <= unit, f"{value} is not {number[1]}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
+RUN_HERE = [page for page in PAGES if blocks(page, "python") and page.stem not in WITH_FRAMEWORKS]
+
+
+@pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.stem)
 def test_python(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"_agrees": agrees}

@@ -20,7 +20,7 @@ from cumulant.errors import InputError, shown
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.training.sgd import NoisySGD
 
-FALSE_ALARMS = ("0.001", "0.01", "0.1")
+FALSE_ALARMS = {"0.001": "0.1 %", "0.01": "1 %", "0.1": "10 %"}
 
 NOISES = {
     "exact": "noise was the exactly rounded ideal Gaussian on integer sums",
@@ -82,7 +82,8 @@ class Statement(dict[str, Any]):
                 f"{_up(epsilon)} at delta = {delta:g}."
             )
         caught = ", ".join(
-            f"{percent(x['true_positive_rate'])} at {x['false_positive_rate']}" for x in self["attack"]["rates"]
+            f"{percent(each['true_positive_rate'])} at {alarms}"
+            for each, alarms in zip(self["attack"]["rates"], FALSE_ALARMS.values(), strict=True)
         )
         lines.append(
             f"\nThe best attack finds at most {caught} false alarms; its advantage is at most "
@@ -193,7 +194,7 @@ def statement(
         run=str(ran),
         attack={
             "rates": [
-                {"false_positive_rate": percent(float(x)), "true_positive_rate": y}
+                {"false_positive_rate": float(x), "true_positive_rate": y}
                 for x, y in zip(FALSE_ALARMS, rates, strict=True)
             ],
             "advantage": ran.advantage,

@@ -12,8 +12,12 @@ from scipy import fft, special
 
 import cumulant as cm
 from cumulant.bounds.bound import nothing
-from cumulant.domains import RATE, Exact, Number
-from cumulant.sampling.scheme import Scheme
+from cumulant.pairs.gaussian import GaussianPair
+from cumulant.pairs.laplace import LaplacePair
+from cumulant.pairs.masses import DiscretePair
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.step import Step
+from cumulant.sampling.scheme import SCHEMES, Scheme
 
 # ---- two queries on one sample, the second chosen after the first answer
 
@@ -119,28 +123,31 @@ def test_a_run_that_needs_more_than_3610() -> None:
     assert ((cm.Gaussian(sigma=1) * 2) @ cm.WithoutReplacement(rate="0.5") * 10_000).epsilon("1e-5") > 3610
 
 
-# ---- a scheme that a user writes
+# ---- schemes that a user writes
 
 
-@dataclass(frozen=True, repr=False, init=False)
+@dataclass(frozen=True, repr=False)
 class Block(Scheme):
-    """The first records of the data set: nothing is amplified, because everybody knows who is among them."""
+    """The first records of the data set: nothing is amplified, because everybody knows who is among them. It has no rate."""
 
-    rate: Exact
+    records: int = 100
 
     relation: ClassVar[cm.Relation] = cm.Relation.REPLACE_ONE
     bounds: ClassVar[Mapping[str, cm.Bound]] = {
         "best": cm.Bound("best", "eps'(a) <= eps(a)", "nothing", "trivial", lambda base, *_: base, nothing)
     }
 
-    def __init__(self, rate: Number) -> None:
-        object.__setattr__(self, "rate", RATE.check("rate", rate))
-
-    def of(self, inner: Scheme) -> Scheme | None:
-        return None
-
     def __str__(self) -> str:
-        return f"Block(rate={self.rate.notation})"
+        return f"Block(records={self.records})"
+
+
+@dataclass(frozen=True, repr=False)
+class Grouped(Block):
+    """A block that tells the lattice what a run on it is made of, and nothing from below."""
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+        step = pair.above(Fraction(1), "symmetric")
+        return None if step is None else (step,)
 
 
 @pytest.mark.parametrize("method", ["best", "exact", "rdp", "paper", "naive", "strong", "optimal"])
@@ -151,7 +158,7 @@ class Block(Scheme):
 )
 def test_a_scheme_is_composed_by_its_own_table_only(base: cm.Mechanism, method: str) -> None:
     """What a scheme does not say is not claimed: no amplification, no lattice, no lower end."""
-    run, needed = base @ Block(rate="0.01") * 10, (base * 10).guarantee("0.02").lower
+    run, needed = base @ Block() * 10, (base * 10).guarantee("0.02").lower
     assert needed is not None
     try:
         claimed = run.epsilon("0.02", method=method)
@@ -162,7 +169,7 @@ def test_a_scheme_is_composed_by_its_own_table_only(base: cm.Mechanism, method: 
 
 @pytest.mark.parametrize("base", [cm.Gaussian(sigma=1), cm.Laplace(scale=1)], ids=str)
 def test_a_scheme_that_says_nothing_about_pairs_has_no_witness(base: cm.Mechanism) -> None:
-    run, plain = base @ Block(rate="0.01") * 10, base * 10
+    run, plain = base @ Block() * 10, base * 10
     found = run.guarantee("1e-5")
     assert found.epsilon >= plain.epsilon("1e-5")
     assert found.lower is None
@@ -173,6 +180,84 @@ def test_a_scheme_that_says_nothing_about_pairs_has_no_witness(base: cm.Mechanis
     mixed = run + cm.Gaussian(sigma=2) @ cm.WithoutReplacement(rate="0.1")
     assert mixed.epsilon("1e-5") >= plain.epsilon("1e-5")
     assert mixed.guarantee("1e-5").lower is None
+
+
+@pytest.mark.parametrize("base", [cm.Gaussian(sigma=1), cm.Laplace(scale=1)], ids=str)
+def test_a_scheme_without_a_rate_is_explained_and_verified(base: cm.Mechanism) -> None:
+    run = base @ Block() * 10
+    assert run.rdp([2, 8]) == pytest.approx((base * 10).rdp([2, 8]), rel=1e-9)
+    found = run.guarantee("1e-5")
+    assert "every sample is drawn as Block(records=100) says" in found.explain()
+    assert "Block says nothing about loss distributions" in found.note
+    assert found.verify()
+    with pytest.raises(cm.HypothesisError, match="theorem9 is not a theorem about Block samples"):
+        run.epsilon("1e-5", method="paper")
+    for method in ("naive", "strong", "optimal"):
+        with pytest.raises(cm.HypothesisError, match="Lemma 3 is not a theorem about Block samples"):
+            run.epsilon("1e-5", method=method)
+
+
+def test_what_a_scheme_does_not_say_is_not_claimed() -> None:
+    silent, pair = Block(), GaussianPair(Fraction(1))
+    assert (silent.steps(pair), list(silent.witnesses(pair))) == (None, [])
+    assert (silent.share(), silent.cone(pair), silent.of(silent), silent.unknowns({})) == (None, None, None, {})
+    assert (silent.numbers(), silent.sizes(), silent.gridded) == ({}, (None, None), False)
+    with pytest.raises(cm.HypothesisError, match="Lemma 3 is not a theorem"):
+        silent.amplified(Fraction(1), Fraction(0))
+
+
+def test_a_scheme_may_bound_from_above_and_say_nothing_from_below() -> None:
+    run, plain = cm.Laplace(scale=1) @ Grouped() * 10, cm.Laplace(scale=1) * 10
+    found, known = run.guarantee("1e-5"), plain.guarantee("1e-5")
+    assert (found.conversion, found.epsilon) == (known.conversion, known.epsilon)
+    assert known.lower is not None
+    assert (found.lower, found.witness) == (None, "")
+    assert run.epsilon("1e-5") < (cm.Laplace(scale=1) @ Block() * 10).epsilon("1e-5")
+    one = cm.Laplace(scale=1) @ Grouped()  # no closed form is claimed of one round either
+    assert one.guarantee("1e-5").conversion != "closed form"
+    assert one.epsilon("1e-5") >= cm.Laplace(scale=1).epsilon("1e-5")
+
+
+# ---- what the schemes of the library say
+
+
+@pytest.mark.parametrize("scheme", [cm.WithoutReplacement, cm.Poisson])
+@pytest.mark.parametrize("rate", [Fraction(1, 1000), Fraction(3, 10), Fraction(1)], ids=str)
+def test_a_statement_is_amplified_by_lemma_3(
+    scheme: type[cm.WithoutReplacement] | type[cm.Poisson], rate: Fraction
+) -> None:
+    for epsilon in (Fraction(1, 100), Fraction(1), Fraction(20)):
+        found, delta = scheme(rate=rate).amplified(epsilon, Fraction(1, 10**6))
+        exact = math.log1p(float(rate) * math.expm1(float(epsilon)))
+        assert exact * (1 - 1e-14) <= found <= exact * (1 + 1e-12)
+        assert delta == rate / 10**6
+
+
+def test_steps_and_witnesses_of_the_schemes_of_the_library() -> None:
+    """Replace-one neighbours are either order in every round, add/remove ones have a direction for the whole run."""
+    rate = Fraction(1, 10)
+    lopsided = DiscretePair((Fraction(1, 10), Fraction(9, 10)), (Fraction(1, 5), Fraction(4, 5)))
+    for pair, triples in ((GaussianPair(Fraction(1)), True), (LaplacePair(Fraction(1)), True), (lopsided, False)):
+        fixed, poisson = cm.WithoutReplacement(rate=rate), cm.Poisson(rate=rate)
+        assert [step.direction for step in fixed.steps(pair) or ()] == ["symmetric"]  # type: ignore[attr-defined]
+        assert [step.direction for step in poisson.steps(pair) or ()] == ["remove", "add"]  # type: ignore[attr-defined]
+        first, second, third = fixed.witnesses(pair)
+        assert (first.covered, second.covered, third.covered) == (False, pair.symmetric, not triples)
+        assert [each.name for each in poisson.witnesses(pair)] == [first.name, second.name]
+        for scheme in (cm.WithoutReplacement(rate=1), cm.Poisson(rate=1)):
+            assert len(scheme.steps(pair) or ()) == 1
+    assert cm.WithoutReplacement(rate=rate).cone(GaussianPair(Fraction(1))) == rate
+    assert cm.WithoutReplacement(rate=rate).cone(GaussianPair(Fraction(1), "")) is None
+    assert cm.Poisson(rate=rate).cone(GaussianPair(Fraction(1))) is None
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_scheme_says_what_calibrate_may_solve_for(name: str) -> None:
+    unknowns = SCHEMES[name].unknowns({"population": "100", "sample": "10"})
+    assert "rate" in unknowns
+    if "sample" in unknowns:
+        assert (unknowns["sample"].high, unknowns["population"].low) == (Fraction(100), Fraction(10))
+    assert {"sample", "population"}.isdisjoint(SCHEMES[name].unknowns({}))
 
 
 # ---- sizes that are stated

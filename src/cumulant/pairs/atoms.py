@@ -26,7 +26,7 @@ _REMEMBERED = 8
 class AtomLaw(Law):
     """Finitely many ratios p/q with their Q-masses; `leak` is the mass of P where Q has none.
 
-    `equal` is the mass of p = q where this is the law of a symmetric pair, of which only the ratios above 1 are given.
+    `equal` is the mass of p = q where this is the law of a symmetric pair: the ratios above 1 then say everything.
     """
 
     masses: tuple[Fraction, ...]
@@ -56,9 +56,10 @@ class AtomLaw(Law):
         return None if self.equal is None else recall(self._known, "grid", self._symmetric_loss, _REMEMBERED)
 
     def _symmetric_loss(self) -> AtomLoss:
+        log_mass, x = self._logs(whole=False)
         return AtomLoss(
-            tuple(log_quotients(quotients(self.ratios)).tolist()),
-            tuple(log_quotients(quotients(self.masses)).tolist()),
+            tuple(x.tolist()),
+            tuple(log_mass.tolist()),
             float(self.equal or 0),
             float(self.leak),
         )

@@ -1,4 +1,4 @@
-"""Ways to draw the sample that a mechanism sees, one file each; what a scheme does not say is not claimed."""
+"""Ways to draw the sample that a mechanism sees, one file each, known by being here; what is not said is not claimed."""
 
 from importlib import import_module
 from pkgutil import iter_modules

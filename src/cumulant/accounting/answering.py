@@ -24,7 +24,6 @@ from cumulant.progress import watched
 
 if TYPE_CHECKING:
     from cumulant.lattice.rounds import Rounds
-    from cumulant.lattice.two_sided import Witness
 
 STRAINED = "rounding so many losses costs more than the accuracy that was asked for"
 """The note of an answer that holds and is looser than was asked for."""
@@ -134,24 +133,13 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
 
     ask = two_sided.epsilon if question.asked == "delta" else two_sided.delta
     found = ask(rounds, question.value, float(question.accuracy), question.cone)
-    order = found.order if found.order is not None and math.isfinite(found.order) else None
     bound = "poisson" if rounds.directed else "profile" if found.way != "cone" else "gaussian-cone"
     epsilon = found.value if question.asked == "delta" else float(question.value)
     strained = found.points and rounds.slip() > float(question.accuracy) * epsilon
-    return Answer(
-        found.value,
-        order,
-        found.rigour,
-        None,
-        bound,
-        found.way,
-        STRAINED if strained else "",
-        found.width,
-        found.points,
-    )
+    return replace(found, bound=bound, note=STRAINED if strained else "")
 
 
-def lower_end(rounds: Rounds, question: Question) -> Witness | None:
+def lower_end(rounds: Rounds, question: Question) -> Answer | None:
     """The largest epsilon, or delta, that explicit neighbouring data sets need."""
     from cumulant.lattice import two_sided
 
@@ -167,7 +155,7 @@ def lower(run: Ran, question: Question, found: float) -> tuple[float | None, str
         return 0.0, "any data sets"
     rounds, _ = rounds_of(run)
     witness = None if rounds is None else lower_end(rounds, question)
-    return (None, "") if witness is None else (witness.value, witness.name)
+    return (None, "") if witness is None else (witness.value, witness.way)
 
 
 # ---- many counts

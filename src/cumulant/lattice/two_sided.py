@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
+from cumulant.conversion.scalars import Answer
 from cumulant.lattice import grids as search
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
@@ -23,36 +23,16 @@ _LESS = (0.0, 0.02, 0.3, 2.0)
 """By how much less of the logarithm is asked for where a grid gives up: so near the largest loss, or a window too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A number, how it was reached (closed form, lattice or cone), the order of the tilting and the lattice."""
-
-    value: float
-    way: str
-    rigour: str
-    order: float | None = None
-    width: float | None = None
-    points: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """A number that no smaller claim can undercut, and the neighbouring data sets that show it."""
-
-    value: float
-    name: str
-
-
-def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True) -> Found:
+def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True) -> Answer:
     """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B."""
     single = rounds.single()
     if single is not None:
-        return Found(closed.single_epsilon(*single, delta), _CLOSED, "proved")
+        return _answer(closed.single_epsilon(*single, delta), _CLOSED, "proved")
     if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
-        return Found(math.inf, _LATTICE, _rigour(rounds))
+        return _answer(math.inf, _LATTICE, _rigour(rounds))
     log_delta = math.log(rounded_down(delta))
     if _distance(rounds) <= rounded_down(delta):
-        return Found(0.0, _LATTICE, _rigour(rounds))
+        return _answer(0.0, _LATTICE, _rigour(rounds))
     best = search.NOTHING
     for terms in rounds.upper():
         if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
@@ -61,9 +41,9 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
     found = _found(best, _LATTICE, rounds)
     largest, leak = _bounded(rounds)
     if leak <= rounded_down(delta) and largest < found.value:
-        found = Found(largest, _LATTICE, _rigour(rounds))
+        found = _answer(largest, _LATTICE, _rigour(rounds))
     if (added := _added_epsilon(rounds, delta)) < found.value:
-        found = Found(added, _CLOSED, "proved")
+        found = _answer(added, _CLOSED, "proved")
     reference = rounds.cone() if cone else None
     if reference is not None:
         by_cone = _found(search.cone_epsilon(reference, log_delta, accuracy), _CONE, rounds)
@@ -71,11 +51,11 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
     return found
 
 
-def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True) -> Found:
+def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True) -> Answer:
     """The least delta of what is known at this exact epsilon; `cone` admits Theorem B."""
     single = rounds.single()
     if single is not None:
-        return Found(closed.single_delta(*single, epsilon), _CLOSED, "proved")
+        return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
     asked = rounded_down(epsilon)
     best = search.NOTHING
     for terms in rounds.upper():
@@ -93,38 +73,38 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
         by_cone = _found(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
         found = min(found, by_cone, key=lambda one: one.value)
     if (added := _added_delta(rounds, epsilon)) < found.value:
-        found = Found(added, _CLOSED, "proved")
+        found = _answer(added, _CLOSED, "proved")
     largest, leak = _bounded(rounds)
     most = min(_distance(rounds), leak if largest <= asked else 1.0, 1.0)
-    return found if found.value <= most else Found(most, _LATTICE, _rigour(rounds))
+    return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
 
 
-def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Witness | None:
+def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Answer | None:
     """The largest epsilon that explicit neighbouring data sets need at this delta; None where none is known to need any."""
     log_delta = math.log(rounded_up(delta))
     if rounds.single() is not None:
         below = rounds.single_below()
         needed = None if below is None else closed.single_lower_epsilon(*below, delta)
-        return None if needed is None else Witness(needed, PAIR)
-    best: Witness | None = None
+        return None if needed is None else _answer(needed, PAIR, "proved")
+    best: Answer | None = None
     for name, terms in rounds.lower():
         found = search.grid_epsilon(terms, log_delta, accuracy, upper=False)
         if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
-            best = Witness(found.value, name)
+            best = _answer(found.value, name, "bounded")
     return best
 
 
-def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Witness | None:
+def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Answer | None:
     """The largest delta that explicit neighbouring data sets need at this epsilon; None where none is known to need any."""
     if rounds.single() is not None:
         below = rounds.single_below()
         needed = 0.0 if below is None else rounded_down(closed.enclosed_delta(*below, epsilon)[0])
-        return Witness(needed, PAIR) if needed > 0 else None
-    best: Witness | None = None
+        return _answer(needed, PAIR, "proved") if needed > 0 else None
+    best: Answer | None = None
     for name, terms in rounds.lower():
         found = search.grid_delta(terms, rounded_up(epsilon), accuracy, upper=False)
         if found.value > (0.0 if best is None else best.value):
-            best = Witness(found.value, name)
+            best = _answer(found.value, name, "bounded")
     return best
 
 
@@ -201,8 +181,14 @@ def _added_delta(rounds: Rounds, epsilon: Fraction) -> float:
     )
 
 
-def _found(bound: Bound, way: str, rounds: Rounds) -> Found:
-    return Found(bound.value, way, _rigour(rounds), bound.order, bound.width, bound.points)
+def _found(bound: Bound, way: str, rounds: Rounds) -> Answer:
+    order, width = (number if math.isfinite(number) else None for number in (bound.order, bound.width))
+    return Answer(bound.value, order, _rigour(rounds), way=way, width=width, points=bound.points)
+
+
+def _answer(value: float, way: str, rigour: str) -> Answer:
+    """A number that no grid gave; of a lower end the way names the data sets that show it."""
+    return Answer(value, None, rigour, way=way)
 
 
 def _rigour(rounds: Rounds) -> str:

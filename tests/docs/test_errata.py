@@ -13,7 +13,9 @@ import cumulant
 
 SOURCE = Path(cumulant.__file__).parent
 PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text()
-ROWS = dict(re.findall(r"^\| (E-\d+) \| [^|]+ \| ([^|]+) \|$", PAGE, re.MULTILINE))
+TABLE = re.findall(r"^\| (E-\d+) \| [^|]+ \| ([^|]+) \| `(test_\w+)` \|$", PAGE, re.MULTILINE)
+ROWS = {erratum: places for erratum, places, _ in TABLE}
+TESTS = {erratum: name for erratum, _, name in TABLE}
 ENTRIES = re.findall(r"^## (E-\d+): ", PAGE, re.MULTILINE)
 CITED = re.compile(r"(?<![\w.-])E-\d+\b")
 
@@ -33,6 +35,13 @@ def test_the_places_exist_and_cite_the_erratum(erratum: str) -> None:
         if name:
             found = reduce(getattr, name.split("."), module)
             assert getattr(found, "__module__", module.__name__) == module.__name__, place
+
+
+def test_the_tests_exist() -> None:
+    written = "\n".join(file.read_text() for file in Path(__file__).parents[1].rglob("test_*.py"))
+    missing = {erratum: name for erratum, name in TESTS.items() if f"def {name}(" not in written}
+    assert not missing
+    assert list(TESTS) == ENTRIES
 
 
 def test_the_code_cites_no_erratum_that_is_not_on_the_page() -> None:

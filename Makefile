@@ -66,7 +66,7 @@ $(FRAMEWORKS)/.installed: pyproject.toml Makefile
 $(BENCH)/.installed: pyproject.toml Makefile
 	$(call environment,$(BENCH))
 	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable . $(PEERS) torch==2.13.0
-	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --no-deps opacus==1.5.4  # only its formulas are used
+	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --no-deps opacus==1.6.0 opt-einsum  # only its formulas are used
 	@touch $@
 
 # Some systems ship venv without ensurepip; there the outer pip installs the inner one.

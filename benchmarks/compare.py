@@ -16,6 +16,7 @@ from certificates import certificates
 from imports import imports
 from losses import loss_distributions
 from measure import Comparison, Fact, LeftOut
+from training import training
 
 CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
     "curves": curves,
@@ -27,6 +28,7 @@ CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
     "large-order": large_order,
     "certificates": certificates,
     "loss-distributions": loss_distributions,
+    "training": training,
 }
 
 LIBRARIES = ("cumulant", "dp-accounting", "autodp", "opacus", "prv-accountant", "numpy", "scipy")

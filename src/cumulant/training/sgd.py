@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.printed import stated
 from cumulant.calibrate import calibrate
-from cumulant.domains import COUNT, POSITIVE, Exact, Number, spelling
+from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, spelling
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
@@ -29,20 +30,20 @@ class Loop:
 
     relation: Relation
     assumes: str
-    amplified: bool
-    run: Callable[[NoisySGD, int], Expression]
+    amplified: bool  # one release per step; else one per pass
+    release: Callable[[NoisySGD], Expression]
 
 
-def _fixed_size(sgd: NoisySGD, steps: int) -> Expression:
-    return sgd.noisy_sum @ WithoutReplacement(sample=sgd.batch, population=sgd.records) * steps
+def _fixed_size(sgd: NoisySGD) -> Expression:
+    return sgd.noisy_sum @ WithoutReplacement(sample=sgd.batch, population=sgd.records)
 
 
-def _poisson(sgd: NoisySGD, steps: int) -> Expression:
-    return sgd.noisy_sum @ Poisson(rate=spelling(Fraction(sgd.batch) / Fraction(sgd.records))) * steps
+def _poisson(sgd: NoisySGD) -> Expression:
+    return sgd.noisy_sum @ Poisson(rate=spelling(Fraction(sgd.batch) / Fraction(sgd.records)))
 
 
-def _unamplified(sgd: NoisySGD, steps: int) -> Expression:
-    return sgd.noisy_sum * sgd.passes(steps)
+def _unamplified(sgd: NoisySGD) -> Expression:
+    return sgd.noisy_sum
 
 
 SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
@@ -164,7 +165,10 @@ class NoisySGD:
 
     def after(self, steps: int) -> Expression:
         """What is accounted after so many steps."""
-        return self.loop.run(self, int(COUNT.check("steps", steps)))
+        return self.loop.release(self) * self._releases(int(COUNT.check("steps", steps)))
+
+    def _releases(self, steps: int) -> int:
+        return steps if self.loop.amplified else self.passes(steps)
 
     # ---- questions
 
@@ -192,18 +196,20 @@ class NoisySGD:
         """
         last, per = self.total_steps, Fraction(self.records, self.batch)
         counts = [math.ceil(per * epoch) for epoch in range(1, math.ceil(last / per) + 1)]
-        return [self.spent(min(count, last), delta, method) for count in dict.fromkeys(min(c, last) for c in counts)]
+        ends = list(dict.fromkeys(min(count, last) for count in counts))
+        if method != "rdp":
+            return [self.spent(end, delta, method) for end in ends]
+        found = self.loop.release(self).epsilon_over([self._releases(end) for end in ends], delta, method)
+        return [self._logged(end, float(epsilon), None, delta) for end, epsilon in zip(ends, found, strict=True)]
 
     def spent(self, steps: int, delta: Number, method: str = "rdp") -> dict[str, Any]:
         """What is spent after so many steps, as a plain dict to log."""
         found = self._known(self.after(steps).guarantee(delta, method))
-        return {
-            "step": steps,
-            "epsilon": found.epsilon,
-            "epsilon_lower": found.lower,
-            "delta": found.delta,
-            "relation": str(self.relation),
-        }
+        return self._logged(steps, found.epsilon, found.lower, delta)
+
+    def _logged(self, step: int, epsilon: float, lower: float | None, delta: Number) -> dict[str, Any]:
+        at = stated(DELTA.check("delta", delta))
+        return {"step": step, "epsilon": epsilon, "epsilon_lower": lower, "delta": at, "relation": str(self.relation)}
 
     def calibrated(self, epsilon: Number, delta: Number, digits: int = DIGITS) -> NoisySGD:
         """The same with a noise multiplier at which epsilon is met; of `self` the noise multiplier does not matter.

@@ -35,6 +35,8 @@ def rounds(run: Ran) -> tuple[Rounds | None, str]:
     found = Rounds(tuple(parts))
     if found.single() is not None:
         return found, ""
+    if not found.aligned:
+        return None, f"the samples of the run have directions that do not match, {_FALLBACK}"
     if sum(times for _, times in parts) > MOST_ROUNDS:
         return None, f"more than {MOST_ROUNDS:,} rounds are more than a grid resolves, {_FALLBACK}"
     if any(one.steps is None for one, _ in parts):

@@ -69,6 +69,11 @@ class Rounds:
         """Whether each pair of data sets has a direction for the whole run, as under Poisson sampling."""
         return self._directions() > 1
 
+    @property
+    def aligned(self) -> bool:
+        """Whether all rounds that have directions have the same ones, so that they are composed one by one."""
+        return all(len(one.steps or ()) in (0, 1, self._directions()) for one, _ in self.parts)
+
     def _directions(self) -> int:
         return max((len(one.steps or ()) for one, _ in self.parts), default=1)
 

@@ -3,6 +3,7 @@
 Where there is none the tests fail. They are never skipped: a store that nobody tried is not a store.
 """
 
+import importlib.util
 import os
 import shutil
 import socket
@@ -26,13 +27,12 @@ def binaries() -> Path:
         return installed[-1].parent
     if found := shutil.which("initdb"):
         return Path(found).resolve().parent
-    try:
-        import pgserver
-    except ImportError:
+    wheel = importlib.util.find_spec("pgserver")  # its import warns, and only its files are needed
+    if wheel is None or wheel.origin is None:
         raise RuntimeError(
             f"no PostgreSQL: set {VARIABLE}, install Debian's package postgresql, or pip install pgserver"
-        ) from None
-    return Path(pgserver.__file__).parent / "pginstall" / "bin"
+        )
+    return Path(wheel.origin).parent / "pginstall" / "bin"
 
 
 class Server:

@@ -13,7 +13,7 @@ PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-frameworks lint format bench hunt clean
+.PHONY: help run test test-frameworks lint format bench hunt clean hunt-ledger bench-ledger test-postgres
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,21 @@ hunt: $(VENV)/.installed ## Attack the certificates, the answers and Theorems A 
 	$(BIN)/python -m benchmarks.hunt_certificates --settings 100000 --seed 1
 	$(BIN)/python -m benchmarks.hunt_questions --questions 1000 --seed 1
 	$(BIN)/python benchmarks/hunt_triangles.py 2800 1
+	$(MAKE) --no-print-directory hunt-ledger
+
+hunt-ledger: $(VENV)/.installed ## Kill writers and servers of the ledger for 30 minutes, look for analysts who beat it
+	$(BIN)/python -m tests.ledger.adversary --menus 20000 --seed 1
+	$(BIN)/python -m tests.ledger.kill --seconds 600 --writers 8 --url sqlite
+	$(BIN)/python -m tests.ledger.kill --seconds 600 --writers 8 --url postgresql
+	$(BIN)/python -m tests.ledger.kill --seconds 600 --writers 8 --url postgresql --crash-server
+	CUMULANT_EVERY_BYTE=1 $(BIN)/python -m pytest -q tests/ledger/test_tamper.py
+
+bench-ledger: $(VENV)/.installed ## What a spend costs, in SQLite and in PostgreSQL, as parts of what the disk can do
+	$(BIN)/python -m benchmarks.ledger --url sqlite
+	$(BIN)/python -m benchmarks.ledger --url postgresql
+
+test-postgres: $(VENV)/.installed ## The tests of the ledger alone, against the PostgreSQL that is found (make test runs them too)
+	$(BIN)/python -m pytest -n auto src/cumulant/ledger tests/ledger tests/cli/test_ledger.py
 
 clean: ## Remove environments, caches and builds
 	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -12,7 +12,7 @@ from cumulant.domains import Domain, Number, listed
 from cumulant.errors import InputError
 from cumulant.ledger import spending
 from cumulant.ledger.chain import Verdict
-from cumulant.ledger.charge import expression, quote
+from cumulant.ledger.charge import expression
 from cumulant.ledger.entry import Entry, Receipt, name_of, number_of
 from cumulant.ledger.policy import Policy
 from cumulant.ledger.state import CLOSED, FROZEN, OPEN
@@ -209,8 +209,8 @@ class Account:
 
     def would_fit(self, run: Expression | str, team: str | None = None) -> int:
         """How many times this run would still fit, now and if nobody else spends; nothing is written."""
-        policy, tariff = self._writer.policy(self.name)
-        prices = [(price, times) for _, times, price in quote(policy, tariff, expression(run)).terms]
+        tariff = self._writer.policy(self.name)[1]
+        prices = [(price, times) for _, times, price in self._writer.quote(self.name, expression(run)).terms]
         state = self._writer.position(self.name).state
         fits = tariff.rule.would_fit(state.total, prices, _MOST)
         if team is None:

@@ -33,18 +33,18 @@ def expression(run: Expression | str) -> Expression:
     found = parse(run) if isinstance(run, str) else run
     if not isinstance(found, Expression):
         raise InputError(f"{shown(run)} is not a mechanism, a run or a text that describes one")
-    found.notation()  # what has no text cannot be written down, hence not be checked
     return found
 
 
 def quote(policy: Policy, tariff: Tariff, run: Expression) -> Quote:
     """What the run costs under this policy; BudgetRefused where its theorem says nothing about it."""
     policy.accepts(run)
+    text = run.notation()  # what has no text cannot be written down, hence not be checked
     terms = tuple(
         (mechanism.notation(), times, price.upper)
         for mechanism, (price, times) in zip(run.terms, tariff.prices(run), strict=True)
     )
-    return Quote(run.notation(), terms, tariff.rule.charge((price, times) for _, times, price in terms))
+    return Quote(text, terms, tariff.rule.charge((price, times) for _, times, price in terms))
 
 
 def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None) -> tuple[str, Amounts]:

@@ -22,7 +22,8 @@ _TABLES = (
     "CREATE TABLE note (digest text PRIMARY KEY, text text NOT NULL)",
     "CREATE TABLE entry (account text NOT NULL, seq bigint NOT NULL, kind text NOT NULL, key text NOT NULL, "
     "request text NOT NULL, hold bigint, body text NOT NULL, state text NOT NULL, prev text NOT NULL, hash text NOT NULL, "
-    "signature text NOT NULL, PRIMARY KEY (account, seq), UNIQUE (account, key), UNIQUE (account, hold))",
+    "signature text NOT NULL, PRIMARY KEY (account, seq), UNIQUE (account, key))",
+    "CREATE UNIQUE INDEX ended ON entry (account, hold) WHERE hold IS NOT NULL",  # a hold ends once
     "CREATE INDEX held ON entry (account, seq) WHERE kind = 'hold'",
     "CREATE FUNCTION entries_stay() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN RAISE EXCEPTION 'entries are never changed or deleted'; END $$",

@@ -9,7 +9,7 @@ from typing import Any
 from cumulant.accounting.amounts import Amounts
 from cumulant.accounting.printed import rounded_up
 from cumulant.errors import BudgetRefused, InputError, LedgerError
-from cumulant.ledger.charge import Quote, expression, quote, settled, would_fit
+from cumulant.ledger.charge import Quote, expression, settled, would_fit
 from cumulant.ledger.entry import Entry, Receipt, number_of
 from cumulant.ledger.state import State
 from cumulant.ledger.writing import Change, Job, Position, Writer
@@ -38,8 +38,7 @@ def taking(
     names = sorted({account for account, _, _ in runs})
     together = names if len(names) > 1 else None
     for account, key, run in runs:
-        policy, tariff = writer.policy(account)
-        quoted = quote(policy, tariff, run)
+        quoted = writer.quote(account, run)
         asked = {"run": quoted.run, "team": team}
         jobs.append(Job(account, kind, key, asked, _taken(account, kind, quoted, team, together), note))
         note = None  # it is kept once
@@ -150,7 +149,7 @@ def _ended(writer: Writer, kind: str, entry: Entry, run: Expression | None, said
 
 def repricing(writer: Writer, account: str, seqs: Sequence[int], key: str) -> list[Receipt]:
     """Enter the lower prices that this library proves today for what was spent; those that are not lower are left out."""
-    policy, tariff = writer.policy(account)
+    rule = writer.policy(account)[1].rule
     current: dict[int, Amounts] = {}
     targets: dict[int, Entry] = {}
     for entry in writer.store.scan(account):
@@ -162,7 +161,7 @@ def repricing(writer: Writer, account: str, seqs: Sequence[int], key: str) -> li
     for seq in seqs or sorted(targets):
         if seq not in targets:
             raise InputError(f"entry {seq} of {account!r} is not a spend or a settlement, so it has no price")
-        new = tariff.rule.cheaper(current[seq], quote(policy, tariff, expression(str(targets[seq].run))).charge)
+        new = rule.cheaper(current[seq], writer.quote(account, expression(str(targets[seq].run))).charge)
         if new != current[seq]:
             team = targets[seq].content().get("team")
             body = {"of": seq, "run": targets[seq].run, "old": current[seq].texts(), "charge": new.texts()}

@@ -36,7 +36,8 @@ _TABLES = (
     "CREATE TABLE note (digest TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE entry (account TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, "
     "request TEXT NOT NULL, hold INTEGER, body TEXT NOT NULL, state TEXT NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL, "
-    "signature TEXT NOT NULL, PRIMARY KEY (account, seq), UNIQUE (account, key), UNIQUE (account, hold))",
+    "signature TEXT NOT NULL, PRIMARY KEY (account, seq), UNIQUE (account, key))",
+    "CREATE UNIQUE INDEX ended ON entry (account, hold) WHERE hold IS NOT NULL",  # a hold ends once
     "CREATE INDEX held ON entry (account, seq) WHERE kind = 'hold'",
     "CREATE TRIGGER entries_stay BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END",
     "CREATE TRIGGER entries_remain BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END",

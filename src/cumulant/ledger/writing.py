@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -15,14 +15,18 @@ from hashlib import sha256
 from typing import Any
 
 from cumulant.accounting.filter import Tariff
+from cumulant.curves.memory import recall
 from cumulant.errors import BudgetRefused, InputError, KeyConflict, LedgerBroken, LedgerError
 from cumulant.ledger.chain import check_last
+from cumulant.ledger.charge import Quote, quote
 from cumulant.ledger.entry import FORMAT, Entry, Receipt, canonical
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
 from cumulant.ledger.state import State, may
 from cumulant.ledger.store import Interrupted, Store
+from cumulant.mechanisms.mechanism import Expression
 
+_REMEMBERED = 1024
 _ATTEMPTS = 12
 _PAUSE, _LONGEST_PAUSE = 0.05, 3.0
 
@@ -65,6 +69,7 @@ class Writer:
     def __init__(self, store: Store, keys: Keys, actor: str | None) -> None:
         self.store, self.keys, self.actor = store, keys, actor or _user()
         self._policies: dict[str, tuple[Policy, Tariff]] = {}
+        self._quotes: dict[Hashable, Quote] = {}
 
     def policy(self, account: str) -> tuple[Policy, Tariff]:
         """The policy of an account and its rule with prices; InputError if there is no such account."""
@@ -77,6 +82,13 @@ class Writer:
             policy = Policy.from_dict(first.content().get("policy", {}))
             self._policies[account] = (policy, Tariff(policy.rule()))
         return self._policies[account]
+
+    def quote(self, account: str, run: Expression) -> Quote:
+        """What a run costs an account; what is data alone is asked once."""
+        policy, tariff = self.policy(account)
+        if not run.frozen:
+            return quote(policy, tariff, run)
+        return recall(self._quotes, (account, run.notation()), lambda: quote(policy, tariff, run), _REMEMBERED)
 
     def position(self, account: str) -> Position:
         """Where an account stands now."""

@@ -16,7 +16,6 @@ from cumulant.accounting.plan import Term
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import BOUNDS
 from cumulant.calibrate import Calibration, calibrate
-from cumulant.conversion.verify import Verification
 from cumulant.errors import (
     BudgetRefused,
     CertificateError,
@@ -49,6 +48,7 @@ from cumulant.sampling.without_replacement import WithoutReplacement
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve
     from cumulant.accounting.check import Check
+    from cumulant.conversion.verify import Verification
     from cumulant.ledger.ledger import Ledger
 
 __all__ = [
@@ -112,6 +112,7 @@ _LATER = {
     "Ledger": "cumulant.ledger",
     "NoisySGD": "cumulant.training.sgd",
     "TradeOffCurve": "cumulant.accounting.attack",
+    "Verification": "cumulant.conversion.verify",
 }
 """Names whose modules are loaded when they are first asked for."""
 

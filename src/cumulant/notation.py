@@ -15,7 +15,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
@@ -337,6 +336,8 @@ def _signature(called: Callable[..., Any]) -> Mapping[str, bool]:
 
 def _suggestion(name: str, allowed: Iterable[str], similar: Iterable[str]) -> str:
     names = {each.lower(): each for each in similar}
+    from difflib import get_close_matches
+
     close = get_close_matches(name[:60].lower(), names, n=1)
     return f"; did you mean {names[close[0]]!r}?" if close else f"; known are {', '.join(allowed)}"
 

@@ -122,3 +122,10 @@ def test_rounds_of_other_answers() -> None:
     for method in ("best", "rdp", "paper"):
         assert all(term.round is None for term in cm.Gaussian(sigma=1).guarantee(1e-6, method=method).terms)
     assert cm.Gaussian(sigma=1).guarantee(0, method="naive").terms[0].round is None  # no finite epsilon, no round
+
+
+def test_every_baseline_has_a_name_that_questions_know() -> None:
+    from cumulant.accounting.question import BASELINES as NAMES
+    from cumulant.accounting.statement import COMPOSITIONS
+
+    assert tuple(BASELINES) == NAMES == tuple(COMPOSITIONS)

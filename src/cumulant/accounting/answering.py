@@ -16,7 +16,7 @@ import numpy as np
 from cumulant import domains
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.question import DISTANCE, Question, checked, rows
-from cumulant.conversion import arrays, attacks, baselines, scalars
+from cumulant.conversion import arrays, scalars
 from cumulant.conversion.scalars import Answer
 from cumulant.domains import Number
 from cumulant.numerics.rounding import outward, rounded_down
@@ -100,11 +100,17 @@ def _by_distance(run: Ran, question: Question, found: Answer) -> Answer | None:
 
 def _distance(run: Ran, question: Question, below: float) -> float:
     """The total variation distance that the whole curve leaves, if it may be asked for and can be below this; else 1."""
-    return attacks.total_variation(run.curve(question.row), below) if question.whole_curve else 1.0
+    if not question.whole_curve:
+        return 1.0
+    from cumulant.conversion import attacks
+
+    return attacks.total_variation(run.curve(question.row), below)
 
 
 def _by_composition(run: Ran, question: Question) -> Answer:
     """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
+    from cumulant.conversion import baselines
+
     steps = [
         baselines.step(part.base, Fraction(1) if part.scheme is None else part.scheme.by_lemma3(), part.times)
         for part in run.parts

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cumulant.accounting.plan import Plan, Term
-from cumulant.conversion.verify import Verification
 from cumulant.errors import CertificateError
+
+if TYPE_CHECKING:
+    from cumulant.conversion.verify import Verification
 
 
 @dataclass(frozen=True, slots=True)

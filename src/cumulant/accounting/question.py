@@ -10,7 +10,6 @@ from typing import Any
 from cumulant import domains
 from cumulant.accounting.printed import stated
 from cumulant.bounds.table import row as bound_row
-from cumulant.conversion import baselines
 from cumulant.conversion.conversions import Conversion
 from cumulant.conversion.conversions import conversion as conversion_row
 from cumulant.domains import ACCURACY, Domain, Exact, Number, listed
@@ -21,6 +20,9 @@ CURVES: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem
 
 METHODS = ("best", "exact", *CURVES)
 """The smaller of the exact answer and the curve's; loss distributions; Renyi divergences; the paper's accountant."""
+
+BASELINES = ("naive", "strong", "optimal")
+"""Composition theorems for (epsilon, delta), which answer epsilon only."""
 
 DISTANCE = "total variation"
 """The way of a delta that holds at every epsilon: the distance that the whole curve leaves, where no conversion is named."""
@@ -63,7 +65,7 @@ class Question:
         """A question with everything but the number that is given; InputError says what there is to choose."""
         named(method=method, bound=bound, conversion=conversion)
         fine = ACCURACY.check("accuracy", accuracy)
-        if method in baselines.BASELINES and asked == "delta":
+        if method in BASELINES and asked == "delta":
             if bound or conversion:
                 raise InputError(f"method={method!r} takes no bound and no conversion")
             return cls(method, bound, conversion, fine, "", "", asked)
@@ -155,9 +157,9 @@ def named(**given: object) -> None:
 def rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, str]:
     """The bound and the conversion a method uses, or an InputError that says what there is to choose."""
     if method not in CURVES:
-        if method in baselines.BASELINES:
+        if method in BASELINES:
             raise InputError(f'method={method!r} answers epsilon(delta) only; use method="rdp" or "paper" here')
-        raise InputError(f"method={method!r} is unknown; choose one of {', '.join((*METHODS, *baselines.BASELINES))}")
+        raise InputError(f"method={method!r} is unknown; choose one of {', '.join((*METHODS, *BASELINES))}")
     fixed_bound, fixed_conversion = CURVES[method]
     if method == "paper" and (bound or fixed_bound, conversion or fixed_conversion) != CURVES[method]:
         raise InputError('method="paper" fixes bound and conversion; use method="rdp" to choose them')

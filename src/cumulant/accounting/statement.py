@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from cumulant.accounting.parts import Part, Ran
 from cumulant.accounting.plan import Plan
@@ -11,7 +12,9 @@ from cumulant.accounting.printed import percent, rounded_down, rounded_up
 from cumulant.accounting.question import DISTANCE
 from cumulant.bounds.table import BOUNDS
 from cumulant.conversion.conversions import CONVERSIONS
-from cumulant.conversion.verify import Verification
+
+if TYPE_CHECKING:
+    from cumulant.conversion.verify import Verification
 
 MOST_TERMS = 8
 LONGEST_NAME = 200

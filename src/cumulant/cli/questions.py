@@ -10,11 +10,10 @@ import typer
 
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.printed import rounded_down, rounded_up
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
+from cumulant.accounting.question import BASELINES, DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import words
 from cumulant.cli.codes import ExitCode
-from cumulant.conversion.baselines import BASELINES
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.domains import DELTA, EPSILON, Exact
 from cumulant.errors import HypothesisError, InputError

@@ -39,8 +39,8 @@ def pure_closed_form(orders: Any, rate: Any, rdp: Any, pure: float) -> Any:
     power. Valid, and never used for an answer (E-11): that term is of order g where the theorem is of order g^2, and the
     result is never below Lemma 3's log(1 + g (e^{eps(inf)} - 1)), which holds at every order.
 
-    >>> round(pure_closed_form(2, 0.001, rdp=0.23191, pure=0.5), 6)  # Laplace, scale 2; Theorem 9 says 5.1e-7
-    0.001635
+    >>> round(pure_closed_form(2, 0.001, rdp=0.200304, pure=0.5), 6)  # Laplace, scale 2; Theorem 9 says 5.1e-7
+    0.001585
     """
     array, scalar = read_orders(orders)
     values: Array = np.broadcast_to(np.asarray(rdp, dtype=np.float64), array.shape)

@@ -18,7 +18,9 @@ LOPSIDED = DiscretePair((Fraction(1, 10), Fraction(9, 10)), (Fraction(1, 5), Fra
 
 
 def one(pair: Pair, scheme: Scheme) -> tuple[Round, int]:
-    return Round(pair, scheme.steps(pair), tuple(scheme.witnesses(pair)), scheme.share(), scheme.cone(pair)), 3
+    return Round(
+        pair, scheme.steps(pair), tuple(scheme.witnesses(pair)), scheme.share(), scheme.cone(pair), scheme.sharpened
+    ), 3
 
 
 def names(*parts: tuple[Round, int]) -> list[str]:
@@ -47,12 +49,11 @@ def test_data_sets_that_one_round_says_nothing_about_are_left_out() -> None:
 
 def test_each_direction_is_one_composition() -> None:
     both = Rounds((one(GAUSSIAN, POISSON), one(LOPSIDED, POISSON), one(GAUSSIAN, WHOLE)))
-    assert both.directed
     assert [[step.direction for step, _ in terms] for terms in both.upper()] == [  # type: ignore[attr-defined]
         ["remove", "remove", "symmetric"],
         ["add", "add", "symmetric"],
     ]
-    assert not Rounds((one(GAUSSIAN, FIXED),)).directed
+    assert len(list(Rounds((one(GAUSSIAN, FIXED),)).upper())) == 1
 
 
 def test_directions_that_do_not_match_are_not_composed() -> None:
@@ -60,6 +61,15 @@ def test_directions_that_do_not_match_are_not_composed() -> None:
     three = Round(GAUSSIAN, (step, step, step), (), None, None)
     assert Rounds(((three, 1), one(GAUSSIAN, WHOLE))).aligned
     assert not Rounds(((three, 1), one(GAUSSIAN, POISSON))).aligned
+
+
+def test_the_bound_that_is_named_is_that_of_the_samples() -> None:
+    silent = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (), None, None)
+    assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, POISSON))).row == "poisson"
+    assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, FIXED))).row == "profile"
+    assert Rounds((one(GAUSSIAN, WHOLE),)).row == "profile"
+    assert Rounds(((silent, 1),)).row == "best"
+    assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).row == "mixed"
 
 
 def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:

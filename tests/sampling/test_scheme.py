@@ -210,6 +210,7 @@ def test_a_scheme_may_bound_from_above_and_say_nothing_from_below() -> None:
     run, plain = cm.Laplace(scale=1) @ Grouped() * 10, cm.Laplace(scale=1) * 10
     found, known = run.guarantee("1e-5"), plain.guarantee("1e-5")
     assert (found.conversion, found.epsilon) == (known.conversion, known.epsilon)
+    assert found.bound == "best"  # the row of its own table, not that of another scheme
     assert known.lower is not None
     assert (found.lower, found.witness) == (None, "")
     assert run.epsilon("1e-5") < (cm.Laplace(scale=1) @ Block() * 10).epsilon("1e-5")

@@ -139,7 +139,7 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
 
     ask = two_sided.epsilon if question.asked == "delta" else two_sided.delta
     found = ask(rounds, question.value, float(question.accuracy), question.cone)
-    bound = "poisson" if rounds.directed else "profile" if found.way != "cone" else "gaussian-cone"
+    bound = "gaussian-cone" if found.way == "cone" else rounds.row
     epsilon = found.value if question.asked == "delta" else float(question.value)
     strained = found.points and rounds.slip() > float(question.accuracy) * epsilon
     return replace(found, bound=bound, note=STRAINED if strained else "")

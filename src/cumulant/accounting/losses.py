@@ -45,7 +45,9 @@ def rounds(run: Ran) -> tuple[Rounds | None, str]:
 
 
 def _round(pair: Pair, scheme: Scheme) -> Round:
-    return Round(pair, scheme.steps(pair), tuple(scheme.witnesses(pair)), scheme.share(), scheme.cone(pair))
+    return Round(
+        pair, scheme.steps(pair), tuple(scheme.witnesses(pair)), scheme.share(), scheme.cone(pair), scheme.sharpened
+    )
 
 
 def _pair(part: Part) -> Pair | None:

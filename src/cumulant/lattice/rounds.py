@@ -23,7 +23,8 @@ class Round:
     """What runs on one sample: its dominating pair, and what the way in which the sample is drawn says about it.
 
     `steps` bound it from above, in each direction if there are two; None where no grid can hold them. `witnesses` bound it
-    from below. `share` is the rate of a closed form, `cone` that of Theorem B; None where there is none.
+    from below. `share` is the rate of a closed form, `cone` that of Theorem B; None where there is none. `row` is the bound
+    that its steps are the sharp form of.
     """
 
     pair: Pair
@@ -31,6 +32,7 @@ class Round:
     witnesses: tuple[Neighbours, ...]
     share: Fraction | None
     cone: Fraction | None
+    row: str = "best"
 
     def step(self, direction: int) -> Step:
         """The step of this direction, if it has several."""
@@ -65,9 +67,10 @@ class Rounds:
         return any(one.pair.estimated for one, _ in self.parts)
 
     @property
-    def directed(self) -> bool:
-        """Whether each pair of data sets has a direction for the whole run, as under Poisson sampling."""
-        return self._directions() > 1
+    def row(self) -> str:
+        """The bound that its compositions are the sharp form of: that of its samples, the profile where there are none."""
+        rows = list(dict.fromkeys(one.row for one, _ in self.parts if not one.whole))
+        return rows[0] if len(rows) == 1 else "mixed" if rows else "profile"
 
     @property
     def aligned(self) -> bool:

@@ -40,6 +40,7 @@ class Poisson(Rated):
 
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
     bounds: ClassVar[Mapping[str, Bound]] = POISSON
+    sharpened: ClassVar[str] = "poisson"
     assumed: ClassVar[str] = "every record enters each Poisson sample independently of the others"
 
     def __init__(self, rate: Number) -> None:

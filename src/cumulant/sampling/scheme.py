@@ -41,6 +41,9 @@ class Scheme(ABC):
     assumed: ClassVar[str] = ""
     """What must be true of the samples, and no theorem can know."""
 
+    sharpened: ClassVar[str] = "best"
+    """The row of its table that loss distributions are the sharp form of: what a guarantee from them names."""
+
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         """The parameters that calibrate may solve for, with their domains, given the text of the other parameters."""

@@ -41,6 +41,7 @@ class WithoutReplacement(Rated):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     bounds: ClassVar[Mapping[str, Bound]] = WITHOUT_REPLACEMENT
+    sharpened: ClassVar[str] = "profile"
     assumed: ClassVar[str] = (
         "every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order"
     )

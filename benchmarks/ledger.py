@@ -102,12 +102,15 @@ def measured(url: str, folder: Path, entries: int, seconds: float) -> Iterator[L
     together = crowd(spend_for, [(url, "one", seconds)] * 8)
     yield Line("eight processes, part of the disk's rate", sum(n for n, _ in together) / seconds / rate, "", 0.7, False)
     yield Line("eight processes, longest wait", max(wait for _, wait in together), "s", 1.0)
-    head, start, written = account.head().seq, time.perf_counter(), 0
+    head, start, used, written = account.head().seq, time.perf_counter(), time.process_time(), 0
     runs = [STEP] * 1000
     while head + written < entries:
         account.spend_all(runs)
         written += len(runs)
     batches = written / (time.perf_counter() - start)
+    yield Line(
+        "batches of 1,000, processor time of one entry", (time.process_time() - used) / written * 1e3, "ms", 1 / 1.5
+    )
     limit = 1000 * rate  # one sync for each batch
     yield Line("batches of 1,000", batches, "entries per second", min(1500.0, limit), at_most=False)
     yield Line("batches of 1,000, part of the disk's limit", batches / limit, "")

@@ -11,7 +11,7 @@ from operator import add, sub
 from cumulant.errors import InputError, shown
 
 _TEXT = re.compile(r"(\d+)(?:/([1-9]\d*))?(?:\+(\d+)inf)?")
-_LONGEST = 20_000
+_LONGEST, _SHORT = 20_000, 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,10 @@ class Amounts:
         values: list[int | Fraction] = []
         infinite: list[int] = []
         for text in texts:
+            if isinstance(text, str) and len(text) <= _SHORT and text.isascii() and text.isdigit():
+                values.append(int(text))
+                infinite.append(0)
+                continue
             found = _TEXT.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
             if found is None:
                 raise InputError(f"{shown(text)} is not an amount")

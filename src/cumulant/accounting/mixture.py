@@ -72,7 +72,7 @@ class Mixture(Filter):
         return cls(epsilon, left, slack, orders, tuple(Fraction(w) for w in weights))
 
     def zero(self) -> Amounts:
-        return Amounts.of([0] * (len(self.orders) + 2))
+        return self._known.zero
 
     def price(self, step: Step) -> Price:
         curve, slack = proved_curve(step), step.curve.slack()
@@ -231,6 +231,7 @@ class _Known:
     log_weights: tuple[float, ...]
     numerators: tuple[int, ...]
     denominator: int
+    zero: Amounts
     _logs: list[Any] = field(default_factory=list)
 
     @classmethod
@@ -238,7 +239,8 @@ class _Known:
         common = math.lcm(*(lam.denominator for lam in rule.orders))
         numerators = tuple(int(lam * common) for lam in rule.orders)
         log_weights = tuple(float_log(weight) for weight in rule.weights)
-        return cls(FLOATS.number(rule.epsilon), tuple(map(float, rule.orders)), log_weights, numerators, common)
+        zero = Amounts.of([0] * (len(rule.orders) + 2))
+        return cls(FLOATS.number(rule.epsilon), tuple(map(float, rule.orders)), log_weights, numerators, common, zero)
 
     def logs(self, weights: tuple[Fraction, ...]) -> list[Any]:
         """log w_i as balls."""

@@ -14,7 +14,7 @@ from cumulant.ledger import spending
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.charge import expression
 from cumulant.ledger.entry import Entry, Receipt, name_of, number_of
-from cumulant.ledger.policy import Policy
+from cumulant.ledger.policy import Policy, explained
 from cumulant.ledger.state import CLOSED, FROZEN, OPEN
 from cumulant.ledger.store import imported
 from cumulant.ledger.writing import Change, Job, Position, now
@@ -254,6 +254,16 @@ class Account:
             head=f"{position.last.seq}:{position.last.hash}",
             entries=position.last.seq + 1,
         )
+
+    def explain(self) -> str:
+        """The guarantee of the account in sentences, with what it rests on.
+
+        >>> import cumulant as cm, tempfile
+        >>> ledger = cm.Ledger(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
+        >>> print(ledger.create("patients", epsilon=1, delta=1e-6, unit="person").explain().splitlines()[0])
+        Everything that is charged to 'patients' is together (1, 1e-6)-differentially private for data sets of ...
+        """
+        return explained(self.name, self.policy)
 
     def history(self, start: int = 0) -> Iterator[Entry]:
         """The entries in order: `.seq`, `.kind`, `.key`, `.run`, `.time` and everything else that was written."""

@@ -174,6 +174,29 @@ class Policy:
         return policy
 
 
+_THEOREMS = {
+    "adaptive": "a mixture over orders that was fixed when it was opened (Theorem 1), for any mechanisms chosen from earlier answers",
+    "gaussian": "the sum of squared shifts (Theorem 2), for Gaussian and pure mechanisms chosen from earlier answers",
+    "planned": "the plan that was fixed when it was opened (Theorem 3), for any order and any stopping",
+}
+
+
+def explained(name: str, policy: Policy) -> str:
+    """What an account guarantees and what that rests on, a sentence on each line."""
+    return "\n".join(
+        [
+            f"Everything that is charged to {name!r} is together ({policy.epsilon}, {policy.delta})-differentially private for "
+            f"{policy.relation.meaning}; the unit of protection is a {policy.unit}.",
+            f"It is proved by {_THEOREMS[policy.mode]}; see docs/ledger-proofs.md.",
+            "It holds if every run is charged before it touches the data, if what was charged is what ran, and if no parameter "
+            "was computed from the data without noise.",
+            "It holds for this account: other accounts on the same data, and people with records in several accounts, add up.",
+            "A disk that does not sync, a backup that was restored in silence and an owner who rewrites the database are found "
+            "by receipts and signatures only.",
+        ]
+    )
+
+
 def _run(name: str, value: Expression | str | None, between: Relation) -> Expression | None:
     if value is None:
         return None

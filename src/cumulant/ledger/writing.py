@@ -70,6 +70,7 @@ class Writer:
         self.store, self.keys, self.actor = store, keys, actor or _user()
         self._policies: dict[str, tuple[Policy, Tariff]] = {}
         self._quotes: dict[Hashable, Quote] = {}
+        self._states: dict[str, tuple[str, State]] = {}  # by hash: what has it is what was read
 
     def policy(self, account: str) -> tuple[Policy, Tariff]:
         """The policy of an account and its rule with prices; InputError if there is no such account."""
@@ -98,7 +99,10 @@ class Writer:
             raise LedgerBroken(f"the entries of {account!r} have vanished; run cumulant ledger verify with receipts")
         last, imported = found
         check_last(last, self.keys)
-        state = State.from_dict(last.sums())
+        known, state = self._states.get(account, ("", None))
+        if known != last.hash or state is None:
+            state = State.from_dict(last.sums())
+            self._states[account] = (last.hash, state)
         if len(state.spent.values) != len(tariff.rule.zero().values):
             raise LedgerBroken(f"the sums of {account!r} do not belong to its policy; run cumulant ledger verify")
         return Position(policy, tariff, last, state, imported)
@@ -116,8 +120,9 @@ class Writer:
                             _replayed(job, entry, request)
                             for job, entry, request in zip(jobs, found, requests, strict=True)
                         ]
-                    entries = self._entries(jobs, requests)
+                    entries, states = self._entries(jobs, requests)
                     self.store.append(entries)
+                self._states.update(states)
                 return [entry.receipt() for entry in entries]
             except Interrupted as error:
                 if attempt == _ATTEMPTS - 1:
@@ -128,7 +133,9 @@ class Writer:
                 time.sleep(min(_PAUSE * 2**attempt, _LONGEST_PAUSE) * (0.5 + secrets.randbelow(1000) / 1000))
         raise AssertionError("unreachable")
 
-    def _entries(self, jobs: Sequence[Job], requests: Sequence[str]) -> list[Entry]:
+    def _entries(
+        self, jobs: Sequence[Job], requests: Sequence[str]
+    ) -> tuple[list[Entry], dict[str, tuple[str, State]]]:
         positions: dict[str, Position] = {}
         entries = []
         for job, request in zip(jobs, requests, strict=True):
@@ -139,7 +146,7 @@ class Writer:
             entry = self._entry(job, request, job.change(position), position.last)
             entries.append(entry[0])
             positions[job.account] = replace(position, last=entry[0], state=entry[1])
-        return entries
+        return entries, {account: (position.last.hash, position.state) for account, position in positions.items()}
 
     def _allowed(self, job: Job, position: Position) -> None:
         if position.imported and job.kind != "thaw":

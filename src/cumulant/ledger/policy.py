@@ -175,9 +175,9 @@ class Policy:
 
 
 _THEOREMS = {
-    "adaptive": "a mixture over orders that was fixed when it was opened (Theorem 1), for any mechanisms chosen from earlier answers",
+    "adaptive": "a mixture over orders, fixed when it was opened (Theorem 1), for any mechanisms chosen from earlier answers",
     "gaussian": "the sum of squared shifts (Theorem 2), for Gaussian and pure mechanisms chosen from earlier answers",
-    "planned": "the plan that was fixed when it was opened (Theorem 3), for any order and any stopping",
+    "planned": "the plan, fixed when it was opened (Theorem 3), for any order and any stopping",
 }
 
 

@@ -212,12 +212,13 @@ REFUSED = {
     "Gaussian(1, sigma=2)": "the parameter 'sigma' at position 12 is given twice",
     "Gaussian(sigma=1, 2)": "the value '2' at position 18 has no name but follows a named one; write name=value",
     "PureDP(1, 2)": "the value '2' at position 10 is one too many; PureDP takes epsilon",
-    "PureDP(256/60000)": "unexpected '/' at position 10; there is no arithmetic, write a quotient in quotes, "
-    'like "256/60000"',
+    "PureDP(1/2/3)": "unexpected '/' at position 10; a quotient is one of two numbers, such as 256/60000",
+    "PureDP(1/-2)": "unexpected '-' at position 9; a quotient is one of two numbers, such as 256/60000",
+    "PureDP(1/0.0)": "1/0.0 divides by zero at position 9",
     "PureDP(2*3)": "unexpected '*' at position 8; after a parameter ')' or ',' is expected",
     "PureDP(nan)": "unexpected 'nan' at position 7; a value is a number, and a word is quoted, like \"add-remove\"",
     "PureDP(True)": "unexpected 'True' at position 7; a value is a number, and a word is quoted, like \"add-remove\"",
-    "PureDP(,)": "unexpected ',' at position 7; a value is expected, such as 5, 1e-5 or \"256/60000\"",
+    "PureDP(,)": "unexpected ',' at position 7; a value is expected, such as 5, 1e-5 or 256/60000",
     "PureDP([1, 2)": "unexpected ')' at position 12; in a list ']' or ',' is expected",
     "PureDP('1)": 'unexpected "\'" at position 7; the quoted text does not end on its line, or holds a backslash',
     "PureDP(?)": "unexpected '?' at position 7: it stands for an unknown, which only calibrate solves; write a number",
@@ -387,3 +388,23 @@ def test_a_long_exact_rate_reads_back_from_its_own_text(digits: int) -> None:
     half = cm.WithoutReplacement(rate=rate)
     if digits < 1000:  # a sample of a sample has a rate that is twice as long
         assert cm.parse(str(cm.Gaussian(sigma=1) @ half @ half)) == cm.Gaussian(sigma=1) @ half @ half
+
+
+def test_quotients_are_exact() -> None:
+    text = "Gaussian(sigma=1) @ WithoutReplacement(rate=256/60000)"
+    assert cm.parse(text) == cm.Gaussian(sigma=1) @ cm.WithoutReplacement(sample=256, population=60_000)
+    assert cm.parse("PureDP(0.5/0.25)") == cm.PureDP(2)
+    assert cm.parse("PureDP(1/3)") == cm.PureDP(Fraction(1, 3)) != cm.PureDP(1 / 3)
+    assert cm.parse(str(cm.parse("PureDP(1/3)"))) == cm.PureDP("1/3")
+    assert cm.parse("from_masses(p=[1/3, 2/3], q=[2/3, 1/3])") == cm.from_masses(["1/3", "2/3"], ["2/3", "1/3"])
+
+
+def test_poisson_samples_by_their_expected_size() -> None:
+    run = cm.Gaussian(sigma=1) @ cm.Poisson(sample=256, population=60_000)
+    assert run == cm.Gaussian(sigma=1) @ cm.Poisson(rate="256/60000")
+    assert str(run) == "Gaussian(sigma=1) @ Poisson(sample=256, population=60000)"
+    assert cm.parse(str(run)) == run
+    with pytest.raises(cm.InputError, match="sample=3 must be at most population=2"):
+        cm.Poisson(sample=3, population=2)
+    with pytest.raises(cm.InputError, match="takes rate"):
+        cm.Poisson(rate="0.1", sample=1, population=2)

@@ -5,9 +5,10 @@ term      := [times '*'] atom ('@' scheme | '*' times)*          left to right, 
 atom      := NAME '(' parameters ')' | '(' sum ')'
 scheme    := NAME '(' parameters ')'
 parameter := [NAME '='] value                                    values without a name come first, in declared order
-value     := number | "quoted number or word" | '[' value, ... ']'
+value     := scalar | '[' scalar, ... ']'
+scalar    := number | number '/' number | "quoted number or word"
 
-Numbers keep their spelling and there is no arithmetic: a quotient is quoted, rate="256/60000".
+Numbers keep their spelling, and a quotient of two is exact, as rate=256/60000 is; there is no other arithmetic.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from cumulant.accounting.parts import Ran, reader
-from cumulant.domains import COUNT, Exact, Number
+from cumulant.domains import COUNT, Exact, Number, spelling
 from cumulant.errors import InputError, NotationError
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, run
 from cumulant.sampling.scheme import SCHEMES, Scheme
@@ -34,7 +36,7 @@ _TOKEN = re.compile(
   | (?P<number> (?: \d(?:_?\d)* (?:\.(?:\d(?:_?\d)*)?)? | \.\d(?:_?\d)* ) (?:[eE][+-]?\d(?:_?\d)*)? )
   | (?P<name>   [A-Za-z_]\w* )
   | (?P<quoted> "[^"\\\n]*" | '[^'\\\n]*' )
-  | (?P<sign>   [-+*@()\[\],=?] )
+  | (?P<sign>   [-+*/@()\[\],=?] )
     """,
     re.VERBOSE | re.ASCII,
 )
@@ -135,8 +137,6 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 def _hint(character: str) -> str:
     match character:
-        case "/":
-            return '; there is no arithmetic, write a quotient in quotes, like "256/60000"'
         case '"' | "'":
             return "; the quoted text does not end on its line, or holds a backslash"
         case ".":
@@ -314,17 +314,33 @@ class _Parser:
     def scalar(self) -> str:
         token = self.take()
         if token.kind == "sign" and token.text in "+-" and self.next.kind == "number":
-            return token.text.replace("+", "") + self.take().text.replace("_", "")
+            return self.quotient(token.text.replace("+", "") + self.take().text.replace("_", ""))
         match token.kind:
             case "number":
-                return token.text.replace("_", "")
+                return self.quotient(token.text.replace("_", ""))
             case "quoted":
                 return token.text[1:-1]
             case "name":
                 raise NotationError(f'unexpected {token}; a value is a number, and a word is quoted, like "add-remove"')
         if token.text == "?":
             return self.replaced(token)
-        raise NotationError(f'unexpected {token}; a value is expected, such as 5, 1e-5 or "256/60000"')
+        raise NotationError(f"unexpected {token}; a value is expected, such as 5, 1e-5 or 256/60000")
+
+    def quotient(self, number: str) -> str:
+        """The number, or its exact quotient by the one behind a '/'."""
+        if not self.accept("/"):
+            return number
+        token = self.take()
+        if token.kind != "number":
+            raise NotationError(f"unexpected {token}; a quotient is one of two numbers, such as 256/60000")
+        divisor = token.text.replace("_", "")
+        if self.next.text == "/":
+            raise NotationError(f"unexpected {self.next}; a quotient is one of two numbers, such as 256/60000")
+        if Exact(divisor) == 0:
+            raise NotationError(f"{number}/{divisor} divides by zero at position {token.position}")
+        if _WHOLE.fullmatch(divisor):
+            return f"{number}/{divisor}"
+        return spelling(Fraction(Exact(number)) / Exact(divisor))
 
 
 @lru_cache(maxsize=256)

@@ -76,6 +76,17 @@ def response(rng: random.Random) -> cm.Mechanism:
     return cm.RandomizedResponse(p=Fraction(1, 2) + Fraction(decimal(rng, -6, 0)) * Fraction(499, 1000))
 
 
+def chance(rng: random.Random) -> Fraction:
+    """A probability that is neither 0 nor 1."""
+    return Fraction(decimal(rng, -6, 0)) * Fraction(999, 1000)
+
+
+def unary(rng: random.Random) -> cm.Mechanism:
+    """Two probabilities for a bit."""
+    q, p = sorted((chance(rng), chance(rng)))
+    return cm.UnaryEncoding(p if p > q else (1 + p) / 2, q)
+
+
 DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "Gaussian": gaussian,
     "Laplace": lambda rng: cm.Laplace(scale=decimal(rng, -2, 6)),
@@ -88,6 +99,13 @@ DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "ExponentialFamilyMechanism": family,
     "DirichletPosterior": posterior,
     "GaussianMeanPosterior": gaussian_mean,
+    "KaryResponse": lambda rng: cm.KaryResponse(rng.randint(2, 50), chance(rng)),
+    "UnaryEncoding": unary,
+    "SubsetSelection": lambda rng: cm.SubsetSelection(rng.randint(6, 50), rng.randint(1, 5), decimal(rng, -4, 1)),
+    "DiscreteLaplace": lambda rng: cm.DiscreteLaplace(decimal(rng, -2, 5), rng.randint(1, 9)),
+    "DiscreteGaussian": lambda rng: cm.DiscreteGaussian(
+        decimal(rng, -0.7, 2), rng.randint(1, 3), rng.choice((None, 1))
+    ),
 }
 """How each registered mechanism is drawn."""
 

@@ -31,14 +31,19 @@ from cumulant.mechanisms.by_function import mechanism
 from cumulant.mechanisms.by_masses import from_masses
 from cumulant.mechanisms.by_points import from_rdp_points
 from cumulant.mechanisms.concentrated import ZeroConcentrated
+from cumulant.mechanisms.discrete_gaussian import DiscreteGaussian
+from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.response import RandomizedResponse
+from cumulant.mechanisms.subset_selection import SubsetSelection
+from cumulant.mechanisms.unary_encoding import UnaryEncoding
 from cumulant.notation import parse
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
@@ -62,6 +67,8 @@ __all__ = [
     "Check",
     "CumulantError",
     "DirichletPosterior",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
     "ExponentialFamilyMechanism",
     "Expression",
     "Gaussian",
@@ -69,6 +76,7 @@ __all__ = [
     "Guarantee",
     "HypothesisError",
     "InputError",
+    "KaryResponse",
     "Laplace",
     "Ledger",
     "Mechanism",
@@ -81,8 +89,10 @@ __all__ = [
     "RelationError",
     "Run",
     "Sampled",
+    "SubsetSelection",
     "Term",
     "TradeOffCurve",
+    "UnaryEncoding",
     "Verification",
     "WithoutReplacement",
     "ZeroConcentrated",

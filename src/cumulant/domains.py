@@ -277,6 +277,8 @@ ORDER = Domain(_ONE, None)
 _MOST_TIMES = 10**30
 COUNT = Domain(_ONE, Fraction(_MOST_TIMES), low_closed=True, high_closed=True, integer=True)
 RESPONSE = Domain(Fraction(1, 2), _ONE, low_closed=True, hint="p is the probability of the true answer")
+CHANCE = Domain(_ZERO, _ONE)
+MANY = Domain(Fraction(2), Fraction(_MOST_TIMES), low_closed=True, high_closed=True, integer=True)
 PROBABILITY = Domain(_ZERO, _ONE, low_closed=True, high_closed=True)
 SLACK = Domain(_ZERO, _ONE, low_closed=True)
 DELTA = Domain(

@@ -86,7 +86,7 @@ def find_unknown(text: str) -> Unknown:
     if count > 1:
         raise NotationError(f"the expression has {count} '?'; leave one and write numbers for the others")
     refused = []
-    for number in ("1", "0.5", str(COUNT.high)):  # with one of them the text is an expression, if it ever is
+    for number in ("1", "0.5", str(COUNT.high), "1e-9", "0.999999999"):  # with one of them it is an expression, if ever
         try:
             owner, name, given = _read(text, number)[1][0]
             return Unknown(owner, name, {other: value for other, value in given.items() if other != name})

@@ -39,6 +39,11 @@ def parameters(kind: type[cm.Mechanism]) -> st.SearchStrategy[dict[str, Any]]:
                 "values": [Fraction(sum(b for _, b in xs[: i + 1]), 40) for i in range(len(xs))],
             }
         )
+    if kind.name() == "DiscreteGaussian":
+        sigma = st.integers(2, 300).map(lambda x: Fraction(x, 10))
+        return st.fixed_dictionaries(
+            {"sigma": sigma, "sensitivity": st.integers(1, 3), "dimension": st.sampled_from([None, 1])}
+        )
     fields: dict[str, st.SearchStrategy[Any]] = {}
     for name, domain in kind.domains.items():
         if isinstance(domain, Several):

@@ -27,6 +27,11 @@ USUAL: dict[str, cm.Mechanism] = {
     "ExponentialFamilyMechanism": cm.ExponentialFamilyMechanism(diameter="0.1", hessian="0.5"),
     "DirichletPosterior": cm.DirichletPosterior([2, 2], records=100, tempering="0.1"),
     "GaussianMeanPosterior": cm.GaussianMeanPosterior(diameter=1, variance=1, records=100),
+    "KaryResponse": cm.KaryResponse(values=5, p="0.3"),
+    "UnaryEncoding": cm.UnaryEncoding(p="0.5", q="0.3"),
+    "SubsetSelection": cm.SubsetSelection(values=10, size=3, epsilon="0.2"),
+    "DiscreteLaplace": cm.DiscreteLaplace(scale=5, sensitivity=2),
+    "DiscreteGaussian": cm.DiscreteGaussian(sigma=2, dimension=1),
 }
 COUNTS = (1, 2, 10, 1000, 10**6)
 CLOSE = (0.3, 0.9, 0.95, 0.999999, 0.99)

@@ -87,12 +87,16 @@ class AtomLaw(Law):
 
 @dataclass(frozen=True, slots=True)
 class AtomLoss(Loss):
-    """Finitely many losses x > 0 with their Q-masses, their mirror images, the mass of p = q and the leak of one side."""
+    """Finitely many losses x > 0 with their Q-masses, their mirror images, the mass of p = q and the leak of one side.
+
+    All of them are multiples of the `unit`, if there is one.
+    """
 
     losses: tuple[float, ...]
     log_masses: tuple[float, ...]
     same: float = 0.0
     alone: float = 0.0
+    unit: float | None = None
 
     smooth = False
 
@@ -110,6 +114,10 @@ class AtomLoss(Loss):
 
     def reach(self, log_mass: float) -> float:
         return max(self.losses, default=0.0)
+
+    @property
+    def lattice(self) -> float | None:
+        return self.unit
 
     def atoms(self) -> tuple[Array, Array]:
         x, log_q = np.array(self.losses), np.array(self.log_masses)

@@ -88,6 +88,11 @@ class Loss(ABC):
         """The mass of P where Q has none."""
         return 0.0
 
+    @property
+    def lattice(self) -> float | None:
+        """A step whose multiples hold all losses, if there is one."""
+        return None
+
     def mixture(self, rate: Fraction, direction: str) -> Mixture:
         """What sampling makes of the pair, in one direction."""
         return Mixture(self, float(rate), float(1 - rate), direction)
@@ -209,6 +214,8 @@ class Mixture(Step):
         return np.array([math.log(self.kept)]), np.array([math.log(self.law.leak)])
 
     def anchor(self) -> float | None:
+        if self.law.lattice is not None and not self.kept and self.direction == "symmetric":
+            return self.law.lattice
         x, _ = self.law.atoms()
         if x.size != 2 or self._alone()[0].size:
             return None

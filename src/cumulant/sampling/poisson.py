@@ -61,7 +61,9 @@ class Poisson(Rated):
                 raise InputError(f"sample={size} must be at most population={total}")
             checked = Exact(Fraction(size) / total)
         else:
-            raise InputError("Poisson takes rate=…, or sample=… and population=…, the size that is expected and all records")
+            raise InputError(
+                "Poisson takes rate=…, or sample=… and population=…, the size that is expected and all records"
+            )
         for name, value in (("rate", checked), ("sample", size), ("population", total)):
             object.__setattr__(self, name, value)
 

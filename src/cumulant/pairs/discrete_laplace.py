@@ -1,0 +1,63 @@
+"""The discrete Laplace pair: noise on the integers, shifted by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.numerics.arithmetic import Arithmetic, Array
+from cumulant.pairs.finite_losses import LossPair
+
+MOST_LOSSES = 4096
+"""A longer shift is rounded up to a multiple of the least number that leaves no more losses than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplacePair(LossPair):
+    """Noise of mass tanh(t/2) e^{-t |x|} around m = shift and around 0, t = unit (docs/mechanisms/discrete-laplace.md).
+
+    The loss t (2x - m) has the Q-mass tanh(t/2) e^{-t x} for x = 1 .. m - 1, and t m has all of e^{-t m} / (1 + e^-t).
+
+    >>> DiscreteLaplacePair(Fraction(1, 2), 1).profile([0, 0.15])
+    array([0.24491866, 0.18381965])
+    """
+
+    unit: Fraction
+    shift: int
+
+    @classmethod
+    def of(cls, unit: Fraction, shift: int) -> DiscreteLaplacePair:
+        """The pair itself; of a shift beyond all grids the coarser one that dominates it.
+
+        Chords of the same profile between fewer points are larger: every s-th of the points of a shift that s divides.
+        """
+        stride = -(-shift // MOST_LOSSES) or 1
+        return cls(unit * stride, -(-shift // stride)) if stride > 1 else cls(unit, shift)
+
+    def losses(self, on: Arithmetic) -> tuple[Array, Array]:
+        m = self.shift
+        if not m:
+            return on.asarray(np.zeros(0)), on.asarray(np.zeros(0))
+        t = on.number(self.unit)
+        inner = [Fraction(x) for x in range(m // 2 + 1, m)]
+        x = on.asarray([*inner, Fraction(m)])
+        # tanh(t/2) = (1 - e^-t) / (1 + e^-t), which the last one is without its numerator
+        spread = on.log_expm1(t) - t
+        log_q = on.asarray([spread] * len(inner) + [on.number(0)]) - t * x - on.log1p_exp(-t)
+        return t * (2 * x - m), log_q
+
+    @property
+    def unit_loss(self) -> float | None:
+        return float(self.unit) * (1 if self.shift % 2 else 2) if 10**-100 < self.unit < 10**5 else None
+
+    @property
+    def equal(self) -> float:
+        """Where 2x = m, the mass tanh(t/2) e^{-tm/2}; below the smallest float it may be rounded to 0."""
+        if not self.shift:
+            return 1.0
+        if self.shift % 2:
+            return 0.0
+        t = float(self.unit) if self.unit < 10**9 else 1e9
+        return float(np.tanh(t / 2) * np.exp(-t * self.shift / 2))

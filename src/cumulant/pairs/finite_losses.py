@@ -1,0 +1,185 @@
+"""Symmetric pairs of finitely many losses, written once for every arithmetic: what masses that are not rational need."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.curves.curve import Curve
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.pairs.atoms import AtomLoss
+from cumulant.pairs.integrals import Nodes, atoms
+from cumulant.pairs.law import Law, point
+from cumulant.pairs.mixing import BallTerm, Rate, Term, enclosed_loss, mixed_ball
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss
+
+_BLOCK = 1 << 20
+_CROWDED = 1024
+
+
+class LossPair(Pair):
+    """Losses x > 0 with Q-mass q and P-mass q e^x, their mirror images -x with these masses swapped, and p = q elsewhere.
+
+    A subclass says its losses and masses once, in any arithmetic; curve, profile, moments and the law of the loss follow.
+    """
+
+    __slots__ = ()
+
+    symmetric = True
+
+    @abstractmethod
+    def losses(self, on: Arithmetic) -> tuple[Array, Array]:
+        """The losses x > 0 and the logarithms of their Q-masses, in this arithmetic."""
+
+    @property
+    @abstractmethod
+    def equal(self) -> float:
+        """The mass where p = q."""
+
+    @property
+    def leak(self) -> Fraction:
+        """The mass of P where Q has none; the curve carries it as slack."""
+        return Fraction(0)
+
+    @property
+    def unit_loss(self) -> float | None:
+        """A number whose multiples are all losses, if that is known."""
+        return None
+
+    @property
+    def summable(self) -> bool:
+        return len(self.losses(FLOATS)[0]) <= _CROWDED
+
+    def curve(self) -> Curve:
+        return LossCurve(self)
+
+    def laws(self) -> tuple[Law, ...] | None:
+        return None if self.leak else (LossLaw(self),)
+
+    def loss(self) -> Loss | None:
+        x, log_q = self.losses(FLOATS)
+        if x.size and not (x.min() > SMALLEST_LOSS and x.max() <= LARGEST_LOSS):
+            return None
+        return AtomLoss(tuple(x.tolist()), tuple(log_q.tolist()), self.equal, float(self.leak), self.unit_loss)
+
+    def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
+        """E_q |p/q - 1|^l = SUM q (e^x - 1)^l (1 + e^{-(l-1) x})."""
+        return self._moments(orders, on, both=True)
+
+    def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
+        return self._moments(orders, on, both=False)
+
+    def _moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
+        x, log_q = self.losses(on)
+        power = on.asarray(orders.astype(object if on.exact else np.float64))[:, None]
+        if not len(x):
+            return on.asarray(np.zeros(orders.shape)) + on.number(-np.inf)
+        terms = log_q + power * on.log_expm1(x)
+        return on.log_sum_exp(terms + on.log1p_exp((1 - power) * x) if both else terms)
+
+    def _log_profile(self, epsilons: Array) -> Array:
+        """log(leak + SUM q e^x (1 - e^{eps-x})_+)."""
+        x, log_q = self.losses(FLOATS)
+        with np.errstate(divide="ignore"):
+            leak = np.log(FLOATS.number(self.leak))
+            value = np.full(epsilons.shape, leak)
+            rows = max(1, _BLOCK // (x.size + 1))
+            for start in range(0, epsilons.size, rows):
+                some = slice(start, start + rows)
+                gap = np.log(-np.expm1(np.minimum(epsilons[some, None] - x, 0.0)))
+                value[some] = np.logaddexp(leak, FLOATS.log_sum_exp(log_q + x + gap))
+        return value
+
+    def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
+        x, log_q = self.losses(on)
+        mass = on.exp(log_q + x) if len(x) else x
+        leak = on.number(self.leak)
+
+        def delta(epsilon: Any) -> Any:
+            eps = on.number(epsilon)
+            return sum((m * (-(eps - each).expm1()).nonnegative_part() for each, m in zip(x, mass, strict=True)), leak)
+
+        return np.asarray(np.frompyfunc(delta, 1, 1)(epsilons))
+
+
+@dataclass(frozen=True, slots=True)
+class LossCurve(Curve):
+    """K = log(1 + SUM q e^x (e^{lambda x} - 1)(1 - e^{-(lambda+1) x})): no term is negative; given that nothing leaks."""
+
+    pair: LossPair
+
+    enclosed = True
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        x, log_q = self.pair.losses(on)
+        if not len(x):
+            return on.asarray(lam) * 0
+        if self.pair.leak:
+            log_q = log_q - on.log1p(-on.number(self.pair.leak))
+        if on.exact:
+            return self._rows(x, log_q, lam, on)
+        value = on.asarray(np.empty(len(lam)))
+        rows = max(1, _BLOCK // len(x))
+        for start in range(0, len(lam), rows):
+            some = slice(start, start + rows)
+            value[some] = self._rows(x, log_q, lam[some], on)
+        return value
+
+    def _rows(self, x: Array, log_q: Array, lam: Array, on: Arithmetic) -> Array:
+        each = on.asarray(lam)[:, None]
+        # x - (lambda+1) x = -lambda x: the factor e^x is inside log(e^{(lambda+1) x} - 1)
+        return on.log1p_sum_exp(log_q + on.log_expm1(each * x) + on.log_expm1((each + 1) * x) - each * x)
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        x, log_q = self.pair.losses(on)
+        if not len(x):
+            return on.number(0)
+        terms = on.exp(log_q + on.log_expm1(x)) * x  # SUM q (e^x - 1) x
+        total = sum((terms[i] for i in range(len(x))), start=on.number(0))
+        return total / (1 - on.number(self.pair.leak)) if self.pair.leak else total
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        x, _ = self.pair.losses(on)
+        return x[len(x) - 1] if len(x) else on.number(0)
+
+    def slack(self) -> Fraction:
+        return self.pair.leak
+
+
+@dataclass(frozen=True, slots=True)
+class LossLaw(Law):
+    """The law of the loss of such a pair under Q."""
+
+    pair: LossPair
+
+    def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
+        log_mass, x = self._atoms(FLOATS, whole)
+        return atoms(np.append(0.0, log_mass), np.append(0.0, x), lam, rate)  # an atom at 0 contributes nothing
+
+    def _atoms(self, on: Arithmetic, whole: bool) -> tuple[Array, Array]:
+        x, log_q = self.pair.losses(on)
+        if not whole:
+            return log_q, x
+        return np.concatenate([log_q, log_q + x]), np.concatenate([x, -x])
+
+    def enclosed_atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure] | None:
+        log_mass, x = self._atoms(BOUNDED, whole)
+        return (log_mass, enclosed_loss(x, rate)) if len(x) else None
+
+    def on_grid(self) -> Loss | None:
+        return self.pair.loss()
+
+    def enclosure(
+        self, term: BallTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
+    ) -> Scalar:
+        g, total = BALLS.number(rate), BALLS.number(0)
+        for log_mass, x in zip(*self._atoms(BALLS, whole), strict=True):
+            w = mixed_ball(x, g)
+            total += term(point(w, w.log(), log_mass.exp(), order))
+        return total

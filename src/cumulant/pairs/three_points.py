@@ -1,0 +1,53 @@
+"""The pair of local reports with many values: one loss, its negative, and none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.numerics.arithmetic import Arithmetic, Array
+from cumulant.pairs.finite_losses import LossPair
+
+
+@dataclass(frozen=True, slots=True)
+class ThreePoints(LossPair):
+    """Loss e0 with P-mass m, -e0 with P-mass m e^-e0, and 0 with the rest (docs/mechanisms/local-reports.md).
+
+    By exact odds e^e0 and m = top; or by epsilon = e0, where m e^-e0 = top / (base + weight e^e0).
+
+    >>> ThreePoints(odds=Fraction(3), top=Fraction(1, 2)).profile([0, 0.25])
+    array([0.33333333, 0.28599576])
+    """
+
+    top: Fraction
+    odds: Fraction | None = None
+    epsilon: Fraction = Fraction(0)
+    base: Fraction = Fraction(0)
+    weight: Fraction = Fraction(0)
+    one_bit: bool = False
+
+    @classmethod
+    def of(cls, top: Fraction, odds: Fraction, one_bit: bool = False) -> ThreePoints:
+        """P-mass `top` at the loss log(odds), which is turned around where it is negative."""
+        return cls(top, odds, one_bit=one_bit) if odds >= 1 else cls(top / odds, 1 / odds, one_bit=one_bit)
+
+    def losses(self, on: Arithmetic) -> tuple[Array, Array]:
+        if (self.odds == 1) if self.odds is not None else not self.epsilon:
+            return on.asarray(np.zeros(0)), on.asarray(np.zeros(0))
+        if self.odds is not None:
+            return on.asarray([on.log1p(on.number(self.odds - 1))]), on.asarray(
+                [on.log(on.number(self.top / self.odds))]
+            )
+        e0, top, share = on.number(self.epsilon), self.top / self.base, self.weight / self.base
+        return on.asarray([e0]), on.asarray([on.log(on.number(top)) - on.log1p_exp(e0 + on.log(on.number(share)))])
+
+    @property
+    def equal(self) -> float:
+        if self.odds is not None:
+            return float(1 - self.top - self.top / self.odds)
+        # (base - top + (weight - top) e^e0) / (base + weight e^e0), all of them positive
+        less = np.exp(-float(self.epsilon))
+        above = float((self.base - self.top) / self.weight) * less + float((self.weight - self.top) / self.weight)
+        return float(above / (float(self.base / self.weight) * less + 1))

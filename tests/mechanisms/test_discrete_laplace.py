@@ -88,8 +88,8 @@ def test_it_tends_to_laplace_from_above() -> None:
 def test_long_shifts_are_rounded_up() -> None:
     for shift in (MOST_LOSSES + 1, 3 * MOST_LOSSES + 7, 10**6):
         coarse = cm.DiscreteLaplace(scale=shift, sensitivity=shift)
-        assert cm.Laplace(scale=1).rdp(3) < coarse.rdp(3) < 1.001 * cm.Laplace(scale=1).rdp(3)
-        assert cm.Laplace(scale=1).pure <= coarse.pure <= 1 + 1 / 1024
+        assert cm.Laplace(scale=1).rdp(3) < coarse.rdp(3) < 1.004 * cm.Laplace(scale=1).rdp(3)
+        assert cm.Laplace(scale=1).pure <= coarse.pure <= 1 + 2 / 1024
 
 
 def test_sensitivities_are_whole() -> None:

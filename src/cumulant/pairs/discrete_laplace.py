@@ -10,7 +10,7 @@ import numpy as np
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.pairs.finite_losses import LossPair
 
-MOST_LOSSES = 4096
+MOST_LOSSES = 1024
 """A longer shift is rounded up to a multiple of the least number that leaves no more losses than this."""
 
 
@@ -18,7 +18,7 @@ MOST_LOSSES = 4096
 class DiscreteLaplacePair(LossPair):
     """Noise of mass tanh(t/2) e^{-t |x|} around m = shift and around 0, t = unit (docs/mechanisms/discrete-laplace.md).
 
-    The loss t (2x - m) has the Q-mass tanh(t/2) e^{-t x} for x = 1 .. m - 1, and t m has all of e^{-t m} / (1 + e^-t).
+    The loss t (2x - m) has the P-mass tanh(t/2) e^{-t (m-x)} for x = 1 .. m - 1, and t m has all of 1 / (1 + e^-t).
 
     >>> DiscreteLaplacePair(Fraction(1, 2), 1).profile([0, 0.15])
     array([0.24491866, 0.18381965])
@@ -45,8 +45,8 @@ class DiscreteLaplacePair(LossPair):
         x = on.asarray([*inner, Fraction(m)])
         # tanh(t/2) = (1 - e^-t) / (1 + e^-t), which the last one is without its numerator
         spread = on.log_expm1(t) - t
-        log_q = on.asarray([spread] * len(inner) + [on.number(0)]) - t * x - on.log1p_exp(-t)
-        return t * (2 * x - m), log_q
+        log_p = on.asarray([spread] * len(inner) + [on.number(0)]) - t * (m - x) - on.log1p_exp(-t)
+        return t * (2 * x - m), log_p
 
     @property
     def unit_loss(self) -> float | None:

@@ -35,7 +35,7 @@ class LossPair(Pair):
 
     @abstractmethod
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
-        """The losses x > 0 and the logarithms of their Q-masses, in this arithmetic."""
+        """The losses x > 0, increasing, and the logarithms of their P-masses, in this arithmetic."""
 
     @property
     @abstractmethod
@@ -63,29 +63,29 @@ class LossPair(Pair):
         return None if self.leak else (LossLaw(self),)
 
     def loss(self) -> Loss | None:
-        x, log_q = self.losses(FLOATS)
+        x, log_p = self.losses(FLOATS)
         if x.size and not (x.min() > SMALLEST_LOSS and x.max() <= LARGEST_LOSS):
             return None
-        return AtomLoss(tuple(x.tolist()), tuple(log_q.tolist()), self.equal, float(self.leak), self.unit_loss)
+        return AtomLoss(tuple(x.tolist()), tuple((log_p - x).tolist()), self.equal, float(self.leak), self.unit_loss)
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """E_q |p/q - 1|^l = SUM q (e^x - 1)^l (1 + e^{-(l-1) x})."""
+        """E_q |p/q - 1|^l = SUM q (e^x - 1)^l (1 + e^{-(l-1) x}), q e^x = p."""
         return self._moments(orders, on, both=True)
 
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
         return self._moments(orders, on, both=False)
 
     def _moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
-        x, log_q = self.losses(on)
+        x, log_p = self.losses(on)
         power = on.asarray(orders.astype(object if on.exact else np.float64))[:, None]
         if not len(x):
             return on.asarray(np.zeros(orders.shape)) + on.number(-np.inf)
-        terms = log_q + power * on.log_expm1(x)
+        terms = log_p - x + power * on.log_expm1(x)
         return on.log_sum_exp(terms + on.log1p_exp((1 - power) * x) if both else terms)
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log(leak + SUM q e^x (1 - e^{eps-x})_+)."""
-        x, log_q = self.losses(FLOATS)
+        """log(leak + SUM p (1 - e^{eps-x})_+)."""
+        x, log_p = self.losses(FLOATS)
         with np.errstate(divide="ignore"):
             leak = np.log(FLOATS.number(self.leak))
             value = np.full(epsilons.shape, leak)
@@ -93,12 +93,12 @@ class LossPair(Pair):
             for start in range(0, epsilons.size, rows):
                 some = slice(start, start + rows)
                 gap = np.log(-np.expm1(np.minimum(epsilons[some, None] - x, 0.0)))
-                value[some] = np.logaddexp(leak, FLOATS.log_sum_exp(log_q + x + gap))
+                value[some] = np.logaddexp(leak, FLOATS.log_sum_exp(log_p + gap))
         return value
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
-        x, log_q = self.losses(on)
-        mass = on.exp(log_q + x) if len(x) else x
+        x, log_p = self.losses(on)
+        mass = on.exp(log_p) if len(x) else x
         leak = on.number(self.leak)
 
         def delta(epsilon: Any) -> Any:
@@ -110,37 +110,36 @@ class LossPair(Pair):
 
 @dataclass(frozen=True, slots=True)
 class LossCurve(Curve):
-    """K = log(1 + SUM q e^x (e^{lambda x} - 1)(1 - e^{-(lambda+1) x})): no term is negative; given that nothing leaks."""
+    """K = log(1 + SUM p (e^{lambda x} - 1)(1 - e^{-(lambda+1) x})): no term is negative; given that nothing leaks."""
 
     pair: LossPair
 
     enclosed = True
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        x, log_q = self.pair.losses(on)
+        x, log_p = self.pair.losses(on)
         if not len(x):
             return on.asarray(lam) * 0
         if self.pair.leak:
-            log_q = log_q - on.log1p(-on.number(self.pair.leak))
+            log_p = log_p - on.log1p(-on.number(self.pair.leak))
         if on.exact:
-            return self._rows(x, log_q, lam, on)
+            return self._rows(x, log_p, lam, on)
         value = on.asarray(np.empty(len(lam)))
         rows = max(1, _BLOCK // len(x))
         for start in range(0, len(lam), rows):
             some = slice(start, start + rows)
-            value[some] = self._rows(x, log_q, lam[some], on)
+            value[some] = self._rows(x, log_p, lam[some], on)
         return value
 
-    def _rows(self, x: Array, log_q: Array, lam: Array, on: Arithmetic) -> Array:
+    def _rows(self, x: Array, log_p: Array, lam: Array, on: Arithmetic) -> Array:
         each = on.asarray(lam)[:, None]
-        # x - (lambda+1) x = -lambda x: the factor e^x is inside log(e^{(lambda+1) x} - 1)
-        return on.log1p_sum_exp(log_q + on.log_expm1(each * x) + on.log_expm1((each + 1) * x) - each * x)
+        return on.log1p_sum_exp(log_p + on.log_expm1(each * x) + _log_complement((each + 1) * x, on))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        x, log_q = self.pair.losses(on)
+        x, log_p = self.pair.losses(on)
         if not len(x):
             return on.number(0)
-        terms = on.exp(log_q + on.log_expm1(x)) * x  # SUM q (e^x - 1) x
+        terms = on.exp(log_p + _log_complement(x, on)) * x  # SUM p (1 - e^-x) x
         total = sum((terms[i] for i in range(len(x))), start=on.number(0))
         return total / (1 - on.number(self.pair.leak)) if self.pair.leak else total
 
@@ -150,6 +149,12 @@ class LossCurve(Curve):
 
     def slack(self) -> Fraction:
         return self.pair.leak
+
+
+def _log_complement(x: Array, on: Arithmetic) -> Array:
+    """log(1 - e^-x), x > 0, near 0 and far out."""
+    with np.errstate(all="ignore"):
+        return np.where(x > 1, on.log1p(-on.exp(-x)), on.log_expm1(x) - x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +168,10 @@ class LossLaw(Law):
         return atoms(np.append(0.0, log_mass), np.append(0.0, x), lam, rate)  # an atom at 0 contributes nothing
 
     def _atoms(self, on: Arithmetic, whole: bool) -> tuple[Array, Array]:
-        x, log_q = self.pair.losses(on)
+        x, log_p = self.pair.losses(on)
         if not whole:
-            return log_q, x
-        return np.concatenate([log_q, log_q + x]), np.concatenate([x, -x])
+            return log_p - x, x
+        return np.concatenate([log_p - x, log_p]), np.concatenate([x, -x])
 
     def enclosed_atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure] | None:
         log_mass, x = self._atoms(BOUNDED, whole)

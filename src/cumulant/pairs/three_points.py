@@ -37,11 +37,9 @@ class ThreePoints(LossPair):
         if (self.odds == 1) if self.odds is not None else not self.epsilon:
             return on.asarray(np.zeros(0)), on.asarray(np.zeros(0))
         if self.odds is not None:
-            return on.asarray([on.log1p(on.number(self.odds - 1))]), on.asarray(
-                [on.log(on.number(self.top / self.odds))]
-            )
-        e0, top, share = on.number(self.epsilon), self.top / self.base, self.weight / self.base
-        return on.asarray([e0]), on.asarray([on.log(on.number(top)) - on.log1p_exp(e0 + on.log(on.number(share)))])
+            return on.asarray([on.log1p(on.number(self.odds - 1))]), on.asarray([on.log(on.number(self.top))])
+        e0, top, share = on.number(self.epsilon), self.top / self.weight, self.base / self.weight
+        return on.asarray([e0]), on.asarray([on.log(on.number(top)) - on.log1p_exp(on.log(on.number(share)) - e0)])
 
     @property
     def equal(self) -> float:

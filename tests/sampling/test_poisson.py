@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import cumulant as cm
 from cumulant.cli.app import app
+from cumulant.pairs.gaussian import GaussianPair
 
 STEP = cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01)
 UPPER = ("poisson", "poisson-sum", "pure-response", "caps", "lemma3", "best")
@@ -197,3 +198,12 @@ def test_sums_add() -> None:
     orders = [1, 1.5, 2, 30]
     expected = 5 * np.asarray(STEP.rdp(orders)) + 7 * np.asarray(other.rdp(orders))
     assert (STEP * 5 + other * 7).rdp(orders) == pytest.approx(expected, rel=1e-12)
+
+
+def test_one_direction_alone_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, above = GaussianPair(Fraction(1)), GaussianPair.above
+    assert len(cm.Poisson(rate=0.1).steps(pair) or ()) == 2
+    monkeypatch.setattr(
+        GaussianPair, "above", lambda self, rate, way: above(self, rate, way) if way == "remove" else None
+    )
+    assert cm.Poisson(rate=0.1).steps(pair) is None

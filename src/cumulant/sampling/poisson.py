@@ -79,8 +79,9 @@ class Poisson(Rated):
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
         """The record is there in one of the data sets, and the run sees it removed or added throughout."""
         directions = ("remove", "add") if self.rate < 1 else ("symmetric",)
-        found = [step for direction in directions if (step := pair.above(self.rate, direction)) is not None]
-        return tuple(found) or None
+        found = [pair.above(self.rate, direction) for direction in directions]
+        steps = tuple(step for step in found if step is not None)
+        return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         return proposition11(pair, self.rate)

@@ -173,7 +173,66 @@ def test_our_poisson_sampler_in_opacus() -> None:
     ).startswith('Gaussian(sigma=2, relation="add-remove") @ Poisson(rate=0.01) * 40')
 
 
+def test_a_first_batch_may_be_empty() -> None:
+    engine = PrivacyEngine(accountant=POISSON)
+    module, optimizer = model()
+    records = data(20)
+    integers = TensorDataset(records.tensors[0], records.tensors[1])
+    module, optimizer, loader = make_private(
+        engine,
+        module=module,
+        optimizer=optimizer,
+        dataset=integers,
+        rate="1/1000000",
+        steps=3,
+        noise_multiplier=2.0,
+        max_grad_norm=1.0,
+    )
+    train(module, optimizer, loader)
+    assert engine.accountant.history == [(2.0, "1/1000000", 3)]
+
+
 # ---- traps
+
+
+def batches_of(loader: Any, passes: int) -> list[list[int]]:
+    """Record numbers that a loader hands out; the data are the numbers themselves."""
+    return [[int(i) for i in batch[0]] for _ in range(passes) for batch in loader]
+
+
+def test_conformance_of_real_loaders() -> None:
+    """What torch and Opacus draw, as the library sees it: only fresh uniform samples pass."""
+    numbers = TensorDataset(torch.arange(200))
+    engine = PrivacyEngine(accountant="rdp")
+    module = torch.nn.Linear(1, 1)
+    poisson = engine.make_private(
+        module=module,
+        optimizer=torch.optim.SGD(module.parameters(), lr=1.0),
+        data_loader=DataLoader(numbers, batch_size=10),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )[2]
+    drawn = {
+        "randperm": [torch.randperm(200)[:10].tolist() for _ in range(400)],
+        "ours": list(FixedSizeSampler(200, 10, steps=400, key=bytes(32))),
+        "shuffled": batches_of(DataLoader(numbers, batch_size=10, shuffle=True), 20),
+        "sequential": batches_of(DataLoader(numbers, batch_size=10), 20),
+        "poisson": batches_of(poisson, 20),
+        "with replacement": batches_of(
+            DataLoader(numbers, batch_size=10, sampler=RandomSampler(numbers, replacement=True)), 20
+        ),
+    }
+    refuted = {
+        name: {test for test, p in conformance(batches, 200, 10).items() if p < 1e-4} for name, batches in drawn.items()
+    }
+    assert refuted == {
+        "randperm": set(),
+        "ours": set(),
+        "shuffled": {"coverage", "overlap"},
+        "sequential": {"coverage", "overlap", "order"},
+        "poisson": {"size", "order"},
+        "with replacement": {"size"},
+    }
 
 
 def test_trap_shuffled_batches_have_not_the_poisson_number() -> None:

@@ -2,11 +2,13 @@
 
 import itertools
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from scipy.special import logsumexp
 
 import cumulant as cm
 from cumulant.training import FixedSizeSampler, audit
@@ -70,8 +72,8 @@ def test_gaussian_curves_that_are_refuted(guesses: int, correct: int, expected: 
         claim = {"epsilons": grid.tolist(), "deltas": np.maximum(deltas, 0).tolist()}
         return audit.greedy_p_value(canaries=1000, guesses=guesses, correct=correct, **claim)
 
-    low, high = 0.05, 6.0
-    for _ in range(14):
+    low, high = 0.2, 4.0
+    for _ in range(12):
         middle = (low + high) / 2
         low, high = (middle, high) if p_value(middle) <= 0.05 else (low, middle)
     assert cm.Gaussian(sigma=1 / low).epsilon(delta=1e-5) == pytest.approx(expected, rel=3e-3)
@@ -196,6 +198,27 @@ def test_wrong_runs_are_refuted(seed: int, claims: dict[str, audit.Claim]) -> No
         found = audit.many_runs(members=member, scores=score, claim=claims[claim], delta=DELTA, level=LEVEL)
         assert found.refuted
         assert found.p_value <= LEVEL
+
+
+@pytest.mark.parametrize(("noise", "seed"), [(z, seed) for z in (0.4, 0.6) for seed in range(5)])
+def test_shuffled_epochs_refute_the_curve_of_fresh_samples(noise: float, seed: int) -> None:
+    """One epoch of 10 steps: what fresh samples of 10 of 100 satisfy, a shuffled epoch with as much noise does not."""
+    runs, steps = 4000, POPULATION // SAMPLE
+    rng = np.random.default_rng(300 + seed)
+    member = rng.integers(0, 2, runs)
+    y = noise * rng.normal(size=(runs, steps))
+    y[np.arange(runs), rng.integers(0, steps, runs)] += 2.0 * member
+    score = logsumexp((2 * y - 2) / noise**2, axis=1)  # the target is in exactly one step, no one knows in which
+    found = audit.many_runs(members=member, scores=score, claim=fresh_claim(noise), delta=DELTA, level=LEVEL)
+    assert found.refuted
+
+
+@cache
+def fresh_claim(noise: float) -> audit.Claim:
+    step = cm.Gaussian(sigma=noise, sensitivity=2, geometry="ball") @ cm.WithoutReplacement(
+        sample=SAMPLE, population=POPULATION
+    )
+    return audit.Claim.of(step * (POPULATION // SAMPLE))
 
 
 def test_false_alarms_of_the_whole_audit(claims: dict[str, audit.Claim]) -> None:

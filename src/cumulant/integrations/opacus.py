@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from opacus.accountants import register_accountant
-from opacus.data_loader import wrap_collate_with_empty
+from opacus.data_loader import dtype_safe, shape_safe, wrap_collate_with_empty
 from opacus.optimizers import DPOptimizer
 from torch.utils.data import default_collate
 
@@ -111,7 +111,7 @@ def make_private(
         _compare(law)
     given = dict(loader or {})
     if rate is not None:
-        given["collate_fn"] = wrap_collate_with_empty(collate_fn=given.get("collate_fn", default_collate))
+        given["collate_fn"] = _collated(dataset, given.get("collate_fn", default_collate))
         if options.get("clipping") == "adaptive":
             raise InputError(ADAPTIVE)
     private = AccountedLoader(dataset, law, accountant, **given)
@@ -176,6 +176,14 @@ def from_opacus(state_dict: Mapping[str, Any]) -> Expression:
     if whole is None:
         raise InputError("this history is empty")
     return whole
+
+
+def _collated(dataset: Any, collate: Any) -> Any:
+    """Batches that may be empty, the first one too: then of the shapes that a record has."""
+    record = dataset[0]
+    parts = record if isinstance(record, tuple | list) else (record,)
+    shapes, kinds = [(0, *shape_safe(part)) for part in parts], [dtype_safe(part) for part in parts]
+    return wrap_collate_with_empty(collate_fn=collate, sample_empty_shapes=shapes, dtypes=kinds)
 
 
 # ---- several processes

@@ -32,7 +32,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 LEVEL = Domain(DELTA.low, DELTA.high, hint="the level is the probability of a false alarm")
 LARGEST_EPSILON = 700.0
 HALVINGS, LOG_HALVINGS = 60, 36
-THRESHOLDS = 200
+THRESHOLDS = 100
 """Scores that are tried as thresholds, evenly spaced among those of the first half of the runs."""
 
 POINTS = 61
@@ -56,6 +56,8 @@ class Claim:
 
     epsilons: Floats
     deltas: Floats
+    _grown: Floats  # e^epsilon
+    _shrunk: Floats  # e^-epsilon
 
     def __init__(self, epsilons: Iterable[Number], deltas: Iterable[Number]) -> None:
         e = [rounded_up(EPSILON.check("epsilons", value)) for value in listed("epsilons", epsilons)]
@@ -63,8 +65,11 @@ class Claim:
         if not e or len(e) != len(d):
             raise InputError(f"{len(e)} epsilons and {len(d)} deltas: a claim has one delta for each epsilon")
         kept = [(x, y) for x, y in zip(e, d, strict=True) if x <= LARGEST_EPSILON] or [(0.0, 1.0)]
-        object.__setattr__(self, "epsilons", np.array([x for x, _ in kept]))
-        object.__setattr__(self, "deltas", np.array([y for _, y in kept]))
+        points = np.array(kept)
+        object.__setattr__(self, "epsilons", points[:, 0].copy())
+        object.__setattr__(self, "deltas", points[:, 1].copy())
+        object.__setattr__(self, "_grown", np.exp(self.epsilons))
+        object.__setattr__(self, "_shrunk", np.exp(-self.epsilons))
 
     @classmethod
     def of(cls, run: Expression, delta: Number = "1e-9", points: int = POINTS) -> Claim:
@@ -84,15 +89,13 @@ class Claim:
     def true_positive_rate(self, x: Floats) -> Floats:
         """f: the largest true positive rates at these false positive rates."""
         x = np.asarray(x)[..., None]
-        grown = np.minimum(self.deltas + np.exp(self.epsilons) * x, 1 - np.exp(-self.epsilons) * (1 - self.deltas - x))
-        return np.asarray(np.minimum(np.min(grown, axis=-1), 1.0))
+        most = np.minimum(self.deltas + self._grown * x, 1 - self._shrunk * (1 - self.deltas - x))
+        return np.asarray(np.minimum(np.min(most, axis=-1), 1.0))
 
     def false_positive_rate(self, y: Floats) -> Floats:
         """The inverse of f: the smallest false positive rates at these true positive rates."""
         y = np.asarray(y)[..., None]
-        least = np.maximum(
-            (y - self.deltas) * np.exp(-self.epsilons), 1 - self.deltas - np.exp(self.epsilons) * (1 - y)
-        )
+        least = np.maximum((y - self.deltas) * self._shrunk, 1 - self.deltas - self._grown * (1 - y))
         return np.asarray(np.maximum(np.max(least, axis=-1), 0.0))
 
 

@@ -45,8 +45,9 @@ def rounds(run: Ran) -> tuple[Rounds | None, str]:
 
 
 def _round(pair: Pair, scheme: Scheme) -> Round:
+    witnesses, transforms = tuple(scheme.witnesses(pair)), scheme.transforms(pair)
     return Round(
-        pair, scheme.steps(pair), tuple(scheme.witnesses(pair)), scheme.share(), scheme.cone(pair), scheme.sharpened
+        pair, scheme.steps(pair), witnesses, scheme.share(), scheme.cone(pair), scheme.sharpened, transforms
     )
 
 

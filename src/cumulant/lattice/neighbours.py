@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cumulant.pairs.pair import Pair
     from cumulant.pairs.step import Step
+    from cumulant.pairs.transform import Transform
 
 PAIR = "data sets with and without one record that counts (Proposition 11)"
 """Also the neighbours of every closed form."""
@@ -29,6 +30,8 @@ class Neighbours:
     name: str
     step: Step
     covered: bool = False
+    transform: Transform | None = None
+    """Of the step, where the line may be asked."""
 
 
 def proposition11(pair: Pair, rate: Fraction) -> Iterator[Neighbours]:
@@ -36,4 +39,5 @@ def proposition11(pair: Pair, rate: Fraction) -> Iterator[Neighbours]:
     for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
         step = pair.below(rate, direction)
         if step is not None:
-            yield Neighbours(name, step, covered=name == SWAPPED and pair.symmetric)
+            transform = pair.transform_below(rate, direction)
+            yield Neighbours(name, step, covered=name == SWAPPED and pair.symmetric, transform=transform)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +14,10 @@ from cumulant.pairs.cells import misplaced
 from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.step import Loss, Step
+from cumulant.pairs.transform import Transform
+
+Kinds = Sequence[tuple[Transform, int]]
+"""Transforms of one round each, and how often it runs."""
 
 _RARELY = Fraction(1, 100)
 
@@ -24,7 +28,7 @@ class Round:
 
     `steps` bound it from above, in each direction if there are two; None where no grid can hold them. `witnesses` bound it
     from below. `share` is the rate of a closed form, `cone` that of Theorem B; None where there is none. `row` is the bound
-    that its steps are the sharp form of.
+    that its steps are the sharp form of, `transforms` are those of the steps, where the line may be asked.
     """
 
     pair: Pair
@@ -33,6 +37,13 @@ class Round:
     share: Fraction | None
     cone: Fraction | None
     row: str = "best"
+    transforms: tuple[Transform, ...] | None = None
+
+    def transform(self, direction: int) -> Transform | None:
+        """The transform of that step."""
+        if self.transforms is None or self.steps is None or len(self.transforms) != len(self.steps):
+            return None
+        return self.transforms[direction] if len(self.transforms) > 1 else self.transforms[0]
 
     def step(self, direction: int) -> Step:
         """The step of this direction, if it has several."""
@@ -110,6 +121,11 @@ class Rounds:
         for direction in range(self._directions()):
             yield tuple((one.step(direction), times) for one, times in self.parts)
 
+    def lines(self) -> Iterator[tuple[Terms, Kinds | None]]:
+        """The same with the transforms of all rounds, or None where one of them is not offered."""
+        for direction, terms in enumerate(self.upper()):
+            yield terms, _offered([(one.transform(direction), times) for one, times in self.parts])
+
     def lower(self) -> Iterator[tuple[str, Terms]]:
         """Explicit neighbouring data sets, by name."""
         for name in dict.fromkeys(witness.name for one, _ in self.parts for witness in one.witnesses):
@@ -117,6 +133,28 @@ class Rounds:
             steps = [(witness.step, times) for witness, times in found if witness is not None]
             if len(steps) == len(found) and not all(witness is None or witness.covered for witness, _ in found):
                 yield name, tuple(steps)
+
+    def witnesses(self) -> Iterator[tuple[str, Terms, Kinds | None]]:
+        """The same with the transforms of all rounds, where they are pairs that offer them."""
+        for name, terms in self.lower():
+            found = [(one.witness(name), times) for one, times in self.parts]
+            yield name, terms, _offered([(witness and witness.transform, times) for witness, times in found])
+
+    def cone_transforms(self) -> tuple[Kinds, Fraction] | None:
+        """The reference of Theorem B as transforms, and the squared shift 2 k Delta of its Gaussian, rounded up."""
+        if self.cone() is None:
+            return None
+        found: list[tuple[Transform | None, int]] = []
+        extra = Fraction(0)
+        for one, times in self.parts:
+            shift, rate = one.pair.gaussian_shift(), one.cone
+            if shift is None or rate is None:
+                return None
+            found.append((one.pair.transform(rate, "remove"), times))
+            if one.pair.geometry == "diameter":
+                extra += 2 * times * Fraction(float(enclosed_delta(shift, rate).upper()))
+        kinds = _offered(found)
+        return None if kinds is None else (kinds, extra)
 
     def cone(self) -> Terms | None:
         """The reference of Theorem B: Gaussian pairs, and for each diameter a Gaussian of squared shift 2 k Delta."""
@@ -135,3 +173,8 @@ class Rounds:
         if spread > 0:
             terms.append((GaussianLaw(Fraction(math.sqrt(2 * spread))).mixture(Fraction(1), "remove"), 1))
         return tuple(terms)
+
+
+def _offered(found: Sequence[tuple[Transform | None, int]]) -> Kinds | None:
+    kinds = [(each, times) for each, times in found if each is not None]
+    return tuple(kinds) if len(kinds) == len(found) else None

@@ -17,9 +17,11 @@ from cumulant.numerics.differences import differences, escalated, good_bits, lea
 from cumulant.numerics.quadrature import log_concave
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.pairs.gaussian_law import GaussianLaw
+from cumulant.pairs.gaussian_transform import GaussianBase, Unsampled
 from cumulant.pairs.law import Law
 from cumulant.pairs.pair import LARGEST_SHIFT, Pair
 from cumulant.pairs.step import Step
+from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Mixed, Transform
 from cumulant.pairs.triple import BINS, Masses, Triple, products
 
 _HIGHEST = 2**14
@@ -61,6 +63,11 @@ class GaussianPair(Pair):
         if self.geometry != "diameter":
             return None
         return GaussianTriple(float(self.shift), float(rate), float(1 - rate))
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        if not SLIGHTEST <= self.shift <= STRONGEST:
+            return None
+        return Unsampled(self.shift) if rate == 1 else Mixed(GaussianBase(self.shift), rate, direction)
 
     @property
     def integrable(self) -> bool:

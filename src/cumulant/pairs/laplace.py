@@ -18,11 +18,13 @@ from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.numerics.series import coefficients, exponential_sum, line, sinh_over
 from cumulant.pairs.integrals import DROP, Nodes, logistic
+from cumulant.pairs.laplace_transform import LaplaceBase
 from cumulant.pairs.law import Law, ball_exp, point
 from cumulant.pairs.mixing import BallTerm, Rate, Term, analytic_mixed_ball, enclosed_loss, gain, mixed_ball
 from cumulant.pairs.pair import LARGEST_SHIFT, Pair
 from cumulant.pairs.panels import Line, Orders
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
+from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Mixed, Transform
 from cumulant.pairs.triple import BINS, Masses, Triple, products
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -53,6 +55,9 @@ class LaplacePair(Pair):
 
     def triple(self, rate: Fraction) -> Step:
         return LaplaceTriple(float(self.shift), float(rate), float(1 - rate))
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        return Mixed(LaplaceBase(self.shift), rate, direction) if SLIGHTEST <= self.shift <= STRONGEST else None
 
     @property
     def integrable(self) -> bool:

@@ -23,6 +23,7 @@ from cumulant.pairs.mixing import PAIR, PROFILE
 if TYPE_CHECKING:
     from cumulant.pairs.law import Law
     from cumulant.pairs.step import Loss, Step
+    from cumulant.pairs.transform import Transform
 
 OnSample = Callable[[Fraction], Curve]
 """What the pair is on a sample, by its rate g < 1."""
@@ -140,6 +141,16 @@ class Pair(ABC):
     def composed(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
         """The pair of all these together, each so many times and perhaps depending on what came before, itself one of them."""
         return None
+
+    # ---- the line
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        """The transform of a round that dominates the pair on a sample, in balls; None where it is not offered."""
+        return None
+
+    def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
+        """The transform of output laws that neighbouring data sets have, as `below` names them."""
+        return self.dominated.transform(rate, direction) if self.symmetric and not self.estimated else None
 
     # ---- moments and profile
 

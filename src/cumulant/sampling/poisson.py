@@ -19,6 +19,7 @@ from cumulant.sampling.scheme import Scheme, known
 if TYPE_CHECKING:
     from cumulant.pairs.pair import Pair
     from cumulant.pairs.step import Step
+    from cumulant.pairs.transform import Transform
 
 
 @known
@@ -78,10 +79,17 @@ class Poisson(Rated):
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
         """The record is there in one of the data sets, and the run sees it removed or added throughout."""
-        directions = ("remove", "add") if self.rate < 1 else ("symmetric",)
-        found = [pair.above(self.rate, direction) for direction in directions]
+        found = [pair.above(self.rate, direction) for direction in self._directions()]
         steps = tuple(step for step in found if step is not None)
         return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
+
+    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+        found = [pair.transform(self.rate, direction) for direction in self._directions()]
+        transforms = tuple(each for each in found if each is not None)
+        return transforms if len(transforms) == len(found) else None
+
+    def _directions(self) -> tuple[str, ...]:
+        return ("remove", "add") if self.rate < 1 else ("symmetric",)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         return proposition11(pair, self.rate)

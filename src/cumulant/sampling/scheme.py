@@ -20,6 +20,7 @@ from cumulant.relation import Relation
 if TYPE_CHECKING:
     from cumulant.lattice.neighbours import Neighbours
     from cumulant.pairs.step import Step
+    from cumulant.pairs.transform import Transform
 
 
 class Scheme(ABC):
@@ -110,6 +111,10 @@ class Scheme(ABC):
         One step for both orders of every pair of neighbours; or two, the first for the data set with the record against
         the one without it, the second for the reverse. None: the lattice is not asked, or no grid can hold the loss.
         """
+        return None
+
+    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+        """The transforms of the steps, one for each; None: the line is not asked."""
         return None
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:

@@ -19,6 +19,7 @@ from cumulant.sampling.scheme import Scheme, known
 if TYPE_CHECKING:
     from cumulant.pairs.pair import Pair
     from cumulant.pairs.step import Step
+    from cumulant.pairs.transform import Transform
 
 
 @known
@@ -77,6 +78,10 @@ class WithoutReplacement(Rated):
         """The symmetric pair of the amplified profile: either data set may be the first one in each round."""
         step = pair.above(self.rate, "symmetric")
         return None if step is None else (step,)
+
+    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+        found = pair.transform(self.rate, "symmetric")
+        return None if found is None else (found,)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         yield from proposition11(pair, self.rate)

@@ -1,0 +1,296 @@
+"""The composed transform at the frequencies of one line, in balls, and delta from it, from above and from below.
+
+Theorem L0 (docs/line.md): with z_m = lam + 2 pi i m / T
+
+    SUM_j e^{lam j T} d(eps + jT) = (1/T) SUM_m M(z_m) e^{-z_m eps} / (z_m (1 + z_m)),    delta = leak + d,
+
+so that the first N frequencies, what lies beyond them, and the images j != 0, which are not negative, enclose delta.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.lattice.silence import Kind, Loud, silent_from
+from cumulant.numerics.arithmetic import BALLS, Array
+from cumulant.pairs.transform import Mixed, Rule, Transform
+
+Kinds = Sequence[tuple[Transform, int]]
+
+MOST_WORK = 600_000
+"""Frequencies times nodes: about a third of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What floats have chosen: the order lam, the period T, the exponents b of silence and B of the images; a guess of epsilon.
+
+    Every choice is valid; a bad one makes balls wide, or the proof of silence fail.
+    """
+
+    lam: float
+    period: float
+    silence: float
+    images: float
+    epsilon: float
+    log_delta: float
+    outer: float
+    """The order t > lam by which images on the right are bounded."""
+
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """M at the frequencies of a line, and a bound of |M| beyond them."""
+
+    choice: Choice
+    values: list[Any]
+    """M(z_0), ..., M(z_N) as complex balls."""
+    silence: Any
+    """S_N >= |M(lam + iu)| for all u >= u_{N+1}."""
+    leak: Any
+    outer: Callable[[], Any]
+    """M(t) as a ball, for images on the right."""
+    nodes: int
+    _kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def frequencies(self) -> int:
+        return len(self.values) - 1
+
+    # ---- in balls
+
+    def _weights(self, power: int) -> list[Any]:
+        """M(z_m) / (z_m (1 + z_m))^power."""
+        from flint import acb, arb
+
+        name = f"weights {power}"
+        if name not in self._kept:
+            lam, step = arb(self.choice.lam), 2 * arb.pi() / arb(self.choice.period)
+            found = []
+            for m, value in enumerate(self.values):
+                z = acb(lam, step * m)
+                found.append(value / (z * (1 + z)) ** power)
+            self._kept[name] = found
+        return self._kept[name]  # type: ignore[no-any-return]
+
+    def line(self, epsilon: Any, power: int = 1) -> Any:
+        """Line_N = e^{-lam eps}/T [ c_0 + 2 Re SUM_{m=1}^N c_m e^{-i u_m eps} ], as a ball."""
+        from flint import acb, arb
+
+        weights = self._weights(power)
+        lam, period = arb(self.choice.lam), arb(self.choice.period)
+        turn, at = acb(0, -2 * arb.pi() / period * epsilon).exp(), acb(1)
+        total = weights[0].real
+        for weight in weights[1:]:
+            at *= turn
+            total += 2 * (weight * at).real
+        return (-lam * epsilon).exp() / period * total
+
+    def tail(self, epsilon: Any, power: int = 1) -> Any:
+        """|tail| <= e^{-lam eps} S_N / ((2p - 1) pi u_N^{2p-1}): |z(1+z)| >= u^2 and SUM_{m>N} m^-2p <= N^{1-2p} / (2p-1)."""
+        from flint import arb
+
+        last = 2 * arb.pi() / arb(self.choice.period) * self.frequencies
+        odd = 2 * power - 1
+        return (-arb(self.choice.lam) * epsilon).exp() * self.silence / (odd * arb.pi() * last**odd)
+
+    def images(self, epsilon: Any) -> Any:
+        """0 <= images <= 1/(e^{lam T} - 1) + c(t) e^{K(t) - t eps} / (e^{(t-lam)T} - 1),  c(t) = t^t / (1+t)^{1+t}."""
+        from flint import arb
+
+        if "outer" not in self._kept:
+            self._kept["outer"] = self.outer()
+        lam, t, period = arb(self.choice.lam), arb(self.choice.outer), arb(self.choice.period)
+        log_c = t * t.log() - (1 + t) * (1 + t).log()
+        right = (log_c - t * epsilon).exp() * self._kept["outer"] / ((t - lam) * period).expm1()
+        return 1 / (lam * period).expm1() + right
+
+    def upper(self, epsilon: Any) -> Any:
+        """At least delta(eps): images only add to the line."""
+        from flint import arb
+
+        found = self.leak + self.line(epsilon) + self.tail(epsilon)
+        return arb(found.upper()) if found.is_finite() else arb("inf")
+
+    def lower(self, epsilon: Any) -> Any:
+        """At most delta(eps)."""
+        from flint import arb
+
+        found = self.leak + self.line(epsilon) - self.tail(epsilon) - self.images(epsilon)
+        return arb(found.lower()) if found.is_finite() else arb(0)
+
+    def cone(self, epsilon: Any, gap: Any) -> Any:
+        """At least delta(eps) by Theorem B: C(d) E[g(S - eps0)], eps0 = eps - log R(d), every gap d > 0 (Theorem L-cone)."""
+        from flint import arb
+
+        log_ratio, constant = cone_constants(gap)
+        start = epsilon - log_ratio
+        found = constant * (self.line(start, 2) + self.tail(start, 2))
+        return arb(found.upper()) if found.is_finite() else arb("inf")
+
+    # ---- in floats, to search with
+
+    def floats(self, power: int = 1) -> FloatLine:
+        """The same line in float64, without its error terms."""
+        name = f"floats {power}"
+        if name not in self._kept:
+            top = self.values[0].real
+            weights = [weight / top for weight in self._weights(power)]
+            leak = float(self.leak.mid())
+            self._kept[name] = FloatLine(
+                self.choice.lam, self.choice.period, float(top.log().mid()), np.array([complex(w) for w in weights]), leak
+            )
+        return self._kept[name]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class FloatLine:
+    """A line in float64: what a search follows, and nothing is claimed from."""
+
+    lam: float
+    period: float
+    cgf: float
+    weights: Array
+    leak: float
+
+    def log_value(self, epsilon: float) -> tuple[float, float]:
+        """log of the line at epsilon, the leak left out, and its derivative."""
+        u = 2 * math.pi / self.period * np.arange(len(self.weights))
+        terms = self.weights * np.exp(-1j * u * epsilon)
+        terms[1:] *= 2
+        total = float(np.sum(terms.real)) / self.period
+        slope = float(np.sum((terms * -(self.lam + 1j * u)).real)) / self.period
+        if not total > 0:
+            return -math.inf, math.nan
+        return self.cgf - self.lam * epsilon + math.log(total), slope / total
+
+
+def cone_constants(gap: Any) -> tuple[Any, Any]:
+    """log R and C of Theorem L-cone at the ball d > 0: (y - R)_+ <= C f(y) for all y, with equality at y = e^d."""
+    # C = 1/(d - 1 + e^-d),  R = e^d (1 - (1+d) e^-d) C
+    with BALLS.at(BALLS.precision() + 64):  # both cancel to d^2/2
+        slope = gap + (-gap).expm1()
+        log_ratio = gap + (-(-gap).expm1() - gap * (-gap).exp()).log() - slope.log()
+        return log_ratio, 1 / slope
+
+
+# ---- from kinds to a spectrum
+
+
+def spectrum(kinds: Kinds, choice: Choice, extra: Fraction = Fraction(0)) -> Spectrum:
+    """The line of all rounds; `extra` is the squared shift of Gaussians without a sample besides those among the kinds.
+
+    `Loud` where no decay is shown or it would take too long. Holds at the precision of the choice.
+    """
+    from flint import acb, arb
+
+    square = extra + sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
+    rough = []
+    for each, times in kinds:
+        if each.square is not None:
+            continue
+        law = each.mixture()
+        if law is None:
+            raise Loud("a law without a density has no silence")
+        rough.append((law, times))
+    lam, step = choice.lam, 2 * math.pi / choice.period
+    known = [_kind(law, times, choice) for law, times in rough]
+    start = silent_from(known, lam, choice.silence, square / 2, step)
+    count = max(1, math.ceil(start / step * (1 + 1e-12)) - 1)
+    while not 2 * arb.pi() / arb(choice.period) * (count + 1) >= start:
+        count += 1
+    last = step * count * (1 + 1e-12)
+    exact, width = arb(lam), 2 * arb.pi() / arb(choice.period)
+    values = [acb(1)] * (count + 1)
+    nodes = 0
+    for kind in known:
+        goal = kind.log_mass - choice.silence - math.log(kind.times) - 6
+        span = kind.law.span(lam, goal)
+        rule = kind.law.rule(lam, last, goal, list(span))
+        nodes += rule.size
+        if nodes * count > MOST_WORK:
+            raise Loud("the line would take too long")
+        values = [value * one**kind.times for value, one in zip(values, transforms(rule, width, count), strict=True)]
+    if square:
+        # e^{(z + z^2) s / 2}
+        half = BALLS.number(square) / 2
+        for m in range(count + 1):
+            z = acb(exact, width * m)
+            values[m] *= ((z + z * z) * half).exp()
+    top = values[0].real
+    silence = top * (-arb(choice.silence)).exp()
+    if not (top.is_finite() and top > 0):
+        raise Loud("the transform is not finite")
+    kept = arb(1)
+    for each, times in kinds:
+        kept *= (1 - each.leak()) ** times
+
+    def outer() -> Any:
+        total = (_tilt(choice.outer) * BALLS.number(square) / 2).exp()
+        for law, times in rough:
+            total *= _mass(law, choice.outer, -30.0) ** times
+        return total
+
+    return Spectrum(choice, values, silence, 1 - kept, outer, nodes)
+
+
+def _tilt(order: float) -> Any:
+    exact = BALLS.number(order)
+    return exact + exact * exact
+
+
+def _kind(law: Mixed, times: int, choice: Choice) -> Kind:
+    mass = _mass(law, choice.lam, -choice.silence - math.log(times) - 6)
+    return Kind(law, times, mass, float(mass.log().mid()))
+
+
+def _mass(law: Mixed, lam: float, log_error: float) -> Any:
+    """M(lam) as a ball, at a real order."""
+    edges = list(law.span(lam, log_error))
+    return law.rule(lam, 0.0, log_error, edges).mass()
+
+
+def transforms(rule: Rule, width: Any, count: int) -> list[Any]:
+    """M at lam + i m width for m = 0, ..., count: coarse times fine phases, in one product of matrices."""
+    from flint import acb, acb_mat, arb
+
+    error = rule.error
+    blur = acb(error * arb(0, 1), error * arb(0, 1))
+    fine = math.isqrt(count) + 1
+    coarse = -(-(count + 1) // fine)
+    losses = [loss for panel in rule.panels for loss in panel.losses]
+    found = [acb(0)] * (coarse * fine)
+    for side in ("plus", "minus"):
+        weights = [weight for panel in rule.panels for weight in getattr(panel, side)]
+        points = list(zip(losses, weights, strict=True)) if weights else []
+        if side == "plus":
+            points = points + rule.atoms
+        if not points:
+            continue
+        steps = [acb(0, width * loss).exp() for loss, _ in points]
+        leaps = [acb(0, width * fine * loss).exp() for loss, _ in points]
+        rows: list[Any] = []
+        at = [acb(weight) for _, weight in points]
+        for _ in range(coarse):
+            rows += at
+            at = [a * leap for a, leap in zip(at, leaps, strict=True)]
+        columns: list[Any] = []
+        for one in steps:
+            power = acb(1)
+            for _ in range(fine):
+                columns.append(power)
+                power *= one
+        product = acb_mat(coarse, len(points), rows) * acb_mat(len(points), fine, columns)
+        entries = product.entries()
+        if side == "minus":
+            entries = [entry.conjugate() for entry in entries]
+        found = [a + b for a, b in zip(found, entries, strict=True)]
+    return [value + blur for value in found[: count + 1]]

@@ -1,0 +1,333 @@
+"""What a pair says to the line: the transform M(z) = E_P[e^{zL}; L < inf] of one round along a vertical line, in balls.
+
+Letters: t = shift, g = rate, x = log(p0/q0) = t v, w = 1 - g + g e^x, L = log w, z = lam + iu. Weights are tilted by e^{lam L},
+nodes and weights do not depend on u, and what is left out is bounded for all |u| up to a top frequency (docs/line.md).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cumulant.numerics.arithmetic import BALLS, Array, Scalar
+from cumulant.pairs.mixing import sampled_loss
+
+NODES = 32
+_RHO = (1.6, 2.0, 2.6, 3.4, 4.5, 6.0, 9.0, 14.0, 20.0)
+_MOST_PANELS = 400
+_WIDEST_ANGLE = 0.999 * math.pi
+SLIGHTEST, STRONGEST = Fraction(1, 10**6), Fraction(100)
+"""Shifts between which a pair offers its transform; beyond them the scales of the loss are too far apart for one rule."""
+
+_ROOM = 1e-9
+"""Added to logarithms that floats choose by; balls decide."""
+
+
+class Transform(ABC):
+    """One round in one direction, as its loss under P is distributed; what is not overridden is not offered."""
+
+    __slots__ = ()
+
+    @property
+    def square(self) -> Fraction | None:
+        """s if M(z) = e^{(z + z^2) s / 2}, as for Gaussian noise without a sample."""
+        return None
+
+    def leak(self) -> Scalar:
+        """The P-mass of infinite loss, as a ball."""
+        return BALLS.number(0)
+
+    def values(self) -> list[tuple[Scalar, Scalar]] | None:
+        """All finite losses and their P-masses, as balls, where they lie on a lattice."""
+        return None
+
+    def spacing(self) -> tuple[Scalar, Scalar] | None:
+        """a and o, as balls, if all finite losses are in o + aZ."""
+        return None
+
+    def mixture(self) -> Mixed | None:
+        """The law by its density, where it has one."""
+        return None
+
+
+class Base(ABC):
+    """A symmetric pair in the coordinate v = x/t in which the density of Q0 is analytic."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def shift(self) -> Fraction:
+        """t > 0."""
+
+    @abstractmethod
+    def distance(self) -> Scalar:
+        """The total variation distance of the pair, as a ball."""
+
+    @abstractmethod
+    def log_density(self, v: Any, on: Any) -> Any:
+        """log of the density of v under Q0, at a ball or at an array of floats."""
+
+    @abstractmethod
+    def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
+        """log of the largest |density| where |Re v - centre| <= half and |Im v| <= height."""
+
+    @abstractmethod
+    def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
+        """Between which v the rule runs so that `ends` are about e^log_error, chosen by floats."""
+
+    @abstractmethod
+    def ends(self, lam: Scalar, rate: Fraction, span: tuple[float, float], whole: bool, sign: int) -> Scalar:
+        """What lies beyond the span adds at most this to the integral of q0 w^{1+lam} (sign 1) or q0 w^-lam (sign -1)."""
+
+    def atoms(self, whole: bool) -> list[tuple[Scalar, Scalar]]:
+        """The losses x that have positive probability under Q0 and their masses, x > 0 only unless `whole`."""
+        return []
+
+    @abstractmethod
+    def peaks(self, power: float) -> int:
+        """At least the number of local maxima, ends included, of the density of L (or -L) weighted by w^power."""
+
+
+class _Exact:
+    """The functions of a majorant on balls."""
+
+    @staticmethod
+    def number(value: Any) -> Any:
+        return BALLS.number(value)
+
+    exp = staticmethod(lambda x: x.exp())
+    log = staticmethod(lambda x: x.log())
+    sin = staticmethod(lambda x: x.sin())
+    cos = staticmethod(lambda x: x.cos())
+    atan = staticmethod(lambda x: x.atan())
+
+
+class _Float:
+    """The same on floats."""
+
+    number = staticmethod(float)
+    exp, log, sin, cos, atan = math.exp, math.log, math.sin, math.cos, math.atan
+
+
+EXACT, FLOAT = _Exact(), _Float()
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A Gauss rule between two floats: losses, tilted weights of L and of -L, and for all |u| <= top the error of each."""
+
+    low: float
+    high: float
+    losses: list[Any]
+    plus: list[Any]
+    minus: list[Any]
+    error: Any
+    square_error: Any
+    """The error of the integral of (L - c)^2 is at most this times (1 + c^2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The tilted law as points: panels, atoms (loss and weight), and what lies beyond the panels."""
+
+    panels: list[Panel]
+    atoms: list[tuple[Any, Any]]
+    beyond: Any
+
+    @property
+    def size(self) -> int:
+        return sum(len(panel.losses) for panel in self.panels) + len(self.atoms)
+
+    @property
+    def error(self) -> Any:
+        """Of M(z) at every |u| <= top."""
+        return sum((panel.error for panel in self.panels), start=self.beyond)
+
+    def mass(self) -> Any:
+        """M(lam) = the mass of the tilted law, ends included."""
+        from flint import arb
+
+        total = sum((weight for _, weight in self.atoms), start=arb(0))
+        for panel in self.panels:
+            total += sum(panel.plus, start=arb(0)) + sum(panel.minus, start=arb(0))
+        return total + self.error * arb(0, 1)
+
+    def points(self) -> Iterator[tuple[Any, Any]]:
+        """Signed losses and weights."""
+        yield from self.atoms
+        for panel in self.panels:
+            yield from zip(panel.losses, panel.plus, strict=False)
+            yield from ((-loss, weight) for loss, weight in zip(panel.losses, panel.minus, strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed(Transform):
+    """What sampling makes of a base pair: "remove", "add" or "symmetric", as in `Mixture`."""
+
+    base: Base
+    rate: Fraction
+    direction: str
+
+    def mixture(self) -> Mixed:
+        return self
+
+    @property
+    def whole(self) -> bool:
+        return self.direction != "symmetric"
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Whether L with P-mass q0 w, -L with P-mass q0, or both, are losses."""
+        return {"remove": (1,), "add": (-1,)}.get(self.direction, (1, -1))
+
+    def _floats(self) -> tuple[float, float, float]:
+        return float(self.base.shift), float(self.rate), float(1 - self.rate)
+
+    def log_tilted(self, v: Array, lam: float) -> tuple[Array, dict[int, Array]]:
+        """In floats: L at v, and by sign the log of the tilted density in v."""
+        t, g, kept = self._floats()
+        L = sampled_loss(t * v, g, kept)
+        log_q = self.base.log_density(v, np)
+        return L, {sign: log_q + (1 + lam) * L if sign > 0 else log_q - lam * L for sign in self.signs}
+
+    def span(self, lam: float, log_error: float) -> tuple[float, float]:
+        _, g, kept = self._floats()
+        return self.base.span(lam, g, kept, self.whole, log_error)
+
+    # ---- Lemma Q: one rule for all |u| <= top
+
+    def log_majorant(self, sign: int, lam: Any, top: float, centre: Any, half: Any, height: Any, on: Any) -> Any:
+        """log of a bound of |q0 w^{1+z}| (sign 1) or |q0 w^{-z}| for |u| <= top on the rectangle; +inf where none is known."""
+        t, g, kept = on.number(self.base.shift), on.number(self.rate), on.number(1 - self.rate)
+        angle = t * height
+        if not angle <= _WIDEST_ANGLE:
+            return on.number(math.inf)
+        left, right = g * on.exp(t * (centre - half)), g * on.exp(t * (centre + half))
+        if sign > 0:
+            log_power = (lam + 1) * on.log(kept + right)
+        else:  # |w| >= (1 - g + g e^xl) cos(theta/2)
+            log_power = -lam * (on.log(kept + left) + on.log(on.cos(angle / 2)))
+        turn = angle
+        if angle <= 1.5:  # below pi/2 the argument of w grows with the angle and with e^x
+            turn = on.atan(right * on.sin(angle) / (kept + right * on.cos(angle)))
+        return self.base.log_top(centre, half, height, on) + log_power + on.number(top) * turn
+
+    def panels(self, edges: list[float], lam: float, top: float, log_error: float) -> list[tuple[float, float, float]]:
+        """Ends of panels and their rho, halved until the bound of each is e^log_error; OverflowError if that takes too many."""
+        todo = list(zip(edges[:-1], edges[1:], strict=True))[::-1]
+        done: list[tuple[float, float, float]] = []
+        while todo:
+            low, high = todo.pop()
+            best, rho = min((self._log_error(low, high, rho, lam, top), rho) for rho in _RHO)
+            if best <= log_error:
+                done.append((low, high, rho))
+                continue
+            middle = (low + high) / 2
+            if len(done) + len(todo) > _MOST_PANELS or not low < middle < high:
+                raise OverflowError("the transform of one round takes too many nodes")
+            todo += [(middle, high), (low, middle)]
+        return done
+
+    def _log_error(self, low: float, high: float, rho: float, lam: float, top: float) -> float:
+        r = (high - low) / 2
+        centre, half, height = (low + high) / 2, r * (rho + 1 / rho) / 2, r * (rho - 1 / rho) / 2
+        try:
+            size = max(self.log_majorant(sign, lam, top, centre, half, height, FLOAT) for sign in self.signs)
+        except (OverflowError, ValueError):
+            return math.inf
+        return math.log(8 * r / (1 - rho**-2)) + size - 2 * NODES * math.log(rho) + _ROOM
+
+    def rule(self, lam: float, top: float, log_error: float, edges: list[float], beyond: bool = True) -> Rule:
+        """The law tilted by e^{lam L} between the edges as points, each panel wrong by about e^log_error at most."""
+        from flint import arb
+
+        exact = BALLS.number(lam)
+        t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
+        panels = [self._panel(exact, top, *panel) for panel in self.panels(edges, lam, top, log_error)]
+        outside = arb(0)
+        if beyond:
+            for sign in self.signs:
+                outside += self.base.ends(exact, self.rate, (edges[0], edges[-1]), self.whole, sign)
+        atoms = []
+        for x, mass in self.base.atoms(self.whole):
+            L = (g * x.expm1()).log1p()
+            for sign in self.signs:
+                atoms.append((sign * L, mass * ((1 + exact) * L if sign > 0 else -exact * L).exp()))
+        if not self.whole and self.rate < 1:  # the loss 0 of C_g
+            atoms.append((arb(0), kept * self.base.distance()))
+        return Rule(panels, atoms, outside)
+
+    def _panel(self, lam: Any, top: float, low: float, high: float, rho: float) -> Panel:
+        from flint import arb
+
+        t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
+        a, b, q = arb(low), arb(high), arb(rho)
+        r, centre = (b - a) / 2, (a + b) / 2
+        half, height = r * (q + 1 / q) / 2, r * (q - 1 / q) / 2
+        losses, plus, minus = [], [], []
+        for node, weight in _legendre(BALLS.precision()):
+            v = centre + r * node
+            L = (g * (t * v).expm1()).log1p()
+            size = weight * r
+            log_q = self.base.log_density(v, EXACT)
+            losses.append(L)
+            if 1 in self.signs:
+                plus.append(size * (log_q + (1 + lam) * L).exp())
+            if -1 in self.signs:
+                minus.append(size * (log_q - lam * L).exp())
+        # Lemma Q: 8 r M rho^-2n / (1 - rho^-2)
+        share = 8 * r * q ** (-2 * NODES) / (1 - q**-2)
+        error = arb(0)
+        for sign in self.signs:
+            error += share * self.log_majorant(sign, lam, top, centre, half, height, EXACT).exp()
+        # |L - c|^2 <= 2 R^2 + 2 c^2, R >= |log|w|| + pi
+        right, left = (kept + g * (t * (centre + half)).exp()).log(), (kept + g * (t * (centre - half)).exp()).log()
+        most = arb.max(abs(right), abs(left + arb(0.0015).log())) + 4
+        return Panel(low, high, losses, plus, minus, error, error * (2 * most * most + 2))
+
+    # ---- Lemma S3: the largest density of the tilted loss
+
+    def variation(self, lam: float, low: float, high: float) -> Any:
+        """A bound of the total variation of the tilted densities of L and -L where low <= v <= high, not normalised."""
+        from flint import arb
+
+        t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
+        exact, total = BALLS.number(lam), arb(0)
+        shift = float(self.base.shift)
+        count = math.ceil((high - low) / (0.1 / max(1.0, shift * (lam + 2) / 4)))
+        if count > 4000:
+            raise OverflowError("the density of one round takes too many cells")
+        edges = [low + (high - low) * i / count for i in range(count)] + [high]
+        logs = []
+        for edge in edges:
+            x = t * arb(edge)
+            logs.append((x, (kept + g * x.exp()).log()))
+        for sign in self.signs:
+            # f = q0 w^{p+1} / (g e^x t), p = lam + 1 or -lam; on a cell each factor at its larger end
+            power = exact + 2 if sign > 0 else 1 - exact
+            tops = []
+            for i in range(count):
+                a, b = arb(edges[i]), arb(edges[i + 1])
+                log_q = self.base.log_top((a + b) / 2, (b - a) / 2, arb(0), EXACT)
+                tops.append(log_q + power * (logs[i + 1][1] if power >= 0 else logs[i][1]) - logs[i][0])
+            largest = tops[0]
+            for each in tops[1:]:
+                largest = arb.max(largest, each)
+            total += 2 * self.base.peaks(lam + 1 if sign > 0 else -lam) * largest.exp() / (g * t)
+        return total
+
+
+@lru_cache(maxsize=8)
+def _legendre(bits: int) -> list[tuple[Any, Any]]:
+    """Nodes and weights of the Gauss rule as balls of this precision."""
+    from flint import arb
+
+    return [arb.legendre_p_root(NODES, k, weight=True) for k in range(NODES)]

@@ -24,7 +24,9 @@ from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 _BASE = 12.0
 """b = 12 - log(accuracy): what the exponent must be beyond what cancels."""
 
-_FEWEST_BITS, _GUARD_BITS = 128, 48
+_FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
+_ORDERS = (1.0, 0.85, 0.7, 0.55)
+_RARE = 4.0
 _TRIES = 40
 _OUTWARD = np.geomspace(0.02, 8.0, 32)
 
@@ -122,21 +124,29 @@ def _by_cone(rounds: Rounds) -> _Side | None:
 @np.errstate(all="ignore")
 def _choice(side: _Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Choice | None:
     """Order, period and exponents for a question; None where floats find nothing to choose."""
-    if log_delta is not None:
-        at = saddle.saddle(side.terms, log_delta)
-    else:
-        at = saddle.saddle_at(side.terms, max(epsilon or 0.0, 1e-9))
+    at = _saddle(side.terms, log_delta, epsilon)
     if at is None:
         return None
-    lam, cgf, deviation = float(at.lam[0]), float(at.cgf[0]), math.sqrt(float(at.variance[0]))
     guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if epsilon is None else epsilon
     size = float(saddle.approximation(at)[0]) if log_delta is None else log_delta
-    if not (math.isfinite(cgf) and math.isfinite(size) and deviation > 0):
+    if not math.isfinite(size):
+        return None
+    # every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough
+    tried = [_chosen(side, float(at.lam[0]) * part, guess, size, accuracy) for part in _ORDERS]
+    known = [each for each in tried if each is not None]
+    return min(known, key=lambda each: each[0])[1] if known else None
+
+
+def _chosen(side: _Side, lam: float, guess: float, size: float, accuracy: float) -> tuple[float, Choice] | None:
+    """The number of frequencies at this order, roughly, and the choice."""
+    at = saddle.moments(side.terms, np.array([lam]))
+    cgf, deviation = float(at.cgf[0]), _deviation(side.terms, lam)
+    if not (math.isfinite(cgf) and deviation > 0):
         return None
     wanted = _BASE - math.log(accuracy)
     gap = max(cgf - lam * guess - size, 0.0)
     # images: 1/(e^{lam T} - 1) and c(t) e^{K(t) - t eps}/(e^{(t-lam)T} - 1) below e^-B delta
-    orders = lam + math.sqrt(2 * (wanted + gap)) / deviation * _OUTWARD
+    orders = lam + math.sqrt(2 * (wanted + gap)) / math.sqrt(float(at.variance[0])) * _OUTWARD
     log_c = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     right = (saddle.moments(side.terms, orders).cgf + log_c - orders * guess - size + wanted) / (orders - lam)
     if not np.isfinite(right).any():
@@ -147,18 +157,39 @@ def _choice(side: _Side, log_delta: float | None, epsilon: float | None, accurac
     silence = wanted + gap + 2 + max(0.0, -math.log(math.pi * last))
     rounds = sum(times for _, times in side.kinds)
     bits = math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + _GUARD_BITS
-    if not (math.isfinite(period) and period > 0 and math.isfinite(silence) and bits < 4096):
+    if not (0 < period < math.inf and math.isfinite(silence) and bits < _MOST_BITS):
         return None
-    return Choice(lam, period, silence, wanted, guess, size, float(orders[best]), max(bits, _FEWEST_BITS))
+    choice = Choice(lam, period, silence, wanted, guess, size, float(orders[best]), max(bits, _FEWEST_BITS))
+    return last * period, choice
+
+
+def _deviation(terms: Terms, lam: float) -> float:
+    """The standard deviation of the tilted sum without the rarest 4/k of each law."""
+    total = 0.0
+    for step, times in terms:
+        loss, log_p = step.nodes(lam)
+        weight = np.exp(log_p + lam * loss - np.max(log_p + lam * loss))
+        order = np.argsort(loss)
+        loss, weight = loss[order], weight[order] / weight.sum()
+        kept = np.cumsum(weight[::-1])[::-1] > _RARE / times
+        weight = np.where(kept, weight, 0.0)
+        mass = weight.sum()
+        if mass > 0:
+            mean = float(weight @ loss) / mass
+            total += times * float(weight @ (loss - mean) ** 2)
+    return math.sqrt(total)
+
+
+def _saddle(terms: Terms, log_delta: float | None, epsilon: float | None) -> saddle.Moments | None:
+    if log_delta is not None:
+        return saddle.saddle(terms, log_delta)
+    return saddle.saddle_at(terms, max(epsilon or 0.0, 1e-9))
 
 
 @np.errstate(all="ignore")
 def _guess_line(side: _Side, log_delta: float | None, epsilon: float | None) -> FloatLine | None:
     """The line in floats alone, to compare sides by."""
-    if log_delta is not None:
-        at = saddle.saddle(side.terms, log_delta)
-    else:
-        at = saddle.saddle_at(side.terms, max(epsilon or 0.0, 1e-9))
+    at = _saddle(side.terms, log_delta, epsilon)
     found = None if at is None else saddle.line(side.terms, at, saddle.spread(side.terms, at))
     if found is None:
         return None

@@ -23,9 +23,15 @@ _RARE, _SPARE = 4.0, 0.1
 _FEWEST = 5
 """An interval that holds fewer frequencies is summed instead."""
 
+_STAGES = (0.1, 0.01, 0.0)
+"""What is left out of the law at least, one after the other, as the intervals come down."""
+
 _MARGIN = 1e-6
 _MOST_INTERVALS = 400
-_STEPS = 0.5 * 0.75 ** np.arange(30)
+_STEPS = 0.5 * 0.7 ** np.arange(20)
+_POINTS = 1001
+_COARSE = -20.0
+_UNSEEN = 1e-9
 
 
 class Loud(Exception):
@@ -86,60 +92,58 @@ def silent_from(kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fract
 
     `step` is the distance of the frequencies that are summed anyway.
     """
-    alone = math.inf
-    if gauss > 0:
-        alone = math.sqrt(exponent / float(gauss)) * (1 + 1e-9) if gauss < 10**300 else math.inf
-        if not BALLS.number(gauss) * BALLS.number(alone) ** 2 >= exponent:
-            alone = math.inf
-    windows, last = _last(kinds, lam, exponent, gauss, alone)
-    if not windows:
-        return last
-    return _covered(windows, last, exponent, gauss, step)
+    profiles = [_profile(kind, lam, exponent) for kind in kinds]
+    top = _last(kinds, profiles, lam, exponent, gauss)
+    # far out little of the law is enough to show silence, and that little takes few nodes; further in all but the rarest
+    for cut in _STAGES:
+        if top <= _FEWEST * step or not kinds:
+            break
+        windows = [_window(kind, profile, lam, top, exponent, cut) for kind, profile in zip(kinds, profiles, strict=True)]
+        top = _covered(windows, top, exponent, gauss, step)
+    return top
 
 
 # ---- Lemma S3: beyond the last check point
 
 
 def _last(
-    kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fraction, alone: float
-) -> tuple[list[_Window], float]:
-    """The windows of all kinds, and the frequency beyond which Lemma S3 and the Gaussians are enough."""
-    chosen, slow = [_chosen(kind, lam, exponent) for kind in kinds], float(gauss)
-    variations = []
-    for kind, (low, high, _) in zip(kinds, chosen, strict=True):
+    kinds: Sequence[Kind], profiles: Sequence[_Profile], lam: float, exponent: float, gauss: Fraction
+) -> float:
+    """The frequency beyond which Lemma S3 and the Gaussians are enough."""
+    alone = math.inf
+    if gauss > 0:
+        alone = math.sqrt(exponent / float(gauss)) * (1 + 1e-9)
+        if not BALLS.number(gauss) * BALLS.number(alone) ** 2 >= exponent:
+            alone = math.inf
+    known = []
+    for kind, profile in zip(kinds, profiles, strict=True):
+        low, high = profile.densest(exponent, kind.times)
         try:
-            variations.append(kind.law.variation(lam, low, high) / kind.mass)
+            variation = kind.law.variation(lam, low, high) / kind.mass
+            rule = kind.law.rule(lam, 0.0, kind.log_mass + _COARSE, [low, high], beyond=False)
         except OverflowError:
-            variations.append(None)
-    known = [
-        (kind.times, float(variation.upper()), 1 - share)
-        for kind, variation, (_, _, share) in zip(kinds, variations, chosen, strict=True)
-        if variation is not None and variation.is_finite()
-    ]
+            continue  # a factor of at most 1
+        if variation.is_finite():
+            known.append((kind.times, variation, 1 - rule.smooth() / kind.mass))
+    slow = float(gauss)
+    numbers = [(times, float(v.upper()), float(rest.upper())) for times, v, rest in known]
 
     def log_bound(u: float) -> float:
-        total = sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in known)
-        return total - slow * u * u
+        return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in numbers) - slow * u * u
 
     last = _falling(log_bound, -exponent * (1 + 1e-9) - _MARGIN)
+    if min(alone, last) == math.inf:
+        raise Loud("the law of the losses has no density that fades out")
     if alone <= last:
-        if alone == math.inf:
-            raise Loud("the law of the losses has no density that fades out")
-        if not kinds:
-            return [], alone
-        last = alone
-    windows = [_window(kind, lam, last, exponent, place) for kind, place in zip(kinds, chosen, strict=True)]
-    if last != alone:
-        total = -BALLS.number(gauss) * BALLS.number(last) ** 2
-        for kind, variation, (window, inner) in zip(kinds, variations, windows, strict=True):
-            if variation is None or not variation.is_finite():
-                continue
-            part = 1 - inner + variation / BALLS.number(last)
-            if part < 1:
-                total += kind.times * part.log()
-        if not total <= -exponent:
-            raise Loud("the last check point is not far enough")
-    return [window for window, _ in windows], last
+        return alone
+    total = -BALLS.number(gauss) * BALLS.number(last) ** 2
+    for times, variation, rest in known:
+        part = rest + variation / BALLS.number(last)
+        if part < 1:
+            total += times * part.log()
+    if not total <= -exponent:
+        raise Loud("the last check point is not far enough")
+    return last
 
 
 def _falling(log_bound: Any, target: float) -> float:
@@ -155,31 +159,37 @@ def _falling(log_bound: Any, target: float) -> float:
     return high
 
 
-def _chosen(kind: Kind, lam: float, exponent: float) -> tuple[float, float, float]:
-    """Both ends of the window of Lemma S3 and its share of the tilted law, in floats: the one that fades out first."""
-    v, L, density, mass = _profile(kind, lam, exponent)
-    cumulated = np.cumsum(mass)
-    enough = math.exp(-exponent / kind.times)
-    best = (math.inf, float(v[0]), float(v[-1]), float(cumulated[-1]))
-    for left in _CUTS:
-        for right in _CUTS:
-            i = int(np.searchsorted(cumulated, left * cumulated[-1]))
-            j = int(np.searchsorted(cumulated, (1 - right) * cumulated[-1]))
-            if right == 0:
-                j = len(v) - 1
-            if j <= i + 1:
-                continue
-            share = float(cumulated[j] - cumulated[i])
-            room = enough - (1 - share)
-            if room > 0 and (found := float(np.max(density[i : j + 1])) / room) < best[0]:
-                best = (found, float(v[i]), float(v[j]), share)
-    return best[1:]
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    """The tilted law on a fine grid of v, in floats: the density of its loss, and the mass of each point's cell."""
+
+    v: Array
+    density: Array
+    mass: Array
+
+    def densest(self, exponent: float, times: int) -> tuple[float, float]:
+        """Both ends of the window of Lemma S3 that fades out first."""
+        cumulated = np.cumsum(self.mass)
+        enough, whole = math.exp(-exponent / times), cumulated[-1]
+        best = (math.inf, float(self.v[0]), float(self.v[-1]))
+        for left in _CUTS:
+            for right in _CUTS:
+                i = int(np.searchsorted(cumulated, left * whole))
+                j = int(np.searchsorted(cumulated, (1 - right) * whole)) if right else len(self.v) - 1
+                room = enough - (1 - float(cumulated[j] - cumulated[i])) if j > i + 1 else 0.0
+                if room > 0 and (found := float(np.max(self.density[i : j + 1])) / room) < best[0]:
+                    best = (found, float(self.v[i]), float(self.v[j]))
+        return best[1:]
+
+    def below(self, rare: float) -> float:
+        """The v above which at most this much lies."""
+        above = np.cumsum(self.mass[::-1])[::-1]
+        return float(self.v[max(int(np.argmax(above <= rare)), 1)] if above[-1] <= rare else self.v[-1])
 
 
-def _profile(kind: Kind, lam: float, exponent: float) -> tuple[Array, Array, Array, Array]:
-    """On a fine grid of v: L, the density of the tilted loss, and the tilted mass up to each point's cell."""
+def _profile(kind: Kind, lam: float, exponent: float) -> _Profile:
     low, high = kind.law.span(lam, kind.log_mass - exponent - math.log(kind.times) - 6)
-    v = np.linspace(low, high, 2001)
+    v = np.linspace(low, high, _POINTS)
     L, log_f = kind.law.log_tilted(v, lam)
     slope = np.abs(np.gradient(L, v))
     density, mass = np.zeros_like(v), np.zeros_like(v)
@@ -188,29 +198,20 @@ def _profile(kind: Kind, lam: float, exponent: float) -> tuple[Array, Array, Arr
             f = np.exp(each - kind.log_mass)
             density += f / slope
             mass += f * (v[1] - v[0])
-    density = np.where(np.isfinite(density), density, np.inf)
-    return v, L, density, mass
+    return _Profile(v, np.where(np.isfinite(density), density, np.inf), mass)
 
 
 # ---- Lemmas S1 and S2: the window, and intervals that cover what lies between
 
 
-def _window(
-    kind: Kind, lam: float, top: float, exponent: float, place: tuple[float, float, float]
-) -> tuple[_Window, Any]:
-    """The window of Lemma S2 as points, and the mass, from below, of the part that Lemma S3 uses."""
+def _window(kind: Kind, profile: _Profile, lam: float, top: float, exponent: float, cut: float) -> _Window:
+    """The law without its rarest part as points, good up to the frequency `top`."""
     from flint import arb
 
-    v, _, _, mass = _profile(kind, lam, exponent)
-    rare = min(_RARE / kind.times, _SPARE * math.exp(-exponent / kind.times))
-    above = np.cumsum(mass[::-1])[::-1]
-    kept = int(np.argmax(above <= rare)) if (above <= rare).any() else len(v) - 1
-    high = float(v[max(kept, 1)])
-    high = v[-1] if kept == 0 else max(high, place[1])
-    edges = sorted({float(v[0]), place[0], place[1], float(high)})
+    rare = max(min(_RARE / kind.times, _SPARE * math.exp(-exponent / kind.times)), cut)
+    edges = [float(profile.v[0]), profile.below(rare)]
     goal = kind.log_mass + math.log(1e-3 * min(1.0, exponent / kind.times)) - 4
     rule = kind.law.rule(lam, top, goal, edges, beyond=False)
-    part = _inside(rule, place[0], place[1]) / kind.mass
     centre = arb(_centre(rule))
     total, second = arb(0), arb(0)
     points = []
@@ -223,24 +224,15 @@ def _window(
     least, most = arb((total - error).lower()), arb((total + error).upper())
     for panel in rule.panels:
         second += panel.square_error * (1 + centre * centre) / kind.mass
-    spread = arb((most * arb(second.upper())).upper()).sqrt()
+    # s_A^2 = a INT_A (L - c)^2
+    spread = arb((most * second).upper()).sqrt().upper()
     losses = np.array([float(loss.mid()) for loss, _ in points])
     weights = np.array([float(weight.mid()) for _, weight in points])
-    numbers = float(least.mid()), float(spread.upper())
+    seen = weights > _UNSEEN
+    numbers = float(least), float(spread)
     return _Window(
-        kind.times, points, arb(error.upper()), least, most, arb(spread.upper()), losses, weights, numbers
-    ), arb(part.lower())
-
-
-def _inside(rule: Rule, low: float, high: float) -> Any:
-    """The mass of the panels between two of its edges, from below: atoms are not in it."""
-    from flint import arb
-
-    total = arb(0)
-    for panel in rule.panels:
-        if panel.low >= low and panel.high <= high:
-            total += sum(panel.plus, start=arb(0)) + sum(panel.minus, start=arb(0)) - panel.error
-    return total
+        kind.times, points, arb(error.upper()), least, most, spread, losses[seen], weights[seen], numbers
+    )
 
 
 def _centre(rule: Rule) -> float:

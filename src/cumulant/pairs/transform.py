@@ -160,6 +160,15 @@ class Rule:
             total += sum(panel.plus, start=arb(0)) + sum(panel.minus, start=arb(0))
         return total + self.error * arb(0, 1)
 
+    def smooth(self) -> Any:
+        """The mass between the edges without atoms."""
+        from flint import arb
+
+        total = arb(0)
+        for panel in self.panels:
+            total += sum(panel.plus, start=arb(0)) + sum(panel.minus, start=arb(0)) + panel.error * arb(0, 1)
+        return total
+
     def points(self) -> Iterator[tuple[Any, Any]]:
         """Signed losses and weights."""
         yield from self.atoms

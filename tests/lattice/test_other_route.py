@@ -8,7 +8,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.lattice import grids as search
-from cumulant.lattice import lattice, two_sided
+from cumulant.lattice import lattice, line, two_sided
 from cumulant.lattice.grids import Bound
 
 W = cm.WithoutReplacement
@@ -61,6 +61,7 @@ def test_the_saddle_line_confirms_without_any_lattice(
 
 @pytest.mark.parametrize("run", ["lattice", "cone", "poisson"])
 def test_a_mistake_of_the_lattice_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
+    monkeypatch.setattr(line, "line_epsilon", lambda *_: None)
     for name in ("grid_epsilon", "cone_epsilon"):
         right = getattr(search, name)
 
@@ -72,6 +73,20 @@ def test_a_mistake_of_the_lattice_is_found_while_it_is_still_there(monkeypatch: 
     monkeypatch.setattr(two_sided, "lower_epsilon", lambda *_: None)
     found = DECAYING[run].guarantee("1e-6", method="exact")
     assert not found.verify()
+
+
+@pytest.mark.parametrize("run", ["lattice", "cone", "poisson"])
+def test_a_mistake_of_the_line_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
+    right = line.line_epsilon
+
+    def smaller(*given: Any) -> Any:
+        known = right(*given)
+        assert known is not None
+        return dataclasses.replace(known[0], value=0.9999 * known[0].value), known[1]
+
+    monkeypatch.setattr(line, "line_epsilon", smaller)
+    monkeypatch.setattr(two_sided, "lower_epsilon", lambda *_: None)
+    assert not DECAYING[run].guarantee("1e-6", method="exact").verify()
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)

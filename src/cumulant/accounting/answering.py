@@ -141,7 +141,7 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
     found = ask(rounds, question.value, float(question.accuracy), question.cone)
     bound = "gaussian-cone" if found.way == "cone" else rounds.row
     epsilon = found.value if question.asked == "delta" else float(question.value)
-    strained = found.points and rounds.slip() > float(question.accuracy) * epsilon
+    strained = found.width is not None and rounds.slip() > float(question.accuracy) * epsilon
     return replace(found, bound=bound, note=STRAINED if strained else "")
 
 
@@ -153,15 +153,15 @@ def lower_end(rounds: Rounds, question: Question) -> Answer | None:
     return ask(rounds, question.value, float(question.accuracy))
 
 
-def lower(run: Ran, question: Question, found: float) -> tuple[float | None, str]:
-    """What the number that was found cannot be below, and the data sets that show it."""
+def lower(run: Ran, question: Question, found: float) -> tuple[float | None, str, str]:
+    """What the number that was found cannot be below, the data sets that show it, and how rigorously."""
     if not question.two_sided or not _proper(question):
-        return None, ""
+        return None, "", ""
     if found == 0:
-        return 0.0, "any data sets"
+        return 0.0, "any data sets", "proved"
     rounds, _ = rounds_of(run)
     witness = None if rounds is None else lower_end(rounds, question)
-    return (None, "") if witness is None else (witness.value, witness.way)
+    return (None, "", "") if witness is None else (witness.value, witness.way, witness.rigour)
 
 
 # ---- many counts

@@ -76,7 +76,7 @@ def checked(run: Ran, epsilon: Number, delta: Number, accuracy: Number) -> Check
     elif 0 < given < 1:
         by_epsilon = Question.put(DEFAULT_METHOD, None, None, accuracy, "epsilon").at(claimed)
         enough = answering.answer(run, by_epsilon)
-        needed, name = answering.lower(run, by_epsilon, enough.value)
+        needed, name, _ = answering.lower(run, by_epsilon, enough.value)
         if enough.value <= given and enough.rigour != "estimated":
             verdict, value, rigour = "holds", min(value, rounded_up(claimed)), enough.rigour
         elif needed is not None and needed > given:
@@ -88,7 +88,7 @@ def checked(run: Ran, epsilon: Number, delta: Number, accuracy: Number) -> Check
 def _lower(run: Ran, question: Question, found: float) -> tuple[float | None, str]:
     """What no claim can undercut at this delta, and the data sets that show it."""
     if question.value > 0:
-        return answering.lower(run, question, found)
-    known = [answering.lower(run, question.at(delta), math.inf) for delta in _NEXT_TO_PURE]
+        return answering.lower(run, question, found)[:2]
+    known = [answering.lower(run, question.at(delta), math.inf)[:2] for delta in _NEXT_TO_PURE]
     shown = [(low, name) for low, name in known if low is not None]
     return max(shown, default=(None, ""), key=lambda one: one[0])

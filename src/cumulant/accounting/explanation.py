@@ -70,7 +70,9 @@ def _number(asked: str, given: object, epsilon: float, delta: float) -> str:
 def _by_losses(plan: Plan) -> Iterator[str]:
     found = plan.answer
     grid = "balls of 256 bits" if found.way == "closed form" else "float64 with every error term added"
-    if found.width is not None and found.order is not None:
+    if found.proof is not None and found.order is not None:
+        grid = f"balls of {found.proof.bits} bits: {found.points:,} frequencies at order {found.order:.4g}"
+    elif found.width is not None and found.order is not None:
         grid += f": a grid of step {found.width:.3g}, {found.points:,} points, tilted to order {found.order:.4g}"
     yield f"Proved by {WAYS[found.way]}."
     yield "Products of dominating pairs dominate adaptive composition (Zhu, Dong, Wang 2022)."

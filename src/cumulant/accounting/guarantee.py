@@ -29,6 +29,7 @@ class Guarantee:
     `asked` is "delta" or "epsilon": which of the two was given; the other one was found, and rounded up. `lower` is the epsilon
     that no claim at this delta can undercut, shown by the data sets named in `witness`; None where no pair is known. Where an
     epsilon was asked for, `lower_delta` is the delta that no claim at this epsilon can undercut, and `lower` is None.
+    `lower_rigour` says how the lower end is known: `proved` where its data sets are a pair, `bounded` on a grid.
 
     >>> found = run.guarantee(epsilon=1)
     >>> found.asked, found.epsilon, found.lower_delta <= found.delta == run.delta(epsilon=1)
@@ -59,6 +60,7 @@ class Guarantee:
     note: str = ""
     asked: str = "delta"
     lower_delta: float | None = None
+    lower_rigour: str = ""
     bits: int | None = field(default=None, compare=False, repr=False)
     radius: float | None = field(default=None, compare=False, repr=False)
     plan: Plan | None = field(default=None, compare=False, repr=False)
@@ -84,6 +86,7 @@ class Guarantee:
             note=found.note,
             asked=plan.question.asked,
             lower_delta=None if by_delta else plan.lower,
+            lower_rigour=plan.lower_rigour,
             bits=None if found.proof is None else found.proof.bits,
             radius=None if found.proof is None else found.proof.radius,
             plan=plan,

@@ -36,7 +36,7 @@ class Plan:
     """Everything that is needed to evaluate an answer again and to explain it.
 
     The run is exact data, so no number of the search needs to be kept. `lower` is what the number cannot be below, shown by the
-    data sets that `witness` names; None where none are known.
+    data sets that `witness` names; None where none are known. `lower_rigour` says how that is known.
     """
 
     run: Ran
@@ -45,6 +45,7 @@ class Plan:
     terms: tuple[Term, ...]
     lower: float | None
     witness: str
+    lower_rigour: str = ""
 
     @property
     def order(self) -> Fraction | None:
@@ -72,12 +73,12 @@ def planned(run: Ran, question: Question) -> Plan:
     terms = tuple(
         replace(term(part, found.bound, order), round=stated) for part, stated in zip(run.parts, rounds, strict=True)
     )
-    lower, witness = answering.lower(run, question, found.value)
+    lower, witness, lower_rigour = answering.lower(run, question, found.value)
     if lower is not None and lower > found.value:
         raise CertificateError(
             f"the run needs at least {lower!r} and {found.value!r} was found to be enough; please report it"
         )
-    return Plan(run, question, found, terms, lower, witness)
+    return Plan(run, question, found, terms, lower, witness, lower_rigour)
 
 
 def term(part: Part, bound: str, order: float | None) -> Term:

@@ -29,10 +29,12 @@ COMPOSITIONS = {
 WAYS = {
     "closed form": "one round: epsilon = log(1 + g (e^e0 - 1)) at delta = g d(e0), d the privacy profile (Lemma 3 at every "
     "epsilon), evaluated in balls; several rounds that hardly ever see the record share delta and add up",
+    "line": "the Laplace inversion of the moment function of all rounds along a vertical line: the trapezoid sum is delta plus "
+    "images that are not negative, and what lies beyond its last frequency is bounded (Theorem L0)",
     "lattice": "loss distributions on a grid that dominates them, composed by a tilted FFT, with discretisation, aliasing, "
     "rounding and cut-off tails added",
-    "cone": "Theorem B: the sampled Gaussian pair maximises a cone of test functions under composition, evaluated on a "
-    "dominating grid with the same error terms",
+    "cone": "Theorem B: the sampled Gaussian pair maximises a cone of test functions under composition, evaluated along a "
+    "vertical line, or on a dominating grid with its error terms added",
 }
 """How the exact layer reaches a number."""
 

@@ -104,6 +104,9 @@ def _fields(state: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"bits={shown(bits)} of this guarantee must be a number of bits")
     if found["rigour"] not in RIGOUR:
         raise InputError(f"rigour={shown(found['rigour'])} must be one of {', '.join(RIGOUR)}")
+    found["lower_rigour"] = _text(
+        "lower_rigour", state.get("lower_rigour", "")
+    )  # absent in what earlier releases wrote
     terms = tuple(_term(each) for each in state["terms"])
     return found | {"bits": bits, "relation": Relation.read(state["relation"]), "terms": terms}
 
@@ -165,4 +168,5 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any]) -> Plan | None:
         None if how["width"] is None else _number("width", how["width"]),
         int(how["points"]),
     )
-    return Plan(run, question.at(given), answer, found["terms"], found[lower], found["witness"])
+    ends = found[lower], found["witness"], found["lower_rigour"]
+    return Plan(run, question.at(given), answer, found["terms"], *ends)

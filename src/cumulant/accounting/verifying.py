@@ -37,7 +37,7 @@ def lower_confirmed(plan: Plan) -> bool | None:
     """Whether the lower end is found again, up to the accuracy of its grid; None where there is none."""
     if plan.lower is None:
         return None
-    found, _ = lower(plan.run, plan.question, plan.answer.value)
+    found, _, _ = lower(plan.run, plan.question, plan.answer.value)
     return found is not None and found >= plan.lower * (1 - 4 * float(plan.question.accuracy))
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from cumulant.lattice.lattice import FAR, Composed
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.rounding import MANY
 
+_SERIES, _SECTIONS = 0.25, 36
 _NEAREST, _MOSTLY, _FARTHEST = 3, 8, 16
 """How far below epsilon eps0 is tried, and where it is mostly best, in quarters of 1/lam."""
 
@@ -48,17 +48,55 @@ def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
     return float(np.logaddexp(sums.untilted(total, epsilon), tail + math.log1p(max(-epsilon, 0.0))))
 
 
+def constants(gap: float) -> tuple[float, float]:
+    """log R and log C with (y - R)_+ <= C f(y) for all y, equality at y = e^d, at every gap d > 0 (Theorem L-cone).
+
+    C = 1/(d - 1 + e^-d) and R = e^d (1 - (1+d) e^-d) C: the tangent of the convex f at e^d, so C is the maximum C(R).
+    """
+    slope, rise = _cancelled(gap)
+    return gap + math.log(rise) - math.log(slope), -math.log(slope)
+
+
+def _cancelled(gap: float) -> tuple[float, float]:
+    """d - 1 + e^-d and 1 - (1+d) e^-d, both d^2/2 - ..., by their series where floats would cancel."""
+    if gap > _SERIES:
+        return gap + math.expm1(-gap), -math.expm1(-gap) - gap * math.exp(-gap)
+    # SUM_{n >= 2} (-d)^n / n!  and  SUM_{n >= 2} (n - 1) (-d)^n / n!
+    powers = [(-gap) ** n / math.factorial(n) for n in range(2, 16)]
+    return math.fsum(powers), math.fsum((n - 1) * each for n, each in enumerate(powers, start=2))
+
+
 def log_constant(log_ratio: float) -> float:
     """log C(R) at R = e^log_ratio > 1, rounded up."""
-    # (rho - R)/f(rho) with rho = e^d: e^-d f(e^d) = g(d), so it is (1 - R e^-d) / g(d), unimodal in d
-    low, high = log_ratio, 2 * log_ratio  # d is 3/2 log R for R near 1, log R + log log R far out
-    for _ in range(7):
-        d = np.linspace(low, high, 33)[1:-1]
-        value = -np.expm1(log_ratio - d) / test_function(d)
-        at = int(np.argmax(value))
-        best = float(value[at])
-        low, high = (low if at == 0 else float(d[at - 1])), (high if at == d.size - 1 else float(d[at + 1]))
-    return math.log(best) + MANY
+    low, high = log_ratio, 3 * log_ratio + 1  # d is 3/2 log R for R near 1, log R + log log R far out
+    gap = min(1.5 * log_ratio, high)
+    for _ in range(100):  # R grows with d
+        found = constants(gap)[0]
+        if abs(found - log_ratio) <= 1e-14 * log_ratio:
+            break
+        low, high = (gap, high) if found < log_ratio else (low, gap)
+        after = gap * log_ratio / found
+        gap = after if low < after < high else (low + high) / 2
+    # log R is known to a few units of its larger summands, and C falls like the square of it near 1
+    return constants(gap)[1] + 1e-12 + 4e-15 / log_ratio
+
+
+def best_gap(value: Callable[[float], float], lam: float) -> tuple[float, float]:
+    """The least value of a function of the gap d that falls and then rises, and d, which is about 3/lam."""
+    ratio = (math.sqrt(5) - 1) / 2
+    a, b = math.log(0.1 / lam), math.log(60 / lam)
+    c, d = b - ratio * (b - a), a + ratio * (b - a)
+    at_c, at_d = value(math.exp(c)), value(math.exp(d))
+    for _ in range(_SECTIONS):
+        if at_c <= at_d:
+            b, d, at_d = d, c, at_c
+            c = b - ratio * (b - a)
+            at_c = value(math.exp(c))
+        else:
+            a, c, at_c = c, d, at_d
+            d = a + ratio * (b - a)
+            at_d = value(math.exp(d))
+    return min((at_c, math.exp(c)), (at_d, math.exp(d)))
 
 
 def least_epsilon(expectation: Callable[[float], float], log_delta: float, lam: float, start: float) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.lattice import saddle
+from cumulant.lattice.cone import best_gap, constants
 from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.rounds import Rounds
 from cumulant.lattice.silence import Loud
@@ -26,7 +27,7 @@ _BASE = 12.0
 
 _FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
 _ORDERS = (1.0, 0.85, 0.7, 0.55)
-_RARE = 4.0
+_RARE, _RARELY = 4.0, 0.1
 _TRIES = 40
 _OUTWARD = np.geomspace(0.02, 8.0, 32)
 
@@ -51,24 +52,30 @@ class _Side:
     cone: bool = False
 
 
-def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True) -> tuple[Proved, bool] | None:
+def line_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True) -> tuple[Proved, bool] | None:
     """The least epsilon at this delta in (0, 1), proved from above, and whether Theorem B gave it."""
     return _least(rounds, cone, lambda side: _epsilon_guess(side, delta), lambda side: _epsilon(side, delta, accuracy))
 
 
-def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True) -> tuple[Proved, bool] | None:
+def line_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True) -> tuple[Proved, bool] | None:
     """The least delta at this epsilon, proved from above, and whether Theorem B gave it."""
     return _least(rounds, cone, lambda side: _delta_guess(side, epsilon), lambda side: _delta(side, epsilon, accuracy))
 
 
-def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> tuple[Proved, str] | None:
-    """The largest epsilon that the neighbours of Proposition 11 need at this delta, proved; None where the line has no answer."""
-    return _largest(rounds, lambda side: _epsilon(side, delta, accuracy, upper=False))
+def line_lower_epsilon(rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fraction, accuracy: float) -> Proved | None:
+    """The epsilon that these neighbours need at this delta, proved from below; None where the line has no answer."""
+    side = _Side(terms, kinds)
+    if rounds.estimated or _epsilon_guess(side, delta) is None:
+        return None
+    return _epsilon(side, delta, accuracy, upper=False)
 
 
-def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> tuple[Proved, str] | None:
-    """The largest delta that the neighbours of Proposition 11 need at this epsilon, proved."""
-    return _largest(rounds, lambda side: _delta(side, epsilon, accuracy, upper=False))
+def line_lower_delta(rounds: Rounds, terms: Terms, kinds: Kinds, epsilon: Fraction, accuracy: float) -> Proved | None:
+    """The delta that these neighbours need at this epsilon, proved from below."""
+    side = _Side(terms, kinds)
+    if rounds.estimated or _delta_guess(side, epsilon) is None:
+        return None
+    return _delta(side, epsilon, accuracy, upper=False)
 
 
 def _least(
@@ -93,19 +100,6 @@ def _least(
     results = [proved(side) for side in profile]
     known = [each for each in results if each is not None]
     return (max(known, key=lambda each: each.value), False) if known and len(known) == len(results) else None
-
-
-def _largest(rounds: Rounds, proved: Callable[[_Side], Proved | None]) -> tuple[Proved, str] | None:
-    if rounds.estimated:
-        return None
-    best: tuple[Proved, str] | None = None
-    for name, terms, kinds in rounds.witnesses():
-        found = proved(_Side(terms, kinds))
-        if found is None:
-            return None
-        if found.value > (0.0 if best is None else best[0].value):
-            best = found, name
-    return best
 
 
 def _profile(rounds: Rounds) -> list[_Side] | None:
@@ -171,7 +165,7 @@ def _deviation(terms: Terms, lam: float) -> float:
         weight = np.exp(log_p + lam * loss - np.max(log_p + lam * loss))
         order = np.argsort(loss)
         loss, weight = loss[order], weight[order] / weight.sum()
-        kept = np.cumsum(weight[::-1])[::-1] > _RARE / times
+        kept = np.cumsum(weight[::-1])[::-1] > min(_RARE / times, _RARELY)
         weight = np.where(kept, weight, 0.0)
         mass = weight.sum()
         if mass > 0:
@@ -241,50 +235,26 @@ def _root(line: FloatLine, asked: float, start: float = math.nan) -> float | Non
     return epsilon if high - low < 1e-6 * max(abs(epsilon), 1e-12) else None
 
 
-def _constants(gap: float) -> tuple[float, float]:
-    """log R and log C of the cone in floats."""
-    slope = gap + math.expm1(-gap)
-    return gap + math.log(-math.expm1(-gap) - gap * math.exp(-gap)) - math.log(slope), -math.log(slope)
-
-
-def _golden(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    """The least value of a unimodal function of log d, and d."""
-    ratio = (math.sqrt(5) - 1) / 2
-    a, b = math.log(low), math.log(high)
-    c, d = b - ratio * (b - a), a + ratio * (b - a)
-    at_c, at_d = function(math.exp(c)), function(math.exp(d))
-    for _ in range(36):
-        if at_c <= at_d:
-            b, d, at_d = d, c, at_c
-            c = b - ratio * (b - a)
-            at_c = function(math.exp(c))
-        else:
-            a, c, at_c = c, d, at_d
-            d = a + ratio * (b - a)
-            at_d = function(math.exp(d))
-    return min((at_c, math.exp(c)), (at_d, math.exp(d)))
-
-
 def _cone_epsilon(line: FloatLine, asked: float) -> tuple[float, float]:
     """The least epsilon over the gap d at which C(d) E[g] is this delta, and d."""
 
     def at(gap: float) -> float:
-        log_ratio, log_constant = _constants(gap)
+        log_ratio, log_constant = constants(gap)
         root = _root(line, asked - log_constant)
         return math.inf if root is None else root + log_ratio
 
-    return _golden(at, 0.1 / line.lam, 60 / line.lam)
+    return best_gap(at, line.lam)
 
 
 def _cone_delta(line: FloatLine, epsilon: float) -> tuple[float, float]:
     """The least log delta over the gap d, and d."""
 
     def at(gap: float) -> float:
-        log_ratio, log_constant = _constants(gap)
+        log_ratio, log_constant = constants(gap)
         value = line.log_value(epsilon - log_ratio)[0]
         return log_constant + value if math.isfinite(value) else math.inf
 
-    return _golden(at, 0.1 / line.lam, 60 / line.lam)
+    return best_gap(at, line.lam)
 
 
 # ---- what balls prove
@@ -376,4 +346,3 @@ def _delta(side: _Side, epsilon: Fraction, accuracy: float, upper: bool = True) 
     if upper and not value > 0:
         return None
     return Proved(min(value, 1.0), choice.lam + 1, found.frequencies, choice.bits)
-

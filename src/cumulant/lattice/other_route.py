@@ -27,9 +27,6 @@ _TOLERANCE, _DISAGREEMENT, _LOOSEST = 1e-9, 4.0, 1e-3
 _SILENT = -32.0
 """log of what a spectrum may return to beyond the last frequency."""
 
-_GAPS = np.geomspace(0.3, 12.0, 24)
-"""How far below epsilon eps0 is tried, in units of 1/lam."""
-
 
 def verify(rounds: Rounds, way: str, epsilon: Fraction, delta: Fraction) -> Verification | None:
     """Whether delta at this epsilon is at most this delta in (0, 1); None where no other route is open."""
@@ -79,15 +76,11 @@ def _by_line(
 
 
 def _by_cone(line: Line, epsilon: float) -> float:
-    """Theorem B at this epsilon: the least bound over eps0, of which each holds."""
+    """Theorem B at this epsilon: the least bound over the gap, of which each holds."""
 
     def at(gap: float) -> float:
-        return cone.log_constant(gap) + line.log_expectation(epsilon - gap, 2)
+        log_ratio, log_constant = cone.constants(gap)
+        value = line.log_expectation(epsilon - log_ratio, 2)
+        return log_constant + value if math.isfinite(value) else math.inf
 
-    gaps = _GAPS / line.lam
-    for _ in range(3):
-        values = [at(float(gap)) for gap in gaps]
-        best = int(np.argmin(values))
-        least = values[best]
-        gaps = np.linspace(gaps[max(best - 1, 0)], gaps[min(best + 1, gaps.size - 1)], 9)
-    return least
+    return cone.best_gap(at, line.lam)[0]

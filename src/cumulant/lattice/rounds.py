@@ -138,7 +138,7 @@ class Rounds:
         """The same with the transforms of all rounds, where they are pairs that offer them."""
         for name, terms in self.lower():
             found = [(one.witness(name), times) for one, times in self.parts]
-            yield name, terms, _offered([(witness and witness.transform, times) for witness, times in found])
+            yield name, terms, _offered([(None if each is None else each.transform, times) for each, times in found])
 
     def cone_transforms(self) -> tuple[Kinds, Fraction] | None:
         """The reference of Theorem B as transforms, and the squared shift 2 k Delta of its Gaussian, rounded up."""

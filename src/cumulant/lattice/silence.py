@@ -78,6 +78,7 @@ class _Window:
         # Lemma S1
         return (1 - self.least + arb(squared.upper()).sqrt()).log()
 
+    @np.errstate(divide="ignore")
     def estimates(self, frequencies: Array, halves: Array) -> Array:
         """The same in floats."""
         a, s = self.numbers
@@ -98,7 +99,9 @@ def silent_from(kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fract
     for cut in _STAGES:
         if top <= _FEWEST * step or not kinds:
             break
-        windows = [_window(kind, profile, lam, top, exponent, cut) for kind, profile in zip(kinds, profiles, strict=True)]
+        windows = [
+            _window(kind, profile, lam, top, exponent, cut) for kind, profile in zip(kinds, profiles, strict=True)
+        ]
         top = _covered(windows, top, exponent, gauss, step)
     return top
 
@@ -106,9 +109,7 @@ def silent_from(kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fract
 # ---- Lemma S3: beyond the last check point
 
 
-def _last(
-    kinds: Sequence[Kind], profiles: Sequence[_Profile], lam: float, exponent: float, gauss: Fraction
-) -> float:
+def _last(kinds: Sequence[Kind], profiles: Sequence[_Profile], lam: float, exponent: float, gauss: Fraction) -> float:
     """The frequency beyond which Lemma S3 and the Gaussians are enough."""
     alone = math.inf
     if gauss > 0:
@@ -230,9 +231,7 @@ def _window(kind: Kind, profile: _Profile, lam: float, top: float, exponent: flo
     weights = np.array([float(weight.mid()) for _, weight in points])
     seen = weights > _UNSEEN
     numbers = float(least), float(spread)
-    return _Window(
-        kind.times, points, arb(error.upper()), least, most, spread, losses[seen], weights[seen], numbers
-    )
+    return _Window(kind.times, points, arb(error.upper()), least, most, spread, losses[seen], weights[seen], numbers)
 
 
 def _centre(rule: Rule) -> float:

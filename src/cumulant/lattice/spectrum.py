@@ -146,7 +146,11 @@ class Spectrum:
             weights = [weight / top for weight in self._weights(power)]
             leak = float(self.leak.mid())
             self._kept[name] = FloatLine(
-                self.choice.lam, self.choice.period, float(top.log().mid()), np.array([complex(w) for w in weights]), leak
+                self.choice.lam,
+                self.choice.period,
+                float(top.log().mid()),
+                np.array([complex(w) for w in weights]),
+                leak,
             )
         return self._kept[name]  # type: ignore[no-any-return]
 

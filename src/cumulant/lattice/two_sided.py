@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
+from cumulant.conversion.certify import Certificate
 from cumulant.conversion.scalars import Answer
 from cumulant.lattice import grids as search
+from cumulant.lattice import line
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
 from cumulant.lattice.lattice import Terms
+from cumulant.lattice.line import Proved
 from cumulant.lattice.neighbours import PAIR
-from cumulant.lattice.rounds import Round, Rounds
+from cumulant.lattice.rounds import Kinds, Round, Rounds
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 
 _CLOSED = "closed form"
 _LATTICE = "lattice"
+_LINE = "line"
 _CONE = "cone"
+_FINEST_GRID, _FINEST_WITNESS = 1e-6, 1e-4
+"""Finer grids are out of reach; for a witness that has no line they are not worth their time."""
+
 _QUICK = 16
 _UNDERFLOW = 1e-322
 _LESS = (0.0, 0.02, 0.3, 2.0)
@@ -30,20 +38,26 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
         return _answer(closed.single_epsilon(*single, delta), _CLOSED, "proved")
     if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
         return _answer(math.inf, _LATTICE, _rigour(rounds))
-    log_delta = math.log(rounded_down(delta))
     if _distance(rounds) <= rounded_down(delta):
         return _answer(0.0, _LATTICE, _rigour(rounds))
-    best = search.NOTHING
-    for terms in rounds.upper():
-        if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
-            continue
-        best = max(best, _enough_epsilon(terms, log_delta, accuracy), key=lambda bound: bound.value)
-    found = _found(best, _LATTICE, rounds)
+    by_line = line.line_epsilon(rounds, delta, accuracy, cone)
+    found = _grid_epsilon(rounds, delta, accuracy, cone) if by_line is None else _on_line(*by_line)
     largest, leak = _bounded(rounds)
     if leak <= rounded_down(delta) and largest < found.value:
         found = _answer(largest, _LATTICE, _rigour(rounds))
     if (added := _added_epsilon(rounds, delta)) < found.value:
         found = _answer(added, _CLOSED, "proved")
+    return found
+
+
+def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) -> Answer:
+    """From grids: the largest direction of the profile, or Theorem B."""
+    log_delta, best, accuracy = math.log(rounded_down(delta)), search.NOTHING, max(accuracy, _FINEST_GRID)
+    for terms in rounds.upper():
+        if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
+            continue
+        best = max(best, _enough_epsilon(terms, log_delta, accuracy), key=lambda bound: bound.value)
+    found = _found(best, _LATTICE, rounds)
     reference = rounds.cone() if cone else None
     if reference is not None:
         by_cone = _found(search.cone_epsilon(reference, log_delta, accuracy), _CONE, rounds)
@@ -56,8 +70,17 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
-    asked = rounded_down(epsilon)
-    best = search.NOTHING
+    by_line = line.line_delta(rounds, epsilon, accuracy, cone)
+    found = _grid_delta(rounds, epsilon, accuracy, cone) if by_line is None else _on_line(*by_line)
+    if (added := _added_delta(rounds, epsilon)) < found.value:
+        found = _answer(added, _CLOSED, "proved")
+    largest, leak = _bounded(rounds)
+    most = min(_distance(rounds), leak if largest <= rounded_down(epsilon) else 1.0, 1.0)
+    return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
+
+
+def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) -> Answer:
+    asked, best, accuracy = rounded_down(epsilon), search.NOTHING, max(accuracy, _FINEST_GRID)
     for terms in rounds.upper():
         if best is search.NOTHING:
             best = _enough_delta(terms, asked, accuracy)
@@ -72,26 +95,23 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
     if reference is not None:
         by_cone = _found(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
         found = min(found, by_cone, key=lambda one: one.value)
-    if (added := _added_delta(rounds, epsilon)) < found.value:
-        found = _answer(added, _CLOSED, "proved")
-    largest, leak = _bounded(rounds)
-    most = min(_distance(rounds), leak if largest <= asked else 1.0, 1.0)
-    return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
+    return found
 
 
 def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Answer | None:
     """The largest epsilon that explicit neighbouring data sets need at this delta; None where none is known to need any."""
-    log_delta = math.log(rounded_up(delta))
     if rounds.single() is not None:
         below = rounds.single_below()
         needed = None if below is None else closed.single_lower_epsilon(*below, delta)
         return None if needed is None else _answer(needed, PAIR, "proved")
-    best: Answer | None = None
-    for name, terms in rounds.lower():
-        found = search.grid_epsilon(terms, log_delta, accuracy, upper=False)
-        if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
-            best = _answer(found.value, name, "bounded")
-    return best
+
+    def on_line(terms: Terms, kinds: Kinds) -> Proved | None:
+        return line.line_lower_epsilon(rounds, terms, kinds, delta, accuracy)
+
+    def on_grid(terms: Terms) -> Bound:
+        return search.grid_epsilon(terms, math.log(rounded_up(delta)), max(accuracy, _FINEST_WITNESS), upper=False)
+
+    return _witnessed(rounds, on_line, on_grid)
 
 
 def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Answer | None:
@@ -100,11 +120,29 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Answer | 
         below = rounds.single_below()
         needed = 0.0 if below is None else rounded_down(closed.enclosed_delta(*below, epsilon)[0])
         return _answer(needed, PAIR, "proved") if needed > 0 else None
+
+    def on_line(terms: Terms, kinds: Kinds) -> Proved | None:
+        return line.line_lower_delta(rounds, terms, kinds, epsilon, accuracy)
+
+    def on_grid(terms: Terms) -> Bound:
+        return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, _FINEST_WITNESS), upper=False)
+
+    return _witnessed(rounds, on_line, on_grid)
+
+
+def _witnessed(
+    rounds: Rounds,
+    on_line: Callable[[Terms, Kinds], Proved | None],
+    on_grid: Callable[[Terms], Bound],
+) -> Answer | None:
+    """Of all explicit neighbours those that need most: pairs along the line where it has an answer, else on a grid."""
     best: Answer | None = None
-    for name, terms in rounds.lower():
-        found = search.grid_delta(terms, rounded_up(epsilon), accuracy, upper=False)
-        if found.value > (0.0 if best is None else best.value):
-            best = _answer(found.value, name, "bounded")
+    for name, terms, kinds in rounds.witnesses():
+        proved = None if kinds is None else on_line(terms, kinds)
+        rigour = "bounded" if proved is None else "proved"
+        found = _answer(on_grid(terms).value if proved is None else proved.value, name, rigour)
+        if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
+            best = found
     return best
 
 
@@ -179,6 +217,11 @@ def _added_delta(rounds: Rounds, epsilon: Fraction) -> float:
         ),
         1.0,
     )
+
+
+def _on_line(found: Proved, cone: bool) -> Answer:
+    proof = Certificate(found.value, found.bits, 0.0)
+    return Answer(found.value, found.order, "proved", proof, way=_CONE if cone else _LINE, points=found.frequencies)
 
 
 def _found(bound: Bound, way: str, rounds: Rounds) -> Answer:

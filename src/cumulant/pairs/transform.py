@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ _ROOM = 1e-9
 """Added to logarithms that floats choose by; balls decide."""
 
 
-class Transform(ABC):
+class Transform:
     """One round in one direction, as its loss under P is distributed; what is not overridden is not offered."""
 
     __slots__ = ()
@@ -220,10 +221,9 @@ class Mixed(Transform):
         if not angle <= _WIDEST_ANGLE:
             return on.number(math.inf)
         left, right = g * on.exp(t * (centre - half)), g * on.exp(t * (centre + half))
-        if sign > 0:
-            log_power = (lam + 1) * on.log(kept + right)
-        else:  # |w| >= (1 - g + g e^xl) cos(theta/2)
-            log_power = -lam * (on.log(kept + left) + on.log(on.cos(angle / 2)))
+        # |w| <= 1 - g + g e^xr, and |w| >= (1 - g + g e^xl) cos(theta/2)
+        most, least = on.log(kept + right), on.log(kept + left) + on.log(on.cos(angle / 2))
+        log_power = (lam + 1) * most if sign > 0 else -lam * least
         turn = angle
         if angle <= 1.5:  # below pi/2 the argument of w grows with the angle and with e^x
             turn = on.atan(right * on.sin(angle) / (kept + right * on.cos(angle)))
@@ -231,7 +231,7 @@ class Mixed(Transform):
 
     def panels(self, edges: list[float], lam: float, top: float, log_error: float) -> list[tuple[float, float, float]]:
         """Ends of panels and their rho, halved until the bound of each is e^log_error; OverflowError if that takes too many."""
-        todo = list(zip(edges[:-1], edges[1:], strict=True))[::-1]
+        todo = list(pairwise(edges))[::-1]
         done: list[tuple[float, float, float]] = []
         while todo:
             low, high = todo.pop()
@@ -252,14 +252,13 @@ class Mixed(Transform):
             size = max(self.log_majorant(sign, lam, top, centre, half, height, FLOAT) for sign in self.signs)
         except (OverflowError, ValueError):
             return math.inf
-        return math.log(8 * r / (1 - rho**-2)) + size - 2 * NODES * math.log(rho) + _ROOM
+        return math.log(8 * r / (1 - rho**-2)) + float(size) - 2 * NODES * math.log(rho) + _ROOM
 
     def rule(self, lam: float, top: float, log_error: float, edges: list[float], beyond: bool = True) -> Rule:
         """The law tilted by e^{lam L} between the edges as points, each panel wrong by about e^log_error at most."""
         from flint import arb
 
-        exact = BALLS.number(lam)
-        t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
+        exact, g, kept = BALLS.number(lam), BALLS.number(self.rate), BALLS.number(1 - self.rate)
         panels = [self._panel(exact, top, *panel) for panel in self.panels(edges, lam, top, log_error)]
         outside = arb(0)
         if beyond:

@@ -183,7 +183,7 @@ class Answers(ABC):
         >>> import cumulant as cm
         >>> step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
         >>> step.epsilon_over([1000, 600_000], delta=1e-8)
-        array([0.0289, 0.8071])
+        array([0.0289, 0.807 ])
         >>> step.epsilon_over([1000, 600_000], delta=1e-8, method="paper")
         array([0.119, 2.027])
         """

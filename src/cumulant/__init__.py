@@ -49,6 +49,7 @@ from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.scheme import SCHEMES as _SCHEMES
 from cumulant.sampling.without_replacement import WithoutReplacement
+from cumulant.sweep import Sweep, sweep
 
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve
@@ -90,6 +91,7 @@ __all__ = [
     "Run",
     "Sampled",
     "SubsetSelection",
+    "Sweep",
     "Term",
     "TradeOffCurve",
     "UnaryEncoding",
@@ -103,6 +105,7 @@ __all__ = [
     "from_rdp_points",
     "mechanism",
     "parse",
+    "sweep",
 ]
 
 

@@ -20,11 +20,12 @@ from cumulant.cli.figures import figures
 from cumulant.cli.ledger import app as ledger
 from cumulant.cli.plot import plot
 from cumulant.cli.questions import delta, epsilon, rdp
+from cumulant.cli.sweep import sweep
 from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken
 
 app = typer.Typer(name="cumulant", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-for command in (epsilon, delta, check, verify, rdp, bounds, calibrate, dpsgd, audit, conformance, plot, figures):
+for command in (epsilon, delta, check, verify, rdp, bounds, calibrate, sweep, dpsgd, audit, conformance, plot, figures):
     app.command()(command)
 app.add_typer(ledger)
 

@@ -1,0 +1,100 @@
+"""`cumulant sweep`: a grid of settings to a table."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cumulant.accounting.printed import rounded_up
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.cli.codes import ExitCode
+from cumulant.cli.questions import Accuracy, Bound, Conversion, Json, Method
+from cumulant.errors import InputError, shown
+from cumulant.sweep import Sweep
+from cumulant.sweep import sweep as swept
+
+
+def sweep(
+    expression: Annotated[
+        str, typer.Argument(metavar="EXPR", help="What runs, in quotes, with {names} in braces.", show_default=False)
+    ],
+    settings: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=V,V,...", help="The values of one name; once for each name.")
+    ],
+    delta: Annotated[str | None, typer.Option(help="Find epsilon at this delta.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Find delta at this epsilon.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table: .csv or .parquet; resumable.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes to work with.")] = 1,
+    method: Method = DEFAULT_METHOD,
+    bound: Bound = None,
+    conversion: Conversion = None,
+    accuracy: Accuracy = str(DEFAULT_ACCURACY),
+    as_json: Json = False,
+) -> int:
+    """Every combination of settings, one row each: a table of epsilon at delta, or of delta at epsilon.
+
+    With --out a file of JSON lines beside the table keeps every answer as it comes: a sweep that was killed continues where it
+    was. A setting that cannot be answered is a row with its error, and the exit code is 1.
+
+    \b
+    Examples:
+      cumulant sweep "Gaussian(sigma={s}) @ WithoutReplacement(rate=0.001) * {k}" --set s=4,5 --set k=1000,600000 --delta 1e-8
+      cumulant sweep "Laplace({b}) * 30" --set b=1,2,4 --delta 1e-6 --out laplace.csv
+      cumulant sweep "Gaussian({s}) @ Poisson(rate={q}) * 900" --set s=1,2 --set q=0.01,0.1 --epsilon 1 --workers 4 --json
+    """
+    values: dict[str, Any] = dict(_values(each) for each in settings)
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        raise InputError(f"out={shown(str(out))} must end in .csv or .parquet")
+    journal = None if out is None else out.with_name(out.name + ".jsonl")
+    ask = partial(
+        swept,
+        expression,
+        delta=delta,
+        epsilon=epsilon,
+        method=method,
+        bound=bound,
+        conversion=conversion,
+        accuracy=accuracy,
+        journal=journal,
+    )
+    if workers == 1:
+        found = ask(**values)
+    else:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as executor:
+            found = ask(executor=executor, **values)
+    if out is not None:
+        (found.to_parquet if out.suffix == ".parquet" else found.to_csv)(out)
+    if as_json:
+        typer.echo(json.dumps([{name: _plain(row[name]) for name in found.names} for row in found]))
+    else:
+        _told(found, "epsilon" if delta is not None else "delta", out)
+    return ExitCode.NO if found.failures else ExitCode.OK
+
+
+def _values(text: str) -> tuple[str, list[str]]:
+    name, equals, listed = text.partition("=")
+    values = [each.strip() for each in listed.split(",")]
+    if not equals or not name.strip().isidentifier() or not all(values):
+        raise InputError(f"--set {shown(text)} must be NAME=VALUE,VALUE,..., such as --set sigma=1,2,4")
+    return name.strip(), values
+
+
+def _plain(value: object) -> object:
+    return "inf" if value == float("inf") else value
+
+
+def _told(found: Sweep, name: str, out: Path | None) -> None:
+    if out is not None:
+        failed = f", {found.failures} of them without an answer" if found.failures else ""
+        typer.echo(f"{len(found):,} settings{failed}, in {out}.")
+        return
+    for row in found:
+        where = ", ".join(f"{each} = {row[each]}" for each in found.parameters)
+        typer.echo(f"{where}: {row['error']}" if row["error"] else f"{where}: {name} = {rounded_up(row[name])}")

@@ -1,0 +1,200 @@
+"""A sweep: rows equal to single calls bit for bit on every executor, killed and resumed, one failure never the whole."""
+
+import csv
+import importlib.util
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cumulant as cm
+from cumulant.cli.app import answer
+
+TEXT = "Gaussian(sigma={sigma}) @ WithoutReplacement(rate={rate}) * {steps}"
+GRID: dict[str, Any] = {"sigma": [1, "2.5"], "rate": [0.01, "1/50"], "steps": [10, 3000]}
+
+
+def alone(row: dict[str, Any]) -> float:
+    run = cm.Gaussian(sigma=row["sigma"]) @ cm.WithoutReplacement(rate=row["rate"]) * int(row["steps"])
+    return run.epsilon("1e-6")
+
+
+@pytest.fixture(scope="module")
+def here() -> cm.Sweep:
+    return cm.sweep(TEXT, **GRID, delta="1e-6")
+
+
+def test_each_row_is_the_answer_to_the_same_question_alone(here: cm.Sweep) -> None:
+    assert len(here) == 8
+    assert here.names == ("sigma", "rate", "steps", "run", "epsilon", "delta", "error")
+    assert [row["steps"] for row in here] == ["10", "3000"] * 4
+    for row in here:
+        assert row["epsilon"] == alone(row)
+        assert cm.parse(row["run"]).epsilon("1e-6") == row["epsilon"]
+
+
+def test_the_same_bits_whatever_the_executor(here: cm.Sweep) -> None:
+    with ThreadPoolExecutor(3) as threads:
+        assert cm.sweep(TEXT, **GRID, delta="1e-6", executor=threads) == here
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        assert cm.sweep(TEXT, **GRID, delta="1e-6", executor=processes) == here
+
+
+def test_delta_at_epsilon() -> None:
+    found = cm.sweep("Laplace(scale={b}) * 3", b=[2, 4], epsilon=1)
+    assert [row["delta"] for row in found] == [(cm.Laplace(scale=b) * 3).delta(1) for b in (2, 4)]
+    assert [row["epsilon"] for row in found] == [1.0, 1.0]
+
+
+def test_a_failing_setting_is_a_row_with_its_error() -> None:
+    found = cm.sweep("Gaussian(sigma={sigma}) * 2", sigma=[1, -1, "abc", 3], delta="1e-6")
+    assert [bool(row["error"]) for row in found] == [False, True, True, False]
+    assert found.failures == 2
+    assert found.rows[1]["epsilon"] is None
+    assert "sigma" in found.rows[1]["error"]
+
+
+class Breaking(Executor):
+    """Every second part is lost, as with workers that die."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def submit(self, function: Any, /, *given: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.count += 1
+        if self.count % 2:
+            future.set_result(function(*given, **named))
+        else:
+            future.set_exception(RuntimeError("the worker died"))
+        return future
+
+
+def test_what_a_lost_worker_leaves_is_asked_again_when_resumed(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    steps = list(range(1, 21))
+    broken = cm.sweep("PureDP(0.1) * {k}", k=steps, delta="1e-6", executor=Breaking(), journal=journal)
+    assert 0 < broken.failures < 20
+    assert all("the worker died" in row["error"] for row in broken if row["error"])
+    resumed = cm.sweep("PureDP(0.1) * {k}", k=steps, delta="1e-6", journal=journal)
+    assert resumed == cm.sweep("PureDP(0.1) * {k}", k=steps, delta="1e-6")
+
+
+def test_a_journal_is_keyed_by_exact_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = tmp_path / "journal.jsonl"
+    first = cm.sweep("Gaussian(sigma={s})", s=["0.5", 2], delta="1e-6", journal=journal)
+    monkeypatch.setattr(sys.modules["cumulant.sweep"], "_answers", None)  # nothing is left to do
+    again = cm.sweep("Gaussian(sigma={s})", s=["1/2", "2.0"], delta="1e-6", journal=journal)
+    assert [row["epsilon"] for row in again] == [row["epsilon"] for row in first]
+    assert [row["s"] for row in again] == ["1/2", "2.0"]
+
+
+def test_an_unfinished_line_is_cut_off_and_another_sweep_is_refused(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    whole = cm.sweep("Gaussian(sigma={s})", s=[1, 2, 3], delta="1e-6", journal=journal)
+    journal.write_bytes(journal.read_bytes()[:-20])
+    assert cm.sweep("Gaussian(sigma={s})", s=[1, 2, 3], delta="1e-6", journal=journal) == whole
+    assert len(journal.read_text().splitlines()) == 4
+    with pytest.raises(cm.InputError, match="another sweep"):
+        cm.sweep("Gaussian(sigma={s})", s=[1], delta="1e-5", journal=journal)
+    journal.write_text("{}\n[]\n")
+    with pytest.raises(cm.InputError, match="damaged"):
+        cm.sweep("Gaussian(sigma={s})", s=[1], delta="1e-5", journal=journal)
+
+
+KILLED = """
+import sys
+import cumulant as cm
+cm.sweep("Laplace(scale={b}) @ Poisson(rate=0.1) * {k}", b=[1, 2], k=list(range(100, 200)), delta="1e-6", journal=sys.argv[1])
+"""
+
+
+def test_a_killed_sweep_continues_where_it_was(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(journal)])
+    for _ in range(600):
+        if journal.exists() and journal.read_bytes().count(b"\n") > 12:
+            break
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = journal.read_bytes().count(b"\n") - 1
+    assert 12 <= before < 200
+    lines = journal.read_text().splitlines()
+    known = {json.loads(line)["key"]: json.loads(line)["row"]["epsilon"] for line in lines[1 : before + 1]}
+    text = "Laplace(scale={b}) @ Poisson(rate=0.1) * {k}"
+    found = cm.sweep(text, b=[1], k=list(range(100, 140)), delta="1e-6", journal=journal)
+    kept = [row for row in found if json.dumps({"b": "1", "k": row["k"]}) in known]
+    assert kept
+    for row in found.rows[::8]:
+        assert row["epsilon"] == cm.parse(row["run"]).epsilon("1e-6")
+
+
+def test_tables(tmp_path: Path, here: cm.Sweep) -> None:
+    here.to_csv(tmp_path / "table.csv")
+    with (tmp_path / "table.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["epsilon"]) for row in rows] == here.columns()["epsilon"]
+    if importlib.util.find_spec("pyarrow") is None:
+        with pytest.raises(cm.InputError, match=r"cumulant\[parquet\]"):
+            here.to_parquet(tmp_path / "table.parquet")
+    else:
+        from pyarrow import parquet
+
+        here.to_parquet(tmp_path / "table.parquet")
+        assert parquet.read_table(tmp_path / "table.parquet").to_pydict() == here.columns()
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"sigma": [1], "other": [2]}, "no place in the expression"),
+        ({"sigma": [1], "delta": None}, "exactly one of delta and epsilon"),
+        ({"sigma": [object()]}, "must be a number or a text"),
+        ({"sigma": 3}, "sigma"),
+    ],
+    ids=["unused", "no question", "no number", "no list"],
+)
+def test_what_cannot_be_swept_is_refused_before_anything_runs(given: dict[str, Any], match: str) -> None:
+    with pytest.raises(cm.InputError, match=match):
+        cm.sweep("Gaussian(sigma={sigma})", **({"delta": "1e-6"} | given))
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.csv"
+    arguments = ["sweep", "Gaussian(sigma={s}) * {k}", "--set", "s=1,2", "--set", "k=1,10", "--delta", "1e-6"]
+    assert answer([*arguments, "--out", str(table)]) == 0
+    assert "4 settings" in capsys.readouterr().out
+    assert (tmp_path / "table.csv.jsonl").exists()
+    assert answer([*arguments, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["epsilon"] for row in rows] == [
+        cm.parse(f"Gaussian(sigma={s}) * {k}").epsilon("1e-6") for s in (1, 2) for k in (1, 10)
+    ]
+    assert answer([*arguments[:3], "s=0", *arguments[4:]]) == 1
+    assert "sigma" in capsys.readouterr().out
+    assert answer(["sweep", "Gaussian(sigma={s})", "--set", "s", "--delta", "1e-6"]) == 2
+    assert answer([*arguments, "--out", "table.txt"]) == 2
+
+
+@pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="the extra dask is not installed")
+def test_dask(here: cm.Sweep) -> None:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        client.get_executor() as executor,
+    ):
+        assert cm.sweep(TEXT, **GRID, delta="1e-6", executor=executor) == here
+        failed = cm.sweep("Gaussian(sigma={s})", s=[1, 0], delta="1e-6", executor=executor)
+        assert [math.isfinite(row["epsilon"] or math.inf) for row in failed] == [True, False]

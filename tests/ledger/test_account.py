@@ -288,6 +288,12 @@ def test_reprice(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [receipt.kind for receipt in account.reprice()] == ["reprice", "reprice"]
     assert account.would_fit(STEP) == 116 - 62 > before
     assert account.reprice() == []
+    scan = account._writer.store.scan
+    entries = [entry for entry in scan("patients") if entry.kind != "reprice"]
+    with monkeypatch.context() as late:  # it looked before the others wrote
+        late.setattr(account._writer.store, "scan", lambda name, start=0: entries if start == 0 else scan(name, start))
+        with pytest.raises(cm.InputError, match="repriced by somebody else meanwhile"):
+            account.reprice()
     with pytest.raises(cm.InputError, match="has no price"):
         account.reprice(0)
     assert account.verify(recompute=True)

@@ -152,7 +152,9 @@ def repricing(writer: Writer, account: str, seqs: Sequence[int], key: str) -> li
     rule = writer.policy(account)[1].rule
     current: dict[int, Amounts] = {}
     targets: dict[int, Entry] = {}
+    seen = 0
     for entry in writer.store.scan(account):
+        seen = entry.seq
         if entry.kind in ("spend", "settle"):
             targets[entry.seq], current[entry.seq] = entry, Amounts.read(entry.content()["charge"])
         elif entry.kind == "reprice":
@@ -165,15 +167,23 @@ def repricing(writer: Writer, account: str, seqs: Sequence[int], key: str) -> li
         if new != current[seq]:
             team = targets[seq].content().get("team")
             body = {"of": seq, "run": targets[seq].run, "old": current[seq].texts(), "charge": new.texts()}
-            jobs.append(Job(account, "reprice", f"{key}/{seq}", {"of": seq}, _repriced(body, new - current[seq], team)))
+            jobs.append(
+                Job(account, "reprice", f"{key}/{seq}", {"of": seq}, _repriced(writer, account, body, team, seen))
+            )
     return writer.write(jobs) if jobs else []
 
 
-def _repriced(body: dict[str, Any], difference: Amounts, team: str | None) -> Any:
+def _repriced(writer: Writer, account: str, body: dict[str, Any], team: str | None, seen: int) -> Any:
+    difference = Amounts.read(body["charge"]) - Amounts.read(body["old"])
+
     def change(position: Position) -> Change:
-        zero = position.tariff.rule.zero()
+        for entry in writer.store.scan(account, seen + 1):  # of two at once only one may take the difference
+            if entry.kind == "reprice" and entry.content()["of"] == body["of"]:
+                raise InputError(
+                    f"entry {body['of']} of {account!r} was repriced by somebody else meanwhile; ask again"
+                )
         said = body if team is None else body | {"team": team}
-        return Change(said, position.state.moved(difference, zero, team))
+        return Change(said, position.state.moved(difference, position.tariff.rule.zero(), team))
 
     return change
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,12 @@ from urllib.parse import quote
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError
 from cumulant.ledger.store import Interrupted, Store
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows: writers poll, and the unique keys keep them safe all the same
+    fcntl = None
 
 _REMOTE = (
     "nfs",
@@ -148,7 +153,8 @@ class SQLite(Store):
         except OSError as error:
             raise LedgerError(f"{self.path}.lock cannot be opened: {error}; nothing was written") from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
             os.close(lock)

@@ -237,6 +237,10 @@ def _nonce(process: int) -> str:
     return secrets.token_hex(16)
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_nonce.cache_clear)  # numbers of processes come again
+
+
 def now() -> datetime:
     """The clock of this host: written down, and used for nothing but expiry."""
     return datetime.now(UTC)

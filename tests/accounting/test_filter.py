@@ -219,6 +219,9 @@ def test_slack_has_its_own_share_of_delta() -> None:
     assert some.delta == Fraction(7, 10**7)
     assert fits(some, promise) == 3  # and not 4, though all four epsilons would pass the pure door
     assert not some.proves(charge(some, promise * 4), ())
+    noise = cm.Gaussian(sigma=20)  # nor by the certificate of a sum that is not pure
+    assert some.certificate(charge(some, promise * 3 + noise)) is not None
+    assert some.certificate(charge(some, promise * 4 + noise)) is None
     assert 0.299 < some.odometer(charge(some, promise * 3)) <= 0.3
 
 

@@ -105,10 +105,16 @@ def address() -> Iterator[str]:
 
 
 def database(server: str) -> str:
-    """A new, empty database on a server."""
+    """The address of a new, empty schema on a server: as good as a database of its own, and made in no time."""
     import psycopg
 
     name = f"ledger_{uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload,unused-ignore]
-    return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+        connection.execute(f"CREATE SCHEMA {name}")  # type: ignore[call-overload,unused-ignore]
+    parts = urlsplit(server)
+    return urlunsplit(parts._replace(query="&".join(filter(None, (parts.query, f"options=-csearch_path%3D{name}")))))
+
+
+def schema(url: str) -> str:
+    """Its name."""
+    return url.rpartition("%3D")[2]

@@ -31,8 +31,8 @@ def url(postgres: str) -> str:
 
 
 def role(url: str, kind: str) -> str:
-    name = f"{kind}_{urlsplit(url).path.removeprefix('/ledger_')}"
-    execute(url, f"CREATE ROLE {name} LOGIN")
+    name = f"{kind}_{server.schema(url)}"
+    execute(url, f"CREATE ROLE {name} LOGIN", f"GRANT USAGE ON SCHEMA {server.schema(url)} TO {name}")
     cm.Ledger(url).permit(kind, name)
     return as_role(url, name)
 
@@ -88,10 +88,11 @@ def test_tenants_see_their_own_accounts(url: str) -> None:
     owner = cm.Ledger(url)
     owner.create("north/a", epsilon=1, delta="1e-6")
     owner.create("south/a", epsilon=1, delta="1e-6")
-    name = f"north_{urlsplit(url).path.removeprefix('/ledger_')}"
+    name = f"north_{server.schema(url)}"
     execute(
         url,
         f"CREATE ROLE {name} LOGIN",
+        f"GRANT USAGE ON SCHEMA {server.schema(url)} TO {name}",
         f"GRANT SELECT, INSERT ON entry TO {name}",
         f"GRANT SELECT ON meta TO {name}",
         f"CREATE POLICY {name}_reads ON entry FOR SELECT TO {name} USING (account LIKE 'north/%')",

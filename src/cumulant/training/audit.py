@@ -205,7 +205,8 @@ def _steinke(m: int, r: int, c: int, epsilon: float, delta: float) -> float:
             + special.xlogy(below, q)
             + special.xlogy(r - below, special.expit(-epsilon))
         )
-        beta += 2 * m * delta * float(np.max(np.cumsum(np.exp(log_pmf)) / np.arange(1, c + 1)))
+        rounded = 1 + 1e-14 * r  # logarithms of factorials have some units of r in their last digit
+        beta += 2 * m * delta * rounded * float(np.max(np.cumsum(np.exp(log_pmf)) / np.arange(1, c + 1)))
     return min(1.0, beta * SAFE)
 
 

@@ -22,7 +22,7 @@ from cumulant.training.quantile import LEAST, quantile, table
 UNITS = 2**20
 """Steps of the grid from 0 to the clipping norm, unless another grid is given."""
 
-MOST_UNITS = 2**30
+MOST_UNITS = 2**24
 MARGIN = 2.0**-30
 """The part of the norm by which vectors are clipped shorter than allowed, so that rounding does not make them offenders."""
 
@@ -56,7 +56,7 @@ def clipped(gradients: Any, norm: Number, grid: Number | None = None) -> Integer
     step = Exact(clip / UNITS) if grid is None else POSITIVE.check("grid", grid)
     units = clip / step
     if not 1 <= units <= MOST_UNITS:
-        raise InputError(f"grid={step} must be at most norm={clip} and at least 2^-30 of it")
+        raise InputError(f"grid={step} must be at most norm={clip} and at least 2^-24 of it")
     rows = _rows(gradients)
     with np.errstate(all="ignore"):
         wrong = ~np.all(np.isfinite(rows), axis=1)

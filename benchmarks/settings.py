@@ -106,6 +106,9 @@ DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "DiscreteGaussian": lambda rng: cm.DiscreteGaussian(
         decimal(rng, -0.7, 2), rng.randint(1, 3), rng.choice((None, 1))
     ),
+    "ExponentialMechanism": lambda rng: cm.ExponentialMechanism(decimal(rng, -4, 1)),
+    "PermuteAndFlip": lambda rng: cm.PermuteAndFlip(decimal(rng, -4, 1)),
+    "NoisyMax": lambda rng: cm.NoisyMax(decimal(rng, -1, 4), rng.choice(("exponential", "laplace", "gumbel"))),
 }
 """How each registered mechanism is drawn."""
 

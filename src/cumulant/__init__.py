@@ -33,12 +33,15 @@ from cumulant.mechanisms.by_points import from_rdp_points
 from cumulant.mechanisms.concentrated import ZeroConcentrated
 from cumulant.mechanisms.discrete_gaussian import DiscreteGaussian
 from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
+from cumulant.mechanisms.exponential import ExponentialMechanism
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
+from cumulant.mechanisms.noisy_max import NoisyMax
+from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.response import RandomizedResponse
@@ -71,6 +74,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialFamilyMechanism",
+    "ExponentialMechanism",
     "Expression",
     "Gaussian",
     "GaussianMeanPosterior",
@@ -81,7 +85,9 @@ __all__ = [
     "Laplace",
     "Ledger",
     "Mechanism",
+    "NoisyMax",
     "NotationError",
+    "PermuteAndFlip",
     "Poisson",
     "PosteriorSampling",
     "PureDP",

@@ -250,6 +250,30 @@ class Less:
         return domain
 
 
+def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """A word that is one of these, or an InputError of one sentence.
+
+    >>> one_of("noise", "laplace", ("laplace", "gaussian"))
+    'laplace'
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name}={shown(value)} is unknown; choose one of {', '.join(choices)}")
+    return value
+
+
+def truth(name: str, value: Any) -> bool:
+    """True or False, in text "yes" or "no".
+
+    >>> truth("monotone", "yes"), truth("monotone", False)
+    (True, False)
+    """
+    if isinstance(value, str) and value in ("yes", "no"):
+        return value == "yes"
+    if not isinstance(value, bool):
+        raise InputError(f'{name}={shown(value)} must be True or False, in text "yes" or "no"')
+    return value
+
+
 def listed(name: str, value: Any) -> list[Any]:
     """The items of any iterable but text, or an InputError of one sentence; what they are is checked one by one.
 

@@ -32,6 +32,9 @@ USUAL: dict[str, cm.Mechanism] = {
     "SubsetSelection": cm.SubsetSelection(values=10, size=3, epsilon="0.2"),
     "DiscreteLaplace": cm.DiscreteLaplace(scale=5, sensitivity=2),
     "DiscreteGaussian": cm.DiscreteGaussian(sigma=2, dimension=1),
+    "ExponentialMechanism": cm.ExponentialMechanism("0.2"),
+    "PermuteAndFlip": cm.PermuteAndFlip("0.2"),
+    "NoisyMax": cm.NoisyMax(scale=10),
 }
 COUNTS = (1, 2, 10, 1000, 10**6)
 CLOSE = (0.3, 0.9, 0.95, 0.999999, 0.99)

@@ -58,6 +58,11 @@ def reachable(base: Curve, pair: Pair | None) -> str:
     far, told = pair is not None and not pair.integrable, pair is not None and pair.mixed() is not None
     return (
         no_pair(base, pair)
+        or (
+            ""
+            if pair is None or pair.attained
+            else "it needs laws that neighbouring data sets have, not ones above them"
+        )
         or (f"it needs noise of at least 1/{LARGEST_SHIFT} of the sensitivity" if far else "")
         or ("" if told else "it needs the law of the loss of the pair")
     )

@@ -12,7 +12,7 @@ from cumulant.lattice.lattice import Terms
 from cumulant.lattice.neighbours import Neighbours
 from cumulant.pairs.cells import misplaced
 from cumulant.pairs.gaussian_law import GaussianLaw
-from cumulant.pairs.pair import Pair
+from cumulant.pairs.pair import Pair, Together
 from cumulant.pairs.step import Loss, Step
 from cumulant.pairs.transform import Transform
 
@@ -99,7 +99,14 @@ class Rounds:
     def single_below(self) -> tuple[Pair, Fraction] | None:
         """The same for a lower end."""
         single = self.single()
-        return None if single is None else (single[0].dominated, single[1])
+        return None if single is None or not single[0].attained else (single[0].dominated, single[1])
+
+    def together(self) -> Together | None:
+        """What all rounds need if they are adaptive rounds of one pair on all the data, and more is known than the pair."""
+        if len(self.parts) != 1 or not self.parts[0][0].whole:
+            return None
+        one, times = self.parts[0]
+        return one.pair.together(times)
 
     def rare(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
         """Pair, rate and number of each round, if all have closed forms and hardly one of them sees the record."""

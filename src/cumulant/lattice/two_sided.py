@@ -47,6 +47,9 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
         found = _answer(largest, _LATTICE, _rigour(rounds))
     if (added := _added_epsilon(rounds, delta)) < found.value:
         found = _answer(added, _CLOSED, "proved")
+    optimum = rounds.together()
+    if optimum is not None and (enough := optimum.epsilon(rounded_down(delta))) < found.value:
+        found = _answer(enough, _LATTICE, _rigour(rounds))
     return found
 
 
@@ -74,6 +77,9 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
     found = _grid_delta(rounds, epsilon, accuracy, cone) if by_line is None else _on_line(*by_line)
     if (added := _added_delta(rounds, epsilon)) < found.value:
         found = _answer(added, _CLOSED, "proved")
+    optimum = rounds.together()
+    if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
+        found = _answer(enough, _LATTICE, _rigour(rounds))
     largest, leak = _bounded(rounds)
     most = min(_distance(rounds), leak if largest <= rounded_down(epsilon) else 1.0, 1.0)
     return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))

@@ -44,6 +44,7 @@ class LaplacePair(Pair):
     """
 
     shift: Fraction
+    attained: bool = True
 
     symmetric = True
 
@@ -53,8 +54,8 @@ class LaplacePair(Pair):
     def laws(self) -> tuple[Law, ...]:
         return (LaplaceLaw(self.shift),)
 
-    def triple(self, rate: Fraction) -> Step:
-        return LaplaceTriple(float(self.shift), float(rate), float(1 - rate))
+    def triple(self, rate: Fraction) -> Step | None:
+        return None if not self.attained else LaplaceTriple(float(self.shift), float(rate), float(1 - rate))
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
         return Mixed(LaplaceBase(self.shift), rate, direction) if SLIGHTEST <= self.shift <= STRONGEST else None

@@ -5,8 +5,10 @@ A pair is one file. `curve` is all that it must say; what it does not override i
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from cumulant.curves.highest import Highest
 from cumulant.errors import CertificateError, HypothesisError, InputError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED, UPPER
+from cumulant.numerics.rounding import raised
 from cumulant.pairs.mixing import PAIR, PROFILE
 
 if TYPE_CHECKING:
@@ -32,6 +35,35 @@ _BITS = 128
 
 LARGEST_SHIFT = 10**4
 """Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Together:
+    """A profile through W(y) = sup E_Q (y p/q - 1)_+, convex in y, by values that are not below it at increasing log y.
+
+    delta(x) = e^x W(e^-x); between two points W lies below the chord.
+    """
+
+    log_y: Array
+    values: Array
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound of delta, 1 where nothing is said."""
+        y = np.exp(self.log_y)
+        if not -self.log_y[-1] <= epsilon <= -self.log_y[0]:
+            return 1.0
+        found = float(np.interp(math.exp(-epsilon), y, self.values)) * math.exp(epsilon)
+        return min(raised(found, 1e-9) + 5e-324, 1.0)
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon that is found to be enough, +inf where none is."""
+        low, high = 0.0, float(-self.log_y[0])
+        if self.delta(high) > delta:
+            return math.inf
+        while high - low > 1e-9 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
 
 
 class Pair(ABC):
@@ -51,6 +83,9 @@ class Pair(ABC):
 
     symmetric: bool = False
     """(P, Q) and (Q, P) are the same pair up to a bijection of the outputs."""
+
+    attained: bool = True
+    """Some neighbouring data sets have these two laws; otherwise they bound from above only."""
 
     estimated: bool = False
     """The numbers are self-checked quadrature, not bounds: true for densities given as Python functions."""
@@ -127,7 +162,7 @@ class Pair(ABC):
 
     def below(self, rate: Fraction, direction: str) -> Step | None:
         """(1-g)Q + gP against Q ("remove"), or the two swapped ("add"): output laws that neighbouring data sets have."""
-        return self.above(rate, direction) if self.symmetric and not self.estimated else None
+        return self.above(rate, direction) if self.symmetric and self.attained and not self.estimated else None
 
     def triple(self, rate: Fraction) -> Step | None:
         """Three values that need more than two do: output laws of data sets that differ in one record, from below."""
@@ -150,7 +185,11 @@ class Pair(ABC):
 
     def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
         """The transform of output laws that neighbouring data sets have, as `below` names them."""
-        return self.dominated.transform(rate, direction) if self.symmetric and not self.estimated else None
+        return self.dominated.transform(rate, direction) if self.symmetric and self.attained and not self.estimated else None
+
+    def together(self, times: int) -> Together | None:
+        """What so many adaptive rounds need, where that is known to be less than the composition of this pair."""
+        return None
 
     # ---- moments and profile
 

@@ -1,0 +1,46 @@
+"""The exponential mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cumulant.curves.bounded_range import BoundedRange
+from cumulant.curves.curve import Curve
+from cumulant.domains import NONNEGATIVE, Domain, Exact, Number, Several
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.pair import Pair
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
+class ExponentialMechanism(Mechanism):
+    """A choice r with probability ~ exp(epsilon u(r) / (2 Delta)), Delta the sensitivity of the scores u: bounded range.
+
+    The log ratios of the probabilities on two neighbouring data sets lie in an interval of length epsilon, which is all that is
+    used; with scores that all move one way, exp(epsilon u(r) / Delta) has it too. The largest of scores with Gumbel noise of
+    scale 2 Delta / epsilon is the same law, and the best k of them are `* k`. Proof: docs/mechanisms/exponential.md.
+
+    >>> ExponentialMechanism(1).pure, ExponentialMechanism(1).delta(epsilon=0)
+    (1.0, 0.244919)
+    """
+
+    loss: Exact
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": NONNEGATIVE}
+    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss"}
+
+    def __init__(self, epsilon: Number) -> None:
+        self._set(epsilon=epsilon)
+
+    def key(self) -> Hashable:
+        return self.loss
+
+    def own_curve(self, bound: str) -> Curve:
+        return BoundedRange(self.loss)
+
+    def pair(self) -> Pair:
+        from cumulant.pairs.logistic import LogisticPair
+
+        return LogisticPair(self.loss)

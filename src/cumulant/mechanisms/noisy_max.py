@@ -1,0 +1,72 @@
+"""The index of the largest noisy score."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from cumulant.curves.bounded_range import BoundedRange
+from cumulant.curves.closed import LaplaceShift
+from cumulant.curves.curve import Curve
+from cumulant.domains import POSITIVE, Domain, Exact, Number, Several, one_of, truth
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.pair import Pair
+from cumulant.relation import Relation
+
+NOISES = ("exponential", "laplace", "gumbel")
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NoisyMax(Mechanism):
+    """The index, and nothing else, of the largest of scores with independent noise of this scale and each of this sensitivity.
+
+    Differences of scores move by up to twice the sensitivity R = 2 S; by S if the scores are `monotone`, all of them rising or
+    all falling when one record is added, which is a fact about add/remove neighbours. Exponential and Laplace noise: dominated
+    by Laplace noise of shift R / scale. Gumbel noise: the exponential mechanism of epsilon = R / scale. A published maximum,
+    rounded noise and Gaussian noise are not covered. Proof: docs/mechanisms/noisy-max.md.
+
+    >>> NoisyMax(scale=2).pure, NoisyMax(scale=2, noise="gumbel", monotone=True).pure
+    (1.0, 0.5)
+    """
+
+    scale: Number
+    noise: str = "exponential"
+    sensitivity: Number = 1
+    monotone: bool | str = False
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"scale": POSITIVE, "sensitivity": POSITIVE}
+    defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
+
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        object.__setattr__(self, "noise", one_of("noise", self.noise, NOISES))
+        object.__setattr__(self, "monotone", truth("monotone", self.monotone))
+
+    @property
+    def relation(self) -> Relation:
+        return Relation.ADD_REMOVE if self.monotone else Relation.ANY
+
+    def _epsilon(self) -> Fraction:
+        return (1 if self.monotone else 2) * Exact(self.sensitivity) / Exact(self.scale)
+
+    def key(self) -> Hashable:
+        return self._epsilon(), self.noise, self.monotone
+
+    def arguments(self) -> Mapping[str, str]:
+        noise = {} if self.noise == NOISES[0] else {"noise": f'"{self.noise}"'}
+        return {**Mechanism.arguments(self), **noise, **({"monotone": '"yes"'} if self.monotone else {})}
+
+    def own_curve(self, bound: str) -> Curve:
+        return BoundedRange(self._epsilon()) if self.noise == "gumbel" else LaplaceShift(self._epsilon())
+
+    def pair(self) -> Pair:
+        if self.noise == "gumbel":
+            from cumulant.pairs.logistic import LogisticPair
+
+            return LogisticPair(self._epsilon())
+        from cumulant.pairs.laplace import LaplacePair
+
+        return LaplacePair(self._epsilon(), attained=False)

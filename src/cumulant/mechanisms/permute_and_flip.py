@@ -1,0 +1,46 @@
+"""Permute and flip."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cumulant.curves.closed import LaplaceShift
+from cumulant.curves.curve import Curve
+from cumulant.domains import NONNEGATIVE, Domain, Exact, Number, Several
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.pair import Pair
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
+class PermuteAndFlip(Mechanism):
+    """Candidates in random order, each accepted with probability exp(epsilon (u - max u) / (2 Delta)): McKenna and Sheldon 2020.
+
+    The same law as the largest of scores with exponential noise of scale 2 Delta / epsilon; the index is dominated by Laplace
+    noise of shift epsilon, which is attained. rho = epsilon^2/8, right for the exponential mechanism, is not for this one.
+    Proof: docs/mechanisms/noisy-max.md.
+
+    >>> PermuteAndFlip(1).pure
+    1.0
+    """
+
+    loss: Exact
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": NONNEGATIVE}
+    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss"}
+
+    def __init__(self, epsilon: Number) -> None:
+        self._set(epsilon=epsilon)
+
+    def key(self) -> Hashable:
+        return self.loss
+
+    def own_curve(self, bound: str) -> Curve:
+        return LaplaceShift(self.loss)
+
+    def pair(self) -> Pair | None:
+        from cumulant.pairs.laplace import LaplacePair
+
+        return LaplacePair(self.loss, attained=False) if self.loss else None

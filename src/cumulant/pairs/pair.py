@@ -53,7 +53,7 @@ class Together:
         if not -self.log_y[-1] <= epsilon <= -self.log_y[0]:
             return 1.0
         found = float(np.interp(math.exp(-epsilon), y, self.values)) * math.exp(epsilon)
-        return min(raised(found, 1e-9) + 5e-324, 1.0)
+        return min(float(raised(found, 1e-9)) + 5e-324, 1.0)
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon that is found to be enough, +inf where none is."""

@@ -185,7 +185,11 @@ class Pair(ABC):
 
     def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
         """The transform of output laws that neighbouring data sets have, as `below` names them."""
-        return self.dominated.transform(rate, direction) if self.symmetric and self.attained and not self.estimated else None
+        return (
+            self.dominated.transform(rate, direction)
+            if self.symmetric and self.attained and not self.estimated
+            else None
+        )
 
     def together(self, times: int) -> Together | None:
         """What so many adaptive rounds need, where that is known to be less than the composition of this pair."""

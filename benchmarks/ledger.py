@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -158,7 +159,7 @@ def main() -> int:
     lines = []
     with place(given.url, crash=False) as (url, _):
         folder = Path(tempfile.mkdtemp())
-        for line in (*adaptivity(), *measured(url, folder, given.entries, given.seconds)):
+        for line in chain(adaptivity(), measured(url, folder, given.entries, given.seconds)):
             lines.append(line)
             if not given.json:
                 print(line, flush=True)

@@ -95,6 +95,17 @@ def test_a_day(shell: Shell, tmp_path: Path) -> None:
     shell("thaw", "a", code=2)
 
 
+def test_bars_on_a_terminal(shell: Shell) -> None:
+    from cumulant import Ledger
+    from cumulant.cli import ledger_tables
+
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6", "--mode", "gaussian")
+    shell("spend", "a", f"{STEP} * 70")
+    lines = dict(ledger_tables._lines(Ledger(shell.url).account("a").status(), bars=True))
+    assert lines["used"] == "█" * 10 + "░" * 10 + " 50 %"
+    assert "so far" not in lines  # no odometer is proved for a sum of squared shifts
+
+
 def test_keys_of_requests(shell: Shell) -> None:
     shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
     first = shell.json("spend", "a", STEP, "--key", "k")

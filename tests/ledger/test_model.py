@@ -67,7 +67,7 @@ class Machine(RuleBasedStateMachine):
 
     def attempt(self, act: Callable[[Account], Any], crash: tuple[int, bool] | None) -> bool:
         """Do it, and if the process crashes at a statement, before or after it is carried out, do it again in another."""
-        store = self.ledger._store
+        store: Any = self.ledger._store
         carry_out, seen = store._run, [0]
 
         def run(connection: Any, statement: str, values: Sequence[Any]) -> Any:

@@ -18,7 +18,7 @@ from cumulant.ledger.charge import expression
 from cumulant.ledger.entry import Receipt, name_of, names_of
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
-from cumulant.ledger.store import opened
+from cumulant.ledger.store import Store, opened
 from cumulant.ledger.writing import Writer
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.numerics.arithmetic import BALLS
@@ -51,7 +51,7 @@ class Ledger:
         self._writer = Writer(opened(url), ring, None if actor is None else name_of("actor", actor))
 
     @property
-    def _store(self) -> Any:
+    def _store(self) -> Store:
         return self._writer.store
 
     # ---- accounts
@@ -108,8 +108,7 @@ class Ledger:
 
     def accounts(self) -> list[str]:
         """The names of all accounts."""
-        names: list[str] = self._store.names()
-        return names
+        return self._store.names()
 
     def on(self, data: str) -> list[str]:
         """The accounts that name this data, the closed ones too."""
@@ -229,15 +228,11 @@ class Ledger:
 
     def upgrade(self) -> tuple[int, int]:
         """Make the tables, or bring them to the version of this library; the version before and after."""
-        found: tuple[int, int] = self._store.upgrade()
-        return found
+        return self._store.upgrade()
 
     def permit(self, kind: str, role: str) -> None:
         """Give a database role the rights of a "spender" or an "auditor"; PostgreSQL only."""
-        grant = getattr(self._store, "grant", None)
-        if grant is None:
-            raise InputError("roles belong to PostgreSQL; a SQLite file has the rights of its directory")
-        grant(kind, role)
+        self._store.grant(kind, role)
 
     def close(self) -> None:
         """Close the connection of this thread; the next question opens another."""

@@ -83,6 +83,10 @@ class Store(ABC):
         """The clock of the database."""
         return datetime.now(UTC)
 
+    def grant(self, kind: str, role: str) -> None:
+        """Give a role of the database the rights of a spender or an auditor, where it has roles."""
+        raise InputError("roles belong to PostgreSQL; a SQLite file has the rights of its directory")
+
     # ---- connections
 
     def connection(self, create: bool = False) -> Any:

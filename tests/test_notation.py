@@ -131,6 +131,14 @@ GAUSSIAN, LAPLACE, SAMPLE = cm.Gaussian(sigma=5), cm.Laplace(scale=2), cm.Withou
         ("Gaussian(5.) @ WithoutReplacement(sample=.6e2, population=60_000)", GAUSSIAN @ SAMPLE),
         ('Laplace("2/1") @ WithoutReplacement("1/1000")', LAPLACE @ SAMPLE),
         ("PureDP(0.1)", cm.PureDP(0.1)),
+        ("PureDP(10%) * 1e3", cm.PureDP(0.1) * 1000),
+        ("PureDP('10 %') * 1_000", cm.PureDP(0.1) * 1000),
+        ("Gaussian(σ=5) @ WithoutReplacement(γ=0.1%)", GAUSSIAN @ SAMPLE),
+        (
+            "Gaussian(noise_multiplier=2, clip=3, relation='add-remove')",
+            cm.Gaussian(6, 3, relation=cm.Relation.ADD_REMOVE),
+        ),
+        ("Gaussian(noise_multiplier=2, relation='replace-one')", cm.Gaussian(2, 2, geometry="ball")),
         ("ApproximateDP(0.1, 1e-6)", cm.ApproximateDP(0.1, 1e-6)),
         ("ZeroConcentrated(rho=0.1)", cm.ZeroConcentrated(rho=0.1)),
         ("Gaussian(5, relation='add-remove')", cm.Gaussian(5, relation=cm.Relation.ADD_REMOVE)),
@@ -205,7 +213,7 @@ REFUSED = {
     "__import__('os')": f"unknown name '__import__' at position 0; known are {', '.join(MECHANISMS)}",
     "Gaussian(sgma=1)": "Gaussian has no parameter 'sgma' at position 9; did you mean 'sigma'?",
     "PureDP(q=1)": "PureDP has no parameter 'q' at position 7; known are epsilon",
-    "Gaussian()": "'Gaussian' at position 0 needs sigma; write Gaussian(sigma=...)",
+    "Laplace()": "'Laplace' at position 0 needs scale; write Laplace(scale=...)",
     "ApproximateDP()": "'ApproximateDP' at position 0 needs epsilon and delta; "
     "write ApproximateDP(epsilon=..., delta=...)",
     "Gaussian(sigma=1, sigma=2)": "the parameter 'sigma' at position 18 is given twice",
@@ -237,8 +245,6 @@ REFUSED = {
     "write mechanism @ WithoutReplacement(...)",
     "PureDP(1) * 1.5": "unexpected '1.5' at position 12; "
     "a number of repetitions is a whole number >= 1, such as 600000",
-    "PureDP(1) * 1e3": "unexpected '1e3' at position 12; "
-    "a number of repetitions is a whole number >= 1, such as 600000",
     "PureDP(1) * -1": "unexpected '-' at position 12; a number of repetitions is a whole number >= 1, such as 600000",
     "PureDP(1) * True": "unexpected 'True' at position 12; after '*' comes a number of repetitions, such as 600000",
     "PureDP(1) * PureDP(1)": "unexpected 'PureDP' at position 12; "
@@ -247,7 +253,7 @@ REFUSED = {
     "2 * 3 * PureDP(1)": "unexpected '3' at position 4; a mechanism is expected, such as Gaussian(sigma=5)",
     "cm.PureDP(1)": "unexpected '.' at position 2; names have no parts, write Gaussian(sigma=5)",
     "PureDP(1) - PureDP(1)": "unexpected '-' at position 10; after a mechanism come '@', '*', '+' or the end",
-    "PureDP(1); 2": "unexpected ';' at position 9",
+    "PureDP(1); 2": "unexpected ';' at position 9; what ran is joined by +, like Gaussian(sigma=5) + Laplace(scale=2)",
     "PureDP(\u0661)": "unexpected '\u0661' at position 7",
 }
 
@@ -260,6 +266,7 @@ def test_refused_notation(text: str, sentence: str) -> None:
 
 
 OUTSIDE = {
+    "Gaussian()": "Gaussian needs sigma=…, or noise_multiplier=… with clip=… and relation=…",
     "Gaussian(sigma=-1)": "sigma=-1 must be a number in (0, inf)",
     "Gaussian(sigma='nan')": "sigma='nan' must be a number in (0, inf): 'nan' is not a number; "
     "write it like 5, 0.001, 1e-5 or 256/60000",

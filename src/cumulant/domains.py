@@ -23,6 +23,7 @@ Number = int | float | Fraction | Decimal | str
 """What every numeric parameter accepts."""
 
 _TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(?:/\d+)?")
+_UNDERSCORES = re.compile(r"(?<=[0-9])_(?=[0-9])")
 _LONGEST_TEXT, _LONGEST_QUOTIENT = 400, 2500
 """Of a decimal, and of a quotient: every fraction that is short enough reads back from its own text."""
 
@@ -108,11 +109,14 @@ def _short(value: Fraction) -> Fraction:
 
 
 def _read_text(text: str) -> tuple[Fraction, str]:
-    stripped = text.strip()
+    stripped = _UNDERSCORES.sub("", text.strip())
+    if stripped.endswith("%"):
+        share = _short(_read_text(stripped[:-1])[0] / 100)
+        return share, spelling(share)
     longest = _LONGEST_QUOTIENT if "/" in stripped else _LONGEST_TEXT
     shape = _TEXT.fullmatch(stripped) if len(stripped) <= longest else None
     if shape is None or not stripped.isascii():
-        raise InputError(f"{text[:40]!r} is not a number; write it like 5, 0.001, 1e-5 or 256/60000")
+        raise InputError(f"{text[:40]!r} is not a number; {_meant(stripped)}write it like 5, 0.001, 1e-5 or 256/60000")
     if shape[1] is not None and (len(shape[1]) > 5 or abs(int(shape[1])) > _LARGEST_EXPONENT):
         raise InputError(
             f"{stripped[:40]} is out of range; exponents go from -{_LARGEST_EXPONENT} to {_LARGEST_EXPONENT}"
@@ -121,6 +125,13 @@ def _read_text(text: str) -> tuple[Fraction, str]:
     if denominator and int(denominator) == 0:
         raise InputError(f"{stripped[:40]} divides by zero")
     return _short(Fraction(numerator) / int(denominator or 1)), stripped
+
+
+def _meant(text: str) -> str:
+    """What else it may have been meant to be."""
+    if "^" in text or "**" in text:
+        return "powers of ten are written with e; "
+    return "a decimal has a point, and thousands are not separated; " if re.fullmatch(r"[\d.,]{1,99}", text) else ""
 
 
 def _tidy(text: str) -> str:

@@ -31,7 +31,12 @@ class InputError(CumulantError, ValueError):
     Traceback (most recent call last):
     ...
     cumulant.errors.InputError: sigma=-1 must be a number in (0, inf)
+
+    Where it is about a text, `text` is that text and `position` the place in it; else they are empty and None.
     """
+
+    text: str = ""
+    position: int | None = None
 
 
 class NotationError(InputError):

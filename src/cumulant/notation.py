@@ -6,7 +6,7 @@ atom      := NAME '(' parameters ')' | '(' sum ')'
 scheme    := NAME '(' parameters ')'
 parameter := [NAME '='] value                                    values without a name come first, in declared order
 value     := scalar | '[' scalar, ... ']'
-scalar    := number | number '/' number | "quoted number or word"
+scalar    := number | number '%' | number '/' number | "quoted number or word"
 
 Numbers keep their spelling, and a quotient of two is exact, as rate=256/60000 is; there is no other arithmetic.
 """
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 from cumulant.accounting.parts import Ran, reader
 from cumulant.domains import COUNT, Exact, Number, spelling
 from cumulant.errors import InputError, NotationError
+from cumulant.hints import CALLED, GREEK, MEANT
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, run
 from cumulant.sampling.scheme import SCHEMES, Scheme
 
@@ -34,13 +35,14 @@ _TOKEN = re.compile(
     r"""
     (?P<space>  \s+ )
   | (?P<number> (?: \d(?:_?\d)* (?:\.(?:\d(?:_?\d)*)?)? | \.\d(?:_?\d)* ) (?:[eE][+-]?\d(?:_?\d)*)? )
-  | (?P<name>   [A-Za-z_]\w* )
+  | (?P<name>   [A-Za-z_]\w* | [σεδργ] )
   | (?P<quoted> "[^"\\\n]*" | '[^'\\\n]*' )
-  | (?P<sign>   [-+*/@()\[\],=?] )
+  | (?P<sign>   [-+*/@()\[\],=?%] )
     """,
     re.VERBOSE | re.ASCII,
 )
 _WHOLE = re.compile(r"[0-9_]+")
+_PLACE = re.compile(r"at position (\d+)")
 
 T = TypeVar("T")
 
@@ -105,8 +107,13 @@ def _read(text: str, unknown: str | None) -> tuple[Expression, list[Unknown]]:
         raise NotationError(f"the expression has {len(text)} characters; at most {LONGEST_TEXT} are read")
     if not text.strip():
         raise NotationError("the expression is empty; write for example Gaussian(sigma=5)")
-    parser = _Parser(_tokens(text), unknown)
-    return parser.expression(), parser.solved
+    try:
+        parser = _Parser(_tokens(text), unknown)
+        return parser.expression(), parser.solved
+    except InputError as error:  # where it is, for whoever shows the text
+        place = _PLACE.search(str(error)) if error.position is None else None
+        error.text, error.position = text, int(place[1]) if place else error.position
+        raise
 
 
 class _Token(NamedTuple):
@@ -129,7 +136,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         if match is None:
             raise NotationError(f"unexpected {text[position]!r} at position {position}{_hint(text[position])}")
         if match.lastgroup != "space":
-            yield _Token(str(match.lastgroup), match[0], position)
+            yield _Token(str(match.lastgroup), GREEK.get(match[0], match[0]), position)
         position = match.end()
     while True:
         yield _Token("end", "", position)
@@ -141,7 +148,7 @@ def _hint(character: str) -> str:
             return "; the quoted text does not end on its line, or holds a backslash"
         case ".":
             return "; names have no parts, write Gaussian(sigma=5)"
-    return ""
+    return f"; {MEANT[character]}" if character in MEANT else ""
 
 
 class _Parser:
@@ -236,12 +243,26 @@ class _Parser:
     def times(self) -> int:
         self.reading = Unknown("", "times", {})
         token = self.take()
-        text = self.replaced(token) if token.text == "?" else token.text
+        text = (self.replaced(token) if token.text == "?" else token.text).replace("_", "")
+        if token.text == "*":
+            raise NotationError(
+                f"unexpected {token}: there are no powers; write Gaussian(sigma=5) * 1000 for repetitions"
+            )
         if token.kind == "name" or token.text == "(":
             raise NotationError(f"unexpected {token}; after '*' comes a number of repetitions, such as 600000")
+        if token.kind == "number" and not _WHOLE.fullmatch(text) and Exact(text).denominator == 1:
+            text = str(int(Exact(text)))  # 1e3 is a whole number too
         if not _WHOLE.fullmatch(text):
             raise NotationError(f"unexpected {token}; a number of repetitions is a whole number >= 1, such as 600000")
-        return int(COUNT.check("times", text.replace("_", "")))
+        if self.next.text == ",":
+            raise NotationError(
+                f"unexpected {self.next}; thousands are not separated by commas, write 600000 or 600_000"
+            )
+        try:
+            return int(COUNT.check("times", text))
+        except InputError as error:
+            error.position = token.position
+            raise
 
     def replaced(self, token: _Token) -> str:
         if self.unknown is None:
@@ -262,10 +283,13 @@ class _Parser:
         declared = _signature(known[name.text])
         self.expect("(", f"after {name.text} a")
         given: dict[str, Any] = {}
+        places: dict[str, int] = {}
         ordered = True
         if not self.accept(")"):
             while True:
+                start = self.next.position
                 ordered = self.parameter(name, declared, given, ordered)
+                places[next(reversed(given))] = start
                 if self.accept(")"):
                     break
                 self.expect(",", "after a parameter ')' or")
@@ -273,7 +297,11 @@ class _Parser:
         if missing:
             wanted = ", ".join(f"{each}=..." for each in missing)
             raise NotationError(f"{name} needs {' and '.join(missing)}; write {name.text}({wanted})")
-        return known[name.text](**given)
+        try:
+            return known[name.text](**given)
+        except InputError as error:
+            error.position = places.get(str(error).partition("=")[0], name.position)
+            raise
 
     def parameter(self, owner: _Token, declared: Mapping[str, bool], given: dict[str, Any], ordered: bool) -> bool:
         """Adds one parameter to those given; whether the next may still come without a name."""
@@ -327,7 +355,9 @@ class _Parser:
         raise NotationError(f"unexpected {token}; a value is expected, such as 5, 1e-5 or 256/60000")
 
     def quotient(self, number: str) -> str:
-        """The number, or its exact quotient by the one behind a '/'."""
+        """The number, or its exact quotient by the one behind a '/', or as many hundredths as stand before a '%'."""
+        if self.accept("%"):
+            return spelling(Exact(number) / 100)
         if not self.accept("/"):
             return number
         token = self.take()
@@ -352,6 +382,8 @@ def _signature(called: Callable[..., Any]) -> Mapping[str, bool]:
 
 def _suggestion(name: str, allowed: Iterable[str], similar: Iterable[str]) -> str:
     names = {each.lower(): each for each in similar}
+    if (meant := CALLED.get(name.lower(), "").lower()) in names:
+        return f"; did you mean {names[meant]!r}?"
     from difflib import get_close_matches
 
     close = get_close_matches(name[:60].lower(), names, n=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -48,6 +49,30 @@ def watched(items: Sequence[Item], what: str) -> Iterator[Item]:
             if tell is not None:
                 tell(f"{done:,} of {len(items):,} {what}")
             yield item
+
+
+@contextmanager
+def patient(what: str) -> Iterator[None]:
+    """Says on stderr that there is work, and for how long, once it has taken a second; silent unless someone is looking."""
+    if not _watching():
+        yield
+        return
+    done = threading.Event()
+
+    def tell() -> None:
+        started = time.monotonic()
+        while not done.wait(PATIENCE):
+            sys.stderr.write(f"\r{what} … {time.monotonic() - started:.0f} s")
+            sys.stderr.flush()
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+        sys.stderr.write("\r\x1b[K")
 
 
 def _watching() -> bool:

@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from cumulant.accounting import answering
 from cumulant.accounting.answering import rounds_of
@@ -268,10 +267,17 @@ class _Halfway(_Search):
 
 def _shift(distance: float) -> float:
     """The shift of two Gaussians with this total variation distance."""
-    return float(2 * special.ndtri((1 + min(distance, _ALMOST)) / 2))
+    return 2 * _quantile((1 + min(distance, _ALMOST)) / 2)
 
 
 def _gaussian(rate: Exact, distance: float) -> float:
     """The epsilon that is best at this rate if the loss is Gaussian with this total variation distance, as sums tend to be."""
     shift = _shift(distance)
-    return abs(float(shift * (-special.ndtri(float(rate)) - shift / 2)))
+    return abs(shift * (-_quantile(float(rate)) - shift / 2))
+
+
+def _quantile(share: float) -> float:
+    """Of the normal law, only to choose where to ask."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(share) if 0 < share < 1 else math.copysign(math.inf, share - 0.5)

@@ -11,6 +11,7 @@ from cumulant.accounting.plan import Plan, Term
 from cumulant.accounting.printed import fraction, rounded_down, rounded_up
 from cumulant.accounting.question import DISTANCE
 from cumulant.accounting.statement import (
+    BY,
     MOST_TERMS,
     RIGOUR,
     WAYS,
@@ -74,7 +75,7 @@ def _by_losses(plan: Plan) -> Iterator[str]:
         grid = f"balls of {found.proof.bits} bits: {found.points:,} frequencies at order {found.order:.4g}"
     elif found.width is not None and found.order is not None:
         grid += f": a grid of step {found.width:.3g}, {found.points:,} points, tilted to order {found.order:.4g}"
-    yield f"Proved by {WAYS[found.way]}."
+    yield f"{BY[found.rigour]} {WAYS[found.way]}."
     yield "Products of dominating pairs dominate adaptive composition (Zhu, Dong, Wang 2022)."
     yield f"Arithmetic: {grid}."
 

@@ -33,8 +33,9 @@ WAYS = {
     "images that are not negative, and what lies beyond its last frequency is bounded (Theorem L0)",
     "lattice": "loss distributions on a grid that dominates them, composed by a tilted FFT, with discretisation, aliasing, "
     "rounding and cut-off tails added",
-    "cone": "Theorem B: the sampled Gaussian pair maximises a cone of test functions under composition, evaluated along a "
-    "vertical line, or on a dominating grid with its error terms added",
+    "cone": "Theorem B: judged by a family of tests that is enough to bound delta, no neighbours and no adaptive rounds are "
+    "worse than one known pair of sampled Gaussians, round after round; it is evaluated along a vertical line, or on a "
+    "dominating grid with its error terms added",
 }
 """How the exact layer reaches a number."""
 
@@ -44,6 +45,10 @@ RIGOUR = {
     "estimated": "the number rests on a Python function that can only be sampled, so nothing is proved",
 }
 """What each level of rigour means."""
+
+
+BY = {"proved": "Proved by", "bounded": "Bounded by", "estimated": "Estimated by"}
+"""How a number is reached, in the word of its rigour: nothing else is called proved."""
 
 
 # ---- the answer
@@ -117,7 +122,7 @@ def interval(plan: Plan) -> str:
         return ""
     return (
         f"The true {plan.question.found} lies in [{rounded_down(plan.lower)}, {rounded_up(plan.answer.value)}]: "
-        f"no smaller claim holds for {plan.witness}."
+        f"a smaller claim than its lower end is false for {plan.witness}."
     )
 
 
@@ -200,18 +205,18 @@ def short_name(part: Part) -> str:
 
 def proof(plan: Plan) -> str:
     """What proves the number, in one sentence."""
-    order, way = plan.answer.order, plan.answer.way
+    order, way, by = plan.answer.order, plan.answer.way, BY[plan.answer.rigour]
     if way in WAYS:
-        return f"Proved by {WAYS[way]}."
+        return f"{by} {WAYS[way]}."
     sampled = any(part.scheme is not None for part in plan.run.parts)
     if order is None:
-        return f"Proved by {unconverted(way)}."
+        return f"{by} {unconverted(way)}."
     if math.isinf(order):
         amplified = ", with Lemma 3 of the paper for the samples" if sampled else ""
-        return f"Proved by pure differential privacy (order infinity), which adds up{amplified}."
+        return f"{by} pure differential privacy (order infinity), which adds up{amplified}."
     amplified = f"{_theorems(plan)}; " if sampled else "the Renyi divergences of the mechanisms, which add up; "
     at = "an order just above 1" if f"{order:g}" == "1" else f"order {order:g}"
-    return f"Proved by {amplified}converted at {at} by {cited_conversion(plan)}."
+    return f"{by} {amplified}converted at {at} by {cited_conversion(plan)}."
 
 
 def _theorems(plan: Plan) -> str:
@@ -291,7 +296,8 @@ def verdict(
 ) -> Iterator[str]:
     """What became of a claim, and why."""
     claim = f"({claimed:.15g}, {delta:.15g})-differential privacy"
-    proved = f"epsilon = {rounded_up(epsilon)} is proved to be enough" if epsilon < math.inf else "nothing is proved"
+    shown = "proved" if rigour == "proved" else "known"
+    proved = f"epsilon = {rounded_up(epsilon)} is {shown} to be enough" if epsilon < math.inf else "nothing is proved"
     needed = "" if lower is None else f"at least {rounded_down(lower)} is needed by {witness}"
     if found == "holds":
         yield f"Holds: {claim}; {proved} at this delta."

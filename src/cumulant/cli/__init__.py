@@ -1,4 +1,4 @@
-"""The command line: `cumulant epsilon`, `delta`, `rdp` and `bounds`."""
+"""The command line: `cumulant epsilon`, `delta`, `rdp`, `bounds` and the others."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from __future__ import annotations
 def main() -> None:
     """Answer the command line of this process and leave with its exit code.
 
-    Nothing that only the command line needs (typer, rich) is loaded before this is called.
+    Nothing that only the command line needs (typer, rich) is loaded before this is called, and nothing that a short
+    question does not need at all.
     """
     import sys
 
+    from cumulant.cli.direct import asked
+
+    if (question := asked(sys.argv[1:])) is not None:
+        from cumulant.cli.answering import answer as answered
+        from cumulant.cli.failures import guarded
+
+        sys.exit(guarded(lambda: answered(question)))
     from cumulant.cli.app import answer
 
     sys.exit(answer(sys.argv[1:]))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
+import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
@@ -16,14 +15,19 @@ from cumulant.cli.calibration import calibrate
 from cumulant.cli.check import check, verify
 from cumulant.cli.codes import ExitCode
 from cumulant.cli.dpsgd import dpsgd
+from cumulant.cli.failures import failed, guarded
 from cumulant.cli.figures import figures
 from cumulant.cli.ledger import app as ledger
 from cumulant.cli.plot import plot
 from cumulant.cli.questions import delta, epsilon, rdp
 from cumulant.cli.sweep import sweep
-from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken
 
-app = typer.Typer(name="cumulant", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="cumulant",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 for command in (epsilon, delta, check, verify, rdp, bounds, calibrate, sweep, dpsgd, audit, conformance, plot, figures):
     app.command()(command)
@@ -53,6 +57,7 @@ def cumulant(
       cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8
 
     An expression is what you would write in Python: '@' runs a mechanism on a sample, '*' repeats, '+' adds to the run.
+    DP-SGD is said in its own words: "Gaussian(noise_multiplier=1.1, clip=1, relation='add-remove') @ Poisson(rate=1%) * 1000".
 
     Exit codes: 0 answered, holds or consistent; 1 no (a claim is false, a guarantee not confirmed, an audit refutes, epsilon is
     infinite) or error; 2 wrong usage or input; 3 refused by a budget; 4 open, or a broken ledger.
@@ -63,30 +68,39 @@ def cumulant(
 
 def answer(arguments: Sequence[str]) -> int:
     """Carry out one command line and return its exit code; errors are one sentence on stderr."""
+    return guarded(lambda: _carried_out(list(arguments)))
+
+
+def _carried_out(arguments: list[str]) -> int:
     try:
-        outcome = typer.main.get_command(app).main(list(arguments), prog_name="cumulant", standalone_mode=False)
-        sys.stdout.flush()
-        return outcome if isinstance(outcome, int) else ExitCode.OK
-    except BrokenPipeError:
-        # The reader has left; what is still buffered must not fail again when the interpreter closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.NO
+        outcome = typer.main.get_command(app).main(arguments, prog_name="cumulant", standalone_mode=False)
     except typer.Abort:  # older releases of typer; newer ones return 130 themselves
-        return 128 + signal.SIGINT
-    except BudgetRefused as error:
-        return _failed(str(error), ExitCode.REFUSED)
-    except LedgerBroken as error:
-        return _failed(str(error), ExitCode.BROKEN)
-    except InputError as error:
-        return _failed(str(error), ExitCode.USAGE)
-    except CumulantError as error:
-        return _failed(str(error), ExitCode.NO)
+        raise KeyboardInterrupt from None
     except Exception as error:
-        if hasattr(error, "format_message"):  # what typer has to say about options and arguments
-            return _failed(f"{error.format_message().rstrip('.')}; see cumulant --help", ExitCode.USAGE)
-        return _failed(f"unexpected {type(error).__name__}: {error}; please report it with the command", ExitCode.NO)
+        if not hasattr(error, "format_message"):
+            raise
+        return failed(_usage(error.format_message(), arguments), ExitCode.USAGE)
+    return outcome if isinstance(outcome, int) else ExitCode.OK
 
 
-def _failed(sentence: str, code: ExitCode) -> ExitCode:
-    typer.echo(f"error: {' '.join(sentence.split())}", err=True)
-    return code
+def _usage(message: str, arguments: list[str]) -> str:
+    """What typer has to say about commands, options and arguments, and what was meant."""
+    names = [each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands] + ["ledger"]
+    command = next((each for each in arguments if not each.startswith("-")), "")
+    said = " ".join(message.split()).rstrip(".?")
+    see = f"see cumulant {command} --help" if command in names else "see cumulant --help"
+    turned = {"epsilon": "delta", "delta": "epsilon"}.get(command)
+    if turned is not None and re.search(rf"[Nn]o such option:? '?--{command}\b", said):
+        other = f"ask `cumulant {turned}` with --{command}"
+        return f"{command} is what `cumulant {command}` finds; give --{turned}, or {other}; {see}"
+    if turned is not None and "Missing option" in said:
+        said += f": {command} is found at a given {turned}, such as --{turned} {'1e-6' if turned == 'delta' else '1'}"
+    if (unknown := re.search(r"[Nn]o such command '([^']*)'", said)) is not None:
+        name = unknown[1][:40]
+        meant = next(iter(get_close_matches(name, names, n=1)), "")
+        if re.match(r"\w+\(", name):
+            meant = f'epsilon "{name}" --delta 1e-6'
+        said = f"there is no command {name!r}" + (f"; did you mean cumulant {meant}?" if meant else "")
+    if "unexpected extra argument" in said.lower():
+        said += "; an expression is one argument, so put it in quotes"
+    return f"{said}; {see}"

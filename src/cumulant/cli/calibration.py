@@ -10,8 +10,9 @@ from cumulant.accounting.question import DEFAULT_METHOD
 from cumulant.calibrate import Calibration
 from cumulant.calibrate import calibrate as calibrated
 from cumulant.cli import words
-from cumulant.cli.questions import Bound, Conversion, Json, Method
+from cumulant.cli.questions import Bound, Conversion, Json, Method, Quiet
 from cumulant.domains import DELTA, EPSILON
+from cumulant.progress import patient
 
 
 def calibrate(
@@ -25,6 +26,7 @@ def calibrate(
     bound: Bound = None,
     conversion: Conversion = None,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """The value of one parameter, written '?', at which the run just meets epsilon at delta.
 
@@ -38,7 +40,13 @@ def calibrate(
       cumulant calibrate "PureDP(epsilon=?) * 30" --epsilon 1 --delta 1e-6 --json
     """
     target, asked = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
-    found = calibrated(expression, target, asked, digits=digits, method=method, bound=bound, conversion=conversion)
+    with patient("searching"):
+        found = calibrated(expression, target, asked, digits=digits, method=method, bound=bound, conversion=conversion)
+    if doubt := words.swapped(float(target), float(asked)):
+        typer.echo(doubt, err=True)
+    if quiet:
+        typer.echo(str(found.value))
+        return
     if as_json:
         typer.echo(found.to_json())
         return

@@ -16,9 +16,10 @@ from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY
 from cumulant.cli import words
 from cumulant.cli.codes import ExitCode
-from cumulant.cli.questions import Accuracy, Json, Run
+from cumulant.cli.questions import Accuracy, Json, Quiet, Run
 from cumulant.errors import CumulantError, InputError
 from cumulant.notation import parse
+from cumulant.progress import patient
 
 _CODES = {"holds": ExitCode.OK, "false": ExitCode.NO, "open": ExitCode.OPEN}
 
@@ -29,6 +30,7 @@ def check(
     delta: Annotated[str, typer.Option(help="A probability; 0 claims pure differential privacy.")],
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """Whether a claimed (epsilon, delta) is true of a run: holds, false, or open.
 
@@ -43,14 +45,19 @@ def check(
     """
     try:
         run = parse(expression)
-        found = run.check(epsilon=epsilon, delta=delta, accuracy=accuracy)
+        with patient("looking for a proof and a witness"):
+            found = run.check(epsilon=epsilon, delta=delta, accuracy=accuracy)
     except InputError:
         raise
     except CumulantError as error:
         raise InputError(str(error)) from error
     except Exception as error:
         raise InputError(f"unexpected {type(error).__name__}: {error}; please report it with the command") from error
-    if as_json:
+    if (doubt := words.swapped(found.claimed, found.delta)) and not quiet:
+        typer.echo(doubt, err=True)
+    if quiet:
+        typer.echo(found.verdict)
+    elif as_json:
         typer.echo(found.to_json())
     else:
         typer.echo(words.wrapped(*_verdict(found), statement.what_ran(run.ran()), statement.assumed(run.ran())))

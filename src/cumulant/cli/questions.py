@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.accounting.question import BASELINES, DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import words
-from cumulant.cli.codes import ExitCode
+from cumulant.cli.answering import answer
+from cumulant.cli.direct import Asked
 from cumulant.conversion.conversions import CONVERSIONS
-from cumulant.domains import DELTA, EPSILON, Exact
+from cumulant.domains import Exact
 from cumulant.errors import HypothesisError, InputError
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.notation import parse
@@ -28,6 +28,7 @@ Accuracy = Annotated[str, typer.Option(help="The part of epsilon that the grid o
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say which theorem, order and arithmetic prove it, and what is assumed.")
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print the number alone.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infinity is the text 'inf'.")]
 
 
@@ -40,6 +41,7 @@ def epsilon(
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
     explain: Explain = False,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """The smallest epsilon that this library proves at this delta.
 
@@ -53,10 +55,7 @@ def epsilon(
       cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8 --explain
       cumulant epsilon "Laplace(scale=2) * 3" --delta 0 --json
     """
-    run = parse(expression)
-    asked = DELTA.check("delta", delta)
-    found = run.guarantee(asked, method, bound, conversion, accuracy)
-    return _tell(found, explain, as_json)
+    return answer(Asked("epsilon", expression, delta, method, bound, conversion, accuracy, explain, as_json, quiet))
 
 
 def delta(
@@ -68,6 +67,7 @@ def delta(
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
     explain: Explain = False,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """The smallest delta that this library proves at this epsilon.
 
@@ -77,20 +77,7 @@ def delta(
       cumulant delta "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 2 --explain
       cumulant delta "RandomizedResponse(p=0.6) * 10" --epsilon 1 --method paper --json
     """
-    run = parse(expression)
-    asked = EPSILON.check("epsilon", epsilon)
-    found = run.guarantee(None, method, bound, conversion, accuracy, epsilon=asked)
-    return _tell(found, explain, as_json)
-
-
-def _tell(found: Guarantee, explain: bool, as_json: bool) -> int:
-    """The guarantee as it was asked for: as one JSON object, explained, or in a few words."""
-    if as_json:
-        fields = found.to_dict()
-        typer.echo(json.dumps(fields | {"explanation": found.explain()} if explain else fields))
-    else:
-        typer.echo(words.explanation(found) if explain else words.answer(found))
-    return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK
+    return answer(Asked("delta", expression, epsilon, method, bound, conversion, accuracy, explain, as_json, quiet))
 
 
 def rdp(

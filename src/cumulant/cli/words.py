@@ -9,6 +9,7 @@ from cumulant.accounting import attack
 from cumulant.accounting import statement as words
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.parts import Ran
+from cumulant.accounting.printed import rounded_up
 from cumulant.domains import Exact
 
 WIDEST_LINE = 110
@@ -16,25 +17,42 @@ ONE_PERCENT = Exact("0.01")
 
 
 def answer(found: Guarantee) -> str:
-    """The answer of `cumulant epsilon` and `cumulant delta`."""
+    """The answer of `cumulant epsilon` and `cumulant delta`: the number, its interval, what it means, what is assumed."""
+    return wrapped(*_answer(found))
+
+
+def _answer(found: Guarantee) -> list[str]:
     plan = found.proof
     if not words.says_something(plan):
-        return wrapped(words.headline(plan), words.what_ran(plan.run))
+        return [words.headline(plan), words.what_ran(plan.run)]
     means: tuple[str, ...] = ()
     if found.asked == "delta":
         reach = attack.in_brief(plan.run, ONE_PERCENT, found.method, found.epsilon, found.delta)
         means = tuple(words.attacker(plan.run, *reach))
-    return wrapped(words.headline(plan), words.doubled(plan.run), words.interval(plan), *means, *words.support(plan))
+    return [words.headline(plan), words.doubled(plan.run), words.interval(plan), *means, *words.support(plan)]
 
 
 def explanation(found: Guarantee) -> str:
-    """The answer with `--explain`."""
-    return wrapped(*found.explain().splitlines())
+    """The answer with `--explain`: the same, and what proves it besides."""
+    said = _answer(found)
+    return wrapped(*said, *(line for line in found.explain().splitlines() if line not in said))
 
 
 def divergence(run: Ran, bound: str) -> str:
     """What stands below the table of `cumulant rdp`."""
     return wrapped(*words.divergence(run, bound))
+
+
+def swapped(epsilon: float, delta: float) -> str:
+    """A question, where two numbers look as if each stood in the place of the other; else empty.
+
+    >>> swapped(1e-6, 0.5)
+    'note: epsilon = 1e-6 and delta = 0.5: are epsilon and delta swapped? delta is the small one, a probability'
+    """
+    if not 0 < epsilon < delta / 100 < 1:
+        return ""
+    numbers = f"epsilon = {rounded_up(epsilon)} and delta = {rounded_up(delta)}"
+    return f"note: {numbers}: are epsilon and delta swapped? delta is the small one, a probability"
 
 
 def wrapped(*sentences: str) -> str:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import fft
 
 from cumulant.lattice.merging import Law, merged
 from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.later import fft
 from cumulant.numerics.logspace import log_sum
 from cumulant.numerics.rounding import MANY, U, lowered, next_above, raised
 from cumulant.pairs.cells import Cells

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -15,6 +15,9 @@ from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
+
+_UNSAID = ""
+"""A sigma that is not given."""
 
 GEOMETRIES = ("diameter", "ball")
 """What is known of the values: only their distances, or that they lie in a ball whose diameter is the sensitivity."""
@@ -36,22 +39,35 @@ class Gaussian(Mechanism):
     records it is asked about. That is public and the same for neighbouring data sets, so these are replace-one ones; on a
     sample it is the size of the sample (E-20).
 
+    A training loop says its noise multiplier and the norm `clip` to which gradients are clipped; the deviation of the noise
+    on their sum is the product. What a record moves then depends on the neighbours, so `relation` must be said (E-2).
+
+    >>> Gaussian(noise_multiplier=1.1, clip=2, relation="add-remove") == Gaussian(sigma=1.1, relation="add-remove")
+    True
+    >>> Gaussian(noise_multiplier=1.1, relation="replace-one")
+    Gaussian(sigma=1.1, sensitivity=2, geometry="ball")
     >>> Gaussian(sigma=10, sensitivity=2) == Gaussian(sigma=5)
     True
     >>> Gaussian(sigma=5).rdp(2)
     0.04
     """
 
-    sigma: Number
+    sigma: Number = _UNSAID
     sensitivity: Number = 1
     geometry: str = "diameter"
     relation: Relation = Relation.ANY
     averaged_over: Number = 1
+    noise_multiplier: InitVar[Number | None] = None
+    clip: InitVar[Number | None] = None
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"sigma": POSITIVE, "sensitivity": POSITIVE}
     defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, noise_multiplier: Number | None, clip: Number | None) -> None:
+        if noise_multiplier is not None or clip is not None:
+            self._clipped(noise_multiplier, clip)
+        elif self.sigma is _UNSAID:
+            raise InputError("Gaussian needs sigma=…, or noise_multiplier=… with clip=… and relation=…")
         Mechanism.__post_init__(self)
         object.__setattr__(self, "averaged_over", COUNT.check("averaged_over", self.averaged_over))
         object.__setattr__(self, "relation", Relation.read(self.relation).of_mean(int(Exact(self.averaged_over))))
@@ -62,6 +78,30 @@ class Gaussian(Mechanism):
             raise RelationError('geometry="ball" is a fact about replace-one sensitivity; leave it out for add-remove')
         if self.geometry == "ball":
             object.__setattr__(self, "relation", Relation.REPLACE_ONE)
+
+    def _clipped(self, multiplier: Number | None, clip: Number | None) -> None:
+        """Sets what a noise multiplier and a clipping norm mean under the relation that is said with them."""
+        if multiplier is None:
+            raise InputError(f"clip={shown(clip)} needs a noise_multiplier=… beside it, whose product is sigma")
+        if self.sigma is not _UNSAID or POSITIVE.check("sensitivity", self.sensitivity) != 1:
+            raise InputError("noise_multiplier and clip say what sigma and sensitivity are; leave those out")
+        stated = Relation.read(self.relation)
+        if stated is Relation.ANY:
+            raise InputError(
+                f'noise_multiplier={shown(multiplier)} leaves open what a record moves; add relation="add-remove" (by the '
+                'norm, for Poisson samples) or relation="replace-one" (by twice the norm, for WithoutReplacement)'
+            )
+        norm, factor = (
+            POSITIVE.check("clip", 1 if clip is None else clip),
+            POSITIVE.check("noise_multiplier", multiplier),
+        )
+        same = Gaussian.from_clipping(norm, factor if norm == 1 else factor * norm, stated, self.averaged_over)
+        for name in ("sigma", "sensitivity", "geometry"):
+            object.__setattr__(self, name, getattr(same, name))
+
+    @classmethod
+    def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
+        return POSITIVE if name in ("noise_multiplier", "clip") else super(Gaussian, cls).domain(name, others)
 
     @classmethod
     def from_clipping(

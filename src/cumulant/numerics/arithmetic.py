@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import special
 
 from cumulant.errors import CertificateError
+from cumulant.numerics.later import special
 
 Array = Any
 """A float64 array or an object array of balls: numpy's types cannot say which, so the checker is not asked."""

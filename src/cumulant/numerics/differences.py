@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array
+from cumulant.numerics.later import special
 from cumulant.numerics.logspace import choose
 from cumulant.numerics.rounding import LONG
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array  # noqa: F401  (doctest)
+from cumulant.numerics.later import special
 
 EDGE = 2.0**-46
 """Relatively closer than this to the edge of the parameter space counts as outside: rounding may have moved it in."""

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.later import special
 from cumulant.numerics.rounding import U
 
 BINOMIAL = 12 * U

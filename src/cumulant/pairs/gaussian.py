@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from cumulant.curves.closed import Concentrated
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
+from cumulant.numerics.later import special
 from cumulant.numerics.quadrature import log_concave
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.pairs.gaussian_law import GaussianLaw

@@ -1,0 +1,57 @@
+"""What failures look like: a sentence on stderr, a caret under the place where it is, and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from cumulant.cli.codes import ExitCode
+from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken
+
+_WIDEST = 76
+"""Characters of an expression around a mistake."""
+
+_CODES = ((BudgetRefused, ExitCode.REFUSED), (LedgerBroken, ExitCode.BROKEN), (InputError, ExitCode.USAGE))
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Do the work and return its exit code; errors are one sentence on stderr."""
+    try:
+        code = work()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader has left; what is still buffered must not fail again when the interpreter closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.NO
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except CumulantError as error:
+        return failed(error, next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.NO))
+    except Exception as error:
+        return failed(f"unexpected {type(error).__name__}: {error}; please report it with the command", ExitCode.NO)
+
+
+def failed(error: object, code: ExitCode) -> ExitCode:
+    """Say what went wrong; the exit code."""
+    sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+    if isinstance(error, InputError) and error.position is not None and error.text:
+        sys.stderr.write(pointed(error.text, error.position))
+    return code
+
+
+def pointed(text: str, position: int) -> str:
+    """The line of a text around a position, and a caret below it.
+
+    >>> print(pointed("Gausian(sigma=1) * 3", 0), end="")
+      Gausian(sigma=1) * 3
+      ^
+    """
+    start = text.rfind("\n", 0, position) + 1
+    line, column = text[start:].split("\n", 1)[0].replace("\t", " "), position - start
+    first = max(0, min(column - _WIDEST // 2, len(line) - _WIDEST))
+    shown, before = line[first : first + _WIDEST], "…" if first else ""
+    after = "…" if first + _WIDEST < len(line) else ""
+    return f"  {before}{shown}{after}\n  {' ' * (len(before) + column - first)}^\n"

@@ -1,0 +1,61 @@
+"""What people type where the notation has another sign or another name."""
+
+from __future__ import annotations
+
+GREEK = {"σ": "sigma", "ε": "epsilon", "δ": "delta", "ρ": "rho", "γ": "rate"}
+"""Letters that stand for names."""
+
+MEANT = {
+    "×": "repetitions are written with *, like Gaussian(sigma=5) * 1000",
+    "·": "repetitions are written with *, like Gaussian(sigma=5) * 1000",
+    "^": "there are no powers; write 1e-5 for a small number, and Gaussian(sigma=5) * 1000 for a thousand repetitions",
+    "−": "this is a typographic minus sign; write -, as in 1e-5",
+    "–": "this is a dash; write -, as in 1e-5",
+    "“": 'these are typographic quotes; write "',
+    "”": 'these are typographic quotes; write "',
+    "’": "these are typographic quotes; write '",
+    "‘": "these are typographic quotes; write '",
+    "{": "parentheses are round, like Gaussian(sigma=5)",
+    ":": "a parameter is given by =, like Gaussian(sigma=5)",
+    ";": "what ran is joined by +, like Gaussian(sigma=5) + Laplace(scale=2)",
+    "&": "what ran is joined by +, like Gaussian(sigma=5) + Laplace(scale=2)",
+    "µ": "there are no Greek units; write the number, like 1e-6",
+    "∞": "a parameter is a finite number",
+}
+"""What else is typed where the notation has another sign."""
+
+CALLED = {
+    "normal": "Gaussian",
+    "noise": "Gaussian",
+    "dpsgd": "Gaussian",
+    "exponential": "PureDP",
+    "epsilondp": "PureDP",
+    "zcdp": "ZeroConcentrated",
+    "rr": "RandomizedResponse",
+    "subsample": "WithoutReplacement",
+    "sample": "WithoutReplacement",
+    "uniform": "WithoutReplacement",
+    "fixedsize": "WithoutReplacement",
+    "bernoulli": "Poisson",
+    "std": "sigma",
+    "stddev": "sigma",
+    "deviation": "sigma",
+    "noise_scale": "sigma",
+    "b": "scale",
+    "eps": "epsilon",
+    "z": "noise_multiplier",
+    "multiplier": "noise_multiplier",
+    "clipping": "clip",
+    "max_grad_norm": "clip",
+    "norm": "clip",
+    "q": "rate",
+    "probability": "rate",
+    "sampling_rate": "rate",
+    "sample_rate": "rate",
+    "batch": "sample",
+    "batch_size": "sample",
+    "size": "population",
+    "n": "population",
+    "records": "population",
+}
+"""What others call a mechanism, a scheme or a parameter, in lower case."""

@@ -40,6 +40,7 @@ from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
+from cumulant.mechanisms.mechanism import drawer as _drawer
 from cumulant.mechanisms.noisy_max import NoisyMax
 from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
@@ -134,6 +135,13 @@ _LATER = {
     "Verification": "cumulant.conversion.verify",
 }
 """Names whose modules are loaded when they are first asked for."""
+
+
+@_drawer
+def _drawn(*arguments: Any) -> Any:
+    from cumulant.figures.sheet import picture
+
+    return picture(*arguments)
 
 
 def __getattr__(name: str) -> Any:

@@ -33,7 +33,7 @@ def printed(drawn: Path) -> Any:
     from io import StringIO
 
     with redirect_stdout(StringIO()) as out:
-        assert answer(["plot", RUN, "--out", str(drawn), "--delta", "1e-6", "--json"]) == 0
+        assert answer(["plot", RUN, "--out", str(drawn), "--delta", "1e-6", "--all-bounds", "--json"]) == 0
     return json.loads(out.getvalue())
 
 
@@ -57,7 +57,7 @@ def test_the_interval_is_that_of_the_run(printed: Any) -> None:
     rounds = curve(printed["charts"], "rounds", "rdp")
     assert rounds[100.0] == pytest.approx(run.epsilon(1e-6, method="rdp"), rel=1e-9)
     assert rounds[1.0] == pytest.approx(math.log1p(0.01 * math.expm1(0.5)), rel=1e-3)  # Lemma 3: pure
-    assert len(curve(printed["charts"], "rounds", "upper")) == 7
+    assert len(curve(printed["charts"], "rounds", "upper")) == 11
 
 
 def test_every_bound_that_applies_is_drawn(printed: Any) -> None:
@@ -81,7 +81,7 @@ def test_one_panel_as_svg(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     arguments = ["plot", "Gaussian(sigma=1)", "--kind", "trade-off", "--out", str(path)]
     assert answer(arguments) == 0
     captured = capsys.readouterr()
-    assert (captured.out, captured.err) == (f"{path}: trade-off\n", "")
+    assert (captured.out, captured.err) == (f"{path}: trade-off; the numbers are in {path.with_suffix('.csv')}\n", "")
     text = path.read_text()
     assert ElementTree.fromstring(text).tag.endswith("svg")
     assert answer([*arguments, "--json"]) == 0
@@ -90,6 +90,33 @@ def test_one_panel_as_svg(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     exact = special.ndtr(special.ndtri(rates) + 1)
     assert np.array(list(found.values())) == pytest.approx(exact, rel=0.04)
     assert path.read_text() == text  # the same numbers give the same file
+
+
+def test_the_numbers_stand_beside_the_picture(drawn: Path, printed: Any) -> None:
+    lines = drawn.with_suffix(".csv").read_text().splitlines()
+    assert lines[0] == "chart,curve,x,y"
+    curves = [each for chart in printed["charts"].values() for each in chart["curves"].values()]
+    assert len(lines) == 1 + sum(len(each["x"]) for each in curves)
+
+
+def test_python_draws_the_same(tmp_path: Path) -> None:
+    figure = cm.parse(RUN).plot(delta=1e-6, kind="rdp", out=tmp_path / "rdp.pdf")
+    assert (tmp_path / "rdp.pdf").read_bytes().startswith(b"%PDF")
+    (axes,) = figure.axes
+    assert [line.get_label() for line in axes.get_lines()] == ["theorem9", "best", "lower bound"]
+    with pytest.raises(cm.InputError, match="kind='x' is unknown"):
+        cm.PureDP(1).plot(kind="x")
+    with pytest.raises(cm.InputError, match="bounds='x' is unknown"):
+        cm.PureDP(1).plot(bounds="x")
+
+
+def test_a_narrow_axis_has_more_than_one_tick() -> None:
+    figure = cm.PureDP(1).plot(delta=1e-6, kind="rounds")
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            labels = [tick.label1.get_text() for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            assert sum(map(bool, labels)) > 1
 
 
 def test_a_run_without_rounds_is_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +130,7 @@ def test_a_run_without_rounds_is_repeated(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--out", "run.pdf"), "--out run.pdf must end in .png or .svg"),
+        (("--out", "run.gif"), "--out run.gif must end in .png, .svg or .pdf"),
         (("--out", "nowhere/run.png"), "--out nowhere/run.png: there is no directory nowhere"),
         (
             ("--out", "run.png", "--kind", "x"),

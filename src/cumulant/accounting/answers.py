@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -16,11 +17,13 @@ from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.plan import planned
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, given
+from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import arrays, scalars
 from cumulant.curves.curve import Curve
 from cumulant.curves.memory import question
 from cumulant.domains import Number
+from cumulant.errors import HypothesisError
 
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve
@@ -223,11 +226,17 @@ class Answers(ABC):
         return attack.advantage(self.ran())
 
     @overload
+    def rdp(self, order: Number, bound: Literal["all"]) -> dict[str, float]: ...  # type: ignore[overload-overlap]
+    @overload
+    def rdp(self, order: Iterable[Number], bound: Literal["all"]) -> dict[str, Floats]: ...  # type: ignore[overload-overlap]
+    @overload
     def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
     @overload
     def rdp(self, order: Iterable[Number], bound: str = ...) -> Floats: ...
     @question()
-    def rdp(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+    def rdp(
+        self, order: Number | Iterable[Number], bound: str = "best"
+    ) -> float | Floats | dict[str, float] | dict[str, Floats]:
         """The Rényi divergence bound at orders in [1, inf]; order 1 is KL, inf is pure.
 
         It is infinite for promises that may fail, such as `ApproximateDP`: what leaks with some probability has no finite
@@ -236,8 +245,20 @@ class Answers(ABC):
         >>> import cumulant as cm
         >>> cm.Gaussian(sigma=5).rdp([1, 2, 64.5])
         array([0.02, 0.04, 1.29])
+
+        `bound="all"` gives every bound that applies, by name: columns that pandas and polars take.
+
+        >>> found = (cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.001)).rdp([2, 3], bound="all")
+        >>> "theorem9" in found, "gaussian-ball" in found
+        (True, False)
         """
         value, scalar = domains.orders(order)
+        if bound == "all":
+            known: dict[str, Any] = {}
+            for name in BOUNDS:
+                with suppress(HypothesisError):
+                    known[name] = self.rdp(value, name)
+            return {name: float(each[0]) for name, each in known.items()} if scalar else known
         answer = arrays.rdp(self.curve(bound), value, bound_row(bound).upper)
         return float(answer[0]) if scalar else answer
 

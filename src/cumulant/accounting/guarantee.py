@@ -7,13 +7,31 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cumulant.accounting.plan import Plan, Term
-from cumulant.errors import CertificateError
+from cumulant.accounting.printed import brief, rounded_up
+from cumulant.errors import CertificateError, InputError
 
 if TYPE_CHECKING:
     from cumulant.conversion.verify import Verification
 
 
-@dataclass(frozen=True, slots=True)
+_COLUMNS = (
+    "run",
+    "relation",
+    "asked",
+    "epsilon",
+    "delta",
+    "lower",
+    "lower_delta",
+    "order",
+    "method",
+    "bound",
+    "conversion",
+    "rigour",
+    "witness",
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Guarantee:
     """(epsilon, delta)-differential privacy with its provenance.
 
@@ -157,6 +175,48 @@ class Guarantee:
 
         fields = {name: stored.plain(getattr(self, name)) for name in self.__slots__ if name != "plan"}
         return fields | stored.kept(self.plan)
+
+    def row(self) -> dict[str, Any]:
+        """One row of a table, plain values only: `pandas.DataFrame([each.row() for each in guarantees])`, or polars.
+
+        >>> import cumulant as cm
+        >>> found = cm.PureDP(1).guarantee(delta=0).row()
+        >>> found["run"], found["epsilon"], found["rigour"]
+        ('PureDP(epsilon=1)', 1.0, 'proved')
+        """
+        return {name: str(value) if isinstance(value := getattr(self, name), str) else value for name in _COLUMNS}
+
+    def __repr__(self) -> str:
+        found = f"lower={self.lower!r}" if self.asked == "delta" else f"lower_delta={self.lower_delta!r}"
+        return (
+            f"Guarantee(epsilon={self.epsilon!r}, delta={self.delta!r}, {found}, rigour={self.rigour!r}, "
+            f"run={brief(self.run)!r})"
+        )
+
+    def __str__(self) -> str:
+        return format(self, "")
+
+    def __format__(self, spec: str) -> str:
+        """The number that was asked for, rounded up to as many digits as the format says.
+
+        >>> import cumulant as cm
+        >>> found = cm.Gaussian(sigma=1).guarantee(delta=1e-5)
+        >>> f"{found}", f"{found:.2}"
+        ('epsilon = 4.378 at delta = 1e-5', 'epsilon = 4.4 at delta = 1e-5')
+        """
+        digits = spec.removeprefix(".") or "4"
+        if not (digits.isascii() and digits.isdigit() and 1 <= int(digits[:3]) <= 17):
+            raise InputError(f"{spec!r} is no format of a guarantee; give the number of digits, like .3")
+        value, given, name = self.epsilon, self.delta, "delta"
+        if self.asked == "epsilon":
+            value, given, name = self.delta, self.epsilon, "epsilon"
+        found = "delta" if name == "epsilon" else "epsilon"
+        return f"{found} = {rounded_up(value, int(digits))} at {name} = {rounded_up(given, 17)}"
+
+    def _repr_html_(self) -> str | None:
+        from cumulant.accounting import html
+
+        return None if self.plan is None else html.guarantee(self.plan)
 
     def to_json(self) -> str:
         """The same as one JSON object."""

@@ -50,6 +50,15 @@ def percent(share: float) -> str:
     return f"{rounded_up(min(math.nextafter(100 * share, math.inf) if share else 0.0, 100.0), 3)} %"
 
 
+def brief(text: str, longest: int = 160) -> str:
+    """A text with its middle left out where it is too long to read.
+
+    >>> brief("PureDP(epsilon=1)"), len(brief("x" * 10_000))
+    ('PureDP(epsilon=1)', 160)
+    """
+    return text if len(text) <= longest else f"{text[: longest - 43]} … {text[-40:]}"
+
+
 def fraction(value: Fraction) -> str:
     """An exact number.
 

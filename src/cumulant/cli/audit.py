@@ -143,9 +143,9 @@ def conformance(
 
 
 def _drawn(charts: list[Any], title: str, out: Path) -> None:
-    from cumulant.figures.sheet import checked, draw
+    from cumulant.figures.sheet import checked, drawn, write
 
-    draw(charts, title, checked(out))
+    write(drawn(charts, title), charts, checked(out))
 
 
 def _columns(file: Path) -> tuple[list[int], list[float]]:

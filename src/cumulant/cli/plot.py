@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cumulant.cli.questions import Json, Run
-from cumulant.domains import Domain
 from cumulant.errors import InputError
 from cumulant.notation import parse
 from cumulant.progress import told
 
-PROPER = Domain(Fraction(0), Fraction(1), hint="delta is a probability", extreme=True)
-
 
 def plot(
     expression: Run,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write: a .png or .svg file.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write: a .png, .svg or .pdf file.")],
     delta: Annotated[str, typer.Option(help="The delta in (0, 1) of epsilon against rounds.")] = "1e-8",
     kind: Annotated[str, typer.Option(help="What to draw: all, epsilon, rounds, rdp or trade-off.")] = "all",
+    all_bounds: Annotated[
+        bool, typer.Option("--all-bounds", help="Every bound of the divergences that applies.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """A picture of a run. Needs cumulant[plot].
 
     Four panels: epsilon against delta, and against the number of rounds, both with the interval that holds the true epsilon;
-    the Renyi divergences by every bound that applies; the true positive rate of the best attack against its false alarms.
+    the Renyi divergences by the bounds that matter; the true positive rate of the best attack against its false alarms.
 
     \b
     Examples:
@@ -38,7 +37,7 @@ def plot(
     """
     from cumulant.figures.charts import CHARTS
     from cumulant.figures.drawing import canvas
-    from cumulant.figures.sheet import checked, draw
+    from cumulant.figures.sheet import PROPER, checked, drawn, write
 
     if kind != "all" and kind not in CHARTS:
         raise InputError(f"kind={kind!r} is unknown; choose one of all, {', '.join(CHARTS)}")
@@ -51,11 +50,11 @@ def plot(
         charts = {}
         for name in names:
             tell(name)
-            charts[name] = CHARTS[name](run, asked)
+            charts[name] = CHARTS[name](run, asked, "all" if all_bounds else "best")
         tell("drawing")
-        draw(list(charts.values()), str(run), path)
+        write(drawn(list(charts.values()), str(run)), list(charts.values()), path)
     if as_json:
         fields = {"file": str(path), "run": str(run), "relation": str(run.relation), "delta": float(asked)}
         typer.echo(json.dumps(fields | {"charts": {name: chart.to_dict() for name, chart in charts.items()}}))
         return
-    typer.echo(f"{path}: {', '.join(names)}")
+    typer.echo(f"{path}: {', '.join(names)}; the numbers are in {path.with_suffix('.csv')}")

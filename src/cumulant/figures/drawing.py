@@ -112,9 +112,11 @@ def draw(picture: Picture, tables: Sequence[Table], extended: bool, out: Path) -
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write PNG or SVG, whichever the name says; the same numbers give the same file."""
+    """Write PNG, SVG or PDF, whichever the name says; the same numbers give the same file."""
     if path.suffix == ".svg":
         figure.savefig(path, metadata={"Date": None, "Creator": None})
+    elif path.suffix == ".pdf":
+        figure.savefig(path, metadata={"CreationDate": None, "Creator": None, "Producer": None})
     else:
         figure.savefig(path, dpi=100, metadata={"Software": None}, pil_kwargs={"optimize": True})
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+import textwrap
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cumulant.errors import InputError
-from cumulant.figures.charts import Chart, Curve
+from cumulant.accounting.printed import brief, rounded_up
+from cumulant.domains import Domain, Number
+from cumulant.errors import InputError, shown
+from cumulant.figures.charts import CHARTS, Chart, Curve
 from cumulant.figures.drawing import Look, canvas, grid, save, style
+from cumulant.mechanisms.mechanism import Expression
+from cumulant.progress import told
 
-SUFFIXES = (".png", ".svg")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PROPER = Domain(Fraction(0), Fraction(1), hint="delta is a probability", extreme=True)
+
+SUFFIXES = (".png", ".svg", ".pdf")
 
 LOOKS = {
     look.column: look
@@ -41,13 +53,35 @@ _MARKERS, _INSIDE = 9, 5
 def checked(path: Path) -> Path:
     """A file that can be written, or an InputError that says why not."""
     if path.suffix not in SUFFIXES:
-        raise InputError(f"--out {path} must end in {' or '.join(SUFFIXES)}")
+        raise InputError(f"--out {path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     if not path.parent.is_dir():
         raise InputError(f"--out {path}: there is no directory {path.parent}")
     return path
 
 
-def draw(charts: Sequence[Chart], title: str, path: Path) -> None:
+def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = None, bounds: str = "best") -> Figure:
+    """One picture of a run; written to a file, with its numbers in a table beside it, if one is named."""
+    if kind != "all" and kind not in CHARTS:
+        raise InputError(f"kind={shown(kind)} is unknown; choose one of all, {', '.join(CHARTS)}")
+    if bounds not in ("best", "all"):
+        raise InputError(f"bounds={shown(bounds)} is unknown; choose best or all")
+    asked = PROPER.check("delta", delta)
+    path = None if out is None else checked(Path(out))
+    canvas()  # what is missing is said before the work, not after it
+    names = list(CHARTS) if kind == "all" else [kind]
+    charts = []
+    with told(len(names) + 1) as tell:
+        for name in names:
+            tell(name)
+            charts.append(CHARTS[name](run, asked, bounds))
+        tell("drawing")
+        figure = drawn(charts, str(run))
+    if path is not None:
+        write(figure, charts, path)
+    return figure
+
+
+def drawn(charts: Sequence[Chart], title: str) -> Figure:
     """One panel per chart, side by side and at most two in a row."""
     columns = min(len(charts), 2)
     rows = -(-len(charts) // 2)
@@ -55,9 +89,20 @@ def draw(charts: Sequence[Chart], title: str, path: Path) -> None:
     figure.set_layout_engine("constrained")
     for axes, chart in zip(figure.subplots(rows, columns, squeeze=False).flat, charts, strict=True):
         _panel(axes, chart)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(textwrap.fill(brief(title, 240), 62 * columns, break_long_words=False), fontsize=11)
+    return figure
+
+
+def write(figure: Figure, charts: Sequence[Chart], path: Path) -> None:
+    """The picture, and beside it every number that it shows, under the same name with .csv."""
     try:
         save(figure, path)
+        with path.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file)
+            table.writerow(["chart", "curve", "x", "y"])
+            for chart in charts:
+                for name, curve in chart.curves.items():
+                    table.writerows([chart.title, name, x, y] for x, y in zip(curve.x, curve.y, strict=True))
     except OSError as error:
         raise InputError(f"--out {path} cannot be written: {error.strerror}") from None
 
@@ -73,10 +118,29 @@ def _panel(axes: Any, chart: Chart) -> None:
         low = np.interp(np.log(upper.x), np.log(lower.x), lower.y)
         axes.fill_between(upper.x, low, upper.y, where=np.isfinite(upper.y), color="#101010", alpha=0.12, linewidth=0)
     axes.set(xscale="log", yscale="log" if chart.logarithmic else "linear", xlabel=chart.across, ylabel=chart.up)
-    axes.set_title(chart.title, fontsize=10)
+    axes.set_title("\n".join(textwrap.wrap(chart.title, 60)), fontsize=10)
+    axes.set_xlabel("\n".join(textwrap.wrap(chart.across, 60)))
+    if chart.marked is not None:
+        x, y = chart.marked
+        axes.axvline(x, color="#606060", linewidth=0.8, linestyle=(0, (1, 2)))
+        axes.annotate(f"{rounded_up(y)}", (x, y), xytext=(5, 6), textcoords="offset points", fontsize=8)
     beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(chart.curves) > _INSIDE else {}
     axes.legend(frameon=False, fontsize=8, handlelength=3.2, **beside)
     grid(axes)
+    _ticked(axes)
+
+
+def _ticked(axes: Any) -> None:
+    """An axis over less than a decade has no two powers of ten: there other round numbers are said."""
+    from matplotlib.ticker import LogFormatter, LogLocator, NullFormatter
+
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log" and high < 100 * low:
+            axis.set_major_locator(
+                LogLocator(subs=(1.0, 2.0, 5.0) if high > 4 * low else tuple(np.arange(1.0, 10.0, 0.5)))
+            )
+            axis.set_major_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(9, 9)))
+            axis.set_minor_formatter(NullFormatter())
 
 
 def _every(curve: Curve) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from cumulant import domains
 from cumulant.accounting.answers import Answers
 from cumulant.accounting.parts import Part, Ran
+from cumulant.accounting.printed import brief
 from cumulant.bounds.bound import amplified
 from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
@@ -23,6 +24,8 @@ from cumulant.errors import InputError, NotationError, RelationError
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation, common
 from cumulant.sampling.scheme import Scheme
+
+D = TypeVar("D", bound=Callable[..., Any])
 
 
 class Expression(Answers):
@@ -67,6 +70,32 @@ class Expression(Answers):
                 )
         return str(self)
 
+    # ---- how it is shown
+
+    def __repr__(self) -> str:
+        return brief(str(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def _repr_html_(self) -> str | None:
+        from cumulant.accounting import html
+
+        return html.run(self.ran()) if self.terms else None
+
+    def plot(self, delta: Number = "1e-8", kind: str = "all", out: Any = None, bounds: str = "best") -> Any:
+        """A picture: "epsilon" against delta, "rounds", "rdp", "trade-off", or "all" of them; needs cumulant[plot].
+
+        Gives a matplotlib figure, which a notebook shows; a file `out` is written as PNG, SVG or PDF, with the numbers as CSV
+        beside it. `bounds="all"` shows every bound of the divergences that applies.
+
+        >>> import cumulant as cm
+        >>> figure = cm.PureDP(1).plot(delta=1e-6, kind="rdp")
+        >>> figure.axes[0].get_xlabel()
+        'order α'
+        """
+        return _DRAWERS[-1](self, delta, kind, out, bounds)
+
     # ---- operators
 
     def __mul__(self, times: int) -> Expression:
@@ -82,6 +111,9 @@ class Expression(Answers):
         for mechanism, times in other.terms.items():
             terms[mechanism] = terms.get(mechanism, 0) + times
         return run(terms)
+
+    def __radd__(self, other: object) -> Expression:
+        return self if type(other) is int and other == 0 else NotImplemented  # sum() starts from 0
 
     def __matmul__(self, scheme: Scheme) -> Sampled:
         return sampled(self, scheme) if isinstance(scheme, Scheme) else NotImplemented  # type: ignore[redundant-expr]
@@ -112,9 +144,6 @@ class Run(Expression):
 
     def __str__(self) -> str:
         return " + ".join(f"{m} * {times}" if times > 1 else str(m) for m, times in self._terms.items()) or "nothing"
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 def run(terms: Mapping[Mechanism, int]) -> Expression:
@@ -228,9 +257,6 @@ class Mechanism(Expression):
 
     def __str__(self) -> str:
         return f"{self.name()}({', '.join(f'{name}={text}' for name, text in self.arguments().items())})"
-
-    def __repr__(self) -> str:
-        return str(self)
 
     @classmethod
     def name(cls) -> str:
@@ -351,6 +377,15 @@ def canonical(key: Any) -> str:
         case Expression():
             return str(sorted((mechanism.rank(), times) for mechanism, times in key.terms.items()))
     return repr(key)
+
+
+_DRAWERS: list[Callable[..., Any]] = []
+
+
+def drawer(function: D) -> D:
+    """The function that draws: what is drawn with knows runs, and not the other way round."""
+    _DRAWERS.append(function)
+    return function
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {}

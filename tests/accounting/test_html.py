@@ -1,0 +1,118 @@
+"""What a notebook shows, and how runs and guarantees are printed, added up and put into tables."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+import cumulant as cm
+
+RUN = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001") * 600_000
+MASSES = cm.from_masses([1 / 1000] * 1000, [1 / 1000] * 1000)
+
+
+class _Balanced(HTMLParser):
+    """Raises where a tag is closed that is not open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def read(html: str | None) -> str:
+    assert html is not None
+    parser = _Balanced()
+    parser.feed(html)
+    assert parser.open == []
+    return " ".join(parser.texts)
+
+
+def test_a_guarantee_shows_its_interval_and_folds_what_is_assumed() -> None:
+    found = RUN.guarantee(delta=1e-8)
+    html = found._repr_html_()
+    text = read(html)
+    assert html is not None
+    assert found.lower is not None
+    assert text.startswith("epsilon = 0.80")
+    assert "<details><summary>What is assumed</summary>" in html
+    assert "all parameters were fixed in advance" in text
+    assert "aria-label='the true epsilon lies between 0.79" in html
+    assert "<script" not in html
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        cm.Gaussian(sigma=1).guarantee(delta=0),
+        cm.Gaussian(sigma=1).guarantee(delta=1),
+        cm.PureDP(1).guarantee(delta=0),
+        cm.Gaussian(sigma=1).guarantee(epsilon=1),
+        cm.mechanism(rdp=lambda order: order / 18, name="<b>mine</b>").guarantee(delta=1e-5),
+    ],
+    ids=["inf", "one", "pure", "delta", "function"],
+)
+def test_every_guarantee_is_shown(found: cm.Guarantee) -> None:
+    assert found.plan is not None
+    read(found._repr_html_())
+    assert "<b>mine" not in str(found._repr_html_())
+
+
+def test_a_run_is_a_table() -> None:
+    text = read((RUN + cm.Laplace(scale=20) * 12)._repr_html_())
+    assert "600,000" in text
+    assert "Laplace(scale=20)" in text
+
+
+def test_reprs_are_short_and_texts_complete() -> None:
+    assert len(repr(MASSES)) <= 160
+    assert len(repr(MASSES * 3 + cm.PureDP(1))) <= 160
+    assert cm.parse(str(MASSES)) == MASSES
+    assert len(repr(MASSES.guarantee(delta=0.1))) < 300
+    assert repr(RUN) == str(RUN)
+
+
+def test_formats() -> None:
+    found = RUN.guarantee(delta=1e-8, method="paper")
+    assert f"{found}" == str(found) == "epsilon = 2.028 at delta = 1e-8"
+    assert f"{found:.2}" == "epsilon = 2.1 at delta = 1e-8"  # up
+    assert f"{cm.Gaussian(sigma=2).guarantee(epsilon=1, method='paper')}" == "delta = 0.2163 at epsilon = 1"
+    assert f"{cm.PureDP(1):>20}" == "   PureDP(epsilon=1)"
+    for wrong in ("x", ".0", ".99", "f"):
+        with pytest.raises(cm.InputError, match="no format of a guarantee"):
+            format(found, wrong)
+
+
+def test_a_sum_of_runs() -> None:
+    parts = [cm.PureDP(1), cm.Laplace(scale=2) * 3, cm.PureDP(1)]
+    assert sum(parts) == cm.PureDP(1) * 2 + cm.Laplace(scale=2) * 3
+    for wrong in (1, 0.0, False, "x", None):
+        with pytest.raises(TypeError):
+            wrong + cm.PureDP(1)  # type: ignore[operator]
+
+
+def test_rows_of_tables_are_plain() -> None:
+    rows = [run.guarantee(delta=1e-6).row() for run in (cm.PureDP(1), RUN)]
+    assert rows[0].keys() == rows[1].keys()
+    assert all(type(value) in (str, float, type(None)) for row in rows for value in row.values())
+
+
+def test_all_bounds_by_name() -> None:
+    step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")
+    every = step.rdp([2, 64], bound="all")
+    assert list(every["theorem9"]) == list(step.rdp([2, 64], bound="theorem9"))
+    assert "poisson" not in every
+    assert step.rdp(2, bound="all")["best"] == step.rdp(2)

@@ -14,6 +14,11 @@ from cumulant.ledger.store import Interrupted, Store
 _AGAIN = ("40001", "40P01", "23505", "55P03", "57P01", "57P02", "57P03")
 """Serialisation failure, deadlock, unique key, lock not available, and servers that stop or start."""
 _EVERYTHING = 0
+_BEGIN = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('synchronous_commit', "
+    "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
+)
+"""A stricter setting of the server stays; whatever else a role or a session has set does not."""
 _ROLE = re.compile(r"[a-z_][a-z0-9_$]{0,62}")
 _DURABLE = {"fsync": "on", "full_page_writes": "on"}
 
@@ -83,10 +88,21 @@ class PostgreSQL(Store):
         return connection
 
     def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._translated(connection):
+            cursor = connection.execute(statement.replace("?", "%s"), values or None)
+            rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
+        return rows
+
+    def _run_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self._translated(connection), connection.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s"), rows)
+
+    @contextmanager
+    def _translated(self, connection: Any) -> Iterator[None]:
+        """Errors of the database as ours."""
         psycopg = _psycopg()
         try:
-            cursor = connection.execute(statement.replace("?", "%s"), values or None)
-            return cursor.fetchall() if cursor.description else []
+            yield
         except psycopg.Error as error:
             if error.sqlstate in _AGAIN or (error.sqlstate is None and isinstance(error, psycopg.OperationalError)):
                 raise Interrupted(f"{self.shown} was interrupted: {_first_line(error)}") from error
@@ -110,10 +126,7 @@ class PostgreSQL(Store):
         """Lock and read are two statements: at READ COMMITTED the second one sees what the former owner of the lock wrote."""
         connection = self.connection(create=not accounts)
         try:
-            self._run(connection, "BEGIN ISOLATION LEVEL READ COMMITTED", ())
-            # a stricter setting of the server stays; whatever else a role or a session has set does not
-            durable = "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END"
-            self._run(connection, f"SELECT set_config('synchronous_commit', {durable}, true)", ())
+            self._run(connection, _BEGIN, ())
             if not accounts:
                 self._run(connection, "SELECT pg_advisory_xact_lock(?)", (_EVERYTHING,))
             for account in sorted(set(accounts)):

@@ -106,9 +106,15 @@ class SQLite(Store):
         return connection
 
     def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        try:
+        with self._translated():
             rows: list[tuple[Any, ...]] = connection.execute(statement, values).fetchall()
-            return rows
+        return rows
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Errors of the database as ours."""
+        try:
+            yield
         except sqlite3.IntegrityError as error:
             raise Interrupted(f"another writer was first: {error}") from error
         except sqlite3.OperationalError as error:
@@ -121,6 +127,10 @@ class SQLite(Store):
             ) from error
         except (OverflowError, UnicodeEncodeError) as error:
             raise InputError(f"a value cannot be stored: {error}") from error
+
+    def _run_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self._translated():
+            connection.executemany(statement, rows)
 
     def _has_table(self, name: str) -> bool:
         return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name))

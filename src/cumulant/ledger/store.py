@@ -19,7 +19,7 @@ SCHEMA = 1
 
 _FIELDS = ", ".join(COLUMNS)
 _MARKS = ", ".join("?" for _ in COLUMNS)
-_PAGE = 1000
+_PAGE, _FEW = 1000, 500
 
 
 class Interrupted(LedgerError):
@@ -70,6 +70,10 @@ class Store(ABC):
     @abstractmethod
     def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Execute one statement, its errors turned into ours."""
+
+    @abstractmethod
+    def _run_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Execute one statement for each row, without waiting for each answer."""
 
     @abstractmethod
     def transaction(self, accounts: Sequence[str]) -> AbstractContextManager[None]:
@@ -174,6 +178,16 @@ class Store(ABC):
         """The entry with this key."""
         return self._one("account = ? AND key = ?", account, key)
 
+    def by_keys(self, account: str, keys: Sequence[str]) -> dict[str, Entry]:
+        """The entries with these keys."""
+        found: dict[str, Entry] = {}
+        for start in range(0, len(keys), _FEW):
+            some = keys[start : start + _FEW]
+            marks = ", ".join("?" for _ in some)
+            rows = self.execute(f"SELECT {_FIELDS} FROM entry WHERE account = ? AND key IN ({marks})", account, *some)
+            found |= {entry.key: entry for entry in (Entry(*row) for row in rows)}
+        return found
+
     def ended(self, account: str, hold: int) -> Entry | None:
         """The entry that ended a hold."""
         return self._one("account = ? AND hold = ?", account, hold)
@@ -184,9 +198,12 @@ class Store(ABC):
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Add entries, within a transaction."""
-        for entry in entries:
-            values = [getattr(entry, column) for column in COLUMNS]
-            self.execute(f"INSERT INTO entry ({_FIELDS}) VALUES ({_MARKS})", *values)
+        statement = f"INSERT INTO entry ({_FIELDS}) VALUES ({_MARKS})"
+        rows = [[getattr(entry, column) for column in COLUMNS] for entry in entries]
+        if len(rows) == 1:
+            self.execute(statement, *rows[0])
+        elif rows:
+            self._run_many(self.connection(), statement, rows)
 
     def scan(self, account: str, start: int = 0) -> Iterator[Entry]:
         """The entries of an account in order, a page at a time; what is written meanwhile may or may not be there."""

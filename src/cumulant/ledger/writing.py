@@ -114,7 +114,7 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             try:
                 with self.store.transaction(sorted(set(accounts))):
-                    found = [self.store.by_key(job.account, job.key) for job in jobs]
+                    found = self._found(jobs)
                     if any(found):
                         return [
                             _replayed(job, entry, request)
@@ -132,6 +132,14 @@ class Writer:
                     ) from error
                 time.sleep(min(_PAUSE * 2**attempt, _LONGEST_PAUSE) * (0.5 + secrets.randbelow(1000) / 1000))
         raise AssertionError("unreachable")
+
+    def _found(self, jobs: Sequence[Job]) -> list[Entry | None]:
+        """The entries that have the keys of the jobs already."""
+        keys: dict[str, list[str]] = {}
+        for job in jobs:
+            keys.setdefault(job.account, []).append(job.key)
+        known = {account: self.store.by_keys(account, some) for account, some in keys.items()}
+        return [known[job.account].get(job.key) for job in jobs]
 
     def _entries(
         self, jobs: Sequence[Job], requests: Sequence[str]

@@ -13,12 +13,13 @@ from cumulant.domains import Number, listed
 from cumulant.errors import InputError, shown
 from cumulant.ledger import spending, transfer
 from cumulant.ledger.account import Account, Hold
+from cumulant.ledger.address import opened
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.charge import expression
 from cumulant.ledger.entry import Receipt, name_of, names_of
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
-from cumulant.ledger.store import Store, opened
+from cumulant.ledger.store import Store
 from cumulant.ledger.writing import Writer
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.numerics.arithmetic import BALLS

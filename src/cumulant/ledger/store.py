@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from cumulant.errors import InputError, LedgerError, shown
+from cumulant.errors import InputError, LedgerError
 from cumulant.ledger.entry import COLUMNS, Entry
 
 SCHEMA = 1
@@ -271,18 +271,3 @@ class Store(ABC):
 def imported(account: str) -> str:
     """The name in `meta` that marks an account as a copy which nobody may use yet."""
     return f"imported:{account}"
-
-
-def opened(url: Any) -> Store:
-    """The store at an address."""
-    if not isinstance(url, str):
-        raise InputError(f"url={shown(url)} must be a text such as sqlite:///budget.db or postgresql://host/database")
-    if url.startswith("sqlite:///"):
-        from cumulant.ledger.sqlite import SQLite
-
-        return SQLite(url)
-    if url.startswith(("postgresql://", "postgres://")):
-        from cumulant.ledger.postgres import PostgreSQL
-
-        return PostgreSQL(url)
-    raise InputError(f"url={shown(url)} is not a ledger; use sqlite:///relative, sqlite:////absolute or postgresql://…")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.theta import Theta
+from cumulant.curves.integers import Theta
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.theta import log_zero, log_zero_ball

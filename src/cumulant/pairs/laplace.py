@@ -16,7 +16,7 @@ from cumulant.numerics.differences import escalated, up_to
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
 from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
 from cumulant.numerics.rounding import ENVELOPE
-from cumulant.numerics.series import coefficients, exponential_sum, line, sinh_over
+from cumulant.numerics.taylor import coefficients, exponential_sum, line, sinh_over
 from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.laplace_transform import LaplaceBase
 from cumulant.pairs.law import Law, ball_exp, point

@@ -27,7 +27,7 @@ from cumulant.numerics.rationals import (
     log_quotients,
     log_rational,
 )
-from cumulant.numerics.series import coefficients, exponential_sum, line
+from cumulant.numerics.taylor import coefficients, exponential_sum, line
 from cumulant.pairs.atoms import AtomLaw
 from cumulant.pairs.law import Law
 from cumulant.pairs.mixing import mixed_quotients

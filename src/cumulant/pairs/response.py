@@ -13,7 +13,7 @@ from cumulant.curves.closed import Response
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.numerics.series import coefficients, exponential_sum, line
+from cumulant.numerics.taylor import coefficients, exponential_sum, line
 from cumulant.pairs.atoms import two_answers
 from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point

@@ -1,0 +1,23 @@
+"""From an address to the store that is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cumulant.errors import InputError, shown
+from cumulant.ledger.store import Store
+
+
+def opened(url: Any) -> Store:
+    """The store at an address."""
+    if not isinstance(url, str):
+        raise InputError(f"url={shown(url)} must be a text such as sqlite:///budget.db or postgresql://host/database")
+    if url.startswith("sqlite:///"):
+        from cumulant.ledger.sqlite import SQLite
+
+        return SQLite(url)
+    if url.startswith(("postgresql://", "postgres://")):
+        from cumulant.ledger.postgres import PostgreSQL
+
+        return PostgreSQL(url)
+    raise InputError(f"url={shown(url)} is not a ledger; use sqlite:///relative, sqlite:////absolute or postgresql://…")

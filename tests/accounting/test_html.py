@@ -101,7 +101,7 @@ def test_a_sum_of_runs() -> None:
     assert sum(parts) == cm.PureDP(1) * 2 + cm.Laplace(scale=2) * 3
     for wrong in (1, 0.0, False, "x", None):
         with pytest.raises(TypeError):
-            wrong + cm.PureDP(1)  # type: ignore[operator]
+            wrong + cm.PureDP(1)
 
 
 def test_rows_of_tables_are_plain() -> None:

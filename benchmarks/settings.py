@@ -87,6 +87,20 @@ def unary(rng: random.Random) -> cm.Mechanism:
     return cm.UnaryEncoding(p if p > q else (1 + p) / 2, q)
 
 
+def profile(rng: random.Random) -> cm.Mechanism:
+    """A table of guarantees, in any order."""
+    count = rng.randint(1, 4)
+    epsilons = [decimal(rng, -3, 1) for _ in range(count)]
+    return cm.PrivacyProfile(epsilons, [decimal(rng, -12, -0.1) for _ in range(count)])  # type: ignore[arg-type]
+
+
+def trade_off(rng: random.Random) -> cm.Mechanism:
+    """The polygon of randomized response that leaks."""
+    p, leak = Fraction(1, 2) + chance(rng) / 2, chance(rng) / 2
+    end = 1 - leak
+    return cm.TradeOff([0, end * (1 - p), end], [end, end * (1 - p), 0])  # type: ignore[arg-type]
+
+
 DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "Gaussian": gaussian,
     "Laplace": lambda rng: cm.Laplace(scale=decimal(rng, -2, 6)),
@@ -109,6 +123,9 @@ DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "ExponentialMechanism": lambda rng: cm.ExponentialMechanism(decimal(rng, -4, 1)),
     "PermuteAndFlip": lambda rng: cm.PermuteAndFlip(decimal(rng, -4, 1)),
     "NoisyMax": lambda rng: cm.NoisyMax(decimal(rng, -1, 4), rng.choice(("exponential", "laplace", "gumbel"))),
+    "GaussianDP": lambda rng: cm.GaussianDP(decimal(rng, -4, 1)),
+    "PrivacyProfile": profile,
+    "TradeOff": trade_off,
 }
 """How each registered mechanism is drawn."""
 

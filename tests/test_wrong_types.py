@@ -90,7 +90,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "RandomizedResponse": (cm.RandomizedResponse, {"p": "0.6"}),
     "PureDP": (cm.PureDP, {"epsilon": 1}),
     "ApproximateDP": (cm.ApproximateDP, {"epsilon": 1, "delta": "1e-3"}),
-    "ZeroConcentrated": (cm.ZeroConcentrated, {"rho": 1, "xi": 1}),
+    "ZeroConcentrated": (cm.ZeroConcentrated, {"rho": 1, "xi": 1, "omega": 5}),
     "ExponentialFamilyMechanism": (
         cm.ExponentialFamilyMechanism,
         {"diameter": 1, "hessian": 1, "lipschitz": 1, "radius": 1, "records": 5},
@@ -126,6 +126,9 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "ExponentialMechanism": (cm.ExponentialMechanism, {"epsilon": 1}),
     "PermuteAndFlip": (cm.PermuteAndFlip, {"epsilon": 1}),
     "NoisyMax": (cm.NoisyMax, {"scale": 1, "noise": "laplace", "sensitivity": 1, "monotone": True}),
+    "GaussianDP": (cm.GaussianDP, {"mu": 1}),
+    "PrivacyProfile": (cm.PrivacyProfile, {"epsilons": [0, 1], "deltas": ["0.1", "0.01"]}),
+    "TradeOff": (cm.TradeOff, {"alphas": [0, "1/4", 1], "betas": [1, "1/4", 0]}),
     "WithoutReplacement": (cm.WithoutReplacement, {"rate": "0.1"}),
     "sizes": (cm.WithoutReplacement, {"sample": 1, "population": 10}),
     "Poisson": (cm.Poisson, {"rate": "0.1"}),

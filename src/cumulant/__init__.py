@@ -36,6 +36,7 @@ from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
 from cumulant.mechanisms.exponential import ExponentialMechanism
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.gaussian_dp import GaussianDP
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
@@ -44,9 +45,11 @@ from cumulant.mechanisms.mechanism import drawer as _drawer
 from cumulant.mechanisms.noisy_max import NoisyMax
 from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
+from cumulant.mechanisms.privacy_profile import PrivacyProfile
 from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.mechanisms.subset_selection import SubsetSelection
+from cumulant.mechanisms.trade_off import TradeOff
 from cumulant.mechanisms.unary_encoding import UnaryEncoding
 from cumulant.notation import parse
 from cumulant.relation import Relation
@@ -78,6 +81,7 @@ __all__ = [
     "ExponentialMechanism",
     "Expression",
     "Gaussian",
+    "GaussianDP",
     "GaussianMeanPosterior",
     "Guarantee",
     "HypothesisError",
@@ -91,6 +95,7 @@ __all__ = [
     "PermuteAndFlip",
     "Poisson",
     "PosteriorSampling",
+    "PrivacyProfile",
     "PureDP",
     "RandomizedResponse",
     "Relation",
@@ -100,6 +105,7 @@ __all__ = [
     "SubsetSelection",
     "Sweep",
     "Term",
+    "TradeOff",
     "TradeOffCurve",
     "UnaryEncoding",
     "Verification",

@@ -315,6 +315,7 @@ RESPONSE = Domain(Fraction(1, 2), _ONE, low_closed=True, hint="p is the probabil
 CHANCE = Domain(_ZERO, _ONE)
 MANY = Domain(Fraction(2), Fraction(_MOST_TIMES), low_closed=True, high_closed=True, integer=True)
 LOCAL = Domain(_ZERO, Fraction(10**6), low_closed=True, high_closed=True, hint="beyond it nothing is protected")
+PROMISED = Domain(_ZERO, Fraction(300), low_closed=True, high_closed=True, hint="beyond it nothing is protected")
 PROBABILITY = Domain(_ZERO, _ONE, low_closed=True, high_closed=True)
 SLACK = Domain(_ZERO, _ONE, low_closed=True)
 DELTA = Domain(

@@ -39,6 +39,22 @@ def parameters(kind: type[cm.Mechanism]) -> st.SearchStrategy[dict[str, Any]]:
                 "values": [Fraction(sum(b for _, b in xs[: i + 1]), 40) for i in range(len(xs))],
             }
         )
+    if kind.name() == "PrivacyProfile":
+        points = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 8), st.integers(1, 9)), min_size=1, max_size=4)
+        return points.map(
+            lambda xs: {
+                "epsilons": [Fraction(x, 100) for x, _, _ in xs],
+                "deltas": [Fraction(m, 10) / 10**e for _, e, m in xs],
+            }
+        )
+    if kind.name() == "TradeOff":
+        leaks, odds = (
+            st.integers(0, 50).map(lambda x: Fraction(x, 100)),
+            st.integers(1, 49).map(lambda x: Fraction(x, 100)),
+        )
+        return st.builds(
+            lambda s, x: {"alphas": [0, (1 - s) * x, 1 - s], "betas": [1 - s, (1 - s) * x, 0]}, leaks, odds
+        )
     if kind.name() == "DiscreteGaussian":
         sigma = st.integers(2, 300).map(lambda x: Fraction(x, 10))
         return st.fixed_dictionaries(

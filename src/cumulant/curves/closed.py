@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.curve import Curve
+from cumulant.curves.curve import Curve, Wrapped
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import Enclosure
+from cumulant.numerics.rounding import rounded_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,26 @@ class Concentrated(Curve):
 
     def concentration(self) -> tuple[Fraction, Fraction] | None:
         return self.xi, self.rho
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated(Wrapped):
+    """The same below the order `omega`, and nothing from there on."""
+
+    omega: Fraction = Fraction(2)
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        value = self.curve.cgf(lam, on)
+        known = (
+            np.array([Fraction(x) < self.omega - 1 for x in lam]) if on.exact else lam < rounded_down(self.omega - 1)
+        )
+        return np.where(known, value, on.asarray(np.zeros(len(lam))) + on.number(np.inf))
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return on.number(np.inf)
+
+    def concentration(self) -> tuple[Fraction, Fraction] | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

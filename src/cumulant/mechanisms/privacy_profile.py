@@ -1,0 +1,54 @@
+"""Any mechanism with several (epsilon, delta) guarantees at once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from cumulant.curves.curve import Curve
+from cumulant.domains import PROMISED, SLACK, Domain, ExactTuple, Several
+from cumulant.errors import InputError
+from cumulant.mechanisms.mechanism import Mechanism, register
+
+if TYPE_CHECKING:
+    from cumulant.pairs.polygon import PolygonPair
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PrivacyProfile(Mechanism):
+    """Any mechanism that is (epsilon_i, delta_i)-DP for every i at once, as the table of another accountant says.
+
+    In between, delta is at most the chord in e^epsilon, and the worst such mechanism has just that profile: it composes far
+    below the sum of its points. One point is `ApproximateDP`. See docs/mechanisms/promises.md.
+
+    >>> table = PrivacyProfile(epsilons=[0, "0.5", 1, 3], deltas=["0.2", "0.05", "0.01", "1e-6"])
+    >>> table.delta(epsilon=1), table.delta(epsilon="0.7")
+    (0.01, 0.0363484)
+    """
+
+    epsilons: ExactTuple
+    deltas: ExactTuple
+    polygon: PolygonPair = field(init=False)
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilons": Several(PROMISED), "deltas": Several(SLACK)}
+
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        if len(self.epsilons) != len(self.deltas):
+            raise InputError(
+                f"epsilons and deltas must have the same length, not {len(self.epsilons)} and {len(self.deltas)}"
+            )
+        from cumulant.pairs.polygon import PolygonPair, corners
+
+        object.__setattr__(self, "polygon", PolygonPair(*corners(self.epsilons, self.deltas)))
+
+    def key(self) -> Hashable:
+        return self.polygon
+
+    def own_curve(self, bound: str) -> Curve:
+        return self.polygon.curve()
+
+    def pair(self) -> PolygonPair:
+        return self.polygon

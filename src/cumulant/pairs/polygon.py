@@ -1,0 +1,99 @@
+"""The worst pair of several (epsilon, delta) statements: its profile is the polygon through their points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array
+from cumulant.numerics.enclosure import BOUNDED
+from cumulant.pairs.finite_losses import LossPair
+
+_BITS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class PolygonPair(LossPair):
+    """delta at epsilon >= 0 is linear in e^epsilon between these corners, constant after the last, which is the leak.
+
+    The corners are convex (`corners` sees to it). At each the slope jumps by the Q-mass; before the first it is that of the
+    chord to the mirror image of the first corner, y -> (1/y, 1 - (1 - delta)/y), unless that is at epsilon = 0.
+    """
+
+    epsilons: tuple[Fraction, ...]
+    deltas: tuple[Fraction, ...]
+
+    @property
+    def leak(self) -> Fraction:
+        return self.deltas[-1]
+
+    def losses(self, on: Arithmetic) -> tuple[Array, Array]:
+        x = on.asarray([epsilon for epsilon in self.epsilons if epsilon])
+        if not len(x):
+            return x, x
+        with BALLS.at(max(_BITS, on.precision())):
+            # slopes of neighbours may agree in all digits of a float
+            log_p = [jump.log() + BALLS.number(e) for e, jump in zip(self.epsilons, self._jumps(), strict=True) if e]
+        if on.exact:
+            return x, np.array(log_p, dtype=object)
+        return x, BOUNDED.of_balls(log_p) if on.enclosing else np.array([float(each.mid()) for each in log_p])
+
+    def _jumps(self) -> list[Any]:
+        """The Q-mass at each corner: delta falls with e^epsilon by so much faster before it than after it."""
+        y = [BALLS.number(epsilon).exp() for epsilon in self.epsilons]
+        # before the first: (1 - (1-d)/y - d) / (y - 1/y) = (1-d) / (y + 1)
+        falls = [BALLS.number(1 - self.deltas[0]) / (y[0] + 1)]
+        for i in range(1, len(y)):
+            falls.append(BALLS.number(self.deltas[i - 1] - self.deltas[i]) / (y[i] - y[i - 1]))
+        falls.append(BALLS.number(0))
+        return [before - after for before, after in pairwise(falls)]
+
+    @property
+    def equal(self) -> float:
+        """What the corners and the leak leave: 1 - leak - SUM q (1 + e^x)."""
+        with BALLS.at(_BITS):
+            x, log_p = self.losses(BALLS)
+            total = BALLS.number(1 - self.leak)
+            for each, log_mass in zip(x, log_p, strict=True):
+                total = total - log_mass.exp() * (1 + (-each).exp())
+            return max(float(total.upper()), 0.0)
+
+
+def corners(
+    epsilons: Sequence[Fraction], deltas: Sequence[Fraction]
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """The corners of the lower convex hull in y = e^epsilon of the points, their mirror images and the direction (+1, 0).
+
+    What is known of delta at epsilon is known of 1 - (1 - delta) / y at -epsilon; the profile is convex and does not rise.
+    """
+    best: dict[Fraction, Fraction] = {}
+    for epsilon, delta in zip(epsilons, deltas, strict=True):
+        best[epsilon] = min(delta, best.get(epsilon, delta))
+    points: list[tuple[Fraction, Fraction]] = []
+    for epsilon in sorted(best):
+        if not points or best[epsilon] < points[-1][1]:
+            points.append((epsilon, best[epsilon]))
+    with BALLS.at(_BITS):
+        mirrored = [(1 / _exp(e), 1 - (1 - BALLS.number(d)) / _exp(e), None) for e, d in reversed(points) if e]
+        here = [(_exp(e), BALLS.number(d), (e, d)) for e, d in points]
+        kept: list[Any] = []
+        for point in [*mirrored, *here]:
+            while len(kept) > 1 and not _below(kept[-2], kept[-1], point):
+                kept.pop()
+            kept.append(point)
+    found = [origin for _, _, origin in kept if origin is not None]
+    return tuple(e for e, _ in found), tuple(d for _, d in found)
+
+
+def _exp(epsilon: Fraction) -> Any:
+    return BALLS.number(epsilon).exp()
+
+
+def _below(a: Any, b: Any, c: Any) -> bool:
+    """Whether b lies strictly below the chord from a to c."""
+    return bool((b[1] - a[1]) * (c[0] - a[0]) < (c[1] - a[1]) * (b[0] - a[0]))

@@ -91,14 +91,14 @@ def profile(rng: random.Random) -> cm.Mechanism:
     """A table of guarantees, in any order."""
     count = rng.randint(1, 4)
     epsilons = [decimal(rng, -3, 1) for _ in range(count)]
-    return cm.PrivacyProfile(epsilons, [decimal(rng, -12, -0.1) for _ in range(count)])  # type: ignore[arg-type]
+    return cm.PrivacyProfile(epsilons, [decimal(rng, -12, -0.1) for _ in range(count)])
 
 
 def trade_off(rng: random.Random) -> cm.Mechanism:
     """The polygon of randomized response that leaks."""
     p, leak = Fraction(1, 2) + chance(rng) / 2, chance(rng) / 2
     end = 1 - leak
-    return cm.TradeOff([0, end * (1 - p), end], [end, end * (1 - p), 0])  # type: ignore[arg-type]
+    return cm.TradeOff([0, end * (1 - p), end], [end, end * (1 - p), 0])
 
 
 DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {

@@ -132,6 +132,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "WithoutReplacement": (cm.WithoutReplacement, {"rate": "0.1"}),
     "sizes": (cm.WithoutReplacement, {"sample": 1, "population": 10}),
     "Poisson": (cm.Poisson, {"rate": "0.1"}),
+    "Group": (cm.Group, {"size": 2}),
     "parse": (cm.parse, {"text": "Gaussian(sigma=?)", "unknown": 1}),
     "calibrate": (
         cm.calibrate,

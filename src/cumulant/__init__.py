@@ -37,6 +37,7 @@ from cumulant.mechanisms.exponential import ExponentialMechanism
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.gaussian_dp import GaussianDP
+from cumulant.mechanisms.group import Group
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
@@ -83,6 +84,7 @@ __all__ = [
     "Gaussian",
     "GaussianDP",
     "GaussianMeanPosterior",
+    "Group",
     "Guarantee",
     "HypothesisError",
     "InputError",

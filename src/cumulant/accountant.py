@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from cumulant import domains
 from cumulant.accounting.printed import rounded_up
@@ -15,6 +15,7 @@ from cumulant.errors import BudgetRefused, InputError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled, run
 from cumulant.notation import parse
 from cumulant.relation import UNSTATED, Relation, agreed
+from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
 
 if TYPE_CHECKING:
@@ -123,7 +124,11 @@ class Accountant(Expression):
             )
         self._total = total
 
-    def __matmul__(self, scheme: Scheme) -> Sampled:
+    @overload
+    def __matmul__(self, scheme: Rated) -> Sampled: ...
+    @overload
+    def __matmul__(self, scheme: Scheme) -> Expression: ...
+    def __matmul__(self, scheme: Scheme) -> Expression:
         return self.run() @ scheme
 
     def copy(self) -> Accountant:

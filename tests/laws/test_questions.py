@@ -36,8 +36,8 @@ USUAL: dict[str, cm.Mechanism] = {
     "PermuteAndFlip": cm.PermuteAndFlip("0.2"),
     "NoisyMax": cm.NoisyMax(scale=10),
     "GaussianDP": cm.GaussianDP(mu="0.3"),
-    "PrivacyProfile": cm.PrivacyProfile([0, "0.5", 2], ["0.1", "0.02", "1e-9"]),  # type: ignore[arg-type]
-    "TradeOff": cm.TradeOff([0, "0.4", 1], [1, "0.4", 0]),  # type: ignore[arg-type]
+    "PrivacyProfile": cm.PrivacyProfile([0, "0.5", 2], ["0.1", "0.02", "1e-9"]),
+    "TradeOff": cm.TradeOff([0, "0.4", 1], [1, "0.4", 0]),
 }
 COUNTS = (1, 2, 10, 1000, 10**6)
 CLOSE = (0.3, 0.9, 0.95, 0.999999, 0.99)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, overload
 
 from cumulant import domains
 from cumulant.accounting.answers import Answers
@@ -23,6 +23,7 @@ from cumulant.domains import Domain, Exact, Less, Number, Several
 from cumulant.errors import InputError, NotationError, RelationError
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation, common
+from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
 
 D = TypeVar("D", bound=Callable[..., Any])
@@ -115,7 +116,11 @@ class Expression(Answers):
     def __radd__(self, other: object) -> Expression:
         return self if type(other) is int and other == 0 else NotImplemented  # sum() starts from 0
 
-    def __matmul__(self, scheme: Scheme) -> Sampled:
+    @overload
+    def __matmul__(self, scheme: Rated) -> Sampled: ...
+    @overload
+    def __matmul__(self, scheme: Scheme) -> Expression: ...
+    def __matmul__(self, scheme: Scheme) -> Expression:
         return sampled(self, scheme) if isinstance(scheme, Scheme) else NotImplemented  # type: ignore[redundant-expr]
 
 
@@ -236,6 +241,10 @@ class Mechanism(Expression):
         """The dominating pair, if it is known."""
         return None
 
+    def unsampled(self) -> str:
+        """Why it may not run on a sample; empty if it may."""
+        return ""
+
     def data_size(self) -> Exact | None:
         """The number of records its statement is for, where it depends on that."""
         return getattr(self, "records", None)
@@ -347,8 +356,14 @@ class Sampled(Mechanism):
         return f"{inner} @ {self.scheme}"
 
 
-def sampled(inner: Expression, scheme: Scheme) -> Sampled:
+def sampled(inner: Expression, scheme: Scheme) -> Expression:
     """`inner @ scheme`, with a sample of a sample normalised to one sample where that is the same law."""
+    made: Expression | None = scheme.around(inner)
+    if made is not None:
+        return made
+    for mechanism in inner.terms:
+        if refused := mechanism.unsampled():
+            raise InputError(f"{mechanism} on a {type(scheme).__name__} sample: {refused}")
     if inner.relation not in (Relation.ANY, scheme.relation):
         raise RelationError(
             f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}; "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import PROMISED, SLACK, Domain, ExactTuple, Several
+from cumulant.domains import PROMISED, SLACK, Domain, Exact, Number, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 
@@ -28,8 +28,8 @@ class PrivacyProfile(Mechanism):
     (0.01, 0.0363484)
     """
 
-    epsilons: ExactTuple
-    deltas: ExactTuple
+    epsilons: Sequence[Number]
+    deltas: Sequence[Number]
     polygon: PolygonPair = field(init=False)
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilons": Several(PROMISED), "deltas": Several(SLACK)}
@@ -42,7 +42,9 @@ class PrivacyProfile(Mechanism):
             )
         from cumulant.pairs.polygon import PolygonPair, corners
 
-        object.__setattr__(self, "polygon", PolygonPair(*corners(self.epsilons, self.deltas)))
+        object.__setattr__(
+            self, "polygon", PolygonPair(*corners([Exact(x) for x in self.epsilons], [Exact(x) for x in self.deltas]))
+        )
 
     def key(self) -> Hashable:
         return self.polygon

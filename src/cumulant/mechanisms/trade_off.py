@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import PROBABILITY, Domain, Exact, ExactTuple, Several
+from cumulant.domains import PROBABILITY, Domain, Exact, Number, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
@@ -27,14 +27,14 @@ class TradeOff(Mechanism):
 
     alpha is the false positive rate of a test between neighbours and beta the least false negative rate. The polygon goes from
     alpha = 0 to a vertex with beta = 0; a list of points on a smooth curve is not such a promise, because chords lie above a
-    convex curve. It holds for neighbours in both orders, so the polygon and its inverse both do. See docs/mechanisms/promises.md.
+    convex curve. For neighbours in both orders it and its inverse hold. See docs/mechanisms/promises.md.
 
     >>> TradeOff(alphas=[0, "1/4", 1], betas=[1, "1/4", 0]).epsilon(delta=0)
     1.09861
     """
 
-    alphas: ExactTuple
-    betas: ExactTuple
+    alphas: Sequence[Number]
+    betas: Sequence[Number]
     laws: DiscretePair = field(init=False)
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"alphas": Several(PROBABILITY), "betas": Several(PROBABILITY)}
@@ -45,7 +45,7 @@ class TradeOff(Mechanism):
             raise InputError(
                 f"alphas and betas must have the same length, not {len(self.alphas)} and {len(self.betas)}"
             )
-        vertices = [(Fraction(a), Fraction(b)) for a, b in zip(self.alphas, self.betas, strict=True)]
+        vertices = [(Fraction(Exact(a)), Fraction(Exact(b))) for a, b in zip(self.alphas, self.betas, strict=True)]
         _check(vertices)
         from cumulant.pairs.masses import DiscretePair
 
@@ -66,7 +66,7 @@ def _check(vertices: list[Vertex]) -> None:
     for i, ((a, b), (c, d)) in enumerate(pairwise(vertices)):
         if not (a < c and b >= d):
             raise InputError(
-                f"alphas must increase and betas not rise: vertex {i + 1} is ({Exact(c)}, {Exact(d)}) after ({Exact(a)}, {Exact(b)})"
+                f"alphas must increase and betas not rise, unlike vertex {i + 1}, ({Exact(c)}, {Exact(d)})"
             )
     if vertices[0][0] != 0:
         raise InputError(f"alphas[0]={Exact(vertices[0][0])} must be 0: the polygon is promised at every alpha")
@@ -111,7 +111,7 @@ def _value(vertices: list[Vertex], x: Fraction) -> Fraction:
 
 
 def _laws(vertices: list[Vertex]) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Each edge is an output: Q-mass the step in alpha, P-mass the fall of beta; the drop at 0 is P's alone, the flat end Q's."""
+    """Each edge is an output: Q-mass the step in alpha, P-mass the fall of beta; the drop at 0 is P's alone."""
     p = [1 - vertices[0][1], *(b - d for (_, b), (_, d) in pairwise(vertices)), Fraction(0)]
     q = [Fraction(0), *(c - a for (a, _), (c, _) in pairwise(vertices)), 1 - vertices[-1][0]]
     return tuple(p), tuple(q)

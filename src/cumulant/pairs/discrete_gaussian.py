@@ -43,6 +43,9 @@ class DiscreteGaussianPair(Pair):
     def curve(self) -> Theta:
         return Theta(self.shift, self.variance)
 
+    def grouped(self, size: int) -> DiscreteGaussianPair:
+        return DiscreteGaussianPair(self.shift * size, self.variance)
+
     @property
     def closed(self) -> bool:
         return self._far() <= _MOST_TERMS

@@ -48,6 +48,9 @@ class DiscreteLaplacePair(LossPair):
         log_p = on.asarray([spread] * len(inner) + [on.number(0)]) - t * (m - x) - on.log1p_exp(-t)
         return t * (2 * x - m), log_p
 
+    def grouped(self, size: int) -> DiscreteLaplacePair:
+        return DiscreteLaplacePair.of(self.unit, self.shift * size)
+
     @property
     def unit_loss(self) -> float | None:
         return float(self.unit) * (1 if self.shift % 2 else 2) if 10**-100 < self.unit < 10**5 else None

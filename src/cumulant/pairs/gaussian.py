@@ -69,6 +69,9 @@ class GaussianPair(Pair):
             return None
         return Unsampled(self.shift) if rate == 1 else Mixed(GaussianBase(self.shift), rate, direction)
 
+    def grouped(self, size: int) -> Pair:
+        return GaussianPair(self.shift * size, "", None if self.least is None else self.least * size)
+
     @property
     def integrable(self) -> bool:
         return self.shift <= LARGEST_SHIFT

@@ -60,6 +60,9 @@ class LaplacePair(Pair):
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
         return Mixed(LaplaceBase(self.shift), rate, direction) if SLIGHTEST <= self.shift <= STRONGEST else None
 
+    def grouped(self, size: int) -> Pair:
+        return LaplacePair(self.shift * size, self.attained)
+
     @property
     def integrable(self) -> bool:
         return self.shift <= LARGEST_SHIFT

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.curves.bounded_range import BoundedRange
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.numerics.rounding import MANY
 from cumulant.pairs.finite_losses import LossPair
@@ -35,6 +36,10 @@ class LogisticPair(LossPair):
     epsilon: Fraction
 
     attained = False
+
+    def curve(self) -> BoundedRange:
+        """That of the class, which is smaller than that of the pair."""
+        return BoundedRange(self.epsilon)
 
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
         if not self.epsilon:
@@ -72,6 +77,9 @@ class LogisticPair(LossPair):
             return ((-((on.number(x) - e) / 2).expm1()).nonnegative_part()) ** 2 / -(-e).expm1()
 
         return np.asarray(np.frompyfunc(delta, 1, 1)(epsilons))
+
+    def grouped(self, size: int) -> LogisticPair:
+        return LogisticPair(self.epsilon * size)
 
     def together(self, times: int) -> Together | None:
         return (

@@ -191,6 +191,10 @@ class Pair(ABC):
             else None
         )
 
+    def grouped(self, size: int) -> Pair | None:
+        """The pair of data sets that differ in so many records, where it is known."""
+        return None
+
     def together(self, times: int) -> Together | None:
         """What so many adaptive rounds need, where that is known to be less than the composition of this pair."""
         return None

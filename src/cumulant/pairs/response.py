@@ -13,6 +13,7 @@ from cumulant.curves.closed import Response
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rounding import at_least, rounded_up
 from cumulant.numerics.taylor import coefficients, exponential_sum, line
 from cumulant.pairs.atoms import two_answers
 from cumulant.pairs.integrals import Nodes, atoms
@@ -47,6 +48,12 @@ class ResponsePair(Pair):
 
     def laws(self) -> tuple[Law, ...]:
         return (ResponseLaw(self.curve()),)
+
+    def grouped(self, size: int) -> Pair | None:
+        """One bit is one bit, however many records change; otherwise the losses of the steps from one to the other add up."""
+        if self.one_bit:
+            return self
+        return ResponsePair(epsilon=self.epsilon * size) if self.p is None else None
 
     def triple(self, rate: Fraction) -> Step | None:
         """With one bit of the data the third value is one of the first two."""
@@ -165,6 +172,14 @@ class PromisePair(Pair):
 
     def curve(self) -> Response:
         return Response(epsilon=self.epsilon, leak=self.leak)
+
+    def grouped(self, size: int) -> PromisePair:
+        """(k epsilon, delta (e^{k epsilon} - 1) / (e^epsilon - 1)), by the triangle inequality, step by step."""
+        with BALLS.at(128):
+            e = BALLS.number(self.epsilon)
+            factor = (size * e).expm1() / e.expm1() if self.epsilon else BALLS.number(size)
+            grown = min(self.leak * at_least(factor.upper()), Fraction(1)) if factor.is_finite() else Fraction(1)
+        return PromisePair(self.epsilon * size, Fraction(rounded_up(grown)) if self.leak else Fraction(0))
 
     def loss(self) -> Loss | None:
         return two_answers(float(Response(epsilon=self.epsilon).pure()), self.leak)

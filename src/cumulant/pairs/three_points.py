@@ -33,6 +33,10 @@ class ThreePoints(LossPair):
         """P-mass `top` at the loss log(odds), which is turned around where it is negative."""
         return cls(top, odds, one_bit=one_bit) if odds >= 1 else cls(top / odds, 1 / odds, one_bit=one_bit)
 
+    def grouped(self, size: int) -> ThreePoints:
+        """A report is about one record, so that a group changes no more."""
+        return self
+
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
         if (self.odds == 1) if self.odds is not None else not self.epsilon:
             return on.asarray(np.zeros(0)), on.asarray(np.zeros(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from cumulant.bounds.bound import Bound, proved
 from cumulant.bounds.table import row
@@ -65,6 +65,10 @@ class Scheme(ABC):
 
     def of(self, inner: Scheme) -> Scheme | None:
         """The single scheme that draws a sample by `inner` from a sample drawn by this one, if there is one."""
+        return None
+
+    def around(self, inner: Any) -> Any:
+        """What it makes of an expression, where that is not a sample of it."""
         return None
 
     # ---- curves

@@ -1,0 +1,110 @@
+"""Groups of records."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from cumulant.bounds.bound import Bound
+from cumulant.curves.curve import Curve
+from cumulant.curves.group import grouped
+from cumulant.domains import GROUP as SIZES
+from cumulant.domains import Domain, Exact, Number
+from cumulant.errors import HypothesisError
+from cumulant.mechanisms.mechanism import Expression, Mechanism, run
+from cumulant.pairs.pair import Pair
+from cumulant.relation import Relation
+from cumulant.sampling.scheme import Scheme, known
+
+
+@known
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Group(Scheme):
+    """Statements for data sets that differ in `size` records, one after the other: user-level or household-level privacy.
+
+    Relation and mechanism stay as they are; under replace-one it is so many replacements. Noise is shifted so many times as
+    far; what is known by its curve only goes by the doubling of Mironov 2017. It comes last, around everything that ran.
+    See docs/mechanisms/group.md.
+
+    >>> import cumulant as cm
+    >>> (cm.Gaussian(sigma=10) @ Group(size=5)).epsilon(1e-6) == cm.Gaussian(sigma=2).epsilon(1e-6)
+    True
+    """
+
+    size: Exact
+
+    relation: ClassVar[Relation] = Relation.ANY
+    bounds: ClassVar[Mapping[str, Bound]] = {}
+
+    def __init__(self, size: Number) -> None:
+        object.__setattr__(self, "size", SIZES.check("size", size))
+
+    @classmethod
+    def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
+        return {"size": SIZES}
+
+    def around(self, inner: Any) -> Expression:
+        return run({_grouped(mechanism, int(self.size)): times for mechanism, times in inner.terms.items()})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Group) and self.size == other.size
+
+    def __hash__(self) -> int:
+        return hash((Group, self.size))
+
+    def __str__(self) -> str:
+        return f"Group(size={self.size.notation})"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _grouped(mechanism: Mechanism, size: int) -> Mechanism:
+    if isinstance(mechanism, Grouped):
+        return _grouped(mechanism.inner, mechanism.size * size)
+    if mechanism.own_curve("best").slack() and (mechanism.pair() is None or mechanism.pair().grouped(size) is None):  # type: ignore[union-attr]
+        raise HypothesisError(
+            f"{mechanism} may fail, and how often for a group is known of ApproximateDP only; state one (epsilon, delta) of it"
+        )
+    return Grouped(mechanism, size) if size > 1 else mechanism
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Grouped(Mechanism):
+    """A mechanism, for data sets that differ in several records."""
+
+    inner: Mechanism
+    size: int
+
+    @property
+    def relation(self) -> Relation:
+        return self.inner.relation
+
+    @property
+    def estimated(self) -> bool:
+        return self.inner.estimated
+
+    @property
+    def frozen(self) -> bool:
+        return self.inner.frozen
+
+    def key(self) -> Hashable:
+        return self.inner, self.size
+
+    def unsampled(self) -> str:
+        return "a group enters a sample record by record; write the sample first and Group last"
+
+    def own_curve(self, bound: str) -> Curve:
+        pair = self.pair()
+        return grouped(self.inner.own_curve("best"), self.size) if pair is None else pair.curve()
+
+    def pair(self) -> Pair | None:
+        inner = None if self.inner.amplified else self.inner.pair()
+        return None if inner is None else inner.grouped(self.size)
+
+    def arguments(self) -> Mapping[str, str]:
+        return {}
+
+    def __str__(self) -> str:
+        return f"{self.inner} @ Group(size={self.size})"

@@ -1,0 +1,98 @@
+"""Groups: chains of neighbours by definition, and the families that are closed under them."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from tests.mechanisms.brute import hockey_stick, renyi, violations
+
+ORDERS = [1.5, 2, 7.3]
+
+
+@pytest.mark.parametrize(
+    ("one", "group"),
+    [
+        (cm.Gaussian(sigma=6), cm.Gaussian(sigma=2)),
+        (cm.Laplace(scale=6), cm.Laplace(scale=2)),
+        (cm.DiscreteLaplace(scale=6), cm.DiscreteLaplace(scale=6, sensitivity=3)),
+        (cm.DiscreteGaussian(sigma=6, dimension=1), cm.DiscreteGaussian(sigma=6, sensitivity=3, dimension=1)),
+        (cm.ExponentialMechanism("0.2"), cm.ExponentialMechanism("0.6")),
+        (cm.PureDP("0.2"), cm.PureDP("0.6")),
+        (cm.GaussianDP("0.2"), cm.GaussianDP("0.6")),
+        (cm.ZeroConcentrated(rho="0.1"), cm.ZeroConcentrated(rho="0.9")),
+        (cm.KaryResponse(values=4, p="0.4"), cm.KaryResponse(values=4, p="0.4")),
+        (cm.RandomizedResponse(p="0.7"), cm.RandomizedResponse(p="0.7")),
+    ],
+    ids=str,
+)
+def test_families(one: cm.Mechanism, group: cm.Mechanism) -> None:
+    three = one @ cm.Group(size=3)
+    assert three.rdp([1.5, 2, 30]) == pytest.approx(group.rdp([1.5, 2, 30]), rel=1e-12)
+    assert (three * 5).epsilon(1e-6) == pytest.approx((group * 5).epsilon(1e-6), rel=1e-9)
+    assert one @ cm.Group(size=1) == one
+    assert cm.parse(str(three * 5)) == three * 5
+
+
+def test_chains_of_random_scores() -> None:
+    """Two steps of the exponential mechanism, scores of sensitivity 1 each time."""
+    rng = np.random.default_rng(4)
+    for _ in range(500):
+        epsilon, size = round(float(rng.uniform(0.05, 2)), 3), int(rng.integers(2, 5))
+        scores = rng.uniform(-3, 3, int(rng.integers(2, 5)))
+        laws = []
+        for _ in range(size + 1):
+            weights = np.exp(epsilon * (scores - scores.max()) / 2)
+            laws.append(weights / weights.sum())
+            scores = scores + rng.choice([-1, 1], scores.size)
+        group = cm.ExponentialMechanism(epsilon) @ cm.Group(size=size)
+        assert isinstance(group, cm.Mechanism)
+        first, last = laws[0], laws[-1]
+        assert not violations(group, [(first, last), (last, first)], [0.0, epsilon, 0.9 * size * epsilon], ORDERS)[0]
+
+
+def test_chains_of_random_laws() -> None:
+    """The doubling of Mironov, from the divergences of each single step."""
+    rng = np.random.default_rng(6)
+    for _ in range(500):
+        p, q, r = (rng.dirichlet(np.full(4, 2.0)) for _ in range(3))
+        order = float(rng.uniform(2, 6))
+        steps = [(p, q), (q, p), (q, r), (r, q)]
+        points = sorted({2 * order - 1, 2 * order})
+        values = [max(renyi(a, b, x) for a, b in steps) for x in points]
+        one = cm.from_rdp_points(points, [f"{v:.15f}" for v in values])
+        claimed = (one @ cm.Group(size=2)).rdp(order)
+        assert claimed >= max(renyi(p, r, order), renyi(r, p, order)) * (1 - 1e-9)
+
+
+def test_approximate_privacy() -> None:
+    """(3 epsilon, delta (1 + e^epsilon + e^(2 epsilon))): attained by a chain of the worst pair."""
+    group = cm.ApproximateDP("0.2", "0.01") @ cm.Group(size=3)
+    assert group.delta("0.6") == pytest.approx(0.01 * (1 + math.exp(0.2) + math.exp(0.4)), rel=1e-9)
+    assert (cm.ApproximateDP(0, "0.01") @ cm.Group(size=3)).delta(0) == pytest.approx(0.03, rel=1e-9)
+    rng = np.random.default_rng(8)
+    for _ in range(100):
+        laws = [rng.dirichlet(np.full(3, 3.0)) for _ in range(4)]
+        steps = list(pairwise(laws))
+        delta = max(max(hockey_stick(a, b, 0.2), hockey_stick(b, a, 0.2)) for a, b in steps)
+        claimed = (cm.ApproximateDP("0.2", f"{delta * (1 + 1e-9):.15f}") @ cm.Group(size=3)).delta("0.6")
+        assert claimed >= hockey_stick(laws[0], laws[-1], 0.6) * (1 - 1e-9)
+
+
+def test_around_samples_and_sums() -> None:
+    step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.01")
+    run = (step * 100 + cm.Laplace(scale=10)) @ cm.Group(size=2)
+    assert run == step @ cm.Group(size=2) * 100 + cm.Laplace(scale=10) @ cm.Group(size=2)
+    assert cm.parse(str(run)) == run
+    assert (step * 100).epsilon(1e-6) < (step * 100 @ cm.Group(size=2)).epsilon(1e-6) < 1
+    assert cm.Gaussian(sigma=1) @ cm.Group(size=2) @ cm.Group(size=3) == cm.Gaussian(sigma=1) @ cm.Group(size=6)
+    with pytest.raises(cm.InputError, match="Group last"):
+        cm.Gaussian(sigma=1) @ cm.Group(size=2) @ cm.Poisson(rate="0.1")
+    with pytest.raises(cm.InputError, match="an integer"):
+        cm.Group(size="1.5")
+    with pytest.raises(cm.HypothesisError, match="may fail"):
+        cm.PrivacyProfile([1], ["0.1"]) @ cm.Group(size=2)
+    found = cm.calibrate("Gaussian(sigma=10) @ Group(size=?)", epsilon=2, delta="1e-6")
+    assert found.guarantee.epsilon <= 2

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 import cumulant as cm
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.training import clipped, rounded_gaussian
+from cumulant.training import clipped, noise, rounded_gaussian
 from cumulant.training.noise import exact_noise, fast_noise
 
 
@@ -77,6 +77,13 @@ def test_a_sum_of_squares_that_wraps_is_seen() -> None:
     assert not _within(np.array([np.iinfo(np.int64).min]), Fraction(2**20))
 
 
+def test_an_offender_is_set_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever floats have made of it: here they clip to one per cent more than the norm."""
+    monkeypatch.setattr(noise, "MARGIN", -0.01)
+    found = clipped([[3.0, 4.0], [0.3, 0.4]], norm=1, grid="1/1000")
+    assert found.tolist() == [[0, 0], [300, 400]]
+
+
 def test_rows_that_are_not_numbers_count_as_nothing() -> None:
     found = clipped(ADVERSARIAL, norm=1)
     assert not found[0].any()
@@ -134,10 +141,29 @@ def by_balls(word: int, sigma: Fraction) -> set[int]:
 def test_what_floats_decide_is_what_balls_find(sigma: Any, draws: int) -> None:
     scale = Fraction(sigma)
     words = np.frombuffer(stream(11)(8 * draws), dtype="<u8")
-    noise, undecided = fast_noise(words, scale)
+    found, undecided = fast_noise(words, scale)
     assert undecided.mean() < 0.02
-    for word, value in zip(words[~undecided].tolist(), noise[~undecided].tolist(), strict=True):
+    for word, value in zip(words[~undecided].tolist(), found[~undecided].tolist(), strict=True):
         assert by_balls(word, scale) == {value}
+
+
+@pytest.mark.parametrize("sigma", [Fraction(3, 2), Fraction(2**20 * 17), Fraction(2**36)], ids=str)
+def test_cells_that_hold_a_boundary_are_left_to_balls(sigma: Fraction) -> None:
+    """P[normal > (k + 1/2) / sigma] lies in the cell of a word: both roundings are possible there."""
+    from flint import arb
+
+    words = []
+    with BALLS.at(200):
+        for share in (0.01, 0.3, 1.0, 2.5, 4.0):
+            k = int(share * sigma)
+            tail = ((arb(k) + arb(0.5)) / BALLS.number(sigma) / arb(2).sqrt()).erfc() / 2
+            words.append(int((tail * arb(2) ** 64).floor().unique_fmpz()))
+    found, undecided = fast_noise(np.array(words, dtype=np.uint64), sigma)
+    assert undecided.all(), found
+    for word in words:
+        assert len(by_balls(word, sigma)) == 2
+        drawn = {exact_noise(word, sigma, stream(seed)) for seed in range(40)}
+        assert drawn <= by_balls(word, sigma)
 
 
 def test_what_floats_do_not_decide_is_decided_by_further_bits() -> None:

@@ -59,21 +59,19 @@ def clipped(gradients: Any, norm: Number, grid: Number | None = None) -> Integer
         raise InputError(f"grid={step} must be at most norm={clip} and at least 2^-24 of it")
     rows = _rows(gradients)
     with np.errstate(all="ignore"):
-        wrong = ~np.all(np.isfinite(rows), axis=1)
         # scaled by the largest entry first, so that no square overflows or vanishes
         largest = np.max(np.abs(rows), axis=1, initial=0.0)
         scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
         lengths = scale * np.sqrt(
             np.array([float(np.sum((row / each) ** 2)) for row, each in zip(rows, scale, strict=True)])
         )
-        wrong |= ~np.isfinite(lengths)
         allowed = float(units) * (1 - MARGIN)
         # a row that is short enough keeps its length: it is only put into units
         unit = float(step)
         factors = np.where(lengths > allowed * unit, allowed / np.where(lengths > 0, lengths, 1.0), 1 / unit)
         result = np.empty(rows.shape, dtype=np.int64)
         for i, row in enumerate(rows):
-            result[i] = 0 if wrong[i] else _truncated(row * factors[i], float(units))
+            result[i] = _truncated(row * factors[i], float(units))
     for i in range(len(result)):
         if not _within(result[i], units):
             result[i] = 0
@@ -91,7 +89,7 @@ def _rows(gradients: Any) -> Floats:
 
 
 def _truncated(row: Floats, units: float) -> Integers:
-    """Towards zero; what no integer of the grid can be is left beyond the largest one, so that the check sees it."""
+    """Towards zero; what is no number, or too large for an integer, is put beyond the norm, so that the check sees it."""
     return np.trunc(np.clip(np.nan_to_num(row, nan=2 * units), -2 * units, 2 * units)).astype(np.int64)
 
 

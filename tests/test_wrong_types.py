@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import tempfile
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -173,6 +174,11 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "epsilon_over": (
         RUN.epsilon_over,
         {"times": [1, 2], "delta": "1e-5", "method": "rdp", "bound": "caps", "conversion": "cks", "accuracy": "1e-3"},
+    ),
+    "plot": (cm.PureDP(1).plot, {"delta": "1e-5", "kind": "rdp", "bounds": "best"}),
+    "archive": (
+        lambda **given: cm.archive(out=tempfile.mkdtemp(), plot=False, **given),
+        {"run": "PureDP(1)", "delta": 0, "method": "rdp", "accuracy": "1e-3"},
     ),
     "check": (RUN.check, {"epsilon": 1, "delta": "1e-5", "accuracy": "1e-3"}),
     "trade_off": (RUN.trade_off, {"fpr": [0.1, 0.2], "method": "rdp"}),

@@ -62,6 +62,7 @@ from cumulant.sweep import Sweep, sweep
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve
     from cumulant.accounting.check import Check
+    from cumulant.archiving import archive
     from cumulant.conversion.verify import Verification
     from cumulant.ledger.ledger import Ledger
 
@@ -114,6 +115,7 @@ __all__ = [
     "WithoutReplacement",
     "ZeroConcentrated",
     "__version__",
+    "archive",
     "calibrate",
     "from_densities",
     "from_masses",
@@ -136,6 +138,7 @@ _ROOMS = {
 """Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
 
 _LATER = {
+    "archive": "cumulant.archiving",
     "Check": "cumulant.accounting.check",
     "Ledger": "cumulant.ledger",
     "NoisySGD": "cumulant.training.sgd",

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from cumulant.cli.archive import archive
 from cumulant.cli.audit import audit, conformance
 from cumulant.cli.bounds import bounds
 from cumulant.cli.calibration import calibrate
@@ -29,7 +30,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (epsilon, delta, check, verify, rdp, bounds, calibrate, sweep, dpsgd, audit, conformance, plot, figures):
+for command in (
+    epsilon,
+    delta,
+    check,
+    archive,
+    verify,
+    rdp,
+    bounds,
+    calibrate,
+    sweep,
+    dpsgd,
+    audit,
+    conformance,
+    plot,
+    figures,
+):
     app.command()(command)
 app.add_typer(ledger)
 

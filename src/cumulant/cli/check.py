@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from cumulant.accounting.question import DEFAULT_ACCURACY
 from cumulant.cli import words
 from cumulant.cli.codes import ExitCode
 from cumulant.cli.questions import Accuracy, Json, Quiet, Run
+from cumulant.conversion.verify import Verification
 from cumulant.errors import CumulantError, InputError
 from cumulant.notation import parse
 from cumulant.progress import patient
@@ -73,7 +74,9 @@ def _verdict(found: Check) -> list[str]:
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A guarantee written by --json; - is standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A guarantee written by --json, - for standard input, or an archive.")
+    ],
     as_json: Json = False,
 ) -> int:
     """Prove a stored guarantee again, from its exact inputs, and say what it assumes.
@@ -85,17 +88,36 @@ def verify(
       cumulant epsilon "Laplace(scale=2) * 3" --delta 1e-6 --json > guarantee.json
       cumulant verify guarantee.json
       cumulant verify guarantee.json --json
+      cumulant verify release-1          # a folder that cumulant archive wrote
     """
+    if file.is_dir():
+        return _archived(file, as_json)
     found = Guarantee.from_json(_read(file))
     checked, lower = found.verify(), found.lower_confirmed()
     confirmed = checked.holds and lower is not False
     if as_json:
-        fields = asdict(checked) | {"independent": checked.independent, "lower_confirmed": lower}
-        shown = {name: "inf" if value == float("inf") else value for name, value in fields.items()}
-        typer.echo(json.dumps(shown | {"run": found.run, "assumptions": statement.assumptions(found.proof.run)}))
+        typer.echo(json.dumps(_fields(found, checked, lower)))
     else:
         typer.echo(words.wrapped(*statement.confirmation(found.proof, checked, lower)))
     return ExitCode.OK if confirmed else ExitCode.NO
+
+
+def _archived(folder: Path, as_json: bool) -> int:
+    from cumulant.archiving import said, verified
+
+    found = verified(folder)
+    if as_json:
+        fields = _fields(found.guarantee, found.check, found.lower)
+        typer.echo(json.dumps(fields | {"changed": list(found.changed)}))
+    else:
+        typer.echo(words.wrapped(*said(found)))
+    return ExitCode.OK if found.holds else ExitCode.NO
+
+
+def _fields(found: Guarantee, checked: Verification, lower: bool | None) -> dict[str, Any]:
+    fields = asdict(checked) | {"independent": checked.independent, "lower_confirmed": lower}
+    shown = {name: "inf" if value == float("inf") else value for name, value in fields.items()}
+    return shown | {"run": found.run, "assumptions": statement.assumptions(found.proof.run)}
 
 
 def _read(file: Path) -> str:

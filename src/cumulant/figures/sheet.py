@@ -61,11 +61,16 @@ def checked(path: Path) -> Path:
 
 def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = None, bounds: str = "best") -> Figure:
     """One picture of a run; written to a file, with its numbers in a table beside it, if one is named."""
-    if kind != "all" and kind not in CHARTS:
+    words: tuple[object, ...] = (kind, bounds)
+    if not all(type(word) is str for word in words):
+        raise InputError(f"kind={shown(kind)} and bounds={shown(bounds)} must be names, such as 'all' and 'best'")
+    if kind not in ["all", *CHARTS]:
         raise InputError(f"kind={shown(kind)} is unknown; choose one of all, {', '.join(CHARTS)}")
     if bounds not in ("best", "all"):
         raise InputError(f"bounds={shown(bounds)} is unknown; choose best or all")
     asked = PROPER.check("delta", delta)
+    if not isinstance(out, str | Path | None):
+        raise InputError(f"out={shown(out)} must be the name of a file")
     path = None if out is None else checked(Path(out))
     canvas()  # what is missing is said before the work, not after it
     names = list(CHARTS) if kind == "all" else [kind]
@@ -132,14 +137,14 @@ def _panel(axes: Any, chart: Chart) -> None:
 
 def _ticked(axes: Any) -> None:
     """An axis over less than a decade has no two powers of ten: there other round numbers are said."""
-    from matplotlib.ticker import LogFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if axis.get_scale() == "log" and high < 100 * low:
             axis.set_major_locator(
                 LogLocator(subs=(1.0, 2.0, 5.0) if high > 4 * low else tuple(np.arange(1.0, 10.0, 0.5)))
             )
-            axis.set_major_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(9, 9)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_formatter(NullFormatter())
 
 

@@ -173,9 +173,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     lines = []
-    with place(given.url, crash=False) as (url, _):
-        folder = Path(tempfile.mkdtemp())
-        for line in chain(adaptivity(), measured(url, folder, given.entries, given.seconds)):
+    with place(given.url, crash=False) as (url, _), tempfile.TemporaryDirectory() as folder:
+        for line in chain(adaptivity(), measured(url, Path(folder), given.entries, given.seconds)):
             lines.append(line)
             if not given.json:
                 print(line, flush=True)

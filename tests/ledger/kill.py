@@ -8,9 +8,11 @@ again for what was not answered, as a restarted job would.
 """
 
 import argparse
+import atexit
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -107,6 +109,7 @@ def trial(url: str, seconds: float, writers: int, server: Server | None = None) 
     account = ledger.create(NAME, epsilon=1, delta="1e-6")
     account.would_fit(STEP)  # the price is known before anybody takes a lock
     folder, kills, failed, draw = Path(tempfile.mkdtemp()), 0, 0, random.Random(1)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     journals = [folder / f"{writer}.jsonl" for writer in range(writers)]
     running = {fork(ledger, journals[writer], writer): writer for writer in range(writers)}
     end, crash = time.monotonic() + seconds, time.monotonic() + seconds / 3
@@ -175,7 +178,7 @@ def place(kind: str, crash: bool) -> Iterator[tuple[str, Server | None]]:
     """A new ledger's address; with a server of our own if that is to be stopped."""
     with ExitStack() as stack:
         if kind == "sqlite":
-            yield f"sqlite:///{tempfile.mkdtemp()}/budget.db", None
+            yield f"sqlite:///{stack.enter_context(tempfile.TemporaryDirectory())}/budget.db", None
         elif crash:
             server = Server()
             stack.callback(server.close)

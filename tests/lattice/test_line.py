@@ -13,7 +13,7 @@ import pytest
 import cumulant as cm
 from cumulant.accounting import losses
 from cumulant.lattice import cone, grids, line, silence, spectrum
-from cumulant.lattice.line import _Side
+from cumulant.lattice.choosing import Side, chosen, epsilon_guess
 from cumulant.lattice.spectrum import Choice, Spectrum
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
@@ -25,7 +25,7 @@ REFERENCE = json.loads((ORACLES / "line.json").read_text())["values"]
 W, P = cm.WithoutReplacement, cm.Poisson
 
 
-choose: Any = line._choice
+choose: Any = chosen
 rounds: Any = losses.rounds
 proved_epsilon: Any = line._epsilon
 proved_delta: Any = line._delta
@@ -40,7 +40,7 @@ def base(name: str, noise: str) -> Any:
     return GaussianPair(shift) if name == "gauss" else LaplacePair(shift)
 
 
-def composed(row: dict[str, Any]) -> _Side:
+def composed(row: dict[str, Any]) -> Side:
     """Exactly the pairs of a reference value, in their one direction."""
     terms: list[Any] = []
     kinds: list[Any] = []
@@ -48,16 +48,16 @@ def composed(row: dict[str, Any]) -> _Side:
         pair, rate, direction = base(one["base"], one["noise_over_sensitivity"]), Fraction(one["rate"]), one["pair"]
         terms.append((pair.above(rate, direction), one["rounds"]))
         kinds.append((pair.transform(rate, direction), one["rounds"]))
-    return _Side(tuple(terms), tuple(kinds))
+    return Side(tuple(terms), tuple(kinds))
 
 
-def side(run: cm.Expression, direction: int = 0) -> _Side:
+def side(run: cm.Expression, direction: int = 0) -> Side:
     found, _ = rounds(run.ran())
     terms, kinds = list(found.lines())[direction]
-    return _Side(terms, kinds)
+    return Side(terms, kinds)
 
 
-def built(where: _Side, delta: str = "1e-6", accuracy: float = 1e-3) -> tuple[Spectrum, Choice]:
+def built(where: Side, delta: str = "1e-6", accuracy: float = 1e-3) -> tuple[Spectrum, Choice]:
     choice = choose(where, math.log(Fraction(delta)), None, accuracy)
     assert choice is not None
     with BALLS.at(choice.bits):
@@ -115,7 +115,7 @@ def test_gaussians_without_a_sample_have_a_closed_form(shift: str, epsilon: str)
     """Several closed transforms along the line against Phi(t/2 - eps/t) - e^eps Phi(-t/2 - eps/t)."""
     pair: Any = GaussianPair(Fraction(shift))
     parts: Any = GaussianPair(Fraction(shift) / 5)
-    where = _Side(((pair.above(Fraction(1), "symmetric"), 1),), ((parts.transform(Fraction(1), "symmetric"), 25),))
+    where = Side(((pair.above(Fraction(1), "symmetric"), 1),), ((parts.transform(Fraction(1), "symmetric"), 25),))
     choice = choose(where, None, float(Fraction(epsilon)), 1e-12)
     with BALLS.at(choice.bits):
         found = spectrum.spectrum(where.kinds, choice)
@@ -146,8 +146,8 @@ def test_the_lattice_never_crosses_the_line(run: cm.Expression, delta: str) -> N
     """Each direction of each pair: the grid from above is above the line from below, and the other way round."""
     found, _ = rounds(run.ran())
     for terms, kinds in found.lines():
-        where = _Side(terms, kinds)
-        if line._epsilon_guess(where, Fraction(delta)) is None:
+        where = Side(terms, kinds)
+        if epsilon_guess(where, Fraction(delta)) is None:
             continue
         upper, lower = (proved_epsilon(where, Fraction(delta), 1e-6, upper=end) for end in (True, False))
         if upper is None or lower is None:
@@ -263,7 +263,7 @@ def test_the_constants_of_the_cone_are_the_tangent_of_its_function(gap: str) -> 
 # ---- every term, left out once
 
 
-def _ends(where: _Side, delta: str, accuracy: float) -> tuple[float, float]:
+def _ends(where: Side, delta: str, accuracy: float) -> tuple[float, float]:
     upper = proved_epsilon(where, Fraction(delta), accuracy)
     lower = proved_epsilon(where, Fraction(delta), accuracy, upper=False)
     return (math.inf if upper is None else upper.value), (-math.inf if lower is None else lower.value)
@@ -407,3 +407,27 @@ def test_where_there_is_no_line_another_way_answers(run: cm.Expression) -> None:
     assert found is not None
     assert line.line_epsilon(found, Fraction("1e-5"), 1e-3) is None
     assert run.guarantee("1e-5", method="exact").rigour != "proved"
+
+
+# ---- one spectrum, many questions
+
+
+@pytest.mark.parametrize(
+    "run", [cm.Gaussian(sigma=5) @ W(rate=0.001) * 600_000, cm.Laplace(scale=1) @ P(rate=0.05) * 2000], ids=str
+)
+def test_a_question_among_many_gets_the_answer_it_gets_alone(run: cm.Expression) -> None:
+    """Shared spectra cost no more than the accuracy, far from the middle too, and never say less than a proved lower end."""
+    deltas = ["1e-3", "1e-5", "1e-7", "1e-9", "1e-12", "0.1", "1e-40"]
+    together, found = run.epsilon(deltas), rounds(run.ran())[0]
+    for delta, value in zip(deltas, together, strict=True):
+        assert value == pytest.approx(run.epsilon(delta), rel=1e-4, abs=1e-9)
+    epsilons = ["0.1", "0.4", "1", "3"]
+    for epsilon, value in zip(epsilons, run.delta(epsilons), strict=True):
+        assert value == pytest.approx(run.delta(epsilon), rel=1e-3)
+    alone = line.line_epsilon(found, Fraction("1e-12"), 1e-3)
+    with line.shared():
+        assert line.line_epsilon(found, Fraction("1e-7"), 1e-3) is not None
+        among = line.line_epsilon(found, Fraction("1e-12"), 1e-3)
+    assert alone is not None
+    assert among is not None
+    assert among[0].value == pytest.approx(alone[0].value, rel=1e-5)

@@ -18,7 +18,7 @@ from cumulant.accounting.parts import Ran
 from cumulant.accounting.question import DISTANCE, Question, checked, rows
 from cumulant.conversion import arrays, scalars
 from cumulant.conversion.scalars import Answer
-from cumulant.domains import Number
+from cumulant.domains import Exact, Number
 from cumulant.numerics.rounding import outward, rounded_down
 from cumulant.progress import watched
 
@@ -36,9 +36,13 @@ def epsilon(run: Ran, delta: Number | Iterable[Number], question: Question) -> f
     value, scalar = checked("delta", delta, domains.DELTA)
     if scalar:
         return answer(run, question.at(value[0])).value
-    if question.two_sided or not question.row:
+    rounds = rounds_of(run)[0] if question.two_sided else None
+    if not question.row or (rounds is not None and question.method == "exact" and not all(map(_between, value))):
         return np.array([answer(run, question.at(each)).value for each in value])
-    found = arrays.least_epsilons(run.curve(question.row), value, question.formula)
+    exact = np.full(len(value), math.inf) if rounds is None else _each(rounds, question, value)
+    if rounds is not None and question.method == "exact":
+        return exact
+    found = np.minimum(exact, arrays.least_epsilons(run.curve(question.row), value, question.formula))
     largest = max((rounded_down(each) for each in value if 0 < each < 1), default=0.0)
     distance = _distance(run, question, largest) if found.max(initial=0.0) > 0 else 1.0
     return np.where([0 < each < 1 and distance <= each for each in value], 0.0, found)
@@ -52,10 +56,26 @@ def delta(run: Ran, epsilon: Number | Iterable[Number], question: Question) -> f
     found = np.ones(len(value))
     rounds = rounds_of(run)[0] if question.two_sided else None
     if rounds is not None:
-        found = np.array([by_losses(rounds, question.at(each)).value for each in value])
+        found = _each(rounds, question, value)
     if rounds is None or question.method != "exact":
         found = np.minimum(found, arrays.least_deltas(run.curve(question.row), value, question.formula))
     return np.minimum(found, _distance(run, question, found.max(initial=0.0)) if rounds is None else 1.0)
+
+
+def _between(delta: Exact) -> bool:
+    """Whether there is something to compose for: pure privacy and a delta of 1 are known from the curve."""
+    return 0 < delta < 1
+
+
+def _each(rounds: Rounds, question: Question, values: list[Exact]) -> Floats:
+    """The answers of the exact layer, which share what they have in common; infinity where it is not asked."""
+    from cumulant.lattice.line import shared
+
+    listed = sorted({each for each in values if question.asked == "epsilon" or _between(each)})
+    first = [listed[i] for i in (len(listed) // 2, 0, -1) if listed]
+    with shared():
+        known = {each: by_losses(rounds, question.at(each)).value for each in dict.fromkeys((*first, *listed))}
+    return np.array([known.get(each, math.inf) for each in values])
 
 
 def answer(run: Ran, question: Question) -> Answer:
@@ -75,8 +95,7 @@ def answer(run: Ran, question: Question) -> Answer:
 
 
 def _proper(question: Question) -> bool:
-    """Whether there is something to compose for: pure privacy and a delta of 1 are known from the curve."""
-    return question.asked == "epsilon" or 0 < question.value < 1
+    return question.asked == "epsilon" or _between(question.value)
 
 
 def _by_curve(run: Ran, question: Question, below: float) -> Answer:

@@ -16,7 +16,7 @@ import numpy as np
 from cumulant.lattice.lattice import FAR, Composed
 from cumulant.numerics.arithmetic import Array
 
-_SERIES, _SECTIONS = 0.25, 36
+_SERIES = 0.25
 _NEAREST, _MOSTLY, _FARTHEST = 3, 8, 16
 """How far below epsilon eps0 is tried, and where it is mostly best, in quarters of 1/lam."""
 
@@ -48,22 +48,22 @@ def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
     return float(np.logaddexp(sums.untilted(total, epsilon), tail + math.log1p(max(-epsilon, 0.0))))
 
 
-def constants(gap: float) -> tuple[float, float]:
+def constants(gap: Array) -> tuple[Array, Array]:
     """log R and log C with (y - R)_+ <= C f(y) for all y, equality at y = e^d, at every gap d > 0 (Theorem L-cone).
 
     C = 1/(d - 1 + e^-d) and R = e^d (1 - (1+d) e^-d) C: the tangent of the convex f at e^d, so C is the maximum C(R).
     """
-    slope, rise = _cancelled(gap)
-    return gap + math.log(rise) - math.log(slope), -math.log(slope)
-
-
-def _cancelled(gap: float) -> tuple[float, float]:
-    """d - 1 + e^-d and 1 - (1+d) e^-d, both d^2/2 - ..., by their series where floats would cancel."""
-    if gap > _SERIES:
-        return gap + math.expm1(-gap), -math.expm1(-gap) - gap * math.exp(-gap)
-    # SUM_{n >= 2} (-d)^n / n!  and  SUM_{n >= 2} (n - 1) (-d)^n / n!
-    powers = [(-gap) ** n / math.factorial(n) for n in range(2, 16)]
-    return math.fsum(powers), math.fsum((n - 1) * each for n, each in enumerate(powers, start=2))
+    gap = np.asarray(gap, dtype=np.float64)
+    small = np.minimum(gap, _SERIES)
+    slope, rise = np.zeros_like(small), np.zeros_like(small)
+    # SUM_{n >= 2} (-d)^n / n!  and  SUM_{n >= 2} (n - 1) (-d)^n / n!, which floats would cancel
+    for n in range(15, 1, -1):
+        slope = 1 / math.factorial(n) - small * slope
+        rise = (n - 1) / math.factorial(n) - small * rise
+    far = gap > _SERIES
+    slope = np.where(far, gap + np.expm1(-gap), slope * small**2)
+    rise = np.where(far, -np.expm1(-gap) - gap * np.exp(-gap), rise * small**2)
+    return gap + np.log(rise) - np.log(slope), -np.log(slope)
 
 
 def log_constant(log_ratio: float) -> float:
@@ -71,32 +71,14 @@ def log_constant(log_ratio: float) -> float:
     low, high = log_ratio, 3 * log_ratio + 1  # d is 3/2 log R for R near 1, log R + log log R far out
     gap = min(1.5 * log_ratio, high)
     for _ in range(100):  # R grows with d
-        found = constants(gap)[0]
+        found = float(constants(gap)[0])
         if abs(found - log_ratio) <= 1e-14 * log_ratio:
             break
         low, high = (gap, high) if found < log_ratio else (low, gap)
         after = gap * log_ratio / found
         gap = after if low < after < high else (low + high) / 2
     # log R is known to a few units of its larger summands, and C falls like the square of it near 1
-    return constants(gap)[1] + 1e-12 + 4e-15 / log_ratio
-
-
-def best_gap(value: Callable[[float], float], lam: float) -> tuple[float, float]:
-    """The least value of a function of the gap d that falls and then rises, and d, which is about 3/lam."""
-    ratio = (math.sqrt(5) - 1) / 2
-    a, b = math.log(0.1 / lam), math.log(60 / lam)
-    c, d = b - ratio * (b - a), a + ratio * (b - a)
-    at_c, at_d = value(math.exp(c)), value(math.exp(d))
-    for _ in range(_SECTIONS):
-        if at_c <= at_d:
-            b, d, at_d = d, c, at_c
-            c = b - ratio * (b - a)
-            at_c = value(math.exp(c))
-        else:
-            a, c, at_c = c, d, at_d
-            d = a + ratio * (b - a)
-            at_d = value(math.exp(d))
-    return min((at_c, math.exp(c)), (at_d, math.exp(d)))
+    return float(constants(gap)[1]) + 1e-12 + 4e-15 / log_ratio
 
 
 def least_epsilon(expectation: Callable[[float], float], log_delta: float, lam: float, start: float) -> float:

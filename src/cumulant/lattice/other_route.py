@@ -13,10 +13,12 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.conversion.verify import Verification, ulps
-from cumulant.lattice import cone, saddle, single
+from cumulant.lattice import saddle, single
+from cumulant.lattice.choosing import cone_delta
 from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.rounds import Rounds
 from cumulant.lattice.saddle import Line
+from cumulant.lattice.spectrum import FloatLine
 from cumulant.numerics.rounding import rounded_down, rounded_up
 
 _BITS = 4 * single.BITS
@@ -78,9 +80,7 @@ def _by_line(
 def _by_cone(line: Line, epsilon: float) -> float:
     """Theorem B at this epsilon: the least bound over the gap, of which each holds."""
 
-    def at(gap: float) -> float:
-        log_ratio, log_constant = cone.constants(gap)
-        value = line.log_expectation(epsilon - log_ratio, 2)
-        return log_constant + value if math.isfinite(value) else math.inf
-
-    return cone.best_gap(at, line.lam)[0]
+    z = line.lam + 1j * line.frequencies
+    period = 2 * math.pi / (line.frequencies[1] - line.frequencies[0])
+    weights = np.exp(line.exponents) / (z * (1 + z)) ** 2
+    return cone_delta(FloatLine(line.lam, period, line.cgf, weights, line.frequencies), epsilon)[0]

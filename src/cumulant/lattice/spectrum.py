@@ -144,13 +144,10 @@ class Spectrum:
         if name not in self._kept:
             top = self.values[0].real
             weights = [weight / top for weight in self._weights(power)]
-            leak = float(self.leak.mid())
+            numbers = np.array([complex(weight) for weight in weights])
+            frequencies = 2 * math.pi / self.choice.period * np.arange(len(numbers))
             self._kept[name] = FloatLine(
-                self.choice.lam,
-                self.choice.period,
-                float(top.log().mid()),
-                np.array([complex(w) for w in weights]),
-                leak,
+                self.choice.lam, self.choice.period, float(top.log().mid()), numbers, frequencies
             )
         return self._kept[name]  # type: ignore[no-any-return]
 
@@ -163,18 +160,23 @@ class FloatLine:
     period: float
     cgf: float
     weights: Array
-    leak: float
+    frequencies: Array
 
     def log_value(self, epsilon: float) -> tuple[float, float]:
-        """log of the line at epsilon, the leak left out, and its derivative."""
-        u = 2 * math.pi / self.period * np.arange(len(self.weights))
-        terms = self.weights * np.exp(-1j * u * epsilon)
-        terms[1:] *= 2
-        total = float(np.sum(terms.real)) / self.period
-        slope = float(np.sum((terms * -(self.lam + 1j * u)).real)) / self.period
-        if not total > 0:
-            return -math.inf, math.nan
-        return self.cgf - self.lam * epsilon + math.log(total), slope / total
+        """log of the line at epsilon, the leak left out, and its derivative; -inf where the sum is not positive."""
+        value, slope = self.log_values(np.array([epsilon]))
+        return float(value[0]), float(slope[0])
+
+    def log_values(self, epsilons: Array) -> tuple[Array, Array]:
+        """The same at several epsilons."""
+        u = self.frequencies
+        terms = self.weights * np.exp(-1j * epsilons[:, None] * u)
+        terms[:, 1:] *= 2
+        total = terms.real.sum(axis=1) / self.period
+        slope = -(self.lam * terms.real - u * terms.imag).sum(axis=1) / self.period
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.where(total > 0, self.cgf - self.lam * epsilons + np.log(total), -np.inf)
+            return value, slope / total
 
 
 def cone_constants(gap: Any) -> tuple[Any, Any]:

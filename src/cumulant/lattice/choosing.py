@@ -1,0 +1,280 @@
+"""What floats choose for a line: its order, its period, its exponents, and guesses to compare by. Nothing is claimed from it.
+
+Every choice is valid; a bad one makes balls wide, or the proof of silence fail (docs/line.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.lattice import saddle
+from cumulant.lattice.cone import constants
+from cumulant.lattice.lattice import Terms, leak_of
+from cumulant.lattice.rounds import Kinds
+from cumulant.lattice.spectrum import Choice, FloatLine, Spectrum
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import rounded_down
+
+_BASE = 12.0
+"""b = 12 - log(accuracy): what the exponent must be beyond what cancels."""
+
+_FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
+_ORDERS = (1.0, 0.85, 0.7, 0.55)
+_OUTWARD = np.geomspace(0.02, 8.0, 32)
+_RARE, _RARELY = 4.0, 0.1
+_FOLLOWED = 10.0
+"""What may cancel where floats search; they have 36."""
+
+_GAPS, _REFINED = np.geomspace(0.1, 60.0, 33), 9
+"""Where the gap of the cone is looked for, in units of 1/lam; it is about 3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One composition to evaluate: its steps for floats, its transforms for balls; `cone` for Theorem B."""
+
+    terms: Terms
+    kinds: Kinds
+    extra: Fraction = Fraction(0)
+    cone: bool = False
+
+
+_lines: ContextVar[list[tuple[Side, FloatLine]] | None] = ContextVar("lines", default=None)
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """Guesses made inside share their lines."""
+    token = _lines.set([])
+    try:
+        yield
+    finally:
+        _lines.reset(token)
+
+
+# ---- order, period, exponents
+
+
+@np.errstate(all="ignore")
+def chosen(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Choice | None:
+    """Order, period and exponents for a question; None where floats find nothing to choose."""
+    at = _saddle(side.terms, log_delta, epsilon)
+    if at is None:
+        return None
+    guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if epsilon is None else epsilon
+    size = float(saddle.approximation(at)[0]) if log_delta is None else log_delta
+    if not math.isfinite(size):
+        return None
+    # every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough
+    tried = [_at_order(side, float(at.lam[0]) * part, guess, size, accuracy) for part in _ORDERS]
+    known = [each for each in tried if each is not None]
+    return min(known, key=lambda each: each[0])[1] if known else None
+
+
+def _at_order(side: Side, lam: float, guess: float, size: float, accuracy: float) -> tuple[float, Choice] | None:
+    """The number of frequencies at this order, roughly, and the choice."""
+    at = saddle.moments(side.terms, np.array([lam]))
+    cgf, deviation = float(at.cgf[0]), _deviation(side.terms, lam)
+    if not (math.isfinite(cgf) and deviation > 0):
+        return None
+    wanted = _BASE - math.log(accuracy)
+    gap = max(cgf - lam * guess - size, 0.0)
+    # images: 1/(e^{lam T} - 1) and c(t) e^{K(t) - t eps}/(e^{(t-lam)T} - 1) below e^-B delta
+    orders = lam + math.sqrt(2 * (wanted + gap)) / math.sqrt(float(at.variance[0])) * _OUTWARD
+    log_c = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
+    right = (saddle.moments(side.terms, orders).cgf + log_c - orders * guess - size + wanted) / (orders - lam)
+    if not np.isfinite(right).any():
+        return None
+    best = int(np.nanargmin(np.where(np.isfinite(right), right, np.inf)))
+    period = max((wanted - size) / lam, float(right[best]))
+    last = math.sqrt(2 * (wanted + gap)) / deviation
+    silence, bits = _silence(wanted, gap, last), _bits(side, wanted, gap)
+    if not (0 < period < math.inf and math.isfinite(silence) and bits < _MOST_BITS):
+        return None
+    return last * period, Choice(lam, period, silence, wanted, guess, size, float(orders[best]), bits)
+
+
+def _silence(wanted: float, gap: float, last: float) -> float:
+    """b, so that e^{K - lam eps - b} / (pi u_N) is below e^-B delta."""
+    return wanted + gap + 2 + max(0.0, -math.log(math.pi * last))
+
+
+def _bits(side: Side, wanted: float, gap: float) -> int:
+    rounds = sum(times for _, times in side.kinds)
+    return max(math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + _GUARD_BITS, _FEWEST_BITS)
+
+
+def _deviation(terms: Terms, lam: float) -> float:
+    """The standard deviation of the tilted sum without the rarest 4/k of each law."""
+    total = 0.0
+    for step, times in terms:
+        loss, log_p = step.nodes(lam)
+        weight = np.exp(log_p + lam * loss - np.max(log_p + lam * loss))
+        order = np.argsort(loss)
+        loss, weight = loss[order], weight[order] / weight.sum()
+        kept = np.cumsum(weight[::-1])[::-1] > min(_RARE / times, _RARELY)
+        weight = np.where(kept, weight, 0.0)
+        mass = weight.sum()
+        if mass > 0:
+            mean = float(weight @ loss) / mass
+            total += times * float(weight @ (loss - mean) ** 2)
+    return math.sqrt(total)
+
+
+def _saddle(terms: Terms, log_delta: float | None, epsilon: float | None) -> saddle.Moments | None:
+    if log_delta is not None:
+        return saddle.saddle(terms, log_delta)
+    return saddle.saddle_at(terms, max(epsilon or 0.0, 1e-9))
+
+
+@np.errstate(all="ignore")
+def serves(side: Side, built: Spectrum, log_delta: float | None, epsilon: float | None, accuracy: float) -> bool:
+    """Whether the error terms of a spectrum are as small for this question as those of one of its own would be."""
+    line, choice = built.floats(2 if side.cone else 1), built.choice
+    at = epsilon
+    if log_delta is not None:
+        at = cone_epsilon(line, log_delta)[0] if side.cone else root(line, log_delta)
+    if at is None or not math.isfinite(at):
+        return False
+    size = line.log_value(at)[0] if log_delta is None else log_delta
+    if not math.isfinite(size):
+        return False
+    wanted, gap, t = _BASE - math.log(accuracy), line.cgf - line.lam * at - size, choice.outer
+    last = 2 * math.pi / choice.period * built.frequencies
+    outer = float(saddle.moments(side.terms, np.array([t])).cgf[0])
+    right = outer + t * math.log(t) - (1 + t) * math.log1p(t) - t * at - size
+    return bool(
+        choice.silence >= _silence(wanted, gap, last)
+        and choice.lam * choice.period >= wanted - size
+        and (t - choice.lam) * choice.period >= wanted + right
+        and choice.bits >= _bits(side, wanted, gap)
+    )
+
+
+# ---- guesses
+
+
+def epsilon_guess(side: Side, delta: Fraction) -> float | None:
+    """epsilon at this delta by floats; None where their spectrum does not decay."""
+    leak = leak_of(side.terms)
+    if not rounded_down(delta) > leak:
+        return None
+    asked = math.log(rounded_down(delta) - leak)
+    line = _line(side, asked, None)
+    if line is None:
+        return None
+    return cone_epsilon(line, asked)[0] if side.cone else root(line, asked)
+
+
+def delta_guess(side: Side, epsilon: Fraction) -> float | None:
+    """log delta at this epsilon by floats."""
+    line = _line(side, None, float(epsilon))
+    if line is None:
+        return None
+    value = cone_delta(line, float(epsilon))[0] if side.cone else line.log_value(float(epsilon))[0]
+    return value if math.isfinite(value) else None
+
+
+@np.errstate(all="ignore")
+def _line(side: Side, log_delta: float | None, epsilon: float | None) -> FloatLine | None:
+    """The line in floats alone, to compare sides by."""
+    known = _lines.get()
+    for where, line in known or ():
+        if where == side and _near(line, log_delta, epsilon):
+            return line
+    at = _saddle(side.terms, log_delta, epsilon)
+    found = None if at is None else saddle.line(side.terms, at, saddle.spread(side.terms, at))
+    if found is None:
+        return None
+    z = found.lam + 1j * found.frequencies
+    weights = np.exp(found.exponents) / (z * (1 + z)) ** (2 if side.cone else 1)
+    period = 2 * math.pi / (found.frequencies[1] - found.frequencies[0])
+    line = FloatLine(found.lam, period, found.cgf, weights, found.frequencies)
+    if known is not None:
+        known.append((side, line))
+    return line
+
+
+def _near(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bool:
+    """Whether so little cancels on this line that a search may follow it."""
+    if epsilon is not None:
+        value = line.log_value(epsilon)[0]
+        return math.isfinite(value) and line.cgf - line.lam * epsilon - value <= _FOLLOWED
+    at = None if log_delta is None else root(line, log_delta)
+    return at is not None and line.cgf - line.lam * at - (log_delta or 0.0) <= _FOLLOWED
+
+
+def root(line: FloatLine, asked: float) -> float | None:
+    """Where the line has this logarithm; None where Newton's steps do not find it."""
+    found = float(_roots(line, np.array([asked]))[0])
+    return found if math.isfinite(found) else None
+
+
+def cone_epsilon(line: FloatLine, asked: float) -> tuple[float, float]:
+    """The least epsilon over the gap d at which C(d) E[g] is this delta, and d."""
+
+    def at(gaps: Array) -> Array:
+        log_ratio, log_constant = constants(gaps)
+        return _roots(line, asked - log_constant) + log_ratio
+
+    return _best_gap(at, line.lam)
+
+
+def cone_delta(line: FloatLine, epsilon: float) -> tuple[float, float]:
+    """The least log delta over the gap d, and d."""
+
+    def at(gaps: Array) -> Array:
+        log_ratio, log_constant = constants(gaps)
+        value = line.log_values(epsilon - log_ratio)[0]
+        return np.where(np.isfinite(value), log_constant + value, np.inf)
+
+    return _best_gap(at, line.lam)
+
+
+@np.errstate(all="ignore")
+def _best_gap(value: Callable[[Array], Array], lam: float) -> tuple[float, float]:
+    """The least value of a function that falls and then rises, and where: grids that close in, then a parabola."""
+    gaps = _GAPS / lam
+    for _ in range(4):
+        found = value(gaps)
+        best = int(np.argmin(np.where(np.isnan(found), np.inf, found)))
+        low, high = max(best - 1, 0), min(best + 1, gaps.size - 1)
+        least = float(found[best]), float(gaps[best])
+        if high - low == 2:
+            x, y = np.log(gaps[low : high + 1]), found[low : high + 1]
+            bend = y[0] - 2 * y[1] + y[2]
+            vertex = math.exp(x[1] + 0.5 * (x[1] - x[0]) * (y[0] - y[2]) / bend) if bend > 0 else least[1]
+        else:
+            vertex = least[1]
+        gaps = np.geomspace(gaps[low], gaps[high], _REFINED)
+    after = float(value(np.array([vertex]))[0]) if math.isfinite(vertex) else math.inf
+    return min(least, (after, vertex)) if after < least[0] else least
+
+
+@np.errstate(all="ignore")
+def _roots(line: FloatLine, asked: Array) -> Array:
+    """Where the line has each of these logarithms, by Newton's steps, safeguarded; NaN where none is found."""
+    at = (line.cgf - asked) / line.lam
+    low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
+    for _ in range(80):
+        value, slope = line.log_values(at)
+        known = np.isfinite(value)
+        above = known & (value > asked)
+        low, high = np.where(above, at, low), np.where(above, high, at)  # a sum that is not positive: too far out
+        move = np.where(known & (slope < 0), (asked - value) / slope, np.where(above, 1.0, -1.0) / line.lam)
+        after = at + np.clip(move, -4 / line.lam, 4 / line.lam)
+        outside = ~((after > low) & (after < high))
+        middle = np.where(np.isfinite(low) & np.isfinite(high), (low + high) / 2, after)
+        after = np.where(outside, middle, after)
+        done = known & (np.abs(after - at) <= 4e-16 * np.maximum(np.abs(at), 1e-300))
+        at = after
+        if done.all():
+            return at
+    return np.where(high - low < 1e-6 * np.maximum(np.abs(at), 1e-12), at, np.nan)

@@ -47,6 +47,7 @@ hunt: $(VENV)/.installed ## Attack the certificates, the answers and Theorems A 
 	$(BIN)/python -m benchmarks.hunt_certificates --settings 100000 --seed 1
 	$(BIN)/python -m benchmarks.hunt_questions --questions 1000 --seed 1
 	$(BIN)/python benchmarks/hunt_triangles.py 2800 1
+	$(BIN)/python -m benchmarks.hunt_line --settings 2500 --seed 1
 	$(MAKE) --no-print-directory hunt-ledger
 
 hunt-ledger: $(VENV)/.installed ## Kill writers and servers of the ledger for 30 minutes, look for analysts who beat it

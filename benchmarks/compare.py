@@ -16,6 +16,7 @@ from certificates import certificates
 from imports import imports
 from losses import loss_distributions
 from measure import Comparison, Fact, LeftOut
+from questions import many_questions
 from training import training
 
 CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
@@ -28,6 +29,7 @@ CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
     "large-order": large_order,
     "certificates": certificates,
     "loss-distributions": loss_distributions,
+    "questions": many_questions,
     "training": training,
 }
 

@@ -36,8 +36,9 @@ def epsilon(run: Ran, delta: Number | Iterable[Number], question: Question) -> f
     value, scalar = checked("delta", delta, domains.DELTA)
     if scalar:
         return answer(run, question.at(value[0])).value
-    rounds = rounds_of(run)[0] if question.two_sided else None
-    if not question.row or (rounds is not None and question.method == "exact" and not all(map(_between, value))):
+    rounds = rounds_of(run)[0] if question.two_sided and len(value) > 1 else None
+    alone = question.two_sided and len(value) == 1
+    if not question.row or alone or (rounds and question.method == "exact" and not all(map(_between, value))):
         return np.array([answer(run, question.at(each)).value for each in value])
     exact = np.full(len(value), math.inf) if rounds is None else _each(rounds, question, value)
     if rounds is not None and question.method == "exact":

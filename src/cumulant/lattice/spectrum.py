@@ -241,8 +241,11 @@ def spectrum(kinds: Kinds, choice: Choice, extra: Fraction = Fraction(0)) -> Spe
 
     def outer() -> Any:
         total = (_tilt(choice.outer) * BALLS.number(square) / 2).exp()
-        for law, times in rough:
-            total *= _mass(law, choice.outer, -30.0) ** times
+        try:
+            for law, times in rough:
+                total *= _mass(law, choice.outer, -30.0 - math.log(times)) ** times
+        except OverflowError:  # then nothing is known from below
+            return arb("inf")
         return total
 
     return Spectrum(choice, values, silence, 1 - kept, outer, nodes)

@@ -54,7 +54,8 @@ def test_fixed_size_is_accounted_by_its_law() -> None:
     assert engine.accountant.run() == run
     assert engine.get_epsilon(DELTA) == run.epsilon(DELTA)
     found = engine.accountant.guarantee(DELTA)
-    assert (found.lower, found.epsilon) == pytest.approx((0.6960, 0.7211), abs=1e-4)
+    assert found.lower is not None
+    assert 0.6959 < found.lower < found.epsilon < 0.7212
     assert found.relation == "replace-one"
     assert optimizer.expected_batch_size == 64
     assert list(engine.accountant.spent(DELTA)) == ["step", "epsilon", "epsilon_lower", "delta", "relation"]
@@ -71,7 +72,7 @@ def test_stock_poisson() -> None:
     train(module, optimizer, loader, 2)
     assert len(engine.accountant) == 58
     assert engine.accountant.get_epsilon(DELTA, method="rdp") == pytest.approx(0.6344, abs=1e-4)
-    assert engine.get_epsilon(DELTA) == pytest.approx(0.5616, abs=1e-4)
+    assert 0.5605 < engine.get_epsilon(DELTA) < 0.5617
     assert engine.accountant.guarantee(DELTA).relation == "add-remove"
     assert any("public" in caveat for caveat in engine.accountant.caveats)
 

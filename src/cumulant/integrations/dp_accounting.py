@@ -20,7 +20,9 @@ from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError
 from cumulant.mechanisms.concentrated import ZeroConcentrated
+from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
 from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled
 from cumulant.mechanisms.response import RandomizedResponse
@@ -108,12 +110,19 @@ def _laplace(event: Any, relation: Any) -> Expression:
 def _response(event: Any, relation: Any) -> Expression:
     if relation is not NeighboringRelation.REPLACE_ONE:
         raise Refused(event, "randomized response of one record is about replacing it; use REPLACE_ONE")
-    if event.num_buckets != 2:
-        raise Refused(event, f"randomized response over {event.num_buckets} buckets has no mechanism in this library")
-    noise = Exact(float(event.noise_parameter))
+    noise, values = Exact(float(event.noise_parameter)), int(event.num_buckets)
     if noise == 0:
         raise NotPrivate(event, "every answer is the true one")
-    return RandomizedResponse(p=spelling(1 - Fraction(noise) / 2))
+    told = 1 - Fraction(noise) + Fraction(noise) / values  # a uniform answer may be the true one too
+    return RandomizedResponse(p=spelling(told)) if values == 2 else KaryResponse(values=values, p=spelling(told))
+
+
+def _discrete_laplace(event: Any, relation: Any) -> Expression:
+    noise = Exact(float(event.noise_parameter))
+    if noise <= 0:
+        raise Refused(event, f"noise_parameter = {event.noise_parameter} must be positive")
+    moved = 2 if RELATIONS[relation] is Relation.REPLACE_ONE else 1
+    return DiscreteLaplace(scale=spelling(1 / Fraction(noise)), sensitivity=moved * int(event.sensitivity))
 
 
 def _concentrated(event: Any, relation: Any) -> Expression | None:
@@ -166,6 +175,7 @@ _READERS: Mapping[type, Callable[[Any, Any], Expression | None]] = {
     dpa.GaussianDpEvent: _gaussian,
     dpa.LaplaceDpEvent: _laplace,
     dpa.RandomizedResponseDpEvent: _response,
+    dpa.dp_event.DiscreteLaplaceDpEvent: _discrete_laplace,
     dpa.ZCDpEvent: _concentrated,
     dpa.PoissonSampledDpEvent: _poisson,
     dpa.SampledWithoutReplacementDpEvent: _without_replacement,
@@ -240,9 +250,18 @@ def _gaussian_event(mechanism: Gaussian, relation: Relation) -> Any:
     return dpa.GaussianDpEvent(_noisy_sum(mechanism, Exact(mechanism.sigma), relation))
 
 
+def _kary_event(mechanism: KaryResponse, relation: Relation) -> Any:
+    values = int(mechanism.values)
+    noise = None if mechanism.p is None else (1 - Fraction(mechanism.p)) * Fraction(values, values - 1)
+    if noise is None or noise > 1:
+        raise Refused(mechanism, "only responses given by p, of which the true one is the likeliest, have an event")
+    return dpa.RandomizedResponseDpEvent(_below(noise), values)
+
+
 _WRITERS: Mapping[type, Callable[[Any, Relation], Any]] = {
     Gaussian: _gaussian_event,
     Laplace: lambda mechanism, relation: dpa.LaplaceDpEvent(_noisy_sum(mechanism, mechanism.scale, relation)),
+    KaryResponse: _kary_event,
     RandomizedResponse: lambda mechanism, relation: dpa.RandomizedResponseDpEvent(
         _below(2 - 2 * Fraction(mechanism.p)), 2
     ),

@@ -107,7 +107,7 @@ def test_white_space_means_nothing(run: cm.Expression) -> None:
 
 
 def test_all_schemes_are_covered() -> None:
-    assert set(SCHEMES) == {"WithoutReplacement", "Poisson", "Group"}
+    assert set(SCHEMES) == {"WithoutReplacement", "Poisson", "Group", "RepeatAndSelect"}
 
 
 # ---- the meaning of the grammar is that of Python

@@ -134,6 +134,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "sizes": (cm.WithoutReplacement, {"sample": 1, "population": 10}),
     "Poisson": (cm.Poisson, {"rate": "0.1"}),
     "Group": (cm.Group, {"size": 2}),
+    "RepeatAndSelect": (cm.RepeatAndSelect, {"mean": 2, "shape": 1, "number": "negative-binomial"}),
     "parse": (cm.parse, {"text": "Gaussian(sigma=?)", "unknown": 1}),
     "calibrate": (
         cm.calibrate,

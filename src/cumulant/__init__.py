@@ -48,6 +48,7 @@ from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.privacy_profile import PrivacyProfile
 from cumulant.mechanisms.pure import PureDP
+from cumulant.mechanisms.repeat_and_select import RepeatAndSelect
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.mechanisms.subset_selection import SubsetSelection
 from cumulant.mechanisms.trade_off import TradeOff
@@ -103,6 +104,7 @@ __all__ = [
     "RandomizedResponse",
     "Relation",
     "RelationError",
+    "RepeatAndSelect",
     "Run",
     "Sampled",
     "SubsetSelection",

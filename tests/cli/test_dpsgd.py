@@ -33,6 +33,16 @@ def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert cm.parse(rows["poisson"]["run"]).relation == rows["poisson"]["relation"] == "add-remove"
 
 
+def test_nothing_is_proved_at_delta_0(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--batch", "64", "--records", "1797", "--delta", "0", "--epochs", "1", "--noise-multiplier", "4")
+    code, out, _ = asked(capsys, "dpsgd", *words)
+    assert code == 1
+    assert "inf" in out
+    code, out, _ = asked(capsys, "dpsgd", *words, "--json")
+    assert code == 1
+    assert {row["epsilon"] for row in json.loads(out)["rows"]} == {"inf"}
+
+
 def test_calibration(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("dpsgd", *DIGITS, "--steps", "560", "--epsilon", "3", "--sampling", "fixed-size", "--json")
     code, out, _ = asked(capsys, *words)

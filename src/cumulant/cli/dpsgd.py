@@ -40,7 +40,7 @@ def dpsgd(
         bool, typer.Option("--per-epoch", help="Also what is spent after each epoch, by Renyi divergences.")
     ] = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """DP-SGD in the words of training loops: what it costs by every way to form batches, and what each assumes.
 
     Give the noise multiplier and get epsilon, or give --epsilon and get the noise multiplier.
@@ -67,7 +67,7 @@ def dpsgd(
         rows.append((sgd, sgd.guarantee(asked)))
     if as_json:
         typer.echo(json.dumps({"delta": float(asked), "rows": [_fields(sgd, g, per_epoch) for sgd, g in rows]}))
-        return
+        return _code(rows)
     typer.echo(textwrap.fill(DOUBLED, WIDTH))
     noise = f"noise multiplier {noise_multiplier}" if epsilon is None else f"epsilon <= {epsilon}"
     typer.echo(
@@ -81,6 +81,12 @@ def dpsgd(
         typer.echo(f"\n{sgd.sampling}, after each epoch (Renyi divergences, rounded up):")
         for spent in sgd.per_epoch(asked):
             typer.echo(f"  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
+    return _code(rows)
+
+
+def _code(rows: list[tuple[NoisySGD, Guarantee]]) -> int:
+    """1 if nothing is proved about any of them."""
+    return int(all(math.isinf(found.epsilon) for _, found in rows))
 
 
 def _table(rows: list[tuple[NoisySGD, Guarantee]]) -> None:

@@ -431,3 +431,11 @@ def test_a_question_among_many_gets_the_answer_it_gets_alone(run: cm.Expression)
     assert alone is not None
     assert among is not None
     assert among[0].value == pytest.approx(alone[0].value, rel=1e-5)
+
+
+def test_where_the_outer_order_is_out_of_reach_a_grid_gives_the_lower_end() -> None:
+    run = cm.Laplace(scale="1/2") @ cm.WithoutReplacement(rate="0.999999999") + cm.Gaussian(sigma=20)
+    found = run.guarantee(epsilon=1, method="exact")
+    assert (found.conversion, found.lower_rigour) == ("line", "bounded")
+    assert found.lower_delta is not None
+    assert found.lower_delta <= 0.3936588534 <= found.delta

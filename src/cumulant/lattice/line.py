@@ -183,13 +183,22 @@ def _built(side: Side, log_delta: float | None, epsilon: float | None, accuracy:
     return found
 
 
+def _bounded_images(found: Spectrum) -> bool:
+    """Whether the transform at the outer order, which a lower end asks for and keeps, is within reach."""
+    try:
+        with BALLS.at(found.choice.bits):
+            return bool(found.images(BALLS.number(0)).is_finite())
+    except (OverflowError, ZeroDivisionError):
+        return False
+
+
 def _epsilon(side: Side, delta: Fraction, accuracy: float, upper: bool = True) -> Proved | None:
     leak = leak_of(side.terms)
     target = rounded_down(delta) - leak
     if not target > 0:
         return None
     found = _built(side, math.log(target), None, accuracy)
-    if found is None:
+    if found is None or not (upper or _bounded_images(found)):
         return None
     choice = found.choice
     with BALLS.at(choice.bits):
@@ -241,7 +250,7 @@ def _needed(holds: Callable[[Any], bool], start: float) -> float | None:
 
 def _delta(side: Side, epsilon: Fraction, accuracy: float, upper: bool = True) -> Proved | None:
     found = _built(side, None, float(epsilon), accuracy)
-    if found is None:
+    if found is None or not (upper or _bounded_images(found)):
         return None
     choice = found.choice
     with BALLS.at(choice.bits):
@@ -254,6 +263,6 @@ def _delta(side: Side, epsilon: Fraction, accuracy: float, upper: bool = True) -
         if not end.is_finite():
             return None
         value = rounded_up(at_least(end)) if upper else rounded_down(max(-at_least(-end), Fraction(0)))
-    if upper and not value > 0:
+    if not value > 0:  # from above nothing that floats can hold, from below nothing shown
         return None
     return Proved(min(value, 1.0), choice.lam + 1, found.frequencies, choice.bits)

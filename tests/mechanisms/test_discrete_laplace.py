@@ -2,6 +2,7 @@
 
 import math
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -90,6 +91,20 @@ def test_long_shifts_are_rounded_up() -> None:
         coarse = cm.DiscreteLaplace(scale=shift, sensitivity=shift)
         assert cm.Laplace(scale=1).rdp(3) < coarse.rdp(3) < 1.004 * cm.Laplace(scale=1).rdp(3)
         assert cm.Laplace(scale=1).pure <= coarse.pure <= 1 + 2 / 1024
+
+
+@pytest.mark.parametrize("shift", [MOST_LOSSES + 1, 3 * MOST_LOSSES + 7])
+def test_a_shift_that_was_rounded_up_shows_nothing_from_below(shift: int) -> None:
+    t, noise = Fraction(1, 5), cm.DiscreteLaplace(scale=5, sensitivity=shift)
+    pure = noise.guarantee(epsilon=t * shift, method="exact")  # the noise itself is private with this epsilon
+    assert pure.delta > 0
+    assert not pure.lower_delta
+    x = shift - 3
+    epsilon, truth = t * (2 * x - shift), -math.expm1(float(t * (x - shift)))  # a vertex: the delta of Laplace noise
+    for times in (1, 2):
+        found = (noise * times).guarantee(epsilon=epsilon * times, method="exact")
+        assert found.lower_delta is not None
+        assert found.lower_delta <= (truth if times == 1 else found.delta) * (1 + 1e-12)
 
 
 def test_sensitivities_are_whole() -> None:

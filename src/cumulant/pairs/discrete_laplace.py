@@ -9,6 +9,8 @@ import numpy as np
 
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.pairs.finite_losses import LossPair
+from cumulant.pairs.laplace import LaplacePair
+from cumulant.pairs.pair import Pair
 
 MOST_LOSSES = 1024
 """A longer shift is rounded up to a multiple of the least number that leaves no more losses than this."""
@@ -26,6 +28,8 @@ class DiscreteLaplacePair(LossPair):
 
     unit: Fraction
     shift: int
+    least: Fraction | None = None
+    """The shift of Laplace noise that is a post-processing of what neighbouring data sets have, where this was rounded up."""
 
     @classmethod
     def of(cls, unit: Fraction, shift: int) -> DiscreteLaplacePair:
@@ -34,7 +38,12 @@ class DiscreteLaplacePair(LossPair):
         Chords of the same profile between fewer points are larger: every s-th of the points of a shift that s divides.
         """
         stride = -(-shift // MOST_LOSSES) or 1
-        return cls(unit * stride, -(-shift // stride)) if stride > 1 else cls(unit, shift)
+        return cls(unit * stride, -(-shift // stride), unit * shift) if stride > 1 else cls(unit, shift)
+
+    @property
+    def dominated(self) -> Pair:
+        """At its vertices the profile is that of Laplace noise, which is convex in e^eps, and chords lie above it."""
+        return self if self.least is None else LaplacePair(self.least)
 
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
         m = self.shift

@@ -162,7 +162,8 @@ class Pair(ABC):
 
     def below(self, rate: Fraction, direction: str) -> Step | None:
         """(1-g)Q + gP against Q ("remove"), or the two swapped ("add"): output laws that neighbouring data sets have."""
-        return self.above(rate, direction) if self.symmetric and self.attained and not self.estimated else None
+        offered = self.symmetric and self.attained and not self.estimated
+        return self.dominated.above(rate, direction) if offered else None
 
     def triple(self, rate: Fraction) -> Step | None:
         """Three values that need more than two do: output laws of data sets that differ in one record, from below."""

@@ -99,6 +99,7 @@ def test_a_shift_that_was_rounded_up_shows_nothing_from_below(shift: int) -> Non
     pure = noise.guarantee(epsilon=t * shift, method="exact")  # the noise itself is private with this epsilon
     assert pure.delta > 0
     assert not pure.lower_delta
+    assert not (noise @ cm.Group(size=2)).guarantee(epsilon=2 * t * shift, method="exact").lower_delta
     x = shift - 3
     epsilon, truth = t * (2 * x - shift), -math.expm1(float(t * (x - shift)))  # a vertex: the delta of Laplace noise
     for times in (1, 2):

@@ -96,3 +96,18 @@ def test_around_samples_and_sums() -> None:
         cm.PrivacyProfile([1], ["0.1"]) @ cm.Group(size=2)
     found = cm.calibrate("Gaussian(sigma=10) @ Group(size=?)", epsilon=2, delta="1e-6")
     assert found.guarantee.epsilon <= 2
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
+def test_what_no_chain_attains_shows_nothing_from_below(epsilon: str) -> None:
+    # the largest distance of laws two steps apart: on the event that tells them apart each step changes p by e^epsilon at most
+    growth = math.exp(float(epsilon))
+    between = np.linspace(0, 1, 10_001)
+    most = np.minimum(growth * between, 1 - (1 - between) / growth)
+    least = np.maximum(between / growth, 1 - growth * (1 - between))
+    truth = float(np.max(most - least))
+    for one in (cm.PureDP(epsilon), cm.ApproximateDP(epsilon=epsilon, delta="1e-12")):
+        found = (one @ cm.Group(size=2)).guarantee(epsilon=0, method="exact")
+        assert found.delta >= truth
+        assert (found.lower_delta or 0.0) <= truth + 1e-11
+        assert (one @ cm.Group(size=2)).check(epsilon=0, delta=(truth + found.delta) / 2).verdict != "false"

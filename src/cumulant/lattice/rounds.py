@@ -99,7 +99,7 @@ class Rounds:
     def single_below(self) -> tuple[Pair, Fraction] | None:
         """The same for a lower end."""
         single = self.single()
-        return None if single is None or not single[0].attained else (single[0].dominated, single[1])
+        return (single[0].dominated, single[1]) if single is not None and single[0].dominated.attained else None
 
     def together(self) -> Together | None:
         """What all rounds need if they are adaptive rounds of one pair on all the data, and more is known than the pair."""

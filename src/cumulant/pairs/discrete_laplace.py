@@ -30,15 +30,18 @@ class DiscreteLaplacePair(LossPair):
     shift: int
     least: Fraction | None = None
     """The shift of Laplace noise that is a post-processing of what neighbouring data sets have, where this was rounded up."""
+    attained: bool = True
 
     @classmethod
-    def of(cls, unit: Fraction, shift: int) -> DiscreteLaplacePair:
+    def of(cls, unit: Fraction, shift: int, least: Fraction | None = None) -> DiscreteLaplacePair:
         """The pair itself; of a shift beyond all grids the coarser one that dominates it.
 
         Chords of the same profile between fewer points are larger: every s-th of the points of a shift that s divides.
         """
         stride = -(-shift // MOST_LOSSES) or 1
-        return cls(unit * stride, -(-shift // stride), unit * shift) if stride > 1 else cls(unit, shift)
+        if stride == 1:
+            return cls(unit, shift)
+        return cls(unit * stride, -(-shift // stride), unit * shift if least is None else least, attained=False)
 
     @property
     def dominated(self) -> Pair:
@@ -58,7 +61,7 @@ class DiscreteLaplacePair(LossPair):
         return t * (2 * x - m), log_p
 
     def grouped(self, size: int) -> DiscreteLaplacePair:
-        return DiscreteLaplacePair.of(self.unit, self.shift * size)
+        return DiscreteLaplacePair.of(self.unit, self.shift * size, None if self.least is None else self.least * size)
 
     @property
     def unit_loss(self) -> float | None:

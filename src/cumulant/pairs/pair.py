@@ -162,8 +162,8 @@ class Pair(ABC):
 
     def below(self, rate: Fraction, direction: str) -> Step | None:
         """(1-g)Q + gP against Q ("remove"), or the two swapped ("add"): output laws that neighbouring data sets have."""
-        offered = self.symmetric and self.attained and not self.estimated
-        return self.dominated.above(rate, direction) if offered else None
+        lower = self.dominated
+        return lower.above(rate, direction) if lower.symmetric and lower.attained and not lower.estimated else None
 
     def triple(self, rate: Fraction) -> Step | None:
         """Three values that need more than two do: output laws of data sets that differ in one record, from below."""
@@ -171,7 +171,7 @@ class Pair(ABC):
 
     @property
     def dominated(self) -> Pair:
-        """A pair that neighbouring data sets have: itself, or a little less where this one was rounded."""
+        """What `attained` is asked of from below: itself, or a pair that is a little less where this one was rounded."""
         return self
 
     def composed(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
@@ -186,11 +186,8 @@ class Pair(ABC):
 
     def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
         """The transform of output laws that neighbouring data sets have, as `below` names them."""
-        return (
-            self.dominated.transform(rate, direction)
-            if self.symmetric and self.attained and not self.estimated
-            else None
-        )
+        lower = self.dominated
+        return lower.transform(rate, direction) if lower.symmetric and lower.attained and not lower.estimated else None
 
     def grouped(self, size: int) -> Pair | None:
         """The pair of data sets that differ in so many records, where it is known."""

@@ -40,6 +40,7 @@ class ResponsePair(Pair):
     p: Fraction | None = None
     epsilon: Fraction = Fraction(0)
     one_bit: bool = False
+    attained: bool = True
 
     symmetric = True
 
@@ -50,14 +51,21 @@ class ResponsePair(Pair):
         return (ResponseLaw(self.curve()),)
 
     def grouped(self, size: int) -> Pair | None:
-        """One bit is one bit, however many records change; otherwise the losses of the steps from one to the other add up."""
+        """One bit is one bit, however many records change; otherwise the losses of the steps from one to the other add up.
+
+        No chain attains the sum: with two answers the data set in between would have the mass 1/cosh(epsilon) only.
+        """
         if self.one_bit:
             return self
-        return ResponsePair(epsilon=self.epsilon * size) if self.p is None else None
+        return ResponsePair(epsilon=self.epsilon * size, attained=False) if self.p is None else None
 
     def triple(self, rate: Fraction) -> Step | None:
         """With one bit of the data the third value is one of the first two."""
-        return None if self.one_bit else ResponseTriple(float(self.curve().pure()), float(rate), float(1 - rate))
+        return (
+            None
+            if self.one_bit or not self.attained
+            else ResponseTriple(float(self.curve().pure()), float(rate), float(1 - rate))
+        )
 
     def taylor(self, at: Fraction, count: int) -> list[Any] | None:
         # e^K = p e^{lambda e0} + (1-p) e^{-lambda e0}, (1-p)/p = e^-e0
@@ -167,6 +175,7 @@ class PromisePair(Pair):
 
     epsilon: Fraction
     leak: Fraction
+    attained: bool = True
 
     symmetric = True
 
@@ -179,7 +188,9 @@ class PromisePair(Pair):
             e = BALLS.number(self.epsilon)
             factor = (size * e).expm1() / e.expm1() if self.epsilon else BALLS.number(size)
             grown = min(self.leak * at_least(factor.upper()), Fraction(1)) if factor.is_finite() else Fraction(1)
-        return PromisePair(self.epsilon * size, Fraction(rounded_up(grown)) if self.leak else Fraction(0))
+        return PromisePair(
+            self.epsilon * size, Fraction(rounded_up(grown)) if self.leak else Fraction(0), attained=False
+        )
 
     def loss(self) -> Loss | None:
         return two_answers(float(Response(epsilon=self.epsilon).pure()), self.leak)

@@ -94,20 +94,20 @@ def main() -> int:
             start = time.process_time()
             above, below = (grids.grid_epsilon(terms, math.log(delta), 1e-3, end) for end in (True, False))
             spent["lattice"] += time.process_time() - start
-            verdicts = again(side, delta, upper.value, True), again(side, delta, lower.value, False)
-            wrong = (
-                lower.value > upper.value
-                or below.value > upper.value
-                or lower.value > above.value
-                or False in verdicts
-                or upper.value > lower.value * (1 + 1e-6) + 1e-12
+            verdicts = (
+                again(side, delta, upper.value, True),
+                again(side, delta, lower.value, False) if lower.value > 0 else True,
             )
+            wrong = (
+                lower.value > upper.value or below.value > upper.value or lower.value > above.value or False in verdicts
+            )
+            counted["wide"] += upper.value > lower.value * (1 + 1e-6) + 1e-12
             counted["wrong" if wrong else "enclosed"] += 1
             counted["evaluated again"] += None not in verdicts
             if wrong:
                 bad += 1
-                ends = lower.value, upper.value, below.value, above.value
-                print(f"{text}\n  delta {float(delta):g}: line and lattice {ends}, again {verdicts}", flush=True)
+                known = lower.value, upper.value, below.value, above.value
+                print(f"{text}\n  delta {float(delta):g}: line and lattice {known}, again {verdicts}", flush=True)
     print(dict(counted), {name: round(seconds, 1) for name, seconds in spent.items()})
     return 1 if bad else 0
 

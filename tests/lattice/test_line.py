@@ -110,6 +110,16 @@ def test_both_ends_of_a_training_run_agree_to_twelve_digits() -> None:
     assert run.epsilon("1e-5", accuracy=1e-12) == found.epsilon
 
 
+def test_both_ends_agree_where_floats_have_no_digits_left() -> None:
+    """Few rounds and a delta of 1e-92: forty nats cancel, and the saddle point is a poor guess."""
+    scheme = P(rate="0.0174")
+    run = cm.Gaussian(sigma="2.49") @ scheme * 302 + cm.Gaussian(sigma="6.21") @ P(rate="0.000659") * 96
+    found = (run + cm.Gaussian(sigma="22.1")).guarantee("5.9e-92", accuracy=1e-12)
+    assert found.lower is not None
+    assert (found.rigour, found.lower_rigour) == ("proved", "proved")
+    assert found.lower <= found.epsilon <= found.lower * (1 + 1e-12)
+
+
 @pytest.mark.parametrize(("shift", "epsilon"), [("1/2", "1"), ("2", "1/2"), ("3", "7"), ("1/5", "1/10")])
 def test_gaussians_without_a_sample_have_a_closed_form(shift: str, epsilon: str) -> None:
     """Several closed transforms along the line against Phi(t/2 - eps/t) - e^eps Phi(-t/2 - eps/t)."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from cumulant.lattice.choosing import (
@@ -31,7 +32,10 @@ from cumulant.lattice.spectrum import Kinds, Spectrum, spectrum
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
-_TRIES = 40
+_TRIES, _SECANTS = 40, 12
+_LOOSER = math.exp(6.0)
+"""Half of the margin of the exponent, which a guess may be wrong by."""
+
 _SPARE = 20.0
 """What a spectrum that is shared may cancel beyond its own question."""
 
@@ -170,17 +174,25 @@ def _built(side: Side, log_delta: float | None, epsilon: float | None, accuracy:
     for where, found in () if shared is None else shared.spectra:
         if where == side and serves(side, found, log_delta, epsilon, accuracy):
             return found
-    choice = chosen(side, log_delta, epsilon, accuracy if shared is None else accuracy * math.exp(-_SPARE))
+    fine = accuracy if shared is None else accuracy * math.exp(-_SPARE)
+    built = _new(side, log_delta, epsilon, fine)
+    if built is not None and not serves(side, built, log_delta, epsilon, accuracy * _LOOSER):
+        # the saddle point was a poor guess, as with few rounds or far out: once more, with room
+        built = _new(side, log_delta, epsilon, fine * math.exp(-_SPARE)) or built
+    if built is not None and shared is not None:
+        shared.spectra.append((side, built))
+    return built
+
+
+def _new(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Spectrum | None:
+    choice = chosen(side, log_delta, epsilon, accuracy)
     if choice is None:
         return None
     try:
         with BALLS.at(choice.bits):
-            found = spectrum(side.kinds, choice, side.extra)
+            return spectrum(side.kinds, choice, side.extra)
     except (Loud, OverflowError, ZeroDivisionError):
         return None
-    if shared is not None:
-        shared.spectra.append((side, found))
-    return found
 
 
 def _bounded_images(found: Spectrum) -> bool:
@@ -204,18 +216,41 @@ def _epsilon(side: Side, delta: Fraction, accuracy: float, upper: bool = True) -
     with BALLS.at(choice.bits):
         asked = BALLS.number(delta)
         if side.cone:
-            best, gap = cone_epsilon(found.floats(2), math.log(target))
+            start, gap = cone_epsilon(found.floats(2), math.log(target))
             exact = BALLS.number(gap)
-            value = _enough(lambda e: found.cone(e, exact) <= asked, best, found.floats(2).lam, accuracy)
+            known = partial(found.cone, gap=exact)
         else:
-            start = root(found.floats(), math.log(target))
-            if start is None:
-                return None
-            if upper:
-                value = _enough(lambda e: found.upper(e) <= asked, start, choice.lam, accuracy)
-            else:
-                value = _needed(lambda e: found.lower(e) > asked, start)
+            guess = root(found.floats(), math.log(target))
+            start = math.nan if guess is None else guess
+            known = partial(found.upper if upper else found.lower)
+        start = _polished(known, start, asked, choice.lam)
+        if not math.isfinite(start):
+            return None
+        if upper:
+            value = _enough(lambda e: known(e) <= asked, start, choice.lam, accuracy)
+        else:
+            value = _needed(lambda e: known(e) > asked, start)
     return None if value is None else Proved(value, choice.lam + 1, found.frequencies, choice.bits)
+
+
+def _polished(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
+    """Where the ball is at the number that is asked for, by secants: floats have no digits left where much cancels."""
+    epsilon, before, slope = start, (math.nan, math.nan), -lam
+    for _ in range(_SECANTS):
+        if not math.isfinite(epsilon):
+            return math.nan
+        part = known(BALLS.number(epsilon)) / asked
+        off = float(part.log().mid()) if part > 0 else math.nan
+        if not math.isfinite(off):
+            return epsilon
+        if epsilon != before[0] and math.isfinite(before[1]) and off != before[1]:
+            slope = min((off - before[1]) / (epsilon - before[0]), -lam / 16)
+        before = epsilon, off
+        after = max(epsilon - off / slope, 0.0)
+        if abs(after - epsilon) <= 4e-16 * epsilon:
+            break
+        epsilon = after
+    return epsilon
 
 
 def _enough(holds: Callable[[Any], bool], start: float, lam: float, accuracy: float) -> float | None:

@@ -73,11 +73,12 @@ class Spectrum:
 
         name = f"weights {power}"
         if name not in self._kept:
-            lam, step = arb(self.choice.lam), 2 * arb.pi() / arb(self.choice.period)
-            found = []
-            for m, value in enumerate(self.values):
-                z = acb(lam, step * m)
-                found.append(value / (z * (1 + z)) ** power)
+            with BALLS.at(self.choice.bits):  # whoever asks first
+                lam, step = arb(self.choice.lam), 2 * arb.pi() / arb(self.choice.period)
+                found = []
+                for m, value in enumerate(self.values):
+                    z = acb(lam, step * m)
+                    found.append(value / (z * (1 + z)) ** power)
             self._kept[name] = found
         return self._kept[name]  # type: ignore[no-any-return]
 
@@ -235,9 +236,8 @@ def spectrum(kinds: Kinds, choice: Choice, extra: Fraction = Fraction(0)) -> Spe
     silence = top * (-arb(choice.silence)).exp()
     if not (top.is_finite() and top > 0):
         raise Loud("the transform is not finite")
-    kept = arb(1)
-    for each, times in kinds:
-        kept *= (1 - each.leak()) ** times
+    leaks = [(each.leak(), times) for each, times in kinds if not each.leak().is_zero()]
+    kept = sum((times * (-leak).log1p() for leak, times in leaks), start=arb(0))
 
     def outer() -> Any:
         total = (_tilt(choice.outer) * BALLS.number(square) / 2).exp()
@@ -248,7 +248,7 @@ def spectrum(kinds: Kinds, choice: Choice, extra: Fraction = Fraction(0)) -> Spe
             return arb("inf")
         return total
 
-    return Spectrum(choice, values, silence, 1 - kept, outer, nodes)
+    return Spectrum(choice, values, silence, -kept.expm1(), outer, nodes)
 
 
 def _tilt(order: float) -> Any:

@@ -30,11 +30,11 @@ import numpy as np
 
 import cumulant as cm
 from benchmarks.settings import COMMON, EXTREME, Setting, decimal, expression, row_of
+from cumulant.accounting.remembering import remembered_curve
 from cumulant.conversion import orders, scalars
 from cumulant.conversion.certify import FIRST_BITS
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.curves.curve import Curve
-from cumulant.mechanisms.mechanism import remembered_curve
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least
 

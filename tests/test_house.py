@@ -27,7 +27,7 @@ ABOUT_A_ROOM = {
     "cli": {"mistakes"},
     "integrations": {"how_to_train"},
     "ledger": {"adversary", "concurrency", "kill", "model", "tamper"},
-    "mechanisms": {"local_reports"},
+    "mechanisms": {"local_reports", "promises"},
 }
 """Attacks on a whole room, and documents that use it."""
 

@@ -8,7 +8,7 @@ import flint
 import pytest
 
 import cumulant as cm
-from cumulant.mechanisms.mechanism import remembered_curve
+from cumulant.accounting.remembering import remembered_curve
 from cumulant.numerics.arithmetic import BALLS
 
 Question = Callable[[], object]

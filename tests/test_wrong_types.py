@@ -181,6 +181,12 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         lambda **given: cm.archive(out=tempfile.mkdtemp(), plot=False, **given),
         {"run": "PureDP(1)", "delta": 0, "method": "rdp", "accuracy": "1e-3"},
     ),
+    "sweep": (
+        cm.sweep,
+        {"expression": "Laplace(scale={scale})", "delta": 0, "method": "rdp", "accuracy": "1e-3", "scale": [1, 2]},
+    ),
+    "cgf_derivative": (cm.Gaussian(sigma=1).cgf_derivative, {"lam": 1}),
+    "loss_cumulants": (cm.Gaussian(sigma=1).loss_cumulants, {"count": 2}),
     "check": (RUN.check, {"epsilon": 1, "delta": "1e-5", "accuracy": "1e-3"}),
     "trade_off": (RUN.trade_off, {"fpr": [0.1, 0.2], "method": "rdp"}),
     "true_positive_rate": (RUN.true_positive_rate, {"fpr": 0.1, "method": "rdp"}),
@@ -213,7 +219,18 @@ def test_the_right_ones_are_right(name: str) -> None:
 
 def test_every_public_callable_is_tried() -> None:
     tried = {*RIGHT, "Function", "Ledger"}  # of a ledger: tests/ledger/test_wrong_types.py
-    made = {"Bound", "Calibration", "Check", "Guarantee", "Term", "TradeOffCurve", "Verification", "Run", "Sampled"}
+    made = {
+        "Bound",
+        "Calibration",
+        "Check",
+        "Guarantee",
+        "Term",
+        "TradeOffCurve",
+        "Verification",
+        "Run",
+        "Sampled",
+        "Sweep",
+    }
     abstract = {"Accountant", "Expression", "Mechanism", "PosteriorSampling", "Relation"}
     for name in cm.__all__:
         value = getattr(cm, name)

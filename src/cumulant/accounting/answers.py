@@ -16,18 +16,22 @@ from cumulant.accounting import answering, loss
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.plan import planned
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, given
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, given, named
 from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import arrays, scalars
 from cumulant.curves.curve import Curve
 from cumulant.curves.memory import question
-from cumulant.domains import Number
+from cumulant.domains import Domain, Number
 from cumulant.errors import HypothesisError
 
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve
     from cumulant.accounting.check import Check
+
+_LAMBDA = Domain(Fraction(-1), Fraction(10**6), low_closed=True, high_closed=True)
+_FEW = Domain(Fraction(1), Fraction(64), low_closed=True, high_closed=True, integer=True)
+"""Of derivatives."""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -253,6 +257,7 @@ class Answers(ABC):
         (True, False)
         """
         value, scalar = domains.orders(order)
+        named(bound=bound)
         if bound == "all":
             known: dict[str, Any] = {}
             for name in BOUNDS:
@@ -316,8 +321,7 @@ class Answers(ABC):
         >>> gaussian.cgf_derivative(0), gaussian.cgf_derivative(2), gaussian.cgf_derivative(2, order=2)
         (0.5, 2.5, 1.0)
         """
-        value, _ = domains.orders(lam, "lam", low=-1.0)
-        return loss.derivative(self.ran(), Fraction(value[0]), domains.times(order))
+        return loss.derivative(self.ran(), _LAMBDA.check("lam", lam), int(_FEW.check("order", order)))
 
     @question()
     def loss_cumulants(self, count: int = 2) -> Floats:
@@ -329,7 +333,7 @@ class Answers(ABC):
         >>> (cm.Gaussian(sigma=1) * 4).loss_cumulants(3)
         array([2., 4., 0.])
         """
-        found = loss.taylor(self.ran(), Fraction(0), domains.times(count) + 1)
+        found = loss.taylor(self.ran(), Fraction(0), int(_FEW.check("count", count)) + 1)
         return np.array([float(each * math.factorial(i)) for i, each in enumerate(found)][1:])
 
     @property

@@ -39,6 +39,9 @@ _LOOSER = math.exp(6.0)
 _SPARE = 20.0
 """What a spectrum that is shared may cancel beyond its own question."""
 
+_LARGEST = 10**6
+"""Of epsilons; beyond it no line is worth its frequencies."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
@@ -85,6 +88,8 @@ def line_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = 
 
 def line_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True) -> tuple[Proved, bool] | None:
     """The least delta at this epsilon, proved from above, and whether Theorem B gave it."""
+    if epsilon > _LARGEST:
+        return None
     return _least(
         rounds,
         cone,
@@ -105,7 +110,7 @@ def line_lower_epsilon(rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fracti
 def line_lower_delta(rounds: Rounds, terms: Terms, kinds: Kinds, epsilon: Fraction, accuracy: float) -> Proved | None:
     """The delta that these neighbours need at this epsilon, proved from below."""
     side = Side(terms, kinds)
-    if rounds.estimated or delta_guess(side, epsilon) is None:
+    if epsilon > _LARGEST or rounds.estimated or delta_guess(side, epsilon) is None:
         return None
     return _delta(side, epsilon, accuracy, upper=False)
 

@@ -6,19 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, TypeVar, overload
 
 from cumulant import domains
 from cumulant.accounting.answers import Answers
 from cumulant.accounting.parts import Part, Ran
 from cumulant.accounting.printed import brief
-from cumulant.bounds.bound import amplified
-from cumulant.bounds.table import BOUNDS
-from cumulant.bounds.table import row as bound_row
+from cumulant.accounting.remembering import curve_of
 from cumulant.curves.curve import Curve
-from cumulant.curves.memory import once
-from cumulant.curves.remembered import Remembered
 from cumulant.domains import Domain, Exact, Less, Number, Several
 from cumulant.errors import InputError, NotationError, RelationError
 from cumulant.pairs.pair import Pair
@@ -284,28 +280,6 @@ class Mechanism(Expression):
 def _first_sentence(text: str) -> str:
     """What a class says it is."""
     return " ".join(text.split("\n\n")[0].split()).rstrip(".")
-
-
-def curve_of(mechanism: Mechanism, bound: str) -> Curve:
-    """What this bound proves about one run of the mechanism; without a sample every upper bound is its own curve."""
-    name = bound if mechanism.amplified or not bound_row(bound).upper else ""
-    if mechanism.frozen:
-        return remembered_curve(mechanism, name)
-    return once((mechanism, name), lambda: _new_curve(mechanism, name))
-
-
-@lru_cache(maxsize=4096)
-def remembered_curve(mechanism: Mechanism, bound: str) -> Curve:
-    """One curve object for all equal mechanisms, so that what it has computed serves them all."""
-    return _new_curve(mechanism, bound)
-
-
-def _new_curve(mechanism: Mechanism, bound: str) -> Curve:
-    """A curve that has computed nothing yet."""
-    if mechanism.amplified or not bound:
-        return Remembered(mechanism.own_curve(bound))
-    own = mechanism.own_curve(bound)
-    return Remembered(amplified(BOUNDS, bound, own, mechanism.pair(), Fraction(1), str(mechanism)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -130,6 +130,10 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "GaussianDP": (cm.GaussianDP, {"mu": 1}),
     "PrivacyProfile": (cm.PrivacyProfile, {"epsilons": [0, 1], "deltas": ["0.1", "0.01"]}),
     "TradeOff": (cm.TradeOff, {"alphas": [0, "1/4", 1], "betas": [1, "1/4", 0]}),
+    "SparseVector": (
+        cm.SparseVector,
+        {"threshold": 2, "query": 4, "hits": 1, "queries": 5, "noise": "laplace", "sensitivity": 1, "monotone": False},
+    ),
     "WithoutReplacement": (cm.WithoutReplacement, {"rate": "0.1"}),
     "sizes": (cm.WithoutReplacement, {"sample": 1, "population": 10}),
     "Poisson": (cm.Poisson, {"rate": "0.1"}),

@@ -50,6 +50,7 @@ from cumulant.mechanisms.privacy_profile import PrivacyProfile
 from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.repeat_and_select import RepeatAndSelect
 from cumulant.mechanisms.response import RandomizedResponse
+from cumulant.mechanisms.sparse_vector import SparseVector
 from cumulant.mechanisms.subset_selection import SubsetSelection
 from cumulant.mechanisms.trade_off import TradeOff
 from cumulant.mechanisms.unary_encoding import UnaryEncoding
@@ -107,6 +108,7 @@ __all__ = [
     "RepeatAndSelect",
     "Run",
     "Sampled",
+    "SparseVector",
     "SubsetSelection",
     "Sweep",
     "Term",

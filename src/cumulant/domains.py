@@ -317,6 +317,7 @@ MANY = Domain(Fraction(2), Fraction(_MOST_TIMES), low_closed=True, high_closed=T
 LOCAL = Domain(_ZERO, Fraction(10**6), low_closed=True, high_closed=True, hint="beyond it nothing is protected")
 PROMISED = Domain(_ZERO, Fraction(300), low_closed=True, high_closed=True, hint="beyond it nothing is protected")
 GROUP = Domain(_ONE, Fraction(10**6), low_closed=True, high_closed=True, integer=True)
+FEW = Domain(_ONE, Fraction(10**4), low_closed=True, high_closed=True, integer=True)
 PROBABILITY = Domain(_ZERO, _ONE, low_closed=True, high_closed=True)
 SLACK = Domain(_ZERO, _ONE, low_closed=True)
 DELTA = Domain(

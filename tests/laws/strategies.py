@@ -55,6 +55,9 @@ def parameters(kind: type[cm.Mechanism]) -> st.SearchStrategy[dict[str, Any]]:
         return st.builds(
             lambda s, x: {"alphas": [0, (1 - s) * x, 1 - s], "betas": [1 - s, (1 - s) * x, 0]}, leaks, odds
         )
+    if kind.name() == "SparseVector":
+        scales = st.integers(5, 5000).map(lambda x: Fraction(x, 10))
+        return st.fixed_dictionaries({"threshold": scales, "query": scales, "hits": st.integers(1, 5)})
     if kind.name() == "DiscreteGaussian":
         sigma = st.integers(2, 300).map(lambda x: Fraction(x, 10))
         return st.fixed_dictionaries(

@@ -38,6 +38,7 @@ USUAL: dict[str, cm.Mechanism] = {
     "GaussianDP": cm.GaussianDP(mu="0.3"),
     "PrivacyProfile": cm.PrivacyProfile([0, "0.5", 2], ["0.1", "0.02", "1e-9"]),
     "TradeOff": cm.TradeOff([0, "0.4", 1], [1, "0.4", 0]),
+    "SparseVector": cm.SparseVector(threshold=20, query=40),
 }
 COUNTS = (1, 2, 10, 1000, 10**6)
 CLOSE = (0.3, 0.9, 0.95, 0.999999, 0.99)

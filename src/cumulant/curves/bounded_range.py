@@ -31,7 +31,7 @@ class BoundedRange(Curve):
             return on.asarray(lam) * 0
         if on.exact:
             return _far(on.asarray(lam), on.number(self.epsilon), on)
-        e = max(FLOATS.number(self.epsilon), 1e-150)
+        e = np.float64(max(FLOATS.number(self.epsilon), 1e-150))  # numpy overflows to infinity
         with np.errstate(all="ignore"):
             far = (lam * e / 2 > _FAR) | (e / 2 > _FAR)
             small = (lam + 1) * e / 2 < _SMALL
@@ -45,7 +45,7 @@ class BoundedRange(Curve):
         if on.exact:
             less = -on.expm1(-e)
             return e / 2 + on.log(less / e) + e / 2 * (2 - less) / less - 1
-        y = max(float(e), 1e-150) / 2
+        y = np.float64(max(float(e), 1e-150) / 2)
         if y < _SMALL:
             return y * y / 2 - y**4 * (1 / 180 + 1 / 45) + y**6 * (1 / 2835 + 2 / 945) - y**8 * (1 / 37800 + 1 / 4725)
         return y + np.log(-np.expm1(-2 * y) / (2 * y)) + y / np.tanh(y) - 1

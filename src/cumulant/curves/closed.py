@@ -38,6 +38,25 @@ class Concentrated(Curve):
 
 
 @dataclass(frozen=True, slots=True)
+class Raised(Wrapped):
+    """Every divergence larger by the same amount."""
+
+    amount: Fraction = Fraction(0)
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        return self.curve.cgf(lam, on) + on.asarray(lam) * on.number(self.amount)
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self.curve.at_one(on) + on.number(self.amount)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return self.curve.at_infinity(on) + on.number(self.amount)
+
+    def concentration(self) -> tuple[Fraction, Fraction] | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class Truncated(Wrapped):
     """The same below the order `omega`, and nothing from there on."""
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.rounding import at_least
 from cumulant.pairs.finite_losses import LossPair
+from cumulant.pairs.pair import Pair
 
 _BITS = 512
 
@@ -97,3 +99,9 @@ def _exp(epsilon: Fraction) -> Any:
 def _below(a: Any, b: Any, c: Any) -> bool:
     """Whether b lies strictly below the chord from a to c."""
     return bool((b[1] - a[1]) * (c[0] - a[0]) < (c[1] - a[1]) * (b[0] - a[0]))
+
+
+def above(pair: Pair, epsilons: Sequence[Fraction]) -> list[Fraction]:
+    """Numbers not below the profile of a pair at these epsilons."""
+    with BALLS.at(128):
+        return [min(max(at_least(pair.profile(x, BALLS).upper()), Fraction(0)), Fraction(1)) for x in epsilons]

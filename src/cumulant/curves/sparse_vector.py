@@ -25,8 +25,8 @@ def gaussian_sparse_vector(threshold: Fraction, query: Fraction, hits: int, quer
     """log M = a(a-1) t^2/2 + log V, V_{j,h} = sup_x [g(x) V_{j-1,h-1} + F(x) V_{j-1,h}], V_{0,h} = V_{j,0} = 1.
 
     g(x) = (1-F(x))^a (1-F(x+u))^{1-a}, F the normal distribution function, t = `threshold` and u = `query` the shifts in
-    units of the noise (docs/mechanisms/sparse-vector.md). On a cell of x the factors are replaced by their larger ends, and beyond the
-    cells g is at most e^{a(a-1)u^2/2} (1 - F(x - (a-1)u)).
+    units of the noise (docs/mechanisms/sparse-vector.md). On a cell of x both factors take their larger ends, and
+    beyond the cells g is at most e^{a(a-1)u^2/2} (1 - F(x - (a-1)u)).
     """
     values = []
     known = [order for order in ORDERS if order * order * query**2 < _LARGEST] or ORDERS[:1]

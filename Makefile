@@ -4,6 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BENCH := .venv-bench
 FRAMEWORKS := .venv-frameworks
+BROWSER := .venv-browser
 BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 
@@ -13,7 +14,7 @@ PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-frameworks lint format bench hunt clean hunt-ledger bench-ledger test-postgres
+.PHONY: help run test test-frameworks test-browser lint format bench hunt clean hunt-ledger bench-ledger test-postgres
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +30,10 @@ test: $(VENV)/.installed ## All tests and doctests
 test-frameworks: $(FRAMEWORKS)/.installed ## Tests with the real torch, Opacus and dp-accounting (the first time a gigabyte)
 	$(FRAMEWORKS)/bin/python -m pytest -o addopts="--doctest-modules --import-mode=importlib --strict-markers -ra" \
 		-o filterwarnings=default src/cumulant/integrations tests/integrations
+
+test-browser: $(BROWSER)/.installed ## The page in a real Chromium (apt-get install chromium chromium-driver)
+	$(BROWSER)/bin/python -m pytest -o addopts="--import-mode=importlib --strict-markers -ra" -o filterwarnings=default \
+		tests/web/browser
 
 lint: $(VENV)/.installed ## Style, format, types, layers
 	$(BIN)/ruff check
@@ -65,7 +70,7 @@ test-postgres: $(VENV)/.installed ## The tests of the ledger alone, against the 
 	$(BIN)/python -m pytest -n auto src/cumulant/ledger tests/ledger tests/cli/test_ledger.py
 
 clean: ## Remove environments, caches and builds
-	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(BROWSER) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted install is repeated.
@@ -77,6 +82,11 @@ $(VENV)/.installed: pyproject.toml
 $(FRAMEWORKS)/.installed: pyproject.toml Makefile
 	$(call environment,$(FRAMEWORKS))
 	@$(FRAMEWORKS)/bin/python -m pip install $(PIP_FLAGS) --editable . $(WORLD) 'pytest>=8.2'
+	@touch $@
+
+$(BROWSER)/.installed: pyproject.toml Makefile
+	$(call environment,$(BROWSER))
+	@$(BROWSER)/bin/python -m pip install $(PIP_FLAGS) --editable '.[web]' selenium axe-selenium-python 'pytest>=8.2'
 	@touch $@
 
 $(BENCH)/.installed: pyproject.toml Makefile

@@ -17,7 +17,7 @@ MODULES = {
 
 LONGEST_FILE = 400
 
-ABOUT_SEVERAL = {"laws", "oracles", "docs"}
+ABOUT_SEVERAL = {"browser", "laws", "oracles", "docs"}
 """Rooms of tests that are about no one file: laws over everything registered, reference values, pages."""
 
 ABOUT_EVERYTHING = {"house", "import", "input", "threads", "wrong_types"}

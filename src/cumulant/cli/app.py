@@ -21,6 +21,7 @@ from cumulant.cli.figures import figures
 from cumulant.cli.ledger import app as ledger
 from cumulant.cli.plot import plot
 from cumulant.cli.questions import delta, epsilon, rdp
+from cumulant.cli.serve import serve
 from cumulant.cli.sweep import sweep
 
 app = typer.Typer(
@@ -30,22 +31,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (
-    epsilon,
-    delta,
-    check,
-    archive,
-    verify,
-    rdp,
-    bounds,
-    calibrate,
-    sweep,
-    dpsgd,
-    audit,
-    conformance,
-    plot,
-    figures,
-):
+questions = (epsilon, delta, check, rdp, calibrate, sweep, dpsgd)
+for command in (*questions, archive, verify, bounds, audit, conformance, plot, figures, serve):
     app.command()(command)
 app.add_typer(ledger)
 

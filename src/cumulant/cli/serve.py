@@ -1,0 +1,71 @@
+"""`cumulant serve`: the page, on this machine only."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated
+
+import typer
+
+from cumulant.errors import CumulantError, InputError
+
+_LARGEST_PORT = 65535
+
+
+def serve(
+    port: Annotated[int, typer.Option(help="The port on 127.0.0.1.")] = 8417,
+    ledger: Annotated[
+        str | None, typer.Option(metavar="URL", help="Show this ledger, such as sqlite:///budget.db.")
+    ] = None,
+    allow_spend: Annotated[
+        bool, typer.Option("--allow-spend", help="Let those spend who know the token that is printed.")
+    ] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
+    seconds: Annotated[float, typer.Option(help="After which a question is stopped.")] = 30.0,
+) -> None:
+    """The page: choose or type a run, see its interval and charts, compare, calibrate. Needs cumulant[web].
+
+    It listens on 127.0.0.1 only, needs no network, and answers other languages as JSON: see /openapi.json.
+
+    \b
+    Examples:
+      cumulant serve --open
+      cumulant serve --port 9000 --ledger sqlite:///budget.db
+      curl -H 'content-type: application/json' -d '{"run": "PureDP(1)", "delta": 0}' http://127.0.0.1:8417/api/epsilon
+    """
+    if not 0 < port <= _LARGEST_PORT:
+        raise InputError(f"port={port} must be between 1 and {_LARGEST_PORT}")
+    if not 0 < seconds <= 86400:
+        raise InputError(f"seconds={seconds:g} must be between 0 and 86400")
+    if allow_spend and ledger is None:
+        raise InputError("--allow-spend needs a --ledger to spend from")
+    try:
+        import uvicorn
+
+        from cumulant.web.app import application
+        from cumulant.web.workers import Workers
+    except ImportError:
+        raise CumulantError(
+            "the page needs FastAPI and uvicorn; install them with: pip install 'cumulant[web]'"
+        ) from None
+    token = secrets.token_urlsafe(24) if allow_spend else None
+    page = application(ledger, token, Workers(seconds=seconds))
+    address = f"http://127.0.0.1:{port}/"
+    typer.echo(f"{address} (stop it by Ctrl-C)")
+    if token is not None:
+        typer.echo(f"token for spending: {token}")
+    if open_:
+        import threading
+        import webbrowser
+
+        threading.Timer(1.0, webbrowser.open, [address]).start()
+    uvicorn.run(
+        page,
+        host="127.0.0.1",
+        port=port,
+        log_level="warning",
+        timeout_keep_alive=5,
+        limit_concurrency=64,
+        server_header=False,
+        access_log=False,
+    )

@@ -1,0 +1,1 @@
+"""The page `cumulant serve`, and the questions that other languages ask it. Needs cumulant[web]."""

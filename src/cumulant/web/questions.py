@@ -1,0 +1,113 @@
+"""What the page can be asked, as functions of JSON values; they run in worker processes, so that they can be stopped."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cumulant.accounting import attack, statement
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.calibrate import calibrate
+from cumulant.domains import DELTA, Exact
+from cumulant.errors import CumulantError, InputError
+from cumulant.figures.charts import CHARTS
+from cumulant.notation import parse
+
+_DRAWN = {"rounds": "rounds", "epsilon": "epsilon", "attack": "trade-off"}
+"""The charts of the page, by the names of those of a picture."""
+
+
+def epsilon(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The guarantee at a delta, as JSON values."""
+    return _at_delta(asked).to_dict()
+
+
+def delta(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The guarantee at an epsilon."""
+    run = parse(asked["run"])
+    return run.guarantee(None, asked.get("method") or DEFAULT_METHOD, epsilon=asked["epsilon"]).to_dict()
+
+
+def check(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What becomes of a claim."""
+    return parse(asked["run"]).check(epsilon=asked["epsilon"], delta=asked["delta"]).to_dict()
+
+
+def calibration(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of a parameter, written '?', that just meets a target."""
+    method = asked.get("method") or DEFAULT_METHOD
+    return calibrate(asked["run"], asked["epsilon"], asked["delta"], method=method).to_dict()
+
+
+def explore(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The guarantee, the sentences about it, and how to ask the same in Python and in the shell."""
+    found = _at_delta(asked)
+    plan = found.proof
+    told = [statement.headline(plan), statement.what_ran(plan.run)]
+    if statement.says_something(plan):
+        reach = attack.in_brief(plan.run, "0.01", found.method, found.epsilon, found.delta)
+        told = [
+            statement.headline(plan),
+            statement.doubled(plan.run),
+            statement.interval(plan),
+            *statement.attacker(plan.run, *reach),
+            statement.what_ran(plan.run),
+            statement.proof(plan),
+        ]
+    given = DELTA.check("delta", asked["delta"]).text
+    return {
+        "guarantee": found.to_dict(),
+        "said": [each for each in told if each],
+        "assumptions": statement.assumptions(plan.run),
+        "statement": found.explain(),
+        "python": f"import cumulant as cm\n\nrun = cm.parse({found.run!r})\nprint(run.guarantee(delta='{given}').explain())\n",
+        "shell": shlex.join(["cumulant", "epsilon", found.run, "--delta", given, "--explain"]),
+    }
+
+
+def chart(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """One of the charts of a run: what is drawn, as numbers."""
+    if asked["kind"] not in _DRAWN:
+        raise InputError(f"kind={asked['kind'][:40]!r} is unknown; choose one of {', '.join(_DRAWN)}")
+    at = DELTA.check("delta", asked["delta"])
+    return CHARTS[_DRAWN[asked["kind"]]](parse(asked["run"]), at if 0 < at < 1 else Exact("1e-8"), "best").to_dict()
+
+
+def _at_delta(asked: Mapping[str, Any]) -> Guarantee:
+    method, accuracy = asked.get("method") or DEFAULT_METHOD, asked.get("accuracy") or DEFAULT_ACCURACY
+    return parse(asked["run"]).guarantee(asked["delta"], method, accuracy=accuracy)
+
+
+QUESTIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "epsilon": epsilon,
+    "delta": delta,
+    "check": check,
+    "calibrate": calibration,
+    "explore": explore,
+    "chart": chart,
+}
+
+
+def answered(kind: str, asked: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """The status of HTTP and the answer, whatever happens; an error is one sentence, and never a traceback.
+
+    >>> answered("epsilon", {"run": "PureDP(1)", "delta": 0})[1]["epsilon"]
+    1.0
+    >>> answered("epsilon", {"run": "PureD(1)", "delta": 0})
+    (400, {'error': "unknown name 'PureD' at position 0; did you mean 'PureDP'?", 'position': 0})
+    """
+    try:
+        return 200, QUESTIONS[kind](asked)
+    except InputError as error:
+        return 400, {"error": str(error), "position": error.position}
+    except CumulantError as error:
+        return 409, {"error": str(error), "position": None}
+    except MemoryError:
+        return 413, {"error": "the question needs more memory than one question may have", "position": None}
+    except Exception as error:
+        return 500, {
+            "error": f"unexpected {type(error).__name__}; please report it with the question",
+            "position": None,
+        }

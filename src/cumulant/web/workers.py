@@ -1,0 +1,121 @@
+"""Processes that answer one question each and can be stopped: a question that takes too long costs nobody else anything."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any
+
+MOST = 8
+"""Questions that are answered at the same time."""
+
+SECONDS = 30.0
+"""After which a question is stopped."""
+
+_MEMORY = 4 << 30
+_TO_START = 60.0
+"""Seconds that a new process may take before it can be asked; loading the library is not part of the question."""
+
+READY = "ready"
+Answer = tuple[int, dict[str, Any]]
+
+
+def serve(line: Connection) -> None:
+    """What a worker does: it answers what comes along the line, until that ends."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server stops its workers itself
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    from cumulant.web.questions import answered
+
+    line.send(READY)
+    while True:
+        try:
+            kind, asked = line.recv()
+        except (EOFError, OSError):
+            return
+        line.send(answered(kind, asked))
+
+
+class _Worker:
+    """One process and the line to it."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.line, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+        if not (self.line.poll(_TO_START) and self.line.recv() == READY):
+            self.stop()
+            raise OSError("a worker process did not start")
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.line.close()
+
+
+class Workers:
+    """At most so many questions at once, each for so many seconds; workers are kept for the next question.
+
+    >>> workers = Workers(most=1)
+    >>> workers.ask("epsilon", {"run": "PureDP(1)", "delta": 0})[1]["epsilon"]
+    1.0
+    >>> workers.close()
+    """
+
+    def __init__(self, most: int = MOST, seconds: float = SECONDS) -> None:
+        self.most, self.seconds = most, seconds
+        self._free = threading.BoundedSemaphore(most)
+        self._idle: list[_Worker] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def ask(self, kind: str, asked: Mapping[str, Any]) -> Answer:
+        """The status and the answer; 429 where all are busy, 504 where it took too long."""
+        if not self._free.acquire(blocking=False):
+            return 429, _told(f"{self.most} questions are being answered already; ask again in a moment")
+        try:
+            return self._asked(kind, asked)
+        finally:
+            self._free.release()
+
+    def _asked(self, kind: str, asked: Mapping[str, Any]) -> Answer:
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+        try:
+            worker = worker or _Worker()
+            worker.line.send((kind, asked))
+            if worker.line.poll(self.seconds):
+                found: Answer = worker.line.recv()
+                with self._lock:
+                    if not self._closed:
+                        self._idle.append(worker)
+                        return found
+                worker.stop()
+                return found
+        except (EOFError, OSError):  # it was killed, or ran out of memory
+            if worker is not None:
+                worker.stop()
+            return 500, _told("the question ended its worker; ask a smaller one")
+        worker.stop()
+        return 504, _told(f"the question took more than {self.seconds:g} seconds and was stopped; ask a smaller one")
+
+    def close(self) -> None:
+        """Stop every worker that is not busy; the others stop after their answer."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.stop()
+
+
+def _told(sentence: str) -> dict[str, Any]:
+    return {"error": sentence, "position": None}

@@ -1,0 +1,197 @@
+"""The page in a real Chromium: what is typed and clicked gives the numbers of the library. Run by make test-browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_selenium_python import Axe
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+import cumulant as cm
+from cumulant.accounting.printed import rounded_up
+from cumulant.web.app import application
+from tests.web.server import Client, served
+
+PATIENCE = 120
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    url = f"sqlite:///{tmp_path_factory.mktemp('ledger')}/budget.db"
+    account = cm.Ledger(url).create("patients <2026>", epsilon=1, delta=1e-6, like="Gaussian(sigma=20)")
+    account.spend("Gaussian(sigma=20)", key="first")
+    with served(application(url, "secret")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    assert binary, "these tests need Chromium: apt-get install chromium chromium-driver"
+    assert driver, "these tests need Chromium: apt-get install chromium chromium-driver"
+    options = webdriver.ChromeOptions()
+    for each in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"):
+        options.add_argument(each)
+    options.binary_location = binary
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(driver))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def page(chromium: Any, server: Client) -> Any:
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    chromium.set_window_size(1200, 900)
+    chromium.get("about:blank")
+    chromium.get(f"{server.address}#run=PureDP(1)&delta=0")
+    until(chromium, "return document.querySelectorAll('#charts figure').length === 3")
+    return chromium
+
+
+def until(browser: Any, script: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not browser.execute_script(script):
+        assert time.monotonic() < deadline, script
+        time.sleep(0.1)
+
+
+def typed(browser: Any, name: str, text: str) -> None:
+    field = browser.find_element(By.ID, name)
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(text)
+
+
+def numbers(browser: Any) -> list[str]:
+    until(browser, "return document.querySelector('#answer .number') || !document.getElementById('problem').hidden")
+    return [each.text for each in browser.find_elements(By.CSS_SELECTOR, "#answer .number")]
+
+
+def asked(browser: Any) -> list[str]:
+    browser.execute_script("document.getElementById('answer').replaceChildren()")
+    browser.find_element(By.ID, "ask").click()
+    return numbers(browser)
+
+
+def epsilon(run: str, delta: str) -> str:
+    return f"epsilon = {rounded_up(cm.parse(run).epsilon(delta))}"
+
+
+def test_a_run_that_is_typed(page: Any) -> None:
+    run = "Gaussian(sigma=2) @ Poisson(rate=1%) * 100"
+    typed(page, "run", run)
+    typed(page, "delta", "1e-5")
+    assert asked(page) == [epsilon(run, "1e-5")]
+    assert page.execute_script("return document.activeElement !== null")
+
+
+def test_a_run_that_is_clicked_together(page: Any) -> None:
+    Select(page.find_element(By.ID, "mechanism")).select_by_value("Laplace")
+    typed(page, "parameter", "4")
+    Select(page.find_element(By.ID, "sampling")).select_by_value("WithoutReplacement")
+    typed(page, "rate", "10%")
+    typed(page, "rounds", "20")
+    typed(page, "delta", "1e-6")
+    text = page.find_element(By.ID, "run").get_attribute("value")
+    assert cm.parse(text) == cm.Laplace(scale=4) @ cm.WithoutReplacement(rate="0.1") * 20
+    assert asked(page) == [epsilon(text, "1e-6")]
+
+
+def test_wrong_input_shows_the_sentence_and_the_place(page: Any) -> None:
+    typed(page, "run", "Gaussian(1) + Gausian(2)")
+    assert asked(page) == []
+    assert "did you mean 'Gaussian'?" in page.find_element(By.ID, "problem").text
+    line, caret = page.find_element(By.ID, "place").get_attribute("textContent").splitlines()
+    assert line[caret.index("^") :] == "Gausian(2)"
+
+
+def test_the_address_keeps_the_run(page: Any, server: Client) -> None:
+    typed(page, "run", "Laplace(scale=2) * 3")
+    typed(page, "delta", "1e-6")
+    shown = asked(page)
+    address = page.current_url
+    page.get("about:blank")
+    page.get(address)
+    assert numbers(page) == shown == [epsilon("Laplace(scale=2) * 3", "1e-6")]
+
+
+def test_two_runs_are_compared(page: Any) -> None:
+    page.find_element(By.CSS_SELECTOR, "#comparison summary").click()
+    typed(page, "other", "PureDP(2)")
+    assert asked(page) == ["epsilon = 1", "epsilon = 2"]
+
+
+def test_calibration(page: Any) -> None:
+    Select(page.find_element(By.ID, "mechanism")).select_by_value("PureDP")
+    typed(page, "parameter", "0.125")
+    Select(page.find_element(By.ID, "sampling")).select_by_value("")
+    page.find_element(By.CSS_SELECTOR, "#calibration summary").click()
+    Select(page.find_element(By.ID, "unknown")).select_by_value("rounds")
+    page.find_element(By.ID, "calibrate").click()
+    until(page, "return /Use times/.test(document.getElementById('calibrated').textContent)")
+    assert "Use times = 8" in page.find_element(By.ID, "calibrated").text
+    assert page.find_element(By.ID, "run").get_attribute("value") == "PureDP(epsilon=0.125) * 8"
+
+
+def test_charts_say_their_values_by_pointer_and_by_keys(page: Any) -> None:
+    chart = page.find_element(By.CSS_SELECTOR, "#charts svg")
+    chart.send_keys(Keys.ARROW_RIGHT)
+    caption = page.find_element(By.CSS_SELECTOR, "#charts figcaption").text
+    assert ". At 1: upper 1" in caption
+
+
+def test_the_ledger(page: Any) -> None:
+    page.find_element(By.ID, "show-ledger").click()
+    until(page, "return document.querySelector('#accounts h3')")
+    assert page.find_element(By.CSS_SELECTOR, "#accounts h3").text == "patients <2026>"
+    page.find_element(By.CSS_SELECTOR, "#accounts button").click()
+    until(page, "return document.querySelectorAll('#history tbody tr').length === 2")
+    typed(page, "search", "first")
+    until(page, "return document.querySelectorAll('#history tbody tr').length === 1")
+    page.find_element(By.ID, "verify").click()
+    until(page, "return /^sound/.test(document.getElementById('verdict').textContent)")
+    typed(page, "spend-run", "Gaussian(sigma=50)")
+    typed(page, "token", "secret")
+    page.find_element(By.CSS_SELECTOR, "#spending button").click()
+    until(page, "return /Receipt/.test(document.getElementById('receipt').textContent)")
+    typed(page, "spend-run", "PureDP(9)")
+    page.find_element(By.CSS_SELECTOR, "#spending button").click()
+    until(page, "return /does not fit/.test(document.getElementById('receipt').textContent)")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 500])
+@pytest.mark.parametrize("view", ["explore", "ledger"])
+def test_nothing_serious_for_those_who_see_or_hear_less(page: Any, scheme: str, width: int, view: str) -> None:
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    page.find_element(By.ID, f"show-{view}").click()
+    page.set_window_size(width, 900)
+    time.sleep(0.5)
+    axe = Axe(page)
+    axe.inject()
+    found = [(each["id"], each["impact"]) for each in axe.run()["violations"]]
+    assert [each for each in found if each[1] in ("serious", "critical")] == []
+    assert page.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    if folder := os.environ.get("SCREENSHOTS"):
+        height = page.execute_script("return document.documentElement.scrollHeight")
+        page.set_window_size(width, height + 140)
+        page.save_screenshot(str(Path(folder) / f"page-{view}-{scheme}-{width}.png"))
+
+
+def test_nothing_comes_from_elsewhere_and_no_policy_is_broken(page: Any, server: Client) -> None:
+    names = page.execute_script("return performance.getEntriesByType('resource').map((each) => each.name)")
+    assert names
+    assert all(name.startswith((server.address, "data:")) for name in names)
+    assert [each for each in page.get_log("browser") if "Content Security" in each["message"]] == []

@@ -1,0 +1,230 @@
+"""The page's questions: the numbers of the library, and a sentence for everything that is hostile or wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cumulant as cm
+from cumulant.web import safety
+from cumulant.web.app import STATIC, application
+from cumulant.web.workers import Workers
+from tests.web.server import Client, served
+
+RUN = "Gaussian(sigma=2) @ Poisson(rate=1%) * 100"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    url = f"sqlite:///{tmp_path_factory.mktemp('ledger')}/budget.db"
+    ledger = cm.Ledger(url)
+    ledger.create("patients <2026>", epsilon=1, delta=1e-6).spend("Gaussian(sigma=20)", key="first")
+    with served(application(url, "secret", Workers(most=2))) as client:
+        yield client
+
+
+# ---- the numbers are those of the library
+
+
+def test_epsilon_and_delta_are_guarantees(page: Client) -> None:
+    run = cm.parse(RUN)
+    assert page.post("/api/epsilon", {"run": RUN, "delta": 1e-6}) == (200, run.guarantee(delta=1e-6).to_dict())
+    assert page.post("/api/delta", {"run": RUN, "epsilon": "1/2"}) == (200, run.guarantee(epsilon="1/2").to_dict())
+    assert page.post("/api/epsilon", {"run": "Gaussian(1)", "delta": 0})[1]["epsilon"] == "inf"
+
+
+def test_check_and_calibrate(page: Client) -> None:
+    claim = {"run": "PureDP(1)", "epsilon": 1, "delta": 0}
+    assert page.post("/api/check", claim) == (200, cm.PureDP(1).check(epsilon=1, delta=0).to_dict())
+    status, found = page.post("/api/calibrate", {"run": "PureDP(0.125) * ?", "epsilon": 1, "delta": 0})
+    assert (status, found["parameter"], found["value"], found["fails"]) == (200, "times", 8, 9)
+
+
+def test_the_explorer_gives_sentences_and_commands(page: Client) -> None:
+    status, found = page.post("/api/explore", {"run": RUN, "delta": "1e-6"})
+    assert status == 200
+    assert found["guarantee"] == cm.parse(RUN).guarantee(delta="1e-6").to_dict()
+    assert found["said"][0].startswith("epsilon = ")
+    said: dict[str, Any] = {}
+    exec(found["python"].replace("print(", "found = ("), said)  # noqa: S102
+    assert said["found"] == found["statement"] == cm.parse(RUN).guarantee(delta="1e-6").explain()
+    assert found["shell"].startswith("cumulant epsilon 'Gaussian(sigma=2) @ ")
+
+
+@pytest.mark.parametrize("kind", ["rounds", "epsilon", "attack"])
+def test_charts_are_numbers(page: Client, kind: str) -> None:
+    status, found = page.post("/api/chart", {"run": "Laplace(2) * 10", "delta": 1e-6, "kind": kind})
+    assert status == 200
+    assert all(len(curve["x"]) == len(curve["y"]) > 1 for curve in found["curves"].values())
+
+
+def test_the_schema_names_every_question(page: Client) -> None:
+    schema = page.get("/openapi.json").json()
+    assert {"/api/epsilon", "/api/delta", "/api/calibrate", "/api/check"} <= schema["paths"].keys()
+
+
+# ---- files
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_files_and_their_headers(page: Client, name: str) -> None:
+    answer = page.get(f"/{name}")
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith(STATIC[name])
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert not re.search(r"(src|href)=.?https?:|@import|url\(", answer.text)  # nothing from elsewhere: it works offline
+
+
+# ---- what is wrong
+
+
+@pytest.mark.parametrize(
+    ("path", "question", "status", "said"),
+    [
+        ("epsilon", {"run": "Gausian(1)", "delta": 1e-6}, 400, "did you mean 'Gaussian'?"),
+        ("epsilon", {"run": "Gaussian(1)", "delta": 7}, 400, "delta is a probability"),
+        ("epsilon", {"run": "Gaussian(1)", "delta": "x"}, 400, "is not a number"),
+        ("epsilon", {"run": "Gaussian(1)"}, 422, "delta: Field required"),
+        ("epsilon", {"run": 5, "delta": 1}, 422, "run: "),
+        ("epsilon", {"run": "Gaussian(1)", "delta": None}, 422, "delta"),
+        ("epsilon", {"run": "Gaussian(1)", "delta": True, "more": 1}, 422, "more: "),
+        ("epsilon", [], 422, "the question is not right"),
+        ("delta", {"run": "Gaussian(1)", "epsilon": -1}, 400, "epsilon=-1 must be"),
+        ("epsilon", {"run": "PureDP(1) + " * 5000 + "PureDP(1)", "delta": 0}, 422, "at most 20000 characters"),
+        ("epsilon", {"run": "(" * 15_000, "delta": 0}, 400, "open parentheses"),
+        ("epsilon", {"run": "Gaussian(1)", "delta": 1e-6, "method": "x"}, 400, "method='x' is unknown"),
+        ("chart", {"run": "Gaussian(1)", "delta": 1e-6, "kind": "../x"}, 400, "is unknown"),
+        ("calibrate", {"run": "Gaussian(1)", "epsilon": 1, "delta": 1e-6}, 400, "has no '?' to solve for"),
+    ],
+)
+def test_bad_questions_are_one_sentence(page: Client, path: str, question: Any, status: int, said: str) -> None:
+    code, found = page.post(f"/api/{path}", question)
+    assert (code, said in found["error"]) == (status, True), found
+    assert "Traceback" not in found["error"]
+    assert "\n" not in found["error"]
+
+
+def test_a_mistake_has_its_place(page: Client) -> None:
+    assert page.post("/api/epsilon", {"run": "Gaussian(1) × 3", "delta": 1e-6})[1]["position"] == 12
+
+
+# ---- what is hostile
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        ({"headers": {"host": "evil.example"}}, 421),
+        ({"headers": {"host": "127.0.0.1.evil.example:8417"}}, 421),
+        ({"headers": {"host": "evil.example:8417@127.0.0.1x"}}, 421),
+        ({"headers": {"origin": "https://evil.example"}}, 403),
+        ({"headers": {"origin": "null"}}, 403),
+        ({"headers": {"sec-fetch-site": "cross-site"}}, 403),
+        ({"headers": {"content-type": "text/plain"}}, 415),
+        ({"content": b"[" * 90_000}, 422),
+        ({"content": b"x" * 200_000}, 413),
+        ({"content": b'{"run": "PureDP(1)", "delta": NaN}'}, 400),
+        ({"content": b"\xff\xfe{}"}, 422),
+        ({"method": "DELETE"}, 405),
+        ({"method": "GET"}, 405),
+        ({"url": "/../../etc/passwd"}, 404),
+        ({"url": "/static/%2e%2e/%2e%2e/app.py"}, 404),
+        ({"url": "/page.js/../app.py"}, 404),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_hostile_requests(page: Client, request_: dict[str, Any], status: int) -> None:
+    asked = {"method": "POST", "url": "/api/epsilon", "content": b'{"run": "PureDP(1)", "delta": 0}', **request_}
+    asked["headers"] = {"content-type": "application/json", **request_.get("headers", {})}
+    answer = page.request(**asked)
+    assert answer.status in (status, 400 if status == 422 else status)
+    assert set(answer.json()) == {"error", "position"}
+    assert "Traceback" not in answer.text
+    assert "/src/" not in answer.text
+    assert page.post("/api/epsilon", {"run": "PureDP(1)", "delta": 0})[0] == 200  # and the page stays alive
+
+
+def test_a_request_that_does_not_arrive_is_given_up(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(safety, "PATIENCE", 0.2)
+    head = b"POST /api/epsilon HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+    with socket.create_connection(("127.0.0.1", page.port), timeout=30) as line:
+        line.sendall(head)
+        assert b" 408 " in line.recv(4096).split(b"\r\n")[0]
+
+
+def test_questions_are_stopped_and_counted() -> None:
+    with served(application(workers=Workers(most=1, seconds=0.05))) as page:
+        slow = {"run": "(Laplace(1) + Gaussian(3)) @ WithoutReplacement(0.3) * 12345", "delta": 1e-9, "kind": "rounds"}
+        status, found = page.post("/api/chart", slow)
+        assert (status, "was stopped" in found["error"]) == (504, True)
+    workers = Workers(most=1)
+    assert workers._free.acquire(blocking=False)
+    with served(application(workers=workers)) as page:
+        question = b'{"run": "PureDP(1)", "delta": 0}'
+        answer = page.request("POST", "/api/epsilon", question, {"content-type": "application/json"})
+        assert (answer.status, answer.headers["retry-after"]) == (429, "1")
+        assert "ask again in a moment" in answer.json()["error"]
+        workers._free.release()
+        assert page.post("/api/epsilon", {"run": "PureDP(1)", "delta": 0})[0] == 200
+
+
+def test_fifty_at_once_are_answered_or_told_to_wait(page: Client) -> None:
+    def one(_: int) -> int:
+        return page.post("/api/epsilon", {"run": "PureDP(1)", "delta": 0})[0]
+
+    with ThreadPoolExecutor(50) as pool:
+        found = list(pool.map(one, range(50)))
+    assert set(found) <= {200, 429}
+    assert 200 in found
+
+
+# ---- the ledger
+
+
+def test_the_ledger_is_shown(page: Client) -> None:
+    found = page.get("/api/ledger").json()
+    (account,) = found["accounts"]
+    assert (account["account"], account["epsilon"], account["state"]) == ("patients <2026>", "1", "open")
+    assert 0 < account["used"] < 1
+    past = page.get("/api/ledger/history", account="patients <2026>", search="SIGMA=20").json()
+    assert [entry["kind"] for entry in past["entries"]] == ["spend"]
+    assert past["all"] == 2
+    receipt = json.dumps({"account": "patients <2026>"} | {name: past["entries"][0][name] for name in ("seq", "hash")})
+    assert page.post("/api/ledger/verify", {"receipts": [receipt]})[1]["whole"]
+    assert page.get("/api/ledger/history", account="nobody").status == 400
+    forged = receipt.replace('"hash": "', '"hash": "00')
+    assert not page.post("/api/ledger/verify", {"receipts": [forged]})[1]["whole"]
+
+
+def test_spending_needs_the_token_and_fits_the_budget(page: Client) -> None:
+    asked = {"account": "patients <2026>", "run": "Gaussian(sigma=50)", "key": "second"}
+    assert page.post("/api/ledger/spend", asked)[0] == 401
+    assert page.post("/api/ledger/spend", asked, authorization="Bearer wrong")[0] == 401
+    status, receipt = page.post("/api/ledger/spend", asked, authorization="Bearer secret")
+    assert (status, receipt["kind"], receipt["key"]) == (200, "spend", "second")
+    status, found = page.post(
+        "/api/ledger/spend", asked | {"run": "PureDP(9)", "key": "3"}, authorization="Bearer secret"
+    )
+    assert (status, "does not fit" in found["error"]) == (409, True)
+    assert page.get("/api/ledger/spend").status == 405  # nothing changes by GET
+
+
+def test_without_a_ledger_or_a_token(tmp_path: Path) -> None:
+    with served(application()) as page:
+        assert page.get("/api/ledger").status == 404
+    url = f"sqlite:///{tmp_path}/budget.db"
+    cm.Ledger(url).create("a", epsilon=1, delta=0)
+    with served(application(url)) as page:
+        asked = {"account": "a", "run": "PureDP(0.1)"}
+        assert page.post("/api/ledger/spend", asked, authorization="Bearer None")[0] == 403
+        assert page.get("/api/ledger").json()["spending"] is False

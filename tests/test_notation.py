@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pickle
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cumulant as cm
-from cumulant.domains import Domain, Several
+from cumulant.domains import Domain
 from cumulant.errors import InputError, NotationError
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.notation import DEEPEST_NESTING, LONGEST_TEXT, find_unknown, parse
 from cumulant.sampling.scheme import SCHEMES
+from tests.laws.strategies import parameters
 
 # ---- expressions drawn from the declared domains
 
@@ -36,7 +36,11 @@ def numbers(domain: Domain) -> st.SearchStrategy[str]:
     )
 
 
-PLAIN = {name: each for name, each in MECHANISMS.items() if all(isinstance(d, Domain) for d in each.domains.values())}
+PLAIN = {
+    name: each
+    for name, each in MECHANISMS.items()
+    if not each.joint and all(isinstance(d, Domain) and not d.integer for d in each.domains.values())
+}
 
 
 @st.composite
@@ -45,21 +49,7 @@ def mechanisms(draw: st.DrawFn) -> cm.Mechanism:
     if name in PLAIN:
         kind = PLAIN[name]
         return kind(**{each: draw(numbers(domain)) for each, domain in kind.domains.items()})  # type: ignore[arg-type]
-    size = draw(st.integers(2, 5))
-    if name == "from_masses":
-        weights = [draw(st.lists(st.integers(1, 99), min_size=size, max_size=size)) for _ in "pq"]
-        return cm.from_masses(*([Fraction(each, sum(row)) for each in row] for row in weights))
-    if name != "from_rdp_points":
-        kind = MECHANISMS[name]
-        lists = {each: domain.each for each, domain in kind.domains.items() if isinstance(domain, Several)}
-        drawn: dict[str, Any] = {
-            each: draw(st.lists(numbers(d), min_size=2, max_size=size)) for each, d in lists.items()
-        }
-        plain = {each: draw(numbers(d)) for each, d in kind.domains.items() if isinstance(d, Domain)}
-        return kind(**drawn, **plain)
-    orders = sorted(draw(st.sets(st.integers(11, 900), min_size=size, max_size=size)))
-    values = draw(st.lists(st.decimals(0, 10, places=3), min_size=size, max_size=size))
-    return cm.from_rdp_points([f"{each}e-1" for each in orders], values)
+    return MECHANISMS[name](**draw(parameters(MECHANISMS[name])))
 
 
 def schemes() -> st.SearchStrategy[cm.WithoutReplacement]:

@@ -14,7 +14,7 @@ PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-frameworks test-browser lint format bench hunt clean hunt-ledger bench-ledger test-postgres
+.PHONY: help run test test-frameworks test-browser docs lint format bench hunt clean hunt-ledger bench-ledger test-postgres
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test-frameworks: $(FRAMEWORKS)/.installed ## Tests with the real torch, Opacus a
 test-browser: $(BROWSER)/.installed ## The page in a real Chromium (apt-get install chromium chromium-driver)
 	$(BROWSER)/bin/python -m pytest -o addopts="--import-mode=importlib --strict-markers -ra" -o filterwarnings=default \
 		tests/web/browser
+
+docs: $(VENV)/.installed ## The documentation as a site of plain files in build/site; every broken link is an error
+	$(BIN)/python docs/site.py build/site
 
 lint: $(VENV)/.installed ## Style, format, types, layers
 	$(BIN)/ruff check

@@ -59,7 +59,7 @@ from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.scheme import SCHEMES as _SCHEMES
 from cumulant.sampling.without_replacement import WithoutReplacement
-from cumulant.sweep import Sweep, sweep
+from cumulant.sweeping import Sweep, sweep
 
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve

@@ -14,8 +14,8 @@ from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.cli.codes import ExitCode
 from cumulant.cli.questions import Accuracy, Bound, Conversion, Json, Method
 from cumulant.errors import InputError, shown
-from cumulant.sweep import Sweep
-from cumulant.sweep import sweep as swept
+from cumulant.sweeping import Sweep
+from cumulant.sweeping import sweep as swept
 
 
 def sweep(

@@ -92,7 +92,7 @@ def test_what_a_lost_worker_leaves_is_asked_again_when_resumed(tmp_path: Path) -
 def test_a_journal_is_keyed_by_exact_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = tmp_path / "journal.jsonl"
     first = cm.sweep("Gaussian(sigma={s})", s=["0.5", 2], delta="1e-6", journal=journal)
-    monkeypatch.setattr(sys.modules["cumulant.sweep"], "_answers", None)  # nothing is left to do
+    monkeypatch.setattr(sys.modules["cumulant.sweeping"], "_answers", None)  # nothing is left to do
     again = cm.sweep("Gaussian(sigma={s})", s=["1/2", "2.0"], delta="1e-6", journal=journal)
     assert [row["epsilon"] for row in again] == [row["epsilon"] for row in first]
     assert [row["s"] for row in again] == ["1/2", "2.0"]

@@ -76,6 +76,7 @@ def many_questions(quick: bool) -> Iterator[Comparison]:
     """What is asked again and again about one training run."""
     repetitions = 2 if quick else 5
     fresh().epsilon(DELTA)
+    loss().self_compose(STEPS)  # both have imported what they need
     cases: Sequence[tuple[str, Callable[[], Any], Callable[[], Any], float]] = (
         (
             "one proved epsilon",

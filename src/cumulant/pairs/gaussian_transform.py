@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.pairs.mixing import sampled_loss
-from cumulant.pairs.transform import Base, Transform
+from cumulant.pairs.transform import EXACT, Base, Transform
 
 _LOG_ROOT = math.log(2 * math.pi) / 2
 _FARTHEST, _STEP = 80.0, 0.25
@@ -43,15 +44,14 @@ class GaussianBase(Base):
         return (BALLS.number(self.t) / BALLS.number(8).sqrt()).erf()
 
     def log_density(self, v: Any, on: Any) -> Any:
-        if on is np:
-            return -((v + float(self.t) / 2) ** 2) / 2 - _LOG_ROOT
-        return -((v + on.number(self.t) / 2) ** 2) / 2 - _log_root(on)
+        half, log_root = _constants(self.t, on)
+        return -((v + half) ** 2) / 2 - log_root
 
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
         # |phi(y)| = e^{(Im^2 - Re^2)/2} / sqrt(2 pi), largest where Re y is nearest to 0
-        middle = abs(centre + on.number(self.t) / 2)
-        near = middle - half if middle - half > 0 else on.number(0)
-        return (height * height - near * near) / 2 - _log_root(on)
+        shift, log_root = _constants(self.t, on)
+        near = abs(centre + shift) - half
+        return (height * height - near * near if near > 0 else height * height) / 2 - log_root
 
     def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
         t = float(self.t)
@@ -115,11 +115,14 @@ def _above(y: Scalar) -> Scalar:
     return (y / BALLS.number(2).sqrt()).erfc() / 2
 
 
-def _log_root(on: Any) -> Any:
-    return on.log(on.number(2) * _pi(on)) / 2
+def _constants(t: Fraction, on: Any) -> tuple[Any, Any]:
+    """t/2 and log sqrt(2 pi)."""
+    return _exactly(t, BALLS.precision()) if on is EXACT else (float(t) / 2, _LOG_ROOT)
 
 
-def _pi(on: Any) -> Any:
+@lru_cache(maxsize=256)
+def _exactly(t: Fraction, bits: int) -> tuple[Any, Any]:
+    """The same as balls of this precision, which is the one that is worked with."""
     from flint import arb
 
-    return math.pi if isinstance(on.number(1), float) else arb.pi()
+    return BALLS.number(t) / 2, (2 * arb.pi()).log() / 2

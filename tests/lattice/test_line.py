@@ -449,3 +449,15 @@ def test_where_the_outer_order_is_out_of_reach_a_grid_gives_the_lower_end() -> N
     assert (found.conversion, found.lower_rigour) == ("line", "bounded")
     assert found.lower_delta is not None
     assert found.lower_delta <= 0.3936588534 <= found.delta
+
+
+@pytest.mark.parametrize(
+    ("run", "epsilon"),
+    [
+        (cm.Laplace(scale="0.02") @ cm.Poisson(rate="0.999999999999") * 10**6, "1e300"),
+        (cm.Gaussian(sigma="0.01") @ cm.WithoutReplacement(rate="1e-300") * 3 + cm.Gaussian(sigma="0.01") * 5, "1"),
+    ],
+    ids=["far beyond the largest loss", "a constant of Theorem B beyond all floats"],
+)
+def test_far_out_nothing_overflows(run: cm.Expression, epsilon: str) -> None:
+    assert 0 <= run.delta(epsilon=epsilon, method="exact") <= 1

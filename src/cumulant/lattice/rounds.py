@@ -175,7 +175,7 @@ class Rounds:
             terms.append((step, times))
             if one.pair.geometry == "diameter":
                 spread += times * float(enclosed_delta(shift, one.cone).upper())
-        if all(one.whole for one, _ in self.parts):
+        if all(one.whole for one, _ in self.parts) or not math.isfinite(spread):
             return None
         if spread > 0:
             terms.append((GaussianLaw(Fraction(math.sqrt(2 * spread))).mixture(Fraction(1), "remove"), 1))

@@ -141,7 +141,7 @@ def line(terms: Terms, at: Moments, window: tuple[float, float], finer: float = 
     """K along lam + iu up to where e^K has decayed; None where it does not."""
     lam = float(at.lam[0])
     period = 1.05 * finer * (window[1] - window[0])
-    if not math.isfinite(period):
+    if not 0 < period < math.inf:
         return None
     laws = []
     for step, times in terms:

@@ -46,6 +46,8 @@ PLAIN = {
 @st.composite
 def mechanisms(draw: st.DrawFn) -> cm.Mechanism:
     name = draw(st.sampled_from(sorted(MECHANISMS)))
+    if name in ("PrivacyProfile", "TradeOff") or MECHANISMS[name].joint:  # not every list, and not every two numbers
+        return MECHANISMS[name](**draw(parameters(MECHANISMS[name])))
     if name in PLAIN:
         kind = PLAIN[name]
         return kind(**{each: draw(numbers(domain)) for each, domain in kind.domains.items()})  # type: ignore[arg-type]
@@ -225,7 +227,7 @@ REFUSED = {
     "PureDP": "unexpected the end at position 6; after PureDP a '(' is expected",
     "PureDP(1": "unexpected the end at position 8; after a parameter ')' or ',' is expected",
     "(PureDP(1)": "unexpected the end at position 10; for the '(' at position 0 a ')' is expected",
-    "PureDP(1))": "unexpected ')' at position 9; after a mechanism come '@', '*', '+' or the end",
+    "PureDP(1))": "unexpected ')' at position 9; after a mechanism come '@', '*', '+', '|' or the end",
     "PureDP(1) +": "unexpected the end at position 11; a mechanism is expected, such as Gaussian(sigma=5)",
     "PureDP(1) @": "unexpected the end at position 11; a sampling scheme is expected, such as "
     "WithoutReplacement(rate=0.001)",
@@ -242,7 +244,7 @@ REFUSED = {
     "3": "unexpected the end at position 1; after a number of repetitions '*' is expected",
     "2 * 3 * PureDP(1)": "unexpected '3' at position 4; a mechanism is expected, such as Gaussian(sigma=5)",
     "cm.PureDP(1)": "unexpected '.' at position 2; names have no parts, write Gaussian(sigma=5)",
-    "PureDP(1) - PureDP(1)": "unexpected '-' at position 10; after a mechanism come '@', '*', '+' or the end",
+    "PureDP(1) - PureDP(1)": "unexpected '-' at position 10; after a mechanism come '@', '*', '+', '|' or the end",
     "PureDP(1); 2": "unexpected ';' at position 9; what ran is joined by +, like Gaussian(sigma=5) + Laplace(scale=2)",
     "PureDP(\u0661)": "unexpected '\u0661' at position 7",
 }

@@ -72,6 +72,7 @@ WRONG: dict[str, Any] = {
     "surrogate": "\ud800",
 }
 
+ALONE = cm.Gaussian(sigma=2)
 RUN = cm.Gaussian(sigma=2) @ cm.WithoutReplacement(rate="0.1") * 3
 GUARANTEE = RUN.guarantee(delta="1e-5", method="rdp")
 
@@ -139,6 +140,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Poisson": (cm.Poisson, {"rate": "0.1"}),
     "Group": (cm.Group, {"size": 2}),
     "RepeatAndSelect": (cm.RepeatAndSelect, {"mean": 2, "shape": 1, "number": "negative-binomial"}),
+    "parallel": (lambda **given: cm.parallel(given["a"], cm.PureDP(1), by=given["by"]), {"a": ALONE, "by": "value"}),
     "parse": (cm.parse, {"text": "Gaussian(sigma=?)", "unknown": 1}),
     "calibrate": (
         cm.calibrate,
@@ -233,6 +235,7 @@ def test_every_public_callable_is_tried() -> None:
         "Verification",
         "Run",
         "Sampled",
+        "Parallel",
         "Sweep",
     }
     abstract = {"Accountant", "Expression", "Mechanism", "PosteriorSampling", "Relation"}

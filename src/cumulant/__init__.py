@@ -44,6 +44,7 @@ from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
 from cumulant.mechanisms.mechanism import drawer as _drawer
 from cumulant.mechanisms.noisy_max import NoisyMax
+from cumulant.mechanisms.parallel import Parallel, parallel
 from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.privacy_profile import PrivacyProfile
@@ -97,6 +98,7 @@ __all__ = [
     "Mechanism",
     "NoisyMax",
     "NotationError",
+    "Parallel",
     "PermuteAndFlip",
     "Poisson",
     "PosteriorSampling",
@@ -125,6 +127,7 @@ __all__ = [
     "from_masses",
     "from_rdp_points",
     "mechanism",
+    "parallel",
     "parse",
     "sweep",
 ]

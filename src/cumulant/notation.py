@@ -1,8 +1,9 @@
 """Text to expression, the inverse of str(): an own tokenizer and a closed grammar; nothing in the text is executed.
 
+run       := sum ('|' sum)*                                      '|' binds less than '+', as in Python
 sum       := term ('+' term)*
 term      := [times '*'] atom ('@' scheme | '*' times)*          left to right, as in Python
-atom      := NAME '(' parameters ')' | '(' sum ')'
+atom      := NAME '(' parameters ')' | '(' run ')' | 'parallel' '(' run, run, ..., [by="word"] ')'
 scheme    := NAME '(' parameters ')'
 parameter := [NAME '='] value                                    values without a name come first, in declared order
 value     := scalar | '[' scalar, ... ']'
@@ -24,23 +25,14 @@ from typing import Any, NamedTuple, TypeVar
 from cumulant.accounting.parts import Ran, reader
 from cumulant.domains import COUNT, Exact, Number, spelling
 from cumulant.errors import InputError, NotationError
-from cumulant.hints import CALLED, GREEK, MEANT
-from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, run
+from cumulant.hints import CALLED
+from cumulant.mechanisms.mechanism import MECHANISMS, PARALLEL, Expression, Mechanism, run
 from cumulant.sampling.scheme import SCHEMES, Scheme
+from cumulant.tokens import Token, tokens
 
 LONGEST_TEXT = 1_000_000
 DEEPEST_NESTING = 50
 
-_TOKEN = re.compile(
-    r"""
-    (?P<space>  \s+ )
-  | (?P<number> (?: \d(?:_?\d)* (?:\.(?:\d(?:_?\d)*)?)? | \.\d(?:_?\d)* ) (?:[eE][+-]?\d(?:_?\d)*)? )
-  | (?P<name>   [A-Za-z_]\w* | [σεδργ] )
-  | (?P<quoted> "[^"\\\n]*" | '[^'\\\n]*' )
-  | (?P<sign>   [-+*/@()\[\],=?%] )
-    """,
-    re.VERBOSE | re.ASCII,
-)
 _WHOLE = re.compile(r"[0-9_]+")
 _PLACE = re.compile(r"at position (\d+)")
 
@@ -84,7 +76,7 @@ def find_unknown(text: str) -> Unknown:
     >>> find_unknown("? * Laplace(2)")
     Unknown(owner='', name='times', others={})
     """
-    count = sum(token.text == "?" for token in takewhile(lambda token: token.kind != "end", _tokens(text)))
+    count = sum(token.text == "?" for token in takewhile(lambda token: token.kind != "end", tokens(text)))
     if count > 1:
         raise NotationError(f"the expression has {count} '?'; leave one and write numbers for the others")
     refused = []
@@ -108,7 +100,7 @@ def _read(text: str, unknown: str | None) -> tuple[Expression, list[Unknown]]:
     if not text.strip():
         raise NotationError("the expression is empty; write for example Gaussian(sigma=5)")
     try:
-        parser = _Parser(_tokens(text), unknown)
+        parser = _Parser(tokens(text), unknown)
         return parser.expression(), parser.solved
     except InputError as error:  # where it is, for whoever shows the text
         place = _PLACE.search(str(error)) if error.position is None else None
@@ -116,45 +108,10 @@ def _read(text: str, unknown: str | None) -> tuple[Expression, list[Unknown]]:
         raise
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    position: int
-
-    def __str__(self) -> str:
-        shown = self.text if len(self.text) <= 40 else self.text[:37] + "..."
-        return (
-            f"{shown!r} at position {self.position}" if self.kind != "end" else f"the end at position {self.position}"
-        )
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    """The tokens one by one, so that a long text costs nothing behind its first mistake; then the end, for ever."""
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise NotationError(f"unexpected {text[position]!r} at position {position}{_hint(text[position])}")
-        if match.lastgroup != "space":
-            yield _Token(str(match.lastgroup), GREEK.get(match[0], match[0]), position)
-        position = match.end()
-    while True:
-        yield _Token("end", "", position)
-
-
-def _hint(character: str) -> str:
-    match character:
-        case '"' | "'":
-            return "; the quoted text does not end on its line, or holds a backslash"
-        case ".":
-            return "; names have no parts, write Gaussian(sigma=5)"
-    return f"; {MEANT[character]}" if character in MEANT else ""
-
-
 class _Parser:
     """One pass over the tokens; every method starts at the next token and consumes what it names."""
 
-    def __init__(self, tokens: Iterator[_Token], unknown: str | None) -> None:
+    def __init__(self, tokens: Iterator[Token], unknown: str | None) -> None:
         self.tokens = tokens
         self.next, self.after = next(tokens), next(tokens)
         self.unknown = unknown
@@ -163,16 +120,16 @@ class _Parser:
         self.solved: list[Unknown] = []
 
     def expression(self) -> Expression:
-        found, _ = self.sum()
+        found, _ = self.run()
         if self.next.kind != "end":
-            raise NotationError(f"unexpected {self.next}; after a mechanism come '@', '*', '+' or the end")
+            raise NotationError(f"unexpected {self.next}; after a mechanism come '@', '*', '+', '|' or the end")
         if self.unknown is not None and not self.solved:
             raise NotationError("the expression has no '?' to solve for")
         return found
 
     # ---- tokens
 
-    def take(self) -> _Token:
+    def take(self) -> Token:
         token = self.next
         self.next, self.after = self.after, next(self.tokens)
         return token
@@ -188,6 +145,31 @@ class _Parser:
             raise NotationError(f"unexpected {self.next}; {where} {sign!r} is expected")
 
     # ---- grammar; the number beside an expression says how many samples are drawn inside each other
+
+    def run(self) -> tuple[Expression, int]:
+        parts = [self.sum()]
+        while self.accept("|"):
+            parts.append(self.sum())
+        return parts[0] if len(parts) == 1 else self.together(parts)
+
+    def parallel(self) -> tuple[Expression, int]:
+        """The one call with expressions, behind its name."""
+        self.expect("(", "after parallel a")
+        parts: list[tuple[Expression, int]] = []
+        given: dict[str, str] = {}
+        while True:
+            if self.next.text == "by" and self.after.text == "=":
+                self.take()
+                self.take()
+                given["by"] = self.scalar()
+            else:
+                parts.append(self.run())
+            if self.accept(")"):
+                return self.together(parts, **given)
+            self.expect(",", "in parallel ')' or")
+
+    def together(self, parts: list[tuple[Expression, int]], **given: str) -> tuple[Expression, int]:
+        return PARALLEL[0](*(part for part, _ in parts), **given), max((depth for _, depth in parts), default=0)
 
     def sum(self) -> tuple[Expression, int]:
         # One dictionary for all terms: adding run by run would copy it once per term.
@@ -227,10 +209,13 @@ class _Parser:
             self.parentheses += 1
             if self.parentheses > DEEPEST_NESTING:
                 raise NotationError(f"more than {DEEPEST_NESTING} open parentheses {start}")
-            found = self.sum()
+            found = self.run()
             self.expect(")", f"for the '(' at position {start.position} a")
             self.parentheses -= 1
             return found
+        if start.text == "parallel" and self.after.text == "(":
+            self.take()
+            return self.parallel()
         if start.text in SCHEMES:
             raise NotationError(f"unexpected {start}: it draws samples; write mechanism @ {start.text}(...)")
         return self.call(MECHANISMS, "a mechanism"), 0
@@ -264,7 +249,7 @@ class _Parser:
             error.position = token.position
             raise
 
-    def replaced(self, token: _Token) -> str:
+    def replaced(self, token: Token) -> str:
         if self.unknown is None:
             raise NotationError(
                 f"unexpected {token}: it stands for an unknown, which only calibrate solves; write a number"
@@ -303,7 +288,7 @@ class _Parser:
             error.position = places.get(str(error).partition("=")[0], name.position)
             raise
 
-    def parameter(self, owner: _Token, declared: Mapping[str, bool], given: dict[str, Any], ordered: bool) -> bool:
+    def parameter(self, owner: Token, declared: Mapping[str, bool], given: dict[str, Any], ordered: bool) -> bool:
         """Adds one parameter to those given; whether the next may still come without a name."""
         token = self.next
         named = token.kind == "name" and self.after.text == "="

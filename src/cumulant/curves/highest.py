@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -26,6 +27,13 @@ class Highest(Curve):
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return self._largest([curve.at_infinity(on) for curve in self.curves], on)
+
+    def slack(self) -> Fraction:
+        return max(curve.slack() for curve in self.curves)
+
+    @property
+    def estimated(self) -> bool:  # type: ignore[override]
+        return any(curve.estimated for curve in self.curves)
 
     def _largest(self, values: list[Any], on: Arithmetic) -> Any:
         # of two balls the one that ends higher contains the larger value; what is unknown of one is unknown of both

@@ -25,6 +25,10 @@ from cumulant.sampling.scheme import Scheme
 D = TypeVar("D", bound=Callable[..., Any])
 
 
+PARALLEL: list[Callable[..., Expression]] = []
+"""What makes a parallel run; its file says so when it is imported."""
+
+
 class Expression(Answers):
     """Something that ran on one data set: how it is put together, and every question that can be asked about it."""
 
@@ -111,6 +115,9 @@ class Expression(Answers):
 
     def __radd__(self, other: object) -> Expression:
         return self if type(other) is int and other == 0 else NotImplemented  # sum() starts from 0
+
+    def __or__(self, other: Expression) -> Expression:
+        return PARALLEL[0](self, other) if isinstance(other, Expression) else NotImplemented  # type: ignore[redundant-expr]
 
     @overload
     def __matmul__(self, scheme: Rated) -> Sampled: ...

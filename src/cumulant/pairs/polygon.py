@@ -29,6 +29,7 @@ class PolygonPair(LossPair):
 
     epsilons: tuple[Fraction, ...]
     deltas: tuple[Fraction, ...]
+    attained: bool = True
 
     @property
     def leak(self) -> Fraction:

@@ -1,0 +1,115 @@
+"""Parallel composition: each record is seen by one part only."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from cumulant.curves.curve import Curve
+from cumulant.curves.highest import Highest
+from cumulant.domains import one_of
+from cumulant.errors import InputError, RelationError
+from cumulant.mechanisms.mechanism import PARALLEL, Expression, Mechanism
+from cumulant.pairs.pair import Pair
+from cumulant.relation import Relation, common
+
+WAYS = ("value", "position")
+_POINTS = 48
+_SMALLEST = 1e-14
+
+
+def parallel(*parts: Expression, by: str = "value") -> Parallel:
+    """Runs on disjoint parts of the data, `a | b`: each record is seen by one of them.
+
+    `by="value"`: which one is a fixed function of the record, so that a replaced record may leave one part and enter another;
+    the statement is for add/remove neighbours. `by="position"`: a public function of its place, so that it stays. See
+    docs/mechanisms/parallel.md.
+
+    >>> import cumulant as cm
+    >>> (cm.PureDP(1) | cm.PureDP("0.5")).epsilon(delta=0)
+    1.0
+    """
+    if len(parts) < 2 or not all(isinstance(part, Expression) for part in parts):
+        raise InputError("parallel takes two runs or more, such as parallel(Laplace(2), Laplace(3))")
+    way = one_of("by", by, WAYS)
+    flat = [
+        each for part in parts for each in (part.parts if isinstance(part, Parallel) and part.by == way else (part,))
+    ]
+    return Parallel(tuple(flat), way)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Parallel(Mechanism):
+    """Runs on disjoint parts of the data."""
+
+    parts: tuple[Expression, ...]
+    by: str
+
+    def __post_init__(self) -> None:
+        stated = common((part.relation, part) for part in self.parts)
+        if self.by == "value" and stated is Relation.REPLACE_ONE:
+            raise RelationError(
+                "a replaced record may leave one part and enter another, which is a removal and an addition; state the parts "
+                'for add-remove neighbours and put @ Group(size=2) around them, or say by="position" if its place decides'
+            )
+
+    @property
+    def relation(self) -> Relation:
+        return Relation.ADD_REMOVE if self.by == "value" else common((part.relation, part) for part in self.parts)
+
+    @property
+    def estimated(self) -> bool:
+        return any(part.estimated for part in self.parts)
+
+    @property
+    def frozen(self) -> bool:
+        return all(part.frozen for part in self.parts)
+
+    def key(self) -> Hashable:
+        return frozenset(self.parts), self.by
+
+    def unsampled(self) -> str:
+        return "the parts are of all the data; put the sample into each part"
+
+    def own_curve(self, bound: str) -> Curve:
+        return Highest(tuple(part.curve("best") for part in self.parts))
+
+    def pair(self) -> Pair | None:
+        return None if not self.frozen or self.estimated else _remembered(self)
+
+    def _pair(self) -> Pair | None:
+        """The polygon through points of the larger profile, which is convex; and a lone kind of part is itself."""
+        if len(set(self.parts)) == 1 and isinstance(self.parts[0], Mechanism) and not self.parts[0].amplified:
+            return self.parts[0].pair()
+        from cumulant.pairs.polygon import PolygonPair, corners
+
+        spans = [part.epsilon(delta=_SMALLEST) for part in self.parts]
+        far = min(max((span for span in spans if span < 250), default=0.0), 250.0)
+        if not far or any(span >= 250 for span in spans):
+            return None
+        steps = [Fraction(far) * Fraction(i, _POINTS) for i in range(_POINTS + 1)]
+        deltas = [max(Fraction(part.delta(epsilon=step)) for part in self.parts) for step in steps]
+        if min(deltas) >= 1:
+            return None
+        points = [(step, delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
+        return PolygonPair(*corners(*zip(*points, strict=True)), attained=False)
+
+    def arguments(self) -> Mapping[str, str]:
+        return {}
+
+    def __str__(self) -> str:
+        texts = sorted(str(part) for part in self.parts)
+        if self.by == "value":
+            return "(" + " | ".join(texts) + ")"
+        inside = sorted(str(part) if isinstance(part, Mechanism) else f"({part})" for part in self.parts)
+        return f'parallel({", ".join(inside)}, by="{self.by}")'
+
+
+PARALLEL[:] = [parallel]
+
+
+@lru_cache(maxsize=64)
+def _remembered(run: Parallel) -> Pair | None:
+    return run._pair()

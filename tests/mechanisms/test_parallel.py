@@ -1,0 +1,76 @@
+"""Parallel runs: one record changes one part, and what a replacement would do to two."""
+
+import math
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from tests.mechanisms.brute import hockey_stick, product
+
+
+def test_the_largest_part_counts() -> None:
+    run = cm.PureDP(1) | cm.PureDP("0.5")
+    assert run.epsilon(0) == pytest.approx(1, rel=1e-12)
+    assert run.relation is cm.Relation.ADD_REMOVE
+    for order in (1.5, 2, 20):
+        assert run.rdp(order) == pytest.approx(cm.PureDP(1).rdp(order), rel=1e-12)
+    mixed = cm.Gaussian(sigma=2) | cm.Laplace(scale=3)
+    for x in ("0.1", "0.3", "1"):
+        larger = max(cm.Gaussian(sigma=2).delta(x), cm.Laplace(scale=3).delta(x))
+        assert larger <= mixed.delta(x) <= larger * 1.05 + 1e-9
+    assert (cm.Gaussian(sigma=2) | cm.Gaussian(sigma=2)).epsilon(1e-6) == cm.Gaussian(sigma=2).epsilon(1e-6)
+    assert (mixed * 3).epsilon(1e-6) >= (cm.Gaussian(sigma=2) * 3).epsilon(1e-6)
+
+
+def test_counts_and_slack_of_parts() -> None:
+    run = cm.PureDP("0.1") * 3 | cm.ApproximateDP("0.2", "1e-3")
+    assert run.delta(epsilon="0.3") >= 1e-3
+    assert run.epsilon(delta=0) == math.inf
+    assert run.epsilon("0.01") >= (cm.PureDP("0.1") * 3).epsilon("0.01")
+
+
+def test_random_histograms() -> None:
+    """Two parts by the value of the record, each a response about its own part: add or remove a record of either."""
+    rng = np.random.default_rng(2)
+    for _ in range(500):
+        p, q = sorted(float(x) for x in rng.uniform(0.5, 0.95, 2))
+        one, other = np.array([p, 1 - p]), np.array([q, 1 - q])
+        epsilons = (0.0, 0.3, float(rng.uniform(0, 2)))
+        curves = [cm.RandomizedResponse(p=round(x, 12)) for x in (p, q)]
+        claimed = (curves[0] | curves[1]).curve().rdp([2.0])[0]
+        for changed, kept in ((one, other), (other, one)):
+            laws = product([changed, kept]), product([changed[::-1], kept])
+            needed = math.log(float((laws[0] ** 2 / laws[1]).sum()))
+            assert needed <= claimed * (1 + 1e-9) + 1e-12
+            for x in epsilons:
+                assert hockey_stick(*laws, x) <= max(float(c.pair().profile(x)) for c in curves) + 1e-9
+
+
+def test_a_replaced_record_may_move() -> None:
+    """A sum of values in [-1, 1] beside a part of epsilon 0.1: the largest part alone is not enough under replace-one."""
+    stated = cm.Laplace.from_clipping(norm=1, noise=1, relation="replace-one")
+    with pytest.raises(cm.RelationError, match="a removal and an addition"):
+        stated | cm.PureDP("0.1")
+    placed = cm.parallel(stated, cm.PureDP("0.1"), by="position")
+    assert placed.relation is cm.Relation.REPLACE_ONE
+    assert placed.epsilon(0) == pytest.approx(2, rel=1e-9)
+    added = cm.Laplace.from_clipping(norm=1, noise=1, relation="add-remove") | cm.PureDP("0.1")
+    assert (added @ cm.Group(size=2)).epsilon(0) >= 2 * (1 - 1e-9)
+    with pytest.raises(cm.RelationError):
+        added + cm.PureDP(1) @ cm.WithoutReplacement(rate="0.1")
+
+
+def test_text() -> None:
+    a, b, c = cm.PureDP(1), cm.Laplace(scale=2) * 3, cm.Gaussian(sigma=2) @ cm.Poisson(rate="0.1")
+    for run in (a | b, (a | b) * 3 + a, a | b | c, cm.parallel(a, b, by="position"), (a | b) @ cm.Group(size=2)):
+        assert cm.parse(str(run)) == run
+    assert cm.parse("PureDP(1) + Laplace(2) | PureDP(2)") == (cm.PureDP(1) + cm.Laplace(2)) | cm.PureDP(2)
+    assert a | b == b | a
+    assert (a | b) | c == a | (b | c)
+    with pytest.raises(cm.InputError, match="put the sample into each part"):
+        (a | b) @ cm.Poisson(rate="0.1")
+    with pytest.raises(cm.InputError, match="choose one of value, position"):
+        cm.parallel(a, b, by="name")
+    with pytest.raises(cm.InputError, match="two runs or more"):
+        cm.parallel(a)

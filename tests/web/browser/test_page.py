@@ -195,3 +195,14 @@ def test_nothing_comes_from_elsewhere_and_no_policy_is_broken(page: Any, server:
     assert names
     assert all(name.startswith((server.address, "data:")) for name in names)
     assert [each for each in page.get_log("browser") if "Content Security" in each["message"]] == []
+
+
+def test_what_a_new_user_sees_first(page: Any, server: Client) -> None:
+    page.set_window_size(1000, 900)
+    page.get("about:blank")
+    page.get(server.address)
+    until(page, "return document.getElementById('charts').dataset.done")
+    assert numbers(page) == [epsilon(page.find_element(By.ID, "run").get_attribute("value"), "1e-6")]
+    if folder := os.environ.get("SCREENSHOTS"):
+        page.set_window_size(1000, page.execute_script("return document.documentElement.scrollHeight") + 140)
+        page.save_screenshot(str(Path(folder) / "page.png"))

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import cumulant as cm
 from cumulant.domains import spelling
+from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import SCHEMES, Scheme
 
 
@@ -158,7 +159,7 @@ def expression(rng: random.Random, bound: str, ranges: Ranges) -> cm.Expression:
     """A run to which the bound applies: one mechanism, a sum, several on one sample, or a sample of a sample."""
 
     def sample() -> Scheme:
-        scheme: Any = rng.choice(tuple(SCHEMES.values()))
+        scheme: Any = rng.choice([each for each in SCHEMES.values() if issubclass(each, Rated)])
         return cast(Scheme, scheme(rate=decimal(rng, *ranges.rate)))
 
     while True:

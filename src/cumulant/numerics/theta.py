@@ -31,9 +31,10 @@ def log_ratio(c: Array, variance: float) -> Array:
         return np.asarray(
             np.log1p(-4 * np.sum(weights * np.sin(math.pi * n * c) ** 2, axis=-1) / (1 + 2 * weights.sum()))
         )
-    pairs = np.exp(-(n * n - 2 * n * c) / (2 * variance)) + np.exp(-(n * n + 2 * n * c) / (2 * variance))
+    # e^{-(n^2 - 2nc)/2v} + e^{-(n^2 + 2nc)/2v} - 2 e^{-n^2/2v}, without cancellation
+    more = np.exp(-(n * n - 2 * n * c) / (2 * variance)) * np.expm1(-n * c / variance) ** 2
     at_zero = 2 * np.exp(-n * n / (2 * variance)).sum()
-    return np.asarray(-(c[..., 0] ** 2) / (2 * variance) + np.log1p(pairs.sum(axis=-1)) - math.log1p(at_zero))
+    return np.asarray(-(c[..., 0] ** 2) / (2 * variance) + np.log1p(more.sum(axis=-1) / (1 + at_zero)))
 
 
 def log_ratio_ball(c: Fraction, variance: Fraction) -> Any:

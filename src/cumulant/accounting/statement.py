@@ -33,9 +33,9 @@ WAYS = {
     "images that are not negative, and what lies beyond its last frequency is bounded (Theorem L0)",
     "lattice": "loss distributions on a grid that dominates them, composed by a tilted FFT, with discretisation, aliasing, "
     "rounding and cut-off tails added",
-    "cone": "Theorem B: judged by a family of tests that is enough to bound delta, no neighbours and no adaptive rounds are "
-    "worse than one known pair of sampled Gaussians, round after round; it is evaluated along a vertical line, or on a "
-    "dominating grid with its error terms added",
+    "cone": "Theorem B: judged by a family of test functions that bounds delta, adaptive rounds are no worse than a product "
+    "of known pairs: the sampled Gaussian pair of Proposition 11 once per round and, where only distances of values are known, "
+    "one Gaussian pair more; evaluated along a vertical line, or on a dominating grid with its error terms added",
 }
 """How the exact layer reaches a number."""
 

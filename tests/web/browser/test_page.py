@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from axe_selenium_python import Axe
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
@@ -148,6 +150,10 @@ def test_charts_say_their_values_by_pointer_and_by_keys(page: Any) -> None:
     chart.send_keys(Keys.ARROW_RIGHT)
     caption = page.find_element(By.CSS_SELECTOR, "#charts figcaption").text
     assert ". At 1: upper 1" in caption
+    ActionChains(page).move_to_element_with_offset(chart, chart.size["width"] // 3, 0).perform()
+    moved = page.find_element(By.CSS_SELECTOR, "#charts figcaption").text
+    assert re.search(r"\. At \d+: upper \d", moved)
+    assert moved != caption
 
 
 def test_the_ledger(page: Any) -> None:

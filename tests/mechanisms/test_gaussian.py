@@ -97,3 +97,16 @@ def test_a_mean_is_about_as_many_records_as_it_says() -> None:
     for wrong in (0, "2.5", -3):
         with pytest.raises(cm.InputError, match="averaged_over"):
             cm.Gaussian(sigma=1, averaged_over=wrong)
+
+
+def test_trees() -> None:
+    """The nodes that a record is in, counted: node (level, i) holds the steps i 2^level, ..., and is complete at their last."""
+    for steps in (1, 2, 3, 7, 8, 9, 100):
+        most = max(
+            sum((leaf // 2**level + 1) * 2**level <= steps for level in range(10) if 2**level <= steps)
+            for leaf in range(steps)
+        )
+        assert cm.Gaussian.from_tree(sigma=3, steps=steps) == cm.Gaussian(sigma=3) * most
+    assert cm.Gaussian.from_tree(sigma=3, steps=100, restarts=4) == cm.Gaussian.from_tree(sigma=3, steps=25)
+    with pytest.raises(cm.InputError, match="steps"):
+        cm.Gaussian.from_tree(sigma=3, steps=0)

@@ -12,7 +12,7 @@ from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError, RelationError, shown
-from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.mechanisms.mechanism import Expression, Mechanism, register
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 
@@ -128,6 +128,21 @@ class Gaussian(Mechanism):
         moved = stated.clipped(POSITIVE.check("norm", norm))
         geometry = "ball" if stated is Relation.REPLACE_ONE else "diameter"
         return cls(noise, moved, geometry, stated, averaged_over)
+
+    @classmethod
+    def from_tree(cls, sigma: Number, steps: Number, restarts: Number = 1) -> Expression:
+        """Binary tree aggregation over `steps` leaves, Gaussian noise on every node, each record in one leaf.
+
+        A record is in all nodes on the path from its leaf, of which floor(log2 T) + 1 are completed in a tree of T steps. After
+        `restarts` trees of equal length no record is in two of them, so one path counts.
+
+        Under replace-one the record keeps its leaf.
+
+        >>> Gaussian.from_tree(sigma=5, steps=1000)
+        Gaussian(sigma=5) * 10
+        """
+        leaves, trees = COUNT.check("steps", steps), COUNT.check("restarts", restarts)
+        return cls(sigma=sigma) * (-(-int(leaves) // int(trees))).bit_length()
 
     def key(self) -> Hashable:
         return self._shift(), self.geometry, self.relation, self.data_size()

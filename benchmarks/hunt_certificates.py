@@ -115,10 +115,11 @@ def evaluated(setting: Setting, curve: Curve, order: Fraction | None) -> Any:
     lam, conversion = order - 1, CONVERSIONS[setting.conversion]
     cgf = curve._cgf(np.array([lam], dtype=object), BALLS)[0]
     if setting.question == "epsilon":
-        log_delta = BALLS.number(setting.asked - curve.slack()).log()
+        log_delta = BALLS.number(curve.left(setting.asked)).log()
         return conversion.epsilon(BALLS.number(lam), cgf, log_delta, BALLS)
     log_delta = conversion.log_delta(BALLS.number(lam), cgf, BALLS.number(setting.asked), BALLS)
-    return log_delta.exp() + BALLS.number(curve.slack())
+    slack = BALLS.number(curve.slack())
+    return slack + (1 - slack) * log_delta.exp()
 
 
 def nested(run: cm.Expression) -> bool:

@@ -96,12 +96,12 @@ def test_text_and_json_round_trips(text: str) -> None:
 def test_positional_rates_and_mistakes() -> None:
     assert cm.parse("Gaussian(1) @ Poisson(0.01)") == STEP
     for text, message in {
-        "Gaussian(1) @ Poisson()": "needs rate",
-        "Gaussian(1) @ Poisson(sample=3)": "has no parameter",
+        "Gaussian(1) @ Poisson()": "takes rate=…, or sample=… and population=…",
+        "Gaussian(1) @ Poisson(sample=3)": "takes rate=…, or sample=… and population=…",
         "Gaussian(1) @ Poison(0.1)": "did you mean 'Poisson'",
         "Poisson(0.1)": "it draws samples",
     }.items():
-        with pytest.raises(cm.NotationError, match=message):
+        with pytest.raises(cm.InputError, match=message):
             cm.parse(text)
 
 

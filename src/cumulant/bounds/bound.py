@@ -111,6 +111,11 @@ def over(*names: str) -> Domination:
     return lambda base, pair: names
 
 
+def attained_over(*names: str) -> Domination:
+    """The same where some data sets have the pair; otherwise the curve of the mechanism may be below that of the pair."""
+    return lambda base, pair: names if pair is not None and pair.attained else ()
+
+
 def never(base: Curve, pair: Pair | None) -> bool:
     """The row is worth evaluating wherever it applies."""
     return False

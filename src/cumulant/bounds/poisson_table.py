@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from cumulant.bounds.bound import Bound, finite, no_poisson, no_slack, nothing, out_of_reach, over, reachable_poisson
+from cumulant.bounds.bound import (
+    Bound,
+    attained_over,
+    finite,
+    no_poisson,
+    no_slack,
+    nothing,
+    out_of_reach,
+    over,
+    reachable_poisson,
+)
 from cumulant.bounds.caps import WorstPure, caps
 from cumulant.bounds.poisson_theorems import poisson, poisson_sum, pure_response
 
@@ -53,7 +63,7 @@ POISSON: dict[str, Bound] = {
             f"Mironov, Talwar, Zhang 2019; Zhu, Dong, Wang 2022; {_HERE}",
             lambda base, pair, rate: poisson(pair, rate),
             no_poisson,
-            dominates=over("lemma3", "pure-response", "poisson-sum"),
+            dominates=attained_over("lemma3", "pure-response", "poisson-sum"),
             worthless=out_of_reach,
             tight=True,
         ),

@@ -73,11 +73,11 @@ def _above_profile(base: Curve, pair: Pair | None) -> Collection[str]:
     """With a pair `profile` is below every sum of eq. (9) (docs/bounds/profile.md): expanding w = 1 + u gives
     M - 1 <= sum_j C(a,j) E u_+^j + C(a,2) E u_+^2, half of what `positive-part` says or less.
 
-    The sums of a curve stay where the pair is replaced by a larger symmetric one, if they are within reach, and where the
-    integral is not; joint convexity and Lemma 3 stay as closed forms.
+    The sums of a curve stay where the pair is replaced by a larger symmetric one, if they are within reach, where the integral
+    is not, and where no data sets have the pair, so that the curve may say less; joint convexity and Lemma 3 stay too.
     """
     moments = ("theorem27", "theorem27-min", "absolute-moment", "positive-part")
-    lopsided = pair is None or (pair.summable and not pair.symmetric) or not pair.integrable
+    lopsided = pair is None or (pair.summable and not pair.symmetric) or not (pair.integrable and pair.attained)
     return moments if lopsided else (*moments, "theorem9", "pure-extras")
 
 

@@ -59,9 +59,10 @@ def test_k_of_a_known_pair_is_zero_at_both_ends_and_negative_between(mechanism: 
         assert pair is None or pair.taylor(Fraction(-1, 2), 1) is None
         return
     assert values[-1] == 0.0
-    leak = mechanism.curve().slack()
-    if leak:
-        assert values[0] == pytest.approx(math.log1p(-float(leak)), rel=1e-9)
+    pair = mechanism.pair()
+    loss = None if pair is None else pair.loss()
+    if loss is not None and loss.leak:
+        assert values[0] == pytest.approx(math.log1p(-loss.leak), rel=1e-9)
         return
     assert abs(values[0]) <= 1e-300
     assert (values[1:-1] <= 0).all()

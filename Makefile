@@ -23,7 +23,7 @@ run: $(VENV)/.installed ## The paper's run: 600,000 rounds of a subsampled Gauss
 	@$(BIN)/cumulant epsilon "$(PAPER)" --delta 1e-8
 
 test: $(VENV)/.installed ## All tests and doctests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 	@$(MAKE) --no-print-directory test-frameworks
 
 # In a call of its own: collecting doctests imports every file, and warnings of frameworks are not errors of ours.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 from cumulant.bounds.bound import amplified
 from cumulant.bounds.table import BOUNDS, row
 from cumulant.curves.curve import Curve
-from cumulant.domains import Exact, Number
+from cumulant.domains import COUNT, RATE, Domain, Exact, Number
+from cumulant.errors import InputError
 from cumulant.pairs.pair import Pair
 from cumulant.sampling.scheme import Scheme
 
@@ -39,3 +42,57 @@ class Rated(Scheme):
     def by_lemma3(self) -> Fraction:
         self.theorem("lemma3")
         return self.rate
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Sized(Rated):
+    """A scheme that is given by its rate, or by the sizes of the sample and of the population, whose quotient it is.
+
+    The rate is all that equality means; sizes are kept for what is stated for them, and for printing.
+    """
+
+    rate: Exact
+    sample: Exact | None
+    population: Exact | None
+
+    meant: ClassVar[str] = ""
+    """What the two sizes are, where an error has to say it."""
+
+    def __init__(
+        self, rate: Number | None = None, *, sample: Number | None = None, population: Number | None = None
+    ) -> None:
+        if rate is not None and sample is None and population is None:
+            checked, size, total = RATE.check("rate", rate), None, None
+        elif rate is None and sample is not None and population is not None:
+            size, total = COUNT.check("sample", sample), COUNT.check("population", population)
+            if size > total:
+                raise InputError(f"sample={size} must be at most population={total}")
+            checked = Exact(Fraction(size) / total)
+        else:
+            raise InputError(f"{type(self).__name__} takes rate=…, or sample=… and population=…{self.meant}")
+        for name, value in (("rate", checked), ("sample", size), ("population", total)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
+        found = {"rate": RATE}
+        if "population" in others:
+            found["sample"] = replace(COUNT, high=Exact(others["population"]))
+        if "sample" in others:
+            found["population"] = replace(COUNT, low=Exact(others["sample"]))
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sized) and type(self) is type(other) and self.rate == other.rate
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.rate))
+
+    def __str__(self) -> str:
+        name = type(self).__name__
+        if self.sample is not None and self.population is not None:
+            return f"{name}(sample={self.sample.notation}, population={self.population.notation})"
+        return f"{name}(rate={self.rate.notation})"
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -1,6 +1,7 @@
 """A sweep: rows equal to single calls bit for bit on every executor, killed and resumed, one failure never the whole."""
 
 import csv
+import itertools
 import json
 import math
 import os
@@ -182,6 +183,69 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "sigma" in capsys.readouterr().out
     assert answer(["sweep", "Gaussian(sigma={s})", "--set", "s", "--delta", "1e-6"]) == 2
     assert answer([*arguments, "--out", "table.txt"]) == 2
+
+
+# ---- pictures
+
+
+def test_one_setting_is_a_line_and_two_are_a_heat_map(tmp_path: Path) -> None:
+    line = cm.sweep("PureDP(0.5) * {k}", k=[1, 4, 400], delta=0).plot(tmp_path / "line.svg")
+    (axes,) = line.axes
+    (drawn,) = axes.get_lines()
+    assert [list(each) for each in drawn.get_data()] == [[1, 4, 400], [0.5, 2, 200]]
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale()) == ("k", "epsilon", "log")
+    table = cm.sweep("PureDP({e}) * {k}", e=["1/2", -1, 2], k=[1, 10], delta=0)
+    heat = table.plot(tmp_path / "heat.png")
+    (image,) = heat.axes[0].get_images()
+    cells = image.get_array()
+    assert cells.tolist() == [[0.5, None, 2], [5, None, 20]]  # rows are k, columns are e; -1 has no answer
+    assert [text.get_text() for text in heat.axes[0].texts] == ["0.5", "–", "2", "5", "–", "20"]
+    assert (tmp_path / "heat.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "heat.csv").open(newline="") as file:
+        assert [row["epsilon"] for row in csv.DictReader(file)] == ["0.5", "5.0", "", "", "2.0", "20.0"]
+
+
+def test_more_settings_are_panels_and_lines_are_told_apart_without_colour() -> None:
+    table = cm.sweep("PureDP({e}) * {k} + PureDP({f})", e=[1, 2], k=[1, 2, 3], f=[1, 9], delta=0)
+    panels = [axes for axes in table.plot().axes if axes.get_images()]
+    assert [axes.get_title() for axes in panels] == ["f = 1", "f = 9"]
+    for axes in table.plot(kind="lines").axes:
+        looks = [(line.get_linestyle(), line.get_marker(), line._unscaled_dash_pattern) for line in axes.get_lines()]
+        assert [line.get_label() for line in axes.get_lines()] == ["k = 1", "k = 2", "k = 3"]
+        assert len({look[1] for look in looks}) == len({look[2] for look in looks}) == 3
+    words = cm.sweep("Gaussian(1, geometry='{g}') * {k}", g=["diameter", "ball"], k=[1], delta="1e-6").plot()
+    assert [label.get_text() for label in words.axes[0].get_xticklabels()] == ["diameter", "ball"]
+
+
+def test_shades_grow_with_the_number() -> None:
+    image = cm.sweep("PureDP({e}) * {k}", e=[1, 2, 3], k=[1, 7], delta=0).plot().axes[0].get_images()[0]
+    shade = image.cmap(image.norm(sorted(image.get_array().ravel().tolist())))[:, :3] @ [0.2126, 0.7152, 0.0722]
+    assert all(lighter > darker for lighter, darker in itertools.pairwise(shade))
+
+
+@pytest.mark.parametrize(
+    ("grid", "kind", "match"),
+    [
+        ({"e": [1], "k": [2]}, None, "nothing varies"),
+        ({"e": [1, 2], "k": [2]}, "heat", "only e does"),
+        ({"e": [1, 2], "k": [2]}, "pie", "choose one of lines, heat"),
+        ({"e": [1, 2], "k": list(range(1, 20))}, "lines", "19 lines are more than 12"),
+    ],
+)
+def test_what_cannot_be_drawn(grid: dict[str, Any], kind: str | None, match: str) -> None:
+    with pytest.raises(cm.InputError, match=match):
+        cm.sweep("PureDP({e}) * {k}", **grid, delta=0).plot(kind=kind)
+
+
+def test_the_command_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["sweep", "PureDP({e}) * {k}", "--set", "e=1,2", "--set", "k=1,10", "--delta", "0", "--plot"]
+    assert answer([*arguments, str(tmp_path / "heat.pdf")]) == 0
+    assert f"the numbers are in {tmp_path / 'heat.csv'}" in capsys.readouterr().out
+    assert (tmp_path / "heat.pdf").read_bytes().startswith(b"%PDF")
+    assert answer([*arguments, str(tmp_path / "lines.svg"), "--lines", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 4
+    assert answer([*arguments, "heat.gif"]) == 2
+    assert "--plot heat.gif must end in .png, .svg or .pdf" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore")  # of servers that are closed, and of ports

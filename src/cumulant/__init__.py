@@ -61,6 +61,7 @@ from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.scheme import SCHEMES as _SCHEMES
 from cumulant.sampling.without_replacement import WithoutReplacement
 from cumulant.sweeping import Sweep, sweep
+from cumulant.sweeping import drawer as _sweep_drawer
 
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve
@@ -158,6 +159,13 @@ _LATER = {
 @_drawer
 def _drawn(*arguments: Any) -> Any:
     from cumulant.figures.sheet import picture
+
+    return picture(*arguments)
+
+
+@_sweep_drawer
+def _sweep_drawn(*arguments: Any) -> Any:
+    from cumulant.figures.sweeps import picture
 
     return picture(*arguments)
 

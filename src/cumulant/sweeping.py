@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cumulant import domains
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, given
@@ -26,6 +26,7 @@ _CHUNK = 8
 """Settings that go to a worker at once."""
 
 Row = dict[str, Any]
+D = TypeVar("D", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Sweep:
 
     parameters: tuple[str, ...]
     rows: tuple[Row, ...]
+    found: str = "epsilon"  # or "delta": what was asked for
+    expression: str = ""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -82,6 +85,28 @@ class Sweep:
             raise InputError("to_parquet needs pyarrow; install cumulant[parquet]") from error
         parquet.write_table(table(self.columns()), path)
 
+    def plot(self, out: str | Path | None = None, kind: str | None = None) -> Any:
+        """A picture: a line where one setting varies, a heat map where two do, panels where more do; needs cumulant[plot].
+
+        `kind="lines"` draws two settings as several lines. Gives a matplotlib figure, which a notebook shows; a file `out` is
+        written as PNG, SVG or PDF, with the table as CSV beside it.
+
+        >>> import cumulant as cm
+        >>> figure = cm.sweep("PureDP(epsilon={e}) * {k}", e=["0.1", "0.2"], k=[1, 10, 100], delta=0).plot()
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+        ('e', 'k')
+        """
+        return _DRAWERS[-1](self, out, kind)
+
+
+_DRAWERS: list[Callable[..., Any]] = []
+
+
+def drawer(function: D) -> D:
+    """The function that draws a sweep: what is drawn with knows sweeps, and not the other way round."""
+    _DRAWERS.append(function)
+    return function
+
 
 def sweep(
     expression: str,
@@ -118,12 +143,13 @@ def sweep(
     done = {} if known is None else dict(known.rows)
     todo = [setting for setting in grid if setting.key not in done]
     chunks = [todo[i : i + _CHUNK] for i in range(0, len(todo), _CHUNK)]
-    for rows in _worked(chunks, question, executor):
-        for key, row, kept in rows:
+    for part in _worked(chunks, question, executor):
+        for key, row, kept in part:
             done[key] = row
             if known is not None and kept:
                 known.write(key, row)
-    return Sweep(tuple(parameters), tuple(dict(setting.texts) | done[setting.key] for setting in grid))
+    rows = tuple(dict(setting.texts) | done[setting.key] for setting in grid)
+    return Sweep(tuple(parameters), rows, "epsilon" if asked == "delta" else "delta", expression)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,13 @@ def sweep(
     delta: Annotated[str | None, typer.Option(help="Find epsilon at this delta.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Find delta at this epsilon.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the table: .csv or .parquet; resumable.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the table: a .png, .svg or .pdf file; the numbers as .csv beside it."),
+    ] = None,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Draw two settings as several lines, not as a heat map.")
+    ] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes to work with.")] = 1,
     method: Method = DEFAULT_METHOD,
     bound: Bound = None,
@@ -40,15 +47,24 @@ def sweep(
     With --out a file of JSON lines beside the table keeps every answer as it comes: a sweep that was killed continues where it
     was. A setting that cannot be answered is a row with its error, and the exit code is 1.
 
+    With --plot a picture is drawn: a line where one setting varies, a heat map where two do, panels where more do.
+
     \b
     Examples:
       cumulant sweep "Gaussian(sigma={s}) @ WithoutReplacement(rate=0.001) * {k}" --set s=4,5 --set k=1000,600000 --delta 1e-8
       cumulant sweep "Laplace({b}) * 30" --set b=1,2,4 --delta 1e-6 --out laplace.csv
+      cumulant sweep "Gaussian({s}) * {k}" --set s=1,2,4,8 --set k=1,10,100 --delta 1e-6 --plot heat.png
       cumulant sweep "Gaussian({s}) @ Poisson(rate={q}) * 900" --set s=1,2 --set q=0.01,0.1 --epsilon 1 --workers 4 --json
     """
     values: dict[str, Any] = dict(_values(each) for each in settings)
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise InputError(f"out={shown(str(out))} must end in .csv or .parquet")
+    if plot is not None:
+        from cumulant.figures.drawing import canvas
+        from cumulant.figures.sheet import checked
+
+        checked(plot, "--plot")
+        canvas()  # what is missing is said before the work, not after it
     journal = None if out is None else out.with_name(out.name + ".jsonl")
     ask = partial(
         swept,
@@ -71,10 +87,14 @@ def sweep(
             found = ask(executor=executor, **values)
     if out is not None:
         (found.to_parquet if out.suffix == ".parquet" else found.to_csv)(out)
+    if plot is not None:
+        found.plot(plot, "lines" if lines else None)
     if as_json:
         typer.echo(json.dumps([{name: _plain(row[name]) for name in found.names} for row in found]))
     else:
         _told(found, "epsilon" if delta is not None else "delta", out)
+        if plot is not None:
+            typer.echo(f"{plot}; the numbers are in {plot.with_suffix('.csv')}")
     return ExitCode.NO if found.failures else ExitCode.OK
 
 

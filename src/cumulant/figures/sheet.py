@@ -50,12 +50,12 @@ _MARKERS, _INSIDE = 9, 5
 """Markers on a curve, about, and curves whose names fit into a panel."""
 
 
-def checked(path: Path) -> Path:
+def checked(path: Path, option: str = "--out") -> Path:
     """A file that can be written, or an InputError that says why not."""
     if path.suffix not in SUFFIXES:
-        raise InputError(f"--out {path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+        raise InputError(f"{option} {path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     if not path.parent.is_dir():
-        raise InputError(f"--out {path}: there is no directory {path.parent}")
+        raise InputError(f"{option} {path}: there is no directory {path.parent}")
     return path
 
 
@@ -132,10 +132,10 @@ def _panel(axes: Any, chart: Chart) -> None:
     beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(chart.curves) > _INSIDE else {}
     axes.legend(frameon=False, fontsize=8, handlelength=3.2, **beside)
     grid(axes)
-    _ticked(axes)
+    ticked(axes)
 
 
-def _ticked(axes: Any) -> None:
+def ticked(axes: Any) -> None:
     """An axis over less than a decade has no two powers of ten: there other round numbers are said."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

@@ -51,6 +51,23 @@ def _profile(base: Curve, pair: Pair, rate: Fraction) -> Curve:
     return profile(pair, rate)
 
 
+def _pure_triples(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
+    from cumulant.bounds.pure_triples import pure_triples
+
+    return pure_triples(base, rate)
+
+
+def _above_triples(base: Curve, pair: Pair | None) -> Collection[str]:
+    """Lemma 3 speaks of all mechanisms that are as private on the sample, of which those with the base's privacy are few.
+
+    Where the pair is the worst one of the class, every other row holds for the whole class, of which this is the supremum.
+    """
+    return ("lemma3", *_WHOLE_CLASS) if pair is not None and pair.whole_class else ("lemma3",)
+
+
+_WHOLE_CLASS = ("caps", "theorem9", "pure-extras", "profile")
+
+
 def _gaussian_ball(base: Curve, pair: GaussianPair, rate: Fraction) -> Curve:
     from cumulant.bounds.theorems_a_c import gaussian_ball
 
@@ -178,6 +195,16 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             _profile,
             no_profile,
             dominates=_above_profile,
+        ),
+        Bound(
+            "pure-triples",
+            "e^((a-1)eps'(a)) <= 1 + max{[U(A) + c U(B)]/(1+c), [U(A) + A U(1/A)]/(2+c)}, U(y) = y^a - 1 - a(y-1), "
+            "c = e^eps(inf), A = 1 + g(c-1), B = 1 - g(1-1/c)",
+            _SAMPLER + "; pure DP",
+            "Theorem P, docs/bounds/pure-triples.md",
+            _pure_triples,
+            pure,
+            dominates=_above_triples,
         ),
         Bound(
             "one-bit",

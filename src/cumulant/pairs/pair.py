@@ -87,6 +87,11 @@ class Pair(ABC):
     attained: bool = True
     """Some neighbouring data sets have these two laws; otherwise they bound from above only."""
 
+    @property
+    def whole_class(self) -> bool:
+        """Whether all that is known is the largest loss, so that every mechanism of that privacy is meant."""
+        return False
+
     estimated: bool = False
     """The numbers are self-checked quadrature, not bounds: true for densities given as Python functions."""
 

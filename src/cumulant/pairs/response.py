@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,10 @@ class ResponsePair(Pair):
     attained: bool = True
 
     symmetric = True
+
+    @property
+    def whole_class(self) -> bool:
+        return not self.one_bit
 
     def curve(self) -> Response:
         return Response(p=self.p, epsilon=self.epsilon)
@@ -114,15 +118,18 @@ class ResponseLaw(Law):
 
     curve: Curve
 
+    others: ClassVar[int] = 1
+    """Answers besides the own one."""
+
     def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
         e0 = float(self.curve.pure())
         x = np.array([e0, -e0] if whole else [e0])
-        return atoms(-np.logaddexp(0.0, x), x, lam, rate)
+        return atoms(-np.logaddexp(math.log(self.others), x), x, lam, rate)
 
     def enclosed_atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure]:
         e0 = self.curve.at_infinity(BOUNDED)
         x = BOUNDED.asarray([e0, -e0] if whole else [e0])
-        return -BOUNDED.log1p_exp(x), enclosed_loss(x, rate)
+        return -BOUNDED.log_add_exp(BOUNDED.log(BOUNDED.number(self.others)), x), enclosed_loss(x, rate)
 
     def on_grid(self) -> Loss | None:
         return two_answers(float(self.curve.pure()))
@@ -134,9 +141,16 @@ class ResponseLaw(Law):
 
         def atom(x: Any) -> Any:
             w = mixed_ball(x, g)
-            return term(point(w, w.log(), 1 / (1 + x.exp()), order))
+            return term(point(w, w.log(), 1 / (self.others + x.exp()), order))
 
         return atom(e0) + atom(-e0) if whole else atom(e0)
+
+
+@dataclass(frozen=True, slots=True)
+class TernaryLaw(ResponseLaw):
+    """Where x > 0: e0 with mass 1/(2+e^e0), that of each wrong answer out of three."""
+
+    others: ClassVar[int] = 2
 
 
 # ---- three values that are worse than two

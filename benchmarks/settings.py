@@ -102,8 +102,15 @@ def trade_off(rng: random.Random) -> cm.Mechanism:
     return cm.TradeOff([0, end * (1 - p), end], [end, end * (1 - p), 0])
 
 
+def bounded_laplace(rng: random.Random) -> cm.Mechanism:
+    """Noise in an interval that is longer than the sensitivity, often by far."""
+    scale, bound = decimal(rng, -2, 4), decimal(rng, 0, 5)
+    return cm.BoundedLaplace(scale, bound)
+
+
 DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "Gaussian": gaussian,
+    "BoundedLaplace": bounded_laplace,
     "Laplace": lambda rng: cm.Laplace(scale=decimal(rng, -2, 6)),
     "RandomizedResponse": response,
     "PureDP": lambda rng: cm.PureDP(decimal(rng, -6, 2)),

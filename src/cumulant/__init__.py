@@ -26,6 +26,7 @@ from cumulant.errors import (
     RelationError,
 )
 from cumulant.mechanisms.approximate import ApproximateDP
+from cumulant.mechanisms.bounded_laplace import BoundedLaplace
 from cumulant.mechanisms.by_densities import from_densities
 from cumulant.mechanisms.by_function import mechanism
 from cumulant.mechanisms.by_masses import from_masses
@@ -75,6 +76,7 @@ __all__ = [
     "Accountant",
     "ApproximateDP",
     "Bound",
+    "BoundedLaplace",
     "BudgetRefused",
     "Calibration",
     "CertificateError",

@@ -85,7 +85,7 @@ def test_every_registered_mechanism_and_every_upper_bound_is_hunted() -> None:
     assert set(hunt.shares(1000)) == {"unsampled"} | {name for name, row in cm.BOUNDS.items() if row.upper}
     assert sum(hunt.shares(100_000).values()) == 100_000
     rng = random.Random(1)
-    drawn = {settings.mechanism(rng).name() for _ in range(400)}
+    drawn = {settings.mechanism(rng).name() for _ in range(1000)}
     assert drawn == set(MECHANISMS)
 
 

@@ -31,6 +31,7 @@ USUAL: dict[str, cm.Mechanism] = {
     "UnaryEncoding": cm.UnaryEncoding(p="0.5", q="0.3"),
     "SubsetSelection": cm.SubsetSelection(values=10, size=3, epsilon="0.2"),
     "DiscreteLaplace": cm.DiscreteLaplace(scale=5, sensitivity=2),
+    "BoundedLaplace": cm.BoundedLaplace(scale=5, bound=150),
     "DiscreteGaussian": cm.DiscreteGaussian(sigma=2, dimension=1),
     "ExponentialMechanism": cm.ExponentialMechanism("0.2"),
     "PermuteAndFlip": cm.PermuteAndFlip("0.2"),

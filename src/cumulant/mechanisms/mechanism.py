@@ -194,7 +194,8 @@ class Mechanism(Expression):
         """Where one parameter may lie, the others being given as they are written."""
         declared = cls.domains[name]
         found = declared.each if isinstance(declared, Several) else declared
-        known = {other: Exact(others[other]) for other in cls.domains if other in others}
+        given = {**cls.defaults, **others}
+        known = {other: Exact(given[other]) for other in cls.domains if other in given}
         for constraint in cls.joint:
             found = constraint.narrowed(name, found, known)
         return found

@@ -1,11 +1,17 @@
 """The shared store: roles with the rights they need and no more, servers that forget are refused."""
 
+import threading
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 import cumulant as cm
 from cumulant.errors import LedgerError
+from cumulant.ledger import writing
+from cumulant.ledger.entry import Entry
 from cumulant.ledger.postgres import PostgreSQL
 from tests.ledger import server
 
@@ -126,6 +132,38 @@ def test_a_session_cannot_make_commits_forgetful(url: str) -> None:
     ledger._store.execute("SET synchronous_commit = off")
     with ledger._store.transaction(["a"]):
         assert ledger._store.execute("SHOW synchronous_commit") == [("on",)]
+
+
+def test_whoever_waits_for_the_lock_sees_what_its_owner_wrote(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lock and read travel together and are two statements, each with a snapshot of its own."""
+    ledger = cm.Ledger(url)
+    account, store, found = ledger.create("a", epsilon=1, delta="1e-6"), ledger._store, list[int]()
+    waiter = threading.Thread(target=lambda: found.append(cm.Ledger(url).account("a").spend(STEP).seq))
+    append, attempts = store.append, list[object]()
+    blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+
+    def while_somebody_waits(entries: Sequence[Entry]) -> None:
+        waiter.start()
+        while store.execute(blocked) == [(0,)]:
+            time.sleep(0.01)
+        append(entries)
+
+    monkeypatch.setattr(store, "append", while_somebody_waits)
+    monkeypatch.setattr(writing, "time", SimpleNamespace(sleep=attempts.append))  # before a second attempt
+    assert account.spend(STEP).seq == 1
+    waiter.join()
+    assert (found, attempts) == ([2], [])
+
+
+def test_texts_travel_as_they_are(url: str) -> None:
+    ledger = cm.Ledger(url)
+    for text in ("it's", "100 %s", "\\'; DROP TABLE entry; --", "E'\\047", "?", "π∑ 🂡", "$1"):
+        account = ledger.create(text, epsilon=1, delta="1e-6", owner=text)
+        receipt = account.spend(STEP, key=text, note=text)
+        assert account.find(text) == next(account.history(1))
+        assert (account.note(receipt.seq), account.policy.owner) == (text, text)
+    assert ledger.verify()
+    assert len(ledger.accounts()) == 7
 
 
 def test_no_server_is_one_sentence() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +15,7 @@ from cumulant.accounting.amounts import Amounts
 from cumulant.accounting.filter import FINE, UNIT, Filter, Price, Step, float_log, proved_curve, whole_range
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.curves.curve import Curve, narrow
+from cumulant.curves.memory import recall
 from cumulant.errors import BudgetRefused, CertificateError, InputError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, RATIONALS
 from cumulant.numerics.rounding import rounded_up
@@ -25,6 +26,7 @@ PARTS = 10**9
 
 _BITS = 128
 _STEPS = 200
+_REMEMBERED = 64
 _MOST_EPSILON = 10**6
 _LARGEST = 10**300  # beyond it a charge is no float
 _KAPPA = CONVERSIONS["cks"]
@@ -95,8 +97,14 @@ class Mixture(Filter):
     def certificate(self, total: Amounts) -> tuple[int, ...] | None:
         if self._door(total):
             return ()
+        for again in self._known.recent:  # what proved the last sum proves most of the next ones
+            if self.proves(total, again):
+                return again
         found = self._parts(total)
-        return found if found and self.proves(total, found) else None
+        if not found or not self.proves(total, found):
+            return None
+        self._known.recent[:] = [found]
+        return found
 
     def proves(self, total: Amounts, certificate: Iterable[int]) -> bool:
         parts = tuple(certificate)
@@ -205,26 +213,40 @@ class Mixture(Filter):
     def _log_bound(self, total: Amounts, parts: tuple[int, ...]) -> Any:
         """log of kappa(lb) e^{Kb - lb epsilon}, lb = SUM v_i lam_i, Kb = SUM v_i K_i + KL(v || w), as a ball; with
         (1 - e^-c) e^{-lb c} instead of kappa where no loss exceeds epsilon + c and c is below the maximiser."""
+        tilt = recall(self._known.tilts, parts, lambda: self._tilt(parts), _REMEMBERED)
+        cgf = Fraction(sum(part * int(x) for part, x in zip(parts, total.values, strict=False) if part), PARTS * UNIT)
+        with BALLS.at(_BITS):
+            factor, pure = tilt.log_kappa, total.at(-2)
+            if pure is not None:
+                c = BALLS.number(Fraction(pure) / UNIT - self.epsilon)
+                if c <= BALLS.log1p(1 / tilt.order):
+                    factor = BALLS.log(-BALLS.expm1(-c)) - tilt.order * c
+            return factor + BALLS.number(cgf) + tilt.rest
+
+    def _tilt(self, parts: tuple[int, ...]) -> _Tilt:
         some, known = [i for i, part in enumerate(parts) if part], self._known
         order = Fraction(sum(parts[i] * known.numerators[i] for i in some), PARTS * known.denominator)
-        cgf = Fraction(sum(parts[i] * int(total.values[i]) for i in some), PARTS * UNIT)
         with BALLS.at(_BITS):
             logs, distance = known.logs(self.weights), BALLS.number(0)
             for i in some:
                 distance += parts[i] * (BALLS.number(parts[i]).log() - logs[i])
             distance = distance / PARTS - _logarithm(Fraction(PARTS))
-            lam, pure = BALLS.number(order), total.at(-2)
-            factor = _KAPPA.correction(lam, BALLS)
-            if pure is not None:
-                c = BALLS.number(Fraction(pure) / UNIT - self.epsilon)
-                if c <= BALLS.log1p(1 / lam):
-                    factor = BALLS.log(-BALLS.expm1(-c)) - lam * c
-            return factor + BALLS.number(cgf - order * self.epsilon) + distance
+            lam = BALLS.number(order)
+            return _Tilt(lam, _KAPPA.correction(lam, BALLS), distance - BALLS.number(order * self.epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tilt:
+    """What a certificate v says before the sums are known, as balls: lb, log kappa(lb) and KL(v || w) - lb epsilon."""
+
+    order: Any
+    log_kappa: Any
+    rest: Any
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What every decision needs of a mixture, computed once."""
+    """What every decision needs of a mixture, computed once, and what the last ones needed."""
 
     epsilon: float
     lams: tuple[float, ...]
@@ -232,6 +254,8 @@ class _Known:
     numerators: tuple[int, ...]
     denominator: int
     zero: Amounts
+    tilts: dict[Hashable, _Tilt] = field(default_factory=dict)
+    recent: list[tuple[int, ...]] = field(default_factory=list)
     _logs: list[Any] = field(default_factory=list)
 
     @classmethod

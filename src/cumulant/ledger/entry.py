@@ -25,7 +25,10 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 1, "a": "é"})
     '{"a":"\\\\u00e9","b":1}'
     """
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return _SPELLING.encode(value)
+
+
+_SPELLING = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
 def name_of(what: str, value: Any) -> str:

@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cumulant.errors import InputError, LedgerError, shown
-from cumulant.ledger.store import Interrupted, Store
+from cumulant.ledger.store import Interrupted, Statement, Store
 
 _AGAIN = ("40001", "40P01", "23505", "55P03", "57P01", "57P02", "57P03")
 """Serialisation failure, deadlock, unique key, lock not available, and servers that stop or start."""
 _EVERYTHING = 0
-_BEGIN = (
-    "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('synchronous_commit', "
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_DURABLY = (
+    "SELECT set_config('synchronous_commit', "
     "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
 )
 """A stricter setting of the server stays; whatever else a role or a session has set does not."""
@@ -52,6 +53,54 @@ _RIGHTS = {
 }
 
 
+class _Session:
+    """A connection, and the statements that travel with the next one: a journey costs more than a statement.
+
+    All that travel together are one message of the simple protocol. The server carries them out one after the other, each
+    with a snapshot of its own, and none that follows an error.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self._cursor = _psycopg().ClientCursor(connection)
+        self._waiting: list[Statement] = []
+
+    def later(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """Send a statement with the next one that is carried out."""
+        self._waiting.append((statement, values))
+
+    def rows(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each of these statements, after those that wait."""
+        waiting, self._waiting = self._waiting, []
+        together = [*waiting, *statements]
+        text = ";".join(statement for statement, _ in together).replace("?", "%s")
+        cursor = self._cursor.execute(text, [value for _, values in together for value in values] or None)
+        for _ in waiting:
+            cursor.nextset()
+        found = []
+        for _ in statements:
+            found.append(cursor.fetchall() if cursor.pgresult.nfields else [])
+            cursor.nextset()
+        return found
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Carry out a statement for each of the rows, without waiting for each answer."""
+        if self._waiting:
+            self.rows([])
+        with self.connection.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s"), rows)
+
+    def roll_back(self) -> None:
+        """End a transaction of which nothing is to stay."""
+        self._waiting = []
+        if self.connection.info.transaction_status:  # it was begun: the beginning travels with the first question
+            self.connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """End the connection, and with it its transaction."""
+        self.connection.close()
+
+
 class PostgreSQL(Store):
     """PostgreSQL at READ COMMITTED: an advisory lock for each account, taken in sorted order, is the queue.
 
@@ -62,43 +111,46 @@ class PostgreSQL(Store):
     migrations = (_TABLES,)
     snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-    def _connect(self, create: bool) -> Any:
+    def _connect(self, create: bool) -> _Session:
         psycopg = _psycopg()
         try:
-            connection = psycopg.connect(
-                self.url, autocommit=True, prepare_threshold=None, connect_timeout=10, application_name="cumulant"
+            session = _Session(
+                psycopg.connect(
+                    self.url, autocommit=True, prepare_threshold=None, connect_timeout=10, application_name="cumulant"
+                )
             )
         except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError) as error:
             raise Interrupted(f"{self.shown} cannot be reached: {_first_line(error)}") from error
         try:
             for name, wanted in _DURABLE.items():
-                ((found,),) = self._run(connection, f"SHOW {name}", ())
+                ((found,),) = self._run(session, f"SHOW {name}", ())
                 if found != wanted:
                     raise LedgerError(
                         f"the server has {name}={found}, so what it commits may be lost; a ledger needs {name}={wanted}"
                     )
-            ((found,),) = self._run(connection, "SHOW synchronous_commit", ())
+            ((found,),) = self._run(session, "SHOW synchronous_commit", ())
             if found == "off":
                 raise LedgerError(
                     "the server has synchronous_commit=off, so what it commits may be lost; a ledger needs on"
                 )
         except BaseException:
-            connection.close()
+            session.close()
             raise
-        return connection
+        return session
 
-    def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _run_all(self, connection: _Session, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         with self._translated(connection):
-            cursor = connection.execute(statement.replace("?", "%s"), values or None)
-            rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
-        return rows
+            return connection.rows(statements)
 
-    def _run_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        with self._translated(connection), connection.cursor() as cursor:
-            cursor.executemany(statement.replace("?", "%s"), rows)
+    def _insert(self, connection: _Session, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) == 1:
+            connection.later(statement, rows[0])  # with its COMMIT
+            return
+        with self._translated(connection):
+            connection.many(statement, rows)
 
     @contextmanager
-    def _translated(self, connection: Any) -> Iterator[None]:
+    def _translated(self, connection: _Session) -> Iterator[None]:
         """Errors of the database as ours."""
         psycopg = _psycopg()
         try:
@@ -106,7 +158,7 @@ class PostgreSQL(Store):
         except psycopg.Error as error:
             if error.sqlstate in _AGAIN or (error.sqlstate is None and isinstance(error, psycopg.OperationalError)):
                 raise Interrupted(f"{self.shown} was interrupted: {_first_line(error)}") from error
-            if connection.closed or (error.sqlstate or "").startswith("08"):
+            if connection.connection.closed or (error.sqlstate or "").startswith("08"):
                 raise Interrupted(f"the connection to {self.shown} was lost: {_first_line(error)}") from error
             if error.sqlstate == "42501":
                 raise LedgerError(f"this role may not do that: {_first_line(error)}; nothing was written") from error
@@ -124,21 +176,22 @@ class PostgreSQL(Store):
     @contextmanager
     def transaction(self, accounts: Sequence[str]) -> Iterator[None]:
         """Lock and read are two statements: at READ COMMITTED the second one sees what the former owner of the lock wrote."""
-        connection = self.connection(create=not accounts)
+        session: _Session = self.connection(create=not accounts)
         try:
-            self._run(connection, _BEGIN, ())
+            session.later(_BEGIN)
+            session.later(_DURABLY)
             if not accounts:
-                self._run(connection, "SELECT pg_advisory_xact_lock(?)", (_EVERYTHING,))
+                session.later("SELECT pg_advisory_xact_lock(?)", (_EVERYTHING,))
             for account in sorted(set(accounts)):
-                self._run(connection, "SELECT pg_advisory_xact_lock(hashtextextended(?, 7))", (account,))
+                session.later("SELECT pg_advisory_xact_lock(hashtextextended(?, 7))", (account,))
             yield
-            self._run(connection, "COMMIT", ())
+            self._run(session, "COMMIT", ())
         except Interrupted:
             self.forget()
             raise
         except BaseException:
             try:
-                connection.execute("ROLLBACK")
+                session.roll_back()
             except Exception:  # the connection is gone, and with it the transaction
                 self.forget()
             raise

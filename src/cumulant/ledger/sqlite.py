@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError
-from cumulant.ledger.store import Interrupted, Store
+from cumulant.ledger.store import Interrupted, Statement, Store
 
 fcntl: Any
 try:
@@ -105,10 +105,9 @@ class SQLite(Store):
             raise
         return connection
 
-    def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _run_all(self, connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         with self._translated():
-            rows: list[tuple[Any, ...]] = connection.execute(statement, values).fetchall()
-        return rows
+            return [connection.execute(statement, values).fetchall() for statement, values in statements]
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -128,7 +127,7 @@ class SQLite(Store):
         except (OverflowError, UnicodeEncodeError) as error:
             raise InputError(f"a value cannot be stored: {error}") from error
 
-    def _run_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def _insert(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         with self._translated():
             connection.executemany(statement, rows)
 

@@ -8,6 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +20,22 @@ SCHEMA = 1
 
 _FIELDS = ", ".join(COLUMNS)
 _MARKS = ", ".join("?" for _ in COLUMNS)
+_NEWEST = (
+    f"SELECT {_FIELDS}, (SELECT 1 FROM meta WHERE name = ?) FROM entry WHERE account = ? ORDER BY seq DESC LIMIT 1"
+)
 _PAGE, _FEW = 1000, 500
+
+Statement = tuple[str, Sequence[Any]]
+"""Its text, with ? for each value, and the values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The newest entry of an account, whether it was imported and not yet released for use, the keys that are taken."""
+
+    last: Entry | None
+    imported: bool
+    taken: dict[str, Entry]
 
 
 class Interrupted(LedgerError):
@@ -68,12 +84,12 @@ class Store(ABC):
         """A connection that is checked and ready; LedgerError where there is none."""
 
     @abstractmethod
-    def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Execute one statement, its errors turned into ours."""
+    def _run_all(self, connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each statement, carried out in this order, errors turned into ours."""
 
     @abstractmethod
-    def _run_many(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Execute one statement for each row, without waiting for each answer."""
+    def _insert(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Carry out a statement for each of the rows, at the end of the transaction at the latest."""
 
     @abstractmethod
     def transaction(self, accounts: Sequence[str]) -> AbstractContextManager[None]:
@@ -112,6 +128,9 @@ class Store(ABC):
     def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of one statement, with ? for each value."""
         return self._run(self.connection(), statement, values)
+
+    def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._run_all(connection, [(statement, values)])[0]
 
     # ---- schema
 
@@ -161,14 +180,26 @@ class Store(ABC):
         """Every account of which there is any entry: also one whose first entry was taken away."""
         return sorted(str(name) for (name,) in self.execute("SELECT DISTINCT account FROM entry"))
 
-    def last(self, account: str) -> tuple[Entry, bool] | None:
-        """The newest entry of an account, and whether it was imported and not yet released for use."""
-        rows = self.execute(
-            f"SELECT {_FIELDS}, (SELECT 1 FROM meta WHERE name = ?) FROM entry WHERE account = ? ORDER BY seq DESC LIMIT 1",
-            imported(account),
-            account,
+    def standing(self, account: str, keys: Sequence[str] = ()) -> Standing:
+        """Where an account stands, and which of these keys are taken: what a writer asks under its lock, in one journey."""
+        some = [keys[start : start + _FEW] for start in range(0, len(keys), _FEW)]
+        newest, *taken = self._run_all(
+            self.connection(),
+            [
+                (_NEWEST, (imported(account), account)),
+                *(
+                    (
+                        f"SELECT {_FIELDS} FROM entry WHERE account = ? AND key IN ({', '.join('?' * len(few))})",
+                        (account, *few),
+                    )
+                    for few in some
+                ),
+            ],
         )
-        return (Entry(*rows[0][:-1]), rows[0][-1] is not None) if rows else None
+        found = {entry.key: entry for rows in taken for entry in (Entry(*row) for row in rows)}
+        if not newest:
+            return Standing(None, False, found)
+        return Standing(Entry(*newest[0][:-1]), newest[0][-1] is not None, found)
 
     def at(self, account: str, seq: int) -> Entry | None:
         """One entry."""
@@ -177,16 +208,6 @@ class Store(ABC):
     def by_key(self, account: str, key: str) -> Entry | None:
         """The entry with this key."""
         return self._one("account = ? AND key = ?", account, key)
-
-    def by_keys(self, account: str, keys: Sequence[str]) -> dict[str, Entry]:
-        """The entries with these keys."""
-        found: dict[str, Entry] = {}
-        for start in range(0, len(keys), _FEW):
-            some = keys[start : start + _FEW]
-            marks = ", ".join("?" for _ in some)
-            rows = self.execute(f"SELECT {_FIELDS} FROM entry WHERE account = ? AND key IN ({marks})", account, *some)
-            found |= {entry.key: entry for entry in (Entry(*row) for row in rows)}
-        return found
 
     def ended(self, account: str, hold: int) -> Entry | None:
         """The entry that ended a hold."""
@@ -200,10 +221,8 @@ class Store(ABC):
         """Add entries, within a transaction."""
         statement = f"INSERT INTO entry ({_FIELDS}) VALUES ({_MARKS})"
         rows = [[getattr(entry, column) for column in COLUMNS] for entry in entries]
-        if len(rows) == 1:
-            self.execute(statement, *rows[0])
-        elif rows:
-            self._run_many(self.connection(), statement, rows)
+        if rows:
+            self._insert(self.connection(), statement, rows)
 
     def scan(self, account: str, start: int = 0) -> Iterator[Entry]:
         """The entries of an account in order, a page at a time; what is written meanwhile may or may not be there."""

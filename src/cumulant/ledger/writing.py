@@ -23,7 +23,7 @@ from cumulant.ledger.entry import FORMAT, Entry, Receipt, canonical
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
 from cumulant.ledger.state import State, may
-from cumulant.ledger.store import Interrupted, Store
+from cumulant.ledger.store import Interrupted, Standing, Store
 from cumulant.mechanisms.mechanism import Expression
 
 _REMEMBERED = 1024
@@ -70,7 +70,7 @@ class Writer:
         self.store, self.keys, self.actor = store, keys, actor or _user()
         self._policies: dict[str, tuple[Policy, Tariff]] = {}
         self._quotes: dict[Hashable, Quote] = {}
-        self._states: dict[str, tuple[str, State]] = {}  # by hash: what has it is what was read
+        self._seen: dict[str, tuple[Entry, State]] = {}  # the newest entry of an account that was checked, and its sums
 
     def policy(self, account: str) -> tuple[Policy, Tariff]:
         """The policy of an account and its rule with prices; InputError if there is no such account."""
@@ -91,21 +91,21 @@ class Writer:
             return quote(policy, tariff, run)
         return recall(self._quotes, (account, run.notation()), lambda: quote(policy, tariff, run), _REMEMBERED)
 
-    def position(self, account: str) -> Position:
-        """Where an account stands now."""
+    def position(self, account: str, standing: Standing | None = None) -> Position:
+        """Where an account stands now, as was just read or is read here."""
         policy, tariff = self.policy(account)
-        found = self.store.last(account)
-        if found is None:
+        found = self.store.standing(account) if standing is None else standing
+        if found.last is None:
             raise LedgerBroken(f"the entries of {account!r} have vanished; run cumulant ledger verify with receipts")
-        last, imported = found
-        check_last(last, self.keys)
-        known, state = self._states.get(account, ("", None))
-        if known != last.hash or state is None:
+        last = found.last
+        seen, state = self._seen.get(account, (None, None))
+        if seen != last or state is None:
+            check_last(last, self.keys)
             state = State.from_dict(last.sums())
-            self._states[account] = (last.hash, state)
+            self._seen[account] = (last, state)
         if len(state.spent.values) != len(tariff.rule.zero().values):
             raise LedgerBroken(f"the sums of {account!r} do not belong to its policy; run cumulant ledger verify")
-        return Position(policy, tariff, last, state, imported)
+        return Position(policy, tariff, last, state, found.imported)
 
     def write(self, jobs: Sequence[Job]) -> list[Receipt]:
         """Write all jobs in one transaction, or none; a call that was interrupted finds what it wrote by its key."""
@@ -114,15 +114,16 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             try:
                 with self.store.transaction(sorted(set(accounts))):
-                    found = self._found(jobs)
+                    standing = self._standing(jobs)
+                    found = [standing[job.account].taken.get(job.key) for job in jobs]
                     if any(found):
                         return [
                             _replayed(job, entry, request)
                             for job, entry, request in zip(jobs, found, requests, strict=True)
                         ]
-                    entries, states = self._entries(jobs, requests)
+                    entries, newest = self._entries(jobs, requests, standing)
                     self.store.append(entries)
-                self._states.update(states)
+                self._seen.update(newest)
                 return [entry.receipt() for entry in entries]
             except Interrupted as error:
                 if attempt == _ATTEMPTS - 1:
@@ -133,28 +134,27 @@ class Writer:
                 time.sleep(min(_PAUSE * 2**attempt, _LONGEST_PAUSE) * (0.5 + secrets.randbelow(1000) / 1000))
         raise AssertionError("unreachable")
 
-    def _found(self, jobs: Sequence[Job]) -> list[Entry | None]:
-        """The entries that have the keys of the jobs already."""
+    def _standing(self, jobs: Sequence[Job]) -> dict[str, Standing]:
+        """Where their accounts stand, and which of their keys are taken."""
         keys: dict[str, list[str]] = {}
         for job in jobs:
             keys.setdefault(job.account, []).append(job.key)
-        known = {account: self.store.by_keys(account, some) for account, some in keys.items()}
-        return [known[job.account].get(job.key) for job in jobs]
+        return {account: self.store.standing(account, some) for account, some in keys.items()}
 
     def _entries(
-        self, jobs: Sequence[Job], requests: Sequence[str]
-    ) -> tuple[list[Entry], dict[str, tuple[str, State]]]:
+        self, jobs: Sequence[Job], requests: Sequence[str], standing: dict[str, Standing]
+    ) -> tuple[list[Entry], dict[str, tuple[Entry, State]]]:
         positions: dict[str, Position] = {}
         entries = []
         for job, request in zip(jobs, requests, strict=True):
             if job.account not in positions:
-                positions[job.account] = self.position(job.account)
+                positions[job.account] = self.position(job.account, standing[job.account])
             position = positions[job.account]
             self._allowed(job, position)
             entry = self._entry(job, request, job.change(position), position.last)
             entries.append(entry[0])
             positions[job.account] = replace(position, last=entry[0], state=entry[1])
-        return entries, {account: (position.last.hash, position.state) for account, position in positions.items()}
+        return entries, {account: (position.last, position.state) for account, position in positions.items()}
 
     def _allowed(self, job: Job, position: Position) -> None:
         if position.imported and job.kind != "thaw":

@@ -222,3 +222,11 @@ def test_the_best_order_may_lie_beyond_the_divergence_it_is_below() -> None:
         orders = np.geomspace(2, 1e6, 400)
         terms = np.log1p(-1 / orders) - (math.log(float(delta)) + np.log(orders)) / (orders - 1)
         assert epsilon <= float(np.min(run.rdp(orders) + terms)) * (1 + 1e-9)
+
+
+def test_no_order_is_asked_where_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two equal laws: epsilon is 0 at order infinity, and no search among orders can be below."""
+    monkeypatch.setattr(orders, "least", lambda *_: pytest.fail("a search for what is known"))
+    run = cm.from_masses(p=[0.5, 0.5], q=[0.5, 0.5]) @ cm.WithoutReplacement(rate=0.1)
+    assert run.epsilon(1e-6, bound="theorem9") == 0.0
+    assert run.epsilon([1e-6], bound="theorem9").tolist() == [0.0]

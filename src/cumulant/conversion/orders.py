@@ -37,7 +37,7 @@ def best_epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversio
     room = np.array([rounded_down(curve.left(delta)) for delta in deltas])  # the sign is that of the exact number
     value = np.where(room >= 0, pure, np.inf)
     order = np.full(room.shape, np.inf)
-    asked = (room > 0) & ~certain
+    asked = (room > 0) & ~certain & (value > 0)  # nothing is less than none
     if asked.any():
         log_delta = np.log(room[asked])[:, None]
 

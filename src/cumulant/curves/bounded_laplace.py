@@ -21,7 +21,8 @@ class BoundedLaplace(Curve):
     """t = shift, A = bound, in units of the scale, 0 < t <= A; given that the output is one that both data sets can have.
 
     With r = e^-(A-t) and D = 2 - e^-A - r it is
-    e^K = ((1-r)(e^{lambda t} + e^{-a t}) + (e^{lambda t} - e^{-a t}) / (2 lambda + 1)) / D (docs/mechanisms/bounded-laplace.md).
+    e^K = ((1-r)(e^{lambda t} + e^{-a t}) + (e^{lambda t} - e^{-a t}) / (2 lambda + 1)) / D
+    (docs/mechanisms/bounded-laplace.md).
     """
 
     shift: Fraction

@@ -17,6 +17,7 @@ from cumulant.relation import Relation
 
 NOISES = ("laplace", "gaussian")
 _POINTS = 64
+_MOST_STEPS = 10**6
 
 
 @register
@@ -57,6 +58,11 @@ class SparseVector(Mechanism):
         if self.noise == "gaussian" and (self.queries is None or Exact(self.queries) > 10**5):
             raise InputError(
                 "Gaussian noise needs queries=…, how many there are at most, up to 100000; or use Laplace noise"
+            )
+        if self.noise == "gaussian" and Exact(self.queries or 1) * Exact(self.hits) > _MOST_STEPS:
+            raise InputError(
+                f"hits={self.hits} times queries={self.queries} must be at most {_MOST_STEPS} with Gaussian noise; with a "
+                "fresh threshold after each hit write SparseVector(..., hits=1) * hits"
             )
 
     @property

@@ -19,8 +19,8 @@ from cumulant.curves.curve import Curve
 from cumulant.curves.highest import Highest
 from cumulant.errors import CertificateError, HypothesisError, InputError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
-from cumulant.numerics.enclosure import BOUNDED, UPPER
-from cumulant.numerics.rounding import raised
+from cumulant.numerics.enclosure import BOUNDED, FAR, NEAR, UPPER
+from cumulant.numerics.rounding import U
 from cumulant.pairs.mixing import PAIR, PROFILE
 
 if TYPE_CHECKING:
@@ -33,34 +33,42 @@ OnSample = Callable[[Fraction], Curve]
 
 _BITS = 128
 
+_NARROW, _LARGEST_EXPONENT = 1e-9, 700.0
+"""Where a search for epsilon ends, and the largest one whose exponential is a float."""
+
 LARGEST_SHIFT = 10**4
 """Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Together:
-    """A profile through W(y) = sup E_Q (y p/q - 1)_+, convex in y, by values that are not below it at increasing log y.
+    """A profile through W(y) = sup E_Q (y p/q - 1)_+, convex in y, by increasing values that are not below it.
 
-    delta(x) = e^x W(e^-x); between two points W lies below the chord.
+    They stand at log y = step * (first + i), the last at 0. delta(x) = e^x W(e^-x); between two points W lies below the chord.
     """
 
-    log_y: Array
+    step: Fraction
+    first: int
     values: Array
 
     def delta(self, epsilon: float) -> float:
         """An upper bound of delta, 1 where nothing is said."""
-        y = np.exp(self.log_y)
-        if not -self.log_y[-1] <= epsilon <= -self.log_y[0]:
+        place, above = divmod(-Fraction(epsilon), self.step)
+        i = int(place) - self.first
+        if i < 0 or not 0 <= epsilon <= _LARGEST_EXPONENT:
             return 1.0
-        found = float(np.interp(math.exp(-epsilon), y, self.values)) * math.exp(epsilon)
-        return min(float(raised(found, 1e-9)) + 5e-324, 1.0)
+        low, high = (float(self.values[min(j, self.values.size - 1)]) for j in (i, i + 1))
+        # a float is wrong by u of itself, which is at most u (1 + x) of e^x - 1; then two functions and their quotient
+        share = math.expm1(float(above)) / math.expm1(float(self.step)) * (1 + 2 * FAR + (2 * float(self.step) + 4) * U)
+        found = (low + min(share, 1.0) * (high - low)) * math.exp(epsilon)
+        return min(found * (1 + NEAR + 6 * U) + 5e-324, 1.0)
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon that is found to be enough, +inf where none is."""
-        low, high = 0.0, float(-self.log_y[0])
+        low, high = 0.0, min(float(-self.first * self.step), _LARGEST_EXPONENT)
         if self.delta(high) > delta:
             return math.inf
-        while high - low > 1e-9 * high:
+        while high - low > _NARROW * high:
             middle = (low + high) / 2
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return high

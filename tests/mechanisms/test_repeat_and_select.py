@@ -1,14 +1,19 @@
 """The best of a random number of runs: enumerated from the generating function, and the numbers of other accountants."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cumulant as cm
 from cumulant.curves.selected import by_divergences, by_poisson
+from cumulant.mechanisms import repeat_and_select
 from cumulant.mechanisms.repeat_and_select import covering
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.enclosure import Enclosure
 from tests.mechanisms.brute import Law, hockey_stick, renyi
 
 
@@ -44,7 +49,10 @@ def test_profile_of_enumerated_selections() -> None:
         def both(x: float, p: Law = p, q: Law = q) -> float:
             return max(hockey_stick(p, q, x), hockey_stick(q, p, x))
 
-        moved, mean = (1 + eta) * covering(both, g, 40), expected(g, eta)
+        def all_of(xs: list[float], both: Callable[[float], float] = both) -> list[float]:
+            return [both(x) for x in xs]
+
+        moved, mean = (1 + eta) * covering(all_of, Fraction(g), [2.0**k for k in range(-12, 10)], 6), expected(g, eta)
         one, other = selected(p, g, eta), selected(q, g, eta)
         for x in (moved, moved + 0.1, moved + float(rng.uniform(0, 1))):
             needed = max(hockey_stick(one, other, x), hockey_stick(other, one, x))
@@ -63,11 +71,11 @@ def test_divergences_of_enumerated_selections() -> None:
         base = cm.from_masses(*([f"{x}/{row.sum()}" for x in row.tolist()] for row in masses))
         p, q = (row / row.sum() for row in masses)
         if i % 2:
-            exact = by_divergences(base.curve(), Fraction(expected(g, eta)), Fraction(eta), g)
+            exact = by_divergences(base.curve(), Fraction(expected(g, eta)), Fraction(eta), Fraction(g))
             one, other = selected(p, g, eta), selected(q, g, eta)
         else:
             mean = round(1 / g, 3)
-            exact = by_poisson(base.curve(), Fraction(mean), max(hockey_stick(p, q, 0), 0.0) * (1 + 1e-9))
+            exact = by_poisson(base.curve(), Fraction(mean), Fraction(max(hockey_stick(p, q, 0), 0.0)))
             one, other = (np.diff(np.exp(-mean * (1 - np.append(0.0, np.cumsum(x)))), prepend=0.0) for x in (p, q))
         for order in (1.3, 2.0, 8.0):
             needed = max(renyi(one, other, order), renyi(other, one, order))
@@ -143,3 +151,67 @@ def test_what_is_refused() -> None:
         cm.RepeatAndSelect(mean=2, number="fixed")
     with pytest.raises(cm.InputError, match="write the sample inside"):
         cm.Gaussian(sigma=1) @ cm.RepeatAndSelect(mean=2) @ cm.Poisson(rate="0.1")
+
+
+@pytest.mark.parametrize(("mean", "shape"), [("1.0001", 0), ("10", "1/2"), ("1e6", 0), ("3", 5), ("1e200", "1/3")])
+def test_success_probability_is_from_below(mean: str, shape: Any) -> None:
+    scheme = cm.RepeatAndSelect(mean=mean, shape=shape)
+    g, eta = scheme.least_share(), Fraction(shape)
+    with BALLS.at(400):
+        above = BALLS.number((1 - g) / g)
+        log_share = BALLS.number(g).log()
+        found = above / -log_share if not eta else above * BALLS.number(eta) / -(BALLS.number(eta) * log_share).expm1()
+        assert found >= BALLS.number(scheme.mean)
+        assert found < BALLS.number(scheme.mean * (1 + Fraction(1, 10**11)))
+    assert cm.RepeatAndSelect(mean=mean).least_share() == 1 / scheme.mean
+
+
+def test_what_is_added_is_not_below_its_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(1+eta) ((1 - 1/b) D_b + log(1/g) / b) at the best order b; and a rounded one is less."""
+    rho, share, shape = Fraction(1, 200), Fraction(1, 10), Fraction(1, 2)
+
+    def added() -> Fraction:
+        return by_divergences(cm.ZeroConcentrated(rho="1/200").curve(), Fraction(10), shape, share).added
+
+    with BALLS.at(200):
+        # (b - 1) rho + log(1/g)/b is least at b = sqrt(log(1/g) / rho)
+        logarithm, size = -BALLS.number(share).log(), BALLS.number(rho)
+        least = BALLS.number(1 + shape) * (2 * (logarithm * size).sqrt() - size)
+        assert least <= BALLS.number(added()) <= least * (1 + BALLS.number(Fraction(1, 10**12)))
+    honest = added()
+    monkeypatch.setattr(Enclosure, "upper", lambda self: self.mid)
+    assert added() < honest
+
+
+def test_unknown_divergences_are_not_zero() -> None:
+    """Of a Python function nothing is enclosed; order 1 is then what a larger order says, and never 0."""
+    run = cm.mechanism(rdp=lambda a: a / 200, name="mine") @ cm.RepeatAndSelect(mean=10)
+    assert 0.1 < run.kl < 1
+    assert by_poisson(cm.ApproximateDP(1, "0.1").curve(), Fraction(2), Fraction(1)).kl() > 0
+
+
+def test_what_covers_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delta just above g (e^e - 1)/(1 - g) is not enough; without the error terms it passes."""
+
+    def passed() -> int:
+        seen = 0
+        for i in range(1, 200):
+            share = Fraction(i, 1000)
+
+            def deltas(xs: list[float], share: Fraction = share) -> list[float]:
+                return [just_above(share, x) for x in xs]
+
+            seen += math.isfinite(covering(deltas, share, [2.0**k for k in range(-8, 3)], 0))
+        return seen
+
+    assert passed() == 0
+    monkeypatch.setattr(repeat_and_select, "FAR", -4 * 2.0**-53)
+    monkeypatch.setattr(repeat_and_select, "U", 0.0)
+    assert passed() > 0
+
+
+def just_above(share: Fraction, epsilon: float) -> float:
+    """The float just above g (e^e - 1)/(1 - g)."""
+    with BALLS.at(200):
+        exact = BALLS.number(share / (1 - share)) * BALLS.number(Fraction(epsilon)).expm1()
+        return math.nextafter(float(exact), math.inf)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -11,8 +10,9 @@ import numpy as np
 
 from cumulant.curves.curve import Curve, Wrapped
 from cumulant.errors import HypothesisError
-from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
-from cumulant.numerics.rounding import at_least, rounded_down
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rounding import rounded_down
 from cumulant.numerics.search import least
 
 
@@ -39,7 +39,7 @@ class Selected(Wrapped):
         return np.where(near, x * on.number(self.most), found)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return on.number(self.most)
+        return on.number(self.most if self.until else math.inf)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         if self.poisson:
@@ -53,43 +53,34 @@ class Selected(Wrapped):
         return None
 
 
-def by_divergences(curve: Curve, mean: Fraction, shape: Fraction, least_share: float) -> Selected:
+def by_divergences(curve: Curve, mean: Fraction, shape: Fraction, least_share: Fraction) -> Selected:
     """K runs, K negative binomial of this mean and shape; `least_share` is not above its success probability."""
-    factor, logarithm = float(1 + shape), math.log(1 / least_share)
+    factor, logarithm = float(1 + shape), -math.log(least_share)
 
     def addition(lam: Array) -> Array:
         """(1+eta) ((1 - 1/b) D_b + log(1/g) / b), b = 1 + lambda."""
         return factor * (curve.cgf(lam) + logarithm) / (1 + lam)
 
-    added = min(_smallest(addition), factor * float(curve.pure()))
+    with np.errstate(all="ignore"):
+        order = least(lambda lam: addition(lam)[None, :], False).where
+        # where it is smallest is found in floats; that it is enough is enclosed there
+        share = -BOUNDED.log(BOUNDED.number(least_share))
+        enclosed = BOUNDED.number(1 + shape) * (curve.cgf(order, BOUNDED) + share) / (1 + Enclosure(order))
+        largest = BOUNDED.number(1 + shape) * curve.at_infinity(BOUNDED)
+    added = min(float(enclosed.upper()[0]), float(largest.upper()))
     if not math.isfinite(added):
         raise HypothesisError("no order of the divergence is finite, so nothing is known of the best of several runs")
-    return _flattened(Selected(curve, mean, _up(added), Fraction(0), Fraction(0), 2 + shape))
+    return _flattened(Selected(curve, mean, Fraction(added), Fraction(0), Fraction(0), 2 + shape))
 
 
-def by_poisson(curve: Curve, mean: Fraction, distance: float) -> Selected:
+def by_poisson(curve: Curve, mean: Fraction, distance: Fraction) -> Selected:
     """K runs, K Poisson; `distance` is not below the total variation distance of one run."""
-    return _flattened(
-        Selected(curve, mean, _up(float(mean) * distance), Fraction(0), Fraction(0), Fraction(0), poisson=True)
-    )
+    return _flattened(Selected(curve, mean, mean * distance, Fraction(0), Fraction(0), Fraction(0), poisson=True))
 
 
 def _flattened(curve: Selected) -> Selected:
     """The least divergence over all orders is one of every smaller order as well."""
     with np.errstate(all="ignore"):
         found = least(lambda lam: (curve.cgf(lam) / lam)[None, :], False)
-    until = Fraction(float(found.where[0]))
-    with BALLS.at(128):
-        ball = curve.cgf(np.array([until], dtype=object), BALLS)[0] / BALLS.number(until)
-        most = at_least(ball.upper()) if ball.is_finite() else None
-    return curve if most is None else replace(curve, most=most, until=until)
-
-
-def _smallest(value: Callable[[Array], Array]) -> float:
-    with np.errstate(all="ignore"):
-        return float(least(lambda lam: value(lam)[None, :], False).value[0])
-
-
-def _up(value: float) -> Fraction:
-    """Floats of an enclosed curve are right to far more digits than this."""
-    return Fraction(value) * (1 + Fraction(1, 10**10)) if math.isfinite(value) else Fraction(10**300)
+        most = float((curve.cgf(found.where, BOUNDED) / Enclosure(found.where)).upper()[0])
+    return replace(curve, most=Fraction(most), until=Fraction(float(found.where[0]))) if math.isfinite(most) else curve

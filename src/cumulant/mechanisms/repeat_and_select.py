@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,13 +14,28 @@ from cumulant.curves.curve import Curve
 from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact, Number, one_of
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Expression, Mechanism
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.enclosure import FAR
+from cumulant.numerics.rounding import U, rounded_down
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
 NUMBERS = ("negative-binomial", "poisson")
-_POINTS = 16
+_POINTS = 24
 _SMALLEST = Fraction(1, 10**14)
+_POWERS, _ROUNDS = (-12, 10), 6
+"""Of two, between which the epsilon is looked for by which the others are moved; and how often it is looked for closer by."""
+
+_PARTS: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
+_NEARLY: tuple[float, ...] = (1 - 1e-12, 1 + 1e-12, 1 + 1e-9, 1 + 1e-3)
+"""Of the epsilon that Renyi divergences or floats find, where the least one may be."""
+
+_NEXT = (-0.02, 0.0, 0.02, 0.1)
+_BENT = 0.75
+"""Points are closer together far out, where delta falls faster."""
+
+_HALVINGS, _LEAST_LOGARITHM, _BITS = 200, -744.0, 256
 
 
 @known
@@ -62,22 +77,20 @@ class RepeatAndSelect(Scheme):
     def around(self, inner: Any) -> Expression:
         return inner if self.number == NUMBERS[0] and self.mean == 1 else Selected(inner, self)
 
-    def least_share(self) -> float:
-        """A number not above the success probability g: the mean falls with g."""
-        mean, eta = float(self.mean), float(self.shape)
-        if eta == 1:
-            return (1 - 1e-15) / mean
-
-        def expected(g: float) -> float:
-            if not eta:
-                return (1 / g - 1) / math.log(1 / g)
-            return eta * (1 - g) / (g * -math.expm1(eta * math.log(g)))
-
-        low, high = 1e-300, 1 - 1e-12
-        for _ in range(200):
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if expected(middle) < mean else (middle, high)
-        return low * (1 - 1e-9)
+    def least_share(self) -> Fraction:
+        """A number not above the success probability g: the mean falls with g, and at this one it is certainly large enough."""
+        if self.shape == 1:
+            return 1 / self.mean
+        low, high = _LEAST_LOGARITHM, 0.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if _expected(middle, float(self.shape)) < self.mean else (middle, high)
+        with BALLS.at(_BITS):
+            for room in (2.0**-k for k in range(50, 0, -2)):
+                g = Fraction(math.exp(low)) * (1 - Fraction(room))
+                if _enclosed(g, self.shape) >= BALLS.number(self.mean):
+                    return g
+        raise InputError(f"mean={self.mean} with shape={self.shape} is too large; nothing of so many runs is private")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RepeatAndSelect) and self._key() == other._key()
@@ -127,21 +140,40 @@ class Selected(Mechanism):
 
         base, scheme = self.inner.curve(), self.scheme
         if scheme.number == "poisson":
-            return by_poisson(base, scheme.mean, self._delta(Fraction(0)))
+            return by_poisson(base, scheme.mean, Fraction(self._deltas([0.0])[0]))
         return by_divergences(base, scheme.mean, scheme.shape, scheme.least_share())
 
-    def _delta(self, epsilon: Fraction) -> float:
-        """What one run needs, from above."""
-        return float(self.inner.delta(epsilon=epsilon))
+    def _deltas(self, epsilons: list[float]) -> list[float]:
+        """What one run needs at each, from above; asked together they share what is computed."""
+        asked = [Fraction(epsilon) for epsilon in epsilons]  # floats are what is meant, not the decimals they print as
+        return [float(delta) for delta in self.inner.delta(epsilon=asked)]
 
-    def _moved(self, halvings: int) -> Fraction:
+    def _moved(self, closed: Pair | None) -> Fraction | None:
         """By how much epsilon is moved: (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0)."""
         if self.scheme.number == "poisson":
-            return self.scheme.mean * Fraction(self._delta(Fraction(0)))
-        return (1 + self.scheme.shape) * Fraction(covering(self._float_delta, self.scheme.least_share(), halvings))
+            return self.scheme.mean * Fraction(self._deltas([0.0])[0])
+        share = self.scheme.least_share()
+        powers = [2.0**k for k in range(*_POWERS)]
+        if closed is not None:  # floats are as good as exact, but for the last digits
+            guide = covering(lambda epsilons: list(closed.profile(epsilons)), share, powers, _ROUNDS)
+            parts, rounds = _NEARLY, 0
+        else:
+            guide, parts, rounds = self._guide(share, powers), _PARTS, 1
+        found = covering(self._deltas, share, [guide * part for part in parts], rounds) if guide < math.inf else guide
+        return (1 + self.scheme.shape) * Fraction(found) if math.isfinite(found) else None
 
-    def _float_delta(self, epsilon: float) -> float:
-        return self._delta(Fraction(epsilon))
+    def _guide(self, share: Fraction, powers: list[float]) -> float:
+        """About where Renyi divergences find the e of `_moved`: epsilon(delta) meets it for delta = g (e^e - 1)/(1 - g)."""
+        asked = [min(share / (1 - share) * Fraction(math.expm1(x)), Fraction(1, 2)) for x in powers]
+        found = list(self.inner.epsilon(delta=asked, method="rdp"))
+        enough = [epsilon <= x for epsilon, x in zip(found, powers, strict=True)]
+        if not any(enough):
+            return math.inf
+        i = enough.index(True)
+        if not i or not 0 < found[i] <= found[i - 1] < math.inf:
+            return powers[i]
+        above, below = math.log(found[i - 1] / powers[i - 1]), math.log(found[i] / powers[i])
+        return powers[i - 1] * 2 ** (above / (above - below))
 
     def pair(self) -> Pair | None:
         return None if not self.frozen or self.estimated else _remembered(self)
@@ -152,15 +184,16 @@ class Selected(Mechanism):
 
         own = self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
         closed = own if own is not None and own.closed else None
-        moved, mean = self._moved(40 if closed else 14), Fraction(self.scheme.mean)
-        if moved > 250:
+        mean = Fraction(self.scheme.mean)
+        moved = self._moved(closed)
+        if moved is None or moved > 250:
             return None
-        span = self.inner.epsilon(delta=float(_SMALLEST / max(mean, Fraction(1))))
+        span = self.inner.epsilon(delta=float(_SMALLEST / max(mean, Fraction(1))), method="rdp")
         far = min(span if math.isfinite(span) else 20.0, 280.0 - float(moved))
-        count = 4 * _POINTS if closed else _POINTS
-        steps = [Fraction(far) * Fraction(i, count) for i in range(count + 1)]
-        deltas = [min(mean * Fraction(self._delta(step)), Fraction(1)) for step in steps]
-        points = [(moved + step, delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
+        count = _POINTS if closed is None else 4 * _POINTS
+        steps = [far * (i / count) ** _BENT for i in range(count + 1)]
+        deltas = [mean * Fraction(delta) for delta in self._deltas(steps)]
+        points = [(moved + Fraction(step), delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
         if not points:
             return None
         return SelectedPair(PolygonPair(*corners(*zip(*points, strict=True))), closed, moved, mean)
@@ -173,19 +206,44 @@ class Selected(Mechanism):
         return f"{inner} @ {self.scheme}"
 
 
-def covering(delta: Callable[[float], float], share: float, halvings: int) -> float:
-    """An e with delta(e) <= g (e^e - 1) / (1 - g), the least but for so many halvings of an interval."""
+def _expected(log_share: float, shape: float) -> float:
+    """The mean of K in floats, to find where to look."""
+    less = -math.expm1(log_share)
+    return math.exp(-log_share) * (less / -log_share if not shape else shape * less / -math.expm1(shape * log_share))
 
-    def enough(epsilon: float) -> bool:
-        return delta(epsilon) <= share * math.expm1(epsilon) / (1 - share) * (1 - 1e-12)
 
-    high = 1e-3
-    while not enough(high) and high < 1e4:
-        high *= 2
-    low = high / 2 if high > 1e-3 else 0.0
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+def _enclosed(g: Fraction, shape: Fraction) -> Any:
+    """The mean of K: (1/g - 1) / log(1/g) at shape 0, else eta (1 - g) / (g (1 - g^eta))."""
+    log_share, eta = BALLS.number(g).log(), BALLS.number(shape)
+    less = -(eta * log_share).expm1() / eta if shape else -log_share
+    return BALLS.number((1 - g) / g) / less
+
+
+Deltas = Callable[[list[float]], list[float]]
+"""What one run needs at each of these epsilons, from above."""
+
+
+def covering(deltas: Deltas, share: Fraction, first: Sequence[float], rounds: int) -> float:
+    """An e with delta(e) <= g (e^e - 1) / (1 - g), +inf if none of the first is large enough: one side falls, the other grows.
+
+    After the first epsilons in each round some are asked next to where the two sides meet, if they are exponentials.
+    """
+    odds = rounded_down(share / (1 - share))
+    low, high, left, right = 0.0, math.inf, math.inf, 0.0
+    asked = sorted(first)
+    for _ in range(rounds + 1):
+        for epsilon, delta in zip(asked, deltas(asked), strict=True):
+            # one function, and its product with a float that is not above the odds
+            room = math.expm1(epsilon) * odds * (1 - FAR - 2 * U)
+            gap = math.log(delta / room) if delta > 0 < room else math.copysign(math.inf, delta - room)
+            if delta <= room:
+                high, right = epsilon, gap
+                break
+            low, left = epsilon, gap
+        if math.isinf(high):
+            break
+        place = left / (left - right) if 0 < left < math.inf and -math.inf < right < 0 else 0.5
+        asked = [low + (high - low) * min(max(place + away, 0.0), 1.0) for away in _NEXT]
     return high
 
 

@@ -314,7 +314,6 @@ COUNT = Domain(_ONE, Fraction(_MOST_TIMES), low_closed=True, high_closed=True, i
 RESPONSE = Domain(Fraction(1, 2), _ONE, low_closed=True, hint="p is the probability of the true answer")
 CHANCE = Domain(_ZERO, _ONE)
 MANY = Domain(Fraction(2), Fraction(_MOST_TIMES), low_closed=True, high_closed=True, integer=True)
-LOCAL = Domain(_ZERO, Fraction(10**6), low_closed=True, high_closed=True, hint="beyond it nothing is protected")
 PROMISED = Domain(_ZERO, Fraction(300), low_closed=True, high_closed=True, hint="beyond it nothing is protected")
 GROUP = Domain(_ONE, Fraction(10**6), low_closed=True, high_closed=True, integer=True)
 FEW = Domain(_ONE, Fraction(10**4), low_closed=True, high_closed=True, integer=True)

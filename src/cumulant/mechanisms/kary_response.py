@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import CHANCE, LOCAL, MANY, Domain, Exact, Number, Several
+from cumulant.domains import CHANCE, MANY, NONNEGATIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.relation import Relation
@@ -43,11 +43,11 @@ class KaryResponse(Mechanism):
             raise InputError("KaryResponse takes values=… and p=…, or values=… and epsilon=…")
         object.__setattr__(self, "values", MANY.check("values", values))
         object.__setattr__(self, "p", None if p is None else CHANCE.check("p", p))
-        object.__setattr__(self, "loss", None if epsilon is None else LOCAL.check("epsilon", epsilon))
+        object.__setattr__(self, "loss", None if epsilon is None else NONNEGATIVE.check("epsilon", epsilon))
 
     @classmethod
     def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
-        return LOCAL if name == "epsilon" else super(cls, cls).domain(name, others)
+        return NONNEGATIVE if name == "epsilon" else super(cls, cls).domain(name, others)
 
     @property
     def relation(self) -> Relation:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, LOCAL, MANY, Domain, Exact, Less, Number, Several
+from cumulant.domains import COUNT, MANY, NONNEGATIVE, Domain, Exact, Less, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.relation import Relation
 
@@ -30,7 +30,7 @@ class SubsetSelection(Mechanism):
     size: Exact
     loss: Exact
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"values": MANY, "size": COUNT, "epsilon": LOCAL}
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"values": MANY, "size": COUNT, "epsilon": NONNEGATIVE}
     joint: ClassVar[tuple[Less, ...]] = (Less("size", "values"),)
     attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss"}
 

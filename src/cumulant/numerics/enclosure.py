@@ -303,7 +303,8 @@ class Bounded:
         """log(1 + e^x): a factor c >= 1 of e^x is at most a factor c of the result, and x is a summand at most."""
         x = _lift(x)
         mid = np.logaddexp(0.0, x.mid)
-        moved = np.minimum(mid * np.expm1(x.radius), x.radius)
+        # far below 0 it is less than FLOOR, however wide x is; 0 times infinity says nothing, and the other bound holds
+        moved = np.where(x.mid + x.radius < _NOTHING, 0.0, np.fmin(mid * np.expm1(x.radius), x.radius))
         return _made(mid, moved + SUMMED * mid + FLOOR * (x.mid > -np.inf))
 
     def log_sum_exp(self, x: Enclosure) -> Enclosure:

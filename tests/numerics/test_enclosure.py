@@ -10,7 +10,9 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
 
-@pytest.mark.parametrize(("mid", "radius"), [(-1e299, 1e283), (-800.0, 50.0), (-1e4, 5e3), (-760.0, 759.0), (3.0, 800.0)])
+@pytest.mark.parametrize(
+    ("mid", "radius"), [(-1e299, 1e283), (-800.0, 50.0), (-1e4, 5e3), (-760.0, 759.0), (3.0, 800.0)]
+)
 def test_log1p_exp_of_what_is_wide(mid: float, radius: float) -> None:
     """Both ends of x are inside of what is found, which is known."""
     with np.errstate(all="ignore"):  # as every curve does

@@ -166,6 +166,8 @@ def expression(rng: random.Random, bound: str, ranges: Ranges) -> cm.Expression:
     """A run to which the bound applies: one mechanism, a sum, several on one sample, or a sample of a sample."""
 
     def sample() -> Scheme:
+        if bound == "allocation":
+            return cm.RandomAllocation(steps=rng.randint(2, 1000))
         scheme: Any = rng.choice([each for each in SCHEMES.values() if issubclass(each, Rated)])
         return cast(Scheme, scheme(rate=decimal(rng, *ranges.rate)))
 

@@ -140,6 +140,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "sizes": (cm.WithoutReplacement, {"sample": 1, "population": 10}),
     "Poisson": (cm.Poisson, {"rate": "0.1"}),
     "Group": (cm.Group, {"size": 2}),
+    "RandomAllocation": (cm.RandomAllocation, {"steps": 3, "picks": 2}),
     "RepeatAndSelect": (cm.RepeatAndSelect, {"mean": 2, "shape": 1, "number": "negative-binomial"}),
     "parallel": (lambda **given: cm.parallel(given["a"], cm.PureDP(1), by=given["by"]), {"a": ALONE, "by": "value"}),
     "parse": (cm.parse, {"text": "Gaussian(sigma=?)", "unknown": 1}),

@@ -59,6 +59,7 @@ from cumulant.mechanisms.unary_encoding import UnaryEncoding
 from cumulant.notation import parse
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.sampling.scheme import SCHEMES as _SCHEMES
 from cumulant.sampling.without_replacement import WithoutReplacement
 from cumulant.sweeping import Sweep, sweep
@@ -107,6 +108,7 @@ __all__ = [
     "PosteriorSampling",
     "PrivacyProfile",
     "PureDP",
+    "RandomAllocation",
     "RandomizedResponse",
     "Relation",
     "RelationError",

@@ -184,9 +184,8 @@ def _part(part: Part) -> str:
     times = part.times
     if part.inner is None:
         return f"{short_name(part)} runs {_count(times)}"
-    if part.lone and part.inner.parts[0].scheme is None:
-        where = f"{_count(times)}, each time on a fresh sample" if times > 1 else "on one sample"
-        return f"{short_name(part.inner.parts[0])} runs {where} drawn by {part.scheme}"
+    if part.scheme is not None and part.lone and part.inner.parts[0].scheme is None:
+        return part.scheme.said(short_name(part.inner.parts[0]), times)
     drawn = f"drawn afresh {_count(times)}" if times > 1 else "drawn"
     return f"one sample on which {_parts(part.inner, ' and ')}, {drawn} by {part.scheme}"
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from cumulant.bounds.allocation_table import ALLOCATION
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.poisson_table import POISSON
 from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
 from cumulant.errors import InputError, shown
 
-BOUNDS: dict[str, Bound] = WITHOUT_REPLACEMENT | {
-    name: bound for name, bound in POISSON.items() if name not in WITHOUT_REPLACEMENT
-}
-"""Every row by name; a name that both samplings have is here with its statement about sampling without replacement."""
+BOUNDS: dict[str, Bound] = dict(WITHOUT_REPLACEMENT)
+for _table in (POISSON, ALLOCATION):
+    BOUNDS |= {name: bound for name, bound in _table.items() if name not in BOUNDS}
+"""Every row by name; a name that several have is here with its statement about sampling without replacement."""
 
 
 def row(name: str) -> Bound:

@@ -71,6 +71,12 @@ class Scheme(ABC):
         """What it makes of an expression, where that is not a sample of it."""
         return None
 
+    def said(self, ran: str, times: int) -> str:
+        """What so many terms are in which one mechanism ran, as a sentence says it."""
+        if times == 1:
+            return f"{ran} runs on one sample drawn by {self}"
+        return f"{ran} runs {times:,} times, each time on a fresh sample drawn by {self}"
+
     # ---- curves
 
     def theorem(self, bound: str) -> str:

@@ -1,0 +1,208 @@
+"""Random allocation: reference values, laws, and epochs enumerated from the definition, adaptive ones included."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from cumulant.bounds.allocation import Added, Averaged, Removed, allocation
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.pairs.gaussian import GaussianPair
+from tests.oracles.reference import load
+
+ROWS = load("allocation")["values"]
+ORDERS = np.array([1.0, 1.5, 2.0, 3.0, 8.0, 33.0, 100.5, 512.0, 1e4])
+BASES = [cm.RandomizedResponse(p="0.6"), cm.RandomizedResponse(p="0.75"), cm.RandomizedResponse(p="0.95")]
+
+
+def named(row: dict[str, Any]) -> str:
+    return "-".join([*row["parameters"].values(), row["quantity"].replace(", ", "-"), *row["at"].values()])
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "rdp" in row["quantity"]], ids=named)
+def test_reference_divergences(row: dict[str, Any]) -> None:
+    sigma, steps = Fraction(row["parameters"]["sigma"]), int(row["parameters"]["steps"])
+    pair, order, expected = GaussianPair(1 / sigma), float(row["at"]["order"]), float(row["value"])
+    if "remove" in row["quantity"]:
+        curve: Removed | Added = Removed(pair.curve(), steps)
+        assert float(curve.rdp([order])[0]) == pytest.approx(expected, rel=1e-13)
+        with BALLS.at(128):
+            assert float(curve.cgf([Fraction(order) - 1], BALLS)[0].mid()) == pytest.approx(
+                (order - 1) * expected, rel=1e-15
+            )
+        assert (cm.Gaussian(sigma=sigma) @ cm.RandomAllocation(steps)).rdp(order) == pytest.approx(expected, rel=1e-9)
+    else:
+        curve = Added(pair, steps)
+        found = float(curve.rdp([order])[0])
+        assert expected * (1 - 5e-7) <= found <= expected * (1 + 2e-5)  # the reference has seven digits
+
+
+# ---- laws
+
+
+def test_one_step_is_the_mechanism_and_more_steps_are_better() -> None:
+    base = cm.Gaussian(sigma=1)
+    assert base @ cm.RandomAllocation(steps=1) == base
+    before = base.rdp(ORDERS)
+    for steps in (2, 10, 1000):
+        after = (base @ cm.RandomAllocation(steps=steps)).rdp(ORDERS)
+        assert (after <= before * (1 + 1e-9)).all()
+        before = after
+    assert (np.diff(before) >= -1e-9 * before[1:]).all()
+
+
+@pytest.mark.parametrize(
+    "base", [cm.Laplace(scale=1), cm.PureDP(1), cm.ApproximateDP(1, "1e-6"), cm.ZeroConcentrated(rho="0.1")], ids=str
+)
+def test_never_above_the_mechanism(base: cm.Mechanism) -> None:
+    epoch = base @ cm.RandomAllocation(steps=20)
+    assert (epoch.rdp(ORDERS) <= base.rdp(ORDERS) * (1 + 1e-9)).all()
+    assert epoch.relation is cm.Relation.ADD_REMOVE
+    assert epoch.epsilon(1e-5, method="rdp") <= base.epsilon(1e-5, method="rdp") * (1 + 1e-9)
+
+
+def test_adding_by_the_mean_of_ratios_is_not_below_the_integral() -> None:
+    pair = GaussianPair(Fraction(1, 2))
+    lam = np.array([0.1, 0.5, 1.0, 7.5, 40.0])
+    assert (Added(pair, 12).cgf(lam) <= Averaged(pair.curve(), 12).cgf(lam) * (1 + 1e-9)).all()
+
+
+def test_text_json_and_picks() -> None:
+    run = cm.parse("Gaussian(sigma=1) @ RandomAllocation(steps=100) * 10 + Laplace(scale=3)")
+    assert cm.parse(str(run)) == run
+    accountant = cm.Accountant()
+    accountant.compose(run)
+    assert cm.Accountant.from_json(accountant.to_json()) == accountant
+    base = cm.Gaussian(sigma=1)
+    assert base @ cm.RandomAllocation(steps=12, picks=4) == base @ cm.RandomAllocation(steps=3) * 4
+    assert base @ cm.RandomAllocation(steps=5, picks=5) == base * 5
+    parted = base @ cm.RandomAllocation(steps=11, picks=4)
+    assert parted == base @ cm.RandomAllocation(steps=3) * 3 + base @ cm.RandomAllocation(steps=2)
+    assert cm.parse(str(parted)) == parted
+    assert str(cm.RandomAllocation(steps=11, picks=4)) == "RandomAllocation(steps=11, picks=4)"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    {
+        "Gaussian(1) @ RandomAllocation(steps=0)": "steps=0 must be an integer",
+        "Gaussian(1) @ RandomAllocation(steps=2.5)": "steps=2.5 must be an integer",
+        "Gaussian(1) @ RandomAllocation(steps=3, picks=4)": "picks=4 must be at most steps=3",
+        "Gaussian(1) @ RandomAllocation(steps=3, picks=0)": "picks=0 must be an integer",
+        "KaryResponse(values=3, p=0.5) @ RandomAllocation(steps=3)": "makes add-remove statements",
+        "KaryResponse(values=3, p=0.5) @ RandomAllocation(steps=1)": "makes add-remove statements",
+        'Gaussian(sigma=1, relation="replace-one") @ RandomAllocation(steps=4, picks=2)': "makes add-remove statements",
+        "Gaussian(1) @ RandomAllocation()": "needs steps",
+    }.items(),
+)
+def test_what_is_refused(text: str, message: str) -> None:
+    with pytest.raises(cm.CumulantError, match=message):
+        cm.parse(text)
+
+
+def test_theorems_about_samples_are_refused() -> None:
+    epoch = cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=10)
+    with pytest.raises(
+        cm.HypothesisError, match="theorem9 is not a theorem about RandomAllocation samples; use one of caps"
+    ):
+        epoch.rdp(2, bound="theorem9")
+    with pytest.raises(cm.HypothesisError, match="slack"):
+        (cm.ApproximateDP(1, "1e-6") @ cm.RandomAllocation(steps=10)).rdp(2, bound="allocation")
+    with pytest.raises(cm.HypothesisError, match="Lemma 3"):
+        epoch.epsilon(1e-5, method="optimal")
+
+
+def test_the_words_say_what_a_term_is() -> None:
+    text = (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=1000) * 10).guarantee(1e-5, method="rdp").explain()
+    assert "runs in all 1,000 steps of each of 10 whole epochs" in text
+    assert "shuffled batches of a fixed size do not" in text
+
+
+def test_calibrate() -> None:
+    found = cm.calibrate(
+        "Gaussian(sigma=?) @ RandomAllocation(steps=50) * 5", epsilon=1, delta=1e-5, method="rdp", digits=2
+    )
+    assert (cm.parse("Gaussian(sigma=?) @ RandomAllocation(steps=50) * 5", unknown=found.value)).epsilon(
+        1e-5, method="rdp"
+    ) <= 1
+    steps = cm.calibrate("Gaussian(sigma=1) @ RandomAllocation(steps=?)", epsilon=1, delta=1e-5, method="rdp")
+    assert (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=steps.value)).epsilon(1e-5, method="rdp") <= 1
+
+
+# ---- epochs from the definition
+
+
+def epochs(rng: np.random.Generator, odds: float, steps: int, count: int) -> tuple[Any, Any]:
+    """Output laws of so many epochs with and without the record, each step a random map of a yes/no answer.
+
+    The map of a step depends on all outputs before it; the first epoch publishes the answers themselves.
+    """
+    yes = odds / (1 + odds)
+    p, q = np.array([yes, 1 - yes]), np.array([1 - yes, yes])
+    laws = np.ones((count, steps + 1, 1))  # place of the record, or none; outputs so far
+    for step in range(steps):
+        shape = (count, laws.shape[2], 2)
+        kernel = rng.dirichlet(np.full(3, rng.choice([0.2, 1.0])), shape)
+        kernel[0] = np.eye(2, 3)
+        with_record, without = np.einsum("i,coij->coj", p, kernel), np.einsum("i,coij->coj", q, kernel)
+        here = np.where(np.arange(steps + 1)[:, None, None] == step, with_record[:, None], without[:, None])
+        laws = (laws[..., None] * here).reshape(count, steps + 1, -1)
+    return laws[:, :steps].mean(axis=1), laws[:, steps]
+
+
+def divergences(p: Any, q: Any, order: float) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(p > 0, np.exp(order * np.log(p) + (1 - order) * np.log(q)), 0.0)
+    return np.log(terms.sum(axis=-1)) / (order - 1)
+
+
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_divergences_of_enumerated_epochs(base: cm.RandomizedResponse) -> None:
+    rng = np.random.default_rng(21)
+    odds = float(Fraction(base.p) / (1 - Fraction(base.p)))
+    for steps in (2, 3, 4):
+        there, without = epochs(rng, odds, steps, 60)
+        epoch, fewer = (allocation(base.curve(), base.pair(), Fraction(1, n)) for n in (steps, steps + 1))
+        for order in (1.5, 2.0, 3.0, 8.0):
+            needed = np.maximum(divergences(there, without, order), divergences(without, there, order))
+            claimed = float(epoch.rdp([order])[0])
+            assert (needed <= claimed * (1 + 1e-9)).all()
+            if order == int(order):
+                assert needed[0] == pytest.approx(claimed, rel=1e-9)  # attained
+                assert needed[0] > float(fewer.rdp([order])[0]) * (1 + 1e-6)  # what claims more than it may is found
+
+
+def test_adding_a_record_is_enumerated() -> None:
+    """For a pair the integral is the truth, at every real order."""
+    for base, steps in itertools.product(BASES, (2, 5)):
+        odds = float(Fraction(base.p) / (1 - Fraction(base.p)))
+        count = np.arange(steps + 1)
+        mass = np.array([math.comb(steps, int(k)) for k in count]) * odds ** (steps - count) / (1 + odds) ** steps
+        mean = (count * odds + (steps - count) / odds) / steps
+        pair = base.pair()
+        for lam in (0.7, 1.0, 6.5, 30.0):
+            exact = math.log(float((mass * mean**-lam).sum()))
+            found = float(Added(pair, steps).cgf(np.array([lam]))[0])
+            assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-9)
+            assert found > math.log(float((mass * (mean * (steps + 1) / steps) ** -lam).sum()))
+
+
+def test_picks_are_a_partition_with_one_pick_in_each_block() -> None:
+    """Uniform k-subsets of t steps from blocks: every subset is as likely, by enumeration."""
+    for steps, picks in ((4, 2), (5, 2), (5, 3), (6, 4)):
+        short, longer = divmod(steps, picks)
+        sizes = [short + 1] * longer + [short] * (picks - longer)
+        counts: dict[tuple[int, ...], Fraction] = {}
+        for order in itertools.permutations(range(steps)):
+            starts = np.cumsum([0, *sizes])
+            for chosen in itertools.product(*(range(size) for size in sizes)):
+                subset = tuple(sorted(order[int(start) + place] for start, place in zip(starts, chosen, strict=False)))
+                counts[subset] = counts.get(subset, Fraction(0)) + 1
+        assert len(set(counts.values())) == 1
+        assert len(counts) == math.comb(steps, picks)

@@ -404,7 +404,7 @@ def test_an_atom_without_its_mass_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
     [
         cm.Gaussian(sigma=1) @ P(rate="0.001") * 5,
         cm.Laplace(scale=1) * 20,
-        cm.from_masses(["0.5", "0.3", "0.2"], ["0.2", "0.2", "0.6"]) * 700,
+        cm.from_masses(["0.5", "0.3", "0.15", "0.05"], ["0.2", "0.2", "0.35", "0.25"]) * 700,
         cm.from_densities(
             lambda x: -((x - 1) ** 2) / 2 - 0.9189385332046727, lambda x: -(x**2) / 2 - 0.9189385332046727
         )

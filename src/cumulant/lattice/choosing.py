@@ -18,7 +18,7 @@ from cumulant.lattice import saddle
 from cumulant.lattice.cone import constants
 from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.rounds import Kinds
-from cumulant.lattice.spectrum import Choice, FloatLine, Spectrum
+from cumulant.lattice.spectrum import Choice, Enclosing, FloatLine, Followed
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import rounded_down
 
@@ -29,6 +29,9 @@ _FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
 _ORDERS = (1.0, 0.85, 0.7, 0.55)
 _OUTWARD = np.geomspace(0.02, 8.0, 32)
 _RARE, _RARELY = 4.0, 0.1
+_STEEPEST = 24.0
+"""What the order times the spacing of a lattice is at most."""
+
 _FOLLOWED = 10.0
 """What may cancel where floats search; they have 36."""
 
@@ -63,8 +66,13 @@ def sharing() -> Iterator[None]:
 
 
 @np.errstate(all="ignore")
-def chosen(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Choice | None:
-    """Order, period and exponents for a question; None where floats find nothing to choose."""
+def chosen(
+    side: Side, log_delta: float | None, epsilon: float | None, accuracy: float, spacing: float = 0.0
+) -> Choice | None:
+    """Order, period and exponents for a question; None where floats find nothing to choose.
+
+    `spacing` is that of the lattice of the losses, if there is one: near the largest loss the saddle point runs away.
+    """
     at = _saddle(side.terms, log_delta, epsilon)
     if at is None:
         return None
@@ -73,21 +81,25 @@ def chosen(side: Side, log_delta: float | None, epsilon: float | None, accuracy:
     if not math.isfinite(size):
         return None
     # every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough
-    tried = [_at_order(side, float(at.lam[0]) * part, guess, size, accuracy) for part in _ORDERS]
+    order = min(float(at.lam[0]), _STEEPEST / spacing) if spacing else float(at.lam[0])
+    tried = [_at_order(side, order * part, guess, size, accuracy, spacing) for part in _ORDERS]
     known = [each for each in tried if each is not None]
     return min(known, key=lambda each: each[0])[1] if known else None
 
 
-def _at_order(side: Side, lam: float, guess: float, size: float, accuracy: float) -> tuple[float, Choice] | None:
+def _at_order(
+    side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float
+) -> tuple[float, Choice] | None:
     """The number of frequencies at this order, roughly, and the choice."""
     at = saddle.moments(side.terms, np.array([lam]))
-    cgf, deviation = float(at.cgf[0]), _deviation(side.terms, lam)
+    cgf, deviation = float(at.cgf[0]), max(_deviation(side.terms, lam), spacing / _STEEPEST)
+    spread = max(math.sqrt(float(at.variance[0])), spacing / _STEEPEST)
     if not (math.isfinite(cgf) and deviation > 0):
         return None
     wanted = _BASE - math.log(accuracy)
     gap = max(cgf - lam * guess - size, 0.0)
     # images: 1/(e^{lam T} - 1) and c(t) e^{K(t) - t eps}/(e^{(t-lam)T} - 1) below e^-B delta
-    orders = lam + math.sqrt(2 * (wanted + gap)) / math.sqrt(float(at.variance[0])) * _OUTWARD
+    orders = lam + math.sqrt(2 * (wanted + gap)) / spread * _OUTWARD
     log_c = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     right = (saddle.moments(side.terms, orders).cgf + log_c - orders * guess - size + wanted) / (orders - lam)
     if not np.isfinite(right).any():
@@ -135,7 +147,7 @@ def _saddle(terms: Terms, log_delta: float | None, epsilon: float | None) -> sad
 
 
 @np.errstate(all="ignore")
-def serves(side: Side, built: Spectrum, log_delta: float | None, epsilon: float | None, accuracy: float) -> bool:
+def serves(side: Side, built: Enclosing, log_delta: float | None, epsilon: float | None, accuracy: float) -> bool:
     """Whether the error terms of a spectrum are as small for this question as those of one of its own would be."""
     line, choice = built.floats(2 if side.cone else 1), built.choice
     at = epsilon
@@ -211,13 +223,13 @@ def _near(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bo
     return at is not None and line.cgf - line.lam * at - (log_delta or 0.0) <= _FOLLOWED
 
 
-def root(line: FloatLine, asked: float) -> float | None:
+def root(line: Followed, asked: float) -> float | None:
     """Where the line has this logarithm; None where Newton's steps do not find it."""
     found = float(_roots(line, np.array([asked]))[0])
     return found if math.isfinite(found) else None
 
 
-def cone_epsilon(line: FloatLine, asked: float) -> tuple[float, float]:
+def cone_epsilon(line: Followed, asked: float) -> tuple[float, float]:
     """The least epsilon over the gap d at which C(d) E[g] is this delta, and d."""
 
     def at(gaps: Array) -> Array:
@@ -227,7 +239,7 @@ def cone_epsilon(line: FloatLine, asked: float) -> tuple[float, float]:
     return _best_gap(at, line.lam)
 
 
-def cone_delta(line: FloatLine, epsilon: float) -> tuple[float, float]:
+def cone_delta(line: Followed, epsilon: float) -> tuple[float, float]:
     """The least log delta over the gap d, and d."""
 
     def at(gaps: Array) -> Array:
@@ -259,7 +271,7 @@ def _best_gap(value: Callable[[Array], Array], lam: float) -> tuple[float, float
 
 
 @np.errstate(all="ignore")
-def _roots(line: FloatLine, asked: Array) -> Array:
+def _roots(line: Followed, asked: Array) -> Array:
     """Where the line has each of these logarithms, by Newton's steps, safeguarded; NaN where none is found."""
     at = (line.cgf - asked) / line.lam
     low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)

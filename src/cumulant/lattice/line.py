@@ -25,10 +25,11 @@ from cumulant.lattice.choosing import (
     serves,
     sharing,
 )
+from cumulant.lattice.folded import folded, spacing_of
 from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.rounds import Rounds
 from cumulant.lattice.silence import Loud
-from cumulant.lattice.spectrum import Kinds, Spectrum, spectrum
+from cumulant.lattice.spectrum import Enclosing, Kinds, spectrum
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
@@ -47,7 +48,7 @@ _LARGEST = 10**6
 class _Shared:
     """What several questions have in common: spectra by side, and at which number which side says less."""
 
-    spectra: list[tuple[Side, Spectrum]] = field(default_factory=list)
+    spectra: list[tuple[Side, Enclosing]] = field(default_factory=list)
     decisions: list[tuple[list[Side], Side | None, float, bool]] = field(default_factory=list)
 
 
@@ -102,7 +103,7 @@ def line_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = 
 def line_lower_epsilon(rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fraction, accuracy: float) -> Proved | None:
     """The epsilon that these neighbours need at this delta, proved from below; None where the line has no answer."""
     side = Side(terms, kinds)
-    if rounds.estimated or epsilon_guess(side, delta) is None:
+    if rounds.estimated or not (spacing_of(kinds) or epsilon_guess(side, delta) is not None):
         return None
     return _epsilon(side, delta, accuracy, upper=False)
 
@@ -110,7 +111,7 @@ def line_lower_epsilon(rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fracti
 def line_lower_delta(rounds: Rounds, terms: Terms, kinds: Kinds, epsilon: Fraction, accuracy: float) -> Proved | None:
     """The delta that these neighbours need at this epsilon, proved from below."""
     side = Side(terms, kinds)
-    if epsilon > _LARGEST or rounds.estimated or delta_guess(side, epsilon) is None:
+    if epsilon > _LARGEST or rounds.estimated or not (spacing_of(kinds) or delta_guess(side, epsilon) is not None):
         return None
     return _delta(side, epsilon, accuracy, upper=False)
 
@@ -150,6 +151,8 @@ def _decided(
     above = min((each for each in decisions if each[0] >= asked), default=None)
     if below is not None and above is not None and below[1] == above[1]:
         return below[1]
+    if by_cone is None and all(spacing_of(side.kinds) for side in profile):
+        return False  # a finite sum needs no decay
     guesses = [guess(side) for side in profile]
     least = None if by_cone is None else guess(by_cone)
     if any(each is None for each in guesses) or (by_cone is not None and least is None):
@@ -173,7 +176,7 @@ def _by_cone(rounds: Rounds) -> Side | None:
 # ---- what balls prove
 
 
-def _built(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Spectrum | None:
+def _built(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Enclosing | None:
     """A spectrum that is accurate enough for the question: a shared one, or a new one."""
     shared = _shared.get()
     for where, found in () if shared is None else shared.spectra:
@@ -189,23 +192,26 @@ def _built(side: Side, log_delta: float | None, epsilon: float | None, accuracy:
     return built
 
 
-def _new(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Spectrum | None:
-    choice = chosen(side, log_delta, epsilon, accuracy)
+def _new(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Enclosing | None:
+    spacing = 0.0 if side.cone else spacing_of(side.kinds)
+    choice = chosen(side, log_delta, epsilon, accuracy, spacing)
     if choice is None:
         return None
     try:
         with BALLS.at(choice.bits):
+            if spacing:
+                return folded(side.kinds, choice)
             return spectrum(side.kinds, choice, side.extra)
-    except (Loud, OverflowError, ZeroDivisionError):
+    except (Loud, ArithmeticError):
         return None
 
 
-def _bounded_images(found: Spectrum) -> bool:
+def _bounded_images(found: Enclosing) -> bool:
     """Whether the transform at the outer order, which a lower end asks for and keeps, is within reach."""
     try:
         with BALLS.at(found.choice.bits):
             return bool(found.images(BALLS.number(0)).is_finite())
-    except (OverflowError, ZeroDivisionError):
+    except ArithmeticError:
         return False
 
 

@@ -40,12 +40,13 @@ class Loud(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of round on the line: its law, how often it runs, and the mass M(lam) of its tilted law."""
+    """One kind of round on the line: how often it runs, the mass M(lam) of its tilted law, and that by density or atoms."""
 
-    law: Mixed
     times: int
     mass: Any
     log_mass: float
+    law: Mixed | None = None
+    atoms: Rule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,21 @@ def silent_from(kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fract
 
     `step` is the distance of the frequencies that are summed anyway.
     """
-    profiles = [_profile(kind, lam, exponent) for kind in kinds]
+    profiles = [None if kind.law is None else _profile(kind, kind.law, lam, exponent) for kind in kinds]
     top = _last(kinds, profiles, lam, exponent, gauss)
+    return covered(kinds, profiles, lam, exponent, gauss, step, top)
+
+
+def covered(
+    kinds: Sequence[Kind],
+    profiles: Sequence[_Profile | None],
+    lam: float,
+    exponent: float,
+    gauss: Fraction,
+    step: float,
+    top: float,
+) -> float:
+    """A frequency below this one down to which Lemmas S1 and S2 show silence."""
     # far out little of the law is enough to show silence, and that little takes few nodes; further in all but the rarest
     for cut in _STAGES:
         if top <= _FEWEST * step or not kinds:
@@ -109,7 +123,9 @@ def silent_from(kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fract
 # ---- Lemma S3: beyond the last check point
 
 
-def _last(kinds: Sequence[Kind], profiles: Sequence[_Profile], lam: float, exponent: float, gauss: Fraction) -> float:
+def _last(
+    kinds: Sequence[Kind], profiles: Sequence[_Profile | None], lam: float, exponent: float, gauss: Fraction
+) -> float:
     """The frequency beyond which Lemma S3 and the Gaussians are enough."""
     alone = math.inf
     if gauss > 0:
@@ -118,6 +134,8 @@ def _last(kinds: Sequence[Kind], profiles: Sequence[_Profile], lam: float, expon
             alone = math.inf
     known = []
     for kind, profile in zip(kinds, profiles, strict=True):
+        if kind.law is None or profile is None:
+            continue  # atoms: a factor of at most 1
         low, high = profile.densest(exponent, kind.times)
         try:
             variation = kind.law.variation(lam, low, high) / kind.mass
@@ -188,10 +206,10 @@ class _Profile:
         return float(self.v[max(int(np.argmax(above <= rare)), 1)] if above[-1] <= rare else self.v[-1])
 
 
-def _profile(kind: Kind, lam: float, exponent: float) -> _Profile:
-    low, high = kind.law.span(lam, kind.log_mass - exponent - math.log(kind.times) - 6)
+def _profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> _Profile:
+    low, high = law.span(lam, kind.log_mass - exponent - math.log(kind.times) - 6)
     v = np.linspace(low, high, _POINTS)
-    L, log_f = kind.law.log_tilted(v, lam)
+    L, log_f = law.log_tilted(v, lam)
     slope = np.abs(np.gradient(L, v))
     density, mass = np.zeros_like(v), np.zeros_like(v)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -205,14 +223,17 @@ def _profile(kind: Kind, lam: float, exponent: float) -> _Profile:
 # ---- Lemmas S1 and S2: the window, and intervals that cover what lies between
 
 
-def _window(kind: Kind, profile: _Profile, lam: float, top: float, exponent: float, cut: float) -> _Window:
+def _window(kind: Kind, profile: _Profile | None, lam: float, top: float, exponent: float, cut: float) -> _Window:
     """The law without its rarest part as points, good up to the frequency `top`."""
     from flint import arb
 
-    rare = max(min(_RARE / kind.times, _SPARE * math.exp(-exponent / kind.times)), cut)
-    edges = [float(profile.v[0]), profile.below(rare)]
-    goal = kind.log_mass + math.log(1e-3 * min(1.0, exponent / kind.times)) - 4
-    rule = kind.law.rule(lam, top, goal, edges, beyond=False)
+    if kind.law is None or profile is None:
+        rule = kind.atoms or Rule([], [], arb(0))
+    else:
+        rare = max(min(_RARE / kind.times, _SPARE * math.exp(-exponent / kind.times)), cut)
+        edges = [float(profile.v[0]), profile.below(rare)]
+        goal = kind.log_mass + math.log(1e-3 * min(1.0, exponent / kind.times)) - 4
+        rule = kind.law.rule(lam, top, goal, edges, beyond=False)
     centre = arb(_centre(rule))
     total, second = arb(0), arb(0)
     points = []

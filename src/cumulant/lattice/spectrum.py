@@ -10,16 +10,17 @@ so that the first N frequencies, what lies beyond them, and the images j != 0, w
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from cumulant.lattice.silence import Kind, Loud, silent_from
 from cumulant.numerics.arithmetic import BALLS, Array
-from cumulant.pairs.transform import Mixed, Rule, Transform
+from cumulant.pairs.transform import Rule, Transform
 
 Kinds = Sequence[tuple[Transform, int]]
 
@@ -46,8 +47,50 @@ class Choice:
     bits: int
 
 
+class Followed(Protocol):
+    """What a search follows in floats."""
+
+    @property
+    def lam(self) -> float: ...
+    @property
+    def cgf(self) -> float: ...
+    def log_value(self, epsilon: float) -> tuple[float, float]: ...
+    def log_values(self, epsilons: Array) -> tuple[Array, Array]: ...
+
+
+class Enclosing(ABC):
+    """A line that encloses delta."""
+
+    __slots__ = ()
+    choice: Choice
+
+    @property
+    @abstractmethod
+    def frequencies(self) -> int: ...
+
+    @abstractmethod
+    def upper(self, epsilon: Any) -> Any:
+        """At least delta(eps)."""
+
+    @abstractmethod
+    def lower(self, epsilon: Any) -> Any:
+        """At most delta(eps)."""
+
+    @abstractmethod
+    def images(self, epsilon: Any) -> Any:
+        """What the images add at most."""
+
+    @abstractmethod
+    def floats(self, power: int = 1) -> Followed:
+        """The same in float64, without its error terms."""
+
+    def cone(self, epsilon: Any, gap: Any) -> Any:
+        """At least delta(eps) by Theorem B; not offered unless overridden."""
+        return BALLS.number(math.inf)
+
+
 @dataclass(frozen=True, slots=True)
-class Spectrum:
+class Spectrum(Enclosing):
     """M at the frequencies of a line, and a bound of |M| beyond them."""
 
     choice: Choice
@@ -109,10 +152,7 @@ class Spectrum:
 
         if "outer" not in self._kept:
             self._kept["outer"] = self.outer()
-        lam, t, period = arb(self.choice.lam), arb(self.choice.outer), arb(self.choice.period)
-        log_c = t * t.log() - (1 + t) * (1 + t).log()
-        right = (log_c - t * epsilon).exp() * self._kept["outer"] / ((t - lam) * period).expm1()
-        return 1 / (lam * period).expm1() + right
+        return bounded_images(self.choice, arb(self.choice.period), self._kept["outer"], epsilon)
 
     def upper(self, epsilon: Any) -> Any:
         """At least delta(eps): images only add to the line."""
@@ -180,6 +220,16 @@ class FloatLine:
             return value, slope / total
 
 
+def bounded_images(choice: Choice, period: Any, outer: Any, epsilon: Any) -> Any:
+    """1/(e^{lam T} - 1) + c(t) M(t) e^{-t eps} / (e^{(t-lam)T} - 1),  c(t) = t^t / (1+t)^{1+t}."""
+    from flint import arb
+
+    lam, t = arb(choice.lam), arb(choice.outer)
+    log_c = t * t.log() - (1 + t) * (1 + t).log()
+    right = (log_c - t * epsilon).exp() * outer / ((t - lam) * period).expm1()
+    return 1 / (lam * period).expm1() + right
+
+
 def cone_constants(gap: Any) -> tuple[Any, Any]:
     """log R and C of Theorem L-cone at the ball d > 0: (y - R)_+ <= C f(y) for all y, with equality at y = e^d."""
     # C = 1/(d - 1 + e^-d),  R = e^d (1 - (1+d) e^-d) C
@@ -200,35 +250,17 @@ def spectrum(kinds: Kinds, choice: Choice, extra: Fraction = Fraction(0)) -> Spe
     from flint import acb, arb
 
     square = extra + sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
-    rough = []
-    for each, times in kinds:
-        if each.square is not None:
-            continue
-        law = each.mixture()
-        if law is None:
-            raise Loud("a law without a density has no silence")
-        rough.append((law, times))
+    known = [found_kind(each, times, choice) for each, times in kinds if each.square is None]
     lam, step = choice.lam, 2 * math.pi / choice.period
-    known = [_kind(law, times, choice) for law, times in rough]
     start = silent_from(known, lam, choice.silence, square / 2, step)
     count = max(1, math.ceil(start / step * (1 + 1e-12)) - 1)
     while not 2 * arb.pi() / arb(choice.period) * (count + 1) >= start:
         count += 1
-    last = step * count * (1 + 1e-12)
-    exact, width = arb(lam), 2 * arb.pi() / arb(choice.period)
-    values = [acb(1)] * (count + 1)
-    nodes = 0
-    for kind in known:
-        goal = kind.log_mass - choice.silence - math.log(kind.times) - 6
-        span = kind.law.span(lam, goal)
-        rule = kind.law.rule(lam, last, goal, list(span))
-        nodes += rule.size
-        if nodes * count > MOST_WORK:
-            raise Loud("the line would take too long")
-        values = [value * one**kind.times for value, one in zip(values, transforms(rule, width, count), strict=True)]
+    width = 2 * arb.pi() / arb(choice.period)
+    values, nodes = powers(known, choice, width, count, step * count * (1 + 1e-12))
     if square:
         # e^{(z + z^2) s / 2}
-        half = BALLS.number(square) / 2
+        half, exact = BALLS.number(square) / 2, arb(lam)
         for m in range(count + 1):
             z = acb(exact, width * m)
             values[m] *= ((z + z * z) * half).exp()
@@ -236,35 +268,70 @@ def spectrum(kinds: Kinds, choice: Choice, extra: Fraction = Fraction(0)) -> Spe
     silence = top * (-arb(choice.silence)).exp()
     if not (top.is_finite() and top > 0):
         raise Loud("the transform is not finite")
+    return Spectrum(choice, values, silence, leaked(kinds), lambda: outer(kinds, choice, square), nodes)
+
+
+def powers(known: Sequence[Kind], choice: Choice, width: Any, count: int, last: float) -> tuple[list[Any], int]:
+    """The product of all M_i(z_m)^k_i for m = 0, ..., count, and the number of nodes; `Loud` where it would take too long."""
+    from flint import acb
+
+    values, nodes = [acb(1)] * (count + 1), 0
+    for kind in known:
+        rule = _rule(kind, choice.lam, last, kind.log_mass - choice.silence - math.log(kind.times) - 6)
+        nodes += rule.size
+        if nodes * count > MOST_WORK:
+            raise Loud("the line would take too long")
+        values = [value * one**kind.times for value, one in zip(values, transforms(rule, width, count), strict=True)]
+    return values, nodes
+
+
+def leaked(kinds: Kinds) -> Any:
+    """The probability that some loss is infinite: 1 - PROD (1 - leak_i)^k_i."""
+    from flint import arb
+
     leaks = [(each.leak(), times) for each, times in kinds if not each.leak().is_zero()]
-    kept = sum((times * (-leak).log1p() for leak, times in leaks), start=arb(0))
-
-    def outer() -> Any:
-        total = (_tilt(choice.outer) * BALLS.number(square) / 2).exp()
-        try:
-            for law, times in rough:
-                total *= _mass(law, choice.outer, -30.0 - math.log(times)) ** times
-        except OverflowError:  # then nothing is known from below
-            return arb("inf")
-        return total
-
-    return Spectrum(choice, values, silence, -kept.expm1(), outer, nodes)
+    return -sum((times * (-leak).log1p() for leak, times in leaks), start=arb(0)).expm1()
 
 
-def _tilt(order: float) -> Any:
-    exact = BALLS.number(order)
-    return exact + exact * exact
+def outer(kinds: Kinds, choice: Choice, square: Fraction) -> Any:
+    """M(t) of all rounds as a ball, infinite where it is out of reach."""
+    from flint import arb
+
+    t = BALLS.number(choice.outer)
+    total = ((t + t * t) * BALLS.number(square) / 2).exp()
+    try:
+        for each, times in kinds:
+            if each.square is None:
+                total *= _mass(each, choice.outer, -30.0 - math.log(times))[0] ** times
+    except OverflowError:  # then nothing is known from below
+        return arb("inf")
+    return total
 
 
-def _kind(law: Mixed, times: int, choice: Choice) -> Kind:
-    mass = _mass(law, choice.lam, -choice.silence - math.log(times) - 6)
-    return Kind(law, times, mass, float(mass.log().mid()))
+def found_kind(each: Transform, times: int, choice: Choice) -> Kind:
+    """One kind of round at the order of the line."""
+    mass, atoms = _mass(each, choice.lam, -choice.silence - math.log(times) - 6)
+    if not (mass.is_finite() and mass > 0):
+        raise Loud("the transform of one round is not finite")
+    return Kind(times, mass, float(mass.log().mid()), each.mixture(), atoms)
 
 
-def _mass(law: Mixed, lam: float, log_error: float) -> Any:
-    """M(lam) as a ball, at a real order."""
-    edges = list(law.span(lam, log_error))
-    return law.rule(lam, 0.0, log_error, edges).mass()
+def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | None]:
+    """M(lam) as a ball, at a real order, and the atoms where it is made of them."""
+    law = each.mixture()
+    rule = each.atoms(lam, log_error) if law is None else law.rule(lam, 0.0, log_error, list(law.span(lam, log_error)))
+    if rule is None:
+        raise Loud("a law without density and without atoms has no line")
+    return rule.mass(), rule if law is None else None
+
+
+def _rule(kind: Kind, lam: float, last: float, goal: float) -> Rule:
+    """The law up to the last frequency."""
+    if kind.law is not None:
+        return kind.law.rule(lam, last, goal, list(kind.law.span(lam, goal)))
+    if kind.atoms is None:
+        raise Loud("a law without density and without atoms has no line")
+    return kind.atoms
 
 
 def transforms(rule: Rule, width: Any, count: int) -> list[Any]:

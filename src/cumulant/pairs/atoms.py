@@ -17,6 +17,7 @@ from cumulant.numerics.rationals import enclosed_logs, log_quotients, log_ration
 from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point
 from cumulant.pairs.mixing import BallTerm, Rate, Term, mixed_quotients
+from cumulant.pairs.point_transform import PointTransform, offered
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss
 
 _REMEMBERED = 8
@@ -54,6 +55,21 @@ class AtomLaw(Law):
 
     def on_grid(self) -> Loss | None:
         return None if self.equal is None else recall(self._known, "grid", self._symmetric_loss, _REMEMBERED)
+
+    def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
+        return None if self.equal is None else offered(self, rate, direction)
+
+    def exact_points(self) -> list[tuple[Scalar, Scalar]]:
+        return [(BALLS.number(ratio).log(), BALLS.number(mass)) for mass, ratio in self._atoms(whole=False)]
+
+    def exact_equal(self) -> Scalar:
+        return BALLS.number(self.equal or Fraction(0))
+
+    def exact_leak(self) -> Fraction:
+        return self.leak
+
+    def exact_unit(self) -> Fraction | None:
+        return None
 
     def _symmetric_loss(self) -> AtomLoss:
         log_mass, x = self._logs(whole=False)

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.integers import Theta
-from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.theta import log_zero, log_zero_ball
 from cumulant.pairs.atoms import AtomLoss
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
+from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Transform
 
 _REACH = 38.7
 """Standard deviations beyond which the mass is below e^-748, less than every float."""
@@ -61,6 +62,14 @@ class DiscreteGaussianPair(Pair):
         """Without the mass that was cut off."""
         loss = self._loss(leak=False)
         return None if loss is None else loss.mixture(rate, direction)
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        """Without a sample; the losses of a sample are on no lattice."""
+        unit = self.shift / self.variance
+        return DiscreteGaussianTransform(self) if rate == 1 and SLIGHTEST <= unit <= STRONGEST else None
+
+    def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
+        return self.transform(rate, direction)
 
     def _loss(self, leak: bool) -> Loss | None:
         if not self.shift:
@@ -119,6 +128,38 @@ class DiscreteGaussianPair(Pair):
         own, other = tail(first - m, last), tail(first, max(last, first) + m)
         theta = log_zero_ball(v).exp()
         return (own - on.number(epsilon).exp() * other) / theta
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianTransform(Transform):
+    """The output x has the loss m (2x - m) / 2v and the P-mass e^{-(x-m)^2 / 2v} / theta(0)."""
+
+    pair: DiscreteGaussianPair
+
+    def lattice(self) -> Lattice:
+        m, v = self.pair.shift, self.pair.variance
+        return Lattice(m / v, Fraction(0) if m % 2 == 0 else m / (2 * v))
+
+    def atoms(self, lam: float, log_error: float) -> Rule:
+        from flint import arb
+
+        m, v = self.pair.shift, self.pair.variance
+        order, exact = BALLS.number(lam), BALLS.number(v)
+        # P(x) e^{lam l} = e^{(lam + lam^2) m^2 / 2v} e^{-y^2 / 2v} / theta(0), y = x - (1 + lam) m
+        log_top = (order + order * order) * (m * m) / (2 * exact) - log_zero_ball(v)
+        far = 2 * float(v) * (float(log_top.mid()) - log_error)
+        reach = math.ceil(math.sqrt(max(far, 1.0))) + 1
+        if 2 * reach > _MOST_TERMS:
+            raise OverflowError("noise this wide has too many outputs for the line")
+        middle = round((1 + lam) * m)
+        found = []
+        for x in range(middle - reach - 1, middle + reach + 2):
+            y = x - (1 + order) * m
+            found.append((BALLS.number(Fraction(m * (2 * x - m)) / (2 * v)), (log_top - y * y / (2 * exact)).exp()))
+        # beyond |y| >= R on either side: SUM_j e^{-(R+j)^2 / 2v} <= e^{-R^2 / 2v} / (1 - e^{-R/v})
+        radius = arb(reach)
+        beyond = 2 * (log_top - radius * radius / (2 * exact)).exp() / -(-radius / exact).expm1()
+        return Rule([], found, beyond)
 
 
 @lru_cache(maxsize=32)

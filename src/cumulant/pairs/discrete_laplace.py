@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.numerics.arithmetic import Arithmetic, Array
+from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array, Scalar
 from cumulant.pairs.finite_losses import LossPair
 from cumulant.pairs.laplace import LaplacePair
 from cumulant.pairs.pair import Pair
@@ -66,6 +66,15 @@ class DiscreteLaplacePair(LossPair):
     @property
     def unit_loss(self) -> float | None:
         return float(self.unit) * (1 if self.shift % 2 else 2) if 10**-100 < self.unit < 10**5 else None
+
+    def exact_equal(self) -> Scalar:
+        if self.shift % 2:
+            return BALLS.number(0)
+        t = BALLS.number(self.unit)
+        return (t / 2).tanh() * (-t * (self.shift // 2)).exp()
+
+    def exact_unit(self) -> Fraction | None:
+        return self.unit * (1 if self.shift % 2 else 2)
 
     @property
     def equal(self) -> float:

@@ -17,7 +17,9 @@ from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point
 from cumulant.pairs.mixing import BallTerm, Rate, Term, enclosed_loss, mixed_ball
 from cumulant.pairs.pair import Pair
+from cumulant.pairs.point_transform import offered
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss
+from cumulant.pairs.transform import Transform
 
 _BLOCK = 1 << 20
 _CROWDED = 1024
@@ -67,6 +69,25 @@ class LossPair(Pair):
         if x.size and not (x.min() > SMALLEST_LOSS and x.max() <= LARGEST_LOSS):
             return None
         return AtomLoss(tuple(x.tolist()), tuple((log_p - x).tolist()), self.equal, float(self.leak), self.unit_loss)
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        same = type(self).loss is LossPair.loss and type(self).above is Pair.above
+        return offered(self, rate, direction) if same else None
+
+    def exact_points(self) -> list[tuple[Scalar, Scalar]]:
+        """The losses x > 0 and their Q-masses in balls."""
+        return [(x, (log_p - x).exp()) for x, log_p in zip(*self.losses(BALLS), strict=True)]
+
+    def exact_equal(self) -> Scalar:
+        """The mass where p = q in balls: what the losses and the leak leave."""
+        return 1 - sum((q * (1 + x.exp()) for x, q in self.exact_points()), start=BALLS.number(self.leak))
+
+    def exact_leak(self) -> Fraction:
+        return self.leak
+
+    def exact_unit(self) -> Fraction | None:
+        """A rational number of which all losses are multiples, where there is one."""
+        return None
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
         """E_q |p/q - 1|^l = SUM q (e^x - 1)^l (1 + e^{-(l-1) x}), q e^x = p."""

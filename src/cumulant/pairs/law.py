@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from cumulant.pairs.mixing import BallTerm, Kernel, Point, Rate, Term
 from cumulant.pairs.panels import Line
 from cumulant.pairs.sampled import SampledPair
 from cumulant.pairs.step import Loss
+
+if TYPE_CHECKING:
+    from cumulant.pairs.transform import Transform
 
 
 class Law(ABC):
@@ -43,6 +46,10 @@ class Law(ABC):
 
     def on_grid(self) -> Loss | None:
         """The law as a grid takes it, if it is that of a symmetric pair and not too wide or narrow for one."""
+        return None
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        """What `on_grid` makes of it on a sample, on the line: in balls; None where that is not offered."""
         return None
 
     @property

@@ -15,7 +15,9 @@ from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.numerics.enclosure import FAR, FLOOR, NEAR
 from cumulant.numerics.rounding import U
 from cumulant.pairs.finite_losses import LossPair
+from cumulant.pairs.laplace_transform import LogisticBase
 from cumulant.pairs.pair import Together
+from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Mixed, Transform
 
 _DOTS = 256
 _MOST_ROUNDS = 400
@@ -63,6 +65,10 @@ class LogisticPair(LossPair):
     @property
     def unit_loss(self) -> float | None:
         return float(self.epsilon) / _DOTS if 10**-90 < self.epsilon < 10**5 else None
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        """Of the profile itself, not of its chords."""
+        return Mixed(LogisticBase(self.epsilon), rate, direction) if SLIGHTEST <= self.epsilon <= STRONGEST else None
 
     def _log_profile(self, epsilons: Array) -> Array:
         e = float(self.epsilon)

@@ -32,13 +32,17 @@ from cumulant.pairs.atoms import AtomLaw
 from cumulant.pairs.law import Law
 from cumulant.pairs.mixing import mixed_quotients
 from cumulant.pairs.pair import OnSample, Pair
+from cumulant.pairs.point_transform import MassTransform
 from cumulant.pairs.step import Outputs, Step
 from cumulant.pairs.symmetrised import symmetrised
+from cumulant.pairs.transform import Transform
 
 _BLOCK = 1 << 20
 _AMBIGUOUS = 1e-9
 _FAR = 0.05
 _CROWDED = 1024
+_MOST_ATOMS = 64
+"""Of a law that is off every lattice, on the line."""
 
 Masses = tuple[Fraction, ...]
 
@@ -173,6 +177,12 @@ class DiscretePair(_Finite, Pair):
     def below(self, rate: Fraction, direction: str) -> Step:
         known = (rate, direction)
         return recall(self._known, known, lambda: Finite.sampled(self.p, self.q, rate, direction), 8)
+
+    def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
+        outputs, whole = _mixtures(self.p, self.q, rate)
+        if len(outputs) > _MOST_ATOMS:
+            return None
+        return MassTransform(tuple(outputs if direction == "remove" else [(y, x) for x, y in outputs]), whole)
 
     def taylor(self, at: Fraction, count: int) -> list[Any] | None:
         # e^K = SUM p (p/q)^lambda: infinite at lambda > 0 where q = 0 < p, and nothing there below 0

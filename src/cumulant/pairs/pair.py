@@ -195,11 +195,17 @@ class Pair(ABC):
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
         """The transform of a round that dominates the pair on a sample, in balls; None where it is not offered."""
-        return None
+        law = self.symmetrised() if type(self).loss is Pair.loss and type(self).above is Pair.above else None
+        return None if law is None else law.transform(rate, direction)
 
     def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
-        """The transform of output laws that neighbouring data sets have, as `below` names them."""
+        """The transform of output laws that neighbouring data sets have, as `below` names them.
+
+        A pair that has its own way from below says its own transform too.
+        """
         lower = self.dominated
+        if type(self).below is not Pair.below or type(lower).below is not Pair.below:
+            return None
         return lower.transform(rate, direction) if lower.symmetric and lower.attained and not lower.estimated else None
 
     def grouped(self, size: int) -> Pair | None:

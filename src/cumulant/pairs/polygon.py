@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -55,6 +56,10 @@ class PolygonPair(LossPair):
             falls.append(BALLS.number(self.deltas[i - 1] - self.deltas[i]) / (y[i] - y[i - 1]))
         falls.append(BALLS.number(0))
         return [before - after for before, after in pairwise(falls)]
+
+    def exact_unit(self) -> Fraction | None:
+        whole = math.lcm(*(epsilon.denominator for epsilon in self.epsilons))
+        return Fraction(math.gcd(*(int(epsilon * whole) for epsilon in self.epsilons)), whole) or None
 
     @property
     def equal(self) -> float:

@@ -20,6 +20,7 @@ from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point
 from cumulant.pairs.mixing import BallTerm, Rate, Term, enclosed_loss, mixed_ball
 from cumulant.pairs.pair import Pair
+from cumulant.pairs.point_transform import PointTransform, offered
 from cumulant.pairs.step import Loss, Step
 from cumulant.pairs.triple import Masses, Triple
 
@@ -53,6 +54,9 @@ class ResponsePair(Pair):
 
     def laws(self) -> tuple[Law, ...]:
         return (ResponseLaw(self.curve()),)
+
+    def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
+        return offered(Told(self.curve()), rate, direction)
 
     def grouped(self, size: int) -> Pair | None:
         """One bit is one bit, however many records change; otherwise the losses of the steps from one to the other add up.
@@ -153,6 +157,26 @@ class TernaryLaw(ResponseLaw):
     others: ClassVar[int] = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The same two answers in balls, told only with probability 1 - leak."""
+
+    curve: Response
+
+    def exact_points(self) -> list[tuple[Scalar, Scalar]]:
+        e0 = self.curve.pure(BALLS)
+        return [] if e0.is_zero() else [(e0, BALLS.number(1 - self.curve.leak) / (1 + e0.exp()))]
+
+    def exact_equal(self) -> Scalar:
+        return BALLS.number(0)
+
+    def exact_leak(self) -> Fraction:
+        return self.curve.leak
+
+    def exact_unit(self) -> Fraction | None:
+        return self.curve.epsilon if self.curve.p is None else None
+
+
 # ---- three values that are worse than two
 
 
@@ -208,3 +232,6 @@ class PromisePair(Pair):
 
     def loss(self) -> Loss | None:
         return two_answers(float(Response(epsilon=self.epsilon).pure()), self.leak)
+
+    def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
+        return offered(Told(self.curve()), rate, direction)

@@ -36,6 +36,9 @@ class SelectedPair(LossPair):
     def equal(self) -> float:
         return self.polygon.equal
 
+    def exact_unit(self) -> Fraction | None:
+        return self.polygon.exact_unit()
+
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
         return self.polygon.losses(on)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.numerics.arithmetic import Arithmetic, Array
+from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array, Scalar
 from cumulant.pairs.finite_losses import LossPair
 
 
@@ -44,6 +44,16 @@ class ThreePoints(LossPair):
             return on.asarray([on.log1p(on.number(self.odds - 1))]), on.asarray([on.log(on.number(self.top))])
         e0, top, share = on.number(self.epsilon), self.top / self.weight, self.base / self.weight
         return on.asarray([e0]), on.asarray([on.log(on.number(top)) - on.log1p_exp(on.log(on.number(share)) - e0)])
+
+    def exact_equal(self) -> Scalar:
+        if self.odds is not None:
+            return BALLS.number(1 - self.top - self.top / self.odds)
+        growth = BALLS.number(self.epsilon).exp()
+        above = BALLS.number(self.base - self.top) + BALLS.number(self.weight - self.top) * growth
+        return above / (BALLS.number(self.base) + BALLS.number(self.weight) * growth)
+
+    def exact_unit(self) -> Fraction | None:
+        return self.epsilon if self.odds is None else None
 
     @property
     def equal(self) -> float:

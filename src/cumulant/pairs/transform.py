@@ -31,6 +31,18 @@ _ROOM = 1e-9
 """Added to logarithms that floats choose by; balls decide."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """offset + spacing Z; fractions where both are rational, else balls of the working precision."""
+
+    spacing: Any
+    offset: Any
+
+    @property
+    def rational(self) -> bool:
+        return isinstance(self.spacing, Fraction) and isinstance(self.offset, Fraction)
+
+
 class Transform:
     """One round in one direction, as its loss under P is distributed; what is not overridden is not offered."""
 
@@ -45,12 +57,12 @@ class Transform:
         """The P-mass of infinite loss, as a ball."""
         return BALLS.number(0)
 
-    def values(self) -> list[tuple[Scalar, Scalar]] | None:
-        """All finite losses and their P-masses, as balls, where they lie on a lattice."""
+    def atoms(self, lam: float, log_error: float) -> Rule | None:
+        """The law tilted by e^{lam L} as points, all but about e^log_error of it, where it is made of atoms."""
         return None
 
-    def spacing(self) -> tuple[Scalar, Scalar] | None:
-        """a and o, as balls, if all finite losses are in o + aZ."""
+    def lattice(self) -> Lattice | None:
+        """The lattice that holds all finite losses, where there is one."""
         return None
 
     def mixture(self) -> Mixed | None:

@@ -238,7 +238,7 @@ def test_a_function_without_divergence_leaves_no_advantage() -> None:
 
 def test_an_answer_that_misses_its_accuracy_says_so() -> None:
     """Each of 7e8 losses of 3e-12 is rounded by some 1e-14: the grid's answer holds, and is far from what is needed."""
-    run = cm.parse("RandomizedResponse(p=0.5000527443) @ Poisson(rate=1.491e-8) * 692100000")
+    run = cm.parse("RandomizedResponse(p=0.5000001) @ Poisson(rate=7.8e-6) * 692100000")
     found = run.guarantee("1.877e-8", method="exact")
     assert found.note == "rounding so many losses costs more than the accuracy that was asked for"
     assert found.epsilon > run.guarantee("1.877e-8").epsilon

@@ -103,7 +103,7 @@ def line_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = 
 def line_lower_epsilon(rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fraction, accuracy: float) -> Proved | None:
     """The epsilon that these neighbours need at this delta, proved from below; None where the line has no answer."""
     side = Side(terms, kinds)
-    if rounds.estimated or not (spacing_of(kinds) or epsilon_guess(side, delta) is not None):
+    if rounds.estimated or not (_certain(side) or epsilon_guess(side, delta) is not None):
         return None
     return _epsilon(side, delta, accuracy, upper=False)
 
@@ -111,7 +111,7 @@ def line_lower_epsilon(rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fracti
 def line_lower_delta(rounds: Rounds, terms: Terms, kinds: Kinds, epsilon: Fraction, accuracy: float) -> Proved | None:
     """The delta that these neighbours need at this epsilon, proved from below."""
     side = Side(terms, kinds)
-    if epsilon > _LARGEST or rounds.estimated or not (spacing_of(kinds) or delta_guess(side, epsilon) is not None):
+    if epsilon > _LARGEST or rounds.estimated or not (_certain(side) or delta_guess(side, epsilon) is not None):
         return None
     return _delta(side, epsilon, accuracy, upper=False)
 
@@ -151,8 +151,8 @@ def _decided(
     above = min((each for each in decisions if each[0] >= asked), default=None)
     if below is not None and above is not None and below[1] == above[1]:
         return below[1]
-    if by_cone is None and all(spacing_of(side.kinds) for side in profile):
-        return False  # a finite sum needs no decay
+    if by_cone is None and all(_certain(side) for side in profile):
+        return False
     guesses = [guess(side) for side in profile]
     least = None if by_cone is None else guess(by_cone)
     if any(each is None for each in guesses) or (by_cone is not None and least is None):
@@ -161,6 +161,11 @@ def _decided(
     if shared is not None:
         shared.decisions.append((profile, by_cone, asked, found))
     return found
+
+
+def _certain(side: Side) -> bool:
+    """Whether there is a line, however few rounds there are: a finite sum, or the decay of a Gaussian without a sample."""
+    return bool(spacing_of(side.kinds)) or any(each.square for each, _ in side.kinds)
 
 
 def _profile(rounds: Rounds) -> list[Side] | None:

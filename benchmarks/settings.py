@@ -128,6 +128,7 @@ DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "DiscreteGaussian": lambda rng: cm.DiscreteGaussian(
         decimal(rng, -0.7, 2), rng.randint(1, 3), rng.choice((None, 1))
     ),
+    "Skellam": lambda rng: cm.Skellam(decimal(rng, -1, 3), rng.randint(1, 3), rng.choice((None, 1, 4))),
     "ExponentialMechanism": lambda rng: cm.ExponentialMechanism(decimal(rng, -4, 1)),
     "PermuteAndFlip": lambda rng: cm.PermuteAndFlip(decimal(rng, -4, 1)),
     "NoisyMax": lambda rng: cm.NoisyMax(decimal(rng, -1, 4), rng.choice(("exponential", "laplace", "gumbel"))),

@@ -126,6 +126,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "DiscreteLaplace": (cm.DiscreteLaplace, {"scale": 2, "sensitivity": 3}),
     "DiscreteGaussian": (cm.DiscreteGaussian, {"sigma": 2, "sensitivity": 3, "dimension": 1}),
     "BoundedLaplace": (cm.BoundedLaplace, {"scale": 2, "bound": 30, "sensitivity": 1}),
+    "Skellam": (cm.Skellam, {"variance": 9, "sensitivity": 1, "dimension": 2}),
     "ExponentialMechanism": (cm.ExponentialMechanism, {"epsilon": 1}),
     "PermuteAndFlip": (cm.PermuteAndFlip, {"epsilon": 1}),
     "NoisyMax": (cm.NoisyMax, {"scale": 1, "noise": "laplace", "sensitivity": 1, "monotone": True}),

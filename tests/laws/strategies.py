@@ -63,6 +63,11 @@ def parameters(kind: type[cm.Mechanism]) -> st.SearchStrategy[dict[str, Any]]:
         return st.fixed_dictionaries(
             {"sigma": sigma, "sensitivity": st.integers(1, 3), "dimension": st.sampled_from([None, 1])}
         )
+    if kind.name() == "Skellam":
+        variance = st.integers(1, 900).map(lambda x: Fraction(x, 10))
+        return st.fixed_dictionaries(
+            {"variance": variance, "sensitivity": st.integers(1, 3), "dimension": st.sampled_from([None, 1])}
+        )
     fields: dict[str, st.SearchStrategy[Any]] = {}
     for name, domain in kind.domains.items():
         if isinstance(domain, Several):

@@ -33,6 +33,7 @@ USUAL: dict[str, cm.Mechanism] = {
     "DiscreteLaplace": cm.DiscreteLaplace(scale=5, sensitivity=2),
     "BoundedLaplace": cm.BoundedLaplace(scale=5, bound=150),
     "DiscreteGaussian": cm.DiscreteGaussian(sigma=2, dimension=1),
+    "Skellam": cm.Skellam(variance=10, dimension=1),
     "ExponentialMechanism": cm.ExponentialMechanism("0.2"),
     "PermuteAndFlip": cm.PermuteAndFlip("0.2"),
     "NoisyMax": cm.NoisyMax(scale=10),

@@ -153,8 +153,7 @@ class LossCurve(Curve):
         return value
 
     def _rows(self, x: Array, log_p: Array, lam: Array, on: Arithmetic) -> Array:
-        each = on.asarray(lam)[:, None]
-        return on.log1p_sum_exp(log_p + on.log_expm1(each * x) + _log_complement((each + 1) * x, on))
+        return on.log1p_sum_exp(log_terms(x, log_p, lam, on))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         x, log_p = self.pair.losses(on)
@@ -170,6 +169,12 @@ class LossCurve(Curve):
 
     def slack(self) -> Fraction:
         return self.pair.leak
+
+
+def log_terms(x: Array, log_p: Array, lam: Array, on: Arithmetic) -> Array:
+    """The logarithms of the terms of e^K - 1, a row for each lambda."""
+    each = on.asarray(lam)[:, None]
+    return log_p + on.log_expm1(each * x) + _log_complement((each + 1) * x, on)
 
 
 def _log_complement(x: Array, on: Arithmetic) -> Array:

@@ -1,0 +1,246 @@
+"""The Skellam pair in one dimension: the difference of two Poisson counts, shifted by an integer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cumulant.curves.curve import Curve
+from cumulant.curves.skellam import SkellamVector
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.bessel import log_ratio_bounds, log_scaled
+from cumulant.numerics.differences import up_to
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.pairs.atoms import AtomLoss
+from cumulant.pairs.finite_losses import log_terms
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
+
+_GONE = 750.0
+"""e to minus this is less than every float."""
+
+_MOST_LOSSES, _MOST_TERMS, _FARTHEST = 1 << 16, 4_000, 1 << 14
+_BITS = 128
+_NEGLIGIBLE, _SLOWEST = 60.0, 1e-6
+_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SkellamPair(Pair):
+    """Mass e^-v I_|x|(v) on the integers, around the shift m and around 0 (docs/mechanisms/skellam.md).
+
+    The noise is log-concave and symmetric. Its losses lie on no lattice; it says them on a grid, and no transform for the line.
+
+    >>> SkellamPair(1, Fraction(10)).profile([0, 0.2])
+    array([0.12783334, 0.05681172])
+    """
+
+    shift: int
+    variance: Fraction
+
+    symmetric = True
+
+    def curve(self) -> SkellamCurve:
+        return SkellamCurve(self.shift, self.variance)
+
+    def grouped(self, size: int) -> SkellamPair:
+        return SkellamPair(self.shift * size, self.variance)
+
+    def _last(self) -> int | None:
+        """The output beyond which there is less mass than any float; None where that is out of reach."""
+        found = _reach(self.variance)
+        return found + self.shift if found + self.shift <= _MOST_LOSSES else None
+
+    @property
+    def closed(self) -> bool:
+        last = self._last()
+        return last is not None and last <= _MOST_TERMS
+
+    def loss(self) -> Loss | None:
+        return self._loss(leak=True)
+
+    def below(self, rate: Fraction, direction: str) -> Step | None:
+        """Without the mass that was cut off."""
+        loss = self._loss(leak=False)
+        return None if loss is None else loss.mixture(rate, direction)
+
+    def _loss(self, leak: bool) -> Loss | None:
+        if not self.shift:
+            return AtomLoss((), (), 1.0)
+        last = self._last()
+        if last is None:
+            return None
+        x, log_p = _outputs(self.shift, self.variance, last, FLOATS, _BITS)
+        if not (x[0] > SMALLEST_LOSS and x[-1] <= LARGEST_LOSS):
+            return None
+        half = self.shift // 2
+        same = 0.0 if self.shift % 2 else math.exp(float(log_scaled(self.variance, half + 1, _BITS)[half]))
+        return AtomLoss(tuple(x.tolist()), tuple((log_p - x).tolist()), same, 5e-324 if leak else 0.0)
+
+    def _log_profile(self, epsilons: Array) -> Array:
+        """log SUM p (1 - e^{eps-x})_+, and what was cut off."""
+        if not self.shift:
+            return np.full(epsilons.shape, -np.inf)
+        last = self._last()
+        if last is None:
+            return np.zeros(epsilons.shape)
+        x, log_p = _outputs(self.shift, self.variance, last, FLOATS, _BITS)
+        value = np.empty(epsilons.shape)
+        with np.errstate(divide="ignore"):
+            for i, epsilon in enumerate(epsilons):
+                gap = np.log(-np.expm1(np.minimum(epsilon - x, 0.0)))
+                value[i] = np.logaddexp(math.log(5e-324), FLOATS.log_sum_exp(log_p + gap))
+        return np.minimum(value, 0.0)
+
+    def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
+        return np.asarray(np.frompyfunc(lambda epsilon: self._delta(Fraction(epsilon), on), 1, 1)(epsilons))
+
+    def _delta(self, epsilon: Fraction, on: Arithmetic) -> Any:
+        """SUM p (1 - e^{eps-x})_+ from where floats see no loss below eps, and the tail, at most e^-750."""
+        last = self._last()
+        if not self.shift or last is None:
+            return on.number(0 if not self.shift else 1)
+        bits = on.precision()
+        floats = _outputs(self.shift, self.variance, last, FLOATS, _BITS)[0]
+        first = int(np.searchsorted(floats, float(epsilon) * (1 - 1e-9) - 1e-300))
+        x, log_p = _outputs(self.shift, self.variance, last, BALLS, bits)
+        eps = on.number(epsilon)
+        total = up_to(on.number(-Fraction(_GONE)).exp())
+        for each, log_mass in zip(x[first:], log_p[first:], strict=True):
+            total += log_mass.exp() * (-(eps - each).expm1()).nonnegative_part()
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class SkellamCurve(Curve):
+    """e^K - 1 = SUM p (e^{lambda x} - 1)(1 - e^{-a x}) over the outputs of loss x > 0; far out the bound for vectors."""
+
+    shift: int
+    variance: Fraction
+
+    enclosed = True
+
+    def _vector(self) -> SkellamVector:
+        return SkellamVector(self.shift**2, self.shift, self.variance)
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if not self.shift:
+            return on.asarray(lam) * 0
+        value = on.asarray(np.zeros(len(lam)))
+        ends = np.array([_far(self.shift, self.variance, float(x)) for x in lam])
+        for last in sorted(set(ends.tolist())):
+            some = ends == last
+            value[some] = self._near(lam[some], last, on) if last else self._vector().cgf(lam[some], on)
+        return value
+
+    def _near(self, lam: Array, last: int, on: Arithmetic) -> Array:
+        bits = max(_BITS, on.precision())
+        x, log_p = _outputs(self.shift, self.variance, last, on, bits)
+        if on.exact:
+            tails = [_log_tail(self.shift, self.variance, last, BALLS.number(each), on, bits) for each in lam]
+            terms = on.log_sum_exp(log_terms(x, log_p, lam, on))
+            return np.array(
+                [(t.exp() + up_to(r.exp())).log1p() for t, r in zip(terms, tails, strict=True)], dtype=object
+            )
+        rows = max(1, _ROWS // len(x))
+        value = on.asarray(np.empty(len(lam)))
+        for start in range(0, len(lam), rows):
+            some = slice(start, start + rows)
+            sums = on.log_sum_exp(log_terms(x, log_p, lam[some], on))
+            if on.enclosing:
+                tail: Any = _log_tail(self.shift, self.variance, last, Enclosure(lam[some]), on, bits)
+                part = np.exp(tail.upper() - sums.lower()) * (1 + 1e-6)
+                sums = Enclosure(sums.mid, np.where(part < 0.5, sums.radius + part, np.nan))
+            value[some] = on.log1p_exp(sums)
+        return value
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        """SUM p (1 - e^-x) x; beyond the last output p x <= p e^x."""
+        if not self.shift:
+            return on.number(0)
+        last = _far(self.shift, self.variance, 1.0)
+        if not last:
+            return self._vector().at_one(on)
+        bits = max(_BITS, on.precision())
+        with BALLS.at(bits):
+            x, log_p = _outputs(self.shift, self.variance, last, BALLS, bits)
+            total = up_to(_log_tail(self.shift, self.variance, last, BALLS.number(1), BALLS, bits).exp())
+            for each, log_mass in zip(x, log_p, strict=True):
+                total += log_mass.exp() * -(-each).expm1() * each
+        return total if on.exact else BOUNDED.of_balls([total])[0] if on.enclosing else float(total)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return on.number(np.inf if self.shift else 0)
+
+
+@lru_cache(maxsize=256)
+def _reach(variance: Fraction) -> int:
+    """n with P(X > n) <= e^{-n asinh(n/v) + sqrt(n^2 + v^2) - v} <= e^-750, by Chernoff's bound."""
+    v = max(float(variance), 1e-300) if variance < 10**12 else math.inf
+    if v == math.inf:
+        return _MOST_LOSSES + 1
+
+    def enough(n: int) -> bool:
+        return n * math.asinh(n / v) - n * n / (math.hypot(n, v) + v) > _GONE + 1
+
+    low, high = 0, 16
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _outputs(shift: int, variance: Fraction, last: int, on: Arithmetic, bits: int) -> tuple[Array, Array]:
+    """Losses of the outputs shift/2 < x <= last, increasing, and log of their P-masses, in this arithmetic."""
+    return _found(shift, variance, last, on.exact, on.enclosing, bits)
+
+
+@lru_cache(maxsize=32)
+def _found(shift: int, variance: Fraction, last: int, exact: bool, enclosing: bool, bits: int) -> tuple[Array, Array]:
+    with BALLS.at(bits):
+        mass = log_scaled(variance, last + 1, bits)
+        log_p = [mass[abs(x - shift)] for x in range(shift // 2 + 1, last + 1)]
+        losses = [mine - mass[x] for x, mine in enumerate(log_p, start=shift // 2 + 1)]
+    if exact:
+        return np.array(losses, dtype=object), np.array(log_p, dtype=object)
+    if enclosing:
+        found: Any = BOUNDED.of_balls(losses), BOUNDED.of_balls(log_p)
+        return found  # type: ignore[no-any-return]
+    return np.array([float(each) for each in losses]), np.array([float(each) for each in log_p])
+
+
+def _log_growth(shift: int, variance: Fraction, last: int, lam: float) -> float:
+    """log of a bound of T_{x+1} / T_x, T = p e^{lambda loss}, for all x >= last: r_n (r_n / r_{n+m})^lambda, n = x - m."""
+    n, v = last - shift, float(variance)
+    below, above = log_ratio_bounds(n + shift, v)[0], log_ratio_bounds(n, v)[1]
+    # above - below falls with n: the derivative of asinh does
+    return above + lam * (above - below)
+
+
+def _log_tail(shift: int, variance: Fraction, last: int, lam: Any, on: Arithmetic, bits: int) -> Any:
+    """log of a bound of SUM T over the outputs beyond the last one: a geometric series from there."""
+    x, log_p = _outputs(shift, variance, last, on, bits)
+    orders = np.atleast_1d(lam.mid) if on.enclosing else [float(lam)]
+    growth = [_log_growth(shift, variance, last, float(each)) for each in orders]
+    series = [1e-6 - math.log(math.expm1(-each)) if each < 0 else math.inf for each in growth]
+    return log_p[len(log_p) - 1] + lam * x[len(x) - 1] + (np.array(series) if on.enclosing else on.number(series[0]))
+
+
+@lru_cache(maxsize=4096)
+def _far(shift: int, variance: Fraction, lam: float) -> int:
+    """How many outputs settle the order, a power of two or what has mass at all; 0 where they are too many."""
+    last = _reach(variance) + shift
+    while last <= _FARTHEST or last == _reach(variance) + shift <= _MOST_LOSSES:
+        x, log_p = _outputs(shift, variance, last, FLOATS, _BITS)
+        terms = log_p + lam * x + np.log(-np.expm1(-(lam + 1) * x)) + np.log(-np.expm1(-lam * x))
+        if terms[-1] < terms.max() - _NEGLIGIBLE and _log_growth(shift, variance, last, lam) < -_SLOWEST:
+            return last
+        last = 1 << last.bit_length()
+    return 0

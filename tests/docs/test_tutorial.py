@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "bounds").glob("*.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        *(page for room in ("", "bounds", "mechanisms") for page in (ROOT / "docs" / room).glob("*.md")),
+    ]
+)
 WITH_FRAMEWORKS = {"how-to-train"}
 """Pages whose code needs torch; tests/integrations runs it."""
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,5 +1,7 @@
 """Gaussian noise: clipped sums carry the relation of their sensitivity."""
 
+from fractions import Fraction
+
 import pytest
 
 import cumulant as cm
@@ -110,3 +112,32 @@ def test_trees() -> None:
     assert cm.Gaussian.from_tree(sigma=3, steps=100, restarts=4) == cm.Gaussian.from_tree(sigma=3, steps=25)
     with pytest.raises(cm.InputError, match="steps"):
         cm.Gaussian.from_tree(sigma=3, steps=0)
+
+
+def test_squared_sensitivity() -> None:
+    """sqrt(2), said exactly: two rounds are those of sensitivity 2, and the curve is a / sigma^2."""
+    votes = cm.Gaussian(sigma=3, squared_sensitivity=2)
+    assert votes.curve().concentration() == (Fraction(0), Fraction(1, 9))
+    assert (votes * 2).epsilon(1e-6) == cm.Gaussian(sigma=3, sensitivity=2).epsilon(1e-6)
+    assert (votes * 2).guarantee(delta=1e-6).lower == cm.Gaussian(sigma=3, sensitivity=2).guarantee(delta=1e-6).lower
+    assert cm.Gaussian(sigma=3, squared_sensitivity="9/4") == cm.Gaussian(sigma=2)
+    assert (
+        cm.Gaussian(sigma=6, squared_sensitivity=8) == votes != cm.Gaussian(sigma=3, sensitivity="1.41421356237309505")
+    )
+    assert str(votes) == "Gaussian(sigma=3, squared_sensitivity=2)"
+    for run in (votes, votes @ cm.Poisson(rate="0.1") * 3, votes @ cm.WithoutReplacement(rate="0.1")):
+        assert cm.parse(str(run)) == run
+        below, above = (
+            cm.parse(str(run).replace("squared_sensitivity=2", f"sensitivity={root}"))
+            for root in ("1.414213562", "1.414213563")
+        )
+        assert below.epsilon(1e-6) <= run.epsilon(1e-6) <= above.epsilon(1e-6)
+    found = votes.guarantee(delta=1e-6)
+    assert found.lower is not None
+    assert found.lower <= found.epsilon <= found.lower * (1 + 1e-12)
+    with pytest.raises(cm.InputError, match="leave one of them out"):
+        cm.Gaussian(sigma=1, sensitivity=2, squared_sensitivity=2)
+    with pytest.raises(cm.InputError, match="squared_sensitivity=-1 must be"):
+        cm.Gaussian(sigma=1, squared_sensitivity=-1)
+    with pytest.raises(cm.InputError, match="leave those out"):
+        cm.Gaussian(noise_multiplier=1, squared_sensitivity=2, relation=cm.Relation.ADD_REMOVE)

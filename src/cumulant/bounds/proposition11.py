@@ -24,7 +24,7 @@ def proposition11(pair: Pair, rate: Fraction) -> Curve:
     >>> proposition11(GaussianPair(Fraction(1)), Fraction(1, 1000)).rdp([2, 2.5])
     array([1.71828035e-06, 2.15074243e-06])
     """
-    curve = pair.mixed()
+    curve = pair.dominated.mixed()
     if curve is None:
         raise HypothesisError(f"the law of the loss of {type(pair).__name__} is not known")
     return curve(rate)

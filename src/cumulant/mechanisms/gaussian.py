@@ -13,6 +13,8 @@ from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism, register
+from cumulant.numerics.matrices import Matrix, Participation, largest_square
+from cumulant.numerics.rationals import root
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 
@@ -39,6 +41,9 @@ class Gaussian(Mechanism):
     records it is asked about. That is public and the same for neighbouring data sets, so these are replace-one ones; on a
     sample it is the size of the sample (E-20).
 
+    `squared_sensitivity` says the square of the sensitivity where its root is not a fraction: PATE's noisy counts, where one
+    vote moves two of them by 1, have 2. The square is what is kept; `sensitivity` is then rounded up.
+
     A training loop says its noise multiplier and the norm `clip` to which gradients are clipped; the deviation of the noise
     on their sum is the product. What a record moves then depends on the neighbours, so `relation` must be said (E-2).
 
@@ -48,6 +53,8 @@ class Gaussian(Mechanism):
     Gaussian(sigma=1.1, sensitivity=2, geometry="ball")
     >>> Gaussian(sigma=10, sensitivity=2) == Gaussian(sigma=5)
     True
+    >>> Gaussian(sigma=4, squared_sensitivity=2).rdp(2), Gaussian(sigma=4, squared_sensitivity=2) == Gaussian(sigma=4)
+    (0.125, False)
     >>> Gaussian(sigma=5).rdp(2)
     0.04
     """
@@ -57,6 +64,7 @@ class Gaussian(Mechanism):
     geometry: str = "diameter"
     relation: Relation = Relation.ANY
     averaged_over: Number = 1
+    squared_sensitivity: Number | None = None
     noise_multiplier: InitVar[Number | None] = None
     clip: InitVar[Number | None] = None
 
@@ -68,6 +76,8 @@ class Gaussian(Mechanism):
             self._clipped(noise_multiplier, clip)
         elif self.sigma is _UNSAID:
             raise InputError("Gaussian needs sigma=…, or noise_multiplier=… with clip=… and relation=…")
+        if self.squared_sensitivity is not None:
+            self._squared(self.squared_sensitivity)
         Mechanism.__post_init__(self)
         object.__setattr__(self, "averaged_over", COUNT.check("averaged_over", self.averaged_over))
         object.__setattr__(self, "relation", Relation.read(self.relation).of_mean(int(Exact(self.averaged_over))))
@@ -79,11 +89,21 @@ class Gaussian(Mechanism):
         if self.geometry == "ball":
             object.__setattr__(self, "relation", Relation.REPLACE_ONE)
 
+    def _squared(self, square: Number) -> None:
+        """Sets the sensitivity whose square is given, rounded up where it is no fraction."""
+        if POSITIVE.check("sensitivity", self.sensitivity) != 1:
+            raise InputError("squared_sensitivity says what sensitivity is; leave one of them out")
+        checked = POSITIVE.check("squared_sensitivity", square)
+        least, most = root(checked)
+        object.__setattr__(self, "squared_sensitivity", None if least == most else checked)
+        object.__setattr__(self, "sensitivity", Exact(most))
+
     def _clipped(self, multiplier: Number | None, clip: Number | None) -> None:
         """Sets what a noise multiplier and a clipping norm mean under the relation that is said with them."""
         if multiplier is None:
             raise InputError(f"clip={shown(clip)} needs a noise_multiplier=… beside it, whose product is sigma")
-        if self.sigma is not _UNSAID or POSITIVE.check("sensitivity", self.sensitivity) != 1:
+        given = self.sigma is not _UNSAID or self.squared_sensitivity is not None
+        if given or POSITIVE.check("sensitivity", self.sensitivity) != 1:
             raise InputError("noise_multiplier and clip say what sigma and sensitivity are; leave those out")
         stated = Relation.read(self.relation)
         if stated is Relation.ANY:
@@ -101,7 +121,8 @@ class Gaussian(Mechanism):
 
     @classmethod
     def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
-        return POSITIVE if name in ("noise_multiplier", "clip") else super(Gaussian, cls).domain(name, others)
+        other = name in ("noise_multiplier", "clip", "squared_sensitivity")
+        return POSITIVE if other else super(Gaussian, cls).domain(name, others)
 
     @classmethod
     def from_clipping(
@@ -144,23 +165,46 @@ class Gaussian(Mechanism):
         leaves, trees = COUNT.check("steps", steps), COUNT.check("restarts", restarts)
         return cls(sigma=sigma) * (-(-int(leaves) // int(trees))).bit_length()
 
+    @classmethod
+    def from_matrix(
+        cls, matrix: Matrix, sigma: Number, participation: Participation = "once", *, relation: Relation | str
+    ) -> Gaussian:
+        """The matrix mechanism: C x + sigma z, or what is computed from it, x + sigma C^-1 z; z has unit deviation.
+
+        Row t of x is what is summed at step t, of vectors clipped to norm 1; C is lower triangular, so that x may depend on
+        what was released before. A record takes part `"once"`; or `("every", b)`, at one step of the first b and at every b-th
+        after it; or `("apart", b, k)`, at most k times, at least b steps apart, for which C must be b-banded. A record that is
+        replaced keeps its steps and moves it by twice as much. See docs/mechanisms/matrix.md.
+
+        >>> Gaussian.from_matrix([[1, 0], ["1/2", 1]], sigma=2, relation="add-remove")
+        Gaussian(sigma=2, squared_sensitivity=1.25, relation="add-remove")
+        """
+        stated = Relation.read(relation)
+        moved = stated.clipped(Exact(1))
+        square = largest_square(matrix, participation) * moved**2
+        return cls(sigma, relation=stated, squared_sensitivity=Exact(square))
+
     def key(self) -> Hashable:
-        return self._shift(), self.geometry, self.relation, self.data_size()
+        return self._squared_shift(), self.geometry, self.relation, self.data_size()
 
     def data_size(self) -> Exact | None:
         return None if self.averaged_over == 1 else Exact(self.averaged_over)
 
     def part(self, times: int) -> Part:
         # a noise multiplier is the deviation over the clipping norm, and replacing a record moves the sum by twice the norm
-        plain = self.geometry == "diameter" and self.relation is not Relation.ADD_REMOVE and self.sensitivity == 1
+        plain = self.geometry == "diameter" and self.relation is not Relation.ADD_REMOVE and self._square() == 1
         same = Gaussian.from_clipping(norm=1, noise=self.sigma, relation=Relation.REPLACE_ONE)
         return replace(Mechanism.part(self, times), clipped=str(same) if plain and self.averaged_over == 1 else "")
 
-    def _shift(self) -> Fraction:
-        return Exact(self.sensitivity) / (Exact(self.sigma) * Exact(self.averaged_over))
+    def _square(self) -> Fraction:
+        """Of the sensitivity, exactly."""
+        return Exact(self.sensitivity) ** 2 if self.squared_sensitivity is None else Exact(self.squared_sensitivity)
+
+    def _squared_shift(self) -> Fraction:
+        return self._square() / (Exact(self.sigma) * Exact(self.averaged_over)) ** 2
 
     def own_curve(self, bound: str) -> Curve:
-        return Concentrated(rho=self._shift() ** 2 / 2)
+        return Concentrated(rho=self._squared_shift() / 2)
 
     def arguments(self) -> Mapping[str, str]:
         words = {"geometry": self.geometry, "relation": self.relation}
@@ -168,9 +212,13 @@ class Gaussian(Mechanism):
         usual = {"geometry": "diameter", "relation": Relation.REPLACE_ONE if implied else Relation.ANY}
         shown = {name: f'"{word}"' for name, word in words.items() if word != usual[name]}
         mean = {} if self.averaged_over == 1 else {"averaged_over": Exact(self.averaged_over).notation}
-        return {**Mechanism.arguments(self), **mean, **shown}
+        found = dict(Mechanism.arguments(self))
+        if self.squared_sensitivity is not None:
+            found.pop("sensitivity", None)
+            found["squared_sensitivity"] = Exact(self.squared_sensitivity).notation
+        return {**found, **mean, **shown}
 
     def pair(self) -> Pair:
         from cumulant.pairs.gaussian import GaussianPair
 
-        return GaussianPair(self._shift(), self.geometry)
+        return GaussianPair.of_square(self._squared_shift(), self.geometry)

@@ -86,3 +86,18 @@ def enclosed_logs(quotients: Sequence[Quotient]) -> Enclosure:
             found = found + LOG_TWO * shift
         found[near] = BOUNDED.log1p(Enclosure(distance[near], U * np.abs(distance[near]) + 5e-324))
     return found
+
+
+def root(square: Fraction) -> tuple[Fraction, Fraction]:
+    """Rational numbers just below and just above the root, apart by about 30 digits; both are the root of a perfect square.
+
+    >>> root(Fraction(9, 4)), [float(each) for each in root(Fraction(2))]
+    ((Fraction(3, 2), Fraction(3, 2)), [1.4142135623730951, 1.4142135623730951])
+    """
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top * top == square.numerator and bottom * bottom == square.denominator:
+        return Fraction(top, bottom), Fraction(top, bottom)
+    digits = max(0, 30 - (len(str(square.numerator)) - len(str(square.denominator))) // 2)
+    scale = 10**digits
+    root = math.isqrt(square.numerator * scale * scale // square.denominator)
+    return Fraction(root, scale), Fraction(root + 1, scale)

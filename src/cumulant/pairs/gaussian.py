@@ -15,6 +15,7 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
 from cumulant.numerics.later import special
 from cumulant.numerics.quadrature import log_concave
+from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.gaussian_transform import GaussianBase, Unsampled
@@ -35,8 +36,8 @@ class GaussianPair(Pair):
 
     It dominates the Gaussian mechanism in any dimension, by data processing (E-17). `geometry` says what is known about
     the values of the query: their pairwise distances ("diameter"), a ball that holds them ("ball"), or neither, because
-    there are several queries and each may depend on the answers before it (""). `least` is a smaller shift that the queries
-    also have, where `shift` was rounded up.
+    there are several queries and each may depend on the answers before it (""). `square` is the squared shift, where its root
+    is not rational and `shift` was rounded up.
 
     >>> GaussianPair(Fraction(1)).moments([1, 2, 3])
     array([-0.26676915,  0.54132485,  2.66043763])
@@ -46,15 +47,28 @@ class GaussianPair(Pair):
 
     shift: Fraction
     geometry: str = "diameter"
-    least: Fraction | None = None
+    square: Fraction | None = None
 
     symmetric = True
+
+    @classmethod
+    def of_square(cls, square: Fraction, geometry: str = "diameter") -> GaussianPair:
+        """The pair of this squared shift.
+
+        >>> GaussianPair.of_square(Fraction(9, 4)), GaussianPair.of_square(Fraction(2)).shift > 2**0.5
+        (GaussianPair(shift=Fraction(3, 2), geometry='diameter', square=None), True)
+        """
+        least, shift = root(square)
+        return cls(shift, geometry, None if least == shift else square)
 
     def gaussian_shift(self) -> Fraction:
         return self.shift
 
     def curve(self) -> Concentrated:
-        return Concentrated(rho=self.shift**2 / 2)
+        return Concentrated(rho=self._squared() / 2)
+
+    def _squared(self) -> Fraction:
+        return self.shift**2 if self.square is None else self.square
 
     def laws(self) -> tuple[Law, ...]:
         return (GaussianLaw(self.shift),)
@@ -70,7 +84,7 @@ class GaussianPair(Pair):
         return Unsampled(self.shift) if rate == 1 else Mixed(GaussianBase(self.shift), rate, direction)
 
     def grouped(self, size: int) -> Pair:
-        return GaussianPair(self.shift * size, "", None if self.least is None else self.least * size)
+        return GaussianPair.of_square(self._squared() * size**2, "")
 
     @property
     def integrable(self) -> bool:
@@ -78,7 +92,7 @@ class GaussianPair(Pair):
 
     @property
     def dominated(self) -> Pair:
-        return self if self.least is None else GaussianPair(self.least, self.geometry)
+        return self if self.square is None else GaussianPair(root(self.square)[0], self.geometry)
 
     def composed(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
         """k Gaussians are one with sqrt(k) times the shift, whether or not later queries depend on earlier answers."""
@@ -86,13 +100,12 @@ class GaussianPair(Pair):
         for pair, times in parts:
             if not isinstance(pair, GaussianPair):
                 return None
-            square += times * pair.shift**2
-        least, shift = _root(square)
-        return GaussianPair(shift, "", None if least == shift else least)
+            square += times * pair._squared()
+        return GaussianPair.of_square(square, "")
 
     def taylor(self, at: Fraction, count: int) -> list[Any] | None:
         # K = lambda (lambda + 1) t^2 / 2
-        rho = self.shift**2 / 2
+        rho = self._squared() / 2
         return [BALLS.number(each) for each in (at * (at + 1) * rho, (2 * at + 1) * rho, rho, *[Fraction(0)] * count)][
             :count
         ]
@@ -235,17 +248,6 @@ def _log_shortfall(power: Array, centre: Array, t: float) -> Array:
 
         value = log_concave(log_f, w, 1 / np.sqrt(curvature), -right, np.inf) - left * left / 2 - root_two_pi
     return np.where(np.isnan(value), 0.0, np.minimum(value, 0.0))
-
-
-def _root(square: Fraction) -> tuple[Fraction, Fraction]:
-    """Rational numbers just below and just above the root, apart by about 30 digits; both are the root of a perfect square."""
-    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
-    if top * top == square.numerator and bottom * bottom == square.denominator:
-        return Fraction(top, bottom), Fraction(top, bottom)
-    digits = max(0, 30 - (len(str(square.numerator)) - len(str(square.denominator))) // 2)
-    scale = 10**digits
-    root = math.isqrt(square.numerator * scale * scale // square.denominator)
-    return Fraction(root, scale), Fraction(root + 1, scale)
 
 
 # ---- three values that are worse than two

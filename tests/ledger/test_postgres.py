@@ -10,6 +10,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.errors import LedgerError
+from cumulant.ledger import postgres as store
 from cumulant.ledger import writing
 from cumulant.ledger.entry import Entry
 from cumulant.ledger.postgres import PostgreSQL
@@ -153,6 +154,31 @@ def test_whoever_waits_for_the_lock_sees_what_its_owner_wrote(url: str, monkeypa
     assert account.spend(STEP).seq == 1
     waiter.join()
     assert (found, attempts) == ([2], [])
+
+
+def test_a_client_that_is_silent_loses_the_lock(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is stopped between its lock and its entry, or cut off: the others go on, and it asks again."""
+    monkeypatch.setattr(store, "_LONGEST_SILENCE", "50ms")
+    account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    append, silent = account._writer.store.append, [True]
+
+    def after_a_while(entries: Sequence[Entry]) -> None:
+        if silent.pop() if silent else False:
+            assert cm.Ledger(url).account("a").spend(STEP, key="other").seq == 1
+        append(entries)
+
+    monkeypatch.setattr(account._writer.store, "append", after_a_while)
+    assert account.spend(STEP, key="slow").seq == 2
+    assert account.verify()
+
+
+def test_a_newer_schema(url: str) -> None:
+    ledger = cm.Ledger(url)
+    ledger.create("a", epsilon=1, delta="1e-6")
+    ledger._store.mark("schema", "2")
+    for refused in (cm.Ledger(url).accounts, cm.Ledger(url).upgrade):
+        with pytest.raises(LedgerError, match="schema 2 and this library knows 1"):
+            refused()
 
 
 def test_texts_travel_as_they_are(url: str) -> None:

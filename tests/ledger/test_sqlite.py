@@ -1,6 +1,10 @@
 """The embedded store: which files it takes, and what it says of those it does not."""
 
+import gc
+import io
 import os
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +15,7 @@ import pytest
 import cumulant as cm
 from cumulant.errors import LedgerError
 from cumulant.ledger import sqlite as store
+from cumulant.ledger.entry import Entry
 from cumulant.ledger.store import SCHEMA
 
 STEP = cm.Gaussian(sigma=50)
@@ -110,6 +115,89 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     assert found.returncode == 1, found.stderr
     assert found.stderr.startswith("error: ")
     assert any(word in found.stderr for word in ("readonly", "cannot be opened", "unable to open")), found.stderr
+
+
+def test_a_file_that_is_replaced(tmp_path: Path) -> None:
+    """Who has the old one open would write to what nobody reads."""
+    url = f"sqlite:///{tmp_path}/budget.db"
+    account = cm.Ledger(url).create("a", epsilon=1, delta=1e-6)
+    account.spend(STEP)
+    other = cm.Ledger(f"sqlite:///{tmp_path}/other.db")
+    with io.StringIO() as copy:
+        account._ledger.export(copy)
+        copy.seek(0)
+        other.import_(copy)
+    other.account("a").thaw(source_closed=True)
+    other.close()
+    for name in ("budget.db-wal", "budget.db-shm"):
+        (tmp_path / name).unlink()
+    (tmp_path / "other.db").rename(tmp_path / "budget.db")
+    assert account.spend(STEP).seq == 3  # what was seen is there as well
+    assert [entry.kind for entry in cm.Ledger(url).account("a").history()] == ["open", "spend", "thaw", "spend"]
+    (tmp_path / "budget.db").unlink()
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        account.spend(STEP)
+
+
+def test_replaced_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/budget.db"
+    account = cm.Ledger(url).create("a", epsilon=1, delta=1e-6)
+    account._ledger.close()
+    gc.collect()
+    shutil.copy(tmp_path / "budget.db", tmp_path / "other.db")
+    append = account._writer.store.append
+
+    def meanwhile(entries: list[Entry]) -> None:
+        append(entries)
+        if (tmp_path / "other.db").exists():
+            (tmp_path / "other.db").rename(tmp_path / "budget.db")
+            for name in ("budget.db-wal", "budget.db-shm"):
+                (tmp_path / name).unlink()
+
+    monkeypatch.setattr(account._writer.store, "append", meanwhile)
+    assert account.spend(STEP, key="k").seq == 1
+    assert cm.Ledger(url).account("a").find("k") is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """Forked by another thread while the lock was held; the child lives on."""
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.create("a", epsilon=1, delta=1e-6)
+    with ledger._store.transaction(["a"]):
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+            os._exit(0)
+    try:
+        program = (
+            f"import cumulant as cm; print(cm.Ledger({ledger._store.url!r}).account('a').spend('PureDP(0.1)').seq)"
+        )
+        found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+        assert found.stdout == "1\n"
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert account.spend(STEP).seq == 2
+
+
+def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
+    """A limit on the size of files is as good as a full disk, and the shell says it in one sentence."""
+    url = f"sqlite:///{tmp_path}/budget.db"
+    account = cm.Ledger(url).create("a", epsilon=1, delta=1e-6)
+    program = (
+        "import resource, signal, sys; from cumulant.cli import app\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        f"sys.exit(app.answer(['ledger', 'spend', {url!r}, 'a', 'PureDP(0.1)']))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert found.returncode == 1, found.stderr
+    assert found.stderr.startswith("error: ")
+    assert len(found.stderr.splitlines()) == 1
+    assert account.head().seq == 0
+    account.spend(STEP)
+    assert account.verify()
 
 
 def test_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.amounts import Amounts
+from cumulant.errors import LedgerBroken
 from cumulant.ledger.account import Account
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.entry import COLUMNS, Entry, canonical
@@ -205,6 +208,58 @@ def test_forged_bodies(entries: list[Entry], place: int, change: Any, reason: st
     assert reason in verdict.reason
 
 
+JUNK = [
+    None,
+    0,
+    -1,
+    1.5,
+    "",
+    "x",
+    "1/0",
+    "-3",
+    "5",
+    [],
+    {},
+    [None],
+    ["1"],
+    {"a": 1},
+    True,
+    "9" * 50,
+    [["a", "1", ["1"]]],
+]
+
+
+def mutated(value: Any, rng: random.Random) -> Any:
+    """One place of a text of JSON replaced by something else, or left out."""
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        name = rng.choice(sorted(value))
+        if rng.random() < 0.2:
+            return {other: value[other] for other in value if other != name}
+        return value | {name: mutated(value[name], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.7:
+        place = rng.randrange(len(value))
+        return [*value[:place], mutated(value[place], rng), *value[place + 1 :]]
+    return rng.choice(JUNK)
+
+
+@pytest.mark.parametrize("place", range(1, 10))
+def test_whatever_a_body_says_there_is_a_verdict(entries: list[Entry], place: int) -> None:
+    """By somebody who has the key and repairs every hash: no exception, and nothing that matters passes."""
+    harmless = {"actor", "host", "time", "version", "rigour", "by", "unseen", "reason"}
+    if entries[place].kind == "spend":
+        harmless |= {"run"}  # only proving the charge again knows better
+    for seed in range(60):
+        rng = random.Random(f"{place}/{seed}")
+        body = entries[place].content()
+        other = mutated(body, rng)
+        if not isinstance(other, dict) or "signer" not in other:
+            continue
+        verdict = check(forged(entries, place, lambda _: other))  # noqa: B023
+        if verdict and not verdict.unsigned:
+            changed = {name for name in body.keys() | other.keys() if body.get(name) != other.get(name)}
+            assert changed <= harmless, (place, changed)
+
+
 def test_forged_policies(entries: list[Entry]) -> None:
     for field, value in (("epsilon", "1/2"), ("weights", ["1"] * 13), ("orders", ["0"] * 13), ("relation", "none")):
         verdict = check(forged(entries, 0, lambda body: body | {"policy": body["policy"] | {field: value}}))  # noqa: B023
@@ -225,13 +280,69 @@ def test_an_unjust_decision_is_found(tmp_path: Path) -> None:
     assert "certificate" in verdict.reason
 
 
+def test_what_is_not_signed_is_not_followed(url: str) -> None:
+    """Somebody with the rights of a spender and no key puts the sums back to nothing."""
+    account = cm.Ledger(url, KEYS).create("a", epsilon=1, delta="1e-6")
+    account.spend(STEP * 116)
+    first, last = account.history()
+    body = last.content()
+    del body["signer"]
+    for signer, message in (({}, "not signed by its key"), ({"signer": "other"}, "a key that is not|not at hand")):
+        entry = replace(last, seq=2, key="forged", body=canonical(body | signer), state=first.state, prev=last.hash)
+        entry = replace(entry, hash="", signature="00" * 32 if signer else "")
+        with account._writer.store.transaction(["a"]):
+            account._writer.store.append([replace(entry, hash=entry.digest())])
+        for writer in (cm.Ledger(url, KEYS).account("a"), account):
+            with pytest.raises(cm.CumulantError, match=message):
+                writer.spend(STEP * 116)
+        assert cm.Ledger(url, KEYS).verify().seq == 2
+        tampered(url, "DELETE FROM entry WHERE seq = 2")
+        account = cm.Ledger(url, KEYS).account("a")
+
+
+def test_what_a_process_has_seen_cannot_be_taken_back(url: str) -> None:
+    account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    account.spend(STEP)
+    tampered(url, "DELETE FROM entry WHERE seq = 1")
+    for refused in (lambda: account.spend(STEP), account.status):
+        with pytest.raises(LedgerBroken, match="entry 1 of 'a', which this process has seen, is gone"):
+            refused()
+    cm.Ledger(url).account("a").spend(STEP)  # somebody else goes on, and the numbers look right again
+    with pytest.raises(LedgerBroken, match="is gone"):
+        account.spend(STEP)
+
+
+def test_a_hold_ends_alike_in_all_of_its_accounts(url: str) -> None:
+    ledger = cm.Ledger(url)
+    for name in ("a", "b"):
+        ledger.create(name, epsilon=1, delta="1e-6")
+    ledger.holding(STEP * 5, ["a", "b"])
+    ledger.account("a").settle(1, STEP * 4, key="end")
+    assert ledger.verify()
+    (ended,) = ledger.account("b").history(2)
+    less = json.loads(ended.body) | {"run": "Gaussian(sigma=50) * 3"}
+    charge = Amounts.read(ledger.account("a").find("end").content()["charge"]).scaled(Fraction(3, 4))  # type: ignore[union-attr]
+    less["charge"] = charge.texts()
+    forgery = replace(ended, body=canonical(less), state=canonical(ended.sums() | {"spent": charge.texts()}), hash="")
+    tampered(
+        url,
+        f"UPDATE entry SET body = '{forgery.body}', state = '{forgery.state}', hash = '{forgery.digest()}' "
+        "WHERE account = 'b' AND seq = 2",
+    )
+    verdict = cm.Ledger(url).verify()
+    assert (verdict.account, verdict.seq) == ("a", 2)
+    assert "alike" in verdict.reason
+
+
 def tampered(url: str, statement: str) -> None:
     """Change the table as somebody who owns the database can."""
     if url.startswith("sqlite"):
         import sqlite3
 
         database = sqlite3.connect(url.removeprefix("sqlite:///"))
-        database.executescript(f"DROP TRIGGER entries_stay; DROP TRIGGER entries_remain; {statement};")
+        database.executescript(
+            f"DROP TRIGGER IF EXISTS entries_stay; DROP TRIGGER IF EXISTS entries_remain; {statement};"
+        )
         database.close()
         return
     import psycopg
@@ -247,6 +358,19 @@ def test_in_the_table(url: str, column: str) -> None:
     tampered(url, f"UPDATE entry SET {column} = {column} || 'x' WHERE seq = 4")
     verdict = cm.Ledger(url).verify()
     assert (verdict.sound, verdict.account, verdict.seq) == (False, "a", 4)
+
+
+@pytest.mark.parametrize("cell", ["body = x'00ff'", "seq = 'abc'", "hash = 5", "request = x'00'", "hold = 'x'"])
+def test_cells_of_another_kind(tmp_path: Path, cell: str) -> None:
+    """SQLite stores anything anywhere."""
+    url = f"sqlite:///{tmp_path}/budget.db"
+    full(url)
+    tampered(url, f"UPDATE entry SET {cell} WHERE seq = 4")
+    verdict = cm.Ledger(url).verify()
+    assert (verdict.sound, verdict.account, verdict.seq) == (False, "a", 4)
+    tampered(url, "DELETE FROM entry WHERE seq > 4 AND seq <> 'abc'")
+    with pytest.raises(LedgerBroken):
+        cm.Ledger(url).account("a").spend(STEP)
 
 
 def test_a_first_entry_that_is_gone(url: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from cumulant.accounting.amounts import Amounts
 from cumulant.accounting.filter import Tariff
-from cumulant.errors import BudgetRefused, CumulantError, LedgerBroken
+from cumulant.errors import BudgetRefused, CumulantError, LedgerBroken, LedgerError
 from cumulant.ledger.charge import held_prices, settled
 from cumulant.ledger.entry import FIRST, KINDS, Entry, Receipt, canonical
 from cumulant.ledger.keys import Keys
@@ -18,6 +18,8 @@ from cumulant.ledger.state import CLOSED, FROZEN, OPEN, State, may
 from cumulant.ledger.store import Store
 from cumulant.notation import parse
 
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What reading raises of a body that no writer wrote."""
 _STATUS = {"freeze": FROZEN, "thaw": OPEN, "close": CLOSED}
 
 
@@ -67,6 +69,9 @@ def verify(
                 entries += 1
         except (_Broken, CumulantError) as error:
             return Verdict(False, entries, len(names), checked, name, walk.seq, str(error), unsigned + walk.unsigned)
+        except _MALFORMED as error:
+            reason = f"its body is not one that this library writes ({type(error).__name__}: {error})"
+            return Verdict(False, entries, len(names), checked, name, walk.seq, reason, unsigned + walk.unsigned)
         unsigned += walk.unsigned
     for receipt in receipts:
         if receipt.account not in names:
@@ -160,8 +165,12 @@ class Walk:
             held = self._holds.pop(entry.hold, None)
             if held is None:
                 raise _Broken(f"entry {entry.hold} is not a hold that was still open")
-            if held.get("team") != team:
-                raise _Broken("it is by another team than its hold")
+            if held.get("team") != team or held.get("accounts") != content.get("accounts"):
+                raise _Broken("it is by another team than its hold, or in other accounts")
+            for other in content.get("accounts", []):
+                twin = self._store.by_key(str(other), entry.key)
+                if twin is None or (twin.kind, twin.run) != (entry.kind, content.get("run")):
+                    raise _Broken(f"its hold ends in all of its accounts alike, and not so in {other!r}")
             charge = self._amounts("charge") if entry.kind == "settle" else zero
             if entry.kind == "settle" and settled(self._rule, held, parse(content["run"]))[1] != charge:
                 raise _Broken("its charge is not what ran at the prices of its hold")
@@ -169,7 +178,10 @@ class Walk:
         if entry.kind == "reprice":
             return state.moved(self._reprice(), zero, team)
         if entry.kind == "grant":
-            return state.granted(str(team), Fraction(str(content.get("share"))), self._rule)
+            share = Fraction(str(content.get("share")))
+            if not 0 < share <= 1:
+                raise _Broken("an allowance is a part of the budget")
+            return state.granted(str(team), share, self._rule)
         if entry.kind in _STATUS:
             return State(state.spent, state.held, _STATUS[entry.kind], state.teams)
         raise _Broken("an account is opened once")
@@ -243,12 +255,24 @@ class Walk:
             raise _Broken("it takes budget, and only spends and holds may")
 
 
-def check_last(entry: Entry, keys: Keys) -> None:
+def check_last(entry: Entry, keys: Keys, signed: bool) -> None:
     """Before anything is added to it, the newest entry must be what was written."""
     if entry.digest() != entry.hash:
         raise LedgerBroken(f"entry {entry.seq} of {entry.account!r} was changed; run cumulant ledger verify")
     signer = entry.content().get("signer")
-    if signer is not None and keys.confirms(str(signer), entry.hash, entry.signature) is False:
+    if (signer is None and signed) or (
+        signer is not None and keys.confirms(str(signer), entry.hash, entry.signature) is False
+    ):
         raise LedgerBroken(
             f"entry {entry.seq} of {entry.account!r} is not signed by its key; run cumulant ledger verify"
+        )
+
+
+def check_signer(entry: Entry, keys: Keys) -> None:
+    """Whoever adds to an account whose entries are signed has to have the key that confirms the newest one."""
+    signer = entry.content().get("signer")
+    if keys.confirms(str(signer), entry.hash, entry.signature) is None:
+        raise LedgerError(
+            f"entry {entry.seq} of {entry.account!r} is signed by the key {signer!r}, which is not at hand, so it cannot be "
+            "checked before another one follows it; add the key to keys="
         )

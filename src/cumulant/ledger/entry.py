@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
@@ -17,6 +18,7 @@ FIRST = ""
 """What the first entry of an account has for the hash of the one before it."""
 
 _LONGEST_NAME = 200
+_TYPES = tuple((str, int, *[str] * 3, hold, *[str] * 5) for hold in (int, type(None)))
 
 
 def canonical(value: Any) -> str:
@@ -75,6 +77,13 @@ class Entry:
     prev: str
     hash: str = ""
     signature: str = ""
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Entry:
+        """A row of the table; LedgerBroken where a cell is of a kind that no writer wrote, which SQLite would store."""
+        if tuple(map(type, row)) not in _TYPES:
+            raise LedgerBroken(f"entry {shown(row[1])} of {shown(row[0])} was changed; run cumulant ledger verify")
+        return cls(*row)
 
     def digest(self) -> str:
         """SHA-256 over everything but itself and the signature, which is over this."""

@@ -11,15 +11,18 @@ from typing import Any
 from cumulant.errors import InputError, LedgerError, shown
 from cumulant.ledger.store import Interrupted, Statement, Store
 
-_AGAIN = ("40001", "40P01", "23505", "55P03", "57P01", "57P02", "57P03")
-"""Serialisation failure, deadlock, unique key, lock not available, and servers that stop or start."""
+_AGAIN = ("25P03", "40001", "40P01", "23505", "55P03", "57P01", "57P02", "57P03")
+"""Idle for too long, serialisation failure, deadlock, unique key, lock not available, and servers that stop or start."""
 _EVERYTHING = 0
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _DURABLY = (
     "SELECT set_config('synchronous_commit', "
-    "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
+    "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
+    "set_config('idle_in_transaction_session_timeout', ?, true)"
 )
-"""A stricter setting of the server stays; whatever else a role or a session has set does not."""
+"""A stricter setting of the server stays; whatever else a role or a session has set does not. And a client that was stopped,
+or is cut off, while it has the lock loses both: nobody else could spend until then."""
+_LONGEST_SILENCE = "300s"
 _ROLE = re.compile(r"[a-z_][a-z0-9_$]{0,62}")
 _DURABLE = {"fsync": "on", "full_page_writes": "on"}
 
@@ -179,7 +182,7 @@ class PostgreSQL(Store):
         session: _Session = self.connection(create=not accounts)
         try:
             session.later(_BEGIN)
-            session.later(_DURABLY)
+            session.later(_DURABLY, (_LONGEST_SILENCE,))
             if not accounts:
                 session.later("SELECT pg_advisory_xact_lock(?)", (_EVERYTHING,))
             for account in sorted(set(accounts)):

@@ -103,7 +103,20 @@ class SQLite(Store):
         except BaseException:
             connection.close()
             raise
+        self._local.file = self._file()
         return connection
+
+    def _file(self) -> tuple[int, int] | None:
+        """Which file the path names."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _outdated(self, connection: sqlite3.Connection) -> bool:
+        # what is written to a file that was put away is lost: a backup that is put in its place has a new number
+        return not connection.in_transaction and self._file() != self._local.file
 
     def _run_all(self, connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         with self._translated():
@@ -149,6 +162,8 @@ class SQLite(Store):
             except BaseException:
                 self._rollback(connection)
                 raise
+            if self._outdated(connection):
+                raise Interrupted(f"{self.path} was replaced by another file")
 
     def _rollback(self, connection: sqlite3.Connection) -> None:
         if connection.in_transaction:  # a full disk has ended it already
@@ -166,6 +181,8 @@ class SQLite(Store):
                 fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_UN)  # a child that another thread forked meanwhile has a copy
             os.close(lock)
 
 

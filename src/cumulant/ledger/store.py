@@ -21,7 +21,8 @@ SCHEMA = 1
 _FIELDS = ", ".join(COLUMNS)
 _MARKS = ", ".join("?" for _ in COLUMNS)
 _NEWEST = (
-    f"SELECT {_FIELDS}, (SELECT 1 FROM meta WHERE name = ?) FROM entry WHERE account = ? ORDER BY seq DESC LIMIT 1"
+    f"SELECT {_FIELDS}, (SELECT 1 FROM meta WHERE name = ?), (SELECT hash FROM entry WHERE account = ? AND seq = ?) "
+    "FROM entry WHERE account = ? ORDER BY seq DESC LIMIT 1"
 )
 _PAGE, _FEW = 1000, 500
 
@@ -31,10 +32,12 @@ Statement = tuple[str, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The newest entry of an account, whether it was imported and not yet released for use, the keys that are taken."""
+    """The newest entry of an account, whether it was imported and not yet released for use, the hash of an earlier entry,
+    and the keys that are taken."""
 
     last: Entry | None
     imported: bool
+    earlier: str | None
     taken: dict[str, Entry]
 
 
@@ -99,6 +102,10 @@ class Store(ABC):
     def _has_table(self, name: str) -> bool:
         """Whether there is a table of this name."""
 
+    def _outdated(self, connection: Any) -> bool:
+        """Whether the address leads somewhere else by now than when this connection was made."""
+        return False
+
     def now(self) -> datetime:
         """The clock of the database."""
         return datetime.now(UTC)
@@ -112,7 +119,7 @@ class Store(ABC):
     def connection(self, create: bool = False) -> Any:
         """The connection of this process and thread."""
         owned: _Owned | None = getattr(self._local, "owned", None)
-        if owned is None or owned.process != os.getpid():
+        if owned is None or owned.process != os.getpid() or self._outdated(owned.connection):
             self._local.owned = owned = _Owned(self._connect(create))
             try:
                 self._check_schema(create)
@@ -180,13 +187,14 @@ class Store(ABC):
         """Every account of which there is any entry: also one whose first entry was taken away."""
         return sorted(str(name) for (name,) in self.execute("SELECT DISTINCT account FROM entry"))
 
-    def standing(self, account: str, keys: Sequence[str] = ()) -> Standing:
-        """Where an account stands, and which of these keys are taken: what a writer asks under its lock, in one journey."""
+    def standing(self, account: str, earlier: int, keys: Sequence[str] = ()) -> Standing:
+        """Where an account stands, the hash of an earlier entry, and which of these keys are taken: what a writer asks under
+        its lock, in one journey."""
         some = [keys[start : start + _FEW] for start in range(0, len(keys), _FEW)]
         newest, *taken = self._run_all(
             self.connection(),
             [
-                (_NEWEST, (imported(account), account)),
+                (_NEWEST, (imported(account), account, earlier, account)),
                 *(
                     (
                         f"SELECT {_FIELDS} FROM entry WHERE account = ? AND key IN ({', '.join('?' * len(few))})",
@@ -196,10 +204,11 @@ class Store(ABC):
                 ),
             ],
         )
-        found = {entry.key: entry for rows in taken for entry in (Entry(*row) for row in rows)}
+        found = {entry.key: entry for rows in taken for entry in map(Entry.of, rows)}
         if not newest:
-            return Standing(None, False, found)
-        return Standing(Entry(*newest[0][:-1]), newest[0][-1] is not None, found)
+            return Standing(None, False, None, found)
+        *last, copied, digest = newest[0]
+        return Standing(Entry.of(last), copied is not None, digest, found)
 
     def at(self, account: str, seq: int) -> Entry | None:
         """One entry."""
@@ -215,7 +224,7 @@ class Store(ABC):
 
     def _one(self, condition: str, *values: Any) -> Entry | None:
         rows = self.execute(f"SELECT {_FIELDS} FROM entry WHERE {condition}", *values)
-        return Entry(*rows[0]) if rows else None
+        return Entry.of(rows[0]) if rows else None
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Add entries, within a transaction."""
@@ -231,7 +240,7 @@ class Store(ABC):
             rows = self.execute(
                 f"SELECT {_FIELDS} FROM entry WHERE account = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}", account, last
             )
-            yield from (Entry(*row) for row in rows)
+            yield from map(Entry.of, rows)
             if len(rows) < _PAGE:
                 return
             last = rows[-1][1]
@@ -243,7 +252,7 @@ class Store(ABC):
             "(SELECT 1 FROM entry AS ended WHERE ended.account = held.account AND ended.hold = held.seq) ORDER BY seq",
             account,
         )
-        return [Entry(*row) for row in rows]
+        return [Entry.of(row) for row in rows]
 
     # ---- what is outside of the chain
 

@@ -17,7 +17,7 @@ from typing import Any
 from cumulant.accounting.filter import Tariff
 from cumulant.curves.memory import recall
 from cumulant.errors import BudgetRefused, InputError, KeyConflict, LedgerBroken, LedgerError
-from cumulant.ledger.chain import check_last
+from cumulant.ledger.chain import check_last, check_signer
 from cumulant.ledger.charge import Quote, quote
 from cumulant.ledger.entry import FORMAT, Entry, Receipt, canonical
 from cumulant.ledger.keys import Keys
@@ -79,8 +79,10 @@ class Writer:
             if first is None:
                 known = ", ".join(map(repr, self.store.names()[:10])) or "none"
                 raise InputError(f"there is no account {account!r} in this ledger; there are: {known}")
-            check_last(first, self.keys)
+            check_last(first, self.keys, signed=False)
             policy = Policy.from_dict(first.content().get("policy", {}))
+            check_last(first, self.keys, policy.signed)
+            self._seen[account] = (first, State.from_dict(first.sums()))
             self._policies[account] = (policy, Tariff(policy.rule()))
         return self._policies[account]
 
@@ -94,13 +96,12 @@ class Writer:
     def position(self, account: str, standing: Standing | None = None) -> Position:
         """Where an account stands now, as was just read or is read here."""
         policy, tariff = self.policy(account)
-        found = self.store.standing(account) if standing is None else standing
-        if found.last is None:
-            raise LedgerBroken(f"the entries of {account!r} have vanished; run cumulant ledger verify with receipts")
+        found = self._standing(account) if standing is None else standing
+        assert found.last is not None
         last = found.last
-        seen, state = self._seen.get(account, (None, None))
-        if seen != last or state is None:
-            check_last(last, self.keys)
+        seen, state = self._seen[account]
+        if seen != last:
+            check_last(last, self.keys, policy.signed)
             state = State.from_dict(last.sums())
             self._seen[account] = (last, state)
         if len(state.spent.values) != len(tariff.rule.zero().values):
@@ -114,7 +115,7 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             try:
                 with self.store.transaction(sorted(set(accounts))):
-                    standing = self._standing(jobs)
+                    standing = self._standings(jobs)
                     found = [standing[job.account].taken.get(job.key) for job in jobs]
                     if any(found):
                         return [
@@ -134,12 +135,24 @@ class Writer:
                 time.sleep(min(_PAUSE * 2**attempt, _LONGEST_PAUSE) * (0.5 + secrets.randbelow(1000) / 1000))
         raise AssertionError("unreachable")
 
-    def _standing(self, jobs: Sequence[Job]) -> dict[str, Standing]:
+    def _standings(self, jobs: Sequence[Job]) -> dict[str, Standing]:
         """Where their accounts stand, and which of their keys are taken."""
         keys: dict[str, list[str]] = {}
         for job in jobs:
             keys.setdefault(job.account, []).append(job.key)
-        return {account: self.store.standing(account, some) for account, some in keys.items()}
+        return {account: self._standing(account, some) for account, some in keys.items()}
+
+    def _standing(self, account: str, keys: Sequence[str] = ()) -> Standing:
+        """The same of one account; LedgerBroken if what this process has seen of it is no longer there."""
+        self.policy(account)
+        seen = self._seen[account][0]
+        found = self.store.standing(account, seen.seq, keys)
+        if found.earlier != seen.hash:
+            raise LedgerBroken(
+                f"entry {seen.seq} of {account!r}, which this process has seen, is gone: the ledger was rolled back or "
+                "replaced; freeze the account, run cumulant ledger verify with receipts, and start this process again"
+            )
+        return found
 
     def _entries(
         self, jobs: Sequence[Job], requests: Sequence[str], standing: dict[str, Standing]
@@ -183,6 +196,8 @@ class Writer:
                 raise LedgerError(
                     f"entries of {job.account!r} are signed, and there is no key here that can sign; give keys="
                 )
+            if last is not None:
+                check_signer(last, self.keys)
             body["signer"] = self.keys.signer.name
         if job.note is not None:
             salted = f"{secrets.token_hex(16)} {job.note}"

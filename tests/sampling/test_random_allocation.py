@@ -12,6 +12,8 @@ import pytest
 
 import cumulant as cm
 from cumulant.bounds.allocation import Added, Averaged, Removed, allocation
+from cumulant.lattice import grids
+from cumulant.lattice.allocated import Allocated
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
 from tests.oracles.reference import load
@@ -206,3 +208,100 @@ def test_picks_are_a_partition_with_one_pick_in_each_block() -> None:
                 counts[subset] = counts.get(subset, Fraction(0)) + 1
         assert len(set(counts.values())) == 1
         assert len(counts) == math.comb(steps, picks)
+
+
+# ---- the lattice
+
+
+def lattice_delta(pair: Any, steps: int, direction: str, epsilon: float, times: int = 1) -> float:
+    epoch = Allocated(pair.loss(), steps, direction)
+    return grids.grid_delta(((epoch, times),), epsilon, 1e-4, upper=True).value
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "delta" in row["quantity"]], ids=named)
+def test_reference_deltas(row: dict[str, Any]) -> None:
+    steps, expected = int(row["parameters"]["steps"]), float(row["value"])
+    run = cm.Gaussian(sigma=row["parameters"]["sigma"]) @ cm.RandomAllocation(steps)
+    found = run.guarantee(epsilon=row["at"]["epsilon"])
+    assert expected * (1 - 10.0 ** (1 - row["digits"])) <= found.delta <= expected * (1 + 1e-3)
+    assert (found.rigour, found.lower) == ("bounded", None)
+
+
+def test_two_steps_by_quadrature() -> None:
+    """delta = E (S/2 - e^eps)_+ with S = W_1 + W_2, one integral for each W_1: the inner one is a Gaussian's."""
+    from scipy.special import ndtr
+
+    z = np.linspace(-9, 9, 20_001)
+    weight = np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
+    for sigma, epsilon in ((1.0, 0.5), (1.0, 1.5), (3.0, 0.3)):
+        t = 1 / sigma
+        w = np.exp(t * z - t * t / 2)
+
+        def call(strike: Any, t: float = t) -> Any:
+            """E (W - k)_+."""
+            x = np.log(np.maximum(strike, 1e-300)) / t
+            return np.where(strike > 0, ndtr(t / 2 - x) - strike * ndtr(-t / 2 - x), 1 - strike)
+
+        remove = float(np.sum(weight * call(2 * math.exp(epsilon) - w))) / 2
+        limit = 2 * math.exp(-epsilon) - w
+        add = math.exp(epsilon) / 2 * float(np.sum(weight * np.where(limit > 0, call(limit) - 1 + limit, 0.0)))
+        pair = GaussianPair(Fraction(t))
+        for direction, exact in (("remove", remove), ("add", add)):
+            found = lattice_delta(pair, 2, direction, epsilon)
+            assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-3), (sigma, epsilon, direction)
+
+
+def test_a_large_jump_is_not_missed() -> None:
+    """t = 100: largest-term Monte Carlo says 3.018e-7 +- 3e-10, plain Monte Carlo 3e-9."""
+    pair = GaussianPair(Fraction(1))
+    assert lattice_delta(pair, 100, "remove", 1.0) == pytest.approx(3.016e-7, rel=2e-3)
+    assert lattice_delta(pair, 100, "add", 0.5) == pytest.approx(5.93e-7, rel=1e-3)
+
+
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_deltas_of_enumerated_epochs(base: cm.RandomizedResponse) -> None:
+    rng = np.random.default_rng(22)
+    odds = float(Fraction(base.p) / (1 - Fraction(base.p)))
+    for steps in (2, 3, 4):
+        there, without = epochs(rng, odds, steps, 60)
+        for epsilon in (0.02 * math.log(odds), 0.3 * math.log(odds)):
+            for direction, p, q in (("remove", there, without), ("add", without, there)):
+                needed = np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=1)
+                claimed = lattice_delta(base.pair(), steps, direction, epsilon)
+                assert (needed <= claimed * (1 + 1e-9)).all()
+                assert needed[0] == pytest.approx(claimed, rel=2e-3)  # attained
+                more = lattice_delta(base.pair(), steps + 1, direction, epsilon)
+                assert needed[0] > more  # what claims more than it may is found
+
+
+def test_two_epochs_are_composed() -> None:
+    """Two epochs of two steps with yes/no answers, all sixteen outputs."""
+    base = BASES[1]
+    rng, epsilon = np.random.default_rng(1), 0.4
+    there, without = epochs(rng, 3.0, 2, 1)
+    p, q = np.multiply.outer(there[0], there[0]).ravel(), np.multiply.outer(without[0], without[0]).ravel()
+    for direction, one, other in (("remove", p, q), ("add", q, p)):
+        exact = float(np.maximum(one - math.exp(epsilon) * other, 0.0).sum())
+        assert exact <= lattice_delta(base.pair(), 2, direction, epsilon, times=2) <= exact * (1 + 2e-3)
+
+
+def test_what_a_base_fails_with_is_kept() -> None:
+    """Of (1, 1/100)-DP releases a record is in one, so that an epoch fails as often."""
+    run = cm.ApproximateDP(1, "1/100") @ cm.RandomAllocation(steps=20)
+    found = run.delta(epsilon="0.9")
+    assert 0.01 <= found <= 0.0101
+    assert run.delta(epsilon="0.2") < cm.ApproximateDP(1, "1/100").delta(epsilon="0.2")
+
+
+def test_too_little_noise_goes_by_divergences_and_says_so() -> None:
+    found = (cm.Gaussian(sigma="0.4") @ cm.RandomAllocation(steps=100)).guarantee(delta=1e-5)
+    assert "so the answer comes from Renyi divergences" in found.note
+    assert found.epsilon < cm.Gaussian(sigma="0.4").epsilon(1e-5)
+
+
+def test_ten_epochs_below_divergences() -> None:
+    run = cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=100) * 10
+    assert run.epsilon(1e-5) == pytest.approx(1.702, abs=2e-3)
+    assert run.epsilon(1e-5, method="rdp") == pytest.approx(1.979, abs=2e-3)
+    mixed = run + cm.Gaussian(sigma=4)
+    assert 1.8 < mixed.epsilon(1e-5) < 0.95 * mixed.epsilon(1e-5, method="rdp")

@@ -275,7 +275,7 @@ def _log_excess(law: Ratios, u: Array) -> Array:
     """log E e^{-u(W-1)} from above at small u: log1p of SUM q (e^-x - 1 + x), x = u (w - 1)."""
     q, w = np.exp(law.log_mass), np.expm1(law.log_ratio)
     lost = u * (law.slip + law.out) + law.out * np.exp(u)
-    found = np.concatenate([FLOATS.excess(-some[:, None] * w) @ q for some in _chunks(u, q.size)])
+    found = np.concatenate([np.sum(FLOATS.excess(-some[:, None] * w) * q, axis=1) for some in _chunks(u, q.size)])
     return np.log1p(found * (1 + 2 * U * q.size) + lost)
 
 

@@ -158,24 +158,7 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     middle = (window[0] + window[1]) / 2
     first = math.floor((middle - origin) / width) - size // 2
     start = origin + width * first
-    log_spectrum_size = np.zeros(size // 2 + 1)
-    angle = np.zeros(size // 2 + 1)
-    noise, least, constant = 0.0, math.inf, TRANSFORM * U * math.log2(size)
-    for one, times in rounds:
-        weights = wrapped(one, size)
-        spectrum = fft.rfft(weights)
-        log_spectrum_size += times * np.log(np.abs(spectrum))
-        angle += np.remainder(times * np.angle(spectrum), 2 * math.pi)
-        norm = float(np.linalg.norm(weights))
-        noise += times * (constant + POWER * U) * norm
-        least = min(least, norm)
-    # powers of a perturbed spectrum: (1 + d)^k with d the largest error of a coefficient
-    growth = math.exp(noise * math.sqrt(size)) if noise * math.sqrt(size) < 700 else math.inf
-    noise = growth * (noise + 2 * constant * least) + math.exp(_SILENT)
-    loud = log_spectrum_size > _SILENT
-    product = np.zeros(size // 2 + 1, dtype=np.complex128)
-    product[loud] = np.exp(log_spectrum_size[loud] + 1j * angle[loud])
-    mass = np.roll(fft.irfft(product, size), -(first % size))
+    mass, noise = convolved(rounds, size, first)
     outside = escaping(rounds, width, start, start + width * (size - 1), both=not upper)
     leak = leak_of(terms)
     lost = sum(times * one.lost for one, times in rounds)
@@ -194,6 +177,28 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
         slip=sum(times * one.slip for one, times in rounds) + 4 * U * (abs(origin) + abs(start) + width * size),
         upper=upper,
     )
+
+
+def convolved(rounds: Sequence[tuple[Tilted, int]], size: int, first: int) -> tuple[Array, float]:
+    """The law of the sum on a window of this size that starts at this point, and the norm of the noise in it."""
+    log_spectrum_size = np.zeros(size // 2 + 1)
+    angle = np.zeros(size // 2 + 1)
+    noise, least, constant = 0.0, math.inf, TRANSFORM * U * math.log2(size)
+    for one, times in rounds:
+        weights = wrapped(one, size)
+        spectrum = fft.rfft(weights)
+        log_spectrum_size += times * np.log(np.abs(spectrum))
+        angle += np.remainder(times * np.angle(spectrum), 2 * math.pi)
+        norm = float(np.linalg.norm(weights))
+        noise += times * (constant + POWER * U) * norm
+        least = min(least, norm)
+    # powers of a perturbed spectrum: (1 + d)^k with d the largest error of a coefficient
+    growth = math.exp(noise * math.sqrt(size)) if noise * math.sqrt(size) < 700 else math.inf
+    noise = growth * (noise + 2 * constant * least) + math.exp(_SILENT)
+    loud = log_spectrum_size > _SILENT
+    product = np.zeros(size // 2 + 1, dtype=np.complex128)
+    product[loud] = np.exp(log_spectrum_size[loud] + 1j * angle[loud])
+    return np.roll(fft.irfft(product, size), -(first % size)), noise
 
 
 def check_side(terms: Terms, upper: bool) -> None:

@@ -12,11 +12,13 @@ from cumulant.bounds.bound import Bound, proved
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import InputError
+from cumulant.lattice.allocated import Allocated, in_reach
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
     from cumulant.pairs.pair import Pair
+    from cumulant.pairs.step import Step
 
 
 @known
@@ -82,6 +84,13 @@ class RandomAllocation(Scheme):
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
         return proved(self.bounds, self.theorem(bound), base("best"), pair, Fraction(1) / self.length, subject)
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+        """The record is there in one of the data sets, and the whole run sees it removed or added."""
+        loss, count = pair.loss(), int(self.length)
+        if loss is None or not in_reach(loss, count):
+            return None
+        return Allocated(loss, count, "remove"), Allocated(loss, count, "add")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RandomAllocation) and (self.length, self.picks) == (other.length, other.picks)

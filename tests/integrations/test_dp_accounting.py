@@ -16,6 +16,7 @@ from cumulant.integrations.dp_accounting import CumulantAccountant, NotPrivate, 
 
 DELTA = 1e-5
 GAUSSIAN = dpa.GaussianDpEvent(2.0)
+TREE, BEST = dpa.dp_event.SingleEpochTreeAggregationDpEvent, dpa.dp_event.RepeatAndSelectDpEvent
 WITHOUT = dpa.SampledWithoutReplacementDpEvent(60_000, 256, GAUSSIAN)
 
 
@@ -86,6 +87,34 @@ def test_single_events_agree_with_their_loss_distributions(event: Any, relation:
         assert ours.get_epsilon(delta) == pytest.approx(theirs.get_epsilon(delta), rel=2e-3)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 7, 8, 1000, [5, 9, 2]])
+def test_trees(steps: Any) -> None:
+    """As many Gaussians as a leaf has nodes above it: with the same curve theirs is the same, up to its grid of orders."""
+    event = TREE(4.0, steps)
+    ours = CumulantAccountant(R.REPLACE_SPECIAL, "rdp").compose(event, 2).get_epsilon(DELTA)
+    theirs = rdp.RdpAccountant(neighboring_relation=R.REPLACE_SPECIAL).compose(event, 2).get_epsilon(DELTA)
+    assert ours <= theirs == pytest.approx(ours, rel=2e-3)
+    assert CumulantAccountant(R.REPLACE_SPECIAL).compose(event, 2).get_epsilon(DELTA) < ours
+
+
+def test_a_leaf_of_a_tree_is_in_as_many_nodes_as_counted() -> None:
+    for steps in range(1, 70):
+        # the nodes of a tree over its leaves 0 … steps-1 are the aligned blocks of powers of two that are complete
+        blocks = [(start, 1 << k) for k in range(8) for start in range(0, steps - (1 << k) + 1, 1 << k)]
+        most = max(sum(start <= leaf < start + size for start, size in blocks) for leaf in range(steps))
+        found = from_dp_event(TREE(1.0, steps), R.REPLACE_SPECIAL)
+        assert found == cm.Gaussian.from_clipping(1, 1, "add-remove") * most
+
+
+@pytest.mark.parametrize(("mean", "shape"), [(10.0, 1.0), (10.0, 0.0), (5.0, 0.5), (10.0, math.inf)])
+def test_the_best_of_many(mean: float, shape: float) -> None:
+    """Ours is at most theirs, whose theorem is among ours."""
+    event = BEST(dpa.GaussianDpEvent(10.0), mean, shape)
+    theirs = rdp.RdpAccountant().compose(event).get_epsilon(1e-6)
+    assert CumulantAccountant().compose(event).get_epsilon(1e-6) < theirs
+    assert CumulantAccountant(method="rdp").compose(event).get_epsilon(1e-6) <= theirs * (1 + 1e-9)
+
+
 def test_their_search_with_our_accountant() -> None:
     def event(noise: float) -> Any:
         return dpa.SelfComposedDpEvent(
@@ -114,6 +143,10 @@ def test_their_search_with_our_accountant() -> None:
         "KaryResponse(values=4, p=0.625) * 3",
         "ZeroConcentrated(rho=0.125) @ Poisson(rate=0.5) * 3",
         "RandomizedResponse(p=0.6) @ WithoutReplacement(rate=0.001) * 7",
+        "DiscreteLaplace(scale=2, sensitivity=3) @ Poisson(rate=0.1) * 4",
+        'Gaussian(sigma=5, relation="add-remove") @ RepeatAndSelect(mean=10) * 2',
+        'Gaussian(sigma=5, relation="add-remove") @ RepeatAndSelect(mean=4.5, shape=0.5)',
+        'Gaussian(sigma=5, relation="add-remove") @ RepeatAndSelect(mean=3, number="poisson")',
     ],
 )
 def test_expressions_come_back(text: str) -> None:
@@ -154,6 +187,10 @@ def test_a_step_of_training_comes_back() -> None:
         cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.01),
         cm.Laplace(scale=2),
         cm.PureDP(1),
+        cm.DiscreteLaplace(scale=2),
+        cm.DiscreteGaussian(sigma=2),
+        cm.RandomizedResponse(p=0.75) @ cm.RepeatAndSelect(mean="10/3"),
+        cm.RandomizedResponse(p=0.75) @ cm.RepeatAndSelect(mean="0.5", number="poisson"),
         cm.ApproximateDP(1, 1e-6),
         cm.mechanism(rdp=lambda a: a / 18, name="mine"),
     ],
@@ -187,6 +224,19 @@ def test_expressions_without_an_event(run: cm.Expression) -> None:
             'Gaussian(sigma=2, relation="add-remove") @ Poisson(rate=0.1)',
         ),
         (dpa.PoissonSampledDpEvent(1.0, GAUSSIAN), R.ADD_OR_REMOVE_ONE, 'Gaussian(sigma=2, relation="add-remove")'),
+        (TREE(2.0, 5), R.REPLACE_SPECIAL, 'Gaussian(sigma=2, relation="add-remove") * 3'),
+        (TREE(2.0, [3, 8, 0]), R.REPLACE_ONE, 'Gaussian(sigma=2, sensitivity=2, geometry="ball") * 4'),
+        (
+            BEST(GAUSSIAN, 4.5, 0.5),
+            R.REPLACE_SPECIAL,
+            'Gaussian(sigma=2, relation="add-remove") @ RepeatAndSelect(4.5, 0.5)',
+        ),
+        (BEST(GAUSSIAN, 1.0, 1.0), R.ADD_OR_REMOVE_ONE, 'Gaussian(sigma=2, relation="add-remove")'),
+        (
+            BEST(dpa.RandomizedResponseDpEvent(0.5, 2), 3.0, math.inf),
+            R.REPLACE_ONE,
+            'RandomizedResponse(p=0.75) @ RepeatAndSelect(mean=3, number="poisson")',
+        ),
         (
             dpa.ComposedDpEvent([GAUSSIAN, dpa.NoOpDpEvent(), dpa.SelfComposedDpEvent(GAUSSIAN, 3)]),
             R.ADD_OR_REMOVE_ONE,
@@ -208,6 +258,7 @@ def test_events(event: Any, relation: Any, expected: str) -> None:
         dpa.PoissonSampledDpEvent(0.0, GAUSSIAN),
         dpa.PoissonSampledDpEvent(0.1, dpa.NoOpDpEvent()),
         dpa.ZCDpEvent(0.0),
+        dpa.dp_event.RepeatAndSelectDpEvent(dpa.NoOpDpEvent(), 3.0, 1.0),
     ],
     ids=str,
 )
@@ -225,6 +276,7 @@ def test_events_of_nothing(event: Any) -> None:
         dpa.LaplaceDpEvent(0.0),
         dpa.SelfComposedDpEvent(dpa.ComposedDpEvent([GAUSSIAN, dpa.NonPrivateDpEvent()]), 2),
         dpa.PoissonSampledDpEvent(0.1, dpa.GaussianDpEvent(0.0)),
+        dpa.dp_event.RepeatAndSelectDpEvent(dpa.GaussianDpEvent(0.0), 3.0, 1.0),
     ],
     ids=str,
 )
@@ -252,7 +304,14 @@ def test_events_that_protect_nobody(event: Any) -> None:
         (dpa.dp_event.DiscreteLaplaceDpEvent(0.0, 1), R.ADD_OR_REMOVE_ONE),
         (dpa.dp_event.SampledWithReplacementDpEvent(10, 2, GAUSSIAN), R.REPLACE_ONE),
         (dpa.dp_event.SingleEpochTreeAggregationDpEvent(1.0, 3), R.ADD_OR_REMOVE_ONE),
-        (dpa.dp_event.RepeatAndSelectDpEvent(GAUSSIAN, 2.0, 1.0), R.ADD_OR_REMOVE_ONE),
+        (TREE(1.0, []), R.REPLACE_SPECIAL),
+        (TREE(1.0, -1), R.REPLACE_SPECIAL),
+        (BEST(GAUSSIAN, 0.5, 1.0), R.ADD_OR_REMOVE_ONE),
+        (BEST(GAUSSIAN, 0.5, math.inf), R.ADD_OR_REMOVE_ONE),
+        (BEST(GAUSSIAN, 2.0, -1.0), R.ADD_OR_REMOVE_ONE),
+        (BEST(GAUSSIAN, 2.0, math.nan), R.ADD_OR_REMOVE_ONE),
+        (BEST(dpa.UnsupportedDpEvent(), 2.0, 1.0), R.ADD_OR_REMOVE_ONE),
+        (dpa.PoissonSampledDpEvent(0.1, BEST(GAUSSIAN, 2.0, 1.0)), R.ADD_OR_REMOVE_ONE),
         (dpa.dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), R.ADD_OR_REMOVE_ONE),
         (dpa.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.1, 12, 1.0), R.ADD_OR_REMOVE_ONE),
         (dpa.GaussianDpEvent(-1.0), R.ADD_OR_REMOVE_ONE),

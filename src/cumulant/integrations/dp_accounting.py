@@ -25,6 +25,7 @@ from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled
+from cumulant.mechanisms.repeat_and_select import RepeatAndSelect, Selected
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.relation import Relation
@@ -148,6 +149,30 @@ def _without_replacement(event: Any, relation: Any) -> Expression | None:
     return None if inner is None else _on(inner, scheme)
 
 
+def _tree(event: Any, relation: Any) -> Expression | None:
+    """A leaf of a tree of n steps is in as many nodes as n has bits, and each has noise of its own."""
+    if relation is NeighboringRelation.ADD_OR_REMOVE_ONE:
+        raise Refused(
+            event, "a record that is added moves those after it to other leaves; use REPLACE_SPECIAL or REPLACE_ONE"
+        )
+    counts = [event.step_counts] if isinstance(event.step_counts, int) else list(event.step_counts)
+    if not counts or min(counts) < 0:
+        raise Refused(event, f"step_counts = {event.step_counts} must be one or more numbers of steps")
+    depth = max(counts).bit_length()  # a record is in one of the trees
+    return _gaussian(event, relation) * depth if depth else None
+
+
+def _selected(event: Any, relation: Any) -> Expression | None:
+    inner = from_dp_event(event.event, relation)
+    if inner is None:
+        return None
+    if event.shape == math.inf:
+        if event.mean < 1:
+            raise Refused(event, f"mean = {event.mean} must be at least 1, as dp_accounting has it")
+        return inner @ RepeatAndSelect(mean=float(event.mean), number="poisson")
+    return inner @ RepeatAndSelect(mean=float(event.mean), shape=float(event.shape))
+
+
 def _on(inner: Expression, scheme: Scheme) -> Expression:
     return inner if scheme.share() == 1 else inner @ scheme
 
@@ -179,6 +204,8 @@ _READERS: Mapping[type, Callable[[Any, Any], Expression | None]] = {
     dpa.ZCDpEvent: _concentrated,
     dpa.PoissonSampledDpEvent: _poisson,
     dpa.SampledWithoutReplacementDpEvent: _without_replacement,
+    dpa.dp_event.SingleEpochTreeAggregationDpEvent: _tree,
+    dpa.dp_event.RepeatAndSelectDpEvent: _selected,
     dpa.ComposedDpEvent: _composed,
     dpa.SelfComposedDpEvent: _repeated,
 }
@@ -258,6 +285,25 @@ def _kary_event(mechanism: KaryResponse, relation: Relation) -> Any:
     return dpa.RandomizedResponseDpEvent(_below(noise), values)
 
 
+def _discrete_laplace_event(mechanism: DiscreteLaplace, relation: Relation) -> Any:
+    if relation is Relation.REPLACE_ONE:
+        raise Refused(mechanism, DISTANCES)
+    sensitivity = math.floor(Exact(mechanism.sensitivity))
+    return dpa.dp_event.DiscreteLaplaceDpEvent(_above(1 / Fraction(Exact(mechanism.scale))), sensitivity)
+
+
+def _selected_event(mechanism: Selected, relation: Relation) -> Any:
+    scheme = mechanism.scheme
+    mean, shape = float(scheme.mean), float(scheme.shape)
+    if (Fraction(repr(mean)), Fraction(repr(shape))) != (scheme.mean, scheme.shape):
+        raise Refused(mechanism, "the mean and the shape of an event are floats, and how often it ran has to be exact")
+    if mean < 1:
+        raise Refused(mechanism, "dp_accounting takes means of at least 1")
+    return dpa.dp_event.RepeatAndSelectDpEvent(
+        _event(mechanism.inner, relation), mean, math.inf if scheme.number == "poisson" else shape
+    )
+
+
 _WRITERS: Mapping[type, Callable[[Any, Relation], Any]] = {
     Gaussian: _gaussian_event,
     Laplace: lambda mechanism, relation: dpa.LaplaceDpEvent(_noisy_sum(mechanism, mechanism.scale, relation)),
@@ -265,6 +311,8 @@ _WRITERS: Mapping[type, Callable[[Any, Relation], Any]] = {
     RandomizedResponse: lambda mechanism, relation: dpa.RandomizedResponseDpEvent(
         _below(2 - 2 * Fraction(mechanism.p)), 2
     ),
+    DiscreteLaplace: _discrete_laplace_event,
+    Selected: _selected_event,
     ZeroConcentrated: lambda mechanism, relation: dpa.ZCDpEvent(_above(mechanism.rho)),
 }
 

@@ -170,7 +170,7 @@ def test_what_is_no_float_is_rounded_to_less_privacy() -> None:
 
 
 def test_a_step_of_training_comes_back() -> None:
-    for sampling in ("fixed-size", "poisson", "shuffled", "balls-in-bins"):
+    for sampling in ("fixed-size", "poisson", "shuffled"):
         run = cm.NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=4, sampling=sampling).run
         event, relation = to_dp_event(run)
         back = from_dp_event(event, relation)

@@ -126,6 +126,10 @@ def test_the_words_say_what_a_term_is() -> None:
     assert "shuffled batches of a fixed size do not" in text
 
 
+def test_no_orders_at_all() -> None:
+    assert (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=9)).rdp([]).size == 0
+
+
 def test_calibrate() -> None:
     found = cm.calibrate(
         "Gaussian(sigma=?) @ RandomAllocation(steps=50) * 5", epsilon=1, delta=1e-5, method="rdp", digits=2

@@ -21,7 +21,7 @@ MNIST: dict[str, Any] = {"batch": 256, "records": 60_000, "epochs": 30, "noise_m
             'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") @ WithoutReplacement(sample=256, population=60000) * 7032',
         ),
         ("poisson", 'Gaussian(sigma=1.1) @ Poisson(rate="256/60000") * 7032'),
-        ("balls-in-bins", 'Gaussian(sigma=1.1, relation="add-remove") * 30'),
+        ("balls-in-bins", "Gaussian(sigma=1.1) @ RandomAllocation(steps=234) * 30"),
         ("shuffled", 'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") * 30'),
     ],
 )

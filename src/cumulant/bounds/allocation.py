@@ -66,9 +66,9 @@ class Removed(Curve):
         return self.base.estimated
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        near = [x <= MOST - 1 for x in lam]
-        below = np.array([int(x // 1) if here else 0 for x, here in zip(lam, near, strict=True)])
-        above = np.array([-int(-x // 1) if here else 0 for x, here in zip(lam, near, strict=True)])
+        near = np.array([x <= MOST - 1 for x in lam], dtype=bool)
+        below = np.array([int(x // 1) if here else 0 for x, here in zip(lam, near, strict=True)], dtype=np.int64)
+        above = np.array([-int(-x // 1) if here else 0 for x, here in zip(lam, near, strict=True)], dtype=np.int64)
         known = self._series(int(above.max(initial=0)), on)
         x = on.asarray(lam)
         left, right, share = known[below], known[above], x - on.asarray(below.astype(object if on.exact else float))

@@ -18,6 +18,7 @@ from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.sampling.without_replacement import WithoutReplacement
 
 DIGITS = 4
@@ -30,7 +31,8 @@ class Loop:
 
     relation: Relation
     assumes: str
-    amplified: bool  # one release per step; else one per pass
+    amplified: bool  # whether it may be that no smaller epsilon holds for the loop
+    per_step: bool  # one term for each step; else one for each pass
     release: Callable[[NoisySGD], Expression]
 
 
@@ -40,6 +42,10 @@ def _fixed_size(sgd: NoisySGD) -> Expression:
 
 def _poisson(sgd: NoisySGD) -> Expression:
     return sgd.noisy_sum @ Poisson(rate=spelling(Fraction(sgd.batch) / Fraction(sgd.records)))
+
+
+def _balls_in_bins(sgd: NoisySGD) -> Expression:
+    return sgd.noisy_sum @ RandomAllocation(steps=sgd.steps_of_a_pass)
 
 
 def _unamplified(sgd: NoisySGD) -> Expression:
@@ -53,6 +59,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "every step draws exactly `batch` different records, uniformly and afresh, and keeps secret which; the sum is "
             "divided by `batch` (cumulant.training.FixedSizeSampler)",
             True,
+            True,
             _fixed_size,
         ),
         "poisson": Loop(
@@ -61,19 +68,24 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "batches have random sizes; empty ones run too, and the sum is divided by a constant "
             "(cumulant.training.PoissonSampler; stock Opacus)",
             True,
+            True,
             _poisson,
         ),
         "balls-in-bins": Loop(
             Relation.ADD_REMOVE,
-            "in every epoch each record goes into one step that is chosen for it alone, so that batches have random sizes; "
-            "no amplification is claimed: an epoch counts as one release",
+            "in every epoch each record goes into one step, chosen uniformly, for it alone and in secret, so that batches have "
+            "random sizes; an epoch has at least records // batch steps, empty ones run too, and the sum is divided by a "
+            "constant; an epoch that was started counts as a whole one (a permutation cut into batches is not this)",
+            True,
             False,
-            _unamplified,
+            _balls_in_bins,
         ),
         "shuffled": Loop(
             Relation.REPLACE_ONE,
             "every epoch visits each record once, in batches of fixed sizes, and no record twice (shuffle=True, or data-set "
-            "order); no amplification is proved for it: every pass that was started counts as one release",
+            "order); no amplification is proved for it, so every pass that was started counts as one release "
+            "(docs/shuffled-batches.md; balls-in-bins is the nearest loop that is amplified)",
+            False,
             False,
             _unamplified,
         ),
@@ -156,7 +168,12 @@ class NoisySGD:
         """Passes over the data that so many steps start, at most; the last batch of a pass may have been dropped."""
         if self.epochs is not None and steps == self.total_steps:
             return math.ceil(Exact(self.epochs))
-        return -(-steps // max(1, self.records // self.batch))
+        return -(-steps // self.steps_of_a_pass)
+
+    @property
+    def steps_of_a_pass(self) -> int:
+        """The steps of one pass, at least."""
+        return max(1, self.records // self.batch)
 
     @property
     def run(self) -> Expression:
@@ -168,7 +185,7 @@ class NoisySGD:
         return self.loop.release(self) * self._releases(int(COUNT.check("steps", steps)))
 
     def _releases(self, steps: int) -> int:
-        return steps if self.loop.amplified else self.passes(steps)
+        return steps if self.loop.per_step else self.passes(steps)
 
     # ---- questions
 

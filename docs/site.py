@@ -38,6 +38,7 @@ MENU = {
         "docs/bounds/README.md",
         "docs/mechanisms/README.md",
         "docs/exact.md",
+        "docs/adaptive-rounds.md",
         "docs/paper.md",
         "docs/errata.md",
         "docs/how-to-divergences.md",

@@ -16,7 +16,8 @@ from cumulant.lattice.lattice import Terms, compose
 from cumulant.pairs.atoms import AtomLoss
 from cumulant.pairs.gaussian import GaussianPair, GaussianTriple
 from cumulant.pairs.gaussian_law import GaussianLaw
-from cumulant.pairs.laplace import LaplaceLaw, LaplaceTriple
+from cumulant.pairs.laplace import LaplaceLaw
+from cumulant.pairs.laplace_triples import LaplaceTriple
 from cumulant.pairs.response import ResponseTriple
 from cumulant.pairs.step import Loss, Mixture
 from cumulant.pairs.triple import Triple

@@ -159,7 +159,7 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
 
     ask = two_sided.epsilon if question.asked == "delta" else two_sided.delta
     found = ask(rounds, question.value, float(question.accuracy), question.cone)
-    bound = "gaussian-cone" if found.way == "cone" else rounds.row
+    bound = rounds.named(found.way)
     epsilon = found.value if question.asked == "delta" else rounded_down(question.value)
     strained = found.width is not None and rounds.slip() > float(question.accuracy) * epsilon
     return replace(found, bound=bound, note=STRAINED if strained else "")

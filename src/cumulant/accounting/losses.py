@@ -46,7 +46,16 @@ def rounds(run: Ran) -> tuple[Rounds | None, str]:
 
 def _round(pair: Pair, scheme: Scheme) -> Round:
     witnesses, transforms = tuple(scheme.witnesses(pair)), scheme.transforms(pair)
-    return Round(pair, scheme.steps(pair), witnesses, scheme.share(), scheme.cone(pair), scheme.sharpened, transforms)
+    return Round(
+        pair,
+        scheme.steps(pair),
+        witnesses,
+        scheme.share(),
+        scheme.cone(pair),
+        scheme.sharpened,
+        transforms,
+        scheme.triples(),
+    )
 
 
 def _pair(part: Part) -> Pair | None:

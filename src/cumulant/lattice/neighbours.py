@@ -17,6 +17,11 @@ PAIR = "data sets with and without one record that counts (Proposition 11)"
 
 SWAPPED = "data sets without and with one record that counts (Proposition 11)"
 TRIPLE = "data sets whose odd records and the rest are three values in general position"
+CORNER = (
+    "data sets whose odd records and the rest are three values, one of them half way and aside, and as far from both"
+)
+TURNED = f"{CORNER}, the other way round"
+ADAPTIVE = "data sets with one record that counts, asked by queries that adapt to every answer (Theorem P)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ def verify(rounds: Rounds, way: str, epsilon: Fraction, delta: Fraction) -> Veri
         ends = rounded_down(low), rounded_up(high)
         gap = ulps(delta, high)
         return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", _BITS)
+    if way == "adaptive":  # the composition of one pair needs more than the recursion does
+        return None
     reference = rounds.cone() if way == "cone" else None
     found = [_by_line(terms, float(epsilon), float(delta)) for terms in rounds.upper()] if reference is None else []
     if reference is not None:

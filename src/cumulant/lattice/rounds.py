@@ -12,7 +12,7 @@ from cumulant.lattice.lattice import Terms
 from cumulant.lattice.neighbours import Neighbours
 from cumulant.pairs.cells import misplaced
 from cumulant.pairs.gaussian_law import GaussianLaw
-from cumulant.pairs.pair import Pair, Together
+from cumulant.pairs.pair import Pair
 from cumulant.pairs.step import Loss, Step
 from cumulant.pairs.transform import Transform
 
@@ -38,6 +38,8 @@ class Round:
     cone: Fraction | None
     row: str = "best"
     transforms: tuple[Transform, ...] | None = None
+    triples: Fraction | None = None
+    """The rate at which a round is a triple of neighbouring laws, where it is."""
 
     def transform(self, direction: int) -> Transform | None:
         """The transform of that step."""
@@ -83,6 +85,11 @@ class Rounds:
         rows = list(dict.fromkeys(one.row for one, _ in self.parts if not one.whole))
         return rows[0] if len(rows) == 1 else "mixed" if rows else "profile"
 
+    def named(self, way: str) -> str:
+        """The bound that an answer names which was reached in this way."""
+        theorems = {"cone": "gaussian-cone", "adaptive": "extreme-triples"}
+        return self.row if all(one.whole for one, _ in self.parts) and way != "cone" else theorems.get(way, self.row)
+
     @property
     def aligned(self) -> bool:
         """Whether all rounds that have directions have the same ones, so that they are composed one by one."""
@@ -101,12 +108,9 @@ class Rounds:
         single = self.single()
         return (single[0].dominated, single[1]) if single is not None and single[0].dominated.attained else None
 
-    def together(self) -> Together | None:
-        """What all rounds need if they are adaptive rounds of one pair on all the data, and more is known than the pair."""
-        if len(self.parts) != 1 or not self.parts[0][0].whole:
-            return None
-        one, times = self.parts[0]
-        return one.pair.together(times)
+    def alike(self) -> tuple[Round, int] | None:
+        """The only kind of round and how often it runs, if there is one kind and several rounds."""
+        return self.parts[0] if len(self.parts) == 1 and self.parts[0][1] > 1 else None
 
     def rare(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
         """Pair, rate and number of each round, if all have closed forms and hardly one of them sees the record."""

@@ -8,13 +8,13 @@ from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.scalars import Answer
+from cumulant.lattice import adaptive, line
 from cumulant.lattice import grids as search
-from cumulant.lattice import line
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
 from cumulant.lattice.lattice import Terms
 from cumulant.lattice.line import Proved
-from cumulant.lattice.neighbours import PAIR
+from cumulant.lattice.neighbours import ADAPTIVE, PAIR
 from cumulant.lattice.rounds import Kinds, Round, Rounds
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 
@@ -22,6 +22,7 @@ _CLOSED = "closed form"
 _LATTICE = "lattice"
 _LINE = "line"
 _CONE = "cone"
+_ADAPTIVE = "adaptive"
 _FINEST_GRID, _FINEST_WITNESS = 1e-6, 1e-4
 """Finer grids are out of reach; for a witness that has no line they are not worth their time."""
 
@@ -47,9 +48,9 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
         found = _answer(largest, _LATTICE, _rigour(rounds))
     if (added := _added_epsilon(rounds, delta)) < found.value:
         found = _answer(added, _CLOSED, "proved")
-    optimum = rounds.together()
+    optimum = adaptive.optimum(rounds, math.log(rounded_down(delta)), cone)
     if optimum is not None and (enough := optimum.epsilon(rounded_down(delta))) < found.value:
-        found = _answer(enough, _LATTICE, _rigour(rounds))
+        found = _answer(enough, _ADAPTIVE, _rigour(rounds))
     return found
 
 
@@ -77,9 +78,9 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True)
     found = _grid_delta(rounds, epsilon, accuracy, cone) if by_line is None else _on_line(*by_line)
     if (added := _added_delta(rounds, epsilon)) < found.value:
         found = _answer(added, _CLOSED, "proved")
-    optimum = rounds.together()
+    optimum = adaptive.optimum(rounds, math.log(max(found.value, _UNDERFLOW)), cone)
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
-        found = _answer(enough, _LATTICE, _rigour(rounds))
+        found = _answer(enough, _ADAPTIVE, _rigour(rounds))
     largest, leak = _bounded(rounds)
     most = min(_distance(rounds), leak if largest <= rounded_down(epsilon) else 1.0, 1.0)
     return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
@@ -117,7 +118,9 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Answer | 
     def on_grid(terms: Terms) -> Bound:
         return search.grid_epsilon(terms, math.log(rounded_up(delta)), max(accuracy, _FINEST_WITNESS), upper=False)
 
-    return _witnessed(rounds, on_line, on_grid)
+    found = _witnessed(rounds, on_line, on_grid)
+    optimum = adaptive.witnessed(rounds, math.log(rounded_up(delta)))
+    return _larger(found, 0.0 if optimum is None else optimum.needed_epsilon(rounded_up(delta)))
 
 
 def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Answer | None:
@@ -133,7 +136,15 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Answer | 
     def on_grid(terms: Terms) -> Bound:
         return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, _FINEST_WITNESS), upper=False)
 
-    return _witnessed(rounds, on_line, on_grid)
+    found = _witnessed(rounds, on_line, on_grid)
+    optimum = None if found is None else adaptive.witnessed(rounds, math.log(found.value))
+    return _larger(found, 0.0 if optimum is None else optimum.needed_delta(rounded_up(epsilon)))
+
+
+def _larger(found: Answer | None, needed: float) -> Answer | None:
+    """What explicit neighbours need, or what they need if the queries adapt."""
+    best = 0.0 if found is None else found.value
+    return _answer(needed, ADAPTIVE, "bounded") if needed > best else found
 
 
 def _witnessed(

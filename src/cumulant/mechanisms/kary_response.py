@@ -70,7 +70,7 @@ class KaryResponse(Mechanism):
         if self.p is None:
             one = Fraction(1)
             return ThreePoints(
-                one, epsilon=Fraction(self.loss or 0), base=self.values - one, weight=one, one_bit=binary
+                one, epsilon=Fraction(self.loss or 0), base=self.values - one, weight=one, one_bit=binary, third=one
             )
         odds = self.p * (self.values - 1) / (1 - self.p)
-        return ThreePoints.of(Fraction(self.p), odds, binary)
+        return ThreePoints.of(Fraction(self.p), odds, binary, Fraction(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.curves.curve import Curve
@@ -51,4 +52,5 @@ class SubsetSelection(Mechanism):
         from cumulant.pairs.three_points import ThreePoints
 
         k, w = self.values, self.size
-        return ThreePoints(w * (k - w) / (k - 1), epsilon=self.loss, base=k - w, weight=w, one_bit=k == 2)
+        third = (k - w - 1) / (k - 2) if k > 2 else Fraction(1)
+        return ThreePoints(w * (k - w) / (k - 1), epsilon=self.loss, base=k - w, weight=w, one_bit=k == 2, third=third)

@@ -19,13 +19,16 @@ from cumulant.numerics.rounding import ENVELOPE
 from cumulant.numerics.taylor import coefficients, exponential_sum, line, sinh_over
 from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.laplace_transform import LaplaceBase
+from cumulant.pairs.laplace_triples import LaplaceCorner, LaplaceTriple
 from cumulant.pairs.law import Law, ball_exp, point
 from cumulant.pairs.mixing import BallTerm, Rate, Term, analytic_mixed_ball, enclosed_loss, gain, mixed_ball
 from cumulant.pairs.pair import LARGEST_SHIFT, Pair
 from cumulant.pairs.panels import Line, Orders
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
 from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Mixed, Transform
-from cumulant.pairs.triple import BINS, Masses, Triple, products
+
+_CORNERS = 3
+"""Of shifts; below it three values at equal distances need more than a corner."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -45,6 +48,7 @@ class LaplacePair(Pair):
 
     shift: Fraction
     attained: bool = True
+    query: str = ""
 
     symmetric = True
 
@@ -55,13 +59,22 @@ class LaplacePair(Pair):
         return (LaplaceLaw(self.shift),)
 
     def triple(self, rate: Fraction) -> Step | None:
-        return None if not self.attained else LaplaceTriple(float(self.shift), float(rate), float(1 - rate))
+        """A number has no two directions to move in."""
+        if not self.attained or self.query == "scalar":
+            return None
+        return LaplaceTriple(float(self.shift), float(rate), float(1 - rate))
+
+    def corners(self, rate: Fraction) -> tuple[Step, Step] | None:
+        if not self.attained or self.query == "scalar" or self.shift <= _CORNERS:
+            return None
+        shift, g, kept = float(self.shift), float(rate), float(1 - rate)
+        return LaplaceCorner(shift, g, kept), LaplaceCorner(shift, g, kept, swapped=True)
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
         return Mixed(LaplaceBase(self.shift), rate, direction) if SLIGHTEST <= self.shift <= STRONGEST else None
 
     def grouped(self, size: int) -> Pair:
-        return LaplacePair(self.shift * size, self.attained)
+        return LaplacePair(self.shift * size, self.attained, self.query)
 
     @property
     def integrable(self) -> bool:
@@ -345,33 +358,3 @@ def _nodes(shift: float, rate: Rate, lam: Array, term: Callable[[Array], Array],
     log_mass = np.concatenate([log_mass.ravel(), np.repeat(atom_mass, rows)])[by_row]
     gain = np.maximum(L, 0.0)
     return Nodes(L, log_mass + gain + lam[row[by_row]] * gain, np.bincount(row, minlength=rows), np.zeros(rows))
-
-
-# ---- three values that are worse than two
-
-
-@dataclass(frozen=True, slots=True)
-class LaplaceTriple(Triple):
-    """The points 0, (t/2, t/2), (t/2, -t/2), at L1 distance t = shift, with product noise."""
-
-    shift: float
-    rate: float
-    kept: float
-
-    def masses(self, log_mass: float) -> Masses:
-        """r = 0 and p, q = (t/2, ±t/2); bins end at the kinks, and beyond them nothing changes."""
-        inner = np.linspace(0.0, self.shift / 2, BINS // 2 + 1)
-        x = np.concatenate([[-np.inf], inner, [np.inf]])
-        y = np.concatenate([[-np.inf], -inner[::-1], inner[1:], [np.inf]])
-        along = _bins(x), _bins(x - self.shift / 2)
-        return products(along, (_bins(y), _bins(y - self.shift / 2), _bins(y + self.shift / 2)))
-
-    def anchor(self) -> float | None:
-        return self.largest()
-
-
-def _bins(edges: Array) -> Array:
-    """log of the Laplace(1) mass of bins that have 0 at most as an end."""
-    low, high = edges[:-1], edges[1:]
-    near = np.where(low >= -1e-12, low, -high)
-    return np.asarray(-near - math.log(2) + np.log(-np.expm1(-(high - low))))

@@ -5,10 +5,8 @@ A pair is one file. `curve` is all that it must say; what it does not override i
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +17,11 @@ from cumulant.curves.curve import Curve
 from cumulant.curves.highest import Highest
 from cumulant.errors import CertificateError, HypothesisError, InputError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
-from cumulant.numerics.enclosure import BOUNDED, FAR, NEAR, UPPER
-from cumulant.numerics.rounding import U
+from cumulant.numerics.enclosure import BOUNDED, UPPER
 from cumulant.pairs.mixing import PAIR, PROFILE
 
 if TYPE_CHECKING:
+    from cumulant.pairs.extremes import Extremes
     from cumulant.pairs.law import Law
     from cumulant.pairs.step import Loss, Step
     from cumulant.pairs.transform import Transform
@@ -33,45 +31,10 @@ OnSample = Callable[[Fraction], Curve]
 
 _BITS = 128
 
-_NARROW, _LARGEST_EXPONENT = 1e-9, 700.0
 """Where a search for epsilon ends, and the largest one whose exponential is a float."""
 
 LARGEST_SHIFT = 10**4
 """Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Together:
-    """A profile through W(y) = sup E_Q (y p/q - 1)_+, convex in y, by increasing values that are not below it.
-
-    They stand at log y = step * (first + i), the last at 0. delta(x) = e^x W(e^-x); between two points W lies below the chord.
-    """
-
-    step: Fraction
-    first: int
-    values: Array
-
-    def delta(self, epsilon: float) -> float:
-        """An upper bound of delta, 1 where nothing is said."""
-        place, above = divmod(-Fraction(epsilon), self.step)
-        i = int(place) - self.first
-        if i < 0 or not 0 <= epsilon <= _LARGEST_EXPONENT:
-            return 1.0
-        low, high = (float(self.values[min(j, self.values.size - 1)]) for j in (i, i + 1))
-        # a float is wrong by u of itself, which is at most u (1 + x) of e^x - 1; then two functions and their quotient
-        share = math.expm1(float(above)) / math.expm1(float(self.step)) * (1 + 2 * FAR + (2 * float(self.step) + 4) * U)
-        found = (low + min(share, 1.0) * (high - low)) * math.exp(epsilon)
-        return min(found * (1 + NEAR + 6 * U) + 5e-324, 1.0)
-
-    def epsilon(self, delta: float) -> float:
-        """The least epsilon that is found to be enough, +inf where none is."""
-        low, high = 0.0, min(float(-self.first * self.step), _LARGEST_EXPONENT)
-        if self.delta(high) > delta:
-            return math.inf
-        while high - low > _NARROW * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-        return high
 
 
 class Pair(ABC):
@@ -88,6 +51,9 @@ class Pair(ABC):
 
     geometry: str = ""
     """What is known of the values that Gaussian noise is added to, "diameter" or "ball"; empty for other noise."""
+
+    query: str = ""
+    """What independent Laplace noise of one scale is added to, "scalar" or "vector"; empty where that is not what it is."""
 
     symmetric: bool = False
     """(P, Q) and (Q, P) are the same pair up to a bijection of the outputs."""
@@ -182,6 +148,10 @@ class Pair(ABC):
         """Three values that need more than two do: output laws of data sets that differ in one record, from below."""
         return None
 
+    def corners(self, rate: Fraction) -> tuple[Step, Step] | None:
+        """Three other values, in both orders of the data sets, where they need more still."""
+        return None
+
     @property
     def dominated(self) -> Pair:
         """What `attained` is asked of from below: itself, or a pair that is a little less where this one was rounded."""
@@ -212,8 +182,12 @@ class Pair(ABC):
         """The pair of data sets that differ in so many records, where it is known."""
         return None
 
-    def together(self, times: int) -> Together | None:
-        """What so many adaptive rounds need, where that is known to be less than the composition of this pair."""
+    def bounded_range(self) -> Fraction | None:
+        """The length of an interval that holds the log ratios of every two neighbours, where that is what is known of them."""
+        return None
+
+    def extremes(self) -> Extremes | None:
+        """The triples on a sample of fixed size of which one is worst for every convex test function; None if not known."""
         return None
 
     # ---- moments and profile

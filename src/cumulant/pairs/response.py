@@ -16,6 +16,7 @@ from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import at_least, rounded_up
 from cumulant.numerics.taylor import coefficients, exponential_sum, line
 from cumulant.pairs.atoms import two_answers
+from cumulant.pairs.extremes import Extremes, Share
 from cumulant.pairs.integrals import Nodes, atoms
 from cumulant.pairs.law import Law, point
 from cumulant.pairs.mixing import BallTerm, Rate, Term, enclosed_loss, mixed_ball
@@ -74,6 +75,13 @@ class ResponsePair(Pair):
             if self.one_bit or not self.attained
             else ResponseTriple(float(self.curve().pure()), float(rate), float(1 - rate))
         )
+
+    def extremes(self) -> Extremes:
+        """Two answers; whoever is as private and sees more than a bit may also have three (Theorem P)."""
+        one = Fraction(1)
+        odds = None if self.p is None else self.p / (1 - self.p)
+        third = None if self.one_bit else Share(one, Fraction(2), one)
+        return Extremes(self.epsilon, odds, Share(one, one, one), third)
 
     def taylor(self, at: Fraction, count: int) -> list[Any] | None:
         # e^K = p e^{lambda e0} + (1-p) e^{-lambda e0}, (1-p)/p = e^-e0

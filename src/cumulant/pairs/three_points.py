@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array, Scalar
+from cumulant.pairs.extremes import Extremes, Share
 from cumulant.pairs.finite_losses import LossPair
 
 
@@ -27,11 +28,28 @@ class ThreePoints(LossPair):
     base: Fraction = Fraction(0)
     weight: Fraction = Fraction(0)
     one_bit: bool = False
+    third: Fraction | None = None
+    """Where the reports are sets of so many out of so many values, each as likely if it holds the own value: of those that two
+    values disagree on, the part that does not hold a third one, 1 if there is none. None where that is not said."""
 
     @classmethod
-    def of(cls, top: Fraction, odds: Fraction, one_bit: bool = False) -> ThreePoints:
-        """P-mass `top` at the loss log(odds), which is turned around where it is negative."""
-        return cls(top, odds, one_bit=one_bit) if odds >= 1 else cls(top / odds, 1 / odds, one_bit=one_bit)
+    def of(cls, top: Fraction, odds: Fraction, one_bit: bool = False, third: Fraction | None = None) -> ThreePoints:
+        """P-mass `top` at the loss log(odds), which is turned around where it is negative: then others are what is told."""
+        if odds >= 1:
+            return cls(top, odds, one_bit=one_bit, third=third)
+        return cls(top / odds, 1 / odds, one_bit=one_bit, third=None if third is None else 1 - third)
+
+    def extremes(self) -> Extremes | None:
+        if self.third is None:
+            return None
+        if self.odds is None:
+            two = Share(self.top, self.base, self.weight)
+        else:
+            two = Share(self.top / self.odds, Fraction(1), Fraction(0))
+        if self.one_bit:
+            return Extremes(self.epsilon, self.odds, two)
+        parts = [Share(two.top * part, two.base, two.weight) if part else None for part in (self.third, 1 - self.third)]
+        return Extremes(self.epsilon, self.odds, two, *parts)
 
     def grouped(self, size: int) -> ThreePoints:
         """A report is about one record, so that a group changes no more."""

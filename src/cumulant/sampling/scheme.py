@@ -135,6 +135,10 @@ class Scheme(ABC):
         """The rate g, if one round has exactly the profile g d(log(1 + (e^eps - 1)/g)), d the profile of what runs."""
         return None
 
+    def triples(self) -> Fraction | None:
+        """The rate g if a round is (1-g)R + gP against (1-g)R + gQ with R, P, Q pairwise neighbours, or a mixture of such."""
+        return None
+
     def cone(self, pair: Pair) -> Fraction | None:
         """The rate at which Theorem B is about Gaussian noise on its samples, if it is."""
         return None

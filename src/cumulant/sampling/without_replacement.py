@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
 from cumulant.domains import Exact, spelling
-from cumulant.lattice.neighbours import TRIPLE, Neighbours, proposition11
+from cumulant.lattice.neighbours import CORNER, TRIPLE, TURNED, Neighbours, proposition11
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Sized
 from cumulant.sampling.scheme import Scheme, known
@@ -59,9 +59,15 @@ class WithoutReplacement(Sized):
         triple, two = pair.triple(self.rate) if self.rate < 1 else None, pair.below(self.rate, "remove")
         if two is not None:
             yield Neighbours(TRIPLE, triple or two, covered=triple is None)
+            corners = pair.corners(self.rate) if self.rate < 1 else None
+            for name, step in zip((CORNER, TURNED), corners or (triple or two,) * 2, strict=True):
+                yield Neighbours(name, step, covered=corners is None)
 
     def share(self) -> Fraction:
         return self.rate
+
+    def triples(self) -> Fraction | None:
+        return self.rate if self.rate < 1 else None
 
     def cone(self, pair: Pair) -> Fraction | None:
         """Several queries on one sample may adapt to one another, so the theorem needs a geometry, which they do not have."""

@@ -37,3 +37,30 @@ def test_relations_of_clipped_sums() -> None:
         cm.Laplace.from_clipping(1, 2, cm.Relation.ANY)
     with pytest.raises(cm.InputError, match="averaged_over"):
         cm.Laplace(scale=1, averaged_over="2.5")
+
+
+def test_a_number_and_a_vector_are_different_queries() -> None:
+    """From two coordinates on nothing more is known than of all dimensions."""
+    number, vector = cm.Laplace(scale=2, dimension=1), cm.Laplace(scale=2)
+    assert number != vector == cm.Laplace(scale=2, dimension=5)
+    assert hash(vector) == hash(cm.Laplace(scale=2, dimension=5))
+    assert str(number) == "Laplace(scale=2, dimension=1)"
+    for run in (number, vector, cm.Laplace(scale=2, dimension=5), number @ cm.WithoutReplacement(rate=0.1) * 3):
+        assert cm.parse(str(run)) == run
+    assert (number.pure, number.rdp(3)) == (vector.pure, vector.rdp(3))
+    for wrong in (0, "1.5", -1):
+        with pytest.raises(cm.InputError, match="dimension"):
+            cm.Laplace(scale=2, dimension=wrong)
+
+
+def test_witnesses_of_numbers_and_of_vectors() -> None:
+    """With little noise the corner r = 0, p = (t, 0), q = (t/2, t/2) needs more than three values at equal distances."""
+    sample = cm.WithoutReplacement(rate="0.001")
+    vector = (cm.Laplace(scale="0.25") @ sample * 10_000).guarantee(delta=1e-8)
+    number = (cm.Laplace(scale="0.25", dimension=1) @ sample * 10_000).guarantee(delta=1e-8)
+    assert vector.lower is not None
+    assert number.lower is not None
+    assert 3.84 <= vector.lower <= vector.epsilon
+    assert "half way" in vector.witness
+    assert number.lower < 3.5
+    assert "Proposition 11" in number.witness

@@ -55,6 +55,7 @@ PICTURES = (
     ),
     Picture("pure-triples", cm.PureDP(1), "0.01", 8000, ("theorem9", "profile", "best")),
     Picture("profile", cm.Laplace(scale="0.5"), "0.001", 8000, ("theorem9", "best")),
+    Picture("laplace-budget", cm.Laplace(scale="0.5"), "0.001", 8000, ("theorem9", "profile", "best")),
     Picture("gaussian-diameter", cm.Gaussian(sigma=1), "0.001", 100, ("theorem9", "profile", "best")),
     Picture(
         "gaussian-ball",

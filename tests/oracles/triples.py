@@ -38,3 +38,44 @@ def random_pure_triples(
     share = np.where(share == 1, 1.0, low)
     r, p, q = share[None, :, None] * laws + (1 - share[None, :, None]) * middle
     return r, p, q
+
+
+def random_l1_triples(rng: np.random.Generator, shift: float, count: int, dimension: int) -> tuple[Laws, Laws, Laws]:
+    """Three points at pairwise L1 distance at most this, many of them exactly so, one triple per row."""
+    points = rng.laplace(size=(3, count, dimension)) * (rng.uniform(size=(3, count, dimension)) < 0.6)
+    star = np.zeros((3, count, dimension))
+    star[1, :, 0] = star[2, :, 0] = 0.5
+    star[1, :, -1], star[2, :, -1] = 0.5, -0.5 if dimension > 1 else 0.0
+    points = np.where(rng.uniform(size=(1, count, 1)) < 0.3, star + 0.1 * points, points)
+    far = np.max([np.abs(points[i] - points[j]).sum(axis=1) for i, j in ((0, 1), (0, 2), (1, 2))], axis=0)
+    points *= (shift / np.maximum(far, 1e-12))[None, :, None]
+    return points[0], points[1], points[2]
+
+
+def laplace_square(r: Laws, p: Laws, q: Laws) -> Laws:
+    """E_R (P/R - Q/R)^2 with unit Laplace noise around the points, by integrals between kinks, coordinate by coordinate."""
+
+    def product(one: Laws, other: Laws) -> Laws:
+        # INT e^{-|x-one| - |x-other| + |x-r|} / 2 between the three kinks, where the exponent is linear
+        kinks = np.sort(np.stack([one, other, r]), axis=0)
+        edges = np.concatenate([kinks[:1] - 80.0, kinks, kinks[-1:] + 80.0])
+        value = -np.abs(edges - one) - np.abs(edges - other) + np.abs(edges - r)
+        low, rise, width = value[:-1], np.diff(value, axis=0), np.diff(edges, axis=0)
+        slope = np.where(np.abs(rise) > 1e-9, np.expm1(rise) / np.where(np.abs(rise) > 1e-9, rise, 1.0), 1 + rise / 2)
+        return np.asarray(((np.exp(low) * width * slope).sum(axis=0) / 2).prod(axis=-1))
+
+    return np.asarray(product(p, p) + product(q, q) - 2 * product(p, q))
+
+
+def binned_laplace(points: Laws, bins: int) -> Laws:
+    """The masses of the same bins of the plane under unit Laplace noise around each point, row by row."""
+
+    def masses(centres: Laws) -> Laws:
+        inner = np.unique(np.concatenate([np.linspace(centres.min(), centres.max(), bins), centres]))
+        edges = np.concatenate([[-np.inf], inner, [np.inf]])
+        z = edges - centres[:, None]
+        below = np.where(z < 0, np.exp(np.minimum(z, 0)) / 2, 1 - np.exp(-np.maximum(z, 0)) / 2)
+        return np.asarray(np.diff(below, axis=1))
+
+    along, across = masses(points[:, 0]), masses(points[:, 1])
+    return np.asarray((along[:, :, None] * across[:, None, :]).reshape(points.shape[0], -1))

@@ -96,6 +96,12 @@ def ball(base: Curve, pair: Pair | None) -> str:
     return no_slack(base, pair) or ("" if inside else 'it needs Gaussian noise with geometry="ball"')
 
 
+def laplace(base: Curve, pair: Pair | None) -> str:
+    """Independent Laplace noise on one query."""
+    told = pair is not None and pair.query and pair.symmetrised() is not None
+    return no_pair(base, pair) or ("" if told else "it needs one query with independent Laplace noise of one scale")
+
+
 # ---- which rows `best` need not evaluate
 
 Domination = Callable[[Curve, Pair | None], Collection[str]]

@@ -12,6 +12,7 @@ from cumulant.bounds.bound import (
     ball,
     finite,
     gaussian,
+    laplace,
     no_moments,
     no_profile,
     no_slack,
@@ -30,6 +31,7 @@ from cumulant.pairs.pair import Pair
 
 if TYPE_CHECKING:
     from cumulant.pairs.gaussian import GaussianPair
+    from cumulant.pairs.laplace import LaplacePair
 
 # ---- what a row proves; the integrals are imported where they are used, because importing the library must stay fast
 
@@ -66,6 +68,12 @@ def _above_triples(base: Curve, pair: Pair | None) -> Collection[str]:
 
 
 _WHOLE_CLASS = ("caps", "theorem9", "pure-extras", "profile")
+
+
+def _laplace_budget(base: Curve, pair: LaplacePair, rate: Fraction) -> Curve:
+    from cumulant.bounds.laplace_budget import laplace_budget
+
+    return laplace_budget(pair, rate)
 
 
 def _gaussian_ball(base: Curve, pair: GaussianPair, rate: Fraction) -> Curve:
@@ -213,6 +221,16 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             f"{_PAPER}, eq. (9) with zeta = xi",
             _sum(lambda base, pair: binary_moment(pair)),
             one_bit,
+        ),
+        Bound(
+            "laplace-budget",
+            "e^((a-1)eps'(a)) <= 1 + a(a-1) {s1^(a-2) beta + int_{s>s1} (s^(a-2) - s1^(a-2)) H ds} for every s1 and a >= 2, "
+            "H the time value of the profile, beta = g^2 V*/(2(1-g))",
+            _SAMPLER + "; one query with independent Laplace noise of one scale",
+            "Theorem V, docs/bounds/laplace-budget.md",
+            _laplace_budget,
+            laplace,
+            worthless=out_of_reach,
         ),
         Bound(
             "gaussian-diameter",

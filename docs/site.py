@@ -1,8 +1,9 @@
 """The documentation as a site of plain files: `make docs`, or python docs/site.py OUT.
 
 Every page of docs, the reference of every public name, the README, the changelog and the errata, in one folder that needs no
-network. It is strict: a link or picture that leads nowhere, an anchor that is not there, a page that no menu names and a public
-name without a docstring are errors.
+network: no script, and formulas are MathML with a font that comes along. It is strict: a link or picture that leads nowhere, an
+anchor that is not there, a page that nothing leads to, a formula that cannot be set, a public name without a docstring or
+without an example are errors.
 """
 
 from __future__ import annotations
@@ -18,34 +19,61 @@ from typing import Any
 from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 import cumulant as cm
 from cumulant.bounds.table import BOUNDS
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+import formulas  # noqa: E402
+
+HOME = "docs/home.md"
 MENU = {
-    "Start": ["README.md", "docs/tutorial.md", "docs/README.md"],
-    "Train": ["docs/how-to-train.md", "docs/which-sampler.md", "docs/how-to-audit.md", "docs/model-card.md"],
-    "Analyse": ["docs/how-to-calibrate.md", "docs/how-to-plot.md", "docs/how-to-page.md", "docs/how-to-ledger.md"],
+    "Start": [HOME, "README.md", "docs/tutorial.md", "docs/which-mechanism.md", "docs/explanation.md"],
+    "Train": [
+        "docs/how-to-train.md",
+        "docs/which-sampler.md",
+        "docs/how-to-audit.md",
+        "docs/model-card.md",
+    ],
+    "Analyse": [
+        "docs/how-to-calibrate.md",
+        "docs/how-to-plot.md",
+        "docs/how-to-sweep.md",
+        "docs/how-to-page.md",
+        "docs/how-to-ledger.md",
+        "docs/mechanisms/README.md",
+    ],
     "Review": [
         "docs/how-to-check.md",
-        "docs/explanation.md",
         "docs/certificates.md",
         "docs/adaptive.md",
+        "docs/how-to-operate-a-ledger.md",
+        "docs/ledger-proofs.md",
         "SECURITY.md",
     ],
     "Research": [
         "docs/bounds/README.md",
-        "docs/mechanisms/README.md",
         "docs/exact.md",
         "docs/adaptive-rounds.md",
+        "docs/line.md",
+        "docs/rounding.md",
         "docs/paper.md",
+        "docs/claims.md",
         "docs/errata.md",
+        "docs/chi.md",
         "docs/how-to-divergences.md",
+        "docs/benchmarks.md",
     ],
-    "Reference": ["reference.md", "CHANGELOG.md", "CONTRIBUTING.md"],
+    "Reference": ["reference.md", "CHANGELOG.md", "docs/README.md", "CONTRIBUTING.md"],
 }
 """The menu: who comes for what."""
+
+
+FONT = ("math.woff2", "math-font-licence.txt")
+"""What formulas are set in: a part of Noto Sans Math, and its licence."""
 
 
 class Broken(Exception):
@@ -56,7 +84,13 @@ def build(out: Path) -> int:
     """Write the site into this folder, which it replaces; the number of pages."""
     texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in sources()}
     texts["reference.md"], wrong = reference()
-    pages = {path: rendered(text) for path, text in texts.items()}
+    pages = {}
+    for path, text in texts.items():
+        try:
+            pages[path] = rendered(text)
+        except formulas.Unset as error:
+            wrong.append(f"{path}: a formula cannot be set: {error}")
+            pages[path] = ""
     for path in pages:
         wrong += broken(path, pages)
     listed = {path for group in MENU.values() for path in group}
@@ -74,6 +108,8 @@ def build(out: Path) -> int:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, copy)
     shutil.copyfile(ROOT / "docs" / "site.css", out / "style.css")
+    for each in FONT:
+        shutil.copyfile(ROOT / "docs" / each, out / each)
     return len(pages)
 
 
@@ -84,28 +120,66 @@ def sources() -> list[str]:
 
 
 def reference() -> tuple[str, list[str]]:
-    """Every public name with what it says of itself, its example included; and those that say nothing."""
+    """Every public name with what it says of itself, its example included; and those that say nothing, or show nothing."""
     lines, wrong = ["# Reference\n", "Every public name of `import cumulant as cm`, with its example.\n"], []
     for name in sorted(cm.__all__, key=str.lower):
-        if name.startswith("_"):
-            continue
-        value: Any = getattr(cm, name)
-        if name == "BOUNDS":
-            rows = "\n".join(
-                f"| `{row.name}` | {_cell(row.statement)} | {_cell(row.citation)} |" for row in BOUNDS.values()
-            )
-            head = "| name | states | proved by |\n|---|---|---|"
-            lines.append(f"## BOUNDS\n\nThe table of amplification bounds.\n\n{head}\n{rows}\n")
-            continue
-        said = inspect.getdoc(value)
-        if not said:
-            wrong.append(f"cm.{name} has no docstring")
-            continue
-        lines += [f"## {name}\n", f"```python\n{name}{_signature(value)}\n```\n", _prose(said)]
-        for member, method in sorted(vars(value).items()) if inspect.isclass(value) else ():
-            if not member.startswith("_") and callable(method) and (told := inspect.getdoc(method)):
-                lines += [f"### {name}.{member}\n", _prose(told)]
+        if not name.startswith("_"):
+            told, missing = _BY_HAND[name]() if name in _BY_HAND else _entries(name, getattr(cm, name), "##", True)
+            lines += told
+            wrong += [f"cm.{each}" for each in missing]
+    for room in ROOMS:
+        module = getattr(cm, room)
+        lines.append(f"## cm.{room}\n\n{_prose(inspect.getdoc(module) or '')}")
+        for name in getattr(module, "__all__", None) or _own(module):
+            told, missing = _entries(name, getattr(module, name), "###", False)
+            lines += told
+            wrong += [f"cm.{room}.{each}" for each in missing]
     return "\n".join(lines), wrong
+
+
+ROOMS = ("training", "families", "normal", "chi", "composition", "approximations", "differences")
+"""Modules that `cm` leads to, with names of their own."""
+
+
+def _own(module: Any) -> list[str]:
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+
+
+def _entries(name: str, value: Any, level: str, shown: bool) -> tuple[list[str], list[str]]:
+    """A name, its signature, what it says, and the same of what can be asked of it; and what is missing."""
+    said = inspect.getdoc(value)
+    if not said or (inspect.isclass(value) and not vars(value).get("__doc__")):
+        return [], [f"{name} has no docstring"]
+    lines, wrong = [f"{level} {name}\n", f"```text\n{name}{_signature(value)}\n```\n", _prose(said)], []
+    examples = ">>>" in said
+    for member, method in sorted(vars(value).items()) if inspect.isclass(value) else ():
+        if member.startswith("_") or not (
+            callable(method) or isinstance(method, classmethod | staticmethod | property)
+        ):
+            continue
+        told = inspect.getdoc(getattr(value, member))
+        if not told:
+            wrong.append(f"{name}.{member} has no docstring")
+            continue
+        examples = examples or ">>>" in told
+        lines += [f"{level}# {name}.{member}\n", _prose(told)]
+    if shown and not examples:
+        wrong.append(f"{name} has no example")
+    return lines, wrong
+
+
+def _table_of_bounds() -> tuple[list[str], list[str]]:
+    rows = "\n".join(f"| `{row.name}` | {_cell(row.statement)} | {_cell(row.citation)} |" for row in BOUNDS.values())
+    head = "| name | states | proved by |\n|---|---|---|"
+    example = '```pycon\n>>> cm.BOUNDS["theorem9"].upper\nTrue\n```'
+    return [f"## BOUNDS\n\nThe table of amplification bounds, by name.\n\n{example}\n\n{head}\n{rows}\n"], []
+
+
+_BY_HAND = {"BOUNDS": _table_of_bounds}
 
 
 def _cell(text: str) -> str:
@@ -114,23 +188,65 @@ def _cell(text: str) -> str:
 
 def _signature(value: Any) -> str:
     try:
-        return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(value)))
+        found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
+    bare = [each.replace(annotation=_Bare.of(each.annotation)) for each in found.parameters.values()]
+    shown = found.replace(parameters=bare, return_annotation=_Bare.of(found.return_annotation))
+    return re.sub(r" at 0x[0-9a-f]+", "", str(shown))
+
+
+class _Bare(str):
+    """An annotation that is printed without quotes."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, annotation: Any) -> Any:
+        return cls(annotation) if isinstance(annotation, str) else annotation
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def _prose(said: str) -> str:
     """A docstring as Markdown: examples become blocks, everything else stays text."""
-    blocks = []
-    for block in said.split("\n\n"):
-        text = block if not block.lstrip().startswith(">>>") else f"```pycon\n{block}\n```"
-        blocks.append(text if text is not block else re.sub(r"([*_<|])", r"\\\1", block) if "`" not in block else block)
-    return "\n\n".join(blocks) + "\n"
+    return (
+        "\n\n".join(
+            f"```pycon\n{block}\n```" if block.lstrip().startswith(">>>") else _plain(block)
+            for block in said.split("\n\n")
+        )
+        + "\n"
+    )
+
+
+def _plain(block: str) -> str:
+    """Text whose signs mean themselves, outside of what stands between backticks; what is indented is no formula."""
+    pieces = re.split(r"(`[^`]*`)", inspect.cleandoc(block))
+    return "".join(each if each.startswith("`") else re.sub(r"([*_<>|\[\]])", r"\\\1", each) for each in pieces)
+
+
+_NAME = r"(?:[A-Za-z]{1,2}\d?|eps|delta|lambda|lam|alpha|sigma|phi|zeta|theta|SUM|INT|PROD)'?"
+_SCRIPT = r"[_^](?:\{[^{}]*\}|\([^()]*\)|eps\([^()]*\)|-?[A-Za-z0-9]+'?|\+)"
+_INLINE = re.compile(
+    rf"(?<![\w^_])(?:{_NAME}(?:\([^() ]{{1,12}}\))?|\([^()|]{{1,40}}\)|\|[^|]{{1,40}}\|)(?:{_SCRIPT})+(?![\w^_])"
+)
+"""What in running text is a formula: a letter, or what stands in brackets, with something raised or lowered."""
+
+_SIGNS = {"<=": "≤", ">=": "≥", "->": "→", "eps": "ε", "lam": "λ", "SUM": "∑", "INT": "∫"}
+_SIGN = re.compile(r"<=|>=|->|(?<![\w-])(?:eps|lam|SUM|INT)(?![\w-])")
 
 
 def rendered(text: str) -> str:
-    """Markdown to HTML, every heading with an anchor as on GitHub."""
-    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    """Markdown to HTML, every heading with an anchor as on GitHub; what is indented, and letters with scripts, are formulas."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(text)
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if token.type == "code_block":
+            token.type, token.content = "html_block", f'<div class="formula">{formulas.block(token.content)}</div>\n'
+        elif token.type == "inline" and not (before is not None and before.type == "heading_open"):
+            token.children = [each for child in token.children or () for each in _set(child)]
+    body = parser.renderer.render(tokens, parser.options, {})
     known: dict[str, int] = {}
 
     def anchored(found: re.Match[str]) -> str:
@@ -141,6 +257,23 @@ def rendered(text: str) -> str:
         return f'<h{found[1]} id="{html.escape(unique)}">{found[2]}</h{found[1]}>'
 
     return re.sub(r"<h([1-6])>(.*?)</h\1>", anchored, body, flags=re.DOTALL)
+
+
+def _set(token: Token) -> list[Token]:
+    """A piece of running text, its formulas set."""
+    if token.type != "text":
+        return [token]
+    pieces, place = [], 0
+    for found in _INLINE.finditer(token.content):
+        pieces.append(_said(token.content[place : found.start()]))
+        pieces.append(Token("html_inline", "", 0, content=formulas.inline(found[0])))
+        place = found.end()
+    return [*pieces, _said(token.content[place:])]
+
+
+def _said(text: str) -> Token:
+    """Running text, with the signs that a keyboard has not."""
+    return Token("text", "", 0, content=_SIGN.sub(lambda found: _SIGNS[found[0]], text))
 
 
 _LINK = re.compile(r'(href|src)="([^"]*)"')
@@ -182,7 +315,7 @@ def attached(pages: dict[str, str]) -> set[str]:
 
 def target(path: str) -> str:
     """Where a page is written."""
-    return "index.html" if path == "README.md" else re.sub(r"\.md$", ".html", path)
+    return "index.html" if path == HOME else re.sub(r"\.md$", ".html", path)
 
 
 def whole(path: str, text: str, body: str) -> str:
@@ -203,19 +336,28 @@ def whole(path: str, text: str, body: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(_title(text))} · cumulant</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="{start}/style.css">'
-        f'</head><body><nav aria-label="Pages">{menu}</nav><main>{_LINK.sub(moved, body)}</main></body></html>\n'
+        f'</head><body><a class="menu" href="#menu">Menu</a><nav id="menu" aria-label="Pages">{menu}</nav>'
+        f"<main>{_LINK.sub(moved, body)}</main></body></html>\n"
     )
 
 
 def _entry(path: str, each: str, start: str) -> str:
     text = "# Reference" if each == "reference.md" else (ROOT / each).read_text(encoding="utf-8")
     here = ' aria-current="page"' if each == path else ""
-    return f'<li><a href="{start}/{target(each)}"{here}>{html.escape(_title(text))}</a></li>'
+    return f'<li><a href="{start}/{target(each)}"{here}>{html.escape(_short(each, text))}</a></li>'
 
 
 def _title(text: str) -> str:
     found = re.search(r"^# (.*)$", text, re.MULTILINE)
     return re.sub(r"[`*\[\]]", "", found[1]) if found else "cumulant"
+
+
+def _short(path: str, text: str) -> str:
+    """The title of a page in the menu: up to its colon."""
+    return NAMES.get(path) or _title(text).split(": ")[0]
+
+
+NAMES = {HOME: "Home", "README.md": "README", "docs/how-to-divergences.md": "Divergences and composition"}
 
 
 def main() -> int:

@@ -43,7 +43,6 @@ from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
-from cumulant.mechanisms.mechanism import drawer as _drawer
 from cumulant.mechanisms.noisy_max import NoisyMax
 from cumulant.mechanisms.parallel import Parallel, parallel
 from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
@@ -58,13 +57,13 @@ from cumulant.mechanisms.subset_selection import SubsetSelection
 from cumulant.mechanisms.trade_off import TradeOff
 from cumulant.mechanisms.unary_encoding import UnaryEncoding
 from cumulant.notation import parse
+from cumulant.pictures import drawer as _drawer
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.sampling.scheme import SCHEMES as _SCHEMES
 from cumulant.sampling.without_replacement import WithoutReplacement
 from cumulant.sweeping import Sweep, sweep
-from cumulant.sweeping import drawer as _sweep_drawer
 
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve
@@ -162,14 +161,14 @@ _LATER = {
 """Names whose modules are loaded when they are first asked for."""
 
 
-@_drawer
+@_drawer("run")
 def _drawn(*arguments: Any) -> Any:
     from cumulant.figures.sheet import picture
 
     return picture(*arguments)
 
 
-@_sweep_drawer
+@_drawer("sweep")
 def _sweep_drawn(*arguments: Any) -> Any:
     from cumulant.figures.sweeps import picture
 

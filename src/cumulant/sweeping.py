@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from cumulant import domains
+from cumulant import domains, pictures
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, given
 from cumulant.domains import Exact, Number
 from cumulant.errors import CumulantError, InputError, shown
@@ -26,7 +26,6 @@ _CHUNK = 8
 """Settings that go to a worker at once."""
 
 Row = dict[str, Any]
-D = TypeVar("D", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +95,7 @@ class Sweep:
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('e', 'k')
         """
-        return _DRAWERS[-1](self, out, kind)
-
-
-_DRAWERS: list[Callable[..., Any]] = []
-
-
-def drawer(function: D) -> D:
-    """The function that draws a sweep: what is drawn with knows sweeps, and not the other way round."""
-    _DRAWERS.append(function)
-    return function
+        return pictures.drawn("sweep", self, out, kind)
 
 
 def sweep(

@@ -92,3 +92,19 @@ def test_bad_input(
     code, out, err = asked(capsys, *words)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
+
+
+@pytest.mark.parametrize("spelling", [("0", "1"), ("0.000e+00", "1.0"), ("False", "True"), (" 0 ", " 1")])
+def test_a_coin_is_read_however_it_was_written(
+    scores: Path, capsys: pytest.CaptureFixture[str], spelling: tuple[str, str]
+) -> None:
+    lines = scores.read_text(encoding="utf-8").splitlines()[:200]
+    respelled = [lines[0], *(spelling[int(line[0])] + line[1:] for line in lines[1:])]
+    words = ("audit", str(scores), "Gaussian(sigma=1)", "--delta", "1e-3", "--json")
+    scores.write_text("\n".join(lines), encoding="utf-8")
+    plain = asked(capsys, *words)
+    scores.write_text("\n".join(respelled), encoding="utf-8")
+    assert asked(capsys, *words) == plain
+    scores.write_text("member,score\n0.5,1\n", encoding="utf-8")
+    code, _, err = asked(capsys, *words)
+    assert (code, "line 2 of" in err) == (2, True)

@@ -1,37 +1,45 @@
 """The code in the documentation runs, and the numbers written behind it are the ones it returns."""
 
 import ast
+import json
 import re
 import runpy
 import shlex
-import subprocess
-import sys
+import tomllib
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cumulant.cli.app import answer
+from cumulant.web.questions import answered
+
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    [
-        ROOT / "README.md",
-        *(page for room in ("", "bounds", "mechanisms") for page in (ROOT / "docs" / room).glob("*.md")),
-    ]
-)
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WITH_FRAMEWORKS = {"how-to-train"}
 """Pages whose code needs torch; tests/integrations runs it."""
-BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"#\s+(\d+(?:\.(\d+))?(?:e([+-]?\d+))?)(?=$|[:;, ])")
-ELSEWHERE = (
-    "$ cumulant audit",
-    "$ cumulant conformance",
-    "$ cumulant figures",
-)
-"""Commands that take long or read files, and have tests of their own."""
+ELSEWHERE = {
+    ("how-to-ledger", "shell"): "test_ledger_pages.py",
+    ("how-to-operate-a-ledger", "shell"): "test_ledger_pages.py",
+    ("how-to-operate-a-ledger", "sql"): "roles and policies: tests/ledger/test_postgres.py",
+    (
+        "how-to-operate-a-ledger",
+        "text",
+    ): "an upgrade in PostgreSQL: tests/ledger/test_postgres.py; the form of a file of keys",
+    ("model-card", "markdown"): "what the code prints: test_model_card.py",
+    ("model-card", "latex"): "what the code prints: test_model_card.py",
+    ("explanation", "text"): "three words and two arrows",
+    ("CONTRIBUTING", "text"): "three words and two arrows",
+}
+"""Blocks that are run by another test, or that are no code."""
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    return [text for found, text in BLOCK.findall(page.read_text(encoding="utf-8")) if found == kind]
+    return [text for each, text in found(page) if each == kind]
 
 
 def checked(source: str) -> str:
@@ -53,32 +61,66 @@ def agrees(value: Any, comment: str) -> None:
     assert -0.5 * unit <= float(number[1]) - float(value) <= unit, f"{value} is not {number[1]}"
 
 
-RUN_HERE = [page for page in PAGES if blocks(page, "python") and page.stem not in WITH_FRAMEWORKS]
+def found(page: Path) -> list[tuple[str, str]]:
+    """The blocks of a page in their order, as kind and text."""
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.stem)
-def test_python(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+RUN_HERE = [page for page in PAGES if {kind for kind, _ in found(page)} & {"python", "console", "http"}]
+
+
+@pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.relative_to(ROOT).with_suffix("").as_posix())
+def test_every_block_runs_in_its_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python as a script, commands as the shell would, questions as the page answers them; numbers behind # are checked."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
     names: dict[str, Any] = {"_agrees": agrees}
-    for number, source in enumerate(blocks(page, "python")):
-        script = tmp_path / f"{page.stem}_{number}.py"
-        script.write_text(checked(source), encoding="utf-8")
-        names = runpy.run_path(str(script), names)
+    for number, (kind, source) in enumerate(found(page)):
+        if kind == "python" and page.stem not in WITH_FRAMEWORKS:
+            script = tmp_path / f"block_{number}.py"
+            script.write_text(checked(source), encoding="utf-8")
+            names = runpy.run_path(str(script), names)
+        elif kind == "console":
+            for line in source.splitlines():
+                carried_out(line)
+        elif kind == "http":
+            for line in source.splitlines():
+                asked = re.fullmatch(r"POST /api/(\w+) +(\{.*\})", line)
+                assert asked is not None, line
+                assert answered(asked[1], json.loads(asked[2]))[0] == 200, line
 
 
-def commands() -> list[str]:
-    lines = [line for page in PAGES for block in blocks(page, "console") for line in block.splitlines()]
-    return sorted({line for line in lines if line.startswith("$ cumulant") and not line.startswith(ELSEWHERE)})
+def carried_out(line: str) -> None:
+    """A line of the shell, as it stands; installing and building are looked up and not done again."""
+    assert line.startswith("$ "), line
+    command, _, out = line[2:].partition(" > ")
+    words = shlex.split(command, comments=True)
+    if words[:2] == ["pip", "install"]:
+        extras = re.findall(r"\[([\w,-]+)\]", command)
+        assert {each for some in extras for each in some.split(",")} <= EXTRAS, line
+    elif words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+    elif words[0] != "cumulant":
+        assert (ROOT / words[0]).is_file(), line
+    else:
+        with redirect_stdout(StringIO()) as said:
+            assert answer(words[1:]) == 0, line
+        assert said.getvalue(), line
+        if out:
+            Path(out).write_text(said.getvalue(), encoding="utf-8")
 
 
-@pytest.mark.parametrize("command", commands())
-def test_console(command: str, tmp_path: Path) -> None:
-    words = shlex.split(command.removeprefix("$ cumulant"))
-    found = subprocess.run(
-        [sys.executable, "-m", "cumulant", *words], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert found.returncode == 0, found.stderr
-    assert found.stdout
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+
+
+def test_every_block_is_run_or_says_why_not() -> None:
+    lost = []
+    for page in PAGES:
+        kinds = {kind for kind, _ in found(page)} - {"python", "console", "http"}
+        lost += [f"{page.stem}: {kind or 'no kind'}" for kind in kinds if (page.stem, kind) not in ELSEWHERE]
+    assert lost == []
+    known = {(page.stem, kind) for page in PAGES for kind, _ in found(page)}
+    assert ELSEWHERE.keys() <= known
 
 
 def test_the_check_can_fail() -> None:

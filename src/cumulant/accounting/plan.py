@@ -21,6 +21,11 @@ class Term:
 
     `round` is the (epsilon, delta) at which a composition theorem states each repetition, on the data and not on its sample:
     the choice that makes the total least (item 47). None where no such theorem was used.
+
+    >>> import cumulant as cm
+    >>> (term,) = (cm.PureDP(1) * 3).guarantee(delta=0).terms
+    >>> term.mechanism, term.times
+    ('PureDP(epsilon=1)', 3)
     """
 
     mechanism: str

@@ -140,6 +140,10 @@ class Bound:
     `dominates`, so that they need not be evaluated, and where it is `worthless` although it applies. A `tight` row is the
     curve of the worst mechanism itself, so that nothing is gained by projecting. A row that `splits` takes the slack out of
     the laws in its own way, so that there need be no one CGF below it and the other rows (docs/bounds/caps.md).
+
+    >>> import cumulant as cm
+    >>> cm.BOUNDS["theorem9"].upper, cm.BOUNDS["lower"].upper
+    (True, False)
     """
 
     name: str

@@ -148,13 +148,26 @@ def _drawn(charts: list[Any], title: str, out: Path) -> None:
     write(drawn(charts, title), charts, checked(out))
 
 
+class _Coins(dict[str, int]):
+    """What spreadsheets and numpy write for a coin; any other number is itself, and is refused later if it is no coin."""
+
+    def __missing__(self, text: str) -> int:
+        value = float(text)
+        if value != int(value):
+            raise ValueError(f"{text!r} is no coin, 0 or 1")
+        return int(value)
+
+
+_COINS = _Coins(true=1, false=0)
+
+
 def _columns(file: Path) -> tuple[list[int], list[float]]:
     members, scores = [], []
     try:
         with file.open(newline="", encoding="utf-8") as lines:
             for number, row in enumerate(csv.DictReader(lines), start=2):
                 try:
-                    members.append(int((row["member"] or "").strip()))
+                    members.append(_COINS[(row["member"] or "").strip().lower()])
                     scores.append(float(row["score"]))
                 except (KeyError, TypeError, ValueError) as error:
                     raise InputError(

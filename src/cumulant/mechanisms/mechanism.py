@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, TypeVar, overload
 
-from cumulant import domains
+from cumulant import domains, pictures
 from cumulant.accounting.answers import Answers
 from cumulant.accounting.parts import Part, Ran
 from cumulant.accounting.printed import brief
@@ -21,9 +21,6 @@ from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation, common
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
-
-D = TypeVar("D", bound=Callable[..., Any])
-
 
 PARALLEL: list[Callable[..., Expression]] = []
 """What makes a parallel run; its file says so when it is imported."""
@@ -95,7 +92,7 @@ class Expression(Answers):
         >>> figure.axes[0].get_xlabel()
         'order α'
         """
-        return _DRAWERS[-1](self, delta, kind, out, bounds)
+        return pictures.drawn("run", self, delta, kind, out, bounds)
 
     # ---- operators
 
@@ -128,7 +125,13 @@ class Expression(Answers):
 
 
 class Run(Expression):
-    """A sum of mechanisms, each with the number of times it ran; two runs are equal when their terms are."""
+    """A sum of mechanisms, each with the number of times it ran; two runs are equal when their terms are.
+
+    >>> import cumulant as cm
+    ...
+    ... list((cm.PureDP(1) * 3 + cm.PureDP(2)).terms.values())
+    [3, 1]
+    """
 
     __slots__ = ("_hash", "_terms")
 
@@ -165,7 +168,13 @@ def run(terms: Mapping[Mechanism, int]) -> Expression:
 
 
 class Mechanism(Expression):
-    """One mechanism: frozen data with a domain for each parameter, a curve, and a dominating pair if it has one."""
+    """One mechanism: frozen data with a domain for each parameter, a curve, and a dominating pair if it has one.
+
+    >>> import cumulant as cm
+    ...
+    ... isinstance(cm.Laplace(scale=2), cm.Mechanism), list(cm.Laplace.domains)
+    (True, ['scale', 'sensitivity'])
+    """
 
     __slots__ = ("_hash", "_rank")
     _hash: int
@@ -292,7 +301,13 @@ def _first_sentence(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sampled(Mechanism):
-    """An expression that runs on one sample drawn by the scheme."""
+    """An expression that runs on one sample drawn by the scheme.
+
+    >>> import cumulant as cm
+    ...
+    ... (cm.PureDP(1) @ cm.Poisson(rate="1/2")).scheme
+    Poisson(rate=1/2)
+    """
 
     inner: Expression
     scheme: Scheme
@@ -374,15 +389,6 @@ def canonical(key: Any) -> str:
         case Expression():
             return str(sorted((mechanism.rank(), times) for mechanism, times in key.terms.items()))
     return repr(key)
-
-
-_DRAWERS: list[Callable[..., Any]] = []
-
-
-def drawer(function: D) -> D:
-    """The function that draws: what is drawn with knows runs, and not the other way round."""
-    _DRAWERS.append(function)
-    return function
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {}

@@ -42,7 +42,12 @@ def parallel(*parts: Expression, by: str = "value") -> Parallel:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Parallel(Mechanism):
-    """Runs on disjoint parts of the data."""
+    """Runs on disjoint parts of the data.
+
+    >>> import cumulant as cm
+    >>> (cm.PureDP(1) | cm.PureDP(2)).epsilon(delta=0)
+    2.0
+    """
 
     parts: tuple[Expression, ...]
     by: str

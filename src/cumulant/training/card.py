@@ -42,6 +42,10 @@ class Setting:
     the final weights or all checkpoints. `tuning`: how hyper-parameters were chosen, and on which data. `not_covered`: what
     was computed from the data outside of the accounting, such as un-noised losses or a private validation set. `noise`:
     "exact" (`rounded_gaussian` on integers) or "float". `sampler`: how batches were drawn, as implemented.
+
+    >>> said = dict(unit="one image", released="the weights", tuning="none", not_covered="nothing")
+    >>> Setting(**said, noise="exact", sampler="cumulant.training.FixedSizeSampler").unit
+    'one image'
     """
 
     unit: str

@@ -1,0 +1,25 @@
+"""Who draws runs and sweeps: what is drawn with knows them, and not the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+D = TypeVar("D", bound=Callable[..., Any])
+
+_DRAWERS: dict[str, Callable[..., Any]] = {}
+
+
+def drawer(of: str) -> Callable[[D], D]:
+    """Make a function the one that draws this kind of thing."""
+
+    def known(function: D) -> D:
+        _DRAWERS[of] = function
+        return function
+
+    return known
+
+
+def drawn(of: str, *asked: Any) -> Any:
+    """The picture of a thing of this kind."""
+    return _DRAWERS[of](*asked)

@@ -5,6 +5,8 @@ VENV := .venv
 BENCH := .venv-bench
 FRAMEWORKS := .venv-frameworks
 BROWSER := .venv-browser
+WHEEL := .venv-wheel
+WHEEL_TESTS ?= tests/accounting tests/cli tests/docs tests/mechanisms tests/training tests/web $(wildcard tests/test_*.py)
 BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 
@@ -14,7 +16,7 @@ PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-frameworks test-browser docs lint format bench hunt clean hunt-ledger bench-ledger test-postgres
+.PHONY: help run test test-frameworks test-browser test-wheel build docs lint format bench hunt clean hunt-ledger bench-ledger test-postgres
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +36,18 @@ test-frameworks: $(FRAMEWORKS)/.installed ## Tests with the real torch, Opacus a
 test-browser: $(BROWSER)/.installed ## The page in a real Chromium (apt-get install chromium chromium-driver)
 	$(BROWSER)/bin/python -m pytest -o addopts="--import-mode=importlib --strict-markers -ra" -o filterwarnings=default \
 		tests/web/browser
+
+build: $(WHEEL)/.installed ## The wheel and the source distribution, in build/dist
+	rm -rf build/dist
+	$(WHEEL)/bin/python -m build --outdir build/dist .
+
+# Outside of the tree, with the tests of the source distribution and the wheel alone; tests marked `tree` read the code itself.
+test-wheel: build ## Tests against the installed wheel: make test-wheel [WHEEL_TESTS=tests]
+	$(WHEEL)/bin/python -m pip install $(PIP_FLAGS) --force-reinstall --no-deps build/dist/*.whl
+	outside=$$(mktemp -d) && tar -xzf build/dist/*.tar.gz -C "$$outside" --strip-components 1 && rm -r "$$outside/src" && \
+	here=$$PWD && cd "$$outside" && "$$here/$(WHEEL)/bin/cumulant" --version && \
+	"$$here/$(WHEEL)/bin/python" -c 'import cumulant; assert "site-packages" in cumulant.__file__, cumulant.__file__' && \
+	"$$here/$(WHEEL)/bin/python" -m pytest -n auto --dist worksteal -m "not tree" $(WHEEL_TESTS) && rm -r "$$outside"
 
 docs: $(VENV)/.installed ## The documentation as a site of plain files in build/site; every broken link is an error
 	$(BIN)/python docs/site.py build/site
@@ -74,7 +88,7 @@ test-postgres: $(VENV)/.installed ## The tests of the ledger alone, against the 
 	$(BIN)/python -m pytest -n auto src/cumulant/ledger tests/ledger tests/cli/test_ledger.py
 
 clean: ## Remove environments, caches and builds
-	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(BROWSER) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(BROWSER) $(WHEEL) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted install is repeated.
@@ -91,6 +105,13 @@ $(FRAMEWORKS)/.installed: pyproject.toml Makefile
 $(BROWSER)/.installed: pyproject.toml Makefile
 	$(call environment,$(BROWSER))
 	@$(BROWSER)/bin/python -m pip install $(PIP_FLAGS) --editable '.[web]' selenium axe-selenium-python 'pytest>=8.2'
+	@touch $@
+
+# What tests need, and not the code.
+$(WHEEL)/.installed: pyproject.toml Makefile
+	$(call environment,$(WHEEL))
+	@$(WHEEL)/bin/python -m pip install $(PIP_FLAGS) build '.[dev]'
+	@$(WHEEL)/bin/python -m pip uninstall $(PIP_FLAGS) --yes cumulant
 	@touch $@
 
 $(BENCH)/.installed: pyproject.toml Makefile

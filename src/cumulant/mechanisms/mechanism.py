@@ -128,8 +128,7 @@ class Run(Expression):
     """A sum of mechanisms, each with the number of times it ran; two runs are equal when their terms are.
 
     >>> import cumulant as cm
-    ...
-    ... list((cm.PureDP(1) * 3 + cm.PureDP(2)).terms.values())
+    >>> list((cm.PureDP(1) * 3 + cm.PureDP(2)).terms.values())
     [3, 1]
     """
 
@@ -171,8 +170,7 @@ class Mechanism(Expression):
     """One mechanism: frozen data with a domain for each parameter, a curve, and a dominating pair if it has one.
 
     >>> import cumulant as cm
-    ...
-    ... isinstance(cm.Laplace(scale=2), cm.Mechanism), list(cm.Laplace.domains)
+    >>> isinstance(cm.Laplace(scale=2), cm.Mechanism), list(cm.Laplace.domains)
     (True, ['scale', 'sensitivity'])
     """
 
@@ -304,9 +302,8 @@ class Sampled(Mechanism):
     """An expression that runs on one sample drawn by the scheme.
 
     >>> import cumulant as cm
-    ...
-    ... (cm.PureDP(1) @ cm.Poisson(rate="1/2")).scheme
-    Poisson(rate=1/2)
+    >>> (cm.PureDP(1) @ cm.Poisson(rate="1/2")).inner
+    PureDP(epsilon=1)
     """
 
     inner: Expression

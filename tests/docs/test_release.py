@@ -1,0 +1,51 @@
+"""What says which release this is agrees: the package, its citation, its changelog, its pages, and what it needs to run."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+VERSION = PROJECT["version"]
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_one_version() -> None:
+    assert re.search(r"^version: (.*)$", text("CITATION.cff"), re.MULTILINE)[1] == VERSION  # type: ignore[index]
+    assert re.search(r"^## \[(.*?)\]", text("CHANGELOG.md"), re.MULTILINE)[1] == VERSION  # type: ignore[index]
+    assert set(re.findall(r"cumulant (\d+\.\d+\.\d+)", text("docs/model-card.md"))) == {VERSION}
+
+
+def test_the_citation_is_of_this_project() -> None:
+    citation = text("CITATION.cff")
+    assert f"license: {PROJECT['license']}" in citation
+    assert PROJECT["authors"] == [{"name": re.search(r"^authors:\n  - name: (.*)$", citation, re.MULTILINE)[1]}]  # type: ignore[index]
+    assert "arXiv:1808.00087" in citation
+
+
+def test_pages_that_the_security_page_leads_to_are_there() -> None:
+    for link in re.findall(r"\]\(([^)#]+)", text("SECURITY.md")):
+        assert (ROOT / link).is_file(), link
+
+
+def test_what_is_typed_says_so() -> None:
+    assert "Typing :: Typed" in PROJECT["classifiers"]
+    assert (ROOT / "src" / "cumulant" / "py.typed").is_file()
+    extras = PROJECT["optional-dependencies"]
+    assert {"plot", "web", "postgres", "sign", "parquet", "dask", "opacus", "dp-accounting"} <= extras.keys()
+    for extra in (
+        "plot",
+        "web",
+        "postgres",
+        "sign",
+        "parquet",
+        "dask",
+    ):  # what tests use is what users are told to install
+        for need in extras[extra]:
+            name = re.split(r"[\[>=<]", need)[0]
+            assert any(re.split(r"[\[>=<]", each)[0] == name for each in extras["dev"]), need

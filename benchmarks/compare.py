@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import platform
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -49,6 +48,7 @@ def main() -> None:
     parser.add_argument(
         "--page", metavar="FILE", help="write the page of the documentation, with its date and its command"
     )
+    parser.add_argument("--note", default="", help="a sentence about the machine, for the page")
     chosen = parser.parse_args()
     if unknown := set(chosen.cases) - set(CASES):
         parser.error(f"unknown case {', '.join(sorted(unknown))}; choose from {', '.join(CASES)}")
@@ -67,15 +67,13 @@ def main() -> None:
     if chosen.json:
         print(json.dumps({"python": platform.python_version(), "versions": versions, "results": results}, indent=2))
     if chosen.page:
-        Path(chosen.page).write_text(page(results, versions, sys.argv[1:]), encoding="utf-8")
+        Path(chosen.page).write_text(page(results, versions, chosen), encoding="utf-8")
 
 
-def page(results: Sequence[Mapping[str, Any]], versions: Mapping[str, str], arguments: Sequence[str]) -> str:
+def page(results: Sequence[Mapping[str, Any]], versions: Mapping[str, str], chosen: argparse.Namespace) -> str:
     """The results as a page of the documentation."""
     today = datetime.now(UTC).date()
-    command = " ".join(
-        ["python benchmarks/compare.py", *(each for each in arguments if "page" not in each and ".md" not in each)]
-    )
+    command = " ".join(["python benchmarks/compare.py", *(["--quick"] if chosen.quick else []), *chosen.cases])
     found = ", ".join(f"{name} {number}" for name, number in versions.items() if number != "not installed")
     rows = []
     for each in results:
@@ -95,7 +93,7 @@ The same work in this library and in its peers, in one run on one machine: what 
 moves less than times. `ratio` is the time of the fastest peer over ours; what each case does, and how it is measured, stands in
 [benchmarks/README.md](../benchmarks/README.md). `make bench` makes the environment and runs all of it.
 
-Measured on {today} by `{command}`: Python {platform.python_version()}, {os.cpu_count()} cores, {found}.
+Measured on {today} by `{command}`: Python {platform.python_version()}, {os.cpu_count()} cores, {found}.{" " if chosen.note else ""}{chosen.note}
 
 | case | work | cumulant | peers | ratio |
 |---|---|---|---|---|

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.tree
+
 ROOT = Path(__file__).parents[1]
 SOURCE, TESTS = ROOT / "src" / "cumulant", ROOT / "tests"
 MODULES = {

@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 VERSION = PROJECT["version"]
@@ -33,6 +35,7 @@ def test_pages_that_the_security_page_leads_to_are_there() -> None:
         assert (ROOT / link).is_file(), link
 
 
+@pytest.mark.tree
 def test_what_is_typed_says_so() -> None:
     assert "Typing :: Typed" in PROJECT["classifiers"]
     assert (ROOT / "src" / "cumulant" / "py.typed").is_file()

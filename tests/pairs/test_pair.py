@@ -225,6 +225,7 @@ def test_the_worst_pair_of_a_promise_leaks_what_it_may() -> None:
     assert x.tolist() == [-1.0, 1.0]
 
 
+@pytest.mark.tree
 def test_every_file_of_the_room_is_a_pair_or_a_tool_in_the_contracts() -> None:
     root = Path(__file__).parents[2]
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))

@@ -81,7 +81,7 @@ class Answers(ABC):
         conversion: str | None = None,
         accuracy: Number = DEFAULT_ACCURACY,
     ) -> float | Floats:
-        """The smallest epsilon that this library proves at this delta, rounded up.
+        """The smallest epsilon that is known to hold at this delta, rounded up.
 
         `method="exact"` composes loss distributions on a grid that costs at most the relative `accuracy`; `method="rdp"`
         takes the best bound and conversion of Renyi divergences unless `bound=` and `conversion=` name rows of the tables;
@@ -124,7 +124,7 @@ class Answers(ABC):
         conversion: str | None = None,
         accuracy: Number = DEFAULT_ACCURACY,
     ) -> float | Floats:
-        """The smallest delta that this library proves at this epsilon, rounded up (eq. 4).
+        """The smallest delta that is known to hold at this epsilon, rounded up (eq. 4).
 
         >>> import cumulant as cm
         >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper"), cm.Gaussian(sigma=2).delta(epsilon=1)

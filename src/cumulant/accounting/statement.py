@@ -68,7 +68,7 @@ def headline(plan: Plan) -> str:
     value = plan.answer.value
     number = f"{question.found} = {rounded_up(value)} (rounded up) at {question.asked} = {question.value}"
     if question.asked == "epsilon" and delta >= 1:
-        return f"{number}: this library proves no delta below 1; ask at a larger epsilon."
+        return f"{number}: no delta below 1 is known to hold; ask at a larger epsilon."
     if math.isinf(epsilon):
         return f"epsilon = inf at delta = {question.value}: {_no_epsilon(plan)}."
     if delta >= 1:
@@ -107,15 +107,15 @@ def _no_epsilon(plan: Plan) -> str:
     slack, delta = float(plan.run.curve().slack()), plan.question.value
     if 0 < float(delta) <= slack:  # equal where floats cannot tell, or where the rest is not pure
         return (
-            f"no finite epsilon can be proved: the promises in the run may already fail with probability "
+            "no finite epsilon is known to hold: the promises in the run may already fail with probability "
             f"{rounded_up(slack)}, which leaves nothing of delta"
         )
     if delta == 0:
         return (
-            "no finite epsilon can be proved: delta = 0 asks for pure differential privacy, which not every mechanism "
+            "no finite epsilon is known to hold: delta = 0 asks for pure differential privacy, which not every mechanism "
             "in the run has; ask at a delta > 0"
         )
-    return "no finite epsilon can be proved: the bound is infinite at every order"
+    return "no finite epsilon is known to hold: the bound is infinite at every order"
 
 
 def interval(plan: Plan) -> str:

@@ -23,7 +23,7 @@ def answer(asked: Asked) -> int:
     """Print the guarantee as it was asked for; 1 where no epsilon is finite."""
     run = parse(asked.expression)
     how = asked.method, asked.bound, asked.conversion, asked.accuracy
-    with patient("looking for the best proof"):
+    with patient("looking for the best bound"):
         if asked.found == "epsilon":
             found = run.guarantee(DELTA.check("delta", asked.value), *how)
         else:

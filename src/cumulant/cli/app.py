@@ -22,6 +22,7 @@ from cumulant.cli.ledger import app as ledger
 from cumulant.cli.plot import plot
 from cumulant.cli.questions import delta, epsilon, rdp
 from cumulant.cli.serve import serve
+from cumulant.cli.silence import silenced
 from cumulant.cli.sweep import sweep
 
 app = typer.Typer(
@@ -34,6 +35,8 @@ app = typer.Typer(
 questions = (epsilon, delta, check, rdp, calibrate, sweep, dpsgd)
 for command in (*questions, archive, verify, bounds, audit, conformance, plot, figures, serve):
     app.command()(command)
+for registered in ledger.registered_commands:
+    registered.callback = silenced(registered.callback)
 app.add_typer(ledger)
 
 

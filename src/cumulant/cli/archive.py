@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
+from cumulant.accounting.printed import rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.archiving import archive as archived
 from cumulant.cli import words
 from cumulant.cli.codes import ExitCode
-from cumulant.cli.questions import Accuracy, Json, Method, Run
+from cumulant.cli.questions import Accuracy, Json, Method, Quiet, Run
 
 
 def archive(
@@ -24,10 +25,11 @@ def archive(
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
     no_plot: Annotated[bool, typer.Option("--no-plot", help="Leave the picture out; it needs cumulant[plot].")] = False,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
-    """Put a guarantee into a folder: statement, JSON, picture, versions, and the command that proves it again.
+    """Put a guarantee into a folder: statement, JSON, picture, versions, and the command that checks it again.
 
-    `cumulant verify DIR` reads the folder: it proves the guarantee again and says which files were changed since.
+    `cumulant verify DIR` reads the folder: it evaluates the guarantee again and says which files were changed since.
 
     \b
     Examples:
@@ -35,6 +37,9 @@ def archive(
       cumulant verify release-1
     """
     found = archived(expression, out, delta=delta, epsilon=epsilon, method=method, accuracy=accuracy, plot=not no_plot)
-    typer.echo(found.to_json() if as_json else words.answer(found))
-    typer.echo(f"{out}: prove it again by: cumulant verify {out}", err=True)
+    if quiet:
+        typer.echo(rounded_up(found.epsilon if found.asked == "delta" else found.delta))
+    else:
+        typer.echo(found.to_json() if as_json else words.answer(found))
+        typer.echo(f"{out}: check it again by: cumulant verify {out}", err=True)
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK

@@ -22,6 +22,7 @@ from cumulant.training.canaries import WEAKNESS, OneRun, one_run
 from cumulant.training.conformance import conformance as tested
 
 REFUTED = 1
+_WORDS = {True: "refuted", False: "consistent"}
 SMALLEST_CLAIMED = 1e-9
 """Delta of the largest epsilon at which a claim is tested."""
 
@@ -42,6 +43,7 @@ def audit(
     level: Level = "0.05",
     out: Out = None,
     as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print `refuted` or `consistent` alone.")] = False,
 ) -> int:
     """Attacks on real runs against the whole claimed curve: refuted, or consistent with it; never verified.
 
@@ -73,7 +75,9 @@ def audit(
         many = isinstance(found, ManyRuns)
         chart = audits.rates(claim, members, scores) if many else audits.guesses(claim, found, float(alpha))  # type: ignore[arg-type]
         _drawn([chart], f"audit of {run}", out)
-    if as_json:
+    if quiet:
+        typer.echo(_WORDS[found.refuted])
+    elif as_json:
         upper = "inf" if math.isinf(bound.epsilon) else bound.epsilon
         typer.echo(
             json.dumps({**found.to_dict(), "claim": [bound.lower, upper], "delta": float(asked), "run": str(run)})
@@ -112,6 +116,7 @@ def conformance(
     level: Level = "0.001",
     out: Out = None,
     as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print `refuted` or `consistent` alone.")] = False,
 ) -> int:
     """Does a loader draw uniform samples of a fixed size, afresh for every batch? Four tests of its batches.
 
@@ -130,7 +135,9 @@ def conformance(
 
         charts = [audits.coverage(batches, population, sample), audits.overlap(batches, population)]
         _drawn(charts, f"{len(batches):,} batches of {sample:,} of {population:,} records", out)
-    if as_json:
+    if quiet:
+        typer.echo(_WORDS[bool(refuting)])
+    elif as_json:
         typer.echo(json.dumps({**found, "refuted": bool(refuting), "by": refuting, "batches": len(batches)}))
     else:
         verdict = f"REFUTED by {', '.join(refuting)}" if refuting else "consistent with fresh uniform samples"

@@ -12,7 +12,10 @@ from cumulant.bounds.table import BOUNDS
 FIELDS = ("name", "statement", "assumptions", "citation")
 
 
-def bounds(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False) -> None:
+def bounds(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the names alone.")] = False,
+) -> None:
     """The amplification bounds that --bound can name: what each says, what it assumes, where it is proved.
 
     \b
@@ -22,6 +25,9 @@ def bounds(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     rows = [{field: getattr(row, field) for field in FIELDS} for row in BOUNDS.values()]
     if as_json:
         typer.echo(json.dumps(rows))
+        return
+    if quiet:
+        typer.echo("\n".join(BOUNDS))
         return
     from rich.console import Console
     from rich.table import Table

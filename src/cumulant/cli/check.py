@@ -22,6 +22,7 @@ from cumulant.errors import CumulantError, InputError
 from cumulant.notation import parse
 from cumulant.progress import patient
 
+_WORDS = {True: "confirmed", False: "not confirmed"}
 _CODES = {"holds": ExitCode.OK, "false": ExitCode.NO, "open": ExitCode.OPEN}
 
 
@@ -35,8 +36,8 @@ def check(
 ) -> int:
     """Whether a claimed (epsilon, delta) is true of a run: holds, false, or open.
 
-    It holds where that is proved, is false where explicit data sets need more, and is open where it lies between the two; then
-    a smaller --accuracy may decide. Exit codes: 0 holds, 1 false, 4 open, 2 anything that is not a verdict.
+    It holds where no larger epsilon is needed, is false where explicit data sets need more, and is open where neither is known;
+    then a smaller --accuracy may decide. Exit codes: 0 holds, 1 false, 4 open, 2 anything that is not a verdict.
 
     \b
     Examples:
@@ -46,7 +47,7 @@ def check(
     """
     try:
         run = parse(expression)
-        with patient("looking for a proof and a witness"):
+        with patient("looking for a bound and a witness"):
             found = run.check(epsilon=epsilon, delta=delta, accuracy=accuracy)
     except InputError:
         raise
@@ -78,8 +79,9 @@ def verify(
         Path, typer.Argument(metavar="FILE", help="A guarantee written by --json, - for standard input, or an archive.")
     ],
     as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print `confirmed` or `not confirmed` alone.")] = False,
 ) -> int:
-    """Prove a stored guarantee again, from its exact inputs, and say what it assumes.
+    """Evaluate a stored guarantee again, from its exact inputs, and say what it assumes.
 
     Exit codes: 0 confirmed, 1 not confirmed, 2 the file is no guarantee.
 
@@ -91,22 +93,26 @@ def verify(
       cumulant verify release-1          # a folder that cumulant archive wrote
     """
     if file.is_dir():
-        return _archived(file, as_json)
+        return _archived(file, as_json, quiet)
     found = Guarantee.from_json(_read(file))
     checked, lower = found.verify(), found.lower_confirmed()
     confirmed = checked.holds and lower is not False
-    if as_json:
+    if quiet:
+        typer.echo(_WORDS[confirmed])
+    elif as_json:
         typer.echo(json.dumps(_fields(found, checked, lower)))
     else:
         typer.echo(words.wrapped(*statement.confirmation(found.proof, checked, lower)))
     return ExitCode.OK if confirmed else ExitCode.NO
 
 
-def _archived(folder: Path, as_json: bool) -> int:
+def _archived(folder: Path, as_json: bool, quiet: bool) -> int:
     from cumulant.archiving import said, verified
 
     found = verified(folder)
-    if as_json:
+    if quiet:
+        typer.echo(_WORDS[found.holds])
+    elif as_json:
         fields = _fields(found.guarantee, found.check, found.lower)
         typer.echo(json.dumps(fields | {"changed": list(found.changed)}))
     else:

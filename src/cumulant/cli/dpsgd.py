@@ -40,6 +40,10 @@ def dpsgd(
         bool, typer.Option("--per-epoch", help="Also what is spent after each epoch, by Renyi divergences.")
     ] = False,
     as_json: Json = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print the number alone, behind its way to form batches where there are several."),
+    ] = False,
 ) -> int:
     """DP-SGD in the words of training loops: what it costs by every way to form batches, and what each assumes.
 
@@ -65,6 +69,11 @@ def dpsgd(
         if epsilon is not None:
             sgd = sgd.calibrated(POSITIVE.check("epsilon", epsilon), asked)
         rows.append((sgd, sgd.guarantee(asked)))
+    if quiet:
+        for sgd, found in rows:
+            number = rounded_up(found.epsilon) if epsilon is None else str(sgd.noise_multiplier)
+            typer.echo(number if sampling else f"{sgd.sampling} {number}")
+        return _code(rows)
     if as_json:
         typer.echo(json.dumps({"delta": float(asked), "rows": [_fields(sgd, g, per_epoch) for sgd, g in rows]}))
         return _code(rows)
@@ -85,7 +94,7 @@ def dpsgd(
 
 
 def _code(rows: list[tuple[NoisySGD, Guarantee]]) -> int:
-    """1 if nothing is proved about any of them."""
+    """1 if nothing finite is known of any of them."""
     return int(all(math.isinf(found.epsilon) for _, found in rows))
 
 

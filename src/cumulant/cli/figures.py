@@ -14,6 +14,7 @@ from cumulant.progress import told
 def figures(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The directory to write into; made if it does not exist.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the files written.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the names of the files alone.")] = False,
 ) -> None:
     """Both figures of the paper as PNG and SVG, a CSV file per panel, and claims.md. Needs cumulant[plot].
 
@@ -28,6 +29,9 @@ def figures(
 
     with told(STEPS) as tell:
         paths = write(out, tell)
+    if quiet:
+        typer.echo("\n".join(map(str, paths)))
+        return
     if as_json:
         typer.echo(json.dumps({"files": [str(path) for path in paths]}))
         return

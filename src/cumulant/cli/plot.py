@@ -23,6 +23,7 @@ def plot(
         bool, typer.Option("--all-bounds", help="Every bound of the divergences that applies.")
     ] = False,
     as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the name of the picture alone.")] = False,
 ) -> None:
     """A picture of a run. Needs cumulant[plot].
 
@@ -53,6 +54,9 @@ def plot(
             charts[name] = CHARTS[name](run, asked, "all" if all_bounds else "best")
         tell("drawing")
         write(drawn(list(charts.values()), str(run)), list(charts.values()), path)
+    if quiet:
+        typer.echo(str(path))
+        return
     if as_json:
         fields = {"file": str(path), "run": str(run), "relation": str(run.relation), "delta": float(asked)}
         typer.echo(json.dumps(fields | {"charts": {name: chart.to_dict() for name, chart in charts.items()}}))

@@ -26,7 +26,7 @@ Bound = Annotated[str | None, typer.Option(help=f"The amplification bound: {', '
 Conversion = Annotated[str | None, typer.Option(help=f"From orders to epsilon: {', '.join(CONVERSIONS)}.")]
 Accuracy = Annotated[str, typer.Option(help="The part of epsilon that the grid of the exact layer may cost.")]
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Say which theorem, order and arithmetic prove it, and what is assumed.")
+    bool, typer.Option("--explain", help="Say which theorem, order and arithmetic are behind it, and what is assumed.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the number alone.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infinity is the text 'inf'.")]
@@ -43,7 +43,7 @@ def epsilon(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """The smallest epsilon that this library proves at this delta.
+    """The smallest epsilon that is known to hold at this delta: an upper bound, rounded up.
 
     Exit code 1 where none is finite.
 
@@ -69,7 +69,7 @@ def delta(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """The smallest delta that this library proves at this epsilon.
+    """The smallest delta that is known to hold at this epsilon: an upper bound, rounded up.
 
     \b
     Examples:
@@ -85,6 +85,7 @@ def rdp(
     orders: Annotated[str, typer.Option(help="Orders >= 1, separated by commas; 1 is KL and inf is pure.")],
     bound: Annotated[str, typer.Option(help=f"The amplification bound: {', '.join(BOUNDS)}; or all of them.")] = "best",
     as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the numbers alone, one line for each bound.")] = False,
 ) -> None:
     """The Rényi divergence bound at these orders.
 
@@ -108,6 +109,10 @@ def rdp(
             "run": str(run),
         }
         typer.echo(json.dumps(fields))
+        return
+    if quiet:
+        for name, row in values.items():
+            typer.echo(" ".join("-" if row is None else _rounded(name, value) for value in row or [0.0]))
         return
     from rich.console import Console
     from rich.table import Table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from typing import Annotated
 
@@ -22,6 +23,12 @@ def serve(
     ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
     seconds: Annotated[float, typer.Option(help="After which a question is stopped.")] = 30.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object with the address and the token, before it listens.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print the address alone, and the token if there is one.")
+    ] = False,
 ) -> None:
     """The page: choose or type a run, see its interval and charts, compare, calibrate. Needs cumulant[web].
 
@@ -51,9 +58,12 @@ def serve(
     token = secrets.token_urlsafe(24) if allow_spend else None
     page = application(ledger, token, Workers(seconds=seconds))
     address = f"http://127.0.0.1:{port}/"
-    typer.echo(f"{address} (stop it by Ctrl-C)")
-    if token is not None:
-        typer.echo(f"token for spending: {token}")
+    if as_json:
+        typer.echo(json.dumps({"address": address, "token": token}))
+    else:
+        typer.echo(address if quiet else f"{address} (stop it by Ctrl-C)")
+        if token is not None:
+            typer.echo(token if quiet else f"token for spending: {token}")
     if open_:
         import threading
         import webbrowser

@@ -41,6 +41,9 @@ def sweep(
     conversion: Conversion = None,
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
     as_json: Json = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print the numbers alone, one on each line, - where there is none.")
+    ] = False,
 ) -> int:
     """Every combination of settings, one row each: a table of epsilon at delta, or of delta at epsilon.
 
@@ -89,7 +92,10 @@ def sweep(
         (found.to_parquet if out.suffix == ".parquet" else found.to_csv)(out)
     if plot is not None:
         found.plot(plot, "lines" if lines else None)
-    if as_json:
+    if quiet:
+        for row in found:
+            typer.echo("-" if row["error"] else rounded_up(row[found.found]))
+    elif as_json:
         typer.echo(json.dumps([{name: _plain(row[name]) for name in found.names} for row in found]))
     else:
         _told(found, "epsilon" if delta is not None else "delta", out)

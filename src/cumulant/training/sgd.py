@@ -190,7 +190,7 @@ class NoisySGD:
     # ---- questions
 
     def epsilon(self, delta: Number, method: str = "best") -> float:
-        """The smallest epsilon that is proved at this delta."""
+        """The smallest epsilon that is known to hold at this delta."""
         return self.run.epsilon(delta, method)
 
     def guarantee(self, delta: Number, method: str = "best") -> Guarantee:

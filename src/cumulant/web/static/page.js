@@ -88,7 +88,7 @@ async function explore() {
   if (other) state.set("other", other);
   history.replaceState(null, "", `#${state}`);
   right();
-  by("answer").replaceChildren(make("p", "Looking for the best proof …"));
+  by("answer").replaceChildren(make("p", "Looking for the best bound …"));
   by("charts").replaceChildren();
   by("copies").hidden = true;
   const runs = other ? [run, other] : [run];

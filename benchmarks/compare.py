@@ -93,7 +93,8 @@ The same work in this library and in its peers, in one run on one machine: what 
 moves less than times. `ratio` is the time of the fastest peer over ours; what each case does, and how it is measured, stands in
 [benchmarks/README.md](../benchmarks/README.md). `make bench` makes the environment and runs all of it.
 
-Measured on {today} by `{command}`: Python {platform.python_version()}, {os.cpu_count()} cores, {found}.{" " if chosen.note else ""}{chosen.note}
+Measured on {today} by `{command}`: Python {platform.python_version()}, {os.cpu_count()} cores, {found}.
+{chosen.note}
 
 | case | work | cumulant | peers | ratio |
 |---|---|---|---|---|

@@ -17,7 +17,7 @@ from cumulant.cli.app import answer
 from cumulant.web.questions import answered
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WITH_FRAMEWORKS = {"how-to-train"}
 """Pages whose code needs torch; tests/integrations runs it."""
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -100,6 +100,8 @@ def carried_out(line: str) -> None:
         assert {each for some in extras for each in some.split(",")} <= EXTRAS, line
     elif words[0] == "make":
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+    elif words[0].endswith("bin/python"):
+        assert (ROOT / words[1]).is_file(), line
     elif words[0] != "cumulant":
         assert (ROOT / words[0]).is_file(), line
     else:

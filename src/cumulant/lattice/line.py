@@ -40,6 +40,9 @@ _LOOSER = math.exp(6.0)
 _SPARE = 20.0
 """What a spectrum that is shared may cancel beyond its own question."""
 
+_FOLDED = 1e-9
+"""The accuracy of a finite sum, which costs hardly more than a coarse one."""
+
 _LARGEST = 10**6
 """Of epsilons; beyond it no line is worth its frequencies."""
 
@@ -199,7 +202,7 @@ def _built(side: Side, log_delta: float | None, epsilon: float | None, accuracy:
 
 def _new(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Enclosing | None:
     spacing = 0.0 if side.cone else spacing_of(side.kinds)
-    choice = chosen(side, log_delta, epsilon, accuracy, spacing)
+    choice = chosen(side, log_delta, epsilon, min(accuracy, _FOLDED) if spacing else accuracy, spacing)
     if choice is None:
         return None
     try:

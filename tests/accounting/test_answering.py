@@ -34,7 +34,7 @@ QUESTIONS += [(run, {"method": "paper"}) for run in RUNS if run not in ("poisson
 
 
 @pytest.mark.parametrize(("run", "asked"), QUESTIONS)
-def test_the_delta_of_a_guarantee_is_the_one_of_the_run_and_verifies(run: str, asked: dict[str, str]) -> None:
+def test_the_delta_of_a_guarantee_is_the_one_of_the_run_and_verifies(run: str, asked: dict[str, Any]) -> None:
     for epsilon in EPSILONS:
         found = RUNS[run].guarantee(epsilon=epsilon, **asked)
         assert found.asked == "epsilon"
@@ -246,3 +246,62 @@ def test_an_answer_that_misses_its_accuracy_says_so() -> None:
     assert (cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000).guarantee(
         1e-8, method="exact"
     ).note == ""
+
+
+@pytest.mark.parametrize(
+    ("run", "usual"),
+    [
+        (cm.Laplace(scale=1) * 20, "bounded"),
+        (cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1") * 20, "bounded"),
+        (cm.RandomizedResponse(p="0.6") * 30, "proved"),
+    ],
+    ids=str,
+)
+def test_a_proof_is_had_for_the_asking(run: cm.Expression, usual: str) -> None:
+    """The proved number lies between the bounded ends, up to the accuracy; every question gives the same one."""
+    found, proved = run.guarantee("1e-6", method="exact"), run.guarantee("1e-6", method="exact", prove=True)
+    assert (found.rigour, proved.rigour, proved.lower_rigour) == (usual, "proved", "proved")
+    assert found.lower is not None
+    assert proved.lower is not None
+    assert found.lower * (1 - 1e-3) <= proved.lower <= proved.epsilon <= found.epsilon * (1 + 1e-3)
+    assert found.lower <= proved.epsilon
+    assert proved.lower <= found.epsilon
+    assert proved.epsilon == run.epsilon("1e-6", method="exact", prove=True)
+    assert run.delta(1, method="exact", prove=True) == run.guarantee(epsilon=1, method="exact", prove=True).delta
+    assert proved.radius is not None
+    assert 0 < proved.radius < 1e-9
+
+
+def test_what_would_take_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cumulant.lattice import line
+
+    run = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.01") * 1000
+    usual = run.guarantee("1e-6")
+    monkeypatch.setattr(line.Effort, "__init__", _hasty(line.Effort.__init__))
+    hasty = run.guarantee("1e-6")
+    assert (usual.rigour, usual.note) == ("proved", "")
+    assert hasty.rigour == "bounded"
+    assert hasty.note.startswith("bounded, not proved: a proof would take ")
+    assert hasty.note.endswith("prove=True asks for it anyway")
+    assert usual.epsilon <= hasty.epsilon <= usual.epsilon * (1 + 1e-3)
+    assert run.guarantee("1e-6", prove=True).epsilon == usual.epsilon
+
+
+def _hasty(made: Any) -> Any:
+    """Efforts that end at once, unless patience was asked for."""
+
+    def init(self: Any, work: int = 100, smoothing: int = 0, patient: bool = False, **given: Any) -> None:
+        made(self, work, smoothing, patient, **given)
+
+    return init
+
+
+def test_proofs_are_asked_of_the_exact_layer_only() -> None:
+    with pytest.raises(cm.InputError, match="is about the exact layer"):
+        cm.Laplace(scale=1).epsilon("1e-6", method="rdp", prove=True)
+    with pytest.raises(cm.InputError, match="prove=1 must be True or False"):
+        cm.Laplace(scale=1).epsilon("1e-6", prove=1)  # type: ignore[call-overload]
+    stubborn = (cm.from_masses(["0.5", "0.3", "0.2"], ["0.2", "0.31", "0.49"]) * 2).guarantee(
+        "1e-9", "exact", prove=True
+    )
+    assert stubborn.rigour == "proved" or stubborn.note.startswith("asked for a proof, and there is none")

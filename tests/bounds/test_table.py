@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,7 +147,7 @@ def test_room_to_the_lower_bound(sigma: str) -> None:
 def test_one_bit_is_nearly_exact() -> None:
     """E-10: k = 600,000, p = 0.6: 1.972 where the lower bound allows 1.970 and Theorem 9 says 2.632."""
     run = cm.RandomizedResponse(p="0.6") @ cm.WithoutReplacement(rate=0.001) * 600_000
-    classic = {"conversion": "classic"}
+    classic: dict[str, Any] = {"conversion": "classic"}
     assert run.epsilon(delta=1e-8, bound="one-bit", **classic) == pytest.approx(1.972, abs=5e-4)
     assert run.epsilon(delta=1e-8, bound="theorem9", **classic) == pytest.approx(2.632, abs=5e-4)
 

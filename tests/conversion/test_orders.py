@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_many_deltas_at_once() -> None:
 
 @pytest.mark.parametrize("asked", [{}, {"method": "exact"}, {"method": "rdp"}, {"method": "paper"}], ids=str)
 @pytest.mark.parametrize("base", [cm.Gaussian(sigma=5), cm.Laplace(scale=2), cm.RandomizedResponse(p=0.9)], ids=str)
-def test_many_round_counts_at_once(base: cm.Mechanism, asked: dict[str, str]) -> None:
+def test_many_round_counts_at_once(base: cm.Mechanism, asked: dict[str, Any]) -> None:
     step = base @ cm.WithoutReplacement(rate=0.001)
     counts = [1, 1000, 10, 54_321, 10, 600_000]
     one_by_one = [(step * count).epsilon(delta=1e-8, **asked) for count in counts]
@@ -118,7 +119,7 @@ def test_many_round_counts_at_once(base: cm.Mechanism, asked: dict[str, str]) ->
 
 
 @pytest.mark.parametrize("asked", [{}, {"method": "rdp"}], ids=str)
-def test_round_counts_with_slack_or_without_sampling(asked: dict[str, str]) -> None:
+def test_round_counts_with_slack_or_without_sampling(asked: dict[str, Any]) -> None:
     promise = cm.ApproximateDP(0.1, 1e-9)
     assert promise.epsilon_over([1, 5, 20], delta=1e-8, **asked) == pytest.approx(
         [(promise * k).epsilon(delta=1e-8, **asked) for k in (1, 5, 20)], rel=1e-12

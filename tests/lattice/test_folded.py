@@ -12,7 +12,7 @@ import cumulant as cm
 from cumulant.accounting import losses
 from cumulant.lattice import choosing, folded, line
 from cumulant.lattice.choosing import Side
-from cumulant.lattice.spectrum import Choice
+from cumulant.lattice.powers import Choice
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.transform import Lattice
 

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_promises_that_hardly_ever_fail_need_no_more_than_their_epsilons(scheme:
 
 def test_a_promise_that_hardly_ever_fails_is_composed_like_one_that_never_does() -> None:
     """The loss of a failure is 25,000 times the others, so that a grid that holds it sees them at a few of its points."""
-    asked = {"method": "exact", "accuracy": "1e-3"}
+    asked: dict[str, Any] = {"method": "exact", "accuracy": "1e-3"}
     for delta in ("1e-20", "1e-9", "1e-3"):
         never = (cm.PureDP("4e-5") @ cm.Poisson(rate="0.05") * 770_000).epsilon(delta, **asked)
         hardly = (cm.ApproximateDP("4e-5", "1e-150") @ cm.Poisson(rate="0.05") * 770_000).epsilon(delta, **asked)

@@ -158,11 +158,11 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
     from cumulant.lattice import two_sided
 
     ask = two_sided.epsilon if question.asked == "delta" else two_sided.delta
-    found = ask(rounds, question.value, float(question.accuracy), question.cone)
+    found = ask(rounds, question.value, float(question.accuracy), question.cone, question.prove)
     bound = rounds.named(found.way)
     epsilon = found.value if question.asked == "delta" else rounded_down(question.value)
     strained = found.width is not None and rounds.slip() > float(question.accuracy) * epsilon
-    return replace(found, bound=bound, note=STRAINED if strained else "")
+    return replace(found, bound=bound, note=STRAINED if strained else found.note)
 
 
 def lower_end(rounds: Rounds, question: Question) -> Answer | None:
@@ -170,7 +170,7 @@ def lower_end(rounds: Rounds, question: Question) -> Answer | None:
     from cumulant.lattice import two_sided
 
     ask = two_sided.lower_epsilon if question.asked == "delta" else two_sided.lower_delta
-    return ask(rounds, question.value, float(question.accuracy))
+    return ask(rounds, question.value, float(question.accuracy), question.prove)
 
 
 def lower(run: Ran, question: Question, found: float) -> tuple[float | None, str, str]:

@@ -62,6 +62,8 @@ class Answers(ABC):
         bound: str | None = ...,
         conversion: str | None = ...,
         accuracy: Number = ...,
+        *,
+        prove: bool = ...,
     ) -> float: ...
     @overload
     def epsilon(
@@ -71,6 +73,8 @@ class Answers(ABC):
         bound: str | None = ...,
         conversion: str | None = ...,
         accuracy: Number = ...,
+        *,
+        prove: bool = ...,
     ) -> Floats: ...
     @question()
     def epsilon(
@@ -80,6 +84,8 @@ class Answers(ABC):
         bound: str | None = None,
         conversion: str | None = None,
         accuracy: Number = DEFAULT_ACCURACY,
+        *,
+        prove: bool = False,
     ) -> float | Floats:
         """The smallest epsilon that is known to hold at this delta, rounded up.
 
@@ -88,6 +94,9 @@ class Answers(ABC):
         `method="best"` is the smaller of the two. `method="paper"` is the literal accountant of the paper (Theorem 9,
         eq. 3). The composition theorems the paper compares with are `method="naive"`, `"strong"` and `"optimal"`.
 
+        The exact layer proves its answer in balls where that takes up to about a second, and otherwise bounds it; the note of
+        the guarantee says why. `prove=True` asks for balls however long they take.
+
         >>> import cumulant as cm
         >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
         >>> run.epsilon(delta=1e-8, method="paper"), run.epsilon(delta=1e-8)
@@ -95,7 +104,7 @@ class Answers(ABC):
         >>> cm.Laplace(scale=2).epsilon(delta=0)
         0.5
         """
-        return answering.epsilon(self.ran(), delta, Question.put(method, bound, conversion, accuracy, "delta"))
+        return answering.epsilon(self.ran(), delta, Question.put(method, bound, conversion, accuracy, "delta", prove))
 
     @overload
     def delta(  # type: ignore[overload-overlap]
@@ -105,6 +114,8 @@ class Answers(ABC):
         bound: str | None = ...,
         conversion: str | None = ...,
         accuracy: Number = ...,
+        *,
+        prove: bool = ...,
     ) -> float: ...
     @overload
     def delta(
@@ -114,6 +125,8 @@ class Answers(ABC):
         bound: str | None = ...,
         conversion: str | None = ...,
         accuracy: Number = ...,
+        *,
+        prove: bool = ...,
     ) -> Floats: ...
     @question()
     def delta(
@@ -123,6 +136,8 @@ class Answers(ABC):
         bound: str | None = None,
         conversion: str | None = None,
         accuracy: Number = DEFAULT_ACCURACY,
+        *,
+        prove: bool = False,
     ) -> float | Floats:
         """The smallest delta that is known to hold at this epsilon, rounded up (eq. 4).
 
@@ -130,7 +145,7 @@ class Answers(ABC):
         >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper"), cm.Gaussian(sigma=2).delta(epsilon=1)
         (0.216265, 0.0068)
         """
-        return answering.delta(self.ran(), epsilon, Question.put(method, bound, conversion, accuracy, "epsilon"))
+        return answering.delta(self.ran(), epsilon, Question.put(method, bound, conversion, accuracy, "epsilon", prove))
 
     @question()
     def guarantee(
@@ -142,6 +157,7 @@ class Answers(ABC):
         accuracy: Number = DEFAULT_ACCURACY,
         *,
         epsilon: Number | None = None,
+        prove: bool = False,
     ) -> Guarantee:
         """The epsilon at this delta, or the delta at this epsilon, together with what proves it and a bound from below.
 
@@ -154,7 +170,7 @@ class Answers(ABC):
         (True, 1e-05)
         """
         asked, value = given(delta, epsilon)
-        question = Question.put(method, bound, conversion, accuracy, asked)
+        question = Question.put(method, bound, conversion, accuracy, asked, prove)
         return Guarantee.of(planned(self.ran(), question.at(value)))
 
     @question()

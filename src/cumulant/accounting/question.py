@@ -59,11 +59,29 @@ class Question:
     converted: str
     asked: str = "delta"
     value: Exact = _NOTHING
+    prove: bool = False
+    """Whether balls must answer, however long they take."""
 
     @classmethod
-    def put(cls, method: str, bound: str | None, conversion: str | None, accuracy: Number, asked: str) -> Question:
+    def put(
+        cls,
+        method: str,
+        bound: str | None,
+        conversion: str | None,
+        accuracy: Number,
+        asked: str,
+        prove: bool = False,
+    ) -> Question:
         """A question with everything but the number that is given; InputError says what there is to choose."""
         named(method=method, bound=bound, conversion=conversion)
+        if type(prove) is not bool:
+            raise InputError(
+                f"prove={shown(prove)} must be True or False: whether balls must answer, however long they take"
+            )
+        if prove and not two_sided_method(method, bound, conversion):
+            raise InputError(
+                'prove=True is about the exact layer, which method="best" and "exact" ask; a curve is proved anyway'
+            )
         fine = ACCURACY.check("accuracy", accuracy)
         if method in BASELINES and asked == "delta":
             if bound or conversion:
@@ -72,7 +90,7 @@ class Question:
         by = "rdp" if method == "best" else method
         if two_sided_method(method, bound, conversion):
             by, row = "rdp", bound if method == "exact" else None
-            return cls(method, bound, conversion, fine, *rows(by, row, None), asked)
+            return cls(method, bound, conversion, fine, *rows(by, row, None), asked, prove=prove)
         return cls(method, bound, conversion, fine, *rows(by, bound, conversion), asked)
 
     def at(self, value: Exact) -> Question:

@@ -25,10 +25,10 @@ def answer(asked: Asked) -> int:
     how = asked.method, asked.bound, asked.conversion, asked.accuracy
     with patient("looking for the best bound"):
         if asked.found == "epsilon":
-            found = run.guarantee(DELTA.check("delta", asked.value), *how)
+            found = run.guarantee(DELTA.check("delta", asked.value), *how, prove=asked.prove)
         else:
             given = EPSILON.check("epsilon", asked.value)
-            found = run.guarantee(None, *how, epsilon=given)
+            found = run.guarantee(None, *how, epsilon=given, prove=asked.prove)
         text = _text(found, asked)
     sys.stdout.write(f"{text}\n")
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK

@@ -10,7 +10,7 @@ from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 
 _GIVEN = {"epsilon": "--delta", "delta": "--epsilon"}
 _OPTIONS = ("--method", "--bound", "--conversion", "--accuracy")
-_FLAGS = ("--explain", "--json", "--quiet")
+_FLAGS = ("--explain", "--json", "--quiet", "--prove")
 
 
 class Asked(NamedTuple):
@@ -26,6 +26,7 @@ class Asked(NamedTuple):
     explain: bool = False
     json: bool = False
     quiet: bool = False
+    prove: bool = False
 
 
 def asked(arguments: Sequence[str]) -> Asked | None:
@@ -66,4 +67,5 @@ def asked(arguments: Sequence[str]) -> Asked | None:
         explain="--explain" in flags,
         json="--json" in flags,
         quiet="--quiet" in flags,
+        prove="--prove" in flags,
     )

@@ -29,6 +29,9 @@ Explain = Annotated[
     bool, typer.Option("--explain", help="Say which theorem, order and arithmetic are behind it, and what is assumed.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the number alone.")]
+Prove = Annotated[
+    bool, typer.Option("--prove", help="Prove it in ball arithmetic, even where that takes more than about a second.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infinity is the text 'inf'.")]
 
 
@@ -42,6 +45,7 @@ def epsilon(
     explain: Explain = False,
     as_json: Json = False,
     quiet: Quiet = False,
+    prove: Prove = False,
 ) -> int:
     """The smallest epsilon that is known to hold at this delta: an upper bound, rounded up.
 
@@ -54,8 +58,11 @@ def epsilon(
       cumulant epsilon "Laplace(2) @ WithoutReplacement(sample=256, population=60000) * 9000 + PureDP(1)" --delta 1e-6
       cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8 --explain
       cumulant epsilon "Laplace(scale=2) * 3" --delta 0 --json
+      cumulant epsilon "Laplace(scale=2) * 20" --delta 1e-6 --prove
     """
-    return answer(Asked("epsilon", expression, delta, method, bound, conversion, accuracy, explain, as_json, quiet))
+    return answer(
+        Asked("epsilon", expression, delta, method, bound, conversion, accuracy, explain, as_json, quiet, prove)
+    )
 
 
 def delta(
@@ -68,6 +75,7 @@ def delta(
     explain: Explain = False,
     as_json: Json = False,
     quiet: Quiet = False,
+    prove: Prove = False,
 ) -> int:
     """The smallest delta that is known to hold at this epsilon: an upper bound, rounded up.
 
@@ -77,7 +85,9 @@ def delta(
       cumulant delta "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 2 --explain
       cumulant delta "RandomizedResponse(p=0.6) * 10" --epsilon 1 --method paper --json
     """
-    return answer(Asked("delta", expression, epsilon, method, bound, conversion, accuracy, explain, as_json, quiet))
+    return answer(
+        Asked("delta", expression, epsilon, method, bound, conversion, accuracy, explain, as_json, quiet, prove)
+    )
 
 
 def rdp(

@@ -17,8 +17,9 @@ import numpy as np
 from cumulant.lattice import saddle
 from cumulant.lattice.cone import constants
 from cumulant.lattice.lattice import Terms, leak_of
+from cumulant.lattice.powers import Choice
 from cumulant.lattice.rounds import Kinds
-from cumulant.lattice.spectrum import Choice, Enclosing, FloatLine, Followed
+from cumulant.lattice.spectrum import Enclosing, FloatLine, Followed
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import rounded_down
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.lattice.powers import MOST_WORK, Choice, Kinds, found_kind, leaked, outer, powers
 from cumulant.lattice.silence import Loud, covered
-from cumulant.lattice.spectrum import Choice, Enclosing, Kinds, bounded_images, found_kind, leaked, outer, powers
+from cumulant.lattice.spectrum import Enclosing, bounded_images
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.pairs.transform import Lattice
 
@@ -64,6 +65,8 @@ class Folded(Enclosing):
     leak: Any
     outer: Callable[[], Any]
     nodes: int
+    smooth: Fraction = Fraction(0)
+    """Nothing is smoothed."""
     _kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -110,11 +113,10 @@ class Folded(Enclosing):
         a, lam = self.lattice.spacing, arb(self.choice.lam)
         less = (-rest).exp()
         # e^{-z (n+1) a}: its phase is that of a root of unity
-        turn, at = acb(0, -2 * arb.pi() * ((number + 1) % self.folds) / self.folds).exp(), acb(1)
-        total = arb(0)
+        turn, total = -2 * arb.pi() / self.folds, arb(0)
         for m, (first, second) in enumerate(self._weights()):
+            at = acb(0, turn * (m * (number + 1) % self.folds)).exp()
             total += (1 if m == 0 else 2) * ((first - less * second) * at).real
-            at *= turn
         return (-lam * (number + 1) * a).exp() / self.folds * total
 
     def tail(self, number: int, rest: Any) -> Any:
@@ -135,20 +137,27 @@ class Folded(Enclosing):
             self._kept["outer"] = self.outer()
         return bounded_images(self.choice, self.period, self._kept["outer"], epsilon)
 
+    def ball(self, epsilon: Any, power: int = 1) -> Any:
+        return self._ball(epsilon, down=True)
+
+    def _ball(self, epsilon: Any, down: bool) -> Any:
+        from flint import arb
+
+        place = self._place(epsilon, down)
+        return self.leak + self.line(*place) + self.tail(*place) * arb(0, 1)
+
     def upper(self, epsilon: Any) -> Any:
         """At least delta(eps): images only add to the line, and delta falls."""
         from flint import arb
 
-        place = self._place(epsilon, down=True)
-        found = self.leak + self.line(*place) + self.tail(*place)
+        found = self.ball(epsilon)
         return arb(found.upper()) if found.is_finite() else arb("inf")
 
     def lower(self, epsilon: Any) -> Any:
         """At most delta(eps)."""
         from flint import arb
 
-        place = self._place(epsilon, down=False)
-        found = self.leak + self.line(*place) - self.tail(*place) - self.images(epsilon)
+        found = self._ball(epsilon, down=False) - self.images(epsilon)
         return arb(found.lower()) if found.is_finite() else arb(0)
 
     # ---- in floats, to search with
@@ -204,8 +213,8 @@ class FoldedLine:
             return value, -less * second / total
 
 
-def folded(kinds: Kinds, choice: Choice) -> Folded:
-    """The line of all rounds, whose losses lie on one lattice; `Loud` where that takes too long."""
+def folded(kinds: Kinds, choice: Choice, work: int = MOST_WORK) -> Folded:
+    """The line of all rounds, whose losses lie on one lattice; `Slow` where that takes too long."""
     from flint import arb
 
     lattice = common_lattice(kinds)
@@ -230,7 +239,7 @@ def folded(kinds: Kinds, choice: Choice) -> Folded:
         while not width * (count + 1) >= start:
             count += 1
     count = min(count, half)
-    values, nodes = powers(known, choice, width, count, step * count * (1 + 1e-12))
+    values, nodes = powers(known, choice, width, count, step * count * (1 + 1e-12), work)
     if count == half:  # nothing is left out
         choice = replace(choice, silence=math.inf)
     top = values[0].real

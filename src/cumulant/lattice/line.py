@@ -25,20 +25,27 @@ from cumulant.lattice.choosing import (
     serves,
     sharing,
 )
+from cumulant.lattice.ends import enough, needed, polished
 from cumulant.lattice.folded import folded, spacing_of
 from cumulant.lattice.lattice import Terms, leak_of
+from cumulant.lattice.powers import MOST_WORK, Kinds
 from cumulant.lattice.rounds import Rounds
 from cumulant.lattice.silence import Loud
-from cumulant.lattice.spectrum import Enclosing, Kinds, spectrum
+from cumulant.lattice.spectrum import Enclosing, cone_constants, spectrum
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
-_TRIES, _SECANTS = 40, 12
 _LOOSER = math.exp(6.0)
 """Half of the margin of the exponent, which a guess may be wrong by."""
 
 _SPARE = 20.0
 """What a spectrum that is shared may cancel beyond its own question."""
+
+_MUCH_WORK = 20_000_000
+"""Some ten seconds."""
+
+_PARTS = (0.01, 0.25)
+"""Of the accuracy, what smoothing may cost: so little that it says less than a grid, or as much as is allowed."""
 
 _FOLDED = 1e-9
 """The accuracy of a finite sum, which costs hardly more than a coarse one."""
@@ -77,46 +84,79 @@ class Proved:
     order: float
     frequencies: int
     bits: int
+    radius: float
+    """Of the ball that shows it, as far as the value is concerned."""
+    smoothed: bool
+    """Whether a Gaussian was added to show silence: then a grid may say less."""
 
 
-def line_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True) -> tuple[Proved, bool] | None:
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long balls may take, in frequencies times nodes, with and without smoothing; and why they gave up."""
+
+    work: int = MOST_WORK
+    smoothing: int = 30_000
+    patient: bool = False
+    reasons: list[Loud] = field(default_factory=list, compare=False)
+
+    @classmethod
+    def all_it_takes(cls) -> Effort:
+        """That of who wants a proof."""
+        return cls(_MUCH_WORK, _MUCH_WORK, True)
+
+
+def line_epsilon(
+    rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, effort: Effort | None = None
+) -> tuple[Proved, bool] | None:
     """The least epsilon at this delta in (0, 1), proved from above, and whether Theorem B gave it."""
+    effort = effort or Effort()
     return _least(
         rounds,
         cone,
         float(delta),
         lambda side: epsilon_guess(side, delta),
-        lambda side: _epsilon(side, delta, accuracy),
+        lambda side: _epsilon(side, delta, accuracy, effort=effort),
+        effort,
     )
 
 
-def line_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True) -> tuple[Proved, bool] | None:
+def line_delta(
+    rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True, effort: Effort | None = None
+) -> tuple[Proved, bool] | None:
     """The least delta at this epsilon, proved from above, and whether Theorem B gave it."""
     if epsilon > _LARGEST:
         return None
+    effort = effort or Effort()
     return _least(
         rounds,
         cone,
         float(epsilon),
         lambda side: delta_guess(side, epsilon),
-        lambda side: _delta(side, epsilon, accuracy),
+        lambda side: _delta(side, epsilon, accuracy, effort=effort),
+        effort,
     )
 
 
-def line_lower_epsilon(rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fraction, accuracy: float) -> Proved | None:
+def line_lower_epsilon(
+    rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fraction, accuracy: float, effort: Effort | None = None
+) -> Proved | None:
     """The epsilon that these neighbours need at this delta, proved from below; None where the line has no answer."""
-    side = Side(terms, kinds)
-    if rounds.estimated or not (_certain(side) or epsilon_guess(side, delta) is not None):
+    side, effort = Side(terms, kinds), effort or Effort()
+    if rounds.estimated or not (_certain(side, effort) or epsilon_guess(side, delta) is not None):
         return None
-    return _epsilon(side, delta, accuracy, upper=False)
+    return _epsilon(side, delta, accuracy, upper=False, effort=effort)
 
 
-def line_lower_delta(rounds: Rounds, terms: Terms, kinds: Kinds, epsilon: Fraction, accuracy: float) -> Proved | None:
+def line_lower_delta(
+    rounds: Rounds, terms: Terms, kinds: Kinds, epsilon: Fraction, accuracy: float, effort: Effort | None = None
+) -> Proved | None:
     """The delta that these neighbours need at this epsilon, proved from below."""
-    side = Side(terms, kinds)
-    if epsilon > _LARGEST or rounds.estimated or not (_certain(side) or delta_guess(side, epsilon) is not None):
+    side, effort = Side(terms, kinds), effort or Effort()
+    if epsilon > _LARGEST or rounds.estimated:
         return None
-    return _delta(side, epsilon, accuracy, upper=False)
+    if not (_certain(side, effort) or delta_guess(side, epsilon) is not None):
+        return None
+    return _delta(side, epsilon, accuracy, upper=False, effort=effort)
 
 
 def _least(
@@ -125,24 +165,32 @@ def _least(
     asked: float,
     guess: Callable[[Side], float | None],
     proved: Callable[[Side], Proved | None],
+    effort: Effort,
 ) -> tuple[Proved, bool] | None:
     """Of the profile, in all its directions, and Theorem B the one that floats say to be less, in balls."""
     profile, by_cone = _profile(rounds), _by_cone(rounds) if cone else None
     if profile is None or rounds.estimated:
         return None
-    winner = _decided(profile, by_cone, asked, guess)
-    if winner is None:
+    winner = _decided(profile, by_cone, asked, guess, effort)
+    if winner is None and not effort.patient:
         return None
-    if winner and by_cone is not None:
-        found = proved(by_cone)
-        return None if found is None else (found, True)
-    results = [proved(side) for side in profile]
-    known = [each for each in results if each is not None]
-    return (max(known, key=lambda each: each.value), False) if known and len(known) == len(results) else None
+    found: list[tuple[Proved, bool]] = []
+    for which in (True, False) if winner is None else (winner, not winner):
+        if winner is not None and which != winner and (found or not effort.patient):
+            break
+        results = [proved(side) for side in ([by_cone] if which else profile) if side is not None]
+        known = [each for each in results if each is not None]
+        if known and len(known) == len(results):
+            found.append((max(known, key=lambda each: each.value), which))
+    return min(found, key=lambda each: each[0].value, default=None)
 
 
 def _decided(
-    profile: list[Side], by_cone: Side | None, asked: float, guess: Callable[[Side], float | None]
+    profile: list[Side],
+    by_cone: Side | None,
+    asked: float,
+    guess: Callable[[Side], float | None],
+    effort: Effort,
 ) -> bool | None:
     """Whether Theorem B says less; None where floats see no line.
 
@@ -154,7 +202,7 @@ def _decided(
     above = min((each for each in decisions if each[0] >= asked), default=None)
     if below is not None and above is not None and below[1] == above[1]:
         return below[1]
-    if by_cone is None and all(_certain(side) for side in profile):
+    if by_cone is None and all(_certain(side, effort) for side in profile):
         return False
     guesses = [guess(side) for side in profile]
     least = None if by_cone is None else guess(by_cone)
@@ -166,9 +214,10 @@ def _decided(
     return found
 
 
-def _certain(side: Side) -> bool:
-    """Whether there is a line, however few rounds there are: a finite sum, or the decay of a Gaussian without a sample."""
-    return bool(spacing_of(side.kinds)) or any(each.square for each, _ in side.kinds)
+def _certain(side: Side, effort: Effort) -> bool:
+    """Whether balls are asked without a guess: for atoms, for Gaussians without a sample, and where a proof is asked for."""
+    atoms = all(each.mixture() is None for each, _ in side.kinds)
+    return effort.patient or atoms or any(each.square for each, _ in side.kinds)
 
 
 def _profile(rounds: Rounds) -> list[Side] | None:
@@ -184,34 +233,50 @@ def _by_cone(rounds: Rounds) -> Side | None:
 # ---- what balls prove
 
 
-def _built(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Enclosing | None:
+def _built(
+    side: Side, log_delta: float | None, epsilon: float | None, accuracy: float, effort: Effort
+) -> Enclosing | None:
     """A spectrum that is accurate enough for the question: a shared one, or a new one."""
     shared = _shared.get()
     for where, found in () if shared is None else shared.spectra:
-        if where == side and serves(side, found, log_delta, epsilon, accuracy):
+        if where == side and not found.smooth and serves(side, found, log_delta, epsilon, accuracy):
             return found
     fine = accuracy if shared is None else accuracy * math.exp(-_SPARE)
-    built = _new(side, log_delta, epsilon, fine)
-    if built is not None and not serves(side, built, log_delta, epsilon, accuracy * _LOOSER):
+    built = _new(side, log_delta, epsilon, fine, accuracy, effort)
+    if built is not None and not built.smooth and not serves(side, built, log_delta, epsilon, accuracy * _LOOSER):
         # the saddle point was a poor guess, as with few rounds or far out: once more, with room
-        built = _new(side, log_delta, epsilon, fine * math.exp(-_SPARE)) or built
+        built = _new(side, log_delta, epsilon, fine * math.exp(-_SPARE), accuracy, effort) or built
     if built is not None and shared is not None:
         shared.spectra.append((side, built))
     return built
 
 
-def _new(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float) -> Enclosing | None:
+def _new(
+    side: Side, log_delta: float | None, epsilon: float | None, fine: float, accuracy: float, effort: Effort
+) -> Enclosing | None:
+    """A line as fine as that, smoothed by at most a part of the accuracy where nothing else shows silence."""
     spacing = 0.0 if side.cone else spacing_of(side.kinds)
-    choice = chosen(side, log_delta, epsilon, min(accuracy, _FOLDED) if spacing else accuracy, spacing)
+    choice = chosen(side, log_delta, epsilon, min(fine, _FOLDED) if spacing else fine, spacing)
     if choice is None:
         return None
-    try:
-        with BALLS.at(choice.bits):
+    with BALLS.at(choice.bits):
+        try:
             if spacing:
-                return folded(side.kinds, choice)
-            return spectrum(side.kinds, choice, side.extra)
-    except (Loud, ArithmeticError):
-        return None
+                return folded(side.kinds, choice, effort.work)
+            return spectrum(side.kinds, choice, side.extra, work=effort.work)
+        except (Loud, ArithmeticError) as reason:
+            effort.reasons.append(reason if isinstance(reason, Loud) else Loud(str(reason)))
+        if spacing:
+            return None
+        # in epsilon it costs (lam + 1) tau^2 / 2, in log delta lam (lam + 1) tau^2 / 2
+        price = (choice.lam + 1) * (choice.lam if log_delta is None else 1 / max(choice.epsilon, _FOLDED))
+        for part in _PARTS if effort.patient else _PARTS[:1]:
+            try:
+                smooth = Fraction(2 * part * accuracy / price)
+                return spectrum(side.kinds, choice, side.extra, smooth, effort.smoothing)
+            except (Loud, ArithmeticError):
+                continue
+    return None
 
 
 def _bounded_images(found: Enclosing) -> bool:
@@ -223,12 +288,14 @@ def _bounded_images(found: Enclosing) -> bool:
         return False
 
 
-def _epsilon(side: Side, delta: Fraction, accuracy: float, upper: bool = True) -> Proved | None:
+def _epsilon(
+    side: Side, delta: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
+) -> Proved | None:
     leak = leak_of(side.terms)
     target = rounded_down(delta) - leak
     if not target > 0:
         return None
-    found = _built(side, math.log(target), None, accuracy)
+    found = _built(side, math.log(target), None, accuracy, effort or Effort())
     if found is None or not (upper or _bounded_images(found)):
         return None
     choice = found.choice
@@ -242,81 +309,48 @@ def _epsilon(side: Side, delta: Fraction, accuracy: float, upper: bool = True) -
             guess = root(found.floats(), math.log(target))
             start = math.nan if guess is None else guess
             known = partial(found.upper if upper else found.lower)
-        start = _polished(known, start, asked, choice.lam)
+        start = polished(known, start, asked, choice.lam)
         if not math.isfinite(start):
             return None
         if upper:
-            value = _enough(lambda e: known(e) <= asked, start, choice.lam, accuracy)
+            value = enough(lambda e: known(e) <= asked, start, choice.lam, accuracy)
         else:
-            value = _needed(lambda e: known(e) > asked, start)
-    return None if value is None else Proved(value, choice.lam + 1, found.frequencies, choice.bits)
+            value = needed(lambda e: known(e) > asked, start)
+        if value is None:
+            return None
+        radius = _width(found, value, exact if side.cone else None)
+        slope = abs(found.floats(2 if side.cone else 1).log_value(value)[1]) * target
+    radius = radius / slope if slope > 0 else math.inf
+    return Proved(value, choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0)
 
 
-def _polished(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
-    """Where the ball is at the number that is asked for, by secants: floats have no digits left where much cancels."""
-    epsilon, before, slope = start, (math.nan, math.nan), -lam
-    for _ in range(_SECANTS):
-        if not math.isfinite(epsilon):
-            return math.nan
-        part = known(BALLS.number(epsilon)) / asked
-        off = float(part.log().mid()) if part > 0 else math.nan
-        if not math.isfinite(off):
-            return epsilon
-        if epsilon != before[0] and math.isfinite(before[1]) and off != before[1]:
-            slope = min((off - before[1]) / (epsilon - before[0]), -lam / 16)
-        before = epsilon, off
-        after = max(epsilon - off / slope, 0.0)
-        if abs(after - epsilon) <= 4e-16 * epsilon:
-            break
-        epsilon = after
-    return epsilon
+def _width(found: Enclosing, epsilon: float | Fraction, gap: Any = None) -> float:
+    """The radius of the ball of delta, and of its images, at this epsilon."""
+    at = BALLS.number(epsilon)
+    if gap is None:
+        return float(found.ball(at).rad())
+    log_ratio, constant = cone_constants(gap)
+    return float((constant * found.ball(at - log_ratio, 2)).rad())
 
 
-def _enough(holds: Callable[[Any], bool], start: float, lam: float, accuracy: float) -> float | None:
-    """The least of some epsilons from a guess on of which balls say that it is enough, as a float."""
-    if start <= 0:
-        return 0.0 if holds(BALLS.number(0)) else _enough(holds, 1e-12 / lam, lam, accuracy)
-    step = 2.0**-50
-    epsilon = start
-    for _ in range(_TRIES):
-        if holds(BALLS.number(epsilon)):
-            return epsilon
-        epsilon, step = start + max(step * start, math.ulp(start)), 4 * step
-        if step > max(accuracy, 1e-3):
-            break
-    return None
-
-
-def _needed(holds: Callable[[Any], bool], start: float) -> float | None:
-    """The largest of some epsilons from a guess down of which balls say that it is not enough; 0 where none is needed."""
-    step = 2.0**-50
-    epsilon = start
-    for _ in range(_TRIES):
-        if epsilon <= 0:
-            return 0.0
-        if holds(BALLS.number(epsilon)):
-            return epsilon
-        epsilon, step = start - max(step * start, math.ulp(start)), 4 * step
-        if step > 1:
-            break
-    return None
-
-
-def _delta(side: Side, epsilon: Fraction, accuracy: float, upper: bool = True) -> Proved | None:
-    found = _built(side, None, float(epsilon), accuracy)
+def _delta(
+    side: Side, epsilon: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
+) -> Proved | None:
+    found = _built(side, None, float(epsilon), accuracy, effort or Effort())
     if found is None or not (upper or _bounded_images(found)):
         return None
     choice = found.choice
     with BALLS.at(choice.bits):
         exact = BALLS.number(epsilon)
         if side.cone:
-            _, gap = cone_delta(found.floats(2), float(epsilon))
-            end = found.cone(exact, BALLS.number(gap))
+            gap = BALLS.number(cone_delta(found.floats(2), float(epsilon))[1])
+            end = found.cone(exact, gap)
         else:
             end = found.upper(exact) if upper else found.lower(exact)
         if not end.is_finite():
             return None
         value = rounded_up(at_least(end)) if upper else rounded_down(max(-at_least(-end), Fraction(0)))
+        radius = _width(found, epsilon, gap if side.cone else None)
     if not value > 0:  # from above nothing that floats can hold, from below nothing shown
         return None
-    return Proved(min(value, 1.0), choice.lam + 1, found.frequencies, choice.bits)
+    return Proved(min(value, 1.0), choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0)

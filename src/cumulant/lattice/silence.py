@@ -38,6 +38,10 @@ class Loud(Exception):
     """No decay is shown, or showing it takes too long: another way must answer."""
 
 
+class Slow(Loud):
+    """There may be a proof, and it would take too long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of round on the line: how often it runs, the mass M(lam) of its tilted law, and that by density or atoms."""
@@ -283,7 +287,7 @@ def _covered(windows: list[_Window], last: float, exponent: float, gauss: Fracti
         # the interval that balls have covered reaches down to centre - half, and up to at least the one before
         below = float((centre - half).upper())
         top = math.nextafter(below, math.inf)
-    raise Loud("silence takes too many check points")
+    raise Slow("silence takes too many check points")
 
 
 def _hushed(windows: list[_Window], centre: Any, half: Any, exponent: float, gauss: Fraction) -> bool:

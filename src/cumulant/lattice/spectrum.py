@@ -11,40 +11,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 
-from cumulant.lattice.silence import Kind, Loud, silent_from
+from cumulant.lattice.powers import MOST_WORK, Choice, Kinds, found_kind, leaked, outer, powers
+from cumulant.lattice.silence import Loud, silent_from
 from cumulant.numerics.arithmetic import BALLS, Array
-from cumulant.pairs.transform import Rule, Transform
-
-Kinds = Sequence[tuple[Transform, int]]
-
-MOST_WORK = 600_000
-"""Frequencies times nodes: about a third of a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What floats have chosen: the order lam, the period T, the exponents b of silence and B of the images; a guess of epsilon.
-
-    Every choice is valid; a bad one makes balls wide, or the proof of silence fail.
-    """
-
-    lam: float
-    period: float
-    silence: float
-    images: float
-    epsilon: float
-    log_delta: float
-    outer: float
-    """The order t > lam by which images on the right are bounded."""
-
-    bits: int
 
 
 class Followed(Protocol):
@@ -63,6 +39,7 @@ class Enclosing(ABC):
 
     __slots__ = ()
     choice: Choice
+    smooth: Fraction
 
     @property
     @abstractmethod
@@ -75,6 +52,10 @@ class Enclosing(ABC):
     @abstractmethod
     def lower(self, epsilon: Any) -> Any:
         """At most delta(eps)."""
+
+    @abstractmethod
+    def ball(self, epsilon: Any, power: int = 1) -> Any:
+        """delta and its images as a ball, and what smoothing adds."""
 
     @abstractmethod
     def images(self, epsilon: Any) -> Any:
@@ -102,6 +83,10 @@ class Spectrum(Enclosing):
     outer: Callable[[], Any]
     """M(t) as a ball, for images on the right."""
     nodes: int
+    square: Fraction = Fraction(0)
+    """s if all Gaussians without a sample have the transform e^{(z + z^2) s / 2}."""
+    smooth: Fraction = Fraction(0)
+    """tau^2, the part of s that was added to show silence (Theorems L-upper and L-lower)."""
     _kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -131,11 +116,11 @@ class Spectrum(Enclosing):
 
         weights = self._weights(power)
         lam, period = arb(self.choice.lam), arb(self.choice.period)
-        turn, at = acb(0, -2 * arb.pi() / period * epsilon).exp(), acb(1)
+        turn = -2 * arb.pi() / period * epsilon
         total = weights[0].real
-        for weight in weights[1:]:
-            at *= turn
-            total += 2 * (weight * at).real
+        for m, weight in enumerate(weights[1:], start=1):
+            # each phase by itself: a ball that is turned again and again grows by up to sqrt 2 each time
+            total += 2 * (weight * acb(0, m * turn).exp()).real
         return (-lam * epsilon).exp() / period * total
 
     def tail(self, epsilon: Any, power: int = 1) -> Any:
@@ -154,18 +139,43 @@ class Spectrum(Enclosing):
             self._kept["outer"] = self.outer()
         return bounded_images(self.choice, arb(self.choice.period), self._kept["outer"], epsilon)
 
-    def upper(self, epsilon: Any) -> Any:
-        """At least delta(eps): images only add to the line."""
+    def ball(self, epsilon: Any, power: int = 1) -> Any:
+        """The whole sum, the leak and what lies beyond the last frequency included: delta and its images."""
         from flint import arb
 
-        found = self.leak + self.line(epsilon) + self.tail(epsilon)
+        beyond = self.tail(epsilon, power) * arb(0, 1)
+        return (self.leak if power == 1 else 0) + self.line(epsilon, power) + beyond
+
+    def price(self, epsilon: Any) -> Any:
+        """0 <= C_tau - delta <= tau^2 e^{tau^2/8} D_tau (Theorem L-lower).
+
+        D_tau is the sum with the weight 1, and beyond u_N at most (1/pi) [ S_N (U - u_N) + M(lam) e^{-V^2 s/2} / (V s) ],
+        V = U - 2 pi/T, for every U > u_N + 2 pi/T.
+        """
+        from flint import arb
+
+        tau, s, width = BALLS.number(self.smooth), BALLS.number(self.square), 2 * arb.pi() / arb(self.choice.period)
+        last = width * self.frequencies
+        far = arb((last + (2 * arb(self.choice.silence) / s).sqrt()).upper()) + 2 * width
+        near = far - width
+        beyond = self.silence * (far - last) + self.values[0].real * (-near * near * s / 2).exp() / (near * s)
+        density = self.line(epsilon, 0) + (-arb(self.choice.lam) * epsilon).exp() * beyond / arb.pi()
+        return tau * (tau / 8).exp() * density
+
+    def upper(self, epsilon: Any) -> Any:
+        """At least delta(eps): images only add to the line, and smoothing too (Theorem L-upper)."""
+        from flint import arb
+
+        found = self.ball(epsilon)
         return arb(found.upper()) if found.is_finite() else arb("inf")
 
     def lower(self, epsilon: Any) -> Any:
         """At most delta(eps)."""
         from flint import arb
 
-        found = self.leak + self.line(epsilon) - self.tail(epsilon) - self.images(epsilon)
+        found = self.ball(epsilon) - self.images(epsilon)
+        if self.smooth:
+            found -= arb(self.price(epsilon).upper())
         return arb(found.lower()) if found.is_finite() else arb(0)
 
     def cone(self, epsilon: Any, gap: Any) -> Any:
@@ -174,7 +184,7 @@ class Spectrum(Enclosing):
 
         log_ratio, constant = cone_constants(gap)
         start = epsilon - log_ratio
-        found = constant * (self.line(start, 2) + self.tail(start, 2))
+        found = constant * self.ball(start, 2)
         return arb(found.upper()) if found.is_finite() else arb("inf")
 
     # ---- in floats, to search with
@@ -242,14 +252,25 @@ def cone_constants(gap: Any) -> tuple[Any, Any]:
 # ---- from kinds to a spectrum
 
 
-def spectrum(kinds: Kinds, choice: Choice, extra: Fraction = Fraction(0)) -> Spectrum:
+def spectrum(
+    kinds: Kinds,
+    choice: Choice,
+    extra: Fraction = Fraction(0),
+    smooth: Fraction = Fraction(0),
+    work: int = MOST_WORK,
+) -> Spectrum:
     """The line of all rounds; `extra` is the squared shift of Gaussians without a sample besides those among the kinds.
 
+    `smooth` is tau^2 of one more that no round has: what it adds is known, and its decay shows silence where nothing else does.
     `Loud` where no decay is shown or it would take too long. Holds at the precision of the choice.
     """
     from flint import acb, arb
 
-    square = extra + sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
+    square = (
+        extra
+        + smooth
+        + sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
+    )
     known = [found_kind(each, times, choice) for each, times in kinds if each.square is None]
     lam, step = choice.lam, 2 * math.pi / choice.period
     start = silent_from(known, lam, choice.silence, square / 2, step)
@@ -257,7 +278,7 @@ def spectrum(kinds: Kinds, choice: Choice, extra: Fraction = Fraction(0)) -> Spe
     while not 2 * arb.pi() / arb(choice.period) * (count + 1) >= start:
         count += 1
     width = 2 * arb.pi() / arb(choice.period)
-    values, nodes = powers(known, choice, width, count, step * count * (1 + 1e-12))
+    values, nodes = powers(known, choice, width, count, step * count * (1 + 1e-12), work)
     if square:
         # e^{(z + z^2) s / 2}
         half, exact = BALLS.number(square) / 2, arb(lam)
@@ -268,105 +289,4 @@ def spectrum(kinds: Kinds, choice: Choice, extra: Fraction = Fraction(0)) -> Spe
     silence = top * (-arb(choice.silence)).exp()
     if not (top.is_finite() and top > 0):
         raise Loud("the transform is not finite")
-    return Spectrum(choice, values, silence, leaked(kinds), lambda: outer(kinds, choice, square), nodes)
-
-
-def powers(known: Sequence[Kind], choice: Choice, width: Any, count: int, last: float) -> tuple[list[Any], int]:
-    """The product of all M_i(z_m)^k_i for m = 0, ..., count, and the number of nodes; `Loud` where it would take too long."""
-    from flint import acb
-
-    values, nodes = [acb(1)] * (count + 1), 0
-    for kind in known:
-        rule = _rule(kind, choice.lam, last, kind.log_mass - choice.silence - math.log(kind.times) - 6)
-        nodes += rule.size
-        if nodes * count > MOST_WORK:
-            raise Loud("the line would take too long")
-        values = [value * one**kind.times for value, one in zip(values, transforms(rule, width, count), strict=True)]
-    return values, nodes
-
-
-def leaked(kinds: Kinds) -> Any:
-    """The probability that some loss is infinite: 1 - PROD (1 - leak_i)^k_i."""
-    from flint import arb
-
-    leaks = [(each.leak(), times) for each, times in kinds if not each.leak().is_zero()]
-    return -sum((times * (-leak).log1p() for leak, times in leaks), start=arb(0)).expm1()
-
-
-def outer(kinds: Kinds, choice: Choice, square: Fraction) -> Any:
-    """M(t) of all rounds as a ball, infinite where it is out of reach."""
-    from flint import arb
-
-    t = BALLS.number(choice.outer)
-    total = ((t + t * t) * BALLS.number(square) / 2).exp()
-    try:
-        for each, times in kinds:
-            if each.square is None:
-                total *= _mass(each, choice.outer, -30.0 - math.log(times))[0] ** times
-    except OverflowError:  # then nothing is known from below
-        return arb("inf")
-    return total
-
-
-def found_kind(each: Transform, times: int, choice: Choice) -> Kind:
-    """One kind of round at the order of the line."""
-    mass, atoms = _mass(each, choice.lam, -choice.silence - math.log(times) - 6)
-    if not (mass.is_finite() and mass > 0):
-        raise Loud("the transform of one round is not finite")
-    return Kind(times, mass, float(mass.log().mid()), each.mixture(), atoms)
-
-
-def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | None]:
-    """M(lam) as a ball, at a real order, and the atoms where it is made of them."""
-    law = each.mixture()
-    rule = each.atoms(lam, log_error) if law is None else law.rule(lam, 0.0, log_error, list(law.span(lam, log_error)))
-    if rule is None:
-        raise Loud("a law without density and without atoms has no line")
-    return rule.mass(), rule if law is None else None
-
-
-def _rule(kind: Kind, lam: float, last: float, goal: float) -> Rule:
-    """The law up to the last frequency."""
-    if kind.law is not None:
-        return kind.law.rule(lam, last, goal, list(kind.law.span(lam, goal)))
-    if kind.atoms is None:
-        raise Loud("a law without density and without atoms has no line")
-    return kind.atoms
-
-
-def transforms(rule: Rule, width: Any, count: int) -> list[Any]:
-    """M at lam + i m width for m = 0, ..., count: coarse times fine phases, in one product of matrices."""
-    from flint import acb, acb_mat, arb
-
-    error = rule.error
-    blur = acb(error * arb(0, 1), error * arb(0, 1))
-    fine = math.isqrt(count) + 1
-    coarse = -(-(count + 1) // fine)
-    losses = [loss for panel in rule.panels for loss in panel.losses]
-    found = [acb(0)] * (coarse * fine)
-    for side in ("plus", "minus"):
-        weights = [weight for panel in rule.panels for weight in getattr(panel, side)]
-        points = list(zip(losses, weights, strict=True)) if weights else []
-        if side == "plus":
-            points = points + rule.atoms
-        if not points:
-            continue
-        steps = [acb(0, width * loss).exp() for loss, _ in points]
-        leaps = [acb(0, width * fine * loss).exp() for loss, _ in points]
-        rows: list[Any] = []
-        at = [acb(weight) for _, weight in points]
-        for _ in range(coarse):
-            rows += at
-            at = [a * leap for a, leap in zip(at, leaps, strict=True)]
-        columns: list[Any] = []
-        for one in steps:
-            power = acb(1)
-            for _ in range(fine):
-                columns.append(power)
-                power *= one
-        product = acb_mat(coarse, len(points), rows) * acb_mat(len(points), fine, columns)
-        entries = product.entries()
-        if side == "minus":
-            entries = [entry.conjugate() for entry in entries]
-        found = [a + b for a, b in zip(found, entries, strict=True)]
-    return [value + blur for value in found[: count + 1]]
+    return Spectrum(choice, values, silence, leaked(kinds), lambda: outer(kinds, choice, square), nodes, square, smooth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
@@ -13,9 +14,10 @@ from cumulant.lattice import grids as search
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
 from cumulant.lattice.lattice import Terms
-from cumulant.lattice.line import Proved
+from cumulant.lattice.line import Effort, Proved
 from cumulant.lattice.neighbours import ADAPTIVE, PAIR
 from cumulant.lattice.rounds import Kinds, Round, Rounds
+from cumulant.lattice.silence import Slow
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 
 _CLOSED = "closed form"
@@ -32,8 +34,8 @@ _LESS = (0.0, 0.02, 0.3, 2.0)
 """By how much less of the logarithm is asked for where a grid gives up: so near the largest loss, or a window too long."""
 
 
-def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True) -> Answer:
-    """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B."""
+def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
+    """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B, `prove` wants balls."""
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_epsilon(*single, delta), _CLOSED, "proved")
@@ -41,14 +43,15 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True)
         return _answer(math.inf, _LATTICE, _rigour(rounds))
     if _distance(rounds) <= rounded_down(delta):
         return _answer(0.0, _LATTICE, _rigour(rounds))
-    by_line = line.line_epsilon(rounds, delta, accuracy, cone)
-    found = _grid_epsilon(rounds, delta, accuracy, cone) if by_line is None else _on_line(*by_line)
+    effort = _effort(prove)
+    by_line = line.line_epsilon(rounds, delta, accuracy, cone, effort)
+    found = _better(by_line, effort, accuracy, lambda: _grid_epsilon(rounds, delta, accuracy, cone))
     largest, leak = _bounded(rounds)
     if leak <= rounded_down(delta) and largest < found.value:
         found = _answer(largest, _LATTICE, _rigour(rounds))
     if (added := _added_epsilon(rounds, delta)) < found.value:
         found = _answer(added, _CLOSED, "proved")
-    optimum = adaptive.optimum(rounds, math.log(rounded_down(delta)), cone)
+    optimum = None if _settled(found, prove) else adaptive.optimum(rounds, math.log(rounded_down(delta)), cone)
     if optimum is not None and (enough := optimum.epsilon(rounded_down(delta))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
     return found
@@ -69,16 +72,18 @@ def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) 
     return found
 
 
-def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True) -> Answer:
-    """The least delta of what is known at this exact epsilon; `cone` admits Theorem B."""
+def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
+    """The least delta of what is known at this exact epsilon; `cone` admits Theorem B, `prove` wants balls."""
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
-    by_line = line.line_delta(rounds, epsilon, accuracy, cone)
-    found = _grid_delta(rounds, epsilon, accuracy, cone) if by_line is None else _on_line(*by_line)
+    effort = _effort(prove)
+    by_line = line.line_delta(rounds, epsilon, accuracy, cone, effort)
+    found = _better(by_line, effort, accuracy, lambda: _grid_delta(rounds, epsilon, accuracy, cone))
     if (added := _added_delta(rounds, epsilon)) < found.value:
         found = _answer(added, _CLOSED, "proved")
-    optimum = adaptive.optimum(rounds, math.log(max(found.value, _UNDERFLOW)), cone)
+    log_delta = math.log(max(found.value, _UNDERFLOW))
+    optimum = None if _settled(found, prove) else adaptive.optimum(rounds, log_delta, cone)
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
     largest, leak = _bounded(rounds)
@@ -105,7 +110,7 @@ def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) 
     return found
 
 
-def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Answer | None:
+def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
     """The largest epsilon that explicit neighbouring data sets need at this delta; None where none is known to need any."""
     if rounds.single() is not None:
         below = rounds.single_below()
@@ -113,17 +118,17 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float) -> Answer | 
         return None if needed is None else _answer(needed, PAIR, "proved")
 
     def on_line(terms: Terms, kinds: Kinds) -> Proved | None:
-        return line.line_lower_epsilon(rounds, terms, kinds, delta, accuracy)
+        return line.line_lower_epsilon(rounds, terms, kinds, delta, accuracy, _effort(prove))
 
     def on_grid(terms: Terms) -> Bound:
         return search.grid_epsilon(terms, math.log(rounded_up(delta)), max(accuracy, _FINEST_WITNESS), upper=False)
 
-    found = _witnessed(rounds, on_line, on_grid)
+    found = _witnessed(rounds, on_line, on_grid, prove)
     optimum = adaptive.witnessed(rounds, math.log(rounded_up(delta)))
     return _larger(found, 0.0 if optimum is None else optimum.needed_epsilon(rounded_up(delta)))
 
 
-def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Answer | None:
+def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
     """The largest delta that explicit neighbouring data sets need at this epsilon; None where none is known to need any."""
     if rounds.single() is not None:
         below = rounds.single_below()
@@ -131,12 +136,12 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float) -> Answer | 
         return _answer(needed, PAIR, "proved") if needed > 0 else None
 
     def on_line(terms: Terms, kinds: Kinds) -> Proved | None:
-        return line.line_lower_delta(rounds, terms, kinds, epsilon, accuracy)
+        return line.line_lower_delta(rounds, terms, kinds, epsilon, accuracy, _effort(prove))
 
     def on_grid(terms: Terms) -> Bound:
         return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, _FINEST_WITNESS), upper=False)
 
-    found = _witnessed(rounds, on_line, on_grid)
+    found = _witnessed(rounds, on_line, on_grid, prove)
     optimum = None if found is None else adaptive.witnessed(rounds, math.log(found.value))
     return _larger(found, 0.0 if optimum is None else optimum.needed_delta(rounded_up(epsilon)))
 
@@ -151,13 +156,15 @@ def _witnessed(
     rounds: Rounds,
     on_line: Callable[[Terms, Kinds], Proved | None],
     on_grid: Callable[[Terms], Bound],
+    prove: bool,
 ) -> Answer | None:
     """Of all explicit neighbours those that need most: pairs along the line where it has an answer, else on a grid."""
     best: Answer | None = None
     for name, terms, kinds in rounds.witnesses():
         proved = None if kinds is None else on_line(terms, kinds)
-        rigour = "bounded" if proved is None else "proved"
-        found = _answer(on_grid(terms).value if proved is None else proved.value, name, rigour)
+        found = _answer(0.0, name, "proved") if proved is None else _answer(proved.value, name, "proved")
+        if proved is None or (proved.smoothed and not prove):
+            found = max(found, _answer(on_grid(terms).value, name, "bounded"), key=lambda each: each.value)
         if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
             best = found
     return best
@@ -236,8 +243,41 @@ def _added_delta(rounds: Rounds, epsilon: Fraction) -> float:
     )
 
 
+def _effort(prove: bool) -> Effort:
+    return Effort.all_it_takes() if prove else Effort()
+
+
+def _settled(found: Answer, prove: bool) -> bool:
+    """Whether a proof was asked for and found, which what floats bound does not replace."""
+    return prove and found.rigour == "proved"
+
+
+def _better(
+    by_line: tuple[Proved, bool] | None, effort: Effort, accuracy: float, on_grid: Callable[[], Answer]
+) -> Answer:
+    """What balls have proved; where they had to smooth it, or had no answer, the grid's where that says less, and why.
+
+    Who asks for a proof gets it where it is as accurate as was asked for.
+    """
+    found = None if by_line is None else _on_line(*by_line)
+    if found is not None and by_line is not None and not by_line[0].smoothed:
+        return found
+    other = on_grid()
+    if found is not None and found.value <= other.value * (1 + accuracy if effort.patient else 1):
+        return found
+    slow = [str(reason) for reason in effort.reasons if isinstance(reason, Slow)]
+    if effort.patient:
+        reason = "nothing is known of these losses along the line"
+        if found is not None:
+            reason = f"balls show {found.value} only"
+        elif effort.reasons:
+            reason = str(effort.reasons[-1])
+        return replace(other, note=f"asked for a proof, and there is none: {reason}")
+    return replace(other, note=f"bounded, not proved: {slow[-1]}; prove=True asks for it anyway") if slow else other
+
+
 def _on_line(found: Proved, cone: bool) -> Answer:
-    proof = Certificate(found.value, found.bits, 0.0)
+    proof = Certificate(found.value, found.bits, found.radius)
     return Answer(found.value, found.order, "proved", proof, way=_CONE if cone else _LINE, points=found.frequencies)
 
 

@@ -1,0 +1,61 @@
+"""From a guess to an end that balls prove: delta falls in epsilon, so the last ball is the proof."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from cumulant.numerics.arithmetic import BALLS
+
+_TRIES, _SECANTS = 40, 12
+
+
+def polished(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
+    """Where the ball is at the number that is asked for, by secants: floats have no digits left where much cancels."""
+    epsilon, before, slope = start, (math.nan, math.nan), -lam
+    for _ in range(_SECANTS):
+        if not math.isfinite(epsilon):
+            return math.nan
+        part = known(BALLS.number(epsilon)) / asked
+        off = float(part.log().mid()) if part > 0 else math.nan
+        if not math.isfinite(off):
+            return epsilon
+        if epsilon != before[0] and math.isfinite(before[1]) and off != before[1]:
+            slope = min((off - before[1]) / (epsilon - before[0]), -lam / 16)
+        before = epsilon, off
+        after = max(epsilon - off / slope, 0.0)
+        if abs(after - epsilon) <= 4e-16 * epsilon:
+            break
+        epsilon = after
+    return epsilon
+
+
+def enough(holds: Callable[[Any], bool], start: float, lam: float, accuracy: float) -> float | None:
+    """The least of some epsilons from a guess on of which balls say that it is enough, as a float."""
+    if start <= 0:
+        return 0.0 if holds(BALLS.number(0)) else enough(holds, 1e-12 / lam, lam, accuracy)
+    step = 2.0**-50
+    epsilon = start
+    for _ in range(_TRIES):
+        if holds(BALLS.number(epsilon)):
+            return epsilon
+        epsilon, step = start + max(step * start, math.ulp(start)), 4 * step
+        if step > max(accuracy, 1e-3):
+            break
+    return None
+
+
+def needed(holds: Callable[[Any], bool], start: float) -> float | None:
+    """The largest of some epsilons from a guess down of which balls say that it is not enough; 0 where none is needed."""
+    step = 2.0**-50
+    epsilon = start
+    for _ in range(_TRIES):
+        if epsilon <= 0:
+            return 0.0
+        if holds(BALLS.number(epsilon)):
+            return epsilon
+        epsilon, step = start - max(step * start, math.ulp(start)), 4 * step
+        if step > 1:
+            break
+    return None

@@ -291,7 +291,7 @@ def test_without_the_quadrature_error_the_value_is_missed(monkeypatch: pytest.Mo
         fine = law.rule(3.0, 5.0, -60.0, span)
         truth = powers.transforms(fine, BALLS.number(5), 1)[1]
         monkeypatch.setattr("cumulant.pairs.transform.NODES", 4)
-        monkeypatch.setattr("cumulant.pairs.transform._legendre", lambda bits: _gauss(4))
+        monkeypatch.setattr("cumulant.pairs.transform.legendre", lambda bits: _gauss(4))
         coarse = law.rule(3.0, 5.0, -3.0, span)
         assert powers.transforms(coarse, BALLS.number(5), 1)[1].contains(truth.mid())
         monkeypatch.setattr(Rule, "error", property(lambda self: self.beyond))

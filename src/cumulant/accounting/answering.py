@@ -6,8 +6,8 @@ Floats decide which side wins, and only the winner is certified.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,17 @@ from cumulant.accounting.question import DISTANCE, Question, checked, rows
 from cumulant.conversion import arrays, scalars
 from cumulant.conversion.scalars import Answer
 from cumulant.domains import Exact, Number
+from cumulant.numerics.arithmetic import FLOATS
 from cumulant.numerics.rounding import outward, rounded_down
-from cumulant.progress import watched
 
 if TYPE_CHECKING:
     from cumulant.lattice.rounds import Rounds
 
 STRAINED = "rounding so many losses costs more than the accuracy that was asked for"
 """The note of an answer that holds and is looser than was asked for."""
+
+_ORDERS, _CLEARLY = np.geomspace(1 / 16, 16, 65), 0.01
+"""Around the order of the exact answer, where divergences are looked at, and by how much they must be above it."""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -36,17 +39,17 @@ def epsilon(run: Ran, delta: Number | Iterable[Number], question: Question) -> f
     value, scalar = checked("delta", delta, domains.DELTA)
     if scalar:
         return answer(run, question.at(value[0])).value
-    rounds = rounds_of(run)[0] if question.two_sided and len(value) > 1 else None
-    alone = question.two_sided and len(value) == 1
-    if not question.row or alone or (rounds and question.method == "exact" and not all(map(_between, value))):
+    rounds = rounds_of(run)[0] if question.two_sided else None
+    if not question.row or (rounds and question.method == "exact" and not all(map(_between, value))):
         return np.array([answer(run, question.at(each)).value for each in value])
-    exact = np.full(len(value), math.inf) if rounds is None else _each(rounds, question, value)
+    found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
-        return exact
-    found = np.minimum(exact, arrays.least_epsilons(run.curve(question.row), value, question.formula))
-    largest = max((rounded_down(each) for each in value if 0 < each < 1), default=0.0)
-    distance = _distance(run, question, largest) if found.max(initial=0.0) > 0 else 1.0
-    return np.where([0 < each < 1 and distance <= each for each in value], 0.0, found)
+        return found.value
+    rest = [each for each, settled in zip(value, _beaten(rounds, question, found), strict=True) if not settled]
+    best = found.least(value, rest, lambda: arrays.least_epsilons(run.curve(question.row), rest, question.formula))
+    largest = max((rounded_down(each) for each in rest if 0 < each < 1), default=0.0)
+    distance = _distance(run, question, largest) if largest > 0 and best.max(initial=0.0) > 0 else 1.0
+    return np.where([0 < each < 1 and distance <= each for each in value], 0.0, best)
 
 
 def delta(run: Ran, epsilon: Number | Iterable[Number], question: Question) -> float | Floats:
@@ -54,13 +57,13 @@ def delta(run: Ran, epsilon: Number | Iterable[Number], question: Question) -> f
     value, scalar = checked("epsilon", epsilon, domains.EPSILON)
     if scalar:
         return answer(run, question.at(value[0])).value
-    found = np.ones(len(value))
     rounds = rounds_of(run)[0] if question.two_sided else None
-    if rounds is not None:
-        found = _each(rounds, question, value)
-    if rounds is None or question.method != "exact":
-        found = np.minimum(found, arrays.least_deltas(run.curve(question.row), value, question.formula))
-    return np.minimum(found, _distance(run, question, found.max(initial=0.0)) if rounds is None else 1.0)
+    found = _each(rounds, question, value)
+    if rounds is not None and question.method == "exact":
+        return found.value
+    rest = [each for each, settled in zip(value, _beaten(rounds, question, found), strict=True) if not settled]
+    best = found.least(value, rest, lambda: arrays.least_deltas(run.curve(question.row), rest, question.formula))
+    return np.minimum(best, _distance(run, question, best.max(initial=0.0)) if rounds is None else 1.0)
 
 
 def _between(delta: Exact) -> bool:
@@ -68,15 +71,74 @@ def _between(delta: Exact) -> bool:
     return 0 < delta < 1
 
 
-def _each(rounds: Rounds, question: Question, values: list[Exact]) -> Floats:
-    """The answers of the exact layer, which share what they have in common; infinity where it is not asked."""
+@dataclass(frozen=True, slots=True)
+class _Exact:
+    """What the exact layer says to several questions: infinity, or for deltas 1, where it is not asked; the order of each."""
+
+    value: Floats
+    order: Floats
+    times: Floats
+    given: Floats
+
+    def least(self, asked: Sequence[Exact], rest: Sequence[Exact], by_curve: Callable[[], Floats]) -> Floats:
+        """The smaller of it and of what the curve says to the rest."""
+        if not rest:
+            return self.value
+        other = dict(zip(rest, by_curve().tolist(), strict=True))
+        return np.minimum(self.value, [other.get(each, math.inf) for each in asked])
+
+
+def _each(rounds: Rounds | None, question: Question, values: Sequence[Exact]) -> _Exact:
+    """The answers of the exact layer, which share what they have in common."""
+    ones, given = np.ones(len(values)), np.array([rounded_down(each) for each in values])
+    nothing = math.inf if question.asked == "delta" else 1.0
+    if rounds is None:
+        return _Exact(nothing * ones, np.nan * ones, ones, given)
+    from cumulant.lattice import two_sided
     from cumulant.lattice.line import shared
 
     listed = sorted({each for each in values if question.asked == "epsilon" or _between(each)})
-    first = [listed[i] for i in (len(listed) // 2, 0, -1) if listed]
+    # of those that floats leave to balls the middle comes first, so that its spectrum serves those around it
+    listed = list(dict.fromkeys([listed[i] for i in (len(listed) // 2, 0, -1) if listed] + listed))
+    accuracy = float(question.accuracy)
     with shared():
-        known = {each: by_losses(rounds, question.at(each)).value for each in dict.fromkeys((*first, *listed))}
-    return np.array([known.get(each, math.inf) for each in values])
+        if question.asked == "delta":
+            found = two_sided.epsilons(rounds, [(rounds, 1, each) for each in listed], accuracy, question.cone)
+        else:
+            found = two_sided.deltas(rounds, listed, accuracy, question.cone)
+    known = {
+        each: (one.value, math.nan if one.order is None else one.order) for each, one in zip(listed, found, strict=True)
+    }
+    value, order = np.array([known.get(each, (nothing, math.nan)) for each in values]).reshape(-1, 2).T
+    return _Exact(value, order, ones, given)
+
+
+def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """To which questions Renyi divergences have nothing to add: not even those of explicit neighbours, by floats, are as small.
+
+    Every bound of divergences is at least that of any two neighbours, and what is left out here is a larger bound.
+    """
+    nothing = np.zeros(found.value.size, dtype=bool)
+    known = np.isfinite(found.order) & np.isfinite(found.value) & (found.value > 0)
+    if rounds is None or not known.any() or question.method != "best":
+        return nothing
+    from cumulant.lattice import saddle
+    from cumulant.lattice.lattice import leak_of
+
+    terms = next((terms for _, terms in rounds.lower()), None)
+    if terms is None or leak_of(terms) > 0:
+        return nothing
+    lam = _ORDERS * float(np.median(found.order[known]) - 1)
+    cgf = found.times[:, None] * saddle.moments(terms, lam).cgf
+    if question.asked == "delta":
+        with np.errstate(divide="ignore"):
+            low = question.formula.epsilon(lam, cgf, np.log(found.given)[:, None], FLOATS)
+        enough = found.value * (1 + _CLEARLY)
+    else:
+        low, enough = question.formula.log_delta(lam, cgf, found.given[:, None], FLOATS), np.log(found.value) + _CLEARLY
+    least = np.argmin(low, axis=1)
+    inside = (least > 0) & (least < lam.size - 1) & np.isfinite(low).all(axis=1)
+    return np.asarray(known & inside & (low.min(axis=1) > enough))
 
 
 def answer(run: Ran, question: Question) -> Answer:
@@ -85,7 +147,7 @@ def answer(run: Ran, question: Question) -> Answer:
         return _by_composition(run, question)
     rounds, note = rounds_of(run) if question.two_sided and _proper(question) else (None, "")
     exact = None if rounds is None else by_losses(rounds, question)
-    if exact is not None and question.method == "exact":
+    if exact is not None and (question.method == "exact" or _settled(rounds, question, exact)):
         return exact
     found = _by_curve(run, question, math.inf if exact is None else exact.value)
     if exact is not None and exact.value < found.value:
@@ -93,6 +155,12 @@ def answer(run: Ran, question: Question) -> Answer:
     if exact is not None and math.isinf(exact.value):
         note = "no grid gave a finite answer, so it comes from Renyi divergences"
     return replace(_by_distance(run, question, found) or found, note=note)
+
+
+def _settled(rounds: Rounds | None, question: Question, exact: Answer) -> bool:
+    order = math.nan if exact.order is None else exact.order
+    numbers = (exact.value, order, 1.0, rounded_down(question.value))
+    return bool(_beaten(rounds, question, _Exact(*(np.array([each]) for each in numbers)))[0])
 
 
 def _proper(question: Question) -> bool:
@@ -193,17 +261,35 @@ def epsilon_over(run: Ran, times: Iterable[int], delta: Number, question: Questi
         rows(question.method, None, None)  # says which methods answer this
     counts = [domains.times(k) for k in domains.listed("times", times)]
     question = question.at(domains.DELTA.check("delta", delta))
-    by_curve = arrays.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
     if not (question.two_sided and _proper(question)):
-        return by_curve
-    known = {k: _exact(run.repeated(k), question) for k in watched(list(dict.fromkeys(counts)), "counts")}
-    exact = [known[k] for k in counts]
-    if question.method == "exact":
-        return np.array([curve if each is None else each for each, curve in zip(exact, by_curve, strict=True)])
-    return np.minimum([math.inf if each is None else each for each in exact], by_curve)
+        return arrays.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
+    found = _over(run, counts, question)
+    unknown = ~np.isfinite(found.value)
+    rest = unknown if question.method == "exact" else ~_beaten(rounds_of(run)[0], question, found)
+    if not rest.any():
+        return found.value
+    asked = [k for k, open_ in zip(counts, rest, strict=True) if open_]
+    best = found.value.copy()
+    by_curve = arrays.epsilon_over(run.curve(question.row), asked, question.value, question.formula)
+    best[rest] = np.minimum(best[rest], by_curve)
+    return best
 
 
-def _exact(run: Ran, question: Question) -> float | None:
-    """epsilon by the exact layer, None where that cannot take the run."""
-    rounds, _ = rounds_of(run)
-    return None if rounds is None else by_losses(rounds, question).value
+def _over(run: Ran, counts: list[int], question: Question) -> _Exact:
+    """The epsilon of each number of repetitions by the exact layer; infinity where that cannot take the run."""
+    from cumulant.lattice import two_sided
+
+    one, _ = rounds_of(run)
+    listed = [(rounds, k) for k in sorted(set(counts)) if (rounds := rounds_of(run.repeated(k))[0]) is not None]
+    if one is None:
+        found = [by_losses(rounds, question) for rounds, _ in listed]
+    else:
+        asked = [(rounds, k, question.value) for rounds, k in listed]
+        found = two_sided.epsilons(one, asked, float(question.accuracy), question.cone)
+    known = {
+        k: (each.value, math.nan if each.order is None else each.order)
+        for (_, k), each in zip(listed, found, strict=True)
+    }
+    value, order = np.array([known.get(k, (math.inf, math.nan)) for k in counts]).reshape(-1, 2).T
+    given = np.full(len(counts), rounded_down(question.value))
+    return _Exact(value, order, np.array(counts, dtype=np.float64), given)

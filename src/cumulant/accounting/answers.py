@@ -198,10 +198,10 @@ class Answers(ABC):
     ) -> Floats:
         """epsilon of `self * k` for every k in `times`.
 
-        Each number is that of `(self * k).epsilon(delta)` with the same method, up to the last digits. The exact layer, which
-        takes part by default, composes one lattice per count, some tenths of a second each; a bar on a terminal shows how
-        far it is. The fast path is `method="rdp"`: by Renyi divergences all counts together are the lower envelope of one line
-        in k per order, which takes milliseconds.
+        Each number is that of `(self * k).epsilon(delta)` with the same method, within the accuracy. Where the losses have a
+        density and rounds are many, all counts share the transforms of one round; elsewhere each composes a lattice of its
+        own, and a bar on a terminal shows how far it is. By Renyi divergences, `method="rdp"`, all counts together are the
+        lower envelope of one line in k per order.
 
         >>> import cumulant as cm
         >>> step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)

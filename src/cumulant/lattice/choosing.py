@@ -18,12 +18,12 @@ from cumulant.lattice import saddle
 from cumulant.lattice.cone import constants
 from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.powers import Choice
-from cumulant.lattice.rounds import Kinds
+from cumulant.lattice.rounds import Kinds, Rounds
 from cumulant.lattice.spectrum import Enclosing, FloatLine, Followed
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import rounded_down
 
-_BASE = 12.0
+BASE = 12.0
 """b = 12 - log(accuracy): what the exponent must be beyond what cancels."""
 
 _FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
@@ -48,6 +48,22 @@ class Side:
     kinds: Kinds
     extra: Fraction = Fraction(0)
     cone: bool = False
+
+
+def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
+    """The profile in all its directions, and Theorem B where it applies and may be used; None where no transform is offered."""
+    profile = _profile(rounds)
+    return None if profile is None else (profile, _by_cone(rounds) if cone else None)
+
+
+def _profile(rounds: Rounds) -> list[Side] | None:
+    found = [(terms, kinds) for terms, kinds in rounds.lines()]
+    return None if any(kinds is None for _, kinds in found) else [Side(terms, kinds or ()) for terms, kinds in found]
+
+
+def _by_cone(rounds: Rounds) -> Side | None:
+    terms, reference = rounds.cone(), rounds.cone_transforms()
+    return None if terms is None or reference is None else Side(terms, *reference, cone=True)
 
 
 _lines: ContextVar[list[tuple[Side, FloatLine]] | None] = ContextVar("lines", default=None)
@@ -83,21 +99,19 @@ def chosen(
         return None
     # every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough
     order = min(float(at.lam[0]), _STEEPEST / spacing) if spacing else float(at.lam[0])
-    tried = [_at_order(side, order * part, guess, size, accuracy, spacing) for part in _ORDERS]
+    tried = [at_order(side, order * part, guess, size, accuracy, spacing) for part in _ORDERS]
     known = [each for each in tried if each is not None]
-    return min(known, key=lambda each: each[0])[1] if known else None
+    return min(known, key=lambda each: each.cost) if known else None
 
 
-def _at_order(
-    side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float
-) -> tuple[float, Choice] | None:
-    """The number of frequencies at this order, roughly, and the choice."""
+def at_order(side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float = 0.0) -> Choice | None:
+    """The choice at this order, for an epsilon and log delta that are guessed."""
     at = saddle.moments(side.terms, np.array([lam]))
     cgf, deviation = float(at.cgf[0]), max(_deviation(side.terms, lam), spacing / _STEEPEST)
     spread = max(math.sqrt(float(at.variance[0])), spacing / _STEEPEST)
     if not (math.isfinite(cgf) and deviation > 0):
         return None
-    wanted = _BASE - math.log(accuracy)
+    wanted = BASE - math.log(accuracy)
     gap = max(cgf - lam * guess - size, 0.0)
     # images: 1/(e^{lam T} - 1) and c(t) e^{K(t) - t eps}/(e^{(t-lam)T} - 1) below e^-B delta
     orders = lam + math.sqrt(2 * (wanted + gap)) / spread * _OUTWARD
@@ -111,7 +125,7 @@ def _at_order(
     silence, bits = _silence(wanted, gap, last), _bits(side, wanted, gap)
     if not (0 < period < math.inf and math.isfinite(silence) and bits < _MOST_BITS):
         return None
-    return last * period, Choice(lam, period, silence, wanted, guess, size, float(orders[best]), bits)
+    return Choice(lam, period, silence, wanted, guess, size, float(orders[best]), bits, last * period)
 
 
 def _silence(wanted: float, gap: float, last: float) -> float:
@@ -142,9 +156,12 @@ def _deviation(terms: Terms, lam: float) -> float:
 
 
 def _saddle(terms: Terms, log_delta: float | None, epsilon: float | None) -> saddle.Moments | None:
-    if log_delta is not None:
-        return saddle.saddle(terms, log_delta)
-    return saddle.saddle_at(terms, max(epsilon or 0.0, 1e-9))
+    return saddle_of(terms, log_delta if log_delta is not None else epsilon or 0.0, log_delta is not None)
+
+
+def saddle_of(terms: Terms, given: float, of_delta: bool) -> saddle.Moments | None:
+    """The saddle point for a log delta, or for an epsilon."""
+    return saddle.saddle(terms, given) if of_delta else saddle.saddle_at(terms, max(given, 1e-9))
 
 
 @np.errstate(all="ignore")
@@ -159,7 +176,7 @@ def serves(side: Side, built: Enclosing, log_delta: float | None, epsilon: float
     size = line.log_value(at)[0] if log_delta is None else log_delta
     if not math.isfinite(size):
         return False
-    wanted, gap, t = _BASE - math.log(accuracy), line.cgf - line.lam * at - size, choice.outer
+    wanted, gap, t = BASE - math.log(accuracy), line.cgf - line.lam * at - size, choice.outer
     last = 2 * math.pi / choice.period * built.frequencies
     outer = float(saddle.moments(side.terms, np.array([t])).cgf[0])
     right = outer + t * math.log(t) - (1 + t) * math.log1p(t) - t * at - size
@@ -226,53 +243,65 @@ def _near(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bo
 
 def root(line: Followed, asked: float) -> float | None:
     """Where the line has this logarithm; None where Newton's steps do not find it."""
-    found = float(_roots(line, np.array([asked]))[0])
+    found = float(roots(line, np.array([asked]))[0])
     return found if math.isfinite(found) else None
 
 
 def cone_epsilon(line: Followed, asked: float) -> tuple[float, float]:
     """The least epsilon over the gap d at which C(d) E[g] is this delta, and d."""
+    value, gap = cone_epsilons(line, np.array([asked]))
+    return float(value[0]), float(gap[0])
+
+
+def cone_epsilons(line: Followed, asked: Array) -> tuple[Array, Array]:
+    """The same for several."""
 
     def at(gaps: Array) -> Array:
         log_ratio, log_constant = constants(gaps)
-        return _roots(line, asked - log_constant) + log_ratio
+        return roots(line, (asked[:, None] - log_constant).ravel()).reshape(gaps.shape) + log_ratio
 
-    return _best_gap(at, line.lam)
+    return _best_gaps(at, asked.size, line.lam)
 
 
 def cone_delta(line: Followed, epsilon: float) -> tuple[float, float]:
     """The least log delta over the gap d, and d."""
+    value, gap = cone_deltas(line, np.array([epsilon]))
+    return float(value[0]), float(gap[0])
+
+
+def cone_deltas(line: Followed, epsilons: Array) -> tuple[Array, Array]:
+    """The same for several."""
 
     def at(gaps: Array) -> Array:
         log_ratio, log_constant = constants(gaps)
-        value = line.log_values(epsilon - log_ratio)[0]
+        value = line.log_values((epsilons[:, None] - log_ratio).ravel())[0].reshape(gaps.shape)
         return np.where(np.isfinite(value), log_constant + value, np.inf)
 
-    return _best_gap(at, line.lam)
+    return _best_gaps(at, epsilons.size, line.lam)
 
 
 @np.errstate(all="ignore")
-def _best_gap(value: Callable[[Array], Array], lam: float) -> tuple[float, float]:
-    """The least value of a function that falls and then rises, and where: grids that close in, then a parabola."""
-    gaps = _GAPS / lam
+def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple[Array, Array]:
+    """The least value of functions that fall and then rise, and where: grids that close in, then a parabola."""
+    rows, gaps = np.arange(count), np.tile(_GAPS / lam, (count, 1))
     for _ in range(4):
         found = value(gaps)
-        best = int(np.argmin(np.where(np.isnan(found), np.inf, found)))
-        low, high = max(best - 1, 0), min(best + 1, gaps.size - 1)
-        least = float(found[best]), float(gaps[best])
-        if high - low == 2:
-            x, y = np.log(gaps[low : high + 1]), found[low : high + 1]
-            bend = y[0] - 2 * y[1] + y[2]
-            vertex = math.exp(x[1] + 0.5 * (x[1] - x[0]) * (y[0] - y[2]) / bend) if bend > 0 else least[1]
-        else:
-            vertex = least[1]
-        gaps = np.geomspace(gaps[low], gaps[high], _REFINED)
-    after = float(value(np.array([vertex]))[0]) if math.isfinite(vertex) else math.inf
-    return min(least, (after, vertex)) if after < least[0] else least
+        found = np.where(np.isnan(found), np.inf, found)
+        best = np.argmin(found, axis=1)
+        low, high = np.maximum(best - 1, 0), np.minimum(best + 1, gaps.shape[1] - 1)
+        least, where = found[rows, best], gaps[rows, best]
+        bend = found[rows, low] - 2 * least + found[rows, high]
+        apart = np.log(where / gaps[rows, low])
+        vertex = where * np.exp(0.5 * apart * (found[rows, low] - found[rows, high]) / bend)
+        vertex = np.where((high - low == 2) & (bend > 0) & np.isfinite(vertex), vertex, where)
+        gaps = np.geomspace(gaps[rows, low], gaps[rows, high], _REFINED, axis=1)
+    after = value(vertex[:, None])[:, 0]
+    better = after < least
+    return np.where(better, after, least), np.where(better, vertex, where)
 
 
 @np.errstate(all="ignore")
-def _roots(line: Followed, asked: Array) -> Array:
+def roots(line: Followed, asked: Array) -> Array:
     """Where the line has each of these logarithms, by Newton's steps, safeguarded; NaN where none is found."""
     at = (line.cgf - asked) / line.lam
     low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)

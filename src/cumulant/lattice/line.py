@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -24,11 +24,12 @@ from cumulant.lattice.choosing import (
     root,
     serves,
     sharing,
+    sides,
 )
 from cumulant.lattice.ends import enough, needed, polished
 from cumulant.lattice.folded import folded, spacing_of
 from cumulant.lattice.lattice import Terms, leak_of
-from cumulant.lattice.powers import MOST_WORK, Kinds
+from cumulant.lattice.powers import MOST_WORK, Choice, Kinds
 from cumulant.lattice.rounds import Rounds
 from cumulant.lattice.silence import Loud
 from cumulant.lattice.spectrum import Enclosing, cone_constants, spectrum
@@ -49,6 +50,9 @@ _PARTS = (0.01, 0.25)
 
 _FOLDED = 1e-9
 """The accuracy of a finite sum, which costs hardly more than a coarse one."""
+
+_ROUGH = 8.0
+"""The exponent of silence, beyond what cancels, at which one direction is compared with another."""
 
 _LARGEST = 10**6
 """Of epsilons; beyond it no line is worth its frequencies."""
@@ -88,6 +92,7 @@ class Proved:
     """Of the ball that shows it, as far as the value is concerned."""
     smoothed: bool
     """Whether a Gaussian was added to show silence: then a grid may say less."""
+    choice: Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,7 @@ def line_epsilon(
         float(delta),
         lambda side: epsilon_guess(side, delta),
         lambda side: _epsilon(side, delta, accuracy, effort=effort),
+        lambda found: (found.value, delta),
         effort,
     )
 
@@ -133,6 +139,7 @@ def line_delta(
         float(epsilon),
         lambda side: delta_guess(side, epsilon),
         lambda side: _delta(side, epsilon, accuracy, effort=effort),
+        lambda found: (epsilon, found.value),
         effort,
     )
 
@@ -165,12 +172,14 @@ def _least(
     asked: float,
     guess: Callable[[Side], float | None],
     proved: Callable[[Side], Proved | None],
+    stated: Callable[[Proved], tuple[Fraction | float, Fraction | float]],
     effort: Effort,
 ) -> tuple[Proved, bool] | None:
     """Of the profile, in all its directions, and Theorem B the one that floats say to be less, in balls."""
-    profile, by_cone = _profile(rounds), _by_cone(rounds) if cone else None
-    if profile is None or rounds.estimated:
+    found_sides = sides(rounds, cone)
+    if found_sides is None or rounds.estimated:
         return None
+    profile, by_cone = found_sides
     winner = _decided(profile, by_cone, asked, guess, effort)
     if winner is None and not effort.patient:
         return None
@@ -178,11 +187,43 @@ def _least(
     for which in (True, False) if winner is None else (winner, not winner):
         if winner is not None and which != winner and (found or not effort.patient):
             break
-        results = [proved(side) for side in ([by_cone] if which else profile) if side is not None]
-        known = [each for each in results if each is not None]
-        if known and len(known) == len(results):
-            found.append((max(known, key=lambda each: each.value), which))
+        most = _most([by_cone] if which and by_cone is not None else [] if which else profile, proved, stated)
+        if most is not None:
+            found.append((most, which))
     return min(found, key=lambda each: each[0].value, default=None)
+
+
+def _most(
+    sides: list[Side],
+    proved: Callable[[Side], Proved | None],
+    stated: Callable[[Proved], tuple[Fraction | float, Fraction | float]],
+) -> Proved | None:
+    """The largest of all directions; None where one of them has no answer."""
+    best: Proved | None = None
+    for side in sides:
+        if best is not None and _no_more(side, best.choice, *stated(best)):
+            continue
+        other = proved(side)
+        if other is None:
+            return None
+        best = other if best is None or other.value > best.value else best
+    return best
+
+
+def _no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
+    """Whether balls show on a line chosen for another direction that this one needs no more than that: any line is valid.
+
+    What is smaller takes less silence to be shown to be so.
+    """
+    if spacing_of(side.kinds):
+        return False
+    rough = replace(choice, silence=max(choice.silence - choice.images + _ROUGH, _ROUGH))
+    try:
+        with BALLS.at(choice.bits):
+            found = spectrum(side.kinds, rough, side.extra)
+            return bool(found.upper(BALLS.number(epsilon)) <= BALLS.number(delta))
+    except (Loud, ArithmeticError):
+        return False
 
 
 def _decided(
@@ -204,7 +245,7 @@ def _decided(
         return below[1]
     if by_cone is None and all(_certain(side, effort) for side in profile):
         return False
-    guesses = [guess(side) for side in profile]
+    guesses = [guess(side) for side in (profile if by_cone is not None else profile[:1])]
     least = None if by_cone is None else guess(by_cone)
     if any(each is None for each in guesses) or (by_cone is not None and least is None):
         return None
@@ -218,16 +259,6 @@ def _certain(side: Side, effort: Effort) -> bool:
     """Whether balls are asked without a guess: for atoms, for Gaussians without a sample, and where a proof is asked for."""
     atoms = all(each.mixture() is None for each, _ in side.kinds)
     return effort.patient or atoms or any(each.square for each, _ in side.kinds)
-
-
-def _profile(rounds: Rounds) -> list[Side] | None:
-    found = [(terms, kinds) for terms, kinds in rounds.lines()]
-    return None if any(kinds is None for _, kinds in found) else [Side(terms, kinds or ()) for terms, kinds in found]
-
-
-def _by_cone(rounds: Rounds) -> Side | None:
-    terms, reference = rounds.cone(), rounds.cone_transforms()
-    return None if terms is None or reference is None else Side(terms, *reference, cone=True)
 
 
 # ---- what balls prove
@@ -321,7 +352,7 @@ def _epsilon(
         radius = _width(found, value, exact if side.cone else None)
         slope = abs(found.floats(2 if side.cone else 1).log_value(value)[1]) * target
     radius = radius / slope if slope > 0 else math.inf
-    return Proved(value, choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0)
+    return Proved(value, choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0, choice)
 
 
 def _width(found: Enclosing, epsilon: float | Fraction, gap: Any = None) -> float:
@@ -353,4 +384,4 @@ def _delta(
         radius = _width(found, epsilon, gap if side.cone else None)
     if not value > 0:  # from above nothing that floats can hold, from below nothing shown
         return None
-    return Proved(min(value, 1.0), choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0)
+    return Proved(min(value, 1.0), choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0, choice)

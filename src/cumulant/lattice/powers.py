@@ -35,6 +35,8 @@ class Choice:
     """The order t > lam by which images on the right are bounded."""
 
     bits: int
+    cost: float = 0.0
+    """About the number of its frequencies."""
 
 
 def powers(

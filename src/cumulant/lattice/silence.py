@@ -20,15 +20,15 @@ _CUTS = (0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.3)
 """Parts of the law that the densest and the rarest end of the window of Lemma S3 may leave out."""
 
 _RARE, _SPARE = 4.0, 0.1
-_FEWEST = 5
+FEWEST = 5
 """An interval that holds fewer frequencies is summed instead."""
 
 _STAGES = (0.1, 0.01, 0.0)
 """What is left out of the law at least, one after the other, as the intervals come down."""
 
 _MARGIN = 1e-6
-_MOST_INTERVALS = 400
-_STEPS = 0.5 * 0.7 ** np.arange(20)
+MOST_INTERVALS = 400
+STEPS = 0.5 * 0.7 ** np.arange(20)
 _POINTS = 1001
 _COARSE = -20.0
 _UNSEEN = 1e-9
@@ -98,14 +98,14 @@ def silent_from(kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fract
 
     `step` is the distance of the frequencies that are summed anyway.
     """
-    profiles = [None if kind.law is None else _profile(kind, kind.law, lam, exponent) for kind in kinds]
+    profiles = [None if kind.law is None else profile(kind, kind.law, lam, exponent) for kind in kinds]
     top = _last(kinds, profiles, lam, exponent, gauss)
     return covered(kinds, profiles, lam, exponent, gauss, step, top)
 
 
 def covered(
     kinds: Sequence[Kind],
-    profiles: Sequence[_Profile | None],
+    profiles: Sequence[Profile | None],
     lam: float,
     exponent: float,
     gauss: Fraction,
@@ -115,7 +115,7 @@ def covered(
     """A frequency below this one down to which Lemmas S1 and S2 show silence."""
     # far out little of the law is enough to show silence, and that little takes few nodes; further in all but the rarest
     for cut in _STAGES:
-        if top <= _FEWEST * step or not kinds:
+        if top <= FEWEST * step or not kinds:
             break
         windows = [
             _window(kind, profile, lam, top, exponent, cut) for kind, profile in zip(kinds, profiles, strict=True)
@@ -128,7 +128,7 @@ def covered(
 
 
 def _last(
-    kinds: Sequence[Kind], profiles: Sequence[_Profile | None], lam: float, exponent: float, gauss: Fraction
+    kinds: Sequence[Kind], profiles: Sequence[Profile | None], lam: float, exponent: float, gauss: Fraction
 ) -> float:
     """The frequency beyond which Lemma S3 and the Gaussians are enough."""
     alone = math.inf
@@ -154,7 +154,7 @@ def _last(
     def log_bound(u: float) -> float:
         return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in numbers) - slow * u * u
 
-    last = _falling(log_bound, -exponent * (1 + 1e-9) - _MARGIN)
+    last = falling(log_bound, -exponent * (1 + 1e-9) - _MARGIN)
     if min(alone, last) == math.inf:
         raise Loud("the law of the losses has no density that fades out")
     if alone <= last:
@@ -169,7 +169,7 @@ def _last(
     return last
 
 
-def _falling(log_bound: Any, target: float) -> float:
+def falling(log_bound: Any, target: float) -> float:
     """The least u, up to a per mille, from which a falling function is at most the target."""
     low, high = 1e-12, 1e-12
     while not log_bound(high) <= target:
@@ -183,7 +183,7 @@ def _falling(log_bound: Any, target: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Profile:
+class Profile:
     """The tilted law on a fine grid of v, in floats: the density of its loss, and the mass of each point's cell."""
 
     v: Array
@@ -210,7 +210,8 @@ class _Profile:
         return float(self.v[max(int(np.argmax(above <= rare)), 1)] if above[-1] <= rare else self.v[-1])
 
 
-def _profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> _Profile:
+def profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> Profile:
+    """The tilted law of one kind as floats see it."""
     low, high = law.span(lam, kind.log_mass - exponent - math.log(kind.times) - 6)
     v = np.linspace(low, high, _POINTS)
     L, log_f = law.log_tilted(v, lam)
@@ -221,20 +222,20 @@ def _profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> _Profile:
             f = np.exp(each - kind.log_mass)
             density += f / slope
             mass += f * (v[1] - v[0])
-    return _Profile(v, np.where(np.isfinite(density), density, np.inf), mass)
+    return Profile(v, np.where(np.isfinite(density), density, np.inf), mass)
 
 
 # ---- Lemmas S1 and S2: the window, and intervals that cover what lies between
 
 
-def _window(kind: Kind, profile: _Profile | None, lam: float, top: float, exponent: float, cut: float) -> _Window:
+def _window(kind: Kind, profile: Profile | None, lam: float, top: float, exponent: float, cut: float) -> _Window:
     """The law without its rarest part as points, good up to the frequency `top`."""
     from flint import arb
 
     if kind.law is None or profile is None:
         rule = kind.atoms or Rule([], [], arb(0))
     else:
-        rare = max(min(_RARE / kind.times, _SPARE * math.exp(-exponent / kind.times)), cut)
+        rare = max(rarest(exponent, kind.times), cut)
         edges = [float(profile.v[0]), profile.below(rare)]
         goal = kind.log_mass + math.log(1e-3 * min(1.0, exponent / kind.times)) - 4
         rule = kind.law.rule(lam, top, goal, edges, beyond=False)
@@ -259,6 +260,11 @@ def _window(kind: Kind, profile: _Profile | None, lam: float, top: float, expone
     return _Window(kind.times, points, arb(error.upper()), least, most, spread, losses[seen], weights[seen], numbers)
 
 
+def rarest(exponent: float, times: int) -> float:
+    """How much of the law may be left out of a window that shows silence."""
+    return min(_RARE / times, _SPARE * math.exp(-exponent / times))
+
+
 def _centre(rule: Rule) -> float:
     total = moment = 0.0
     for loss, weight in rule.points():
@@ -270,13 +276,13 @@ def _centre(rule: Rule) -> float:
 def _covered(windows: list[_Window], last: float, exponent: float, gauss: Fraction, step: float) -> float:
     """Intervals downwards from the last check point, on each of which |phi|^k is at most e^-exponent."""
     top, slow = last, float(gauss)
-    for _ in range(_MOST_INTERVALS):
-        halves = np.minimum(_STEPS * top, top / 2)
+    for _ in range(MOST_INTERVALS):
+        halves = np.minimum(STEPS * top, top / 2)
         centres = top - halves
         found = sum(window.times * window.estimates(centres, halves) for window in windows)
         found = found - slow * (centres - halves) ** 2
         passing = np.flatnonzero(found <= -exponent * (1 + _MARGIN) - _MARGIN)
-        if not passing.size or 2 * halves[passing[0]] < _FEWEST * step:
+        if not passing.size or 2 * halves[passing[0]] < FEWEST * step:
             return top
         for i in passing[:3]:
             half, centre = BALLS.number(float(halves[i])), BALLS.number(float(centres[i]))

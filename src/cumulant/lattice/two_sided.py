@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.scalars import Answer
-from cumulant.lattice import adaptive, line
+from cumulant.lattice import adaptive, line, many
 from cumulant.lattice import grids as search
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
@@ -19,6 +19,7 @@ from cumulant.lattice.neighbours import ADAPTIVE, PAIR
 from cumulant.lattice.rounds import Kinds, Round, Rounds
 from cumulant.lattice.silence import Slow
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
+from cumulant.progress import watched
 
 _CLOSED = "closed form"
 _LATTICE = "lattice"
@@ -36,6 +37,39 @@ _LESS = (0.0, 0.02, 0.3, 2.0)
 
 def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
     """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B, `prove` wants balls."""
+    known = _known_epsilon(rounds, delta)
+    if known is not None:
+        return known
+    effort = _effort(prove)
+    by_line = line.line_epsilon(rounds, delta, accuracy, cone, effort)
+
+    def in_floats() -> Answer:
+        [found] = many.float_epsilons(rounds, [(1, delta)], accuracy, cone)
+        return _in_floats(found) or _grid_epsilon(rounds, delta, accuracy, cone)
+
+    return _least_epsilon(rounds, delta, cone, _better(by_line, effort, accuracy, in_floats), prove)
+
+
+def epsilons(
+    one: Rounds, asked: Sequence[tuple[Rounds, int, Fraction]], accuracy: float, cone: bool = True
+) -> list[Answer]:
+    """The same for many: the rounds of so many repetitions of one run, how many they are, and a delta.
+
+    Floats answer where they can.
+    """
+    known = [_known_epsilon(rounds, delta) for rounds, _, delta in asked]
+    unknown = [i for i, each in enumerate(known) if each is None]
+    shared = many.float_epsilons(one, [asked[i][1:] for i in unknown], accuracy, cone)
+    for i, found in watched(list(zip(unknown, map(_in_floats, shared), strict=True)), "questions"):
+        rounds, _, delta = asked[i]
+        known[i] = (
+            epsilon(rounds, delta, accuracy, cone) if found is None else _least_epsilon(rounds, delta, cone, found)
+        )
+    return [each for each in known if each is not None]
+
+
+def _known_epsilon(rounds: Rounds, delta: Fraction) -> Answer | None:
+    """What needs no composition."""
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_epsilon(*single, delta), _CLOSED, "proved")
@@ -43,9 +77,11 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True,
         return _answer(math.inf, _LATTICE, _rigour(rounds))
     if _distance(rounds) <= rounded_down(delta):
         return _answer(0.0, _LATTICE, _rigour(rounds))
-    effort = _effort(prove)
-    by_line = line.line_epsilon(rounds, delta, accuracy, cone, effort)
-    found = _better(by_line, effort, accuracy, lambda: _grid_epsilon(rounds, delta, accuracy, cone))
+    return None
+
+
+def _least_epsilon(rounds: Rounds, delta: Fraction, cone: bool, found: Answer, prove: bool = False) -> Answer:
+    """The least of a composition and of what is known besides it."""
     largest, leak = _bounded(rounds)
     if leak <= rounded_down(delta) and largest < found.value:
         found = _answer(largest, _LATTICE, _rigour(rounds))
@@ -79,7 +115,27 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True,
         return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
     effort = _effort(prove)
     by_line = line.line_delta(rounds, epsilon, accuracy, cone, effort)
-    found = _better(by_line, effort, accuracy, lambda: _grid_delta(rounds, epsilon, accuracy, cone))
+
+    def in_floats() -> Answer:
+        [found] = many.float_deltas(rounds, [(1, epsilon)], accuracy, cone)
+        return _in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone)
+
+    return _least_delta(rounds, epsilon, cone, _better(by_line, effort, accuracy, in_floats), prove)
+
+
+def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: bool = True) -> list[Answer]:
+    """The same for many epsilons. Floats answer where they can."""
+    if rounds.single() is not None:
+        return [delta(rounds, each, accuracy, cone) for each in asked]
+    shared = map(_in_floats, many.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
+    return [
+        delta(rounds, each, accuracy, cone) if found is None else _least_delta(rounds, each, cone, found)
+        for each, found in zip(asked, shared, strict=True)
+    ]
+
+
+def _least_delta(rounds: Rounds, epsilon: Fraction, cone: bool, found: Answer, prove: bool = False) -> Answer:
+    """The least of a composition and of what is known besides it."""
     if (added := _added_delta(rounds, epsilon)) < found.value:
         found = _answer(added, _CLOSED, "proved")
     log_delta = math.log(max(found.value, _UNDERFLOW))
@@ -279,6 +335,13 @@ def _better(
 def _on_line(found: Proved, cone: bool) -> Answer:
     proof = Certificate(found.value, found.bits, found.radius)
     return Answer(found.value, found.order, "proved", proof, way=_CONE if cone else _LINE, points=found.frequencies)
+
+
+def _in_floats(found: many.Found | None) -> Answer | None:
+    """The line where balls would take too long, or for many questions at once."""
+    if found is None:
+        return None
+    return Answer(found.value, found.order, "bounded", way=_CONE if found.cone else _LINE, points=found.frequencies)
 
 
 def _found(bound: Bound, way: str, rounds: Rounds) -> Answer:

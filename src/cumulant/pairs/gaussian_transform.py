@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Scalar
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.rounding import U
 from cumulant.pairs.mixing import sampled_loss
 from cumulant.pairs.transform import EXACT, Base, Transform
 
@@ -45,13 +47,14 @@ class GaussianBase(Base):
 
     def log_density(self, v: Any, on: Any) -> Any:
         half, log_root = _constants(self.t, on)
-        return -((v + half) ** 2) / 2 - log_root
+        y = v + half
+        return -(y * y) / 2 - log_root
 
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
         # |phi(y)| = e^{(Im^2 - Re^2)/2} / sqrt(2 pi), largest where Re y is nearest to 0
         shift, log_root = _constants(self.t, on)
         near = abs(centre + shift) - half
-        return (height * height - near * near if near > 0 else height * height) / 2 - log_root
+        return (height * height - on.chosen(near > 0, near * near, 0 * near)) / 2 - log_root
 
     def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
         t = float(self.t)
@@ -117,6 +120,8 @@ def _above(y: Scalar) -> Scalar:
 
 def _constants(t: Fraction, on: Any) -> tuple[Any, Any]:
     """t/2 and log sqrt(2 pi)."""
+    if on is BOUNDED:
+        return BOUNDED.number(t) / 2, Enclosure(_LOG_ROOT, 2 * U)
     return _exactly(t, BALLS.precision()) if on is EXACT else (float(t) / 2, _LOG_ROOT)
 
 

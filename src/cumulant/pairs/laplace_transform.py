@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Scalar
-from cumulant.pairs.transform import EXACT, FLOAT, Base
+from cumulant.pairs.transform import FLOATS, Base
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Sloping(Base):
 
     def log_density(self, v: Any, on: Any) -> Any:
         if on is np:
-            return self.log_constant(FLOAT) - float(self.t) * (v + 1) / 2
+            return self.log_constant(FLOATS) - float(self.t) * (v + 1) / 2
         return self.log_constant(on) - on.number(self.t) * (v + 1) / 2
 
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
@@ -71,7 +71,7 @@ class LogisticBase(_Sloping):
 
     def log_constant(self, on: Any) -> Any:
         t = on.number(self.t)
-        return on.log(t / 2) - on.log(-((-t).expm1() if on is EXACT else math.expm1(-t)))
+        return on.log(t / 2) - on.log(-on.expm1(-t))
 
     def distance(self) -> Scalar:
         # TV = delta(0) = tanh(t/4)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,9 @@ from cumulant.numerics.arithmetic import BALLS, Array, Scalar
 from cumulant.pairs.mixing import sampled_loss
 
 NODES = 32
-_RHO = (1.6, 2.0, 2.6, 3.4, 4.5, 6.0, 9.0, 14.0, 20.0)
-_MOST_PANELS = 400
-_WIDEST_ANGLE = 0.999 * math.pi
+_RHO = np.array([1.6, 2.0, 2.6, 3.4, 4.5, 6.0, 9.0, 14.0, 20.0])
+_MOST_PANELS, _MOST_CELLS = 400, 4000
+_WIDEST_ANGLE, _LEAST_COSINE = 0.999 * math.pi, 0.0015
 SLIGHTEST, STRONGEST = Fraction(1, 10**6), Fraction(100)
 """Shifts between which a pair offers its transform; beyond them the scales of the loss are too far apart for one rule."""
 
@@ -117,20 +116,36 @@ class _Exact:
         return BALLS.number(value)
 
     exp = staticmethod(lambda x: x.exp())
+    expm1 = staticmethod(lambda x: x.expm1())
     log = staticmethod(lambda x: x.log())
     sin = staticmethod(lambda x: x.sin())
     cos = staticmethod(lambda x: x.cos())
     atan = staticmethod(lambda x: x.atan())
+    chosen = staticmethod(lambda condition, x, y: x if condition else y)
 
 
-class _Float:
-    """The same on floats."""
+class _Floats:
+    """The same on arrays of floats."""
 
     number = staticmethod(float)
-    exp, log, sin, cos, atan = math.exp, math.log, math.sin, math.cos, math.atan
+    exp, expm1, log, sin, cos, atan = np.exp, np.expm1, np.log, np.sin, np.cos, np.arctan
+    chosen = staticmethod(np.where)
 
 
-EXACT, FLOAT = _Exact(), _Float()
+EXACT, FLOATS = _Exact(), _Floats()
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """Ends of panels, the rho of each, and log of its error by Lemma Q for the sign that is worse."""
+
+    low: Array
+    high: Array
+    rho: Array
+    log_error: Array
+
+    def listed(self) -> list[tuple[float, float, float]]:
+        return list(zip(self.low.tolist(), self.high.tolist(), self.rho.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,60 +245,73 @@ class Mixed(Transform):
         """log of a bound of |q0 w^{1+z}| (sign 1) or |q0 w^{-z}| for |u| <= top on the rectangle; +inf where none is known."""
         t, g, kept = on.number(self.base.shift), on.number(self.rate), on.number(1 - self.rate)
         angle = t * height
-        if not angle <= _WIDEST_ANGLE:
-            return on.number(math.inf)
         left, right = g * on.exp(t * (centre - half)), g * on.exp(t * (centre + half))
         # |w| <= 1 - g + g e^xr, and |w| >= (1 - g + g e^xl) cos(theta/2)
         most, least = on.log(kept + right), on.log(kept + left) + on.log(on.cos(angle / 2))
         log_power = (lam + 1) * most if sign > 0 else -lam * least
-        turn = angle
-        if angle <= 1.5:  # below pi/2 the argument of w grows with the angle and with e^x
-            turn = on.atan(right * on.sin(angle) / (kept + right * on.cos(angle)))
-        return self.base.log_top(centre, half, height, on) + log_power + on.number(top) * turn
+        # below pi/2 the argument of w grows with the angle and with e^x
+        slope = right * on.sin(angle) / (kept + right * on.cos(angle))
+        turn = on.chosen(angle <= 1.5, on.atan(slope), angle)
+        found = self.base.log_top(centre, half, height, on) + log_power + on.number(top) * turn
+        return on.chosen(angle <= _WIDEST_ANGLE, found, on.number(math.inf))
 
-    def panels(self, edges: list[float], lam: float, top: float, log_error: float) -> list[tuple[float, float, float]]:
-        """Ends of panels and their rho, halved until the bound of each is e^log_error; OverflowError if that takes too many."""
-        todo = list(pairwise(edges))[::-1]
-        done: list[tuple[float, float, float]] = []
-        while todo:
-            low, high = todo.pop()
-            best, rho = min((self._log_error(low, high, rho, lam, top), rho) for rho in _RHO)
-            if best <= log_error:
-                done.append((low, high, rho))
-                continue
+    def panels(self, edges: list[float], lam: float, top: float, log_error: float) -> Panels:
+        """Panels, halved until the bound of each is e^log_error; OverflowError if that takes too many."""
+        low, high = np.array(edges[:-1]), np.array(edges[1:])
+        done: list[Array] = []
+        count = 0
+        while low.size:
+            errors = self._log_errors(low, high, lam, top)
+            best = np.argmin(errors, axis=1)
+            least = errors[np.arange(low.size), best]
+            fits = least <= log_error
+            done.append(np.array([low[fits], high[fits], _RHO[best[fits]], least[fits]]))
+            low, high = low[~fits], high[~fits]
+            count += int(fits.sum())
             middle = (low + high) / 2
-            if len(done) + len(todo) > _MOST_PANELS or not low < middle < high:
+            if count + low.size > _MOST_PANELS or not ((low < middle) & (middle < high)).all():
                 raise OverflowError("the transform of one round takes too many nodes")
-            todo += [(middle, high), (low, middle)]
-        return done
+            low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+        found = np.concatenate(done, axis=1)
+        return Panels(*found[:, np.argsort(found[0])])
 
-    def _log_error(self, low: float, high: float, rho: float, lam: float, top: float) -> float:
-        r = (high - low) / 2
-        centre, half, height = (low + high) / 2, r * (rho + 1 / rho) / 2, r * (rho - 1 / rho) / 2
-        try:
-            size = max(self.log_majorant(sign, lam, top, centre, half, height, FLOAT) for sign in self.signs)
-        except (OverflowError, ValueError):
-            return math.inf
-        return math.log(8 * r / (1 - rho**-2)) + float(size) - 2 * NODES * math.log(rho) + _ROOM
+    @np.errstate(all="ignore")
+    def _log_errors(self, low: Array, high: Array, lam: float, top: float) -> Array:
+        """log of the bound of Lemma Q for every panel and every rho, for the sign that is worse."""
+        r, middle = ((high - low) / 2)[:, None], ((low + high) / 2)[:, None]
+        half, height = r * (_RHO + 1 / _RHO) / 2, r * (_RHO - 1 / _RHO) / 2
+        size = np.max([self.log_majorant(sign, lam, top, middle, half, height, FLOATS) for sign in self.signs], axis=0)
+        found = np.log(8 * r / (1 - _RHO**-2)) + size - 2 * NODES * np.log(_RHO) + _ROOM
+        return np.where(np.isnan(found), np.inf, found)
 
     def rule(self, lam: float, top: float, log_error: float, edges: list[float], beyond: bool = True) -> Rule:
         """The law tilted by e^{lam L} between the edges as points, each panel wrong by about e^log_error at most."""
         from flint import arb
 
-        exact, g, kept = BALLS.number(lam), BALLS.number(self.rate), BALLS.number(1 - self.rate)
-        panels = [self._panel(exact, top, *panel) for panel in self.panels(edges, lam, top, log_error)]
-        outside = arb(0)
-        if beyond:
-            for sign in self.signs:
-                outside += self.base.ends(exact, self.rate, (edges[0], edges[-1]), self.whole, sign)
-        atoms = []
+        exact = BALLS.number(lam)
+        chosen = self.panels(edges, lam, top, log_error)
+        panels = [self._panel(exact, top, *panel) for panel in chosen.listed()]
+        return Rule(panels, self.jumps(exact), self.beyond(exact, edges) if beyond else arb(0))
+
+    def beyond(self, lam: Any, edges: list[float]) -> Any:
+        """What lies beyond the edges adds at most this to M(lam + iu), as a ball."""
+        from flint import arb
+
+        found = [self.base.ends(lam, self.rate, (edges[0], edges[-1]), self.whole, sign) for sign in self.signs]
+        return sum(found, start=arb(0))
+
+    def jumps(self, lam: Any) -> list[tuple[Any, Any]]:
+        """Losses of positive probability and their tilted masses, as balls."""
+        from flint import arb
+
+        g, kept, jumps = BALLS.number(self.rate), BALLS.number(1 - self.rate), []
         for x, mass in self.base.atoms(self.whole):
             L = (g * x.expm1()).log1p()
             for sign in self.signs:
-                atoms.append((sign * L, mass * ((1 + exact) * L if sign > 0 else -exact * L).exp()))
+                jumps.append((sign * L, mass * ((1 + lam) * L if sign > 0 else -lam * L).exp()))
         if not self.whole and self.rate < 1:  # the loss 0 of C_g
-            atoms.append((arb(0), kept * self.base.distance()))
-        return Rule(panels, atoms, outside)
+            jumps.append((arb(0), kept * self.base.distance()))
+        return jumps
 
     def _panel(self, lam: Any, top: float, low: float, high: float, rho: float) -> Panel:
         from flint import arb
@@ -293,7 +321,7 @@ class Mixed(Transform):
         r, centre = (b - a) / 2, (a + b) / 2
         half, height = r * (q + 1 / q) / 2, r * (q - 1 / q) / 2
         losses, plus, minus = [], [], []
-        for node, weight in _legendre(BALLS.precision()):
+        for node, weight in legendre(BALLS.precision()):
             v = centre + r * node
             L = (g * (t * v).expm1()).log1p()
             size = weight * r
@@ -310,8 +338,17 @@ class Mixed(Transform):
             error += share * self.log_majorant(sign, lam, top, centre, half, height, EXACT).exp()
         # |L - c|^2 <= 2 R^2 + 2 c^2, R >= |log|w|| + pi
         right, left = (kept + g * (t * (centre + half)).exp()).log(), (kept + g * (t * (centre - half)).exp()).log()
-        most = arb.max(abs(right), abs(left + arb(0.0015).log())) + 4
+        most = arb.max(abs(right), abs(left + arb(_LEAST_COSINE).log())) + 4
         return Panel(low, high, losses, plus, minus, error, error * (2 * most * most + 2))
+
+    @np.errstate(all="ignore")
+    def farthest(self, panels: Panels) -> Array:
+        """R >= |log w| on the ellipse of each panel, in floats."""
+        t, g, kept = self._floats()
+        r, middle = (panels.high - panels.low) / 2, (panels.low + panels.high) / 2
+        half = r * (panels.rho + 1 / panels.rho) / 2
+        right, left = (np.log(kept + g * np.exp(t * (middle + way * half))) for way in (1, -1))
+        return np.asarray(np.maximum(np.abs(right), np.abs(left + math.log(_LEAST_COSINE))) + 4)
 
     # ---- Lemma S3: the largest density of the tilted loss
 
@@ -321,11 +358,8 @@ class Mixed(Transform):
 
         t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
         exact, total = BALLS.number(lam), arb(0)
-        shift = float(self.base.shift)
-        count = math.ceil((high - low) / (0.1 / max(1.0, shift * (lam + 2) / 4)))
-        if count > 4000:
-            raise OverflowError("the density of one round takes too many cells")
-        edges = [low + (high - low) * i / count for i in range(count)] + [high]
+        edges = self.cells(lam, low, high).tolist()
+        count = len(edges) - 1
         logs = []
         for edge in edges:
             x = t * arb(edge)
@@ -344,9 +378,16 @@ class Mixed(Transform):
             total += 2 * self.base.peaks(lam + 1 if sign > 0 else -lam) * largest.exp() / (g * t)
         return total
 
+    def cells(self, lam: float, low: float, high: float) -> Array:
+        """Edges of cells of v on which the density of the loss hardly moves."""
+        count = math.ceil((high - low) / (0.1 / max(1.0, float(self.base.shift) * (lam + 2) / 4)))
+        if count > _MOST_CELLS:
+            raise OverflowError("the density of one round takes too many cells")
+        return np.append(low + (high - low) * np.arange(count) / count, high)
+
 
 @lru_cache(maxsize=8)
-def _legendre(bits: int) -> list[tuple[Any, Any]]:
+def legendre(bits: int) -> list[tuple[Any, Any]]:
     """Nodes and weights of the Gauss rule as balls of this precision."""
     from flint import arb
 

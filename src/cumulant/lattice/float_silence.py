@@ -1,0 +1,157 @@
+"""Silence in float64: Lemmas S1 to S3 of docs/line.md with every rounding added, for arrays and trials (section 6 there)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cumulant.lattice.silence import FEWEST, MOST_INTERVALS, STEPS, Kind, Loud, Profile, falling, profile, rarest
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import U
+from cumulant.pairs.float_rule import FloatRule, Total, float_rule, float_variation, total
+from cumulant.pairs.transform import Mixed
+
+_STAGES = (0.1, 0.0)
+_MARGIN = 1e-9
+_COARSE = -20.0
+_LEFT = 1e-14
+"""More than is lost where a few numbers near 1 are added and their logarithm is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One kind of round at the order lam: its law, how often it runs, and its mass M(lam) in floats."""
+
+    law: Mixed
+    times: int
+    rule: FloatRule
+    whole: Total
+
+    @classmethod
+    def of(cls, law: Mixed, times: int, lam: float, exponent: float) -> Round:
+        goal = -exponent - math.log(times) - 6
+        rule = float_rule(law, lam, 0.0, goal, list(law.span(lam, goal)))
+        return cls(law, times, rule, total(rule.weights))
+
+    @property
+    def log_mass(self) -> float:
+        return self.rule.scale + math.log(self.whole.sum)
+
+    @property
+    def relative(self) -> float:
+        """By how much e^log_mass may differ from M(lam), relatively."""
+        return self.whole.relative + self.rule.error / self.whole.sum + 8 * U * (4 + abs(self.rule.scale))
+
+    def share(self, rule: FloatRule) -> float:
+        """What a weight of another rule is multiplied by so that it is a part of M(lam)."""
+        return math.exp(rule.scale - self.log_mass)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The law of one kind without its rarest part, for Lemma S2: a from below and from above, and s_A from above."""
+
+    times: int
+    losses: Array
+    weights: Array
+    error: float
+    slope: float
+    """|phi_A(v)| is known up to error + v slope."""
+    least: float
+    most: float
+    spread: float
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def bounds(self, frequencies: Array, halves: Array) -> Array:
+        """log of a bound of |phi| on each [v - h, v + h]; 0 where the lemma says nothing."""
+        phase = frequencies[:, None] * self.losses
+        f = np.hypot(np.cos(phase) @ self.weights, np.sin(phase) @ self.weights)
+        f = f + self.error + frequencies * self.slope
+        move = self.spread * halves
+        # Lemma S2: a from below where the lemma is tested, from above where it is used
+        usable = (f < self.least) & (np.sqrt(np.maximum(self.least**2 - f * f, 0.0)) >= move)
+        squared = f * f + 2 * move * np.sqrt(np.maximum(self.most**2 - f * f, 0.0)) - move * move
+        # Lemma S1
+        bound = (1 - self.least) + np.sqrt(np.maximum(squared, 0.0) + _LEFT) * (1 + _LEFT)
+        return np.where(usable & (bound < 1), np.log(np.where(bound < 1, bound, 1.0)) + _LEFT, 0.0)
+
+
+def silent_from(rounds: Sequence[Round], lam: float, exponent: float, slow: float, step: float) -> float:
+    """A frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u; the Gaussians alone give e^{-slow v^2}."""
+    profiles = [profile(Kind(each.times, None, each.log_mass), each.law, lam, exponent) for each in rounds]
+    top = _last(rounds, profiles, lam, exponent, slow)
+    for cut in _STAGES:
+        if top <= FEWEST * step or not rounds:
+            break
+        windows = [_window(each, one, lam, top, exponent, cut) for each, one in zip(rounds, profiles, strict=True)]
+        top = _covered(windows, top, exponent, slow, step)
+    return top
+
+
+def _last(rounds: Sequence[Round], profiles: Sequence[Profile], lam: float, exponent: float, slow: float) -> float:
+    """The frequency beyond which Lemma S3 and the Gaussians are enough."""
+    known = []
+    for each, one in zip(rounds, profiles, strict=True):
+        low, high = one.densest(exponent, each.times)
+        try:
+            log_variation = float_variation(each.law, lam, low, high) - each.log_mass
+            rule = float_rule(each.law, lam, 0.0, each.log_mass + _COARSE, [low, high], beyond=False)
+            smooth = rule.between(low, high)
+            part = total(smooth)
+        except OverflowError:
+            continue  # a factor of at most 1
+        share, wrong = each.share(rule), each.relative + part.relative + _LEFT
+        rest = 1 - share * (part.sum * (1 - wrong) - rule.error)
+        if math.isfinite(log_variation):
+            known.append((each.times, math.exp(log_variation + each.relative + _MARGIN), rest + _LEFT))
+
+    def log_bound(u: float) -> float:
+        return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in known) - slow * u * u
+
+    last = falling(log_bound, -exponent * (1 + _MARGIN) - 1e-6)
+    if last == math.inf:
+        raise Loud("the law of the losses has no density that fades out")
+    return last
+
+
+def _window(each: Round, one: Profile, lam: float, top: float, exponent: float, cut: float) -> Window:
+    """The law without its rarest part as points, good up to the frequency `top`."""
+    rare = max(rarest(exponent, each.times), cut)
+    edges = [float(one.v[0]), one.below(rare)]
+    goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / each.times)) - 4
+    rule = float_rule(each.law, lam, top * (1 + _MARGIN), goal, edges, beyond=False)
+    share, part = each.share(rule), total(rule.weights)
+    weights, losses, radius = share * rule.weights.mid, rule.losses.mid, rule.losses.radius
+    mass = share * part.sum
+    wrong = part.relative + each.relative + _LEFT
+    off = mass * wrong + share * rule.error
+    centre = float(weights @ losses) / mass
+    second = float(weights @ (np.abs(losses - centre) + radius + _LEFT * np.abs(losses)) ** 2) * (1 + wrong)
+    second += share * rule.square_error * (1 + centre * centre)
+    spread = math.sqrt((mass + off) * second) * (1 + _LEFT)
+    # e^{ivL}: what its phase, its sine and cosine and their sums lose
+    slope = float(weights @ (radius + 8 * U * np.abs(losses))) * (1 + _MARGIN)
+    error = off + 2 * (losses.size + 64) * U * mass
+    return Window(each.times, losses, weights, error, slope, mass - off, mass + off, spread)
+
+
+def _covered(windows: list[Window], last: float, exponent: float, slow: float, step: float) -> float:
+    """Intervals downwards from the last check point, on each of which |phi|^k is at most e^-exponent."""
+    top = last
+    for _ in range(MOST_INTERVALS):
+        halves = np.minimum(STEPS * top, top / 2)
+        centres = top - halves
+        wider = halves * (1 + 2.0**-30)  # what the rounding of the centres may have left between two intervals
+        found = sum(window.times * window.bounds(centres, wider) for window in windows)
+        found = found - slow * np.maximum(centres - wider, 0.0) ** 2 * (1 - _MARGIN)
+        passing = np.flatnonzero(found <= -exponent * (1 + _MARGIN) - 1e-6)
+        if not passing.size or 2 * halves[passing[0]] < FEWEST * step:
+            return top
+        top = float(centres[passing[0]] - halves[passing[0]])
+        top = math.nextafter(top, math.inf)
+        if top <= FEWEST * step:
+            return top
+    raise Loud("silence takes too many check points")

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 import cumulant as cm
-from cumulant.calibrate import Calibration, _Grid, calibrate
+from cumulant.calibrate import Calibration, calibrate
 from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact
 from cumulant.errors import InputError
 from cumulant.lattice import two_sided
+from cumulant.numerics.ranks import Ranks
 
 SAMPLE = cm.WithoutReplacement(rate="0.001")
 STEP = cm.Gaussian(sigma=5) @ SAMPLE
@@ -287,7 +288,7 @@ def test_what_is_not_monotone() -> None:
 
 
 def test_neighbouring_ranks_are_neighbouring_decimals() -> None:
-    grid = _Grid.over(NONNEGATIVE, None, digits=2)
+    grid = Ranks.over(NONNEGATIVE, None, digits=2)
     for spelled, after in [("0.099", "0.1"), ("0.99", "1"), ("1", "1.1"), ("9.9", "10"), ("99", "100"), ("100", "110")]:
         rank = grid.below(Exact(spelled))
         assert (grid.value(rank), grid.value(rank + 1)) == (Exact(spelled), Exact(after))
@@ -299,7 +300,7 @@ def test_neighbouring_ranks_are_neighbouring_decimals() -> None:
 
 def test_the_ends_lie_inside() -> None:
     half_open = Domain(Fraction(1, 2), Fraction(1), low_closed=True)
-    grid = _Grid.over(half_open, None, digits=3)
+    grid = Ranks.over(half_open, None, digits=3)
     assert (str(grid.value(grid.first)), str(grid.value(grid.last))) == ("0.5", "0.999")
-    grid = _Grid.over(POSITIVE, Domain(Fraction("1.2345"), Fraction("6.7891"), True, True), digits=3)
+    grid = Ranks.over(POSITIVE, Domain(Fraction("1.2345"), Fraction("6.7891"), True, True), digits=3)
     assert (str(grid.value(grid.first)), str(grid.value(grid.last))) == ("1.24", "6.78")

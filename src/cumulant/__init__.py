@@ -68,6 +68,7 @@ from cumulant.sweeping import Sweep, sweep
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve
     from cumulant.accounting.check import Check
+    from cumulant.accounting.privacy_loss import PrivacyLoss
     from cumulant.archiving import archive
     from cumulant.conversion.verify import Verification
     from cumulant.ledger.ledger import Ledger
@@ -106,6 +107,7 @@ __all__ = [
     "PermuteAndFlip",
     "Poisson",
     "PosteriorSampling",
+    "PrivacyLoss",
     "PrivacyProfile",
     "PureDP",
     "RandomAllocation",
@@ -155,6 +157,7 @@ _LATER = {
     "Check": "cumulant.accounting.check",
     "Ledger": "cumulant.ledger",
     "NoisySGD": "cumulant.training.sgd",
+    "PrivacyLoss": "cumulant.accounting.privacy_loss",
     "TradeOffCurve": "cumulant.accounting.attack",
     "Verification": "cumulant.conversion.verify",
 }
@@ -164,6 +167,13 @@ _LATER = {
 @_drawer("run")
 def _drawn(*arguments: Any) -> Any:
     from cumulant.figures.sheet import picture
+
+    return picture(*arguments)
+
+
+@_drawer("loss")
+def _loss_drawn(*arguments: Any) -> Any:
+    from cumulant.figures.loss_pictures import picture
 
     return picture(*arguments)
 

@@ -15,14 +15,15 @@ from typing import Any
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.printed import rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, named, two_sided_method
-from cumulant.domains import COUNT, DELTA, EPSILON, POSITIVE, Domain, Exact, Number
+from cumulant.accounting.target import Target
+from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression
 from cumulant.notation import find_unknown, parse
 from cumulant.numerics import rounding
+from cumulant.numerics.ranks import Ranks
 from cumulant.sampling.scheme import SCHEMES
 
-_FAR = Fraction(10**30)  # how far a domain without an end is searched
 _DIGITS = Domain(Fraction(1), Fraction(15), low_closed=True, high_closed=True, integer=True)
 _NOISE = 2 * DEFAULT_ACCURACY
 """The part of itself, and of the target, by which epsilon may move the wrong way, as grids do, and still count as monotone."""
@@ -71,15 +72,22 @@ class Calibration:
 
 def calibrate(
     run: str | Callable[[Any], Expression],
-    epsilon: Number,
-    delta: Number,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
     domain: tuple[Number, Number] | range | None = None,
     digits: int = 6,
     method: str = DEFAULT_METHOD,
     bound: str | None = None,
     conversion: str | None = None,
+    *,
+    advantage: Number | None = None,
+    tpr: Number | None = None,
+    fpr: Number | None = None,
 ) -> Calibration:
     """The value of one parameter at which the run just meets (epsilon, delta), with the neighbour that does not.
+
+    The target may also be the `advantage` of the best attack, or its true positive rate `tpr` at a false one `fpr`; the
+    guarantee is then that at epsilon = 0, whose delta is the advantage.
 
     The run is a text in which `?` stands for the unknown, or a function of it. A function is searched over `domain`: a
     pair (low, high) means decimals of this many significant digits, a range means integers; without one, all positive
@@ -94,12 +102,14 @@ def calibrate(
     >>> found = calibrate("Gaussian(sigma=?) * 10", epsilon=1, delta="1e-6")
     >>> found.value, found.fails, found.guarantee.epsilon <= 1
     (Exact('13.3597'), Exact('13.3596'), True)
+    >>> calibrate("Gaussian(sigma=?) * 10", advantage="0.1").value
+    Exact('12.5826')
     >>> from cumulant.mechanisms.laplace import Laplace
     >>> calibrate(lambda k: Laplace(scale=10) * k, epsilon=1, delta="1e-6", domain=range(1, 1000)).value
     Exact('10')
     """
     named(method=method, bound=bound, conversion=conversion)
-    target, asked = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
+    target = Target.read(epsilon, delta, advantage, tpr, fpr)
     places = int(_DIGITS.check("digits", digits))
     limits = None if domain is None else _limits(domain)
     if isinstance(run, str):
@@ -109,7 +119,7 @@ def calibrate(
         name, declared = _argument(run), limits or POSITIVE
     else:
         raise InputError(f"{type(run).__name__} has no unknown; give a text with '?' or a function of one number")
-    grid = _Grid.over(declared, limits, places)
+    grid = Ranks.over(declared, limits, places)
 
     def build(rank: int) -> Expression:
         value = grid.value(rank)
@@ -123,7 +133,7 @@ def calibrate(
         return found
 
     def search(by: str, row: str | None = None, converted: str | None = None) -> _Search:
-        return _Search(name, grid, lambda rank: build(rank).epsilon(asked, by, row, converted), target, asked)
+        return _Search(name, grid, lambda rank: target.ask(build(rank), by, row, converted), target)
 
     from_ends, near = limits is not None, None
     if two_sided_method(method, bound, conversion):
@@ -131,7 +141,7 @@ def calibrate(
             near = search(GUIDE).boundary(from_ends)
     meets, fails = search(method, bound, conversion).boundary(from_ends, near)
     last, found = None if fails is None else grid.value(fails), build(meets)
-    return Calibration(name, grid.value(meets), found, found.guarantee(asked, method, bound, conversion), last)
+    return Calibration(name, grid.value(meets), found, target.guarantee(found, method, bound, conversion), last)
 
 
 def called(function: Callable[[Any], Any], value: Exact | int) -> Any:
@@ -186,67 +196,6 @@ def _unknown(text: str) -> tuple[str, Domain]:
     return name, unknowns[name]
 
 
-# ---- the numbers that are tried
-
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """All decimals of so many significant digits, or all integers, from `first` to `last`; neighbours have ranks that
-    differ by one. As among floats, those below `unit` times 10^digits are the multiples of the unit."""
-
-    digits: int
-    unit: Fraction
-    first: int = 0
-    last: int = 0
-    endless: tuple[bool, bool] = (False, False)
-
-    @classmethod
-    def over(cls, declared: Domain, limits: Domain | None, digits: int) -> _Grid:
-        """The numbers inside of both domains; a domain without an end is searched very far."""
-        grid = cls(99, Fraction(1)) if declared.integer else cls(digits, 1 / (_FAR * 10 ** (digits - 1)))
-        first, last = grid._inside(declared)
-        if limits is not None:
-            low, high = grid._inside(limits)
-            first, last = max(first, low), min(last, high)
-        if first > last:
-            where = f"{limits} and {declared}" if limits is not None else f"{declared}"
-            raise InputError(f"there is no number of {digits} digits that is {where}")
-        if limits is not None:
-            return replace(grid, first=first, last=last)
-        # what lies beyond an end that was only made up, at infinity or next to zero, is not known
-        near = declared.low == 0 and not declared.low_closed
-        return replace(grid, first=first, last=last, endless=(near, declared.high is None))
-
-    @property
-    def integer(self) -> bool:
-        return self.unit == 1
-
-    def value(self, rank: int) -> Exact:
-        """The number of this rank."""
-        if rank < 0:
-            return Exact(-self.value(-rank))
-        least = 10 ** (self.digits - 1)
-        if rank < least:
-            return Exact(rank * self.unit)
-        decade, above = divmod(rank - least, 9 * least)
-        return Exact((least + above) * self.unit * 10**decade)
-
-    def below(self, value: Fraction) -> int:
-        """The rank of the largest number that is not above this one."""
-        if value < 0:
-            rank = -self.below(-value)
-            return rank if self.value(rank) <= value else rank - 1
-        whole = math.floor(value / self.unit)
-        decade = max(0, len(str(whole)) - self.digits)
-        return int(whole // 10**decade + decade * 9 * 10 ** (self.digits - 1))
-
-    def _inside(self, domain: Domain) -> tuple[int, int]:
-        low = max(domain.low, 1 / _FAR) if domain.low == 0 and not domain.low_closed else domain.low
-        low, high = -_FAR if low is None else low, _FAR if domain.high is None else domain.high
-        first, last = -self.below(-low), self.below(high)
-        return first + (self.value(first) not in domain), last - (self.value(last) not in domain)
-
-
 # ---- the search
 
 
@@ -255,10 +204,9 @@ class _Search:
     """Brackets the boundary between the numbers that meet the target and those that fail, then closes the bracket."""
 
     name: str
-    grid: _Grid
+    grid: Ranks
     ask: Callable[[int], float]
-    target: Exact
-    delta: Exact
+    target: Target
     tried: dict[int, float] = field(default_factory=dict)
 
     def boundary(self, from_ends: bool, near: tuple[int, int | None] | None = None) -> tuple[int, int | None]:
@@ -286,7 +234,7 @@ class _Search:
         return self.tried[rank]
 
     def meets(self, rank: int) -> bool:
-        return self.target >= self.epsilon(rank)  # exactly: neither side is rounded
+        return self.target.most >= self.epsilon(rank)  # exactly: neither side is rounded
 
     def bracket(self) -> tuple[int, int]:
         """Two ranks between which the answer changes, or else the ends: in steps that grow, the way epsilon points."""
@@ -357,7 +305,7 @@ class _Search:
 
     def distance(self, rank: int) -> float:
         """log(epsilon / target), infinite where that is nothing to interpolate."""
-        goal = rounding.rounded_down(self.target)
+        goal = rounding.rounded_down(self.target.most)
         ratio = self.epsilon(rank) / goal if goal > 0 else math.inf
         return math.log(ratio) if ratio > 0 else math.inf
 
@@ -367,25 +315,25 @@ class _Search:
         """InputError if epsilon went down and up again among what was tried."""
         ranks = sorted(self.tried)
         found = [self.tried[rank] for rank in ranks]
-        rising, near = found[0] <= found[-1], _NOISE * rounding.rounded_down(self.target)
+        rising, near = found[0] <= found[-1], _NOISE * rounding.rounded_down(self.target.most)
         for i, (one, other) in enumerate(pairwise(found)):
             if other < one * (1 - _NOISE) - near if rising else other > one * (1 + _NOISE) + near:
                 shown = dict.fromkeys((ranks[0], ranks[i], ranks[i + 1], ranks[-1]))
                 points = ", ".join(f"{rounded_up(self.epsilon(rank))} at {self.at(rank)}" for rank in shown)
-                raise InputError(f"epsilon is not monotone in {self.name}: it is {points}; give a domain where it is")
+                what = f"{self.target.quantity} is not monotone in {self.name}"
+                raise InputError(f"{what}: it is {points}; give a domain where it is")
 
     def one_sided(self, low: int, high: int) -> int:
         """The end of the domain with the largest epsilon, if all that was tried meets the target."""
-        goal = f"epsilon <= {self.target} at delta = {self.delta}"
+        goal = self.target.goal
         tried = f"{len(self.tried)} values tried from {self.at(min(self.tried))} to {self.at(max(self.tried))}"
         if not self.meets(low):
             best = min(self.tried, key=self.epsilon)
             reached = rounded_up(self.epsilon(best))
-            if reached == str(self.target):
+            if reached == str(self.target.most):
                 reached += " (as a float, which is more)"
-            raise InputError(
-                f"no value of {self.name} meets {goal}: the smallest epsilon is {reached} at {self.at(best)}, of {tried}"
-            )
+            least = f"the smallest {self.target.quantity} is {reached} at {self.at(best)}"
+            raise InputError(f"no value of {self.name} meets {goal}: {least}, of {tried}")
         end = low if self.epsilon(low) > self.epsilon(high) else high
         flat = low < high and self.epsilon(low) == self.epsilon(high)
         if flat or self.grid.endless[end == high]:

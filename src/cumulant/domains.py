@@ -328,6 +328,7 @@ DELTA = Domain(
     extreme=True,
 )
 EPSILON = Domain(_ZERO, None, low_closed=True, extreme=True)
+ANY_EPSILON = Domain(None, None, extreme=True)
 ACCURACY = Domain(Fraction(1, 10**12), Fraction(1, 10), low_closed=True, high_closed=True, hint="relative, for epsilon")
 
 

@@ -20,6 +20,7 @@ from cumulant.conversion import arrays, scalars
 from cumulant.conversion.scalars import Answer
 from cumulant.domains import Exact, Number
 from cumulant.numerics.arithmetic import FLOATS
+from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.rounding import outward, rounded_down
 
 if TYPE_CHECKING:
@@ -53,8 +54,13 @@ def epsilon(run: Ran, delta: Number | Iterable[Number], question: Question) -> f
 
 
 def delta(run: Ran, epsilon: Number | Iterable[Number], question: Question) -> float | Floats:
-    """delta at one epsilon, or at each of several."""
-    value, scalar = checked("epsilon", epsilon, domains.EPSILON)
+    """delta at one epsilon, or at each of several; where one is negative by that of the swapped neighbours."""
+    value, scalar = checked("epsilon", epsilon, domains.ANY_EPSILON)
+    if any(each < 0 for each in value):
+        sizes = [Exact(abs(each)) for each in value]
+        mirrored = np.atleast_1d(delta(run, sizes[0] if scalar else sizes, question))
+        found = np.array([below_zero(each, d) if each < 0 else d for each, d in zip(value, mirrored, strict=True)])
+        return float(found[0]) if scalar else found
     if scalar:
         return answer(run, question.at(value[0])).value
     rounds = rounds_of(run)[0] if question.two_sided else None
@@ -64,6 +70,13 @@ def delta(run: Ran, epsilon: Number | Iterable[Number], question: Question) -> f
     rest = [each for each, settled in zip(value, _beaten(rounds, question, found), strict=True) if not settled]
     best = found.least(value, rest, lambda: arrays.least_deltas(run.curve(question.row), rest, question.formula))
     return np.minimum(best, _distance(run, question, best.max(initial=0.0)) if rounds is None else 1.0)
+
+
+def below_zero(epsilon: Fraction, delta: float) -> float:
+    """H_{e^-x}(P||Q) = 1 - e^-x + e^-x H_{e^x}(Q||P) at epsilon = -x, rounded up, from that of the swapped pair."""
+    if delta >= 1:
+        return 1.0
+    return min(float((1 - BOUNDED.exp(BOUNDED.number(epsilon)) * (1 - BOUNDED.number(delta))).upper()), 1.0)
 
 
 def _between(delta: Exact) -> bool:

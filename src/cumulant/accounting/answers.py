@@ -28,6 +28,7 @@ from cumulant.errors import HypothesisError
 if TYPE_CHECKING:
     from cumulant.accounting.attack import TradeOffCurve
     from cumulant.accounting.check import Check
+    from cumulant.accounting.privacy_loss import PrivacyLoss
 
 _LAMBDA = Domain(Fraction(-1), Fraction(10**6), low_closed=True, high_closed=True)
 _FEW = Domain(Fraction(1), Fraction(64), low_closed=True, high_closed=True, integer=True)
@@ -144,6 +145,11 @@ class Answers(ABC):
         >>> import cumulant as cm
         >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper"), cm.Gaussian(sigma=2).delta(epsilon=1)
         (0.216265, 0.0068)
+
+        At a negative epsilon it is that of the hockey-stick divergence, 1 - e^epsilon (1 - delta(-epsilon)).
+
+        >>> cm.PureDP(1).delta(epsilon=-1)
+        0.632121
         """
         return answering.delta(self.ran(), epsilon, Question.put(method, bound, conversion, accuracy, "epsilon", prove))
 
@@ -244,6 +250,49 @@ class Answers(ABC):
         from cumulant.accounting import attack
 
         return attack.advantage(self.ran())
+
+    @question()
+    def bayes_risk(self, prior: Number = "1/2") -> float:
+        """The least part of wrong guesses of any attack on a record that is a member with this probability, rounded down.
+
+        It is prior (1 - delta(log((1 - prior) / prior))), the smallest sum of both kinds of errors.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).bayes_risk(), cm.PureDP(1).bayes_risk(prior=0.01)  # 1 / (1 + e), and who always says no
+        (0.268941, 0.01)
+        """
+        from cumulant.accounting import attack
+
+        return attack.bayes_risk(self.ran(), prior)
+
+    @property
+    @question()
+    def gaussian_mu(self) -> float:
+        """A mu for which it is mu-GDP, rounded up: every attack is one on N(mu, 1) against N(0, 1); +inf if none is known.
+
+        Gaussian noise has its shift, pure epsilon 2 Phi^-1(e^epsilon / (1 + e^epsilon)), a sample what runs on it, and squares
+        add. A trade-off holds at every epsilon, so that samples of Gaussian noise gain nothing.
+
+        >>> import cumulant as cm
+        >>> (cm.Gaussian(sigma=2) * 4).gaussian_mu, cm.ZeroConcentrated(rho=1).gaussian_mu
+        (1.0, inf)
+        """
+        from cumulant.accounting import attack
+
+        return attack.gaussian(self.ran())
+
+    @question()
+    def privacy_loss(self, direction: str = "both") -> PrivacyLoss:
+        """The privacy loss of neighbours: tails, quantiles and hockey-stick divergences of one direction or of both.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=2) @ cm.Poisson(rate=0.1) * 10
+        >>> run.privacy_loss("add").hockey_stick(1) < run.privacy_loss("remove").hockey_stick(1)
+        True
+        """
+        from cumulant.accounting.privacy_loss import PrivacyLoss
+
+        return PrivacyLoss.of(self.ran(), direction)
 
     @overload
     def rdp(self, order: Number, bound: Literal["all"]) -> dict[str, float]: ...  # type: ignore[overload-overlap]

@@ -17,7 +17,7 @@ import numpy as np
 
 from cumulant.accounting import answering
 from cumulant.accounting.answering import rounds_of
-from cumulant.accounting.parts import Ran
+from cumulant.accounting.parts import Part, Ran
 from cumulant.accounting.question import (
     CURVES,
     DEFAULT_ACCURACY,
@@ -30,6 +30,10 @@ from cumulant.accounting.question import (
 )
 from cumulant.conversion import attacks, scalars, tradeoff
 from cumulant.domains import PROBABILITY, Exact, Number
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.rationals import root
+from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -52,6 +56,7 @@ _LARGEST = 700.0
 """Of epsilons, such that e^epsilon is a float."""
 
 _ALMOST = 1 - 2.0**-50
+_BITS = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +116,51 @@ def advantage(run: Ran, method: str = DEFAULT_METHOD) -> float:
         known.ask([0.0]) if by_statements == "exact" else known.search([_Halfway(known.scale())])
         found = min(found, tradeoff.advantage(*known.pair))
     return found
+
+
+def bayes_risk(run: Ran, prior: Number) -> float:
+    """prior (1 - H), H the hockey-stick divergence at (1 - prior) / prior: see `Answers.bayes_risk`."""
+    share = PROBABILITY.check("prior", prior)
+    if not 0 < share < 1:
+        return 0.0
+    # a smaller epsilon has a larger divergence
+    logarithm = float(BOUNDED.log(BOUNDED.number((1 - share) / share)).lower())
+    question = Question.put(DEFAULT_METHOD, None, None, DEFAULT_ACCURACY, "epsilon")
+    needed = float(np.asarray(answering.delta(run, Exact(Fraction(logarithm)), question)))
+    return rounded_down(share * (1 - Fraction(min(needed, 1.0))))
+
+
+def gaussian(run: Ran) -> float:
+    """The mu of Gaussian privacy that is known: see `Answers.gaussian_mu`."""
+    squares = [(_square(part), part.times) for part in run.parts]
+    whole = _of_pure(scalars.proved_pure(run.curve(), run.estimated))
+    if any(square is None for square, _ in squares):
+        return whole
+    total = sum((square * times for square, times in squares if square is not None), start=Fraction(0))
+    return min(whole, rounded_up(root(total)[1]) if total else 0.0)
+
+
+def _square(part: Part) -> Fraction | None:
+    """Of the mu of one round; None if there is none."""
+    known = []
+    if part.inner is not None:  # a sample is no worse than what runs on it
+        found = gaussian(part.inner)
+        known.append(found)
+    elif part.pair is not None and (shift := part.pair.gaussian_shift()) is not None:
+        return shift**2
+    known.append(_of_pure(scalars.proved_pure(part.curve("best"), part.estimated)))
+    least = min(known)
+    return Fraction(least) ** 2 if math.isfinite(least) else None
+
+
+def _of_pure(epsilon: float) -> float:
+    """2 Phi^-1(e^epsilon / (1 + e^epsilon)), rounded up: the corner of the trade-off of pure epsilon lies on that of mu."""
+    if not epsilon > 0 or math.isinf(epsilon):
+        return epsilon
+    with BALLS.at(_BITS):
+        tail = 1 / (1 + BALLS.number(Fraction(epsilon)).exp())  # the smaller mass, so that no digits are lost
+        mu = 2 * BALLS.number(2).sqrt() * (2 * tail).erfcinv()
+        return rounded_up(at_least(mu.upper())) if mu.is_finite() else math.inf
 
 
 def in_brief(run: Ran, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from cumulant.accounting.question import DEFAULT_METHOD
+from cumulant.accounting.target import Target
 from cumulant.calibrate import Calibration
 from cumulant.calibrate import calibrate as calibrated
 from cumulant.cli import words
 from cumulant.cli.questions import Bound, Conversion, Json, Method, Quiet
-from cumulant.domains import DELTA, EPSILON
 from cumulant.progress import patient
 
 
@@ -19,8 +19,11 @@ def calibrate(
     expression: Annotated[
         str, typer.Argument(metavar="EXPR", help="What will run, in quotes, with one unknown '?'.", show_default=False)
     ],
-    epsilon: Annotated[str, typer.Option(help="The target: a number >= 0.")],
-    delta: Annotated[str, typer.Option(help="A number in [0, 1); 0 asks for pure differential privacy.")],
+    epsilon: Annotated[str | None, typer.Option(help="The target: a number >= 0.")] = None,
+    delta: Annotated[str | None, typer.Option(help="A number in [0, 1); 0 asks for pure differential privacy.")] = None,
+    advantage: Annotated[str | None, typer.Option(help="Instead: the largest advantage of an attack.")] = None,
+    tpr: Annotated[str | None, typer.Option(help="Instead: its largest true positive rate, at --fpr.")] = None,
+    fpr: Annotated[str | None, typer.Option(help="The false positive rate that --tpr is for.")] = None,
     digits: Annotated[int, typer.Option(help="Significant digits of the value; integers are always exact.")] = 6,
     method: Method = DEFAULT_METHOD,
     bound: Bound = None,
@@ -28,7 +31,7 @@ def calibrate(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """The value of one parameter, written '?', at which the run just meets epsilon at delta.
+    """The value of one parameter, written '?', at which the run just meets epsilon at delta, or bounds an attack.
 
     The value meets the target and the neighbouring value, next integer or next decimal, fails.
 
@@ -38,11 +41,15 @@ def calibrate(
       cumulant calibrate "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * ?" --epsilon 2 --delta 1e-8
       cumulant calibrate "Laplace(2) @ WithoutReplacement(sample=?, population=60000) * 900" --epsilon 1 --delta 1e-6
       cumulant calibrate "PureDP(epsilon=?) * 30" --epsilon 1 --delta 1e-6 --json
+      cumulant calibrate "Gaussian(sigma=?) * 10" --advantage 0.1
+      cumulant calibrate "Gaussian(sigma=?) * 10" --tpr 0.02 --fpr 0.01
     """
-    target, asked = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
+    target = Target.read(epsilon, delta, advantage, tpr, fpr)
     with patient("searching"):
-        found = calibrated(expression, target, asked, digits=digits, method=method, bound=bound, conversion=conversion)
-    if doubt := words.swapped(float(target), float(asked)):
+        found = calibrated(
+            expression, epsilon, delta, None, digits, method, bound, conversion, advantage=advantage, tpr=tpr, fpr=fpr
+        )
+    if target.by_statement and (doubt := words.swapped(float(target.most), float(target.at))):
         typer.echo(doubt, err=True)
     if quiet:
         typer.echo(str(found.value))
@@ -50,7 +57,7 @@ def calibrate(
     if as_json:
         typer.echo(found.to_json())
         return
-    typer.echo(f"Use {found.parameter} = {found.value} to meet epsilon <= {target} at delta = {asked}.")
+    typer.echo(f"Use {found.parameter} = {found.value} to meet {target.goal}.")
     typer.echo(words.answer(found.guarantee))
     typer.echo(_neighbour(found))
 

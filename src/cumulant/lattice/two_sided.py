@@ -166,6 +166,21 @@ def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) 
     return found
 
 
+def directed_delta(rounds: Rounds, direction: int, epsilon: float, accuracy: float) -> float:
+    """A delta at this epsilon >= 0 that is enough for one direction of the neighbours; 1 where no grid comes to an answer."""
+    return min(_enough_delta(_directed(rounds, direction), epsilon, max(accuracy, _FINEST_GRID)).value, 1.0)
+
+
+def directed_epsilon(rounds: Rounds, direction: int, delta: float, accuracy: float) -> float:
+    """An epsilon at this delta in (0, 1) that is enough for one direction; +inf where no grid comes to an answer."""
+    return _enough_epsilon(_directed(rounds, direction), math.log(delta), max(accuracy, _FINEST_GRID)).value
+
+
+def _directed(rounds: Rounds, direction: int) -> Terms:
+    every = list(rounds.upper())
+    return every[min(direction, len(every) - 1)]
+
+
 def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
     """The largest epsilon that explicit neighbouring data sets need at this delta; None where none is known to need any."""
     if rounds.single() is not None:

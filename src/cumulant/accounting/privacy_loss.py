@@ -1,0 +1,169 @@
+"""The privacy loss of a run as an object: what holds for the loss of every pair of neighbours, in one direction or in both.
+
+The loss log(p/q) is a random variable under the law p of one data set; a dominating pair bounds its hockey-stick divergences
+and not its tails. So tails and quantiles come from divergences: for every e < x
+
+    P(loss > x) <= delta(e) / (1 - e^{e - x}),   because (1 - e^{e - loss})_+ is at least 1 - e^{e - x} where loss > x
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.accounting import answering
+from cumulant.accounting.answering import below_zero, rounds_of
+from cumulant.accounting.parts import Ran
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, checked
+from cumulant.conversion import arrays
+from cumulant.domains import ANY_EPSILON, DELTA, PROBABILITY, Exact, Number, one_of
+from cumulant.errors import RelationError
+from cumulant.numerics.enclosure import FAR
+from cumulant.numerics.rounding import U, rounded_down
+from cumulant.pictures import drawn
+from cumulant.relation import Relation
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+DIRECTIONS = ("both", "remove", "add")
+"""Either data set may be the first; or the first has the record, which is removed; or the second has it, and it is added."""
+
+_SHARES = (0.97, 0.9, 0.8, 0.6, 0.3)
+"""Of x, where e is tried for a bound of P(loss > x)."""
+
+_BEYOND = (0.1, 0.5, 1.0)
+_PARTS = (0.1, 0.3, 0.6, 0.85)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivacyLoss:
+    """The privacy loss log(p/q) under p, for every pair of neighbours: `direction` says which of the two is p.
+
+    "remove": p is the data set with the record; "add": the one without it; "both": either. Numbers are rounded so that they
+    hold: tails and hockey-stick divergences from above, `cdf` from below.
+
+    >>> import cumulant as cm
+    >>> loss = cm.PureDP(1).privacy_loss()
+    >>> loss.hockey_stick(0), loss.tail(1), loss.quantile(0.5), loss.mean
+    (0.462118, 0.0, 1.0, 0.462118)
+    """
+
+    run: Ran
+    direction: str
+
+    @classmethod
+    def of(cls, run: Ran, direction: str) -> PrivacyLoss:
+        """The loss of a run in one of the directions."""
+        way = one_of("direction", direction, DIRECTIONS)
+        if way != "both" and run.relation is Relation.REPLACE_ONE:
+            raise RelationError(
+                f"direction={way!r} is about a record that is added or removed, and {run.text} is stated for replace-one "
+                'neighbours, of which either may be the first; leave it at "both"'
+            )
+        return cls(run, way)
+
+    def hockey_stick(self, epsilon: Number | Iterable[Number]) -> float | Floats:
+        """E (p - e^epsilon q)_+ at every real epsilon, at most: the delta of statements about this direction alone."""
+        asked, scalar = checked("epsilon", epsilon, ANY_EPSILON)
+        if self.direction == "both":
+            found = np.atleast_1d(answering.delta(self.run, asked, _question("epsilon")))
+        else:
+            found = np.array([self._directed(each) for each in asked])
+        return float(found[0]) if scalar else found
+
+    def _directed(self, epsilon: Exact) -> float:
+        other = self._swapped()
+        if epsilon < 0:
+            return below_zero(epsilon, other._directed(Exact(-epsilon)))
+        whole = float(np.asarray(answering.delta(self.run, epsilon, _question("epsilon"))))
+        rounds = rounds_of(self.run)[0]
+        if rounds is None:
+            return whole  # what holds for both directions holds for each
+        from cumulant.lattice.two_sided import directed_delta
+
+        return min(whole, directed_delta(rounds, self._place, rounded_down(epsilon), DEFAULT_ACCURACY))
+
+    @property
+    def _place(self) -> int:
+        return int(self.direction == "add")
+
+    def _swapped(self) -> PrivacyLoss:
+        swapped = {"remove": "add", "add": "remove"}
+        return PrivacyLoss(self.run, swapped.get(self.direction, self.direction))
+
+    def epsilon(self, delta: Number) -> float:
+        """The least epsilon that is proved at this delta, for this direction alone."""
+        asked = DELTA.check("delta", delta)
+        whole = float(np.asarray(answering.epsilon(self.run, asked, _question("delta"))))
+        rounds = rounds_of(self.run)[0]
+        if self.direction == "both" or rounds is None or not 0 < asked < 1:
+            return whole
+        from cumulant.lattice.two_sided import directed_epsilon
+
+        return min(whole, directed_epsilon(rounds, self._place, rounded_down(asked), DEFAULT_ACCURACY))
+
+    def tail(self, x: Number | Iterable[Number]) -> float | Floats:
+        """P(loss > x), at most, for every pair of neighbours: by the best of some hockey-stick divergences below x."""
+        asked, scalar = checked("x", x, ANY_EPSILON)
+        places = [(each, e) for each in asked for e in _below(float(each))]
+        deltas = np.atleast_1d(self.hockey_stick([Exact(Fraction(e)) for _, e in places])) if places else np.ones(0)
+        most = dict.fromkeys(asked, 1.0)
+        largest = self._largest()
+        for (each, e), delta in zip(places, deltas.tolist(), strict=True):
+            gap = Fraction(e) - each
+            less = -math.expm1(float(gap)) * (1 - FAR - 4 * U)  # of the gap as of its float
+            most[each] = min(most[each], delta / less * (1 + 2 * U)) if less > 0 else most[each]
+        found = np.array([0.0 if each >= largest else min(most[each], 1.0) for each in asked])
+        return float(found[0]) if scalar else found
+
+    def _largest(self) -> float:
+        """What the loss never exceeds."""
+        return (
+            math.inf if self.run.curve().slack() else float(arrays.rdp(self.run.curve(), np.array([np.inf]), True)[0])
+        )
+
+    def cdf(self, x: Number | Iterable[Number]) -> float | Floats:
+        """P(loss <= x), at least."""
+        found = 1 - np.asarray(self.tail(x))
+        lower = np.maximum(np.nextafter(found, -np.inf), 0.0)
+        lower = np.where(found == 1, 1.0, lower)
+        return float(lower) if not lower.ndim else lower
+
+    def quantile(self, share: Number) -> float:
+        """An x with P(loss <= x) >= share for every pair of neighbours; +inf where none is known."""
+        wanted = 1 - PROBABILITY.check("share", share)
+        largest = self._largest()
+        if wanted == 0:
+            return largest
+        # delta(e) <= part * wanted is enough for x = e - log(1 - part)
+        parts = [(epsilon, -math.log1p(-part)) for part, epsilon in zip(_PARTS, self._epsilons(wanted), strict=True)]
+        return min(largest, *((epsilon + gap) * (1 + FAR + 2 * U) for epsilon, gap in parts))
+
+    def _epsilons(self, delta: Fraction) -> list[float]:
+        asked = [Exact(rounded_down(delta * Fraction(part))) for part in _PARTS]
+        if self.direction == "both":
+            return [float(each) for each in np.atleast_1d(answering.epsilon(self.run, asked, _question("delta")))]
+        return [self.epsilon(each) for each in asked]
+
+    @property
+    def mean(self) -> float:
+        """The largest mean of the loss, which is the Kullback-Leibler divergence, of both directions."""
+        return float(arrays.rdp(self.run.curve(), np.array([1.0]), True)[0])
+
+    def plot(self, out: Any = None) -> Any:
+        """A picture of tail and hockey-stick divergence; needs cumulant[plot]. A file `out` is written."""
+        return drawn("loss", self, out)
+
+
+def _below(x: float) -> list[float]:
+    """Where below x the divergence is asked for."""
+    return [x * share for share in _SHARES] if x > 0 else [x - gap for gap in _BEYOND]
+
+
+def _question(asked: str) -> Question:
+    return Question.put(DEFAULT_METHOD, None, None, DEFAULT_ACCURACY, asked)

@@ -1,0 +1,84 @@
+"""What a calibration aims at: (epsilon, delta), the advantage of the best attack, or its true positive rate at a false one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cumulant.accounting.answers import Answers
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.question import DEFAULT_METHOD
+from cumulant.domains import DELTA, EPSILON, PROBABILITY, Exact, Number
+from cumulant.errors import InputError
+
+_ZERO = Exact(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A number that must not be exceeded: `quantity` is its name, `at` the delta or false positive rate it is asked at."""
+
+    quantity: str
+    most: Exact
+    at: Exact
+
+    @classmethod
+    def read(
+        cls,
+        epsilon: Number | None,
+        delta: Number | None,
+        advantage: Number | None,
+        tpr: Number | None,
+        fpr: Number | None,
+    ) -> Target:
+        """The one target that is given; InputError where there is none, or more than one.
+
+        >>> Target.read(None, None, "0.1", None, None).goal
+        'advantage <= 0.1'
+        """
+        given = [
+            name
+            for name, parts in (("epsilon", (epsilon, delta)), ("advantage", (advantage,)), ("tpr", (tpr, fpr)))
+            if any(part is not None for part in parts)
+        ]
+        if given == ["epsilon"] and epsilon is not None and delta is not None:
+            return cls("epsilon", EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta))
+        if given == ["advantage"] and advantage is not None:
+            return cls("advantage", PROBABILITY.check("advantage", advantage), _ZERO)
+        if given == ["tpr"] and tpr is not None and fpr is not None:
+            most, at = PROBABILITY.check("tpr", tpr), PROBABILITY.check("fpr", fpr)
+            if most < at:
+                raise InputError(f"tpr={most} must be at least fpr={at}, which guessing has")
+            return cls("true positive rate", most, at)
+        raise InputError("give one target: epsilon=… and delta=…, or advantage=…, or tpr=… and fpr=…")
+
+    @property
+    def by_statement(self) -> bool:
+        """Whether it is a statement of (epsilon, delta), which every method answers."""
+        return self.quantity == "epsilon"
+
+    @property
+    def goal(self) -> str:
+        """In words."""
+        where = {"epsilon": f" at delta = {self.at}", "advantage": ""}.get(
+            self.quantity, f" at a false positive rate of {self.at}"
+        )
+        return f"{self.quantity} <= {self.most}{where}"
+
+    def ask(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> float:
+        """What the run needs."""
+        if self.quantity == "epsilon":
+            return run.epsilon(self.at, method, bound, conversion)
+        self._plain(bound, conversion)
+        if self.quantity == "advantage":  # (0, advantage)-DP: delta at 0 is the largest difference of the two rates
+            return run.delta(_ZERO, method)
+        return run.true_positive_rate(self.at, method)
+
+    def guarantee(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> Guarantee:
+        """What is proved of the run that was found: at this delta, or the delta at epsilon = 0."""
+        if self.by_statement:
+            return run.guarantee(self.at, method, bound, conversion)
+        return run.guarantee(method=method if method else DEFAULT_METHOD, epsilon=_ZERO)
+
+    def _plain(self, bound: str | None, conversion: str | None) -> None:
+        if bound is not None or conversion is not None:
+            raise InputError(f"{self.quantity} takes no bound and no conversion; they are for epsilon and delta")

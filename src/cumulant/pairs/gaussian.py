@@ -55,7 +55,7 @@ class GaussianPair(Pair):
     def of_square(cls, square: Fraction, geometry: str = "diameter") -> GaussianPair:
         """The pair of this squared shift.
 
-        >>> GaussianPair.of_square(Fraction(9, 4)), GaussianPair.of_square(Fraction(2)).shift > 2**0.5
+        >>> GaussianPair.of_square(Fraction(9, 4)), GaussianPair.of_square(Fraction(2)).shift ** 2 > 2
         (GaussianPair(shift=Fraction(3, 2), geometry='diameter', square=None), True)
         """
         least, shift = root(square)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from fractions import Fraction
@@ -13,8 +12,8 @@ import numpy as np
 
 from cumulant import domains
 from cumulant.accounting import answering, loss
+from cumulant.accounting.attacked import Attacked
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.parts import Ran
 from cumulant.accounting.plan import planned
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, given, named
 from cumulant.bounds.table import BOUNDS
@@ -26,9 +25,7 @@ from cumulant.domains import Domain, Number
 from cumulant.errors import HypothesisError
 
 if TYPE_CHECKING:
-    from cumulant.accounting.attack import TradeOffCurve
     from cumulant.accounting.check import Check
-    from cumulant.accounting.privacy_loss import PrivacyLoss
 
 _LAMBDA = Domain(Fraction(-1), Fraction(10**6), low_closed=True, high_closed=True)
 _FEW = Domain(Fraction(1), Fraction(64), low_closed=True, high_closed=True, integer=True)
@@ -37,14 +34,10 @@ _FEW = Domain(Fraction(1), Fraction(64), low_closed=True, high_closed=True, inte
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
-class Answers(ABC):
+class Answers(Attacked):
     """Something that answers questions, given what it is made of."""
 
     __slots__ = ()
-
-    @abstractmethod
-    def ran(self) -> Ran:
-        """What ran, frozen as it is now: all that a question needs to know."""
 
     def curve(self, bound: str = "best") -> Curve:
         """What is proved about it: the sum of the curves of its parts, each amplified by this bound.
@@ -219,80 +212,6 @@ class Answers(ABC):
         return answering.epsilon_over(
             self.ran(), times, delta, Question.put(method, bound, conversion, accuracy, "delta")
         )
-
-    @question()
-    def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
-        """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
-        from cumulant.accounting import attack
-
-        return attack.trade_off(self.ran(), fpr, method)
-
-    @overload
-    def true_positive_rate(self, fpr: Number, method: str = ...) -> float: ...  # type: ignore[overload-overlap]
-    @overload
-    def true_positive_rate(self, fpr: Iterable[Number], method: str = ...) -> Floats: ...
-    @question()
-    def true_positive_rate(self, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
-        """The largest part of the members that an attack finds which has this false positive rate, one or several.
-
-        >>> import cumulant as cm
-        >>> cm.PureDP(1).true_positive_rate(0.01)
-        0.02719
-        """
-        from cumulant.accounting import attack
-
-        return attack.true_positive_rate(self.ran(), fpr, method)
-
-    @property
-    @question()
-    def advantage(self) -> float:
-        """The largest difference of true and false positive rate that any attack has."""
-        from cumulant.accounting import attack
-
-        return attack.advantage(self.ran())
-
-    @question()
-    def bayes_risk(self, prior: Number = "1/2") -> float:
-        """The least part of wrong guesses of any attack on a record that is a member with this probability, rounded down.
-
-        It is prior (1 - delta(log((1 - prior) / prior))), the smallest sum of both kinds of errors.
-
-        >>> import cumulant as cm
-        >>> cm.PureDP(1).bayes_risk(), cm.PureDP(1).bayes_risk(prior=0.01)  # 1 / (1 + e), and who always says no
-        (0.268941, 0.01)
-        """
-        from cumulant.accounting import attack
-
-        return attack.bayes_risk(self.ran(), prior)
-
-    @property
-    @question()
-    def gaussian_mu(self) -> float:
-        """A mu for which it is mu-GDP, rounded up: every attack is one on N(mu, 1) against N(0, 1); +inf if none is known.
-
-        Gaussian noise has its shift, pure epsilon 2 Phi^-1(e^epsilon / (1 + e^epsilon)), a sample what runs on it, and squares
-        add. A trade-off holds at every epsilon, so that samples of Gaussian noise gain nothing.
-
-        >>> import cumulant as cm
-        >>> (cm.Gaussian(sigma=2) * 4).gaussian_mu, cm.ZeroConcentrated(rho=1).gaussian_mu
-        (1.0, inf)
-        """
-        from cumulant.accounting import attack
-
-        return attack.gaussian(self.ran())
-
-    @question()
-    def privacy_loss(self, direction: str = "both") -> PrivacyLoss:
-        """The privacy loss of neighbours: tails, quantiles and hockey-stick divergences of one direction or of both.
-
-        >>> import cumulant as cm
-        >>> run = cm.Gaussian(sigma=2) @ cm.Poisson(rate=0.1) * 10
-        >>> run.privacy_loss("add").hockey_stick(1) < run.privacy_loss("remove").hockey_stick(1)
-        True
-        """
-        from cumulant.accounting.privacy_loss import PrivacyLoss
-
-        return PrivacyLoss.of(self.ran(), direction)
 
     @overload
     def rdp(self, order: Number, bound: Literal["all"]) -> dict[str, float]: ...  # type: ignore[overload-overlap]

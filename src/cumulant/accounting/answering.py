@@ -59,8 +59,9 @@ def delta(run: Ran, epsilon: Number | Iterable[Number], question: Question) -> f
     if any(each < 0 for each in value):
         sizes = [Exact(abs(each)) for each in value]
         mirrored = np.atleast_1d(delta(run, sizes[0] if scalar else sizes, question))
-        found = np.array([below_zero(each, d) if each < 0 else d for each, d in zip(value, mirrored, strict=True)])
-        return float(found[0]) if scalar else found
+        pairs = zip(value, mirrored, strict=True)
+        swapped = np.array([below_zero(each, d) if each < 0 else d for each, d in pairs])
+        return float(swapped[0]) if scalar else swapped
     if scalar:
         return answer(run, question.at(value[0])).value
     rounds = rounds_of(run)[0] if question.two_sided else None
@@ -148,7 +149,11 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
             low = question.formula.epsilon(lam, cgf, np.log(found.given)[:, None], FLOATS)
         enough = found.value * (1 + _CLEARLY)
     else:
-        low, enough = question.formula.log_delta(lam, cgf, found.given[:, None], FLOATS), np.log(found.value) + _CLEARLY
+        with np.errstate(divide="ignore"):  # past the largest loss delta is 0
+            low, enough = (
+                question.formula.log_delta(lam, cgf, found.given[:, None], FLOATS),
+                np.log(found.value) + _CLEARLY,
+            )
     least = np.argmin(low, axis=1)
     inside = (least > 0) & (least < lam.size - 1) & np.isfinite(low).all(axis=1)
     return np.asarray(known & inside & (low.min(axis=1) > enough))

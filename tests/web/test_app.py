@@ -162,6 +162,28 @@ def test_a_request_that_does_not_arrive_is_given_up(page: Client, monkeypatch: p
         assert b" 408 " in line.recv(4096).split(b"\r\n")[0]
 
 
+def test_a_reader_who_does_not_read_holds_nobody_up(page: Client) -> None:
+    """Sixty requests whose answers nobody takes: the next one is answered at once, as are those after them."""
+    head = b"GET /page.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    lines = [socket.create_connection(("127.0.0.1", page.port), timeout=30) for _ in range(10)]
+    try:
+        for line in lines:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            for _ in range(6):
+                line.sendall(head)
+        assert page.post("/api/epsilon", {"run": "PureDP(1)", "delta": 0})[0] == 200
+        assert page.get("/").status == 200
+    finally:
+        for line in lines:
+            line.close()
+    assert page.post("/api/epsilon", {"run": "PureDP(1)", "delta": 0})[0] == 200
+
+
+def test_the_catalogue(page: Client) -> None:
+    found = page.get("/api/catalogue").json()
+    assert {"Gaussian", "PureDP"} <= {each["name"] for each in found["mechanisms"]}
+
+
 def test_questions_are_stopped_and_counted() -> None:
     with served(application(workers=Workers(most=1, seconds=0.05))) as page:
         slow = {"run": "(Laplace(1) + Gaussian(3)) @ WithoutReplacement(0.3) * 12345", "delta": 1e-9, "kind": "rounds"}

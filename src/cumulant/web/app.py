@@ -20,6 +20,7 @@ from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBrok
 from cumulant.ledger.account import Account
 from cumulant.ledger.entry import Receipt
 from cumulant.ledger.ledger import Ledger
+from cumulant.web.catalogue import catalogue
 from cumulant.web.safety import Application, Guarded, Refused
 from cumulant.web.workers import Workers
 
@@ -129,6 +130,11 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
         app.add_api_route(f"/{each}", lambda name=each: given(name), methods=["GET"], include_in_schema=False)
 
     # ---- questions
+
+    @app.get("/api/catalogue")
+    def chosen_from() -> Response:
+        """Every mechanism and sampling scheme that can be chosen, with parameters that work."""
+        return _json(200, catalogue())
 
     @app.post("/api/epsilon")
     def epsilon(question: AtDelta) -> Response:

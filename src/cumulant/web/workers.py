@@ -43,13 +43,17 @@ def serve(line: Connection) -> None:
         line.send(answered(kind, asked))
 
 
+TARGET = serve
+"""What a new process does."""
+
+
 class _Worker:
     """One process and the line to it."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.line, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        self.process = context.Process(target=TARGET, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()
         if not (self.line.poll(_TO_START) and self.line.recv() == READY):

@@ -99,9 +99,9 @@ def test_a_run_that_is_typed(page: Any) -> None:
 
 def test_a_run_that_is_clicked_together(page: Any) -> None:
     Select(page.find_element(By.ID, "mechanism")).select_by_value("Laplace")
-    typed(page, "parameter", "4")
+    typed(page, "mechanism-scale", "4")
     Select(page.find_element(By.ID, "sampling")).select_by_value("WithoutReplacement")
-    typed(page, "rate", "10%")
+    typed(page, "sampling-rate", "10%")
     typed(page, "rounds", "20")
     typed(page, "delta", "1e-6")
     text = page.find_element(By.ID, "run").get_attribute("value")
@@ -135,7 +135,7 @@ def test_two_runs_are_compared(page: Any) -> None:
 
 def test_calibration(page: Any) -> None:
     Select(page.find_element(By.ID, "mechanism")).select_by_value("PureDP")
-    typed(page, "parameter", "0.125")
+    typed(page, "mechanism-epsilon", "0.125")
     Select(page.find_element(By.ID, "sampling")).select_by_value("")
     page.find_element(By.CSS_SELECTOR, "#calibration summary").click()
     Select(page.find_element(By.ID, "unknown")).select_by_value("rounds")
@@ -154,6 +154,106 @@ def test_charts_say_their_values_by_pointer_and_by_keys(page: Any) -> None:
     moved = page.find_element(By.CSS_SELECTOR, "#charts figcaption").text
     assert re.search(r"\. At \d+: upper \d", moved)
     assert moved != caption
+
+
+@pytest.mark.parametrize("what", ["python", "shell", "statement", "link"])
+def test_what_is_copied(page: Any, server: Client, what: str) -> None:
+    run = "PureDP(epsilon=1) * 3"
+    typed(page, "run", run)
+    typed(page, "delta", "0")
+    asked(page)
+    page.execute_cdp_cmd(
+        "Browser.grantPermissions",
+        {"origin": server.address.rstrip("/"), "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]},
+    )
+    until(page, "return !document.getElementById('copies').hidden")
+    page.find_element(By.CSS_SELECTOR, f"[data-copy={what}]").click()
+    until(page, "return document.getElementById('copied').textContent !== ''")
+    assert page.find_element(By.ID, "copied").text == "Copied."
+    text = page.execute_async_script(
+        "navigator.clipboard.readText().then(arguments[0], (e) => arguments[0](String(e)))"
+    )
+    guarantee = cm.parse(run).guarantee(delta=0)
+    expected = {
+        "python": f"import cumulant as cm\n\nrun = cm.parse({run!r})\nprint(run.guarantee(delta='0').explain())\n",
+        "shell": f"cumulant epsilon '{run}' --delta 0 --explain",
+        "statement": guarantee.explain(),
+        "link": page.current_url,
+    }
+    assert text == expected[what]
+    assert "run=PureDP" in page.current_url
+
+
+def test_the_chooser_offers_what_is_registered(page: Any) -> None:
+    from cumulant.mechanisms.mechanism import MECHANISMS
+    from cumulant.sampling.scheme import SCHEMES
+
+    chooser = {each: Select(page.find_element(By.ID, each)) for each in ("mechanism", "sampling")}
+    values = {name: [each.get_attribute("value") for each in found.options] for name, found in chooser.items()}
+    assert set(values["mechanism"]) == {"DP-SGD", *MECHANISMS}
+    assert set(values["sampling"]) == {"", *SCHEMES}
+    chooser["sampling"].select_by_value("")
+    for name in values["mechanism"]:
+        chooser["mechanism"].select_by_value(name)
+        cm.parse(page.find_element(By.ID, "run").get_attribute("value"))
+    chooser["mechanism"].select_by_value("PureDP")
+    for name in values["sampling"]:
+        chooser["sampling"].select_by_value(name)
+        cm.parse(page.find_element(By.ID, "run").get_attribute("value"))
+    assert page.find_element(By.ID, "mechanism-about").text.startswith("PureDP: Any epsilon-DP mechanism")
+
+
+def test_by_keys_alone(page: Any) -> None:
+    """From the top of the page to a new answer and to the values of a chart, without a pointer."""
+    seen = []
+    page.execute_script("document.activeElement.blur(); window.scrollTo(0, 0)")
+    for _ in range(40):
+        ActionChains(page).send_keys(Keys.TAB).perform()
+        seen.append(page.execute_script("return document.activeElement.id || document.activeElement.tagName"))
+        if seen[-1] == "run":
+            break
+    assert seen[0] == "A"  # the link past the questions
+    assert {"show-explore", "mechanism", "sampling", "rounds", "delta"} <= set(seen)
+    outline = page.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"  # what has the focus is seen
+    ActionChains(page).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).send_keys("PureDP(7)").perform()
+    page.execute_script("document.getElementById('answer').replaceChildren()")
+    ActionChains(page).send_keys(Keys.ENTER).perform()
+    assert numbers(page) == ["epsilon = 7"]
+    until(page, "return document.querySelectorAll('#charts figure').length === 3")
+    for _ in range(40):
+        ActionChains(page).send_keys(Keys.TAB).perform()
+        if page.execute_script("return document.activeElement.tagName") == "svg":
+            break
+    ActionChains(page).send_keys(Keys.ARROW_RIGHT).perform()
+    assert ". At " in page.find_element(By.CSS_SELECTOR, "#charts figcaption").text
+
+
+def test_on_paper_the_answer_stands_alone(page: Any) -> None:
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = "return [...document.querySelectorAll(arguments[0])].filter((e) => e.getClientRects().length).length"
+    try:
+        assert page.execute_script(shown, "form, nav, button") == 0
+        assert page.execute_script(shown, "#answer .number") == 1
+        assert page.execute_script(shown, "#charts svg") == 3
+        if folder := os.environ.get("SCREENSHOTS"):
+            import base64
+
+            printed = page.execute_cdp_cmd("Page.printToPDF", {})["data"]
+            (Path(folder) / "page-print.pdf").write_bytes(base64.b64decode(printed))
+            page.save_screenshot(str(Path(folder) / "page-print.png"))
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_the_page_says_that_its_server_is_gone(chromium: Any) -> None:
+    with served(application(workers=None)) as client:
+        chromium.get(f"{client.address}#run=PureDP(1)&delta=0")
+        assert numbers(chromium) == ["epsilon = 1"]
+    chromium.execute_script("document.getElementById('answer').replaceChildren()")
+    chromium.find_element(By.ID, "ask").click()
+    until(chromium, "return !document.getElementById('problem').hidden")
+    assert "is cumulant serve still running?" in chromium.find_element(By.ID, "problem").text
 
 
 def test_the_ledger(page: Any) -> None:

@@ -22,18 +22,52 @@ async function ask(path, question, headers = {}) {
 
 // ---- the run
 
-const NAMES = { sgd: "Noise multiplier", Gaussian: "sigma", Laplace: "scale", RandomizedResponse: "p", PureDP: "epsilon of one round" };
+// DP-SGD is said in its own words; everything else is what the library has registered.
+const SGD = { name: "DP-SGD", about: "Gradients clipped to a norm, with Gaussian noise of this multiple of it on their sum",
+  parameters: [{ name: "noise_multiplier", value: "1.1" }, { name: "clip", value: "1" }] };
+const ALL = { name: "", about: "", parameters: [] };
+const choices = { mechanism: [SGD], sampling: [ALL] };
 
-function built(parameter = by("parameter").value.trim(), rounds = by("rounds").value.trim()) {
-  const kind = by("mechanism").value, sampling = by("sampling").value;
-  const relation = sampling === "WithoutReplacement" ? "replace-one" : "add-remove";
-  let text = {
-    sgd: `Gaussian(noise_multiplier=${parameter}, clip=1, relation="${relation}")`,
-    Gaussian: `Gaussian(sigma=${parameter})`, Laplace: `Laplace(scale=${parameter})`,
-    RandomizedResponse: `RandomizedResponse(p=${parameter})`, PureDP: `PureDP(epsilon=${parameter})`,
-  }[kind];
-  if (sampling) text += ` @ ${sampling}(rate=${by("rate").value.trim()})`;
+const chosen = (which) => choices[which].find((each) => each.name === by(which).value) || choices[which][0];
+
+function fields(which) {
+  const entry = chosen(which);
+  by(`${which}-fields`).replaceChildren(...entry.parameters.map(({ name, value }) => {
+    const label = make("label", `${name.replaceAll("_", " ")} `);
+    const input = make("input", "", { id: `${which}-${name}`, autocomplete: "off", spellcheck: "false" });
+    input.value = value;
+    label.append(input);
+    return label;
+  }));
+  by(`${which}-about`).textContent = entry.about ? `${entry.name}: ${entry.about}.` : "";
+  const unknowns = ["mechanism", "sampling"].flatMap((each) => chosen(each).parameters
+    .filter(({ value }) => /^["\d.]/.test(value)).map(({ name }) => [`${each}-${name}`, name.replaceAll("_", " ")]));
+  by("unknown").replaceChildren(...[...unknowns, ["rounds", "rounds"]].map(([id, name]) => make("option", name, { value: id })));
+}
+
+function built(unknown = "") {
+  const value = (id) => (id === unknown ? "?" : by(id).value.trim());
+  const said = (which) => chosen(which).parameters.map(({ name }) => `${name}=${value(`${which}-${name}`)}`).join(", ");
+  const scheme = chosen("sampling");
+  let text = chosen("mechanism") === SGD
+    ? `Gaussian(${said("mechanism")}, relation="${scheme.relation === "replace-one" ? "replace-one" : "add-remove"}")`
+    : `${chosen("mechanism").name}(${said("mechanism")})`;
+  if (scheme !== ALL) text += ` @ ${scheme.name}(${said("sampling")})`;
+  const rounds = value("rounds");
   return rounds === "1" ? text : `${text} * ${rounds}`;
+}
+
+async function offered() {
+  try {
+    const found = await ask("/api/catalogue");
+    choices.mechanism.push(...found.mechanisms);
+    choices.sampling.unshift(...found.schemes);
+  } catch (error) { wrong(error); }
+  for (const which of ["mechanism", "sampling"])
+    by(which).replaceChildren(...choices[which].map(({ name }) => make("option", name || "All data, no sample", { value: name })));
+  if (choices.sampling.some(({ name }) => name === "Poisson")) by("sampling").value = "Poisson";
+  for (const which of ["mechanism", "sampling"]) fields(which);
+  if (by("sampling-rate")) by("sampling-rate").value = "1%";
 }
 
 function wrong(error, run) {
@@ -118,10 +152,10 @@ async function explore() {
 
 async function calibrate() {
   const unknown = by("unknown").value;
-  const run = unknown === "rounds" ? built(undefined, "?") : built("?");
   by("calibrated").textContent = "Searching …";
   try {
-    const found = await ask("/api/calibrate", { run, epsilon: by("target").value.trim(), delta: by("delta").value.trim() });
+    const question = { run: built(unknown), epsilon: by("target").value.trim(), delta: by("delta").value.trim() };
+    const found = await ask("/api/calibrate", question);
     by("calibrated").textContent = `Use ${found.parameter} = ${found.value}: epsilon ≤ ${Chart.short(found.guarantee.epsilon)}`
       + (found.fails === null ? "." : `; ${found.fails} fails.`);
     by(unknown).value = String(found.value);
@@ -212,8 +246,9 @@ async function spend(event) {
 
 // ---- wiring
 
-for (const id of ["mechanism", "parameter", "sampling", "rate", "rounds"])
-  by(id).addEventListener("input", () => { by("parameter-name").textContent = NAMES[by("mechanism").value]; by("run").value = built(); });
+for (const which of ["mechanism", "sampling"])
+  by(which).addEventListener("change", () => { fields(which); by("run").value = built(); });
+for (const id of ["mechanism-fields", "sampling-fields", "rounds"]) by(id).addEventListener("input", () => { by("run").value = built(); });
 by("question").addEventListener("submit", (event) => { event.preventDefault(); explore(); });
 by("run").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); explore(); }
@@ -238,4 +273,4 @@ function opened() {
   explore();
 }
 window.addEventListener("hashchange", opened);
-opened();
+offered().then(opened);

@@ -1,0 +1,96 @@
+"""What the page lets one choose from: every mechanism and scheme that is registered, each with an example of its own."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from cumulant.errors import CumulantError
+from cumulant.mechanisms.mechanism import MECHANISMS
+from cumulant.notation import parse
+from cumulant.sampling.scheme import SCHEMES
+
+_AROUND = "PureDP(1) @ {}"
+"""A run that shows what a scheme is."""
+
+
+@cache
+def catalogue() -> dict[str, list[dict[str, Any]]]:
+    """Names, what they say of themselves in one sentence, and parameters with values that work.
+
+    >>> laplace = next(each for each in catalogue()["mechanisms"] if each["name"] == "Laplace")
+    >>> laplace["parameters"]
+    [{'name': 'scale', 'value': '2'}]
+    """
+    return {
+        "mechanisms": list(_entries(MECHANISMS, "{}")),
+        "schemes": list(_entries(SCHEMES, _AROUND)),
+    }
+
+
+def _entries(known: Mapping[str, type], form: str) -> Iterator[dict[str, Any]]:
+    for name, kind in sorted(known.items(), key=lambda item: item[0].lower()):
+        examples = [
+            (text, run) for text in _calls(name, _said(kind)) if (run := _parsed(form.format(text))) is not None
+        ]
+        if not examples:  # what shows no example is typed as an expression
+            continue
+        text, run = min(examples, key=lambda example: len(example[0]))
+        yield {
+            "name": name,
+            "about": _about(name, kind),
+            "relation": str(run.relation),
+            "parameters": list(_parameters(kind, text[len(name) + 1 : -1])),
+        }
+
+
+def _about(name: str, kind: type) -> str:
+    """The first sentence about it; that of the function of this name, where a function makes it."""
+    told = inspect.getdoc(getattr(inspect.getmodule(kind), name, kind)) or name
+    return " ".join(told.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
+
+
+def _said(kind: type) -> str:
+    """Everything that a class, its constructors and its module say."""
+    module = inspect.getmodule(kind)
+    told = [
+        kind,
+        module,
+        *(getattr(kind, name) for name, value in vars(kind).items() if isinstance(value, classmethod)),
+    ]
+    functions = [each for _, each in inspect.getmembers(module, inspect.isfunction)]
+    return "\n".join(inspect.getdoc(each) or "" for each in (*told, *functions))
+
+
+def _calls(name: str, text: str) -> Iterator[str]:
+    """Every call of this name in a text, up to the bracket that closes it."""
+    for found in re.finditer(rf"\b{name}\(", text):
+        depth = 0
+        for place in range(found.end() - 1, len(text)):
+            depth += (text[place] in "([") - (text[place] in ")]")
+            if depth == 0:
+                yield " ".join(text[found.start() : place + 1].replace("cm.", "").split())
+                break
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return parse(text)
+    except CumulantError:
+        return None
+
+
+def _parameters(kind: type, inside: str) -> Iterator[dict[str, str]]:
+    """Names and values of a call; a value without a name has that of its place."""
+    names = list(inspect.signature(kind).parameters)
+    for place, part in enumerate(_parts(inside)):
+        name, equals, value = re.sub(r'"([\d./e-]+)"', r"\1", part).partition("=")  # the notation needs no quotes
+        yield {"name": name.strip(), "value": value.strip()} if equals else {"name": names[place], "value": part}
+
+
+def _parts(inside: str) -> list[str]:
+    """What commas part, outside of brackets."""
+    return [part.strip() for part in re.split(r",(?![^\[]*\])", inside) if part.strip()]

@@ -142,6 +142,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Poisson": (cm.Poisson, {"rate": "0.1"}),
     "Group": (cm.Group, {"size": 2}),
     "RandomAllocation": (cm.RandomAllocation, {"steps": 3, "picks": 2}),
+    "Shuffle": (cm.Shuffle, {"reports": 3}),
     "RepeatAndSelect": (cm.RepeatAndSelect, {"mean": 2, "shape": 1, "number": "negative-binomial"}),
     "parallel": (lambda **given: cm.parallel(given["a"], cm.PureDP(1), by=given["by"]), {"a": ALONE, "by": "value"}),
     "parse": (cm.parse, {"text": "Gaussian(sigma=?)", "unknown": 1}),

@@ -51,6 +51,7 @@ from cumulant.mechanisms.privacy_profile import PrivacyProfile
 from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.repeat_and_select import RepeatAndSelect
 from cumulant.mechanisms.response import RandomizedResponse
+from cumulant.mechanisms.shuffle import Shuffle
 from cumulant.mechanisms.skellam import Skellam
 from cumulant.mechanisms.sparse_vector import SparseVector
 from cumulant.mechanisms.subset_selection import SubsetSelection
@@ -117,6 +118,7 @@ __all__ = [
     "RepeatAndSelect",
     "Run",
     "Sampled",
+    "Shuffle",
     "Skellam",
     "SparseVector",
     "SubsetSelection",

@@ -59,3 +59,15 @@ CALLED = {
     "records": "population",
 }
 """What others call a mechanism, a scheme or a parameter, in lower case."""
+
+BATCHES = (
+    "for records that are shuffled and cut into batches of a fixed size no amplification is proved: claim "
+    "Gaussian(...) * epochs, one release per epoch, or draw by RandomAllocation(steps=...), which assumes that every record "
+    "goes into a step chosen for it alone, so that batches have random sizes (docs/shuffled-batches.md)"
+)
+"""What to say to whoever asks for the privacy of shuffled batches."""
+
+REFUSED = dict.fromkeys(
+    ("shuffled", "shuffledbatches", "shuffling", "reshuffle", "reshuffled", "permutation", "permuted"), BATCHES
+)
+"""Why there is nothing of this name, in lower case."""

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 from cumulant.accounting.parts import Ran, reader
 from cumulant.domains import COUNT, Exact, Number, spelling
 from cumulant.errors import InputError, NotationError
-from cumulant.hints import CALLED
+from cumulant.hints import CALLED, REFUSED
 from cumulant.mechanisms.mechanism import MECHANISMS, PARALLEL, Expression, Mechanism, run
 from cumulant.sampling.scheme import SCHEMES, Scheme
 from cumulant.tokens import Token, tokens
@@ -263,6 +263,10 @@ class _Parser:
         name = self.take()
         if name.kind != "name":
             raise NotationError(f"unexpected {name}; {kind} is expected, such as {_example(known)}")
+        if name.text not in known and (why := REFUSED.get(name.text.lower())):
+            raise NotationError(
+                f"there is no {name}: {why}; Shuffle(reports=...) is about reports of local randomizers"
+            )
         if name.text not in known:
             raise NotationError(f"unknown name {name}{_suggestion(name.text, known, {**MECHANISMS, **SCHEMES})}")
         declared = _signature(known[name.text])

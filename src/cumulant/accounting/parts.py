@@ -40,6 +40,8 @@ class Part:
     """Whether it rests on a sensitivity."""
     clipped: str = ""
     """What a sum of clipped vectors with the same noise over norm is called, if that is something else."""
+    assumed: str = ""
+    """What must be true of it, and no theorem can know."""
     written: bool = True
     """Whether its name is a text that can be read back; a Python function has none."""
 

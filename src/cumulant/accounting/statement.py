@@ -271,6 +271,7 @@ def assumptions(run: Ran) -> list[str]:
     nested = list(run.nested())
     schemes = [part.scheme for part in nested if part.scheme is not None]
     found = list(dict.fromkeys(scheme.assumed or f"every sample is drawn as {scheme} says" for scheme in schemes))
+    found += dict.fromkeys(part.assumed for part in nested if part.assumed)
     if any(part.sensitive for part in nested):
         found.append(run.relation.assumed)
     functions = [short_name(part) for part in nested if part.scheme is None and not part.written]

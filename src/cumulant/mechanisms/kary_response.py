@@ -70,7 +70,13 @@ class KaryResponse(Mechanism):
         if self.p is None:
             one = Fraction(1)
             return ThreePoints(
-                one, epsilon=Fraction(self.loss or 0), base=self.values - one, weight=one, one_bit=binary, third=one
+                one,
+                epsilon=Fraction(self.loss or 0),
+                base=self.values - one,
+                weight=one,
+                one_bit=binary,
+                third=one,
+                values=int(self.values),
             )
         odds = self.p * (self.values - 1) / (1 - self.p)
-        return ThreePoints.of(Fraction(self.p), odds, binary, Fraction(1))
+        return ThreePoints.of(Fraction(self.p), odds, binary, Fraction(1), int(self.values))

@@ -182,6 +182,10 @@ class Pair(ABC):
         """The pair of data sets that differ in so many records, where it is known."""
         return None
 
+    def shuffled(self, reports: int) -> Pair | None:
+        """The pair of so many reports of one randomizer that is dominated by this one, in random order, where it is known."""
+        return None
+
     def bounded_range(self) -> Fraction | None:
         """The length of an interval that holds the log ratios of every two neighbours, where that is what is known of them."""
         return None

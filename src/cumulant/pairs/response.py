@@ -22,6 +22,7 @@ from cumulant.pairs.law import Law, point
 from cumulant.pairs.mixing import BallTerm, Rate, Term, enclosed_loss, mixed_ball
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.point_transform import PointTransform, offered
+from cumulant.pairs.shuffled import ShuffledPair
 from cumulant.pairs.step import Loss, Step
 from cumulant.pairs.triple import Masses, Triple
 
@@ -67,6 +68,11 @@ class ResponsePair(Pair):
         if self.one_bit:
             return self
         return ResponsePair(epsilon=self.epsilon * size, attained=False) if self.p is None else None
+
+    def shuffled(self, reports: int) -> Pair | None:
+        if not self.curve().pure():
+            return self
+        return ShuffledPair(reports, None if self.p is None else self.p / (1 - self.p), self.epsilon)
 
     def triple(self, rate: Fraction) -> Step | None:
         """With one bit of the data the third value is one of the first two."""

@@ -7,9 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array, Scalar
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.pairs.extremes import Extremes, Share
 from cumulant.pairs.finite_losses import LossPair
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.shuffled import ShuffledPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,18 @@ class ThreePoints(LossPair):
     """Where the reports are sets of so many out of so many values, each as likely if it holds the own value: of those that two
     values disagree on, the part that does not hold a third one, 1 if there is none. None where that is not said."""
 
+    values: int = 0
+    """Of how many answers the own one is e^e0 times as likely as each other one; 2 for any e0-DP report, 0 if unsaid."""
+
     @classmethod
-    def of(cls, top: Fraction, odds: Fraction, one_bit: bool = False, third: Fraction | None = None) -> ThreePoints:
+    def of(
+        cls, top: Fraction, odds: Fraction, one_bit: bool = False, third: Fraction | None = None, values: int = 0
+    ) -> ThreePoints:
         """P-mass `top` at the loss log(odds), which is turned around where it is negative: then others are what is told."""
         if odds >= 1:
-            return cls(top, odds, one_bit=one_bit, third=third)
-        return cls(top / odds, 1 / odds, one_bit=one_bit, third=None if third is None else 1 - third)
+            return cls(top, odds, one_bit=one_bit, third=third, values=values)
+        turned = None if third is None else 1 - third
+        return cls(top / odds, 1 / odds, one_bit=one_bit, third=turned, values=min(values, 2))
 
     def extremes(self) -> Extremes | None:
         if self.third is None:
@@ -50,6 +58,12 @@ class ThreePoints(LossPair):
             return Extremes(self.epsilon, self.odds, two)
         parts = [Share(two.top * part, two.base, two.weight) if part else None for part in (self.third, 1 - self.third)]
         return Extremes(self.epsilon, self.odds, two, *parts)
+
+    def shuffled(self, reports: int) -> Pair | None:
+        if not self.values:
+            return None
+        some = self.losses(FLOATS)[0].size > 0
+        return ShuffledPair(reports, self.odds, self.epsilon, self.values) if some else self
 
     def grouped(self, size: int) -> ThreePoints:
         """A report is about one record, so that a group changes no more."""

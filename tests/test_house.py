@@ -27,7 +27,7 @@ ABOUT_EVERYTHING = {"house", "import", "input", "threads", "wrong_types"}
 
 ABOUT_A_ROOM = {
     "cli": {"mistakes"},
-    "integrations": {"how_to_train"},
+    "integrations": {"audited_loops", "how_to_train"},
     "ledger": {"adversary", "concurrency", "kill", "model", "tamper"},
     "mechanisms": {"local_reports", "promises"},
 }

@@ -12,6 +12,7 @@ import cumulant as cm
 from cumulant.errors import LedgerError
 from cumulant.ledger import postgres as store
 from cumulant.ledger import writing
+from cumulant.ledger.account import Account
 from cumulant.ledger.entry import Entry
 from cumulant.ledger.postgres import PostgreSQL
 from tests.ledger import server
@@ -170,6 +171,38 @@ def test_a_client_that_is_silent_loses_the_lock(url: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(account._writer.store, "append", after_a_while)
     assert account.spend(STEP, key="slow").seq == 2
     assert account.verify()
+
+
+def test_a_connection_that_was_cut_while_it_was_idle(url: str) -> None:
+    """By a firewall or a restart, while a job trained for hours: what it asks next is answered."""
+    account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    hold = account.hold(STEP * 3)
+
+    def cut() -> None:
+        ((backend,),) = account._writer.store.execute("SELECT pg_backend_pid()")
+        execute(url, f"SELECT pg_terminate_backend({backend})")
+
+    for asked in (
+        account.status,
+        lambda: list(account.history()),
+        account.verify,
+        account.head,
+        lambda: hold.settle(STEP),
+    ):
+        cut()
+        asked()
+    assert [entry.kind for entry in account.history()] == ["open", "hold", "settle"]
+    with pytest.raises(LedgerError, match="interrupted"):
+        cut_within(account)
+
+
+def cut_within(account: Account) -> None:
+    """A transaction that lost its connection is not continued in another one."""
+    store = account._writer.store
+    with store.transaction(["a"]):
+        ((backend,),) = store.execute("SELECT pg_backend_pid()")
+        execute(store.url, f"SELECT pg_terminate_backend({backend})")
+        store.execute("SELECT 1")
 
 
 def test_a_newer_schema(url: str) -> None:

@@ -95,15 +95,16 @@ def test_a_full_disk_writes_nothing(tmp_path: Path) -> None:
     assert account.verify()
 
 
-def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    """As somebody who may read it and not write it; root may write everything, so it steps down."""
+@pytest.mark.parametrize("mode", [0o555, 0o444], ids=oct)
+def test_a_file_that_cannot_be_written(tmp_path: Path, mode: int) -> None:
+    """As somebody who may read it, or its directory, and not write it; root may write everything, so it steps down."""
     cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta=1e-6)
     for place in (tmp_path, *tmp_path.parents):
         if os.stat(place).st_uid == os.getuid() and place != Path("/") and place != Path("/tmp"):
             place.chmod(0o755)
     for path in tmp_path.iterdir():
         path.chmod(0o444)
-    tmp_path.chmod(0o555)
+    tmp_path.chmod(mode)
     program = (
         "import os, sys; import cumulant as cm; from cumulant.cli import app\n"
         f"app.answer(['ledger', 'status', 'sqlite:///{tmp_path}/budget.db'])\n"  # loads what only root can read

@@ -177,7 +177,7 @@ class PostgreSQL(Store):
         return bool(self.execute(f"SELECT 1 FROM pg_catalog.pg_class WHERE {where}", name))
 
     @contextmanager
-    def transaction(self, accounts: Sequence[str]) -> Iterator[None]:
+    def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:
         """Lock and read are two statements: at READ COMMITTED the second one sees what the former owner of the lock wrote."""
         session: _Session = self.connection(create=not accounts)
         try:

@@ -69,6 +69,12 @@ class SQLite(Store):
         self.path = Path(text).absolute()
 
     def _connect(self, create: bool) -> sqlite3.Connection:
+        try:
+            return self._opened(create)
+        except PermissionError as error:
+            raise LedgerError(f"{self.path} cannot be opened: {error}; nothing was written") from error
+
+    def _opened(self, create: bool) -> sqlite3.Connection:
         if not create and not self.path.exists():
             raise LedgerError(
                 f"there is no ledger in {self.path}; make one by: cumulant ledger create sqlite:///{self.path} NAME …"
@@ -148,7 +154,7 @@ class SQLite(Store):
         return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name))
 
     @contextmanager
-    def transaction(self, accounts: Sequence[str]) -> Iterator[None]:
+    def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:
         connection = self.connection(create=not accounts)
         with self._queue():
             self._run(connection, "BEGIN IMMEDIATE", ())

@@ -95,7 +95,7 @@ class Store(ABC):
         """Carry out a statement for each of the rows, at the end of the transaction at the latest."""
 
     @abstractmethod
-    def transaction(self, accounts: Sequence[str]) -> AbstractContextManager[None]:
+    def _transaction(self, accounts: Sequence[str]) -> AbstractContextManager[None]:
         """A transaction that nobody else has on these accounts; all of it is durable when it ends, or none of it."""
 
     @abstractmethod
@@ -134,7 +134,31 @@ class Store(ABC):
 
     def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of one statement, with ? for each value."""
-        return self._run(self.connection(), statement, values)
+        return self._ask([(statement, values)])[0]
+
+    def _ask(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each; a question outside of a transaction is asked again if its connection was cut while it was idle."""
+        try:
+            return self._run_all(self.connection(), statements)
+        except Interrupted:
+            if getattr(self._local, "within", False):
+                raise
+            self.forget()
+            return self._run_all(self.connection(), statements)
+
+    @contextmanager
+    def transaction(self, accounts: Sequence[str]) -> Iterator[None]:
+        """A transaction that nobody else has on these accounts; all of it is durable when it ends, or none of it."""
+        with self._transaction(accounts), self._within():
+            yield
+
+    @contextmanager
+    def _within(self) -> Iterator[None]:
+        self._local.within = True
+        try:
+            yield
+        finally:
+            self._local.within = False
 
     def _run(self, connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._run_all(connection, [(statement, values)])[0]
@@ -191,8 +215,7 @@ class Store(ABC):
         """Where an account stands, the hash of an earlier entry, and which of these keys are taken: what a writer asks under
         its lock, in one journey."""
         some = [keys[start : start + _FEW] for start in range(0, len(keys), _FEW)]
-        newest, *taken = self._run_all(
-            self.connection(),
+        newest, *taken = self._ask(
             [
                 (_NEWEST, (imported(account), account, earlier, account)),
                 *(
@@ -286,7 +309,8 @@ class Store(ABC):
         """One moment of the ledger for all that is read inside."""
         self.execute(self.snapshot)
         try:
-            yield
+            with self._within():
+                yield
         except Interrupted:
             self.forget()
             raise

@@ -30,7 +30,7 @@ Explain = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the number alone.")]
 Prove = Annotated[
-    bool, typer.Option("--prove", help="Prove it in ball arithmetic, even where that takes more than about a second.")
+    bool, typer.Option("--prove", help="Ask for ball arithmetic, even where that takes more than about a second.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infinity is the text 'inf'.")]
 

@@ -125,7 +125,8 @@ class Guarantee:
 
         Of Rényi bounds, finite sums and closed forms are evaluated in decimal intervals of the standard library, others in
         balls at four times the precision. Of the exact layer, closed forms are evaluated in balls at four times the precision,
-        lattices and Theorem B along the saddle line, which shares neither grid nor transform with them and is self-checked.
+        what is proved along the line in balls on a line of another order and period, with other nodes and twice the bits, and
+        lattices along the saddle line, which shares neither grid nor transform with them and is self-checked.
         Where its spectrum does not decay, as with few rounds and with losses on a lattice, no second route is open: the same
         code runs on a finer grid, and the result says so, `independent` is False, and `note` names the lower end and the
         Rényi bound between which the answer lies. CertificateError where nothing was proved.
@@ -137,7 +138,7 @@ class Guarantee:
         >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
         >>> check = run.guarantee(delta=1e-8).verify()
         >>> bool(check), check.arithmetic, check.independent
-        (True, 'saddle line', True)
+        (True, 'balls', True)
         """
         if not (self.epsilon >= 0 and 0 <= self.delta <= 1):
             raise CertificateError(

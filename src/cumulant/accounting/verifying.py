@@ -65,7 +65,7 @@ def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:
 
 
 def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
-    """By the closed form at more bits or along the saddle line, else on a finer grid."""
+    """By the closed form at more bits, along another line or along the saddle line, else on a finer grid."""
     if plan.answer.rigour == "estimated":
         raise CertificateError("this guarantee is estimated, not proved, so there is nothing to verify")
     from cumulant.lattice import other_route
@@ -77,7 +77,8 @@ def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
     if rounds is None:
         raise CertificateError("the run is no longer one that the exact layer can take")
     statement = question.exactly(epsilon, delta)
-    found = other_route.verify(rounds, plan.answer.way, *statement)
+    proved = plan.answer.rigour == "proved"
+    found = other_route.verify(rounds, plan.answer.way, *statement, float(question.accuracy), proved)
     if found is not None:
         return found
     given = question.at(Exact(statement[0 if question.asked == "epsilon" else 1]))

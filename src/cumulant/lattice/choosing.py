@@ -104,6 +104,17 @@ def chosen(
     return min(known, key=lambda each: each.cost) if known else None
 
 
+@np.errstate(all="ignore")
+def chosen_beside(side: Side, epsilon: float, accuracy: float, spacing: float, part: float) -> Choice | None:
+    """The same at this part of the order that the saddle point has."""
+    at = _saddle(side.terms, None, epsilon)
+    if at is None:
+        return None
+    order, size = float(at.lam[0]), float(saddle.approximation(at)[0])
+    order = min(order, _STEEPEST / spacing) if spacing else order
+    return at_order(side, part * order, epsilon, size, accuracy, spacing) if math.isfinite(size) else None
+
+
 def at_order(side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float = 0.0) -> Choice | None:
     """The choice at this order, for an epsilon and log delta that are guessed."""
     at = saddle.moments(side.terms, np.array([lam]))

@@ -1,4 +1,6 @@
-"""An answer of the exact layer checked by another route: the closed form at more bits, or the saddle line.
+"""An answer of the exact layer checked by another route: the closed form at more bits, another line, or the saddle line.
+
+What balls have proved is proved again along a line of another order and period, at twice the bits.
 
 The saddle line shares the description of one round with a lattice, and nothing else: no grid of losses, no cells, no
 transform, no window of a wrapped sum. It is self-checked by a line of twice the period.
@@ -18,6 +20,7 @@ from cumulant.lattice.choosing import cone_delta
 from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.rounds import Rounds
 from cumulant.lattice.saddle import Line
+from cumulant.lattice.second_line import second_delta
 from cumulant.lattice.spectrum import FloatLine
 from cumulant.numerics.rounding import rounded_down, rounded_up
 
@@ -30,8 +33,13 @@ _SILENT = -32.0
 """log of what a spectrum may return to beyond the last frequency."""
 
 
-def verify(rounds: Rounds, way: str, epsilon: Fraction, delta: Fraction) -> Verification | None:
-    """Whether delta at this epsilon is at most this delta in (0, 1); None where no other route is open."""
+def verify(
+    rounds: Rounds, way: str, epsilon: Fraction, delta: Fraction, accuracy: float = 1e-3, proved: bool = False
+) -> Verification | None:
+    """Whether delta at this epsilon is at most this delta in (0, 1); None where no other route is open.
+
+    What was proved to this accuracy is proved again where that is within reach, and must not contradict the saddle line.
+    """
     alone = rounds.single()
     if alone is not None:
         low, high = single.enclosed_delta(*alone, epsilon, _BITS)
@@ -40,6 +48,11 @@ def verify(rounds: Rounds, way: str, epsilon: Fraction, delta: Fraction) -> Veri
         return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", _BITS)
     if way == "adaptive":  # the composition of one pair needs more than the recursion does
         return None
+    second = second_delta(rounds, way == "cone", epsilon, accuracy) if proved else None
+    if second is not None and not second[0] <= delta < second[1]:
+        low, high, bits = second
+        ends, note = (rounded_down(low), rounded_up(high)), "along a line of another order and period"
+        return Verification(high <= delta, *_stated(epsilon, delta), *ends, ulps(delta, high), "balls", bits, note)
     reference = rounds.cone() if way == "cone" else None
     found = [_by_line(terms, float(epsilon), float(delta)) for terms in rounds.upper()] if reference is None else []
     if reference is not None:

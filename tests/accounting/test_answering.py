@@ -249,18 +249,14 @@ def test_an_answer_that_misses_its_accuracy_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "usual"),
-    [
-        (cm.Laplace(scale=1) * 20, "bounded"),
-        (cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1") * 20, "bounded"),
-        (cm.RandomizedResponse(p="0.6") * 30, "proved"),
-    ],
+    "run",
+    [cm.Laplace(scale=1) * 20, cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1") * 20, cm.RandomizedResponse(p="0.6") * 30],
     ids=str,
 )
-def test_a_proof_is_had_for_the_asking(run: cm.Expression, usual: str) -> None:
+def test_a_proof_is_had_for_the_asking(run: cm.Expression) -> None:
     """The proved number lies between the bounded ends, up to the accuracy; every question gives the same one."""
     found, proved = run.guarantee("1e-6", method="exact"), run.guarantee("1e-6", method="exact", prove=True)
-    assert (found.rigour, proved.rigour, proved.lower_rigour) == (usual, "proved", "proved")
+    assert (proved.rigour, proved.lower_rigour) == ("proved", "proved")
     assert found.lower is not None
     assert proved.lower is not None
     assert found.lower * (1 - 1e-3) <= proved.lower <= proved.epsilon <= found.epsilon * (1 + 1e-3)

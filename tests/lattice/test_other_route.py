@@ -8,7 +8,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.lattice import grids as search
-from cumulant.lattice import lattice, line, other_route, two_sided
+from cumulant.lattice import lattice, line, many, other_route, two_sided
 from cumulant.lattice.grids import Bound
 
 W = cm.WithoutReplacement
@@ -63,6 +63,7 @@ def test_the_saddle_line_confirms_without_any_lattice(
 @pytest.mark.parametrize("run", ["lattice", "cone", "poisson"])
 def test_a_mistake_of_the_lattice_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
     monkeypatch.setattr(line, "line_epsilon", lambda *_: None)
+    monkeypatch.setattr(many, "float_epsilons", lambda *_: [None])
     for name in ("grid_epsilon", "cone_epsilon"):
         right = getattr(search, name)
 

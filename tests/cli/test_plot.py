@@ -110,8 +110,54 @@ def test_python_draws_the_same(tmp_path: Path) -> None:
         cm.PureDP(1).plot(bounds="x")
 
 
-def test_a_narrow_axis_has_more_than_one_tick() -> None:
-    figure = cm.PureDP(1).plot(delta=1e-6, kind="rounds")
+def luminance(colour: Any) -> float:
+    """How light a colour is in grey, from 0 to 1 (ITU-R BT.709)."""
+    from matplotlib.colors import to_rgb
+
+    return float(np.dot(to_rgb(colour), [0.2126, 0.7152, 0.0722]))
+
+
+def told_apart_in_grey(first: Any, second: Any) -> bool:
+    """Two lines of a panel: by dashes, by markers, or by a shade that prints differently."""
+    dashes = first._unscaled_dash_pattern != second._unscaled_dash_pattern
+    marks = first.get_marker() != second.get_marker()
+    return dashes or marks or abs(luminance(first.get_color()) - luminance(second.get_color())) > 0.2
+
+
+@pytest.mark.parametrize("bounds", ["best", "all"])
+def test_lines_are_told_apart_in_grey(bounds: str) -> None:
+    figure = (cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.01) * 10).plot(delta=1e-6, bounds=bounds, kind="rdp")
+    (axes,) = figure.axes
+    lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]
+    assert len(lines) >= (8 if bounds == "all" else 3)
+    for i, first in enumerate(lines):
+        for second in lines[:i]:
+            assert told_apart_in_grey(first, second), (first.get_label(), second.get_label())
+
+
+def test_the_looks_of_all_pictures_are_told_apart_in_grey() -> None:
+    from cumulant.figures.drawing import FIGURE1, FIGURE2
+    from cumulant.figures.sheet import LOOKS
+
+    for looks in (FIGURE1.looks, FIGURE2.looks):
+        assert len({(str(look.dashes), look.marker) for look in looks}) == len(looks)
+    for panel in (("rdp", "upper", "lower"), ("best", "lower"), ("attack", "guess"), ("claimed", "measured")):
+        assert len({(str(LOOKS[name].dashes), LOOKS[name].marker) for name in panel}) == len(panel)
+
+
+def test_the_asked_delta_is_marked_with_its_epsilon() -> None:
+    run = cm.PureDP("1/2") * 3
+    (axes,) = run.plot(delta="1e-6", kind="epsilon").axes
+    (mark,) = (line for line in axes.get_lines() if list(line.get_xdata()) == [1e-6, 1e-6])
+    assert mark.get_linestyle() != "-"
+    (told,) = axes.texts
+    assert (told.xy[0], told.get_text()) == (1e-6, "1.5")
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "rounds", "rdp", "trade-off"])
+@pytest.mark.parametrize("run", ["PureDP(1)", "Gaussian(sigma=40) * 7", "PureDP(0.001) * 2", "GaussianDP(mu=30)"])
+def test_no_axis_has_a_single_tick(kind: str, run: str) -> None:
+    figure = cm.parse(run).plot(delta=1e-6, kind=kind)
     figure.draw_without_rendering()
     for axes in figure.axes:
         for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):

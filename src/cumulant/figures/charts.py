@@ -56,6 +56,7 @@ class Chart:
             "x": self.across,
             "y": self.up,
             "curves": {name: {"x": _plain(c.x), "y": _plain(c.y)} for name, c in self.curves.items()},
+            "marked": None if self.marked is None else _plain(np.array(self.marked)),
         }
 
 

@@ -44,6 +44,8 @@ LOOKS = {
 
 _COLOURS = ("#0050a0", "#208030", "#a05080", "#b08a00", "#30a0c8", "#70c080", "#d07030", "#6050c0")
 _DASHES = ((0, (6, 2, 1, 2)), (0, (2, 1)), (0, (5, 2)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
+_MARKS = ("", "o", "s", "D", "x", "P", "<")
+"""Dashes and markers together repeat after thirty-five curves, so that none is told from another by its colour alone."""
 
 
 _MARKERS, _INSIDE = 9, 5
@@ -113,9 +115,9 @@ def write(figure: Figure, charts: Sequence[Chart], path: Path) -> None:
 
 
 def _panel(axes: Any, chart: Chart) -> None:
-    spare = zip(cycle(_COLOURS), cycle(_DASHES))
+    spare = zip(cycle(_COLOURS), cycle(_DASHES), cycle(_MARKS))
     for name, curve in chart.curves.items():
-        look = LOOKS.get(name) or Look(name, name, *next(spare), "")
+        look = LOOKS.get(name) or Look(name, name, *next(spare))
         shown = np.isfinite(curve.y) & ((curve.y > 0) | (not chart.logarithmic))
         axes.plot(curve.x[shown], curve.y[shown], label=look.label, markevery=_every(curve), **style(look))
     if {"upper", "lower"} <= chart.curves.keys():

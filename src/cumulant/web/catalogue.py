@@ -50,7 +50,7 @@ def _entries(known: Mapping[str, type], form: str) -> Iterator[dict[str, Any]]:
 def _about(name: str, kind: type) -> str:
     """The first sentence about it; that of the function of this name, where a function makes it."""
     told = inspect.getdoc(getattr(inspect.getmodule(kind), name, kind)) or name
-    return " ".join(told.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
+    return " ".join(told.split("\n\n")[0].replace("`", "").split()).split(". ")[0].rstrip(".")
 
 
 def _said(kind: type) -> str:

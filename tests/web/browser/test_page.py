@@ -152,6 +152,10 @@ def test_charts_say_their_values_by_pointer_and_by_keys(page: Any) -> None:
     assert ". At 1: upper 1" in caption
     ActionChains(page).move_to_element_with_offset(chart, chart.size["width"] // 3, 0).perform()
     moved = page.find_element(By.CSS_SELECTOR, "#charts figcaption").text
+    typed(page, "delta", "1e-6")
+    asked(page)
+    until(page, "return document.querySelectorAll('#charts figure').length === 3")
+    assert len(page.find_elements(By.CSS_SELECTOR, "#charts circle.asked")) == 1  # the delta that was asked about
     assert re.search(r"\. At \d+: upper \d", moved)
     assert moved != caption
 
@@ -200,6 +204,9 @@ def test_the_chooser_offers_what_is_registered(page: Any) -> None:
     for name in values["sampling"]:
         chooser["sampling"].select_by_value(name)
         cm.parse(page.find_element(By.ID, "run").get_attribute("value"))
+    assert page.find_element(By.ID, "typed").text == ""
+    typed(page, "run", "PureDP(3)")
+    assert "the fields above say something else" in page.find_element(By.ID, "typed").text
     assert page.find_element(By.ID, "mechanism-about").text.startswith("PureDP: Any epsilon-DP mechanism")
 
 
@@ -236,6 +243,10 @@ def test_on_paper_the_answer_stands_alone(page: Any) -> None:
         assert page.execute_script(shown, "form, nav, button") == 0
         assert page.execute_script(shown, "#answer .number") == 1
         assert page.execute_script(shown, "#charts svg") == 3
+        page.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+        assert page.execute_script(shown, "#answer details[open] li") >= 1  # what is assumed is printed
+        page.execute_script("window.dispatchEvent(new Event('afterprint'))")
+        assert page.execute_script(shown, "#answer details[open] li") == 0
         if folder := os.environ.get("SCREENSHOTS"):
             import base64
 

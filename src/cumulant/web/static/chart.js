@@ -78,6 +78,13 @@ const Chart = (() => {
       const kind = name === "guess" ? "quiet" : (which ? "two" : "one") + (name === "lower" ? " lower" : "");
       svg.append(make("polyline", { class: `curve ${kind}`, points: points.map(([x, y]) => `${px(x)},${py(y)}`).join(" ") }));
     }
+    charts.forEach(({ marked }, which) => {  // what was asked about
+      const [x, y] = (marked || []).map(number);
+      if (x >= x0 && x <= x1 && Number.isFinite(y)) {
+        svg.append(make("line", { class: "asked", x1: px(x), x2: px(x), y1: TOP, y2: H - BOTTOM }));
+        svg.append(make("circle", { class: `asked ${which ? "two" : "one"}`, cx: px(x), cy: py(y), r: 4 }));
+      }
+    });
     const cursor = make("line", { class: "cursor", y1: TOP, y2: H - BOTTOM, visibility: "hidden" });
     svg.append(cursor);
     const places = [...new Set(lines[0].points.map((p) => p[0]))];

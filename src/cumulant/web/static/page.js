@@ -57,6 +57,13 @@ function built(unknown = "") {
   return rounds === "1" ? text : `${text} * ${rounds}`;
 }
 
+function rebuilt() { by("run").value = built(); typed(); }
+
+function typed() {
+  const other = by("run").value.trim() !== built();
+  by("typed").textContent = other ? "This expression is what is asked; the fields above say something else." : "";
+}
+
 async function offered() {
   try {
     const found = await ask("/api/catalogue");
@@ -159,7 +166,7 @@ async function calibrate() {
     by("calibrated").textContent = `Use ${found.parameter} = ${found.value}: epsilon ≤ ${Chart.short(found.guarantee.epsilon)}`
       + (found.fails === null ? "." : `; ${found.fails} fails.`);
     by(unknown).value = String(found.value);
-    by("run").value = built();
+    rebuilt();
     await explore();
   } catch (error) { by("calibrated").textContent = error.error; }
 }
@@ -247,12 +254,15 @@ async function spend(event) {
 // ---- wiring
 
 for (const which of ["mechanism", "sampling"])
-  by(which).addEventListener("change", () => { fields(which); by("run").value = built(); });
-for (const id of ["mechanism-fields", "sampling-fields", "rounds"]) by(id).addEventListener("input", () => { by("run").value = built(); });
+  by(which).addEventListener("change", () => { fields(which); rebuilt(); });
+for (const id of ["mechanism-fields", "sampling-fields", "rounds"]) by(id).addEventListener("input", () => { rebuilt(); });
 by("question").addEventListener("submit", (event) => { event.preventDefault(); explore(); });
 by("run").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); explore(); }
 });
+by("run").addEventListener("input", typed);
+for (const [event, open] of [["beforeprint", true], ["afterprint", false]])  // on paper nothing can be unfolded
+  window.addEventListener(event, () => { for (const each of document.querySelectorAll("#answer details")) each.open = open; });
 by("calibrate").addEventListener("click", calibrate);
 for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button.dataset.copy));
 for (const name of ["explore", "ledger"]) by(`show-${name}`).addEventListener("click", () => view(name));
@@ -267,6 +277,7 @@ by("verify").addEventListener("click", async () => {
 function opened() {
   const state = new URLSearchParams(location.hash.slice(1));
   by("run").value = state.get("run") || built();
+  typed();
   if (state.get("delta")) by("delta").value = state.get("delta");
   by("other").value = state.get("other") || "";
   by("comparison").open = Boolean(state.get("other"));

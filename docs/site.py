@@ -58,6 +58,7 @@ MENU = {
         "docs/bounds/README.md",
         "docs/exact.md",
         "docs/adaptive-rounds.md",
+        "docs/test-orders.md",
         "docs/line.md",
         "docs/rounding.md",
         "docs/paper.md",

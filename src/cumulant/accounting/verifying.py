@@ -91,7 +91,7 @@ def _again(plan: Plan, rounds: Rounds, question: Question, epsilon: float, delta
     That shows no mistake of the code, so besides it there is only what encloses the answer: the Rényi bound, which is
     proved by other means, and the lower end.
     """
-    bound = "best" if plan.answer.way in ("cone", "adaptive") else "profile"
+    bound = "best" if plan.answer.way in ("cone", "adaptive", "order") else "profile"
     finer = by_losses(rounds, replace(question, accuracy=Exact(question.accuracy / 4), bound=bound))
     stated, ask = (epsilon, scalars.proved_epsilon) if question.asked == "delta" else (delta, scalars.proved_delta)
     above = ask(plan.run.curve(), question.value, CONVERSIONS[RENYI])

@@ -19,6 +19,7 @@ import numpy as np
 from cumulant.curves.curve import Curve
 from cumulant.curves.memory import recall
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.quadrature import legendre
 from cumulant.numerics.rounding import MANY, lowered, raised
 from cumulant.pairs.laplace import LaplaceLaw, LaplacePair
@@ -33,6 +34,10 @@ SMALLEST_SHIFT, LARGEST_SHIFT = Fraction(1, 10**6), Fraction(30)
 
 _SMALL_SHIFT, _MOST_BOXES = 0.4, 60_000
 _REMEMBERED = 8
+_BITS = 128
+_SMALLEST_RATE = Fraction(1, 10**9)
+_LARGEST_POWER = 60.0
+"""Of A^a, as its logarithm: beyond it the largest ratios are all that counts, and the budget leaves them as they are."""
 
 
 # ---- V*
@@ -134,6 +139,8 @@ class Budget(Curve):
     query: str
     _known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
+    enclosed = True
+
     @property
     def shift(self) -> Fraction:
         return self.profile.law.scale
@@ -150,6 +157,8 @@ class Budget(Curve):
         return recall(self._known, "start", self._start, _REMEMBERED)
 
     def _start(self) -> float | None:
+        if not _SMALLEST_RATE <= self.rate <= 1 - _SMALLEST_RATE:
+            return None
         total = float(np.exp(self.profile.log_excess(np.array([1.0])))[0]) / 2
         excess = total - float(self.budget(FLOATS))
         if not 0 < excess < math.inf:
@@ -200,16 +209,28 @@ class Budget(Curve):
             return part(-a - 1, arb(start), t, size)
         return part(-a - 1, arb(0), t, size) + part(a - 2, arb(0), arb(-start), size)
 
+    def _spare(self, start: float) -> Scalar:
+        """What INT_{s > s1} H of the profile exceeds the budget by, about 0."""
+        return self.profile.excess_ball(Fraction(1)) / 2 - self._tail_ball(Fraction(2), start) - self.budget(BALLS)
+
     def _log_edge(self, start: float) -> float:
         """log s1 in floats."""
         return -math.copysign(float(Rate.of(self.rate).loss(np.array([abs(start)]))[0]), start)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         start = self.start()
-        if start is None:
+        far = np.array([float(each) * float(self.pure()) > _LARGEST_POWER for each in lam])
+        if start is None or far.all():
             return self.profile._cgf(lam, on)
+        if far.any():
+            found = on.asarray(np.zeros(lam.shape))
+            found[far], found[~far] = self.profile._cgf(lam[far], on), self._cgf(lam[~far], on)
+            return found
         if on.exact:
             return np.array([self._ball(Fraction(each), start) for each in lam], dtype=object)
+        if on.enclosing:
+            with BALLS.at(_BITS):
+                return BOUNDED.of_balls([self._ball(Fraction(float(each)), start) for each in lam])
         order = np.maximum(lam, 1.0) + 1
         with np.errstate(all="ignore"):
             log_excess = self.profile.log_excess(order - 1)
@@ -224,10 +245,10 @@ class Budget(Curve):
     def _ball(self, lam: Fraction, start: float) -> Scalar:
         order = max(lam, Fraction(1)) + 1
         with BALLS.at(BALLS.precision() + 64):
-            two, most = (self.profile.excess_ball(each) for each in (Fraction(1), order - 1))
+            most = self.profile.excess_ball(order - 1)
             edge = (BALLS.number(self.rate) * BALLS.number(Fraction(abs(start))).expm1()).log1p()
             edge = edge if start < 0 else -edge
-            spare = two / 2 - self._tail_ball(Fraction(2), start) - self.budget(BALLS)
+            spare = recall(self._known, ("spare", BALLS.precision()), lambda: self._spare(start), _REMEMBERED)
             less = self._tail_ball(order, start) + ((BALLS.number(order) - 2) * edge).exp() * spare
             value = (most - BALLS.number(order * (order - 1)) * less).log1p()
         return value if lam >= 1 else BALLS.number(lam) * value

@@ -22,7 +22,7 @@ from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import outward
 
-EXACT_WAYS = ("closed form", "line", "lattice", "cone", "adaptive")
+EXACT_WAYS = ("closed form", "line", "lattice", "cone", "adaptive", "order")
 """How the exact layer reaches a number."""
 
 

@@ -46,7 +46,7 @@ def verify(
         ends = rounded_down(low), rounded_up(high)
         gap = ulps(delta, high)
         return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", _BITS)
-    if way == "adaptive":  # the composition of one pair needs more than the recursion does
+    if way in ("adaptive", "order"):  # the composition of the pair that dominates in profiles needs more
         return None
     second = second_delta(rounds, way == "cone", epsilon, accuracy) if proved else None
     if second is not None and not second[0] <= delta < second[1]:

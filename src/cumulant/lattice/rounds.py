@@ -87,7 +87,7 @@ class Rounds:
 
     def named(self, way: str) -> str:
         """The bound that an answer names which was reached in this way."""
-        theorems = {"cone": "gaussian-cone", "adaptive": "extreme-triples"}
+        theorems = {"cone": "gaussian-cone", "adaptive": "extreme-triples", "order": "test-order"}
         return self.row if all(one.whole for one, _ in self.parts) and way != "cone" else theorems.get(way, self.row)
 
     @property

@@ -9,11 +9,11 @@ from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.scalars import Answer
-from cumulant.lattice import adaptive, line, many
+from cumulant.lattice import adaptive, line, many, orders
 from cumulant.lattice import grids as search
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
-from cumulant.lattice.lattice import Terms
+from cumulant.lattice.lattice import Composed, Terms
 from cumulant.lattice.line import Effort, Proved
 from cumulant.lattice.neighbours import ADAPTIVE, PAIR
 from cumulant.lattice.rounds import Kinds, Round, Rounds
@@ -26,6 +26,7 @@ _LATTICE = "lattice"
 _LINE = "line"
 _CONE = "cone"
 _ADAPTIVE = "adaptive"
+_ORDER = "order"
 _FINEST_GRID, _FINEST_WITNESS = 1e-6, 1e-4
 """Finer grids are out of reach; for a witness that has no line they are not worth their time."""
 
@@ -90,7 +91,9 @@ def _least_epsilon(rounds: Rounds, delta: Fraction, cone: bool, found: Answer, p
     optimum = None if _settled(found, prove) else adaptive.optimum(rounds, math.log(rounded_down(delta)), cone)
     if optimum is not None and (enough := optimum.epsilon(rounded_down(delta))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
-    return found
+    if not cone or found.way == _ADAPTIVE or _settled(found, prove):  # the first is the optimum itself
+        return found
+    return _by_order(rounds, orders.epsilon(rounds, math.log(rounded_down(delta))), found)
 
 
 def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) -> Answer:
@@ -142,6 +145,9 @@ def _least_delta(rounds: Rounds, epsilon: Fraction, cone: bool, found: Answer, p
     optimum = None if _settled(found, prove) else adaptive.optimum(rounds, log_delta, cone)
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
+    if cone and found.way != _ADAPTIVE and 0 < found.value < 1 and not _settled(found, prove):
+        by_order = orders.delta(rounds, rounded_down(epsilon), math.log(found.value))
+        found = _by_order(rounds, by_order, found)
     largest, leak = _bounded(rounds)
     most = min(_distance(rounds), leak if largest <= rounded_down(epsilon) else 1.0, 1.0)
     return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
@@ -357,6 +363,14 @@ def _in_floats(found: many.Found | None) -> Answer | None:
     if found is None:
         return None
     return Answer(found.value, found.order, "bounded", way=_CONE if found.cone else _LINE, points=found.frequencies)
+
+
+def _by_order(rounds: Rounds, by_order: tuple[float, Composed] | None, found: Answer) -> Answer:
+    """What Theorem W says, where that is less."""
+    if by_order is None or not by_order[0] < found.value:
+        return found
+    value, sums = by_order
+    return Answer(value, sums.lam + 1, _rigour(rounds), way=_ORDER, width=sums.width, points=sums.mass.size)
 
 
 def _found(bound: Bound, way: str, rounds: Rounds) -> Answer:

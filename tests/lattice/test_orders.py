@@ -1,0 +1,253 @@
+"""Theorem W: its test functions, its references against triples, its bounds against adversaries, and each part broken once."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from cumulant.accounting.answering import rounds_of
+from cumulant.lattice import demands, orders
+from cumulant.lattice.demands import Budget, Demand, Reports, bent, kernels
+from cumulant.lattice.rounds import Rounds
+from tests.oracles.triples import Laws, binned_laplace, random_l1_triples, random_pure_triples
+
+ORDERS = (0.5, 1.25, 2.0, 8.0, 40.0)
+
+
+def f(order: float, y: Laws) -> Laws:
+    """INT_1^y (y - s) s^{-n-1} ds, as it is written."""
+    value = (y - order / (order - 1) + y ** (1 - order) / (order - 1)) / order
+    return np.asarray(np.where(y > 1, value, 0.0))
+
+
+def G(order: float, x0: float, a: Laws, b: Laws) -> Laws:
+    """s0^{1-n} [E f_n(t/s0) - f_n(1/s0)], for each row of laws."""
+    s0 = math.exp(x0)
+    return np.asarray(s0 ** (1 - order) * ((b * f(order, a / b / s0)).sum(axis=-1) - f(order, np.array(1 / s0))))
+
+
+def rounds(run: cm.Expression) -> Rounds:
+    found, _ = rounds_of(run.ran())
+    assert found is not None
+    return found
+
+
+def reports(mechanism: cm.Mechanism, rate: str) -> Reports:
+    pair = mechanism.pair()
+    extremes = None if pair is None else pair.extremes()
+    assert extremes is not None
+    return Reports(extremes, Fraction(rate))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_test_functions(order: float) -> None:
+    """Against the integral; the tangent that gives C and R; g_n and its transform n / (z (z+1) (z+n))."""
+    y = np.array([1.001, 1.3, 2.0, 9.0])
+    s = np.linspace(0, 1, 20_001)
+    for value in y:
+        grid = 1 + (value - 1) * s
+        integral = np.trapezoid((value - grid) * grid ** (-order - 1), grid)
+        assert bent(order, np.log(np.array([value])))[0] / order == pytest.approx(integral, rel=1e-4)
+    ratios = np.geomspace(0.01, 1000, 4001)
+    for gap in (0.01, 0.3, 2.0, 20.0):
+        R = math.exp(float(orders.log_ratio(order, np.array([gap]))[0]))
+        C = math.exp(float(orders.log_constant(order, np.array([gap]))[0]))
+        assert (np.maximum(ratios - R, 0) <= C * order * f(order, ratios) * (1 + 1e-9) + 1e-9 * ratios).all()
+        rho = math.exp(gap)
+        assert rho - R == pytest.approx(C * order * float(f(order, np.array(rho))), rel=1e-6, abs=1e-12)
+    d = np.linspace(0, 30, 30_001)
+    values = orders.test_function(order, d)
+    assert values[1:] == pytest.approx(np.exp(-d[1:]) * order * f(order, np.exp(d[1:])), rel=1e-6, abs=1e-12)
+    for z in (0.7, 3.0):
+        assert np.trapezoid(values * np.exp(-z * d), d) == pytest.approx(order / (z * (z + 1) * (z + order)), rel=1e-4)
+
+
+@pytest.mark.parametrize("order", ORDERS[:4])
+def test_kernels_are_what_a_triple_demands(order: float) -> None:
+    rng = np.random.default_rng(1)
+    r, p, q = random_pure_triples(rng, 2.0, 20)
+    a, b = 0.8 * r + 0.2 * p, 0.8 * r + 0.2 * q
+    for x0 in (-0.9, -0.2, -0.01, 0.0, 0.02, 0.3):
+        ours = np.array(
+            [float(kernels(order, np.array([x0]), np.log(i / j))[0] @ j) for i, j in zip(a, b, strict=True)]
+        )
+        assert ours == pytest.approx(G(order, x0, a, b), rel=1e-7, abs=1e-12)
+
+
+def dominated(demand: Demand, order: float, a: Laws, b: Laws) -> float:
+    """The largest G of these triples over the demand, on the rows of a check."""
+    starts = orders._starts(demand.top, 40)[:-2]
+    wanted = demand.at(order, orders._starts(demand.top, 40))[:-2]
+    found = np.array([G(order, float(x0), a, b).max() for x0 in starts])
+    relevant = wanted > 1e-9 * wanted[0]
+    return float(np.max(found[relevant] / wanted[relevant]))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_no_pure_triple_demands_more(order: float) -> None:
+    rng = np.random.default_rng(2)
+    for epsilon, rate in ((1.0, "0.05"), (3.0, "0.3")):
+        r, p, q = random_pure_triples(rng, epsilon, 400)
+        g = float(rate)
+        demand = reports(cm.PureDP(Fraction(str(epsilon))), rate)
+        assert dominated(demand, order, (1 - g) * r + g * p, (1 - g) * r + g * q) <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("order", [2.5, 8.0, 40.0])
+def test_no_laplace_triple_demands_more(order: float) -> None:
+    """Values in the plane, outputs in bins, which only lose."""
+    rng = np.random.default_rng(3)
+    for shift, rate in (("1", "0.05"), ("4", "0.01")):
+        g = float(rate)
+        points = np.stack(random_l1_triples(rng, float(shift), 12, 2), axis=1)
+        star = np.array([(0, 0), (0.5, 0.5), (0.5, -0.5)]) * float(shift)
+        demand = Budget(Fraction(shift), "vector", Fraction(rate))
+        worst = 0.0
+        for triple in (*points, star):
+            laws = binned_laplace(triple, 40)
+            a, b = (1 - g) * laws[0] + g * laws[1], (1 - g) * laws[0] + g * laws[2]
+            worst = max(worst, dominated(demand, order, a[None], b[None]))
+        assert worst <= 1.0
+        assert worst > 0.7
+
+
+def lawful(found: orders.Reference) -> tuple[Laws, Laws]:
+    loss, log_p = found.outputs(0.0)
+    p = np.exp(log_p)
+    return p, p * np.exp(-loss)
+
+
+@pytest.mark.parametrize("order", [0.5, 2.0, 16.0])
+def test_references_dominate_between_their_rows_too(order: float) -> None:
+    for demand in (reports(cm.PureDP(1), "0.01"), Budget(Fraction(2), "vector", Fraction(1, 100))):
+        found = orders.reference(demand, order, 4.0, 14, 120)
+        assert found is not None
+        p, q = lawful(found)
+        assert q.sum() >= 1 - 1e-12
+        assert p.sum() >= 1 - 1e-12
+        assert p.sum() <= 1 + 1e-9
+        starts = np.sort(np.random.default_rng(4).uniform(-1.5, 0.999, 60)) * demand.top
+        nodes = np.unique(np.concatenate([orders._starts(demand.top, 300), starts[starts > -demand.top]]))
+        wanted = demand.at(order, nodes)
+        for x0 in starts[starts > -demand.top]:
+            assert float(G(order, float(x0), p, q)) >= wanted[np.searchsorted(nodes, x0)] * (1 - 1e-6)
+        assert float(G(order, float(-2 * demand.top), p, q)) >= wanted[0] * (1 - 1e-6)
+
+
+def test_a_proposal_that_is_too_small_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programme is not trusted: whatever it says, the rows are checked."""
+    import scipy.optimize
+
+    demand = reports(cm.PureDP(1), "0.02")
+    honest: Any = scipy.optimize.linprog
+
+    def lying(*arguments: Any, **named: Any) -> Any:
+        found = honest(*arguments, **named)
+        found.x = found.x * (1 - 1e-4)
+        return found
+
+    orders.reference.cache_clear()
+    assert orders.reference(demand, 4.0, 5.0, 14, 120) is not None
+    monkeypatch.setattr(scipy.optimize, "linprog", lying)
+    orders.reference.cache_clear()
+    assert orders.reference(demand, 4.0, 5.0, 14, 120) is None
+    orders.reference.cache_clear()
+
+
+def test_a_demand_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a budget of one dimension the star of the plane demands more than is said."""
+    laws = binned_laplace(np.array([(0, 0), (1.0, 1.0), (1.0, -1.0)]), 60)
+    a, b = 0.99 * laws[0] + 0.01 * laws[1], 0.99 * laws[0] + 0.01 * laws[2]
+    demand = Budget(Fraction(2), "vector", Fraction(1, 100))
+    assert dominated(demand, 2.5, a[None], b[None]) <= 1
+    assert dominated(replace(demand, query="scalar"), 2.5, a[None], b[None]) > 1
+    monkeypatch.setattr(demands, "largest_square", lambda shift, query: 0.9 * 4.669)
+    assert dominated(demand, 2.5, a[None], b[None]) > 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_adversaries_stay_below_the_reference(seed: int) -> None:
+    """E f_n under twelve rounds in which one of a few plane triples is chosen anew, by recursion on a grid of log ratios.
+
+    Ratios are rounded down to the grid, so that the adversary is a little weaker than it could be.
+    """
+    rng = np.random.default_rng(seed)
+    shift, rate, order, times = Fraction(2), Fraction(1, 20), float(rng.choice([2.5, 8.0])), 12
+    g = float(rate)
+    demand = Budget(shift, "vector", rate)
+    found = orders.reference(demand, order, 4.0, 14, 120)
+    assert found is not None
+    _, q = lawful(found)
+    loss = np.array(found.losses)
+    step = found.width / 4
+    span = int(times * found.losses[-1] / step) + 50
+    grid = step * np.arange(-span, span + 1)
+
+    def expected(value: Laws, places: Laws, mass: Laws) -> Laws:
+        total = np.zeros_like(value)
+        for place, weight in zip(places.astype(int), mass, strict=True):
+            total += weight * np.interp(np.arange(value.size) + place, np.arange(value.size), value)
+        return total
+
+    triples = []
+    for points in (*np.stack(random_l1_triples(rng, 2.0, 2, 2), axis=1), np.array([(0, 0), (1.0, 1.0), (1.0, -1.0)])):
+        laws = binned_laplace(points, 12)
+        a, b = (1 - g) * laws[0] + g * laws[1], (1 - g) * laws[0] + g * laws[2]
+        where, group = np.unique(np.floor(np.log(a / b) / step + 1e-9), return_inverse=True)
+        triples.append((where, np.asarray(np.bincount(group, b), dtype=np.float64)))
+    ours = theirs = f(order, np.exp(grid))
+    for _ in range(times):
+        ours = expected(ours, np.round(loss / step), q)
+        theirs = np.max([expected(theirs, *triple) for triple in triples], axis=0)
+    middle = slice(span - 300, span + 50)
+    assert (theirs[middle] <= ours[middle] * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rate", "times", "delta", "low", "high"),
+    [
+        (cm.PureDP(1), "0.001", 600_000, "1e-8", 4.9259, 4.947),
+        (cm.Laplace(scale="0.5"), "0.001", 600_000, "1e-8", 10.340, 10.492),
+        (cm.Laplace(scale="0.5", dimension=1), "0.001", 600_000, "1e-8", 9.402, 9.531),
+        (cm.Laplace(scale="0.5"), "0.001", 1000, "1e-8", 0.3314, 0.3569),
+        (cm.Laplace(scale=1), "0.01", 10_000, "1e-6", 4.645, 4.812),
+        (cm.Laplace(scale="0.25"), "0.001", 10_000, "1e-8", 3.840, 4.054),
+        (cm.RandomizedResponse(p="0.9"), "0.001", 600_000, "1e-8", 13.273, 13.390),
+    ],
+    ids=str,
+)
+def test_numbers_of_the_public_interface(
+    mechanism: cm.Mechanism, rate: str, times: int, delta: str, low: float, high: float
+) -> None:
+    run = mechanism @ cm.WithoutReplacement(rate=rate) * times
+    found = run.epsilon(delta=delta)
+    assert low <= found <= high * 1.002
+    assert run.delta(epsilon=str(found)) == pytest.approx(float(delta), rel=0.02)
+    assert run.epsilon(delta=delta, method="exact", bound="profile") > found * 1.02
+
+
+def test_what_a_guarantee_says() -> None:
+    run = cm.Laplace(scale=2) @ cm.WithoutReplacement(rate="0.01") * 3000
+    found = run.guarantee(delta=1e-6)
+    assert (found.conversion, found.bound, found.rigour) == ("order", "test-order", "bounded")
+    assert found.verify().holds
+    assert "Theorem W" in found.explain()
+    assert cm.Guarantee.from_json(found.to_json()) == found
+
+
+def test_kinds_share_one_order() -> None:
+    """Different kinds, one of which is known by its profile only; not with Poisson samples, nor with few rounds."""
+    sample = cm.WithoutReplacement(rate="0.01")
+    laplace, gaussian, report = cm.Laplace(scale=1) @ sample, cm.Gaussian(sigma=2) @ sample, cm.PureDP(1) @ sample
+    mixed = laplace * 2000 + gaussian * 500 + report * 2000
+    found, profile = mixed.epsilon(1e-6, method="exact"), mixed.epsilon(1e-6, method="exact", bound="profile")
+    assert (laplace * 2000 + report * 2000).guarantee(1e-6).lower < found < 0.95 * profile  # type: ignore[operator]
+    assert orders._kinds(rounds(cm.Laplace(scale=1) @ cm.Poisson(rate="0.01") * 5000)) is None
+    assert orders._kinds(rounds(gaussian * 5000)) is None
+    assert orders._kinds(rounds(laplace * 100)) is None
+    noisy = cm.NoisyMax(1) @ sample * 5000
+    assert orders._kinds(rounds(noisy)) is None

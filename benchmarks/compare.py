@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from allocation import allocation
 from amplification import every_bound, large_order, real_orders
 from cases import compositions, curves, rounds
 from certificates import certificates
@@ -34,6 +35,7 @@ CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
     "loss-distributions": loss_distributions,
     "questions": many_questions,
     "training": training,
+    "allocation": allocation,
 }
 
 LIBRARIES = ("cumulant", "dp-accounting", "autodp", "opacus", "prv-accountant", "numpy", "scipy")

@@ -199,7 +199,8 @@ def _read(epoch: Allocated, split: _Split, cut: float) -> _Sum:
     loss, log_mass = np.log(s[kept] / t), np.log(mass[kept])
     if not remove:
         loss, log_mass = -loss[::-1], log_mass[::-1]
-    error = t * split.error + U * (64 + 8 * (float(np.max(np.abs(lift[kept]))) + abs(t * one.cgf)))
+    each = split.error + U * (8 + 4 * (abs(theta) * float(w[-1]) + abs(one.cgf)))  # of the weights of one step
+    error = t * each + U * (64 + 8 * (float(np.max(np.abs(lift[kept]), initial=0.0)) + abs(t * one.cgf)))
     if not loss.size or not math.isfinite(lost):
         raise OverflowError("nothing is left of the law")
     return _Sum(loss, log_mass, min(float(raised(lost, MANY)), 1.0), error, split.slip + 8 * U)

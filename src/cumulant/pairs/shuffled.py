@@ -32,7 +32,7 @@ MOST_REPORTS = 10**8
 _MOST_BALLS = 2 * 10**4
 _MOST_SIZES, _FEWER_SIZES = 1024, 512
 _MOST_TERMS = 5 * 10**6
-_FEW_TERMS = 20_000
+_FEW_TERMS = 5000
 _CELLS = 1 << 13
 _TAIL, _BALL_TAIL = 75.0, 300
 _NEGLIGIBLE = -60.0
@@ -62,7 +62,8 @@ class ShuffledPair(LossPair):
         if on.exact:
             from flint import arb
 
-            x = [arb(each, known.slip) for each in known.loss.tolist()]
+            x = [arb(each, known.slip) for each in known.loss.tolist()[:-1]]
+            x.append(_odds(self).log() if self.odds is not None else BALLS.number(self.epsilon))
             return np.array(x, dtype=object), np.array(
                 [arb(m, known.error) for m in known.log_mass.tolist()], dtype=object
             )
@@ -90,7 +91,7 @@ class ShuffledPair(LossPair):
         """Whether the sums are short enough for balls."""
         if self.values == 2:
             return self.reports <= _MOST_BALLS
-        return math.comb(self.reports + 2, 2) <= _FEW_TERMS
+        return math.comb(self.reports + 3, 3) <= _FEW_TERMS
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
         """(1/n) E(a x+ + b x- + d x0)_+ over multinomial a, b, d, with x+ = E - y, x- = 1 - E y, x0 = 1 - y, y = e^eps."""
@@ -134,10 +135,11 @@ def _pair_sum(n: int, values: int, odds: Any, y: Any) -> Any:
     total, half, exact = arb(0), arb(1) / 2, float(c)
     for size in range(first, last + 1):
         total += weight * (mass * m / 2 - (c - half) * (size * tail))
-        if abs(exact * size - round(exact * size)) < _NEAR:  # one term more or less, which is as good as 0
+        if abs(exact * size - round(exact * size)) < _NEAR:  # the sum may have begun one term too early or too late
             near = round(exact * size)
-            at = mass if near == m else mass * m / (size - m + 1)
-            total += weight * at * (arb(near) - c * size).__abs__()
+            gap = arb(near) - c * size
+            if not (gap > 0 if near >= m else gap < 0):
+                total += weight * abs(gap) * (mass if near >= m else mass * m / (size - m + 1))
         if size == last:
             break
         # from N to N + 1, then to the next m

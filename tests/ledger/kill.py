@@ -33,8 +33,8 @@ STEP = cm.Gaussian(sigma=20_000)
 NAME = "trial"
 
 
-def write(ledger: cm.Ledger, journal: Path, writer: int) -> None:
-    """Spend, hold and settle until killed; first what the predecessor was not answered."""
+def write(ledger: cm.Ledger, journal: Path, writer: int, pause: float) -> None:
+    """Spend, hold and settle until killed, with pauses up to so many seconds; first what the predecessor was not answered."""
     account, draw = ledger.account(NAME), random.Random()
     asked, answered = read(journal)
     with journal.open("a", buffering=1, encoding="utf-8") as file:
@@ -55,6 +55,7 @@ def write(ledger: cm.Ledger, journal: Path, writer: int) -> None:
                 answer(key, kind)
         number = len(asked)
         while True:
+            time.sleep(pause * draw.random())
             number += 1
             key = f"{writer}/{number}"
             if draw.random() < 0.7:
@@ -91,19 +92,19 @@ def read(journal: Path) -> tuple[dict[str, str], dict[str, Receipt]]:
     return asked, answered
 
 
-def fork(ledger: cm.Ledger, journal: Path, writer: int) -> int:
+def fork(ledger: cm.Ledger, journal: Path, writer: int, pause: float) -> int:
     process = os.fork()
     if process:
         return process
     try:
-        write(ledger, journal, writer)
+        write(ledger, journal, writer, pause)
     except BaseException as error:
         sys.stderr.write(f"writer {writer}: {type(error).__name__}: {error}\n")
     finally:
         os._exit(1)
 
 
-def trial(url: str, seconds: float, writers: int, server: Server | None = None) -> dict[str, Any]:
+def trial(url: str, seconds: float, writers: int, server: Server | None = None, pause: float = 0.0) -> dict[str, Any]:
     """Run it and count."""
     ledger = cm.Ledger(url)
     account = ledger.create(NAME, epsilon=1, delta="1e-6")
@@ -111,7 +112,7 @@ def trial(url: str, seconds: float, writers: int, server: Server | None = None) 
     folder, kills, failed, draw = Path(tempfile.mkdtemp()), 0, 0, random.Random(1)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     journals = [folder / f"{writer}.jsonl" for writer in range(writers)]
-    running = {fork(ledger, journals[writer], writer): writer for writer in range(writers)}
+    running = {fork(ledger, journals[writer], writer, pause): writer for writer in range(writers)}
     end, crash = time.monotonic() + seconds, time.monotonic() + seconds / 3
     while time.monotonic() < end:
         time.sleep(0.25 * draw.random())
@@ -131,7 +132,7 @@ def trial(url: str, seconds: float, writers: int, server: Server | None = None) 
                 break
             failed += os.WIFEXITED(how)
             writer = running.pop(gone)
-            running[fork(ledger, journals[writer], writer)] = writer
+            running[fork(ledger, journals[writer], writer, pause)] = writer
             break
     for process in running:
         os.kill(process, signal.SIGKILL)
@@ -193,9 +194,10 @@ def main() -> int:
     parser.add_argument("--writers", type=int, default=8)
     parser.add_argument("--url", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--crash-server", action="store_true")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds at most between two requests of a writer")
     given = parser.parse_args()
     with place(given.url, given.crash_server) as (url, server):
-        found = trial(url, given.seconds, given.writers, server)
+        found = trial(url, given.seconds, given.writers, server, given.pause)
     sys.stdout.write(json.dumps(found) + "\n")
     return int(found["lost"] or found["twice"] or not found["sums"] or not found["sound"] or found["entries"] < 10)
 

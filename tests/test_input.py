@@ -62,13 +62,13 @@ def test_not_a_number(make: Any, value: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: cm.Gaussian(sigma=0), "sigma=0 must be a number in (0, inf)"),
+        (lambda: cm.Gaussian(sigma=-1), r"sigma=-1 must be a number in [0, inf)"),
         (lambda: cm.RandomizedResponse(p=0.4), "p=0.4 must be a number in [0.5, 1)"),
         (lambda: cm.RandomizedResponse(p=1), "p=1 must be a number in [0.5, 1)"),
-        (lambda: cm.WithoutReplacement(rate=0), "rate=0 must be a number in (0, 1]"),
+        (lambda: cm.WithoutReplacement(rate=2), "rate=2 must be a number in [0, 1]"),
         (
             lambda: cm.WithoutReplacement(rate=1.2),
-            "rate=1.2 must be a number in (0, 1]; for sample and population sizes use WithoutReplacement(sample=…",
+            "rate=1.2 must be a number in [0, 1]; for sample and population sizes use WithoutReplacement(sample=…",
         ),
         (lambda: cm.WithoutReplacement(sample=11, population=10), "sample=11 must be at most population=10"),
         (lambda: cm.WithoutReplacement(sample="1.5", population=10), "sample=1.5 must be an integer in"),

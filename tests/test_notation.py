@@ -259,11 +259,11 @@ def test_refused_notation(text: str, sentence: str) -> None:
 
 OUTSIDE = {
     "Gaussian()": "Gaussian needs sigma=…, or noise_multiplier=… with clip=… and relation=…",
-    "Gaussian(sigma=-1)": "sigma=-1 must be a number in (0, inf)",
-    "Gaussian(sigma='nan')": "sigma='nan' must be a number in (0, inf): 'nan' is not a number; "
+    "Gaussian(sigma=-1)": "sigma=-1 must be a number in [0, inf)",
+    "Gaussian(sigma='nan')": "sigma='nan' must be a number in [0, inf): 'nan' is not a number; "
     "write it like 5, 0.001, 1e-5 or 256/60000",
     "PureDP(1) * 0": "times=0 must be an integer in [1, 1000000000000000000000000000000]",
-    "PureDP(1) @ WithoutReplacement(rate=1.2)": "rate=1.2 must be a number in (0, 1]; "
+    "PureDP(1) @ WithoutReplacement(rate=1.2)": "rate=1.2 must be a number in [0, 1]; "
     "for sample and population sizes use WithoutReplacement(sample=…, population=…)",
     "PureDP(1) @ WithoutReplacement(sample=3, population=2)": "sample=3 must be at most population=2",
     "PureDP(1) @ WithoutReplacement()": "WithoutReplacement takes rate=…, or sample=… and population=…",

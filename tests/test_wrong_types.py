@@ -232,6 +232,7 @@ def test_every_public_callable_is_tried() -> None:
     made = {
         "Bound",
         "Calibration",
+        "PrivacyLoss",
         "Check",
         "Guarantee",
         "Term",

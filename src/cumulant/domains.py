@@ -308,6 +308,7 @@ RATE = Domain(
     high_closed=True,
     hint="for sample and population sizes use WithoutReplacement(sample=…, population=…)",
 )
+SHARE = replace(RATE, low_closed=True)
 ORDER = Domain(_ONE, None)
 _MOST_TIMES = 10**30
 COUNT = Domain(_ONE, Fraction(_MOST_TIMES), low_closed=True, high_closed=True, integer=True)

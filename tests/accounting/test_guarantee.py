@@ -141,7 +141,9 @@ def test_gaussians_without_a_sample_are_one_gaussian() -> None:
     one = cm.Gaussian(sigma=3, sensitivity=5)
     assert found.epsilon == one.epsilon("1e-6")
     assert one.delta(found.epsilon) <= 1e-6
-    assert one.pair().profile(found.epsilon * (1 - 1e-9)) > 1e-6
+    pair = one.pair()
+    assert pair is not None
+    assert pair.profile(found.epsilon * (1 - 1e-9)) > 1e-6
 
 
 def test_questions_that_make_no_sense() -> None:

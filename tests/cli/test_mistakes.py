@@ -45,12 +45,12 @@ MISTAKES: list[tuple[str, str, int | None]] = [
     ("epsilon 'Gaussian(1, relation=add-remove)' --delta 1e-6", "a word is quoted", 21),
     ("epsilon 'Gaussian(1, relation=\"add\")' --delta 1e-6", "choose 'replace-one' or 'add-remove'", 12),
     # numbers
-    ("epsilon 'Gaussian(sigma=0)' --delta 1e-6", "sigma=0 must be a number in (0, inf)", 9),
-    ("epsilon 'Gaussian(sigma=-1)' --delta 1e-6", "sigma=-1 must be a number in (0, inf)", 9),
+    ("epsilon 'Gaussian(sigma=-1)' --delta 1e-6", "sigma=-1 must be a number in [0, inf)", 9),
+    ("epsilon 'Gaussian(sigma=-1)' --delta 1e-6", "sigma=-1 must be a number in [0, inf)", 9),
     ("epsilon 'PureDP(10^-5)' --delta 1e-6", "there are no powers; write 1e-5", 9),
     ("epsilon 'PureDP(−5)' --delta 1e-6", "this is a typographic minus sign", 7),
-    ("epsilon 'Gaussian(1) @ Poisson(rate=5)' --delta 1e-6", "rate=5 must be a number in (0, 1]", 22),
-    ("epsilon 'Gaussian(1) @ Poisson(rate=500%)' --delta 1e-6", "rate=5 must be a number in (0, 1]", 22),
+    ("epsilon 'Gaussian(1) @ Poisson(rate=5)' --delta 1e-6", "rate=5 must be a number in [0, 1]", 22),
+    ("epsilon 'Gaussian(1) @ Poisson(rate=500%)' --delta 1e-6", "rate=5 must be a number in [0, 1]", 22),
     ("epsilon 'Gaussian(1) @ WithoutReplacement(sample=9, population=3)' --delta 1e-6", "at most population=3", 33),
     ("epsilon 'RandomizedResponse(p=0.3)' --delta 1e-6", "p is the probability of the true answer", 19),
     # signs

@@ -293,7 +293,7 @@ def test_version(shell: Shell) -> None:
 NUMBER = "write it like 5, 0.001, 1e-5 or 256/60000"
 USAGE = {
     ("epsilon", "Gausian(1)", "--delta", "0.1"): "unknown name 'Gausian' at position 0; did you mean 'Gaussian'?",
-    ("epsilon", "Gaussian(sigma=0)", "--delta", "0.1"): "sigma=0 must be a number in (0, inf)",
+    ("epsilon", "Gaussian(sigma=-1)", "--delta", "0.1"): "sigma=-1 must be a number in [0, inf)",
     (
         "epsilon",
         "PureDP(1)",
@@ -420,7 +420,7 @@ def test_python_dash_m() -> None:
     done = process("-m", "cumulant", "epsilon", "Laplace(1e999999999)", "--delta", "0")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: scale='1e999999999' must be a number in (0, inf): "
+        "error: scale='1e999999999' must be a number in [0, inf): "
         "1e999999999 is out of range; exponents go from -400 to 400\n"
         "  Laplace(1e999999999)\n"
         "          ^\n"

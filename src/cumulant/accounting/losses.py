@@ -21,6 +21,8 @@ def rounds(run: Ran) -> tuple[Rounds | None, str]:
     parts: list[tuple[Round, int]] = []
     whole: list[tuple[Pair | None, int]] = []
     for part in run.sorted:
+        if part.silent:
+            continue
         if part.scheme is not None and not part.scheme.gridded:
             return None, f"{type(part.scheme).__name__} says nothing about loss distributions, {_FALLBACK}"
         pair = _pair(part)

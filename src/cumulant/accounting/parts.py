@@ -42,6 +42,8 @@ class Part:
     """What a sum of clipped vectors with the same noise over norm is called, if that is something else."""
     assumed: str = ""
     """What must be true of it, and no theorem can know."""
+    silent: bool = False
+    """Whether what it releases does not depend on the data."""
     written: bool = True
     """Whether its name is a text that can be read back; a Python function has none."""
 

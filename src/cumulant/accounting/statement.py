@@ -276,7 +276,8 @@ def assumptions(run: Ran) -> list[str]:
     found = list(dict.fromkeys(scheme.assumed or f"every sample is drawn as {scheme} says" for scheme in schemes))
     found += dict.fromkeys(part.assumed for part in nested if part.assumed)
     if any(part.sensitive for part in nested):
-        found.append(run.relation.assumed)
+        stated = next((scheme.takes for scheme in schemes if scheme.takes is not scheme.relation), run.relation)
+        found.append(stated.assumed)
     functions = [short_name(part) for part in nested if part.scheme is None and not part.written]
     if functions:
         found.append(f"what the Python function of {functions[0]} says is true of every pair of neighbours")

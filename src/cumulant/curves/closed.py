@@ -38,6 +38,20 @@ class Concentrated(Curve):
 
 
 @dataclass(frozen=True, slots=True)
+class Exposed(Curve):
+    """The curve of what is released as it is, without noise: infinite at every order."""
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        return on.asarray(lam) * 0 + on.number(np.inf)
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        return on.number(np.inf)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return on.number(np.inf)
+
+
+@dataclass(frozen=True, slots=True)
 class Raised(Wrapped):
     """Every divergence larger by the same amount."""
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 from cumulant.accounting.parts import Part
-from cumulant.curves.closed import Concentrated
+from cumulant.curves.closed import Concentrated, Exposed
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism, register
 from cumulant.numerics.matrices import Matrix, Participation, largest_square
@@ -33,6 +33,8 @@ class Gaussian(Mechanism):
     sigma is the standard deviation of the noise, in the units of the sensitivity (E-20). The sensitivity is that of the
     relation the run is stated under: replace-one for sampling without replacement. For sums of clipped vectors use
     `from_clipping`.
+
+    Without noise, sigma = 0, nothing is private; what no record moves, sensitivity = 0, is so whatever the noise.
 
     `geometry="ball"` says that the values lie in a ball whose diameter is the sensitivity, as clipped sums and scalar
     queries do; a sampled Gaussian is then accounted for exactly (Theorem C). Such a sensitivity is a replace-one one.
@@ -68,7 +70,7 @@ class Gaussian(Mechanism):
     noise_multiplier: InitVar[Number | None] = None
     clip: InitVar[Number | None] = None
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"sigma": POSITIVE, "sensitivity": POSITIVE}
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"sigma": NONNEGATIVE, "sensitivity": NONNEGATIVE}
     defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
 
     def __post_init__(self, noise_multiplier: Number | None, clip: Number | None) -> None:
@@ -91,7 +93,7 @@ class Gaussian(Mechanism):
 
     def _squared(self, square: Number) -> None:
         """Sets the sensitivity whose square is given, rounded up where it is no fraction."""
-        if POSITIVE.check("sensitivity", self.sensitivity) != 1:
+        if NONNEGATIVE.check("sensitivity", self.sensitivity) != 1:
             raise InputError("squared_sensitivity says what sensitivity is; leave one of them out")
         checked = POSITIVE.check("squared_sensitivity", square)
         least, most = root(checked)
@@ -103,7 +105,7 @@ class Gaussian(Mechanism):
         if multiplier is None:
             raise InputError(f"clip={shown(clip)} needs a noise_multiplier=… beside it, whose product is sigma")
         given = self.sigma is not _UNSAID or self.squared_sensitivity is not None
-        if given or POSITIVE.check("sensitivity", self.sensitivity) != 1:
+        if given or NONNEGATIVE.check("sensitivity", self.sensitivity) != 1:
             raise InputError("noise_multiplier and clip say what sigma and sensitivity are; leave those out")
         stated = Relation.read(self.relation)
         if stated is Relation.ANY:
@@ -113,7 +115,7 @@ class Gaussian(Mechanism):
             )
         norm, factor = (
             POSITIVE.check("clip", 1 if clip is None else clip),
-            POSITIVE.check("noise_multiplier", multiplier),
+            NONNEGATIVE.check("noise_multiplier", multiplier),
         )
         same = Gaussian.from_clipping(norm, factor if norm == 1 else factor * norm, stated, self.averaged_over)
         for name in ("sigma", "sensitivity", "geometry"):
@@ -200,11 +202,19 @@ class Gaussian(Mechanism):
         """Of the sensitivity, exactly."""
         return Exact(self.sensitivity) ** 2 if self.squared_sensitivity is None else Exact(self.squared_sensitivity)
 
-    def _squared_shift(self) -> Fraction:
-        return self._square() / (Exact(self.sigma) * Exact(self.averaged_over)) ** 2
+    def _squared_shift(self) -> Fraction | None:
+        """None if it is infinite: without noise nothing is private."""
+        if self.silent:
+            return Fraction(0)
+        return self._square() / (Exact(self.sigma) * Exact(self.averaged_over)) ** 2 if self.sigma else None
+
+    @property
+    def silent(self) -> bool:
+        return self.sensitivity == 0
 
     def own_curve(self, bound: str) -> Curve:
-        return Concentrated(rho=self._squared_shift() / 2)
+        square = self._squared_shift()
+        return Exposed() if square is None else Concentrated(rho=square / 2)
 
     def arguments(self) -> Mapping[str, str]:
         words = {"geometry": self.geometry, "relation": self.relation}
@@ -218,7 +228,10 @@ class Gaussian(Mechanism):
             found["squared_sensitivity"] = Exact(self.squared_sensitivity).notation
         return {**found, **mean, **shown}
 
-    def pair(self) -> Pair:
+    def pair(self) -> Pair | None:
+        square = self._squared_shift()
+        if not square:
+            return None
         from cumulant.pairs.gaussian import GaussianPair
 
-        return GaussianPair.of_square(self._squared_shift(), self.geometry)
+        return GaussianPair.of_square(square, self.geometry)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.curves.closed import LaplaceShift
+from cumulant.curves.closed import Concentrated, Exposed, LaplaceShift
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
@@ -39,7 +39,7 @@ class Laplace(Mechanism):
     relation: Relation = Relation.ANY
     dimension: Number | None = None
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"scale": POSITIVE, "sensitivity": POSITIVE}
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"scale": NONNEGATIVE, "sensitivity": NONNEGATIVE}
     defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
 
     def __post_init__(self) -> None:
@@ -76,13 +76,24 @@ class Laplace(Mechanism):
         known = {} if self.dimension is None else {"dimension": Exact(self.dimension).notation}
         return {**Mechanism.arguments(self), **mean, **stated, **known}
 
-    def _shift(self) -> Fraction:
-        return Exact(self.sensitivity) / (Exact(self.scale) * Exact(self.averaged_over))
+    def _shift(self) -> Fraction | None:
+        """None if it is infinite: without noise nothing is private."""
+        if self.silent:
+            return Fraction(0)
+        return Exact(self.sensitivity) / (Exact(self.scale) * Exact(self.averaged_over)) if self.scale else None
+
+    @property
+    def silent(self) -> bool:
+        return self.sensitivity == 0
 
     def own_curve(self, bound: str) -> Curve:
-        return LaplaceShift(self._shift())
+        shift = self._shift()
+        return Exposed() if shift is None else LaplaceShift(shift) if shift else Concentrated(rho=shift)
 
-    def pair(self) -> Pair:
+    def pair(self) -> Pair | None:
+        shift = self._shift()
+        if not shift:
+            return None
         from cumulant.pairs.laplace import LaplacePair
 
-        return LaplacePair(self._shift(), query="scalar" if self.dimension == 1 else "vector")
+        return LaplacePair(shift, query="scalar" if self.dimension == 1 else "vector")

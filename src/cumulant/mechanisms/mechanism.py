@@ -16,7 +16,7 @@ from cumulant.accounting.printed import brief
 from cumulant.accounting.remembering import curve_of
 from cumulant.curves.curve import Curve
 from cumulant.domains import Domain, Exact, Less, Number, Several
-from cumulant.errors import InputError, NotationError, RelationError
+from cumulant.errors import HypothesisError, InputError, NotationError, RelationError
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation, common
 from cumulant.sampling.rated import Rated
@@ -242,7 +242,13 @@ class Mechanism(Expression):
             described=f"{type(self).__name__} ({_first_sentence(type(self).__doc__ or '')})",
             sensitive="sensitivity" in self.domains,
             written=self.frozen,
+            silent=self.silent,
         )
+
+    @property
+    def silent(self) -> bool:
+        """Whether what it releases does not depend on the data."""
+        return False
 
     @abstractmethod
     def own_curve(self, bound: str) -> Curve:
@@ -323,6 +329,10 @@ class Sampled(Mechanism):
     def frozen(self) -> bool:
         return self.inner.frozen and self.scheme.frozen
 
+    @property
+    def silent(self) -> bool:
+        return self.scheme.silent or all(mechanism.silent for mechanism in self.inner.terms)
+
     def data_size(self) -> Exact | None:
         return self.scheme.sizes()[1]
 
@@ -358,11 +368,11 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
     for mechanism in inner.terms:
         if refused := mechanism.unsampled():
             raise InputError(f"{mechanism} on a {type(scheme).__name__} sample: {refused}")
-    if inner.relation not in (Relation.ANY, scheme.relation):
+    if inner.relation not in (Relation.ANY, scheme.takes):
         raise RelationError(
             f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}; "
             "state every sensitivity under one relation, that of a clipped sum by "
-            f'Gaussian.from_clipping(norm, noise, relation="{scheme.relation}")'
+            f'Gaussian.from_clipping(norm, noise, relation="{scheme.takes}")'
         )
     size, _ = scheme.sizes()
     for mechanism in inner.terms:
@@ -373,6 +383,8 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
             )
     if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
         return sampled(inner.inner, single)
+    if refused := scheme.refuses(inner.pair() if isinstance(inner, Mechanism) else None):
+        raise HypothesisError(f"{inner}: {refused}")
     return Sampled(inner, scheme)
 
 

@@ -10,11 +10,13 @@ from typing import ClassVar
 
 from cumulant.bounds.bound import amplified
 from cumulant.bounds.table import BOUNDS, row
+from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, RATE, Domain, Exact, Number
-from cumulant.errors import InputError
+from cumulant.domains import COUNT, RATE, SHARE, Domain, Exact, Number
+from cumulant.errors import InputError, shown
 from cumulant.pairs.pair import Pair
-from cumulant.sampling.scheme import Scheme
+from cumulant.relation import Relation
+from cumulant.sampling.scheme import SCHEMES, Scheme
 
 
 class Rated(Scheme):
@@ -36,8 +38,14 @@ class Rated(Scheme):
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
         name = self.theorem(bound)
+        if not self.rate:
+            return Concentrated(rho=Fraction(0))  # whatever runs, it never sees the record
         rows = self.bounds if name in self.bounds else BOUNDS
         return amplified(rows, name, base(name if row(name).upper else "best"), pair, self.rate, subject)
+
+    @property
+    def silent(self) -> bool:
+        return self.rate == 0
 
     def by_lemma3(self) -> Fraction:
         self.theorem("lemma3")
@@ -58,18 +66,46 @@ class Sized(Rated):
     meant: ClassVar[str] = ""
     """What the two sizes are, where an error has to say it."""
 
+    word: ClassVar[str]
+    """What the notation calls it."""
+
+    others: ClassVar[tuple[type[Sized], ...]] = ()
+    """The same samples for other neighbours."""
+
+    def __new__(
+        cls,
+        rate: Number | None = None,
+        *,
+        sample: Number | None = None,
+        population: Number | None = None,
+        relation: Relation | str | None = None,
+    ) -> Sized:
+        if relation is None:
+            return object.__new__(cls)
+        wanted = Relation.read(relation)
+        for each in (cls, *cls.others):
+            if each.relation is wanted:
+                return object.__new__(each)
+        known = " or ".join(repr(str(each.relation)) for each in (cls, *cls.others))
+        raise InputError(f"relation={shown(relation)} must be {known} for samples of {cls.word}")
+
     def __init__(
-        self, rate: Number | None = None, *, sample: Number | None = None, population: Number | None = None
+        self,
+        rate: Number | None = None,
+        *,
+        sample: Number | None = None,
+        population: Number | None = None,
+        relation: Relation | str | None = None,
     ) -> None:
         if rate is not None and sample is None and population is None:
-            checked, size, total = RATE.check("rate", rate), None, None
+            checked, size, total = SHARE.check("rate", rate), None, None
         elif rate is None and sample is not None and population is not None:
             size, total = COUNT.check("sample", sample), COUNT.check("population", population)
             if size > total:
                 raise InputError(f"sample={size} must be at most population={total}")
             checked = Exact(Fraction(size) / total)
         else:
-            raise InputError(f"{type(self).__name__} takes rate=…, or sample=… and population=…{self.meant}")
+            raise InputError(f"{self.word} takes rate=…, or sample=… and population=…{self.meant}")
         for name, value in (("rate", checked), ("sample", size), ("population", total)):
             object.__setattr__(self, name, value)
 
@@ -88,11 +124,16 @@ class Sized(Rated):
     def __hash__(self) -> int:
         return hash((type(self), self.rate))
 
+    @property
+    def frozen(self) -> bool:
+        return SCHEMES.get(self.word) in type(self).__mro__
+
     def __str__(self) -> str:
-        name = type(self).__name__
+        usual = SCHEMES[self.word].relation if self.word in SCHEMES else self.relation
+        stated = "" if self.relation is usual else f', relation="{self.relation}"'
         if self.sample is not None and self.population is not None:
-            return f"{name}(sample={self.sample.notation}, population={self.population.notation})"
-        return f"{name}(rate={self.rate.notation})"
+            return f"{self.word}(sample={self.sample.notation}, population={self.population.notation}{stated})"
+        return f"{self.word}(rate={self.rate.notation}{stated})"
 
     def __repr__(self) -> str:
         return str(self)

@@ -45,6 +45,20 @@ class Scheme(ABC):
     sharpened: ClassVar[str] = "best"
     """The row of its table that loss distributions are the sharp form of: what a guarantee from them names."""
 
+    @property
+    def takes(self) -> Relation:
+        """For which neighbours what runs on its samples is stated."""
+        return self.relation
+
+    @property
+    def silent(self) -> bool:
+        """Whether no record is ever in a sample."""
+        return False
+
+    def refuses(self, pair: Pair | None) -> str:
+        """Why what has this pair, None for several mechanisms together, may not run on its samples; empty if it may."""
+        return ""
+
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         """The parameters that calibrate may solve for, with their domains, given the text of the other parameters."""

@@ -7,8 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.bounds.bound import Bound
+from cumulant.bounds.poisson_table import POISSON
 from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
-from cumulant.domains import Exact, spelling
+from cumulant.domains import Exact, Number, spelling
+from cumulant.errors import InputError
 from cumulant.lattice.neighbours import CORNER, TRIPLE, TURNED, Neighbours, proposition11
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Sized
@@ -27,7 +29,8 @@ class WithoutReplacement(Sized):
     Give the rate, or sample and population. Statements are for replace-one neighbours: data sets of the same, public
     size that differ in one record. The theorems assume that the mechanism ignores the order of its sample, or that the
     sample reaches it shuffled; with a sample in data-set order Theorem 9 and even Lemma 3 fail (E-3). Clipping to norm C
-    has replace-one sensitivity 2C.
+    has replace-one sensitivity 2C. With `relation="add-remove"` statements are for data sets of which the larger has
+    `population` records; what runs is still stated for replace-one neighbours (docs/samples.md).
 
     >>> WithoutReplacement(sample=256, population=60_000) == WithoutReplacement(rate="256/60000")
     True
@@ -35,6 +38,7 @@ class WithoutReplacement(Sized):
 
     __slots__ = ()
 
+    word: ClassVar[str] = "WithoutReplacement"
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     bounds: ClassVar[Mapping[str, Bound]] = WITHOUT_REPLACEMENT
     sharpened: ClassVar[str] = "profile"
@@ -74,10 +78,72 @@ class WithoutReplacement(Sized):
         return self.rate if self.rate == 1 or pair.geometry else None
 
     def of(self, inner: Scheme) -> Scheme | None:
-        if not isinstance(inner, WithoutReplacement):
+        if not isinstance(inner, WithoutReplacement) or type(inner) is not WithoutReplacement:
             return None
         return WithoutReplacement(rate=spelling(self.rate * inner.rate))
 
+
+class Displacing(WithoutReplacement):
+    """Samples of a fixed, public size for a record that is added or removed: in the sample it takes the place of another.
+
+    With probability g = sample / population it is in the sample of the larger data set, beside m - 1 others; else the sample is
+    one of the smaller. Given these m - 1 and one more, the two laws are (1-g) Q + g P and Q, (P, Q) a replace-one pair of what
+    runs, so that the bounds of Poisson samples hold with that pair (docs/samples.md).
+    """
+
+    __slots__ = ()
+
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE
+    bounds: ClassVar[Mapping[str, Bound]] = POISSON
+    sharpened: ClassVar[str] = "poisson"
+    assumed: ClassVar[str] = (
+        "every sample is uniform, of one public size that is below that of both data sets, and shuffled unless the mechanism "
+        "ignores its order; what runs on it is stated for replace-one neighbours"
+    )
+
+    def __init__(
+        self,
+        rate: Number | None = None,
+        *,
+        sample: Number | None = None,
+        population: Number | None = None,
+        relation: Relation | str | None = None,
+    ) -> None:
+        super().__init__(rate, sample=sample, population=population)
+        if self.rate == 1:
+            raise InputError(
+                "a sample of all records of the larger data set is none of the smaller one; sample must be below population"
+            )
+
+    @property
+    def takes(self) -> Relation:
+        return Relation.REPLACE_ONE
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+        found = [pair.above(self.rate, direction) for direction in _DIRECTIONS]
+        steps = tuple(step for step in found if step is not None)
+        return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
+
+    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+        found = [pair.transform(self.rate, direction) for direction in _DIRECTIONS]
+        transforms = tuple(each for each in found if each is not None)
+        return transforms if len(transforms) == len(found) else None
+
+    def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
+        return proposition11(pair, self.rate)
+
+    def triples(self) -> Fraction | None:
+        return None
+
+    def cone(self, pair: Pair) -> Fraction | None:
+        return None
+
+    def of(self, inner: Scheme) -> Scheme | None:
+        return None
+
+
+_DIRECTIONS = ("remove", "add")
+WithoutReplacement.others = (Displacing,)
 
 WHOLE = WithoutReplacement(rate=1)
 """All the data: how what runs without a sample is drawn."""

@@ -1,0 +1,191 @@
+"""Samples for the other neighbours: enumerated data sets, subsets and adaptive rounds; degenerate runs."""
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import cumulant as cm
+from tests.mechanisms.brute import Law, hockey_stick
+
+P = 0.75
+
+
+def drawn(data: tuple[int, ...], size: int, bit: Callable[[int], int]) -> Law:
+    """Randomized response about a bit of the sum of a uniform subset of this size."""
+    bits = [bit(sum(each)) for each in itertools.combinations(data, size)]
+    share = sum(bits) / len(bits)
+    return np.array([1 - P, P]) * share + np.array([P, 1 - P]) * (1 - share)
+
+
+def adaptive(data: tuple[int, ...], size: int, rules: list[dict[int, int]], rounds: int) -> Law:
+    """Rounds of which each asks for another bit after each answer; the rules are the same on both data sets."""
+    if not rounds:
+        return np.ones(1)
+    law = drawn(data, size, rules[0].__getitem__)
+    half = (len(rules) - 1) // 2
+    after = [adaptive(data, size, part, rounds - 1) for part in (rules[1 : 1 + half], rules[1 + half :])]
+    return np.concatenate([law[i] * after[i] for i in (0, 1)])
+
+
+@lru_cache
+def displaced(size: int, population: int, rounds: int, x: float) -> float:
+    """What is claimed."""
+    scheme = cm.WithoutReplacement(sample=size, population=population, relation="add-remove")
+    return (cm.RandomizedResponse(p="3/4") @ scheme * rounds).delta(x)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_record_added_to_samples_of_a_fixed_size(rounds: int) -> None:
+    rng = np.random.default_rng(rounds)
+    shares = []
+    for _ in range(250):
+        population = int(rng.integers(3, 6))
+        size = int(rng.integers(1, population))
+        larger = tuple(int(x) for x in rng.integers(0, 3, population))
+        smaller = larger[1:] if rng.random() < 0.7 else (larger[-1],) * (population - 1)
+        larger = (larger[0], *smaller)
+        rules = [{s: int(rng.integers(2)) for s in range(2 * size + 1)} for _ in range(2**rounds - 1)]
+        p, q = (adaptive(data, size, rules, rounds) for data in (larger, smaller))
+        for x in (0.0, 0.2, 0.6):
+            claimed = displaced(size, population, rounds, x)
+            for needed in (hockey_stick(p, q, x), hockey_stick(q, p, x)):
+                assert needed <= claimed * (1 + 1e-9) + 1e-12
+            if claimed > 1e-6:
+                shares.append(hockey_stick(p, q, x) / claimed)
+    assert max(shares) > 0.999
+
+
+def test_the_record_alone_needs_all_of_it() -> None:
+    """All others alike: the two directions are those of a Poisson sample of the same rate, at the replace-one sensitivity."""
+    run = cm.Gaussian(sigma=2, sensitivity=2, geometry="ball") @ cm.WithoutReplacement(
+        sample=10, population=100, relation="add-remove"
+    )
+    same = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1")
+    assert (run * 7).epsilon(1e-6) == (same * 7).epsilon(1e-6)
+    assert (run * 7).guarantee(delta=1e-6).lower == (same * 7).guarantee(delta=1e-6).lower
+    assert run.relation is cm.Relation.ADD_REMOVE
+    assert "counts as 2C" in " ".join(cm_assumptions(run))
+
+
+def cm_assumptions(run: cm.Expression) -> list[str]:
+    from cumulant.accounting.statement import assumptions
+
+    return assumptions(run.ran())
+
+
+def clipped_sums(values: Law, rate: float, sigma: float, at: Law) -> Law:
+    """Density of the noisy sum of a Poisson sample, every subset of records by its probability."""
+    total = np.zeros_like(at)
+    for inside in itertools.product((0, 1), repeat=values.size):
+        weight = np.prod([rate if i else 1 - rate for i in inside])
+        total += weight * stats.norm.pdf(at, np.dot(inside, values), sigma)
+    return total
+
+
+def test_a_record_replaced_on_poisson_samples() -> None:
+    rng, shares = np.random.default_rng(4), []
+    for i in range(300):
+        sigma, rate = round(float(rng.uniform(0.4, 2)), 2), round(float(rng.uniform(0.05, 0.9)), 2)
+        run = cm.Gaussian.from_clipping(norm=1, noise=sigma, relation="replace-one") @ cm.Poisson(
+            rate=rate, relation="replace-one"
+        )
+        others = rng.uniform(-1, 1, 2)
+        first, second = (rng.choice([-1.0, 1.0], 2, replace=False) if i % 2 else rng.uniform(-1, 1, 2)).tolist()
+        at = np.linspace(-4 - 9 * sigma, 4 + 9 * sigma, 4001)
+        width = at[1] - at[0]
+        p, q = (clipped_sums(np.array([*others, x]), rate, sigma, at) * width for x in (first, second))
+        pair = run.ran().parts[0].pair
+        assert pair is not None
+        assert pair.geometry == "ball"
+        for x in (0.0, 0.3, 1.0):
+            needed, claimed = hockey_stick(p, q, x), rate * float(pair.profile(math.log1p(math.expm1(x) / rate)))
+            assert needed <= claimed * (1 + 1e-6) + 1e-9
+            shares.append(needed / claimed if claimed > 1e-6 else 0.0)
+    assert max(shares) > 0.3
+    assert run.delta(0.3) < (run * 2).delta(0.3)
+    assert run.guarantee(delta=1e-6).lower is None
+    same = run.inner @ cm.WithoutReplacement(rate=rate)
+    assert (run * 3).epsilon(1e-6) <= (same * 3).epsilon(1e-6) * (1 + 2e-3)
+    assert run.rdp(2, bound="gaussian-ball") == same.rdp(2, bound="gaussian-ball")
+
+
+def test_text_equality_and_pickles() -> None:
+    import pickle
+
+    clipped = cm.Gaussian.from_clipping(norm=1, noise=2, relation="replace-one")
+    replaced = clipped @ cm.Poisson(rate="0.1", relation="replace-one")
+    added = clipped @ cm.WithoutReplacement(sample=2, population=9, relation="add-remove")
+    for run in (replaced, replaced * 4, added + added * 2):
+        assert cm.parse(str(run)) == run
+        assert pickle.loads(pickle.dumps(run)) == run
+        assert run.guarantee(delta=1e-6).verify().holds
+    assert cm.Poisson(rate="0.1", relation="replace-one") != cm.Poisson(rate="0.1")
+    assert cm.Poisson(rate="0.1", relation="add-remove") == cm.Poisson(rate="0.1")
+    assert cm.WithoutReplacement(rate="0.1", relation="replace-one") == cm.WithoutReplacement(rate="0.1")
+    twice = replaced @ cm.Poisson(rate="0.1", relation="replace-one")
+    assert twice == clipped @ cm.Poisson(rate="0.01", relation="replace-one")
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: cm.Laplace(2) @ cm.Poisson(rate="0.1", relation="replace-one"), "only sums of clipped vectors"),
+        (lambda: cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1", relation="replace-one"), "only sums of clipped vectors"),
+        (
+            lambda: cm.Gaussian(sigma=1, geometry="ball") * 2 @ cm.Poisson(rate="0.1", relation="replace-one"),
+            "one on each sample",
+        ),
+        (lambda: cm.WithoutReplacement(sample=3, population=3, relation="add-remove"), "must be below population"),
+        (lambda: cm.WithoutReplacement(rate="0.1", relation="any"), "must be 'replace-one' or 'add-remove'"),
+        (lambda: cm.Poisson(rate="0.1", relation="swap"), "relation='swap' is unknown"),
+        (
+            lambda: (
+                cm.Gaussian(sigma=1, relation=cm.Relation.ADD_REMOVE)
+                @ cm.WithoutReplacement(rate="0.1", relation="add-remove")
+            ),
+            "is stated for add-remove",
+        ),
+    ],
+)
+def test_refused(made: Callable[[], Any], said: str) -> None:
+    with pytest.raises(cm.CumulantError, match=said):
+        made()
+
+
+PRIVATE = [
+    cm.Gaussian(sigma=1, sensitivity=0),
+    cm.Gaussian(sigma=0, sensitivity=0),
+    cm.Laplace(scale=1, sensitivity=0),
+    cm.Gaussian(sigma=1) @ cm.Poisson(rate=0) * 5,
+    cm.Laplace(1) @ cm.WithoutReplacement(rate=0),
+    cm.Run({}),
+]
+
+
+@pytest.mark.parametrize("run", PRIVATE, ids=str)
+def test_what_never_sees_a_record(run: cm.Expression) -> None:
+    assert run.epsilon(0) == run.epsilon(1e-6) == run.delta(0) == run.advantage == run.pure == run.gaussian_mu == 0
+    assert run.bayes_risk() == 0.5
+    assert run.delta(-1) == pytest.approx(1 - math.exp(-1))
+    assert run.check(epsilon=0, delta=0).verdict == "holds"
+    for other in (cm.Gaussian(sigma=2), cm.Gaussian(sigma=2) @ cm.Poisson(rate="0.1") * 3):
+        if run.relation in (cm.Relation.ANY, other.relation):
+            assert (run + other).epsilon(1e-6) == other.epsilon(1e-6)
+    if run.terms:
+        assert cm.parse(str(run)) == run
+
+
+@pytest.mark.parametrize(
+    "run", [cm.Gaussian(sigma=0), cm.Laplace(scale=0), cm.Gaussian(sigma=0) + cm.Gaussian(sigma=1)], ids=str
+)
+def test_what_is_released_as_it_is(run: cm.Expression) -> None:
+    assert run.epsilon(1e-6) == run.epsilon(0) == run.pure == run.rdp(2) == math.inf
+    assert run.delta(100) == run.advantage == run.true_positive_rate(0) == 1
+    assert run.bayes_risk() == 0
+    assert cm.parse(str(run)) == run

@@ -45,6 +45,9 @@ SCHEMES = (" @ WithoutReplacement(rate={rate})", " @ Poisson(rate={rate})", "")
 _FARTHEST = 10**6
 """Rounds beyond which the lattice is not asked."""
 
+_FINE, _SMOOTH, _AGAIN = 1e-9, 1e-3, 1e-5
+"""Accuracies without and with smoothing, and what smoothing may cost the second time."""
+
 _COMPARED = 0.5
 """How often it is."""
 
@@ -70,6 +73,11 @@ def run(generator: random.Random) -> str:
     return " + ".join(kinds)
 
 
+def smoothed(side: Side) -> bool:
+    """Whether nothing but smoothing shows silence."""
+    return not spacing_of(side.kinds) and all(each.mixture() is None and not each.square for each, _ in side.kinds)
+
+
 def again(side: Side, delta: Fraction, proved: Proved) -> Enclosing | None:
     """Another order and period, and four times the bits; None where that line has no answer."""
     spacing = spacing_of(side.kinds)
@@ -78,7 +86,7 @@ def again(side: Side, delta: Fraction, proved: Proved) -> Enclosing | None:
         return None
     other = dataclasses.replace(choice, lam=0.9 * choice.lam, period=1.3 * choice.period, silence=choice.silence + 8)
     other = dataclasses.replace(other, bits=4 * choice.bits)
-    smooth = Fraction(1, 10**6) / Fraction(1 + other.lam) if proved.smoothed else Fraction(0)
+    smooth = Fraction(_AGAIN * max(proved.value, 1e-9) / (1 + other.lam)) if proved.smoothed else Fraction(0)
     try:
         with BALLS.at(other.bits):
             return folded(side.kinds, other) if spacing else spectrum(side.kinds, other, smooth=smooth)
@@ -110,7 +118,8 @@ def main() -> int:
                 continue
             side, start = Side(terms, kinds), time.process_time()
             known = line._certain(side, Effort()) or epsilon_guess(side, delta) is not None
-            upper, lower = (line._epsilon(side, delta, 1e-9, upper=end) if known else None for end in (True, False))
+            accuracy = _SMOOTH if smoothed(side) else _FINE
+            upper, lower = (line._epsilon(side, delta, accuracy, upper=end) if known else None for end in (True, False))
             spent["line"] += time.process_time() - start
             if upper is None or lower is None:
                 counted["no line"] += 1

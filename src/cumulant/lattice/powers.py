@@ -45,6 +45,8 @@ def powers(
     """The product of all M_i(z_m)^k_i for m = 0, ..., count, and the number of nodes; `Slow` where that exceeds the work."""
     from flint import acb
 
+    if count > work:
+        raise Slow(f"a proof would take {count:,} frequencies")
     values, nodes = [acb(1)] * (count + 1), 0
     for kind in known:
         rule = _rule(kind, choice.lam, last, kind.log_mass - choice.silence - math.log(kind.times) - 6)

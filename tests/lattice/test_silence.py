@@ -162,6 +162,17 @@ def test_beyond_the_last_check_point_the_lemma_is_enough_and_not_by_far() -> Non
             assert kind.times * math.log(rest + V / (0.995 * last)) > -exponent
 
 
+@pytest.mark.parametrize("name", ["gauss", "laplace"])
+def test_balls_do_not_believe_floats_that_stop_too_early(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    right = silence.falling
+    monkeypatch.setattr(silence, "falling", lambda *given: 0.99 * right(*given))
+    with BALLS.at(128):
+        kind, law, lam = kind_of(name, "remove")
+        profile = silence.profile(kind, law, lam, 20.0)
+        with pytest.raises(silence.Loud, match="not far enough"):
+            last_of([kind], [profile], lam, 20.0, Fraction(0))
+
+
 def test_gaussians_alone_are_silent_where_their_exponent_is() -> None:
     with BALLS.at(128):
         for gauss, exponent in ((Fraction(1, 2), 20.0), (Fraction(3), 50.0)):

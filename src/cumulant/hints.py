@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 GREEK = {"σ": "sigma", "ε": "epsilon", "δ": "delta", "ρ": "rho", "γ": "rate"}
 """Letters that stand for names."""
 
@@ -62,6 +64,31 @@ CALLED = {
     "records": "population",
 }
 """What others call a mechanism, a scheme or a parameter, in lower case."""
+
+INSTEAD = {
+    "epsilon": "noise has a scale: Laplace(scale=S/epsilon) is epsilon-DP at sensitivity S; PureDP(epsilon=...) is a promise",
+    "delta": "a delta is asked at, with --delta or delta=...; ApproximateDP(epsilon=..., delta=...) is a promise",
+    "steps": "repetitions are written with *, like Gaussian(sigma=5) * 1000",
+    "rounds": "repetitions are written with *, like Gaussian(sigma=5) * 1000",
+    "epochs": "repetitions are written with *, one for each step, or use cumulant dpsgd",
+}
+"""What to do about a parameter that something has not, and that is often looked for there."""
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """What was meant by a name that is not known, as the end of a sentence; empty where nothing is close.
+
+    >>> nearest("theorem_9", ["theorem9", "theorem27"])
+    "; did you mean 'theorem9'?"
+    >>> nearest("x", ["theorem9"])
+    ''
+    """
+    from difflib import get_close_matches
+
+    names = {each.lower(): each for each in known}
+    close = get_close_matches(str(name)[:60].lower(), names, n=1)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
+
 
 BATCHES = (
     "for records that are shuffled and cut into batches of a fixed size no amplification is proved: claim "

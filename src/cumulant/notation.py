@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 from cumulant.accounting.parts import Ran, reader
 from cumulant.domains import COUNT, Exact, Number, spelling
 from cumulant.errors import InputError, NotationError
-from cumulant.hints import CALLED, REFUSED
+from cumulant.hints import CALLED, INSTEAD, REFUSED
 from cumulant.mechanisms.mechanism import MECHANISMS, PARALLEL, Expression, Mechanism, run
 from cumulant.sampling.scheme import SCHEMES, Scheme
 from cumulant.tokens import Token, tokens
@@ -124,7 +124,9 @@ class _Parser:
         if self.next.kind != "end":
             raise NotationError(f"unexpected {self.next}; after a mechanism come '@', '*', '+', '|' or the end")
         if self.unknown is not None and not self.solved:
-            raise NotationError("the expression has no '?' to solve for")
+            raise NotationError(
+                "the expression has no '?' to solve for; write ? for the number that is looked for, like Laplace(scale=?)"
+            )
         return found
 
     # ---- tokens
@@ -284,7 +286,7 @@ class _Parser:
                 self.expect(",", "after a parameter ')' or")
         missing = [each for each, required in declared.items() if required and each not in given]
         if missing:
-            wanted = ", ".join(f"{each}=..." for each in missing)
+            wanted = ", ".join(f"{each}=..." for each, required in declared.items() if required)
             raise NotationError(f"{name} needs {' and '.join(missing)}; write {name.text}({wanted})")
         try:
             return known[name.text](**given)
@@ -300,7 +302,8 @@ class _Parser:
             name = self.take().text
             self.take()
             if name not in declared:
-                raise NotationError(f"{owner.text} has no parameter {token}{_suggestion(name, declared, declared)}")
+                meant = f"; {INSTEAD[name]}" if name in INSTEAD else _suggestion(name, declared, declared)
+                raise NotationError(f"{owner.text} has no parameter {token}{meant}")
             if name in given:
                 raise NotationError(f"the parameter {token} is given twice")
         else:

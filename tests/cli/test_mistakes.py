@@ -69,6 +69,20 @@ MISTAKES: list[tuple[str, str, int | None]] = [
     ("epsilon '' --delta 1e-6", "the expression is empty", None),
     ("epsilon 'PureDP(?)' --delta 1e-6", "which only calibrate solves", 7),
     ("epsilon 'Gaussian(1, relation=“add-remove”)' --delta 1e-6", "these are typographic quotes", 21),
+    # other mechanisms and schemes
+    ("epsilon 'Laplace(epsilon=0.5)' --delta 0", "Laplace(scale=S/epsilon) is epsilon-DP", 8),
+    ("epsilon 'Gaussian(sigma=1, delta=1e-5)' --delta 0", "a delta is asked at", 18),
+    ("epsilon 'Gaussian(sigma=1, steps=100)' --delta 1e-5", "repetitions are written with *", 18),
+    ("epsilon 'BoundedLaplace(scale=1)' --delta 1e-6", "write BoundedLaplace(scale=..., bound=...)", 0),
+    ("epsilon 'BoundedLaplace(scale=1, bound=-2)' --delta 1e-6", "bound=-2 must be a number", 24),
+    ("epsilon 'Skellam(sigma=3)' --delta 1e-6", "known are variance, sensitivity", 8),
+    ("epsilon 'Skellam(variance=0)' --delta 1e-6", "variance=0 must be a number in (0, inf)", 8),
+    ("epsilon 'Gaussian(1) @ RandomAllocation(100.5)' --delta 1e-6", "steps=100.5 must be an integer", 31),
+    ("epsilon 'Gaussian(1) @ RandomAllocation(rate=0.1)' --delta 1e-6", "known are steps, picks", 31),
+    ("epsilon 'Gaussian(1) @ Shuffled(0.1)' --delta 1e-6", "no amplification is proved", 14),
+    ("epsilon 'Gaussian(1) @ Group(size=0)' --delta 1e-6", "size=0 must be an integer", 20),
+    ("epsilon 'KaryResponse(values=4)' --delta 0", "KaryResponse", None),
+    ("epsilon 'from_masses(p=[1/2, 1/2], q=[1/2, 1/3])' --delta 0", "the masses of q must sum to 1", 0),
     # commands and options
     ("espilon 'PureDP(1)' --delta 1e-6", "did you mean cumulant epsilon?", None),
     ("'PureDP(1)' --delta 1e-6", 'did you mean cumulant epsilon "PureDP(1)" --delta 1e-6?', None),
@@ -82,7 +96,18 @@ MISTAKES: list[tuple[str, str, int | None]] = [
     ("check 'PureDP(1)' --epsilon 1e-6 --delta 4", "delta is a probability", None),
     ("epsilon 'PureDP(1)' --delta 0 --method exat", "choose one of best, exact", None),
     ("rdp 'PureDP(1)' --orders 2;3", "separate orders by commas", None),
-    ("calibrate 'Gaussian(1)' --epsilon 1 --delta 1e-6", "has no '?' to solve for", None),
+    ("rdp 'PureDP(1)' --orders 2 --bound theorem_9", "did you mean 'theorem9'?", None),
+    ("epsilon 'PureDP(1)' --delta 0 --eps 3", "epsilon is what `cumulant epsilon` finds; give --delta", None),
+    ("epsilon 'PureDP(1)' -d 1e-6", "options are written out, such as --delta 1e-6", None),
+    ("dpsgd --batch 9 --records 60k --steps 1 --noise-multiplier 1 --delta 1e-5", "must be a whole number", None),
+    (
+        "dpsgd --batch 9 --records 99 --steps 1 --epsilon 1 --delta 1e-5 --sampling poison",
+        "did you mean 'poisson'?",
+        None,
+    ),
+    ("sweep 'PureDP({e})' --set e=1..4 --delta 0", "write every value, such as --set e=1,2,3,4", None),
+    ("sweep 'PureDP({e})' --set e=1,2 --delta 0 --plot a.gif", "--plot a.gif must end in", None),
+    ("calibrate 'Gaussian(1)' --epsilon 1 --delta 1e-6", "write ? for the number that is looked for", None),
 ]
 
 

@@ -7,6 +7,7 @@ from cumulant.bounds.bound import Bound
 from cumulant.bounds.poisson_table import POISSON
 from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
 from cumulant.errors import InputError, shown
+from cumulant.hints import nearest
 
 BOUNDS: dict[str, Bound] = dict(WITHOUT_REPLACEMENT)
 for _table in (POISSON, ALLOCATION):
@@ -23,4 +24,6 @@ def row(name: str) -> Bound:
     try:
         return BOUNDS[name]
     except (KeyError, TypeError):
-        raise InputError(f"bound={shown(name)} is unknown; choose one of {', '.join(BOUNDS)}") from None
+        raise InputError(
+            f"bound={shown(name)} is unknown{nearest(name, BOUNDS)}; choose one of {', '.join(BOUNDS)}"
+        ) from None

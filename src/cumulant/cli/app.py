@@ -96,7 +96,7 @@ def _usage(message: str, arguments: list[str]) -> str:
     said = " ".join(message.split()).rstrip(".?")
     see = f"see cumulant {command} --help" if command in names else "see cumulant --help"
     turned = {"epsilon": "delta", "delta": "epsilon"}.get(command)
-    if turned is not None and re.search(rf"[Nn]o such option:? '?--{command}\b", said):
+    if turned is not None and re.search(rf"[Nn]o such option:? '?--{command[:3]}", said):
         other = f"ask `cumulant {turned}` with --{command}"
         return f"{command} is what `cumulant {command}` finds; give --{turned}, or {other}; {see}"
     if turned is not None and "Missing option" in said:
@@ -107,6 +107,10 @@ def _usage(message: str, arguments: list[str]) -> str:
         if re.match(r"\w+\(", name):
             meant = f'epsilon "{name}" --delta 1e-6'
         said = f"there is no command {name!r}" + (f"; did you mean cumulant {meant}?" if meant else "")
+    if (short := re.search(r"[Nn]o such option:? '?(-\w)\b", said)) is not None:
+        said = f"no such option: {short[1]}; options are written out, such as --delta 1e-6"
+    if (whole := re.search(r"Invalid value for '(--[\w-]+)'.*integer", said)) is not None:
+        said = f"{whole[1]} must be a whole number, such as 60000 or 1000, without letters or commas"
     if "unexpected extra argument" in said.lower():
         said += "; an expression is one argument, so put it in quotes"
     return f"{said}; {see}"

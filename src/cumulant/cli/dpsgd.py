@@ -15,6 +15,7 @@ from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.cli.questions import Json
 from cumulant.domains import DELTA, POSITIVE
 from cumulant.errors import InputError
+from cumulant.hints import nearest
 from cumulant.training.sgd import SAMPLINGS, NoisySGD
 
 DOUBLED = (
@@ -59,8 +60,11 @@ def dpsgd(
         raise InputError(
             "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"
         )
+    sampling = None if sampling is None else sampling.lower()
     if sampling is not None and sampling not in SAMPLINGS:
-        raise InputError(f"sampling={sampling!r} is unknown; choose one of {', '.join(SAMPLINGS)}")
+        raise InputError(
+            f"sampling={sampling!r} is unknown{nearest(sampling, SAMPLINGS)}; choose one of {', '.join(SAMPLINGS)}"
+        )
     asked = DELTA.check("delta", delta)
     plan = NoisySGD(batch, records, noise_multiplier or 1, epochs, steps)
     rows = []

@@ -107,6 +107,10 @@ def sweep(
 def _values(text: str) -> tuple[str, list[str]]:
     name, equals, listed = text.partition("=")
     values = [each.strip() for each in listed.split(",")]
+    if ".." in listed or "range" in listed:
+        raise InputError(
+            f"--set {shown(text)} has a range; write every value, such as --set {name.strip() or 'k'}=1,2,3,4"
+        )
     if not equals or not name.strip().isidentifier() or not all(values):
         raise InputError(f"--set {shown(text)} must be NAME=VALUE,VALUE,..., such as --set sigma=1,2,4")
     return name.strip(), values

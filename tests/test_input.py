@@ -81,7 +81,10 @@ def test_not_a_number(make: Any, value: Any) -> None:
         (lambda: cm.Gaussian(sigma=1).rdp(math.nan), "order=nan must be at least 1"),
         (lambda: cm.Gaussian(sigma=1).rdp("x"), "is not a number"),
         (lambda: cm.Gaussian(sigma=1).rdp([True]), "must be a number or a flat sequence of numbers"),
-        (lambda: cm.Gaussian(sigma=1).rdp(2, bound="theorem8"), "bound='theorem8' is unknown; choose one of caps"),
+        (
+            lambda: cm.Gaussian(sigma=1).rdp(2, bound="theorem8"),
+            "bound='theorem8' is unknown (did you mean 'theorem9'?); choose one of caps",
+        ),
         (lambda: cm.Gaussian(sigma=1).epsilon(1e-5, method="magic"), "method='magic' is unknown"),
         (lambda: cm.Gaussian(sigma=1).epsilon(1e-5, conversion="magic"), "conversion='magic' is unknown"),
         (lambda: cm.Gaussian(sigma=1).epsilon(1e-5, method="paper", bound="best"), "fixes bound and conversion"),

@@ -152,7 +152,7 @@ def test_decimals_keep_their_spelling_and_value() -> None:
 def test_the_unknown_of_a_calibration() -> None:
     assert parse("Gaussian(?) @ WithoutReplacement(rate=0.001) * 10", unknown=5) == GAUSSIAN @ SAMPLE * 10
     assert parse("Gaussian(5) * ?", unknown=7) == GAUSSIAN * 7
-    with pytest.raises(NotationError, match=r"^the expression has no '\?' to solve for$"):
+    with pytest.raises(NotationError, match=r"^the expression has no '\?' to solve for; write \? for the number"):
         parse("Gaussian(5)", unknown=7)
     with pytest.raises(NotationError, match=r"whole number"):
         parse("Gaussian(5) * ?", unknown=0.5)

@@ -76,10 +76,10 @@ INSTEAD = {
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """What was meant by a name that is not known, as the end of a sentence; empty where nothing is close.
+    """What was meant by a name that is not known, in brackets; empty where nothing is close.
 
     >>> nearest("theorem_9", ["theorem9", "theorem27"])
-    "; did you mean 'theorem9'?"
+    " (did you mean 'theorem9'?)"
     >>> nearest("x", ["theorem9"])
     ''
     """
@@ -87,7 +87,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
     names = {each.lower(): each for each in known}
     close = get_close_matches(str(name)[:60].lower(), names, n=1)
-    return f"; did you mean {names[close[0]]!r}?" if close else ""
+    return f" (did you mean {names[close[0]]!r}?)" if close else ""
 
 
 BATCHES = (

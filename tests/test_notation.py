@@ -180,7 +180,7 @@ def test_what_the_unknown_stands_for(text: str, owner: str, name: str, others: d
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("Gaussian(5)", r"^the expression has no '\?' to solve for$"),
+        ("Gaussian(5)", r"^the expression has no '\?' to solve for; write"),
         ("Gaussian(?) * ?", r"^the expression has 2 '\?'; leave one and write numbers for the others$"),
         ('Gaussian(?, geometry="cube")', "geometry='cube'"),
         ("Gaussian(?", "unexpected the end"),

@@ -65,12 +65,13 @@ format: $(VENV)/.installed ## Format the code, sort the imports
 bench: $(BENCH)/.installed ## Side by side with dp-accounting, autodp and Opacus, in an environment of its own
 	$(BENCH)/bin/python benchmarks/compare.py
 
-hunt: $(VENV)/.installed ## Attack the certificates, the answers and Theorems A and C: an hour on two cores
+hunt: $(VENV)/.installed ## Attack the certificates, the answers and Theorems A, C, P, V and W: an hour on two cores
 	$(BIN)/python -m benchmarks.hunt_certificates --settings 100000 --seed 1
 	$(BIN)/python -m benchmarks.hunt_questions --questions 1000 --seed 1
 	CUMULANT_INSTANCES=3000 $(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=default tests/laws
 	$(BIN)/python benchmarks/hunt_triangles.py 2800 1
 	$(BIN)/python -m benchmarks.hunt_line --settings 2500 --seed 1
+	$(BIN)/python -m benchmarks.hunt_triples 2000 1
 	$(MAKE) --no-print-directory hunt-ledger
 
 hunt-ledger: $(VENV)/.installed ## Kill writers and servers of the ledger for 30 minutes, look for analysts who beat it

@@ -39,6 +39,9 @@ _ABOVE = 0.5
 _FARTHEST = 400.0
 """Of epsilons; beyond it powers leave the range of floats, and nothing is protected."""
 
+_SLIGHTEST = 1e-8
+"""Of the largest loss of a round; below it floats do not tell its ratios apart."""
+
 _ASTRAY = Fraction(1, 10**6)
 """What misplaced ratios may cost, of one cell."""
 
@@ -126,6 +129,8 @@ def _above(extremes: Extremes, rate: Fraction, times: int, depth: float) -> Valu
             return None
         top = (g * (odds - 1)).log1p()
         low = -(-g * (1 - 1 / odds)).log1p()
+        if not (float(top.mid()) > _SLIGHTEST and float(odds.mid()) < math.inf):
+            return None
         reach = _farthest(extremes, float(odds.mid()), float(g.mid()), times, depth)
         cells = _cells(float(top.mid()), float(low.mid()), reach, times)
         if cells is None:
@@ -220,7 +225,7 @@ def _below(extremes: Extremes, rate: Fraction, times: int, depth: float) -> Valu
     """
     with BALLS.at(_BITS):
         odds, g = float(extremes.odds_ball().lower()), float(rate)
-        if not odds > 1 + 1e-9:
+        if not (odds < math.inf and g * (odds - 1) > _SLIGHTEST):
             return None
         reach = _farthest(extremes, odds, g, times, depth)
         found = _on_grid(odds, g, reach, times)

@@ -41,7 +41,10 @@ _NEAREST = 1e-5
 _ROOM = 1e-6
 """What the proposal is raised by, so that its own tolerance does not matter."""
 
-_FEWEST_ROUNDS = 300
+_FEWEST_ROUNDS, _MOST_KINDS = 300, 4
+_SLIGHTEST, _WIDEST = 1e-7, 3.0
+"""Of the largest loss of a round; below it nothing is left of differences, beyond it no order averages over one."""
+
 _CUT = 16.0
 _GAPS = np.geomspace(0.05, 40.0, 60)
 
@@ -87,6 +90,7 @@ def _starts(top: float, count: int) -> Array:
 
 
 @lru_cache(maxsize=64)
+@np.errstate(all="ignore")
 def reference(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
     """A law on a lattice that dominates the demand at this order n, chosen so that E T^{lam+1} is small; None if none is found.
 
@@ -94,6 +98,8 @@ def reference(demand: Demand, order: float, lam: float, cells: int, count: int) 
     the demand is 0 beyond the last row and both are constant before the first. The mass is 1, what the others leave being at
     ratio 1, and the mean is at least 1.
     """
+    if not _SLIGHTEST < demand.top <= _WIDEST:
+        return None
     from scipy.optimize import linprog
 
     starts, top, cells = _starts(demand.top, count), demand.top, demand.cells(cells)
@@ -107,7 +113,7 @@ def reference(demand: Demand, order: float, lam: float, cells: int, count: int) 
     power = (lam + 1) * losses
     with np.errstate(over="ignore"):
         cost = np.expm1(power) - (lam + 1) * np.expm1(losses)
-    if not np.isfinite(cost).all():
+    if not (np.isfinite(cost).all() and cost.max() > 0):
         return None
     found = linprog(
         cost / np.max(cost),
@@ -173,7 +179,8 @@ def _kinds(rounds: Rounds) -> tuple[Kind, ...] | None:
         return None
     found = [_kind(one, times) for one, times in rounds.parts]
     kinds = tuple(kind for kind in found if kind is not None)
-    return kinds if len(kinds) == len(found) and any(kind.demand is not None for kind in kinds) else None
+    demanding = sum(kind.demand is not None for kind in kinds)
+    return kinds if len(kinds) == len(found) and 0 < demanding <= _MOST_KINDS else None
 
 
 def _terms(kinds: tuple[Kind, ...], order: float, lam: float, size: tuple[int, int]) -> Terms | None:
@@ -311,25 +318,28 @@ def _rounded(lam: float) -> float:
     return float(2.0 ** (round(4 * math.log2(lam)) / 4))
 
 
-def _composed(terms: Terms, lam: float, log_delta: float) -> Composed | None:
+def _composed(terms: Terms, lam: float, log_delta: float) -> Composed:
     widths = [anchor for step, _ in terms if step.exact_lattice and (anchor := step.anchor())]
     cut = log_delta - math.log(sum(times for _, times in terms)) - _CUT
-    try:
-        return compose(terms, min(widths), cut, lam, upper=True)
-    except (ArithmeticError, MemoryError, ValueError):
-        return None
+    return compose(terms, min(widths), cut, lam, upper=True)
 
 
+@np.errstate(all="ignore")
 def _prepared(rounds: Rounds, log_delta: float) -> tuple[float, Composed, float] | None:
     """The order n, the lattice of the reference and a guess of epsilon at this delta; None where Theorem W has no answer."""
     kinds = _kinds(rounds)
     upper = None if kinds is None else next(iter(rounds.upper()), None)
-    chosen = None if kinds is None or upper is None else _chosen(kinds, upper, log_delta)
-    if chosen is None:
+    if kinds is None or upper is None:
         return None
-    order, terms, lam, guess = chosen
-    sums = _composed(terms, lam, log_delta)
-    return None if sums is None else (order, sums, guess)
+    try:
+        chosen = _chosen(kinds, upper, log_delta)
+        if chosen is None:
+            return None
+        order, terms, lam, guess = chosen
+        sums = _composed(terms, lam, log_delta)
+    except (ArithmeticError, MemoryError, ValueError):  # floats or the programme gave out: nothing is claimed
+        return None
+    return order, sums, guess
 
 
 def epsilon(rounds: Rounds, log_delta: float) -> tuple[float, Composed] | None:

@@ -1,0 +1,223 @@
+"""Attack Theorems P, V and W: random triples from their definitions, and adversaries who choose anew in every round.
+
+    python -m benchmarks.hunt_triples [settings] [seed]
+
+A setting draws a privacy loss or a shift and a rate, and with them
+  * a hundred triples of pure laws with up to six outputs against the Rényi curve of the class,
+  * a hundred triples of values in one to five dimensions against V*, and one in the plane against the curve of the budget,
+  * an adversary who in up to four rounds chooses among random pure triples, all policies enumerated, against the value,
+  * one who in up to twelve rounds chooses among extreme triples of reports, by recursion over exact ratios, against both ends,
+  * one who in up to twelve rounds chooses among triples in the plane, on a grid that rounds down, against Theorem W.
+Prints the largest quotient of each kind and exits with 1 if one exceeds 1.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import defaultdict
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+
+from cumulant.bounds.laplace_budget import laplace_budget, largest_square
+from cumulant.bounds.pure_triples import pure_triples
+from cumulant.curves.closed import Response
+from cumulant.lattice import adaptive, orders
+from cumulant.lattice.demands import Budget
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.pairs.extremes import Extremes
+from cumulant.pairs.laplace import LaplacePair
+from cumulant.pairs.response import ResponsePair
+from cumulant.pairs.three_points import ThreePoints
+from tests.oracles.triples import Laws, binned_laplace, laplace_square, random_l1_triples, random_pure_triples
+
+TOLERANCE = 1e-8
+TRIPLES = 100
+
+Quotients = dict[str, float]
+
+
+def exact(value: float, digits: int = 3) -> Fraction:
+    """A short decimal, so that the library and the attack mean the same number."""
+    return Fraction(f"{value:.{digits}g}")
+
+
+def pure_divergences(rng: np.random.Generator, found: Quotients) -> None:
+    """Theorem P as a Rényi curve."""
+    epsilon, rate = exact(10 ** rng.uniform(-1.5, 0.8)), exact(10 ** rng.uniform(-3, -0.05))
+    g = float(rate)
+    r, p, q = random_pure_triples(rng, float(epsilon), TRIPLES)
+    a, b = (1 - g) * r + g * p, (1 - g) * r + g * q
+    order = np.array([1.1, 2.0, 3.5, 12.0, 50.0])
+    limit = np.asarray(pure_triples(Response(epsilon=epsilon), rate).rdp(order))
+    for each, most in zip(order, limit, strict=True):
+        excess = np.sum(b * np.expm1(each * np.log(a / b)) - each * (a - b), axis=1)
+        needed = np.log1p(np.maximum(excess, 0.0)) / (each - 1)
+        found["pure divergence"] = max(found["pure divergence"], float(np.max(needed - 1e-15)) / most)
+
+
+def squares(rng: np.random.Generator, found: Quotients) -> None:
+    """Theorem V: the budget in every dimension."""
+    shift, dimension = exact(rng.uniform(0.4, 6.0), 2), int(rng.integers(1, 6))
+    limit = largest_square(shift, "scalar" if dimension == 1 else "vector")
+    if limit is not None:
+        values = laplace_square(*random_l1_triples(rng, float(shift), TRIPLES, dimension))
+        found["square"] = max(found["square"], float(np.max(values)) / limit)
+
+
+def plane(rng: np.random.Generator, shift: Fraction, rate: Fraction, bins: int) -> tuple[Laws, Laws]:
+    """a and b of one triple in the plane, random or at equal distances, in bins, which only lose."""
+    points = np.stack(random_l1_triples(rng, float(shift), 1, 2), axis=1)[0]
+    if rng.uniform() < 0.4:
+        points = np.array([(0, 0), (0.5, 0.5), (0.5, -0.5)]) * float(shift)
+    laws, g = binned_laplace(points, bins), float(rate)
+    return (1 - g) * laws[0] + g * laws[1], (1 - g) * laws[0] + g * laws[2]
+
+
+def laplace_divergences(rng: np.random.Generator, found: Quotients) -> None:
+    """Theorem V as a Rényi curve."""
+    shift, rate = exact(rng.uniform(0.4, 6.0), 2), exact(10 ** rng.uniform(-3, -0.5), 2)
+    curve = laplace_budget(LaplacePair(shift, query="vector"), rate)
+    a, b = plane(rng, shift, rate, 30)
+    for order in (1.5, 2.0, 3.0, 8.0, 20.0):
+        needed = math.log(float(np.sum(b * (a / b) ** order))) / (order - 1)
+        found["budget divergence"] = max(found["budget divergence"], (needed - 1e-14) / float(curve.rdp(order)))
+
+
+def policies(rng: np.random.Generator, found: Quotients) -> None:
+    """Every policy over a few random pure triples, in up to four rounds."""
+    epsilon, rate = exact(rng.uniform(0.1, 3), 2), exact(10 ** rng.uniform(-2, -0.1), 2)
+    times, g = int(rng.integers(2, 5)), float(rate)
+    extremes = ResponsePair(epsilon=epsilon).extremes()
+    value = adaptive.from_above(extremes, rate, times, -20.0)
+    if value is None:
+        return
+    r, p, q = random_pure_triples(rng, float(epsilon), 3, 6 if times < 4 else 3)
+    a, b = (1 - g) * r + g * p, (1 - g) * r + g * q
+    x = float(rng.uniform(0, times * math.log1p(g * math.expm1(float(epsilon)))))
+
+    def best(left: int, ratio: Laws) -> Laws:
+        if not left:
+            return np.asarray(np.maximum(ratio - math.exp(x), 0.0))
+        return np.asarray((best(left - 1, ratio[..., None, None] * (a / b)) * b).sum(axis=-1).max(axis=-1))
+
+    needed = float(best(times, np.array(1.0)))
+    found["policies"] = max(found["policies"], (needed - 1e-14) / value.delta(x))
+
+
+def optimum(extremes: Extremes, rate: Fraction, times: int, x: float) -> float:
+    """delta of the best policy over the extreme triples: recursion over the powers of A and B that have occurred."""
+    with BALLS.at(128):
+        odds, g = extremes.odds_ball(), BALLS.number(rate)
+        loss_a = float((g * (odds - 1)).log1p().mid())
+        loss_b = float((-g * (1 - 1 / odds)).log1p().mid())
+        move = {"A": (1, 0), "1/A": (-1, 0), "B": (0, 1), "1/B": (0, -1)}
+        triples = [[(*move[name], float(m.mid())) for name, _, m in atoms] for atoms in extremes.triples(odds, g)]
+    rests = [1 - sum(m for *_, m in atoms) for atoms in triples]
+
+    @cache
+    def value(left: int, i: int, j: int) -> float:
+        if not left:
+            return max(math.exp(i * loss_a + j * loss_b) - math.exp(x), 0.0)
+        return max(
+            sum(m * value(left - 1, i + di, j + dj) for di, dj, m in atoms) + rest * value(left - 1, i, j)
+            for atoms, rest in zip(triples, rests, strict=True)
+        )
+
+    return value(times, 0, 0)
+
+
+def reports(rng: np.random.Generator, found: Quotients) -> None:
+    """Both ends of the value of reports, in up to twelve rounds."""
+    epsilon, rate, times = (
+        exact(rng.uniform(0.2, 3), 2),
+        exact(10 ** rng.uniform(-2, -0.1), 2),
+        int(rng.integers(2, 13)),
+    )
+    kind, values = int(rng.integers(3)), Fraction(int(rng.integers(3, 9)))
+    size = Fraction(int(rng.integers(1, int(values))))
+    many = ThreePoints(
+        size * (values - size) / (values - 1),
+        epsilon=epsilon,
+        base=values - size,
+        weight=size,
+        third=(values - size - 1) / (values - 2),
+    )
+    pair = (ResponsePair(epsilon=epsilon), ResponsePair(epsilon=epsilon, one_bit=True), many)[kind]
+    extremes = pair.extremes()
+    assert extremes is not None
+    above = adaptive.from_above(extremes, rate, times, -20.0)
+    below = adaptive.from_below(extremes, rate, times, -20.0)
+    x = float(rng.uniform(0, 0.8 * times * math.log1p(float(rate) * math.expm1(float(epsilon)))))
+    truth = optimum(extremes, rate, times, x)
+    if above is not None:
+        found["value from above"] = max(found["value from above"], (truth - 1e-14) / above.delta(x))
+    if below is not None and truth > 1e-12:
+        found["value from below"] = max(found["value from below"], below.needed_delta(x) / truth)
+
+
+def reference(rng: np.random.Generator, found: Quotients) -> None:
+    """Theorem W: the expectation of its test function, and delta, under an adversary in the plane."""
+    shift, rate = exact(rng.uniform(0.5, 4), 1), exact(10 ** rng.uniform(-2, -0.9), 1)
+    order, times = float(rng.choice([0.5, 2.0, 5.0, 16.0])), int(rng.integers(2, 13))
+    law = orders.reference(Budget(shift, "vector", rate), order, 4.0, 14, 120)
+    if law is None:
+        return
+    loss, log_p = law.outputs(0.0)
+    mass = np.exp(log_p - loss)
+    step = law.width / 4
+    span = int(times * loss.max() / step) + 60
+    grid = step * np.arange(-span, span + 1)
+    triples = []
+    for _ in range(2):
+        a, b = plane(rng, shift, rate, 10)
+        places, group = np.unique(np.floor(np.log(a / b) / step + 1e-9), return_inverse=True)
+        triples.append((places, np.asarray(np.bincount(group, b), dtype=np.float64)))
+
+    def expected(value: Laws, places: Laws, weights: Laws) -> Laws:
+        index = np.arange(value.size)
+        return sum(
+            (w * np.interp(index + int(s), index, value) for s, w in zip(places, weights, strict=True)), 0 * value
+        )
+
+    ours = theirs = np.where(
+        grid > 0, orders.test_function(order, np.maximum(grid, 0.0)) * np.exp(np.maximum(grid, 0.0)), 0.0
+    )
+    sticks = np.maximum(np.expm1(grid), 0.0)  # (ratio - e^eps)_+ / e^eps
+    for _ in range(times):
+        ours = expected(ours, np.round(loss / step), mass)
+        theirs = np.max([expected(theirs, *each) for each in triples], axis=0)
+        sticks = np.max([expected(sticks, *each) for each in triples], axis=0)
+    middle = slice(max(span - 200, 0), span + 30)
+    found["test function"] = max(found["test function"], float(np.max(theirs[middle] / ours[middle])))
+    # delta(eps) <= C n y0 E f_n at every d
+    for gap in (0.3, 1.0, 3.0):
+        R = math.exp(float(orders.log_ratio(order, np.array([gap]))[0]))
+        C = math.exp(float(orders.log_constant(order, np.array([gap]))[0]))
+        for eps in (0.0, 0.02, 0.1):
+            bound = C / R * float(np.interp(-(eps - math.log(R)), grid, ours))
+            needed = float(np.interp(-eps, grid, sticks))
+            found["delta by test orders"] = max(found["delta by test orders"], needed / bound if bound > 0 else 0.0)
+
+
+ATTACKS = (pure_divergences, squares, laplace_divergences, policies, reports, reference)
+
+
+def hunt(settings: int, seed: int) -> Quotients:
+    """The largest quotient of what was found and what was claimed, by kind."""
+    rng, found = np.random.default_rng(seed), defaultdict[str, float](float)
+    for number in range(settings):
+        for attack in ATTACKS:
+            if attack is not reference or number % 8 == 0:  # a linear programme each
+                attack(rng, found)
+    return dict(found)
+
+
+if __name__ == "__main__":
+    settings, seed = (int(each) for each in (sys.argv[1:] + ["100", "1"][len(sys.argv) - 1 :])[:2])
+    result = hunt(settings, seed)
+    for kind, quotient in result.items():
+        print(f"{kind:22} {quotient:.9f}")
+    sys.exit(1 if max(result.values()) > 1 + TOLERANCE else 0)

@@ -309,3 +309,22 @@ def test_ten_epochs_below_divergences() -> None:
     assert run.epsilon(1e-5, method="rdp") == pytest.approx(1.979, abs=2e-3)
     mixed = run + cm.Gaussian(sigma=4)
     assert 1.8 < mixed.epsilon(1e-5) < 0.95 * mixed.epsilon(1e-5, method="rdp")
+
+
+def test_many_steps_of_yes_and_no_are_binomial() -> None:
+    """S has the law of a binomial number of large ratios: 200 random epochs, both directions, none below."""
+    from scipy.stats import binom
+
+    rng = np.random.default_rng(23)
+    for _ in range(100):
+        e0, steps = float(np.round(10 ** rng.uniform(-1.5, 0.6), 3)), int(10 ** rng.uniform(0.31, 3))
+        count = np.arange(steps + 1)
+        mass = binom.pmf(count, steps, 1 / (1 + math.exp(e0)))
+        mean = (count * math.exp(e0) + (steps - count) * math.exp(-e0)) / steps
+        epsilon = float(rng.uniform(0.02, 1)) * e0 / math.sqrt(steps)
+        pair = cm.PureDP(e0).pair()
+        remove = float(np.sum(mass * np.maximum(mean - math.exp(epsilon), 0)))
+        add = float(np.sum(mass * np.maximum(1 - math.exp(epsilon) * mean, 0)))
+        for direction, exact in (("remove", remove), ("add", add)):
+            found = lattice_delta(pair, steps, direction, epsilon)
+            assert exact * (1 - 1e-10) <= found <= exact * 1.1 + 1e-8

@@ -28,7 +28,7 @@ _LONGEST = 1 << 20
 _MORE = (0.0, 4.0, 8.0, 12.0)
 """By how much more may be left out where a grid would be too long."""
 _FEWER = 1 << 16
-_EVERY = 64
+_SOME = 1 << 13
 _NOTHING = 1e-150
 _ROUND_CUT = 8.0
 _NODES, _NODES_CUT = 2000, -40.0
@@ -57,13 +57,14 @@ class Allocated(Step):
         mass = np.exp(found.log_mass)
         low, high = np.cumsum(mass), np.cumsum(mass[::-1])
         cut = math.exp(max(log_mass, -700.0))
-        first, last = int(np.searchsorted(low, cut)), mass.size - 1 - int(np.searchsorted(high, cut))
+        first = min(int(np.searchsorted(low, cut)), mass.size - 1)
+        last = max(mass.size - 1 - int(np.searchsorted(high, cut)), 0)
         return float(found.loss[min(first, last)]), float(found.loss[max(first, last)])
 
     def cells(self, step: float, log_mass: float) -> Cells:
-        found = _fewer(self, _round(log_mass))
-        if step < 4 * found.step:
-            found = _summed(self, _round(log_mass))
+        found = _summed(self, _round(log_mass))
+        if found.loss.size > _FEWER and step >= 4 * (fewer := _fewer(self, _round(log_mass))).step:
+            found = fewer
         low, high = float(found.loss[0]), float(found.loss[-1])
         first, last = math.floor(low / step) - 2, math.ceil(high / step) + 2
         grid = Grid(step, 0.0, first, last - first + 1)
@@ -89,11 +90,12 @@ def _round(log_mass: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Split:
-    """W on a grid of this step from 0 on: masses, how they may be wrong, and the window that its sum needs.
+    """W on a grid of this step from its least value on: masses, how they may be wrong, and the window that its sum needs.
 
     `ratio` and `share` are the points and masses before they were split, of which there are fewer.
     """
 
+    least: float
     step: float
     mass: Array
     error: float
@@ -115,27 +117,30 @@ def _split(law: Loss, count: int, cut: float) -> _Split | None:
     with np.errstate(over="ignore", under="ignore"):
         one = ratios(law, _POINTS, cut - math.log(2 * count))
         w, q = np.exp(one.log_ratio), np.exp(one.log_mass)
+    if one.alone:
+        w, q = np.append(0.0, w), np.append(one.alone, q)
     if not w.size or not np.isfinite(w[-1]):
         return None
-    variance, second = float(np.sum(q * (w - 1) ** 2)) + one.alone, float(np.sum(q * w**2))
+    variance, second = float(np.sum(q * (w - 1) ** 2)), float(np.sum(q * w**2))
     if not variance > 0:
         return None
     # S is nowhere far below t, because W >= 0, and above it hardly more than by one large ratio
     spread = math.sqrt(2 * count * second * (abs(cut) + 1))
-    low, high = max(count - spread, 0.0), count + spread + float(w[-1])
+    least, width = float(w[0]), float(w[-1] - w[0])
+    low, high = max(count - spread, count * least), min(count + spread + width, count * float(w[-1]))
     wanted = max(_FINE, min(_FINEST, 2 * _FINEST / math.sqrt(count)))
     fineness = min(wanted, 2.0 ** math.floor(math.log2(_LONGEST * math.sqrt(variance) / (high - low))))
     if fineness < _COARSEST:
         return None
-    step = math.sqrt(variance) / fineness
+    # both ends are points of the grid, and so is everything where there are two ratios
+    step = width / (1 if w.size == 2 else math.ceil(width * fineness / math.sqrt(variance)))
     size = 1 << max(8, math.ceil(math.log2((high - low) / step + 8)))
-    place = w / step
-    cell = np.floor(place).astype(np.int64)
-    share = place - cell
+    place = (w - least) / step
+    cell = np.minimum(np.floor(place).astype(np.int64), math.ceil(float(place[-1])) - 1)
+    share = np.clip(place - cell, 0.0, 1.0)
     mass = np.bincount(cell, q * (1 - share), cell[-1] + 2) + np.bincount(cell + 1, q * share, cell[-1] + 2)
-    mass[0] += one.alone
-    crowd = int(np.max(np.bincount(cell))) + 8
-    return _Split(step, mass, one.error + crowd * U, one.slip + 8 * U, one.out, math.floor(low / step) - 2, size, w, q)
+    crowd, first = int(np.max(np.bincount(cell))) + 8, math.floor((low - count * least) / step) - 2
+    return _Split(least, step, mass, one.error + crowd * U, one.slip + 16 * U, one.out, first, size, w, q)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,10 +167,12 @@ def _summed(epoch: Allocated, cut: float) -> _Sum:
 
 def _read(epoch: Allocated, split: _Split, cut: float) -> _Sum:
     h, t, remove = split.step, epoch.count, epoch.direction == "remove"
-    w = h * np.arange(split.mass.size)
-    s = h * (split.first + np.arange(split.size, dtype=np.float64))
+    w = split.least + h * np.arange(split.mass.size)
+    s = t * split.least + h * (split.first + np.arange(split.size, dtype=np.float64))
     seen = s / t if remove else np.ones(split.size)
     seen[s < 0] = 0.0
+
+    every = max(1, split.size // _SOME)
 
     def tilted(theta: float) -> Tilted:
         weights = split.mass * np.exp(theta * (w - 1))
@@ -176,7 +183,7 @@ def _read(epoch: Allocated, split: _Split, cut: float) -> _Sum:
     def noisy(theta: float) -> float:
         """log of what the noise adds up to, but for a factor."""
         cgf = float(np.log(np.sum(split.share * np.exp(theta * (split.ratio - 1)))))
-        value = float(log_sum(2 * (np.log(seen[::_EVERY]) - theta * (s[::_EVERY] - t)))) / 2 + t * cgf
+        value = float(log_sum(2 * (np.log(seen[::every]) - theta * (s[::every] - t)))) / 2 + t * cgf
         return value if math.isfinite(value) else math.inf
 
     reach = (
@@ -193,7 +200,7 @@ def _read(epoch: Allocated, split: _Split, cut: float) -> _Sum:
     mass = np.maximum(found, 0.0) * back
     mass[mass < 1e-300] = 0.0
     silent = found <= 4 * max(-float(found.min()), 0.0)  # where masses are negative there is nothing but noise
-    lost = noise * math.sqrt(float(np.sum(back * back))) + t * split.out + _outside(split, t, remove, s[0], s[-1])
+    lost = noise * math.sqrt(float(np.sum(back * back))) + t * split.out + _outside(split, t, remove)
     kept = (s > 0) & ~silent & (np.log(mass) >= cut - _NEGLIGIBLE)
     lost += float(mass[~kept].sum())
     loss, log_mass = np.log(s[kept] / t), np.log(mass[kept])
@@ -206,13 +213,14 @@ def _read(epoch: Allocated, split: _Split, cut: float) -> _Sum:
     return _Sum(loss, log_mass, min(float(raised(lost, MANY)), 1.0), error, split.slip + 8 * U)
 
 
-def _outside(split: _Split, count: int, remove: bool, low: float, high: float) -> float:
-    """A bound of the mass whose sum lies outside of the window."""
+def _outside(split: _Split, count: int, remove: bool) -> float:
+    """A bound of the mass whose sum lies outside of the window, t times the least ratio taken away."""
+    low, high = split.step * split.first, split.step * (split.first + split.size - 1)
     total = float(split.mass.sum())
     plain = Tilted(split.mass / total, math.log(total), 0, 0.0, 0.0, 0.0, 0.0)
     if not remove:
         return escaping([(plain, count)], split.step, low, high, both=low > 0)
-    biased = split.mass * np.arange(split.mass.size)
+    biased = split.mass * (split.least + split.step * np.arange(split.mass.size))
     there = Tilted(biased / biased.sum(), 0.0, 0, 0.0, 0.0, 0.0, 0.0)
     rounds = [(there, 1), (plain, count - 1)] if count > 1 else [(there, 1)]
     return escaping(rounds, split.step, low, high, both=low > 0)

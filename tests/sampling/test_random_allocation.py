@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import cumulant as cm
 from cumulant.bounds.allocation import Added, Averaged, Removed, allocation
+from cumulant.cli.app import app
 from cumulant.lattice import grids
 from cumulant.lattice.allocated import Allocated
 from cumulant.numerics.arithmetic import BALLS
@@ -124,6 +127,20 @@ def test_the_words_say_what_a_term_is() -> None:
     text = (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=1000) * 10).guarantee(1e-5, method="rdp").explain()
     assert "runs in all 1,000 steps of each of 10 whole epochs" in text
     assert "shuffled batches of a fixed size do not" in text
+
+
+def test_the_shell_speaks_of_epochs_and_refuses_shuffled_batches() -> None:
+    shell = CliRunner()
+    run = "Gaussian(sigma=2) @ RandomAllocation(steps=50) * 3"
+    found = shell.invoke(app, ["epsilon", run, "--delta", "1e-5", "--json"])
+    assert found.exit_code == 0
+    answer = json.loads(found.stdout)
+    assert (answer["relation"], answer["rigour"], answer["lower"]) == ("add-remove", "bounded", None)
+    told = shell.invoke(app, ["epsilon", run, "--delta", "1e-5"]).stdout
+    assert "50 steps of each of 3 whole epochs" in " ".join(told.split())
+    refused = shell.invoke(app, ["epsilon", "Gaussian(sigma=2) @ Shuffled(batch=64)", "--delta", "1e-5"])
+    assert refused.exit_code != 0
+    assert "RandomAllocation(steps=...)" in str(refused.exception)
 
 
 def test_no_orders_at_all() -> None:

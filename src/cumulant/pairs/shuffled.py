@@ -264,7 +264,8 @@ def _sizes(n: int, values: int, odds: Any) -> tuple[Array, Array, float]:
     starts = np.arange(0, count.size, stride)
     top = float(log_weight.max())
     weight = np.add.reduceat(np.exp(log_weight - top), starts)
-    return count[starts] + 1, top + np.log(weight), float(lost.upper())
+    there = weight > 0  # what underflows is far below what counts as the largest loss
+    return count[starts][there] + 1, top + np.log(weight[there]), float(lost.upper())
 
 
 def _of_size(size: int, log_weight: float, values: int, gain: float) -> tuple[Array, Array, float, int]:

@@ -342,6 +342,62 @@ def test_no_point_of_the_rectangle_is_above_the_majorant(name: str, direction: s
         assert float(panel.error.log()) == pytest.approx(expected, abs=1e-9)
 
 
+def test_with_a_wide_angle_w_may_be_small() -> None:
+    """g = 1/2 at x = i theta: |w| is cos(theta/2), and the power -z of it the larger."""
+    with BALLS.at(128):
+        base: Any = LAWS["laplace"][0].transform(Fraction(1, 2), "add")
+        lam, height = 4.0, 2.5
+        sides = [BALLS.number(x) for x in (0.0, 1e-9, height)]
+        found = float(base.log_majorant(-1, lam, 0.0, sides[0], sides[1], sides[2], EXACT))
+        truth = math.log(1 / 4) - 0.5 - lam * math.log(math.cos(height / 2))
+        assert truth <= found <= truth + 1e-6
+
+
+@pytest.mark.parametrize("name", ["gauss", "laplace"])
+def test_the_second_moment_has_its_own_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Four nodes on one wide panel: the error of INT (L - c)^2 is at most what is stated, and is there."""
+    with BALLS.at(128):
+        _, law, lam = kind_of(name, "remove")
+        fine, c = law.rule(lam, 0.0, -60.0, [0.0, 1.0], beyond=False), BALLS.number(Fraction(1, 3))
+
+        def second(panels: Any) -> Any:
+            pairs = [pair for panel in panels for pair in zip(panel.losses, panel.plus, strict=True)]
+            return sum((weight * (loss - c) ** 2 for loss, weight in pairs), start=BALLS.number(0))
+
+        truth = second(fine.panels)
+        monkeypatch.setattr("cumulant.pairs.transform.NODES", 2)
+        monkeypatch.setattr("cumulant.pairs.transform.legendre", lambda _: _gauss(2))
+        coarse = law._panel(BALLS.number(lam), 0.0, 0.0, 1.0, 2.6)
+        missed = abs(second([coarse]) - truth)
+        assert missed > 1e-9
+        assert missed <= coarse.square_error * (1 + c * c)
+        assert coarse.square_error >= 2 * coarse.error
+
+
+def _gauss(count: int) -> list[Any]:
+    from flint import arb
+
+    return [arb.legendre_p_root(count, k, weight=True) for k in range(count)]
+
+
+def test_the_price_of_smoothing_has_what_lies_beyond_every_frequency() -> None:
+    """M = e^{-u^2 s/2}: with few frequencies most of D_tau lies beyond the last, and both parts of its bound are needed."""
+    from flint import acb, arb
+
+    with BALLS.at(128):
+        s, T, N = 0.02, 20.0, 4
+        values = [acb((-arb(s) * (2 * arb.pi() * m / T) ** 2 / 2).exp()) for m in range(400)]
+        choice = Choice(1.0, T, 0.0, 1.0, 0.0, 0.0, 3.0, 128)
+        tau = Fraction(1, 100)
+        given = arb(1), arb(0), lambda: arb(1), 0, Fraction(s), tau
+        whole = Spectrum(choice, values, *given)
+        few = Spectrum(choice, values[: N + 1], abs(values[N + 1]), *given[1:])
+        at = arb(0)
+        factor = BALLS.number(tau) * (BALLS.number(tau) / 8).exp()
+        assert whole.line(at, 0) > 3 * few.line(at, 0)
+        assert few.price(at) >= factor * whole.line(at, 0)
+
+
 def _log_density(name: str, v: Any, t: float) -> Any:
     """log of |q0| in v, from the definition of the noise."""
     if "gauss" in name:

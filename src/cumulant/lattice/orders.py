@@ -35,7 +35,7 @@ _CRITICAL = 0.5
 """The largest n at which (i) dominates (ii)."""
 
 _FIRST = 3
-_TRIES, _CLOSE, _LEAST = 3, 0.1, -690.0
+_TRIES, _FARTHER, _LEAST = 3, 0.5, -690.0
 _SMALL = 0.05
 _NEAREST = 1e-5
 _ROOM = 1e-6
@@ -356,6 +356,7 @@ def delta(rounds: Rounds, asked: float, log_delta: float) -> tuple[float, Compos
     """A delta that is enough at this epsilon, where e^log_delta is known to be: by references for ever smaller ones."""
     best: tuple[float, Composed] | None = None
     for _ in range(_TRIES):
+        log_delta = math.ceil(2 * log_delta) / 2  # the same whoever found the first one
         prepared = _prepared(rounds, log_delta)
         if prepared is None:
             return best
@@ -366,7 +367,7 @@ def delta(rounds: Rounds, asked: float, log_delta: float) -> tuple[float, Compos
         found = math.exp(min(value, 0.0)) * (1 + MANY) + 5e-324
         if best is None or found < best[0]:
             best = found, sums
-        if not _LEAST < value < log_delta - _CLOSE:
+        if not _LEAST < value < log_delta - _FARTHER:
             return best
         log_delta = value
     return best

@@ -132,16 +132,23 @@ def calibrate(
             )
         return found
 
-    def search(by: str, row: str | None = None, converted: str | None = None) -> _Search:
-        return _Search(name, grid, lambda rank: target.ask(build(rank), by, row, converted), target)
+    def search(by: str, row: str | None = None, converted: str | None = None, quick: bool = False) -> _Search:
+        ask = target.nearly if quick else target.ask
+        return _Search(name, grid, lambda rank: ask(build(rank), by, row, converted), target)
 
     from_ends, near = limits is not None, None
-    if two_sided_method(method, bound, conversion):
+    exactly = two_sided_method(method, bound, conversion)
+    if exactly:
         with suppress(InputError):  # what Renyi divergences do not reach the exact layer may
             near = search(GUIDE).boundary(from_ends)
-    meets, fails = search(method, bound, conversion).boundary(from_ends, near)
-    last, found = None if fails is None else grid.value(fails), build(meets)
-    return Calibration(name, grid.value(meets), found, target.guarantee(found, method, bound, conversion), last)
+    meets, fails = search(method, bound, conversion, quick=exactly).boundary(from_ends, near)
+    run_found = build(meets)
+    proved = target.guarantee(run_found, method, bound, conversion)
+    if exactly and not target.met(proved):  # floats and balls disagreed after all
+        meets, fails = search(method, bound, conversion).boundary(from_ends, (meets, fails))
+        run_found = build(meets)
+        proved = target.guarantee(run_found, method, bound, conversion)
+    return Calibration(name, grid.value(meets), run_found, proved, None if fails is None else grid.value(fails))
 
 
 def called(function: Callable[[Any], Any], value: Exact | int) -> Any:

@@ -11,6 +11,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.printed import rounded_up
+from cumulant.accounting.remembering import forget
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import BALLS
 
@@ -274,6 +275,7 @@ def test_what_would_take_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     run = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.01") * 1000
     usual = run.guarantee("1e-6")
     monkeypatch.setattr(line.Effort, "__init__", _hasty(line.Effort.__init__))
+    forget()
     hasty = run.guarantee("1e-6")
     assert (usual.rigour, usual.note) == ("proved", "")
     assert hasty.rigour == "bounded"

@@ -13,7 +13,7 @@ from cumulant.accounting import losses
 from cumulant.lattice import choosing, float_silence, float_spectrum, spectrum
 from cumulant.lattice.choosing import Side
 from cumulant.lattice.powers import transforms
-from cumulant.lattice.silence import Kind, Loud, profile
+from cumulant.lattice.silence import Loud
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import U
 from cumulant.pairs.float_rule import float_rule
@@ -113,9 +113,7 @@ def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
     law, times = where.kinds[0][0].mixture(), where.kinds[0][1]
     assert law is not None
     one = float_silence.Round.of(law, times, choice.lam, choice.silence)
-    kind = Kind(times, None, one.log_mass)
-    seen = profile(kind, law, choice.lam, choice.silence)
-    window = float_silence._window(one, seen, choice.lam, 40.0, choice.silence, 0.1)
+    window = float_silence._window(one, choice.lam, 40.0, choice.silence, 0.1)
     centre, half = np.array([20.0]), np.array([10.0])
     inside = np.linspace(10.0, 30.0, 801)
     loudest = float(window.bounds(inside, np.zeros(801)).max())

@@ -72,6 +72,15 @@ class Plan:
 
 def planned(run: Ran, question: Question) -> Plan:
     """The answer with everything that proves it, and the lower end where it is known."""
+    if not question.two_sided:
+        return _planned(run, question)
+    from cumulant.lattice.line import shared
+
+    with shared(spare=0.0):  # neighbours that need most often are the pair that bounds
+        return _planned(run, question)
+
+
+def _planned(run: Ran, question: Question) -> Plan:
     found = answering.answer(run, question)
     order = None if found.exact else found.order
     rounds = found.rounds or (None,) * len(run.parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from cumulant.accounting.answers import Answers
@@ -9,6 +10,9 @@ from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_METHOD
 from cumulant.domains import DELTA, EPSILON, PROBABILITY, Exact, Number
 from cumulant.errors import InputError
+
+_DECISIVE = 1e-7
+"""The part of the target by which an answer in floats must miss it, so that it decides."""
 
 _ZERO = Exact(0)
 
@@ -72,6 +76,21 @@ class Target:
         if self.quantity == "advantage":  # (0, advantage)-DP: delta at 0 is the largest difference of the two rates
             return run.delta(_ZERO, method)
         return run.true_positive_rate(self.at, method)
+
+    def nearly(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> float:
+        """The same as an array of one number, which is answered in floats; where that is too close to decide, exactly as above."""
+        found, goal = math.nan, float(self.most)
+        if self.quantity == "epsilon":
+            found = float(run.epsilon([self.at], method, bound, conversion)[0])
+        elif self.quantity == "advantage":
+            found = float(run.delta([_ZERO], method)[0])
+        return found if abs(found - goal) > _DECISIVE * goal else self.ask(run, method, bound, conversion)
+
+    def met(self, found: Guarantee) -> bool:
+        """Whether what is proved is no more than the target, as far as it says so."""
+        if self.by_statement:
+            return found.epsilon <= self.most
+        return self.quantity != "advantage" or found.delta <= self.most
 
     def guarantee(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> Guarantee:
         """What is proved of the run that was found: at this delta, or the delta at epsilon = 0."""

@@ -28,7 +28,7 @@ BASE = 12.0
 
 _FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
 _ORDERS = (1.0, 0.85, 0.7, 0.55)
-_OUTWARD = np.geomspace(0.02, 8.0, 32)
+_OUTWARD, _NEARBY = np.geomspace(0.02, 8.0, 32), np.geomspace(0.5, 2.5, 33)
 _RARE, _RARELY = 4.0, 0.1
 _STEEPEST = 24.0
 """What the order times the spacing of a lattice is at most."""
@@ -48,6 +48,10 @@ class Side:
     kinds: Kinds
     extra: Fraction = Fraction(0)
     cone: bool = False
+
+    def same_law(self, other: Side) -> bool:
+        """Whether a spectrum of it is one of the other: balls see transforms, not steps."""
+        return (self.kinds, self.extra, self.cone) == (other.kinds, other.extra, other.cone)
 
 
 def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
@@ -197,6 +201,16 @@ def serves(side: Side, built: Enclosing, log_delta: float | None, epsilon: float
         and (t - choice.lam) * choice.period >= wanted + right
         and choice.bits >= _bits(side, wanted, gap)
     )
+
+
+@np.errstate(all="ignore")
+def tightest_order(side: Side, epsilon: float, lam: float) -> tuple[float, float]:
+    """About the order at which c(t) M(t) e^{-t eps} is least, near this one, and its logarithm there."""
+    orders = lam * _NEARBY
+    value = saddle.moments(side.terms, orders).cgf + orders * np.log(orders) - (1 + orders) * np.log1p(orders)
+    value = value - orders * epsilon
+    best = int(np.argmin(np.where(np.isnan(value), np.inf, value)))
+    return float(orders[best]), float(value[best])
 
 
 # ---- guesses

@@ -5,36 +5,58 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from cumulant.lattice.silence import FEWEST, MOST_INTERVALS, STEPS, Kind, Loud, Profile, falling, profile, rarest
-from cumulant.numerics.arithmetic import Array
+from cumulant.lattice.silence import (
+    FEWEST,
+    MOST_INTERVALS,
+    STEPS,
+    Kind,
+    Loud,
+    Profile,
+    falling,
+    profile,
+    rarest,
+    reached,
+    telling,
+)
+from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import U
 from cumulant.pairs.float_rule import FloatRule, Total, float_rule, float_variation, total
 from cumulant.pairs.transform import Mixed
 
-_STAGES = (0.1, 0.0)
+_WORTH = 1.1
 _MARGIN = 1e-9
-_COARSE = -20.0
 _LEFT = 1e-14
 """More than is lost where a few numbers near 1 are added and their logarithm is taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One kind of round at the order lam: its law, how often it runs, and its mass M(lam) in floats."""
+    """One kind of round at the order lam: its law, how often it runs, and its mass M(lam) in floats.
+
+    `window` is that of Lemma S3, whose ends are edges of panels of the rule.
+    """
 
     law: Mixed
     times: int
     rule: FloatRule
     whole: Total
+    profile: Profile
+    window: tuple[float, float]
 
     @classmethod
     def of(cls, law: Mixed, times: int, lam: float, exponent: float) -> Round:
         goal = -exponent - math.log(times) - 6
-        rule = float_rule(law, lam, 0.0, goal, list(law.span(lam, goal)))
-        return cls(law, times, rule, total(rule.weights))
+        seen = profile(Kind(times, None, 0.0), law, lam, exponent)
+        seen = seen.scaled(float(seen.mass.sum()) + _jumps(law, lam))
+        low, high = seen.densest(exponent, times)
+        start, end = law.span(lam, goal)
+        edges = [start, *(edge for edge in (low, high) if start < edge < end), end]
+        rule = float_rule(law, lam, 0.0, goal, edges)
+        return cls(law, times, rule, total(rule.weights), seen, (low, high))
 
     @property
     def log_mass(self) -> float:
@@ -81,30 +103,56 @@ class Window:
 
 def silent_from(rounds: Sequence[Round], lam: float, exponent: float, slow: float, step: float) -> float:
     """A frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u; the Gaussians alone give e^{-slow v^2}."""
-    profiles = [profile(Kind(each.times, None, each.log_mass), each.law, lam, exponent) for each in rounds]
-    top = _last(rounds, profiles, lam, exponent, slow)
-    for cut in _STAGES:
+    profiles = [each.profile for each in rounds]
+    kinds = [Kind(each.times, None, each.log_mass, each.law) for each in rounds]
+    told = telling(kinds, profiles, exponent)
+    kinds, rounds = [kinds[i] for i in told], [rounds[i] for i in told]
+    top = _last(rounds, lam, exponent, slow)
+    try:
+        return _down(rounds, kinds, lam, exponent, slow, step, top, (0.0,))
+    except OverflowError:  # far out a window that leaves out a tenth of the law takes fewer nodes
+        return _down(rounds, kinds, lam, exponent, slow, step, top, (0.1, 0.0))
+
+
+def _down(
+    rounds: Sequence[Round],
+    kinds: Sequence[Kind],
+    lam: float,
+    exponent: float,
+    slow: float,
+    step: float,
+    top: float,
+    stages: tuple[float, ...],
+) -> float:
+    """A frequency below this one down to which Lemmas S1 and S2 show silence."""
+    profiles = [each.profile for each in rounds]
+    for cut in stages:
         if top <= FEWEST * step or not rounds:
             break
-        windows = [_window(each, one, lam, top, exponent, cut) for each, one in zip(rounds, profiles, strict=True)]
+        if not reached(kinds, profiles, exponent, Fraction(slow), cut) <= top - _WORTH * FEWEST * step:
+            continue
+        windows = [_window(each, lam, top, exponent, cut) for each in rounds]
         top = _covered(windows, top, exponent, slow, step)
     return top
 
 
-def _last(rounds: Sequence[Round], profiles: Sequence[Profile], lam: float, exponent: float, slow: float) -> float:
+def _jumps(law: Mixed, lam: float) -> float:
+    """The tilted mass of losses of positive probability, by floats."""
+    with BALLS.at(64):
+        return sum(float(mass.mid()) for _, mass in law.jumps(BALLS.number(lam)))
+
+
+def _last(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> float:
     """The frequency beyond which Lemma S3 and the Gaussians are enough."""
     known = []
-    for each, one in zip(rounds, profiles, strict=True):
-        low, high = one.densest(exponent, each.times)
+    for each in rounds:
         try:
-            log_variation = float_variation(each.law, lam, low, high) - each.log_mass
-            rule = float_rule(each.law, lam, 0.0, each.log_mass + _COARSE, [low, high], beyond=False)
-            smooth = rule.between(low, high)
-            part = total(smooth)
+            log_variation = float_variation(each.law, lam, *each.window) - each.log_mass
+            part = total(each.rule.between(*each.window))
         except OverflowError:
             continue  # a factor of at most 1
-        share, wrong = each.share(rule), each.relative + part.relative + _LEFT
-        rest = 1 - share * (part.sum * (1 - wrong) - rule.error)
+        wrong = each.relative + part.relative + _LEFT
+        rest = 1 - (part.sum * (1 - wrong) - each.rule.error) / each.whole.sum
         if math.isfinite(log_variation):
             known.append((each.times, math.exp(log_variation + each.relative + _MARGIN), rest + _LEFT))
 
@@ -117,10 +165,10 @@ def _last(rounds: Sequence[Round], profiles: Sequence[Profile], lam: float, expo
     return last
 
 
-def _window(each: Round, one: Profile, lam: float, top: float, exponent: float, cut: float) -> Window:
+def _window(each: Round, lam: float, top: float, exponent: float, cut: float) -> Window:
     """The law without its rarest part as points, good up to the frequency `top`."""
     rare = max(rarest(exponent, each.times), cut)
-    edges = [float(one.v[0]), one.below(rare)]
+    edges = [float(each.profile.v[0]), each.profile.below(rare)]
     goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / each.times)) - 4
     rule = float_rule(each.law, lam, top * (1 + _MARGIN), goal, edges, beyond=False)
     share, part = each.share(rule), total(rule.weights)

@@ -16,7 +16,7 @@ import numpy as np
 
 from cumulant.lattice.cone import constants
 from cumulant.lattice.float_silence import Round, silent_from
-from cumulant.lattice.powers import Choice, Kinds
+from cumulant.lattice.powers import Choice, Kinds, squared
 from cumulant.lattice.silence import Loud
 from cumulant.lattice.spectrum import FloatLine
 from cumulant.numerics.arithmetic import Array
@@ -142,7 +142,7 @@ def float_spectrum(
 
     `choice.silence` is the exponent of silence for `fewest` repetitions. `Loud` or OverflowError where floats do not show it.
     """
-    square = extra + sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
+    square = extra + squared(kinds)
     lam, step = choice.lam, 2 * math.pi / choice.period
     rounds = [
         Round.of(_mixture(each), times * fewest, lam, choice.silence + math.log(most / fewest))

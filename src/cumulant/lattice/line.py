@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from cumulant.lattice.choosing import (
     sharing,
     sides,
 )
+from cumulant.lattice.comparing import no_more
 from cumulant.lattice.ends import enough, needed, polished
 from cumulant.lattice.folded import folded, spacing_of
 from cumulant.lattice.lattice import Terms, leak_of
@@ -39,7 +40,7 @@ from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 _LOOSER = math.exp(6.0)
 """Half of the margin of the exponent, which a guess may be wrong by."""
 
-_SPARE = 20.0
+SPARE = 20.0
 """What a spectrum that is shared may cancel beyond its own question."""
 
 _MUCH_WORK = 20_000_000
@@ -51,17 +52,15 @@ _PARTS = (0.01, 0.25)
 _FOLDED = 1e-9
 """The accuracy of a finite sum, which costs hardly more than a coarse one."""
 
-_ROUGH = 8.0
-"""The exponent of silence, beyond what cancels, at which one direction is compared with another."""
-
-_LARGEST = 10**6
-"""Of epsilons; beyond it no line is worth its frequencies."""
+_MANY, _LARGEST = 2000, 10**6
+"""Of rounds, from which on nothing is guessed first; of epsilons, beyond which no line is worth its frequencies."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
     """What several questions have in common: spectra by side, and at which number which side says less."""
 
+    spare: float
     spectra: list[tuple[Side, Enclosing]] = field(default_factory=list)
     decisions: list[tuple[list[Side], Side | None, float, bool]] = field(default_factory=list)
 
@@ -70,9 +69,12 @@ _shared: ContextVar[_Shared | None] = ContextVar("shared", default=None)
 
 
 @contextmanager
-def shared() -> Iterator[None]:
-    """Questions asked inside share their spectra: what one of them had built serves all that it is accurate enough for."""
-    token = _shared.set(_Shared())
+def shared(spare: float = SPARE) -> Iterator[None]:
+    """Questions asked inside share their spectra: what one of them had built serves all that it is accurate enough for.
+
+    Each is built with so much to spare.
+    """
+    token = _shared.set(_Shared(spare))
     try:
         with sharing():
             yield
@@ -201,29 +203,13 @@ def _most(
     """The largest of all directions; None where one of them has no answer."""
     best: Proved | None = None
     for side in sides:
-        if best is not None and _no_more(side, best.choice, *stated(best)):
+        if best is not None and no_more(side, best.choice, *stated(best)):
             continue
         other = proved(side)
         if other is None:
             return None
         best = other if best is None or other.value > best.value else best
     return best
-
-
-def _no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
-    """Whether balls show on a line chosen for another direction that this one needs no more than that: any line is valid.
-
-    What is smaller takes less silence to be shown to be so.
-    """
-    if spacing_of(side.kinds):
-        return False
-    rough = replace(choice, silence=max(choice.silence - choice.images + _ROUGH, _ROUGH))
-    try:
-        with BALLS.at(choice.bits):
-            found = spectrum(side.kinds, rough, side.extra)
-            return bool(found.upper(BALLS.number(epsilon)) <= BALLS.number(delta))
-    except (Loud, ArithmeticError):
-        return False
 
 
 def _decided(
@@ -245,6 +231,8 @@ def _decided(
         return below[1]
     if by_cone is None and all(_certain(side, effort) for side in profile):
         return False
+    if by_cone is None and _many(profile[0]):
+        return False
     guesses = [guess(side) for side in (profile if by_cone is not None else profile[:1])]
     least = None if by_cone is None else guess(by_cone)
     if any(each is None for each in guesses) or (by_cone is not None and least is None):
@@ -253,6 +241,11 @@ def _decided(
     if shared is not None:
         shared.decisions.append((profile, by_cone, asked, found))
     return found
+
+
+def _many(side: Side) -> bool:
+    """Whether so many rounds run that a line is worth trying without a guess."""
+    return sum(times for _, times in side.kinds) >= _MANY
 
 
 def _certain(side: Side, effort: Effort) -> bool:
@@ -269,14 +262,15 @@ def _built(
 ) -> Enclosing | None:
     """A spectrum that is accurate enough for the question: a shared one, or a new one."""
     shared = _shared.get()
+    loose = accuracy * _LOOSER if shared is not None and not shared.spare else accuracy
     for where, found in () if shared is None else shared.spectra:
-        if where == side and not found.smooth and serves(side, found, log_delta, epsilon, accuracy):
+        if where.same_law(side) and not found.smooth and serves(side, found, log_delta, epsilon, loose):
             return found
-    fine = accuracy if shared is None else accuracy * math.exp(-_SPARE)
+    fine = accuracy if shared is None else accuracy * math.exp(-shared.spare)
     built = _new(side, log_delta, epsilon, fine, accuracy, effort)
     if built is not None and not built.smooth and not serves(side, built, log_delta, epsilon, accuracy * _LOOSER):
         # the saddle point was a poor guess, as with few rounds or far out: once more, with room
-        built = _new(side, log_delta, epsilon, fine * math.exp(-_SPARE), accuracy, effort) or built
+        built = _new(side, log_delta, epsilon, fine * math.exp(-SPARE), accuracy, effort) or built
     if built is not None and shared is not None:
         shared.spectra.append((side, built))
     return built

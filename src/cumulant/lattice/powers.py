@@ -80,6 +80,16 @@ def outer(kinds: Kinds, choice: Choice, square: Fraction) -> Any:
     return total
 
 
+def right_tail(t: Any, mass: Any, epsilon: Any) -> Any:
+    """c(t) M(t) e^{-t eps} >= d(eps),  c(t) = t^t / (1+t)^{1+t}."""
+    return (t * t.log() - (1 + t) * (1 + t).log() - t * epsilon).exp() * mass
+
+
+def squared(kinds: Kinds) -> Fraction:
+    """SUM k t^2 of the Gaussians without a sample among the kinds."""
+    return sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
+
+
 def found_kind(each: Transform, times: int, choice: Choice) -> Kind:
     """One kind of round at the order of the line."""
     mass, atoms = _mass(each, choice.lam, -choice.silence - math.log(times) - 6)

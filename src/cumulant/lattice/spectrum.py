@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cumulant.lattice.powers import MOST_WORK, Choice, Kinds, found_kind, leaked, outer, powers
+from cumulant.lattice.powers import MOST_WORK, Choice, Kinds, found_kind, leaked, outer, powers, right_tail, squared
 from cumulant.lattice.silence import Loud, silent_from
 from cumulant.numerics.arithmetic import BALLS, Array
 
@@ -235,9 +235,7 @@ def bounded_images(choice: Choice, period: Any, outer: Any, epsilon: Any) -> Any
     from flint import arb
 
     lam, t = arb(choice.lam), arb(choice.outer)
-    log_c = t * t.log() - (1 + t) * (1 + t).log()
-    right = (log_c - t * epsilon).exp() * outer / ((t - lam) * period).expm1()
-    return 1 / (lam * period).expm1() + right
+    return 1 / (lam * period).expm1() + right_tail(t, outer, epsilon) / ((t - lam) * period).expm1()
 
 
 def cone_constants(gap: Any) -> tuple[Any, Any]:
@@ -266,11 +264,7 @@ def spectrum(
     """
     from flint import acb, arb
 
-    square = (
-        extra
-        + smooth
-        + sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
-    )
+    square = extra + smooth + squared(kinds)
     known = [found_kind(each, times, choice) for each, times in kinds if each.square is None]
     lam, step = choice.lam, 2 * math.pi / choice.period
     start = silent_from(known, lam, choice.silence, square / 2, step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -45,10 +46,14 @@ class GaussianBase(Base):
         # TV = erf(t / sqrt 8)
         return (BALLS.number(self.t) / BALLS.number(8).sqrt()).erf()
 
-    def log_density(self, v: Any, on: Any) -> Any:
+    def density(self, on: Any) -> Callable[[Any], Any]:
         half, log_root = _constants(self.t, on)
-        y = v + half
-        return -(y * y) / 2 - log_root
+
+        def log_density(v: Any) -> Any:
+            y = v + half
+            return -(y * y) / 2 - log_root
+
+        return log_density
 
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
         # |phi(y)| = e^{(Im^2 - Re^2)/2} / sqrt(2 pi), largest where Re y is nearest to 0
@@ -122,12 +127,13 @@ def _constants(t: Fraction, on: Any) -> tuple[Any, Any]:
     """t/2 and log sqrt(2 pi)."""
     if on is BOUNDED:
         return BOUNDED.number(t) / 2, Enclosure(_LOG_ROOT, 2 * U)
-    return _exactly(t, BALLS.precision()) if on is EXACT else (float(t) / 2, _LOG_ROOT)
+    # by its two integers: a fraction takes long to hash
+    return _exactly(t.numerator, t.denominator, BALLS.precision()) if on is EXACT else (float(t) / 2, _LOG_ROOT)
 
 
 @lru_cache(maxsize=256)
-def _exactly(t: Fraction, bits: int) -> tuple[Any, Any]:
+def _exactly(numerator: int, denominator: int, bits: int) -> tuple[Any, Any]:
     """The same as balls of this precision, which is the one that is worked with."""
     from flint import arb
 
-    return BALLS.number(t) / 2, (2 * arb.pi()).log() / 2
+    return BALLS.number(Fraction(numerator, denominator)) / 2, (2 * arb.pi()).log() / 2

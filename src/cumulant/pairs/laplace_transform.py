@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,10 +29,10 @@ class _Sloping(Base):
     def log_constant(self, on: Any) -> Any:
         """log c."""
 
-    def log_density(self, v: Any, on: Any) -> Any:
-        if on is np:
-            return self.log_constant(FLOATS) - float(self.t) * (v + 1) / 2
-        return self.log_constant(on) - on.number(self.t) * (v + 1) / 2
+    def density(self, on: Any) -> Callable[[Any], Any]:
+        on = FLOATS if on is np else on
+        top, t = self.log_constant(on), on.number(self.t)
+        return lambda v: top - t * (v + 1) / 2
 
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
         return self.log_density(centre - half, on)

@@ -178,6 +178,11 @@ class Mixture(Step):
         return min(low, math.log(self.kept)) if self.law.leak and self.kept else low
 
     def nodes(self, lam: float) -> tuple[Array, Array]:
+        # a rule that reaches farther serves smaller orders too, so that orders nearby share one
+        return _mixed_nodes(self, 2.0 ** (math.ceil(2 * math.log2(lam)) / 2) if lam > 0 else lam)
+
+    def nodes_up_to(self, lam: float) -> tuple[Array, Array]:
+        """The nodes of a rule for orders up to this one."""
         low, high = self._range(-_NODES_TAIL)
         if self.direction != "add":  # e^{lam x} lifts what lies far to the right
             high = self.law.lifted_reach(-_NODES_TAIL, lam)
@@ -317,6 +322,14 @@ def _both(half: Cells, cut: float, slip: float) -> Cells:
     atoms = np.concatenate([back.atoms[:-1], [np.logaddexp(back.atoms[-1], half.atoms[0])], half.atoms[1:]])
     left, right = np.concatenate([back.left, half.left]), np.concatenate([back.right, half.right])
     return Cells(grid, left, right, atoms, cut, cut, slip, half.error + slip)
+
+
+@lru_cache(maxsize=1024)
+def _mixed_nodes(step: Mixture, lam: float) -> tuple[Array, Array]:
+    found = step.nodes_up_to(lam)
+    for each in found:
+        each.flags.writeable = False
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -21,7 +21,7 @@ from cumulant.pairs.mixing import sampled_loss
 
 NODES = 32
 _RHO = np.array([1.6, 2.0, 2.6, 3.4, 4.5, 6.0, 9.0, 14.0, 20.0])
-_MOST_PANELS, _MOST_CELLS = 400, 4000
+_MOST_PANELS, _MOST_CELLS, _CELL = 400, 4000, 0.2
 _WIDEST_ANGLE, _LEAST_COSINE = 0.999 * math.pi, 0.0015
 SLIGHTEST, STRONGEST = Fraction(1, 10**6), Fraction(100)
 """Shifts between which a pair offers its transform; beyond them the scales of the loss are too far apart for one rule."""
@@ -84,8 +84,11 @@ class Base(ABC):
         """The total variation distance of the pair, as a ball."""
 
     @abstractmethod
+    def density(self, on: Any) -> Callable[[Any], Any]:
+        """log of the density of v under Q0, as a function of a ball, of an array of floats or of an enclosure."""
+
     def log_density(self, v: Any, on: Any) -> Any:
-        """log of the density of v under Q0, at a ball or at an array of floats."""
+        return self.density(on)(v)
 
     @abstractmethod
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
@@ -321,15 +324,15 @@ class Mixed(Transform):
         r, centre = (b - a) / 2, (a + b) / 2
         half, height = r * (q + 1 / q) / 2, r * (q - 1 / q) / 2
         losses, plus, minus = [], [], []
+        density, forward, backward, power = self.base.density(EXACT), 1 in self.signs, -1 in self.signs, 1 + lam
         for node, weight in legendre(BALLS.precision()):
             v = centre + r * node
             L = (g * (t * v).expm1()).log1p()
-            size = weight * r
-            log_q = self.base.log_density(v, EXACT)
+            size, log_q = weight * r, density(v)
             losses.append(L)
-            if 1 in self.signs:
-                plus.append(size * (log_q + (1 + lam) * L).exp())
-            if -1 in self.signs:
+            if forward:
+                plus.append(size * (log_q + power * L).exp())
+            if backward:
                 minus.append(size * (log_q - lam * L).exp())
         # Lemma Q: 8 r M rho^-2n / (1 - rho^-2)
         share = 8 * r * q ** (-2 * NODES) / (1 - q**-2)
@@ -380,7 +383,7 @@ class Mixed(Transform):
 
     def cells(self, lam: float, low: float, high: float) -> Array:
         """Edges of cells of v on which the density of the loss hardly moves."""
-        count = math.ceil((high - low) / (0.1 / max(1.0, float(self.base.shift) * (lam + 2) / 4)))
+        count = math.ceil((high - low) / (_CELL / max(1.0, float(self.base.shift) * (lam + 2) / 4)))
         if count > _MOST_CELLS:
             raise OverflowError("the density of one round takes too many cells")
         return np.append(low + (high - low) * np.arange(count) / count, high)

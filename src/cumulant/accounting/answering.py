@@ -16,6 +16,7 @@ import numpy as np
 from cumulant import domains
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.question import DISTANCE, Question, checked, rows
+from cumulant.accounting.remembering import answered
 from cumulant.conversion import arrays, scalars
 from cumulant.conversion.scalars import Answer
 from cumulant.domains import Exact, Number
@@ -40,6 +41,10 @@ def epsilon(run: Ran, delta: Number | Iterable[Number], question: Question) -> f
     value, scalar = checked("delta", delta, domains.DELTA)
     if scalar:
         return answer(run, question.at(value[0])).value
+    return answered(run, (question, tuple(value)), lambda: _epsilons(run, value, question)).copy()
+
+
+def _epsilons(run: Ran, value: Sequence[Exact], question: Question) -> Floats:
     rounds = rounds_of(run)[0] if question.two_sided else None
     if not question.row or (rounds and question.method == "exact" and not all(map(_between, value))):
         return np.array([answer(run, question.at(each)).value for each in value])
@@ -64,6 +69,10 @@ def delta(run: Ran, epsilon: Number | Iterable[Number], question: Question) -> f
         return float(swapped[0]) if scalar else swapped
     if scalar:
         return answer(run, question.at(value[0])).value
+    return answered(run, (question, tuple(value)), lambda: _deltas(run, value, question)).copy()
+
+
+def _deltas(run: Ran, value: Sequence[Exact], question: Question) -> Floats:
     rounds = rounds_of(run)[0] if question.two_sided else None
     found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
@@ -161,6 +170,10 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
 
 def answer(run: Ran, question: Question) -> Answer:
     """The number that is asked for, by the method that is asked for."""
+    return answered(run, question, lambda: _answer(run, question))
+
+
+def _answer(run: Ran, question: Question) -> Answer:
     if not question.row:
         return _by_composition(run, question)
     rounds, note = rounds_of(run) if question.two_sided and _proper(question) else (None, "")
@@ -265,6 +278,10 @@ def lower(run: Ran, question: Question, found: float) -> tuple[float | None, str
         return None, "", ""
     if found == 0:
         return 0.0, "any data sets", "proved"
+    return answered(run, (question, "lower"), lambda: _lower(run, question))
+
+
+def _lower(run: Ran, question: Question) -> tuple[float | None, str, str]:
     rounds, _ = rounds_of(run)
     witness = None if rounds is None else lower_end(rounds, question)
     return (None, "", "") if witness is None else (witness.value, witness.way, witness.rigour)

@@ -1,19 +1,39 @@
-"""Curves that are made once: what is data for good, what rests on a user's Python object for one question."""
+"""Curves and answers that are found once: what is data for good, what rests on a user's Python object for one question."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
+from cumulant.accounting.parts import Ran
 from cumulant.bounds.bound import amplified
 from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
 from cumulant.curves.curve import Curve
-from cumulant.curves.memory import once
+from cumulant.curves.memory import once, recall
 from cumulant.curves.remembered import Remembered
 from cumulant.pairs.pair import Pair
+
+_MOST_ANSWERS = 4096
+
+_answers: dict[Hashable, Any] = {}
+
+T = TypeVar("T")
+
+
+def answered(run: Ran, asked: Hashable, answer: Callable[[], T]) -> T:
+    """The answer to a question about this run, found once if the run is data alone."""
+    if not run.written or run.estimated or any(part.key is None for part in run.parts):
+        return answer()
+    key = (run.relation, tuple((part.key, part.times) for part in run.sorted), asked)
+    return recall(_answers, key, answer, _MOST_ANSWERS)
+
+
+def forget() -> None:
+    """Forget all answers, as those do who change how answers are found."""
+    _answers.clear()
 
 
 class Source(Hashable, Protocol):

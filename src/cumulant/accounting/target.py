@@ -78,7 +78,7 @@ class Target:
         return run.true_positive_rate(self.at, method)
 
     def nearly(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> float:
-        """The same as an array of one number, which is answered in floats; where that is too close to decide, exactly as above."""
+        """The same by an array of one number, which floats answer; where that is too close to decide, as above."""
         found, goal = math.nan, float(self.most)
         if self.quantity == "epsilon":
             found = float(run.epsilon([self.at], method, bound, conversion)[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
@@ -36,9 +36,23 @@ _LESS = (0.0, 0.02, 0.3, 2.0)
 """By how much less of the logarithm is asked for where a grid gives up: so near the largest loss, or a window too long."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What holds of a run at every delta: its distance, its largest finite loss, and the probability of an infinite one."""
+
+    distance: float
+    largest: float
+    leak: float
+
+
+def _limits(rounds: Rounds) -> _Limits:
+    return _Limits(_distance(rounds), *_bounded(rounds))
+
+
 def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
     """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B, `prove` wants balls."""
-    known = _known_epsilon(rounds, delta)
+    limits = _limits(rounds)
+    known = _known_epsilon(rounds, delta, limits)
     if known is not None:
         return known
     effort = _effort(prove)
@@ -48,7 +62,7 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True,
         [found] = many.float_epsilons(rounds, [(1, delta)], accuracy, cone)
         return _in_floats(found) or _grid_epsilon(rounds, delta, accuracy, cone)
 
-    return _least_epsilon(rounds, delta, cone, _better(by_line, effort, accuracy, in_floats), prove)
+    return _least_epsilon(rounds, delta, limits, cone, _better(by_line, effort, accuracy, in_floats), prove)
 
 
 def epsilons(
@@ -58,34 +72,38 @@ def epsilons(
 
     Floats answer where they can.
     """
-    known = [_known_epsilon(rounds, delta) for rounds, _, delta in asked]
+    limits = {id(rounds): _limits(rounds) for rounds, _, _ in asked}
+    known = [_known_epsilon(rounds, delta, limits[id(rounds)]) for rounds, _, delta in asked]
     unknown = [i for i, each in enumerate(known) if each is None]
     shared = many.float_epsilons(one, [asked[i][1:] for i in unknown], accuracy, cone)
     for i, found in watched(list(zip(unknown, map(_in_floats, shared), strict=True)), "questions"):
         rounds, _, delta = asked[i]
         known[i] = (
-            epsilon(rounds, delta, accuracy, cone) if found is None else _least_epsilon(rounds, delta, cone, found)
+            epsilon(rounds, delta, accuracy, cone)
+            if found is None
+            else _least_epsilon(rounds, delta, limits[id(rounds)], cone, found)
         )
     return [each for each in known if each is not None]
 
 
-def _known_epsilon(rounds: Rounds, delta: Fraction) -> Answer | None:
+def _known_epsilon(rounds: Rounds, delta: Fraction, limits: _Limits) -> Answer | None:
     """What needs no composition."""
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_epsilon(*single, delta), _CLOSED, "proved")
     if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
         return _answer(math.inf, _LATTICE, _rigour(rounds))
-    if _distance(rounds) <= rounded_down(delta):
+    if limits.distance <= rounded_down(delta):
         return _answer(0.0, _LATTICE, _rigour(rounds))
     return None
 
 
-def _least_epsilon(rounds: Rounds, delta: Fraction, cone: bool, found: Answer, prove: bool = False) -> Answer:
+def _least_epsilon(
+    rounds: Rounds, delta: Fraction, limits: _Limits, cone: bool, found: Answer, prove: bool = False
+) -> Answer:
     """The least of a composition and of what is known besides it."""
-    largest, leak = _bounded(rounds)
-    if leak <= rounded_down(delta) and largest < found.value:
-        found = _answer(largest, _LATTICE, _rigour(rounds))
+    if limits.leak <= rounded_down(delta) and limits.largest < found.value:
+        found = _answer(limits.largest, _LATTICE, _rigour(rounds))
     if (added := _added_epsilon(rounds, delta)) < found.value:
         found = _answer(added, _CLOSED, "proved")
     optimum = None if _settled(found, prove) else adaptive.optimum(rounds, math.log(rounded_down(delta)), cone)
@@ -123,7 +141,7 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True,
         [found] = many.float_deltas(rounds, [(1, epsilon)], accuracy, cone)
         return _in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone)
 
-    return _least_delta(rounds, epsilon, cone, _better(by_line, effort, accuracy, in_floats), prove)
+    return _least_delta(rounds, epsilon, _limits(rounds), cone, _better(by_line, effort, accuracy, in_floats), prove)
 
 
 def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: bool = True) -> list[Answer]:
@@ -131,13 +149,16 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
     if rounds.single() is not None:
         return [delta(rounds, each, accuracy, cone) for each in asked]
     shared = map(_in_floats, many.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
+    limits = _limits(rounds)
     return [
-        delta(rounds, each, accuracy, cone) if found is None else _least_delta(rounds, each, cone, found)
+        delta(rounds, each, accuracy, cone) if found is None else _least_delta(rounds, each, limits, cone, found)
         for each, found in zip(asked, shared, strict=True)
     ]
 
 
-def _least_delta(rounds: Rounds, epsilon: Fraction, cone: bool, found: Answer, prove: bool = False) -> Answer:
+def _least_delta(
+    rounds: Rounds, epsilon: Fraction, limits: _Limits, cone: bool, found: Answer, prove: bool = False
+) -> Answer:
     """The least of a composition and of what is known besides it."""
     if (added := _added_delta(rounds, epsilon)) < found.value:
         found = _answer(added, _CLOSED, "proved")
@@ -148,8 +169,7 @@ def _least_delta(rounds: Rounds, epsilon: Fraction, cone: bool, found: Answer, p
     if cone and found.way != _ADAPTIVE and 0 < found.value < 1 and not _settled(found, prove):
         by_order = orders.delta(rounds, rounded_down(epsilon), math.log(found.value))
         found = _by_order(rounds, by_order, found)
-    largest, leak = _bounded(rounds)
-    most = min(_distance(rounds), leak if largest <= rounded_down(epsilon) else 1.0, 1.0)
+    most = min(limits.distance, limits.leak if limits.largest <= rounded_down(epsilon) else 1.0, 1.0)
     return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
 
 

@@ -1,0 +1,15 @@
+"""What every test starts with."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from cumulant.accounting.remembering import forget
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    """Answers that another test has found would hide what this one changes."""
+    forget()
+    yield
+    forget()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
@@ -14,11 +14,12 @@ from cumulant.lattice import grids as search
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
 from cumulant.lattice.lattice import Composed, Terms
+from cumulant.lattice.limits import Limits, added_delta, added_epsilon, limits_of
 from cumulant.lattice.line import Effort, Proved
 from cumulant.lattice.neighbours import ADAPTIVE, PAIR
-from cumulant.lattice.rounds import Kinds, Round, Rounds
+from cumulant.lattice.rounds import Kinds, Rounds
 from cumulant.lattice.silence import Slow
-from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
+from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.progress import watched
 
 _CLOSED = "closed form"
@@ -36,22 +37,9 @@ _LESS = (0.0, 0.02, 0.3, 2.0)
 """By how much less of the logarithm is asked for where a grid gives up: so near the largest loss, or a window too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """What holds of a run at every delta: its distance, its largest finite loss, and the probability of an infinite one."""
-
-    distance: float
-    largest: float
-    leak: float
-
-
-def _limits(rounds: Rounds) -> _Limits:
-    return _Limits(_distance(rounds), *_bounded(rounds))
-
-
 def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
     """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B, `prove` wants balls."""
-    limits = _limits(rounds)
+    limits = limits_of(rounds)
     known = _known_epsilon(rounds, delta, limits)
     if known is not None:
         return known
@@ -72,7 +60,7 @@ def epsilons(
 
     Floats answer where they can.
     """
-    limits = {id(rounds): _limits(rounds) for rounds, _, _ in asked}
+    limits = {id(rounds): limits_of(rounds) for rounds, _, _ in asked}
     known = [_known_epsilon(rounds, delta, limits[id(rounds)]) for rounds, _, delta in asked]
     unknown = [i for i, each in enumerate(known) if each is None]
     shared = many.float_epsilons(one, [asked[i][1:] for i in unknown], accuracy, cone)
@@ -86,7 +74,7 @@ def epsilons(
     return [each for each in known if each is not None]
 
 
-def _known_epsilon(rounds: Rounds, delta: Fraction, limits: _Limits) -> Answer | None:
+def _known_epsilon(rounds: Rounds, delta: Fraction, limits: Limits) -> Answer | None:
     """What needs no composition."""
     single = rounds.single()
     if single is not None:
@@ -99,12 +87,12 @@ def _known_epsilon(rounds: Rounds, delta: Fraction, limits: _Limits) -> Answer |
 
 
 def _least_epsilon(
-    rounds: Rounds, delta: Fraction, limits: _Limits, cone: bool, found: Answer, prove: bool = False
+    rounds: Rounds, delta: Fraction, limits: Limits, cone: bool, found: Answer, prove: bool = False
 ) -> Answer:
     """The least of a composition and of what is known besides it."""
     if limits.leak <= rounded_down(delta) and limits.largest < found.value:
         found = _answer(limits.largest, _LATTICE, _rigour(rounds))
-    if (added := _added_epsilon(rounds, delta)) < found.value:
+    if (added := added_epsilon(rounds, delta)) < found.value:
         found = _answer(added, _CLOSED, "proved")
     optimum = None if _settled(found, prove) else adaptive.optimum(rounds, math.log(rounded_down(delta)), cone)
     if optimum is not None and (enough := optimum.epsilon(rounded_down(delta))) < found.value:
@@ -141,7 +129,7 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True,
         [found] = many.float_deltas(rounds, [(1, epsilon)], accuracy, cone)
         return _in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone)
 
-    return _least_delta(rounds, epsilon, _limits(rounds), cone, _better(by_line, effort, accuracy, in_floats), prove)
+    return _least_delta(rounds, epsilon, limits_of(rounds), cone, _better(by_line, effort, accuracy, in_floats), prove)
 
 
 def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: bool = True) -> list[Answer]:
@@ -149,7 +137,7 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
     if rounds.single() is not None:
         return [delta(rounds, each, accuracy, cone) for each in asked]
     shared = map(_in_floats, many.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
-    limits = _limits(rounds)
+    limits = limits_of(rounds)
     return [
         delta(rounds, each, accuracy, cone) if found is None else _least_delta(rounds, each, limits, cone, found)
         for each, found in zip(asked, shared, strict=True)
@@ -157,10 +145,10 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
 
 
 def _least_delta(
-    rounds: Rounds, epsilon: Fraction, limits: _Limits, cone: bool, found: Answer, prove: bool = False
+    rounds: Rounds, epsilon: Fraction, limits: Limits, cone: bool, found: Answer, prove: bool = False
 ) -> Answer:
     """The least of a composition and of what is known besides it."""
-    if (added := _added_delta(rounds, epsilon)) < found.value:
+    if (added := added_delta(rounds, epsilon)) < found.value:
         found = _answer(added, _CLOSED, "proved")
     log_delta = math.log(max(found.value, _UNDERFLOW))
     optimum = None if _settled(found, prove) else adaptive.optimum(rounds, log_delta, cone)
@@ -290,56 +278,6 @@ def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
     return search.grid_delta(terms, best.value, _QUICK * accuracy, True, most=best.order - 1).value <= delta
 
 
-def _bounded(rounds: Rounds) -> tuple[float, float]:
-    """The sum of the largest finite losses of all rounds and the probability that one is infinite, rounded up."""
-    largest = leak = 0.0
-    for one, times in rounds.parts:
-        loss = one.loss
-        if loss is None:
-            return math.inf, 1.0
-        x = loss.reach(-math.inf)
-        if x > 0:
-            largest += times * math.log1p(_scaled(one, math.expm1(x))) if x < 700 else math.inf
-        leak += times * _scaled(one, loss.leak)
-    return raised(largest, MANY), raised(leak, MANY)
-
-
-def _scaled(one: Round, value: float) -> float:
-    """share times value, rounded up; what is positive stays so where floats underflow."""
-    return float(raised(float(one.share or 1) * value, MANY)) + _UNDERFLOW if value > 0 else 0.0
-
-
-def _added_epsilon(rounds: Rounds, delta: Fraction) -> float:
-    """Basic composition: the sum of what each of n rounds needs at delta / n, where hardly ever two of them see the record."""
-    closed_forms = rounds.rare()
-    if closed_forms is None:
-        return math.inf
-    count = sum(times for _, times in closed_forms)
-    needed = [(closed.single_epsilon(*form, delta / count), times) for form, times in closed_forms]
-    return (
-        rounded_up(sum((times * Fraction(each) for each, times in needed), start=Fraction(0)))
-        if all(math.isfinite(each) for each, _ in needed)
-        else math.inf
-    )
-
-
-def _added_delta(rounds: Rounds, epsilon: Fraction) -> float:
-    """The same for delta, each round at epsilon / n."""
-    closed_forms = rounds.rare()
-    if closed_forms is None:
-        return 1.0
-    count = sum(times for _, times in closed_forms)
-    return min(
-        rounded_up(
-            sum(
-                (times * Fraction(closed.single_delta(*form, epsilon / count)) for form, times in closed_forms),
-                start=Fraction(0),
-            )
-        ),
-        1.0,
-    )
-
-
 def _effort(prove: bool) -> Effort:
     return Effort.all_it_takes() if prove else Effort()
 
@@ -405,13 +343,3 @@ def _answer(value: float, way: str, rigour: str) -> Answer:
 
 def _rigour(rounds: Rounds) -> str:
     return "estimated" if rounds.estimated else "bounded"
-
-
-def _distance(rounds: Rounds) -> float:
-    """1 - prod (1-d)^k, d the total variation distance of a round, rounded up: the rounds are coupled one after the other."""
-    kept = 0.0
-    for one, times in rounds.parts:
-        loss = one.loss
-        d = 1.0 if loss is None else _scaled(one, loss.distance + loss.leak)
-        kept += times * math.log1p(-d) if d < 1 else -math.inf
-    return min(float(raised(-math.expm1(kept), MANY)), 1.0)

@@ -108,6 +108,13 @@ def bounded_laplace(rng: random.Random) -> cm.Mechanism:
     return cm.BoundedLaplace(scale, bound)
 
 
+def gaussian_mixture(rng: random.Random) -> cm.Mechanism:
+    """A record that is there up to three times."""
+    rate, count = chance(rng), rng.randint(1, 3)
+    weights = [math.comb(count, k) * rate**k * (1 - rate) ** (count - k) for k in range(count + 1)]
+    return cm.GaussianMixture(decimal(rng, -0.5, 2), list(range(count + 1)), weights)
+
+
 DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "Gaussian": gaussian,
     "BoundedLaplace": bounded_laplace,
@@ -129,6 +136,7 @@ DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
         decimal(rng, -0.7, 2), rng.randint(1, 3), rng.choice((None, 1))
     ),
     "Skellam": lambda rng: cm.Skellam(decimal(rng, -1, 3), rng.randint(1, 3), rng.choice((None, 1, 4))),
+    "GaussianMixture": gaussian_mixture,
     "ExponentialMechanism": lambda rng: cm.ExponentialMechanism(decimal(rng, -4, 1)),
     "PermuteAndFlip": lambda rng: cm.PermuteAndFlip(decimal(rng, -4, 1)),
     "NoisyMax": lambda rng: cm.NoisyMax(decimal(rng, -1, 4), rng.choice(("exponential", "laplace", "gumbel"))),

@@ -127,6 +127,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "DiscreteGaussian": (cm.DiscreteGaussian, {"sigma": 2, "sensitivity": 3, "dimension": 1}),
     "BoundedLaplace": (cm.BoundedLaplace, {"scale": 2, "bound": 30, "sensitivity": 1}),
     "Skellam": (cm.Skellam, {"variance": 9, "sensitivity": 1, "dimension": 2}),
+    "GaussianMixture": (cm.GaussianMixture, {"sigma": 2, "shifts": [0, 1], "weights": ["0.9", "0.1"]}),
     "ExponentialMechanism": (cm.ExponentialMechanism, {"epsilon": 1}),
     "PermuteAndFlip": (cm.PermuteAndFlip, {"epsilon": 1}),
     "NoisyMax": (cm.NoisyMax, {"scale": 1, "noise": "laplace", "sensitivity": 1, "monotone": True}),

@@ -63,6 +63,12 @@ def parameters(kind: type[cm.Mechanism]) -> st.SearchStrategy[dict[str, Any]]:
         return st.fixed_dictionaries(
             {"sigma": sigma, "sensitivity": st.integers(1, 3), "dimension": st.sampled_from([None, 1])}
         )
+    if kind.name() == "GaussianMixture":
+        sigma, shifts = (
+            st.integers(5, 100).map(lambda x: Fraction(x, 10)),
+            st.lists(st.integers(0, 5), min_size=3, max_size=3),
+        )
+        return st.fixed_dictionaries({"sigma": sigma, "shifts": shifts, "weights": masses(3)})
     if kind.name() == "Skellam":
         variance = st.integers(1, 900).map(lambda x: Fraction(x, 10))
         return st.fixed_dictionaries(

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.domains import Domain, Several
+from cumulant.domains import POSITIVE, Domain, Several
 from cumulant.mechanisms.mechanism import MECHANISMS
 from tests.laws.strategies import RATED
 
@@ -43,6 +43,9 @@ def masses(draw: random.Random) -> list[Fraction]:
 def extreme_parameters(kind: type[cm.Mechanism], draw: random.Random) -> dict[str, Any]:
     if kind.name() == "from_masses":
         return {"p": masses(draw), "q": masses(draw)}
+    if kind.name() == "GaussianMixture":
+        shifts = [extreme(POSITIVE, draw), Fraction(0), extreme(POSITIVE, draw)]
+        return {"sigma": extreme(POSITIVE, draw), "shifts": shifts, "weights": masses(draw)}
     if kind.name() == "from_rdp_points":
         size = draw.choice(SIZES)
         return {"orders": [2, 10, 10**6], "values": [size, size, size]}

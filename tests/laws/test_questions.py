@@ -34,6 +34,7 @@ USUAL: dict[str, cm.Mechanism] = {
     "BoundedLaplace": cm.BoundedLaplace(scale=5, bound=150),
     "DiscreteGaussian": cm.DiscreteGaussian(sigma=2, dimension=1),
     "Skellam": cm.Skellam(variance=10, dimension=1),
+    "GaussianMixture": cm.GaussianMixture(sigma=8, shifts=[0, 1, 2], weights=["0.81", "0.18", "0.01"]),
     "ExponentialMechanism": cm.ExponentialMechanism("0.2"),
     "PermuteAndFlip": cm.PermuteAndFlip("0.2"),
     "NoisyMax": cm.NoisyMax(scale=10),

@@ -48,15 +48,17 @@ def rounds(run: Ran) -> tuple[Rounds | None, str]:
 
 def _round(pair: Pair, scheme: Scheme) -> Round:
     witnesses, transforms = tuple(scheme.witnesses(pair)), scheme.transforms(pair)
+    seen, share = scheme.seen(pair)
     return Round(
-        pair,
+        seen,
         scheme.steps(pair),
         witnesses,
-        scheme.share(),
+        share,
         scheme.cone(pair),
         scheme.sharpened,
         transforms,
         scheme.triples(),
+        drawn=seen is not pair,
     )
 
 

@@ -40,23 +40,25 @@ class Round:
     transforms: tuple[Transform, ...] | None = None
     triples: Fraction | None = None
     """The rate at which a round is a triple of neighbouring laws, where it is."""
+    drawn: bool = False
+    """Whether the pair is that of the sample itself, and not of what runs on it."""
 
     def transform(self, direction: int) -> Transform | None:
         """The transform of that step."""
         if self.transforms is None or self.steps is None or len(self.transforms) != len(self.steps):
             return None
-        return self.transforms[direction] if len(self.transforms) > 1 else self.transforms[0]
+        return self.transforms[direction % len(self.transforms)]
 
     def step(self, direction: int) -> Step:
         """The step of this direction, if it has several."""
         if self.steps is None:
             raise OverflowError("no grid can hold this loss")
-        return self.steps[direction] if len(self.steps) > 1 else self.steps[0]
+        return self.steps[direction % len(self.steps)]
 
     @property
     def whole(self) -> bool:
         """Whether it sees all the data, so that nothing is sampled."""
-        return self.share == 1
+        return self.share == 1 and not self.drawn
 
     @property
     def loss(self) -> Loss | None:
@@ -92,8 +94,11 @@ class Rounds:
 
     @property
     def aligned(self) -> bool:
-        """Whether all rounds that have directions have the same ones, so that they are composed one by one."""
-        return all(len(one.steps or ()) in (0, 1, self._directions()) for one, _ in self.parts)
+        """Whether all rounds that have directions have the same ones, so that they are composed one by one.
+
+        Directions come in the same order: those of a data set that may be larger or smaller are twice those of others.
+        """
+        return all(self._directions() % (len(one.steps or ()) or 1) == 0 for one, _ in self.parts)
 
     def _directions(self) -> int:
         return max((len(one.steps or ()) for one, _ in self.parts), default=1)

@@ -202,7 +202,8 @@ class Mechanism(Expression):
         declared = cls.domains[name]
         found = declared.each if isinstance(declared, Several) else declared
         given = {**cls.defaults, **others}
-        known = {other: Exact(given[other]) for other in cls.domains if other in given}
+        numbers = [other for other, kind in cls.domains.items() if isinstance(kind, Domain) and other in given]
+        known = {other: Exact(given[other]) for other in numbers}
         for constraint in cls.joint:
             found = constraint.narrowed(name, found, known)
         return found

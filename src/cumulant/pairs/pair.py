@@ -139,6 +139,15 @@ class Pair(ABC):
         loss = self.loss()
         return None if loss is None else loss.mixture(rate, direction)
 
+    def unsampled(self) -> tuple[Step, ...] | None:
+        """What it is without a sample: one step for both orders of neighbours, or two, the record removed and added."""
+        step = self.above(Fraction(1), "symmetric")
+        return None if step is None else (step,)
+
+    def drawn(self, rate: Fraction) -> tuple[Pair, Fraction]:
+        """Pair d and share g such that one round on a Poisson sample needs g d(log(1 + (e^eps - 1)/g)), and no less."""
+        return self, rate
+
     def below(self, rate: Fraction, direction: str) -> Step | None:
         """(1-g)Q + gP against Q ("remove"), or the two swapped ("add"): output laws that neighbouring data sets have."""
         lower = self.dominated

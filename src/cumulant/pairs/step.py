@@ -65,6 +65,10 @@ class Loss(ABC):
     def reach(self, log_mass: float) -> float:
         """A loss X with P(X < x < inf) and, the pair being symmetric, Q(-inf < x < -X), at most e^log_mass."""
 
+    def lowest(self, log_mass: float) -> float:
+        """A loss that is not above all but e^log_mass of Q; of a symmetric pair the mirror image of `reach`."""
+        return -self.reach(log_mass)
+
     def lifted_reach(self, log_mass: float, lam: float) -> float:
         """The same for the law tilted by e^{lam x}."""
         return self.reach(log_mass)
@@ -155,8 +159,7 @@ class Mixture(Step):
         return 0.0 if self.direction == "add" and self.kept > 0 else self.rate * self.law.leak
 
     def _range(self, log_mass: float) -> tuple[float, float]:
-        reach = self.law.reach(log_mass)
-        return (0.0 if self.direction == "symmetric" else -reach), reach
+        return (0.0 if self.direction == "symmetric" else self.law.lowest(log_mass)), self.law.reach(log_mass)
 
     def _atom_at_zero(self) -> float:
         """The mass of the loss 0."""

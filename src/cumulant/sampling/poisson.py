@@ -55,6 +55,8 @@ class Poisson(Sized):
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
         """The record is there in one of the data sets, and the run sees it removed or added throughout."""
+        if self.rate == 1:
+            return pair.unsampled()
         found = [pair.above(self.rate, direction) for direction in self._directions()]
         steps = tuple(step for step in found if step is not None)
         return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
@@ -72,6 +74,9 @@ class Poisson(Sized):
 
     def share(self) -> Fraction:
         return self.rate
+
+    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+        return pair.drawn(self.rate)
 
     def cone(self, pair: Pair) -> Fraction | None:
         return self.rate if self.rate == 1 else None

@@ -153,6 +153,10 @@ class Scheme(ABC):
         """The rate g if a round is (1-g)R + gP against (1-g)R + gQ with R, P, Q pairwise neighbours, or a mixture of such."""
         return None
 
+    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+        """The pair and the share of that closed form: of what runs, unless samples make another pair of it."""
+        return pair, self.share()
+
     def cone(self, pair: Pair) -> Fraction | None:
         """The rate at which Theorem B is about Gaussian noise on its samples, if it is."""
         return None

@@ -51,6 +51,8 @@ class WithoutReplacement(Sized):
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
         """The symmetric pair of the amplified profile: either data set may be the first one in each round."""
+        if self.rate == 1:
+            return pair.unsampled()
         step = pair.above(self.rate, "symmetric")
         return None if step is None else (step,)
 

@@ -1,0 +1,336 @@
+"""The curves of Gaussian noise around a random shift against the noise itself, in both directions.
+
+Letters: c_i = shifts over sigma, w_i their weights, z ~ N(0, 1), R(z) = SUM w_i e^{c_i z - c_i^2/2}, L = log R, a = lambda + 1.
+
+    remove   M - 1 = E R^a - 1       = E [ R { excess(lambda L) + lambda excess(-L) } ]
+    add      M - 1 = E R^-lambda - 1 = E [ excess(-lambda L) + lambda excess(L) ]
+
+by the trapezoid rule with a proved error (docs/mechanisms/gaussian-mixture.md): in the strip |Im z| <= b, c b <= pi/3, c the
+largest shift, R is analytic and its argument is at most c b, so that the rule of step h is wrong by about e^{-2 pi b/h}.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cumulant.curves.curve import Curve
+from cumulant.curves.memory import recall
+from cumulant.errors import CertificateError
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.differences import up_to
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.quadrature import log_excess
+
+_MOST_NODES, _MOST_BALLS = 1 << 15, 1 << 11
+_MOST_TERMS = 1 << 21
+_WIDEST = 4.0
+_ANGLE = math.pi / 3
+_TRIES = 6
+_FARTHEST, _POINTS, _STEPS = 45.0, 4001, 4
+_LOG_ROOT = math.log(2 * math.pi) / 2
+_ROOM = 1e-6
+"""Added to logarithms of bounds that floats evaluate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shifts:
+    """Distinct shifts >= 0 over sigma in increasing order, with positive weights that sum to 1."""
+
+    shifts: tuple[Fraction, ...]
+    weights: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, shifts: Any, weights: Any) -> Shifts:
+        """Equal shifts together, those without weight left out."""
+        found: dict[Fraction, Fraction] = {}
+        for shift, weight in zip(shifts, weights, strict=True):
+            if weight:
+                found[Fraction(shift)] = found.get(Fraction(shift), Fraction(0)) + Fraction(weight)
+        kept = sorted(found.items())
+        return cls(tuple(shift for shift, _ in kept), tuple(weight for _, weight in kept))
+
+    def mixed(self, rate: Fraction) -> Shifts:
+        """The same on a Poisson sample: with probability 1 - g there is no shift."""
+        return Shifts.of((Fraction(0), *self.shifts), (1 - rate, *(rate * weight for weight in self.weights)))
+
+    @property
+    def largest(self) -> Fraction:
+        return self.shifts[-1]
+
+    def log_ratio(self, z: Array, on: Arithmetic) -> Array:
+        """L, with full relative accuracy also where it is small; z a flat array of this arithmetic."""
+        c, weight = _numbers(self.shifts, on), _numbers(self.weights, on)
+        half = _numbers([shift * shift / 2 for shift in self.shifts], on)
+        x = z[:, None] * c - half
+        far = on.log_sum_exp(x + on.log(weight))
+        near = np.abs(_middle(far, on)) < 0.5
+        if near.any():
+            gained = weight * on.expm1(x[near])
+            total: Any = _summed(gained) if on.enclosing else gained.sum(axis=1)
+            far[near] = on.log1p(total)
+        return far
+
+    def crossing(self, height: float) -> float:
+        """z with L = height, as near as floats are; far to the left where L is larger throughout."""
+        return float(self.crossings(np.array([height]))[0])
+
+    def crossings(self, heights: Array) -> Array:
+        """The same for many: Newton's steps, which stay between neighbours in a table."""
+        z, L = _table(self)
+        place = np.clip(np.searchsorted(L, heights), 1, z.size - 1)
+        low, high = z[place - 1], z[place]
+        with np.errstate(all="ignore"):
+            share = (heights - L[place - 1]) / (L[place] - L[place - 1])
+            found = low + np.clip(np.where(np.isnan(share), 0.0, share), 0.0, 1.0) * (high - low)
+            for _ in range(_STEPS):
+                value, slope = self._sloped(found)
+                following = np.clip(found - (value - heights) / slope, low, high)
+                found = np.where(np.isnan(following), found, following)
+        return found
+
+    def _sloped(self, z: Array) -> tuple[Array, Array]:
+        """L and its derivative in floats; a sum over few shifts."""
+        c, log_w = [float(each) for each in self.shifts], [math.log(float(each)) for each in self.weights]
+        terms = [b + a * (z - a / 2) for a, b in zip(c, log_w, strict=True)]
+        top = np.maximum.reduce(terms)
+        shares = [np.exp(term - top) for term in terms]
+        total = sum(shares[1:], start=shares[0])
+        return top + np.log(total), sum((a * share for a, share in zip(c, shares, strict=True)), start=0 * z) / total
+
+
+@lru_cache(maxsize=64)
+def _table(law: Shifts) -> tuple[Array, Array]:
+    """L at many z, from where no normal variable is to where none of the noise around the largest shift is."""
+    z = np.linspace(-_FARTHEST, _FARTHEST + float(law.largest), _POINTS)
+    return z, np.maximum.accumulate(law._sloped(z)[0])
+
+
+def _summed(x: Enclosure) -> Enclosure:
+    """Sums of few terms along the last axis."""
+    total = x[:, 0]
+    for i in range(1, x.shape[1]):
+        total = total + x[:, i]
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Nodes start + (k + 1/2) step, k < count, and the half width of the strip."""
+
+    start: float
+    step: float
+    count: int
+    strip: float
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureCurve(Curve):
+    """One direction, "remove" or "add"."""
+
+    law: Shifts
+    direction: str
+    _known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    enclosed = True
+
+    @property
+    def _removed(self) -> bool:
+        return self.direction == "remove"
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if not self.law.largest:
+            return on.asarray(lam) * 0
+        floats = np.array([float(x) for x in lam])
+        value = on.asarray(np.zeros(len(lam)))
+        group = np.where(floats > 1, np.ceil(np.log2(np.maximum(floats, 1.0))), 0.0)
+        for each in np.unique(group):
+            some = group == each
+            value[some] = self._at(lam[some], floats[some], on)
+        return value
+
+    def _at(self, lam: Array, floats: Array, on: Arithmetic) -> Array:
+        digits = 45.0 if not on.exact else on.precision() * math.log(2)
+        for _ in range(_TRIES):
+            plan = self._plan(floats, digits)
+            if plan is None:
+                break
+            if on.exact and plan.count > _MOST_BALLS:
+                raise CertificateError("the integral takes long in balls; its enclosure does not")
+            found, log_error = self._sum(lam, floats, plan, on)
+            lost = np.max(log_error - _middle(found, on), initial=-np.inf)
+            wanted = -38.0 if not on.exact else -on.precision() * math.log(2) / 2
+            if lost <= wanted or not (on.enclosing or on.exact):
+                return self._settled(found, log_error, on)
+            digits += max(float(lost - wanted) + 5, 10.0) if math.isfinite(lost) else 40.0
+        return self._far(lam, on)
+
+    def _settled(self, log_excess_: Array, log_error: Array, on: Arithmetic) -> Array:
+        """log(1 + e^excess), wrong by the error."""
+        if on.exact:
+            pairs = zip(log_excess_, log_error, strict=True)
+            return np.array([(x.exp() + _within(y)).log1p() for x, y in pairs], dtype=object)
+        if on.enclosing:
+            part = np.exp(log_error - log_excess_.mid) * (1 + 1e-6)
+            log_excess_ = Enclosure(log_excess_.mid, log_excess_.radius + part / (1 - part))
+        return on.log1p_exp(log_excess_)
+
+    def _plan(self, lam: Array, digits: float) -> _Plan | None:
+        """Where the nodes are; None where they are too many."""
+        c, top = FLOATS.number(self.law.largest), float(lam.max())
+        if not c < 1e4 or not top < 1e9 or c < 1e-100:
+            return None
+        # what the integral is at least, roughly: the variance of R
+        size = 2 * math.log(min(c, 1.0)) + 2 * math.log(float(1 - self._weight_of_nothing()))
+        size += math.log(min(float(lam.min()), 1.0) + 1e-300)
+        need = digits - size + math.log(2 * top + 2)
+        angle = _ANGLE if self._removed else min(_ANGLE, math.sqrt(30 / max(top, 1e-300)))
+        strip = min(angle / c, _WIDEST)
+        step = 2 * math.pi * strip / (need + strip * strip / 2 + 20)
+        if self._removed:
+            # the moment is at least that of the largest shift alone, where that is large
+            height = top * (top + 1) * c * c / 2
+            own = max(height + (top + 1) * math.log(float(self.law.weights[-1])), size)
+            low = -math.sqrt(2 * need)
+            high = (top + 1) * c + math.sqrt(2 * max(height - own + digits + 5, need))
+        else:
+            first, weight = float(self.law.shifts[0]), math.log(float(self.law.weights[0]))
+            low = -top * first - math.sqrt(2 * (need + max(top * (top + 1) * first**2 / 2 - top * weight, 0.0)))
+            high = c + math.sqrt(2 * need)
+        if not (high - low) / step <= _MOST_NODES:
+            return None
+        # nodes are exactly as far from one another as the rule says, and L = 0 lies about half way between two of them
+        step = float(np.ldexp(math.floor(np.ldexp(*np.frexp(step)[:1], 20)), -20 + int(np.frexp(step)[1])))
+        middle = round(8 * self.law.crossing(0.0) / step) * step / 8
+        below = max(math.ceil((middle - low) / step), 1)
+        return _Plan(middle - below * step, step, below + max(math.ceil((high - middle) / step), 1), strip)
+
+    def _weight_of_nothing(self) -> Fraction:
+        return self.law.weights[0] if self.law.shifts[0] == 0 else Fraction(0)
+
+    def _sum(self, lam: Array, floats: Array, plan: _Plan, on: Arithmetic) -> tuple[Array, Array]:
+        """The logarithms of the rule and of a bound of its error, for each order."""
+        log_weight, L = recall(
+            self._known, (plan, on.exact, on.enclosing, on.precision()), lambda: self._nodes(plan, on), 8
+        )
+        orders = on.asarray(lam)
+        rows = max(1, _MOST_TERMS // plan.count)
+        parts = [self._row(orders[i : i + rows], log_weight, L, on) for i in range(0, len(lam), rows)]
+        found: Any = np.concatenate(parts)
+        return found, self._log_error(floats, _middle(found, on), plan)
+
+    def _nodes(self, plan: _Plan, on: Arithmetic) -> tuple[Array, Array]:
+        """log of the weights of the nodes, and L there."""
+        z = on.asarray(plan.start + (np.arange(plan.count) + 0.5) * plan.step)
+        return -z * z / 2 - _root(on) + on.log(on.number(plan.step)), self.law.log_ratio(z, on)
+
+    def _row(self, lam: Array, log_weight: Array, L: Array, on: Arithmetic) -> Array:
+        each = lam[:, None]
+        if self._removed:
+            kernel = L + on.log_add_exp(_log_excess(each * L, on), on.log(each) + _log_excess(-L, on))
+        else:
+            kernel = on.log_add_exp(_log_excess(-(each * L), on), on.log(each) + _log_excess(L, on))
+        return on.log_sum_exp(kernel + log_weight)
+
+    def _log_error(self, lam: Array, size: Array, plan: _Plan) -> Array:
+        """The rule, 2 e^{b^2/2} k (I + 2a) / (e^{2 pi b/h} - 1), and both tails of the nodes; in floats with room to spare."""
+        c, a, b = float(self.law.largest), lam + 1, plan.strip
+        low, high = plan.start + plan.step, plan.start + (plan.count - 1) * plan.step
+        turned = 0.0 if self._removed else -lam * math.log(math.cos(c * b))
+        rule = math.log(2) + b * b / 2 + turned - 2 * math.pi * b / plan.step + np.logaddexp(size, np.log(2 * a)) + 1
+        with np.errstate(divide="ignore"):
+            if self._removed:
+                right = a * lam * c * c / 2 + _log_tail(high - a * c)
+                left = np.log(lam) + _log_tail(np.full(lam.shape, -low))
+            else:
+                first, weight = float(self.law.shifts[0]), math.log(float(self.law.weights[0]))
+                right = np.log(lam) + _log_tail(np.full(lam.shape, high - c))
+                left = -lam * weight + lam * a * first**2 / 2 + _log_tail(-low - lam * first)
+        return np.logaddexp(rule, np.logaddexp(left, right)) + _ROOM
+
+    def _far(self, lam: Array, on: Arithmetic) -> Array:
+        """Joint convexity, log SUM w_i e^{a lambda c_i^2/2}, and Minkowski's inequality, or the smallest shift alone."""
+        moved = [(c * c / 2, w) for c, w in zip(self.law.shifts, self.law.weights, strict=True) if c]
+        x, half = on.asarray(lam)[:, None], _numbers([square for square, _ in moved], on)
+        w = on.log(_numbers([weight for _, weight in moved], on))
+        order = x[:, 0] + 1
+        # never more than the largest shift, which stays known where logarithms underflow
+        convex = on.minimum(
+            on.log1p_sum_exp(on.log_expm1(x * ((x + 1) * half)) + w), x[:, 0] * (order * half[len(moved) - 1])
+        )
+        if self._removed:
+            return on.minimum(convex, order * on.log1p_sum_exp(on.log_expm1(x * half) + w))
+        first = self.law.shifts[0]
+        alone = order * on.number(first * first / 2) - on.log(on.number(self.law.weights[0]))
+        return on.minimum(convex, (order - 1) * alone)
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        """The limit of (M - 1) / lambda: E [ R excess(-L) ], or E excess(L); far out at most that of the shifts."""
+        if not self.law.largest:
+            return on.number(0)
+        plan = self._plan(np.array([1.0]), 45.0 + (on.precision() - 53 if on.exact else 0))
+        if plan is None:
+            half = _numbers([w * c * c / 2 for c, w in zip(self.law.shifts, self.law.weights, strict=True)], on)
+            return sum((half[i] for i in range(len(self.law.shifts))), start=on.number(0))
+        log_weight, L = self._nodes(plan, on)
+        kernel = L + _log_excess(-L, on) if self._removed else _log_excess(L, on)
+        found = on.log_sum_exp((kernel + log_weight)[None, :] if not on.exact else (kernel + log_weight))
+        found = found if on.exact else found[0]
+        guess = float(found) if on.exact else float(_middle(found, on))
+        # R log R - R + 1 and R - 1 - log R are at most f_2 and f_-1 on the strip as beyond the nodes
+        log_error = float(self._log_error(np.array([1.0]), np.array([max(guess, 0.0) + 3.0]), plan)[0]) + 3.0
+        if on.exact:
+            return found.exp() + _within(log_error)
+        if on.enclosing:
+            part = math.exp(log_error - guess)
+            return BOUNDED.exp(Enclosure(found.mid, found.radius + (part if part < 0.5 else math.nan)))
+        return math.exp(found)
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        nothing = self._weight_of_nothing()
+        if self._removed or not nothing or nothing == 1:
+            return on.number(np.inf if self.law.largest else 0)
+        return -on.log(on.number(nothing))
+
+
+def _root(on: Arithmetic) -> Any:
+    """log sqrt(2 pi)."""
+    if not on.exact:
+        return Enclosure(_LOG_ROOT, 2.0**-52) if on.enclosing else _LOG_ROOT
+    from flint import arb
+
+    return (2 * arb.pi()).log() / 2
+
+
+def _numbers(values: Iterable[Fraction], on: Arithmetic) -> Array:
+    """Fractions as an array, also those that are too large for floats."""
+    return on.asarray([on.number(value) for value in values])
+
+
+def _middle(x: Any, on: Arithmetic) -> Array:
+    """Floats near these numbers."""
+    return np.array([float(each) for each in x]) if on.exact else x.mid if on.enclosing else x
+
+
+def _within(log_size: float) -> Any:
+    """The ball of all numbers up to this size, of either sign."""
+    size = BALLS.number(float(log_size)).exp()
+    return up_to(size) - up_to(size)
+
+
+def _log_excess(x: Array, on: Arithmetic) -> Array:
+    """log(e^x - 1 - x)."""
+    if on.exact:
+        return on.log(on.excess(x))
+    return BOUNDED.log_excess(x) if on.enclosing else log_excess(x)
+
+
+def _log_tail(t: Array) -> Array:
+    """log of e^{-t^2/2} / 2, at least P(z > t) for t >= 0; 0 below."""
+    return np.where(t > 0, -t * t / 2 - math.log(2), 0.0)

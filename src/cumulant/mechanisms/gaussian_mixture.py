@@ -1,0 +1,67 @@
+"""Gaussian noise on a sum that one record moves by a random amount."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cumulant.curves.curve import Curve
+from cumulant.curves.gaussian_mixture import Shifts
+from cumulant.domains import NONNEGATIVE, POSITIVE, PROBABILITY, Domain, Exact, Number, Several
+from cumulant.errors import InputError
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.gaussian_mixture import GaussianMixturePair
+from cumulant.relation import Relation
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GaussianMixture(Mechanism):
+    """A sum + Gaussian noise of deviation sigma, where one record moves it by shifts[i] or less with probability weights[i].
+
+    The coin is tossed in secret, and with the same law whatever the other records are: a record that several owners share, a
+    user who has each of k records in a Poisson sample. Statements are for add/remove neighbours; shifts are L2 norms, and
+    weights sum to 1. On a Poisson sample it is a mixture again. See docs/mechanisms/gaussian-mixture.md.
+
+    >>> GaussianMixture(sigma=1, shifts=[0, 1, 2], weights=["0.81", "0.18", "0.01"]).delta(epsilon="0.5")
+    0.0145290
+    """
+
+    sigma: Number
+    shifts: Sequence[Number]
+    weights: Sequence[Number]
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {
+        "sigma": POSITIVE,
+        "shifts": Several(NONNEGATIVE),
+        "weights": Several(PROBABILITY),
+    }
+
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        if len(self.shifts) != len(self.weights):
+            raise InputError(
+                f"shifts and weights must have the same length, not {len(self.shifts)} and {len(self.weights)}"
+            )
+        if (total := sum(Exact(weight) for weight in self.weights)) != 1:
+            raise InputError(
+                f'weights={self.weights.notation} must sum to 1, not {Exact(total)}; write thirds as "1/3"'  # type: ignore[attr-defined]
+            )
+
+    @property
+    def relation(self) -> Relation:
+        return Relation.ADD_REMOVE
+
+    def _mixture(self) -> Shifts:
+        return Shifts.of([Exact(shift) / Exact(self.sigma) for shift in self.shifts], self.weights)
+
+    def key(self) -> Hashable:
+        mixture = self._mixture()
+        return mixture.shifts, mixture.weights
+
+    def own_curve(self, bound: str) -> Curve:
+        return self.pair().curve()
+
+    def pair(self) -> GaussianMixturePair:
+        return GaussianMixturePair(self._mixture())

@@ -1,0 +1,204 @@
+"""The Gaussian mixture pair: noise around a random shift against the noise itself; one is the data set with the record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.curves.curve import Curve
+from cumulant.curves.gaussian_mixture import MixtureCurve, Shifts
+from cumulant.curves.highest import Highest
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.differences import escalated
+from cumulant.numerics.later import special
+from cumulant.pairs.pair import OnSample, Pair
+from cumulant.pairs.step import Loss, Step
+
+_LARGEST_SHIFT, _SMALLEST_SHIFT = Fraction(300), Fraction(1, 10**100)
+_FARTHEST = 39.0
+"""Standard deviations beyond which there is less mass than any float."""
+
+_LEAST = -745.0
+_FARTHEST_SHIFT = 10**6
+"""Beyond it nothing is protected."""
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianMixturePair(Pair):
+    """P = SUM w_i N(c_i, 1), the data set with the record, against Q = N(0, 1); add/remove neighbours only.
+
+    The two directions are different, and a run has one of them throughout: steps come in twos, and answers are the larger one.
+    The ratio p/q increases with the output, so that one root and normal tails give the profile. It says its loss on a grid,
+    and no transform for the line (docs/mechanisms/gaussian-mixture.md).
+
+    >>> pair = GaussianMixturePair(Shifts.of((0, 1), (Fraction(9, 10), Fraction(1, 10))))
+    >>> pair.profile([0, 0.1])
+    array([0.03829249, 0.01847193])
+    """
+
+    law: Shifts
+
+    @property
+    def directions(self) -> tuple[MixtureCurve, MixtureCurve]:
+        """The curves of the record removed and added."""
+        return MixtureCurve(self.law, "remove"), MixtureCurve(self.law, "add")
+
+    def curve(self) -> Curve:
+        return Highest(self.directions)
+
+    def _on(self, rate: Fraction) -> GaussianMixturePair:
+        return self if rate == 1 else GaussianMixturePair(self.law.mixed(rate))
+
+    # ---- samples: a mixture again
+
+    def poisson(self) -> OnSample:
+        return lambda rate: self._on(rate).curve()
+
+    def drawn(self, rate: Fraction) -> tuple[Pair, Fraction]:
+        return self._on(rate), Fraction(1)
+
+    @property
+    def closed(self) -> bool:
+        return self.law.largest <= _FARTHEST_SHIFT
+
+    def loss(self) -> Loss | None:
+        largest = self.law.largest
+        return MixtureLoss(self.law) if _SMALLEST_SHIFT < largest <= _LARGEST_SHIFT else None
+
+    def above(self, rate: Fraction, direction: str) -> Step | None:
+        loss = None if direction == "symmetric" else self._on(rate).loss()
+        return None if loss is None else loss.mixture(Fraction(1), direction)
+
+    def unsampled(self) -> tuple[Step, ...] | None:
+        found = [self.above(Fraction(1), direction) for direction in ("remove", "add")]
+        steps = tuple(step for step in found if step is not None)
+        return steps if len(steps) == len(found) else None
+
+    def below(self, rate: Fraction, direction: str) -> Step | None:
+        return self.above(rate, direction)
+
+    # ---- the profile
+
+    def _log_profile(self, epsilons: Array) -> Array:
+        if not self.law.largest:
+            return np.full(epsilons.shape, -np.inf)
+        if self.law.largest > _FARTHEST_SHIFT:
+            return np.zeros(epsilons.shape)
+        c, log_w = np.array([float(x) for x in self.law.shifts]), np.log([float(w) for w in self.law.weights])
+        size = np.minimum(epsilons, 1e6)
+        with np.errstate(all="ignore"):
+            z = self.law.crossings(size)
+            p, q = FLOATS.log_sum_exp(log_w + special.log_ndtr(c - z[:, None])), size + special.log_ndtr(-z)
+            removed = p + np.log(-np.expm1(np.minimum(q - p, 0.0)))
+            z = self.law.crossings(-size)
+            q, p = special.log_ndtr(z), size + FLOATS.log_sum_exp(log_w + special.log_ndtr(z[:, None] - c))
+            added = q + np.log(-np.expm1(np.minimum(p - q, 0.0)))
+        added = np.where(np.isnan(added), -np.inf, added)
+        return np.where(np.isnan(removed), 0.0, np.minimum(np.maximum(removed, added), 0.0))
+
+    def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
+        if not 0 < self.law.largest <= _FARTHEST_SHIFT:
+            return np.array([on.number(int(self.law.largest > 0)) for _ in epsilons], dtype=object)
+        return np.asarray(np.frompyfunc(lambda epsilon: self._delta(Fraction(epsilon), on), 1, 1)(epsilons))
+
+    def _delta(self, epsilon: Fraction, on: Arithmetic) -> Any:
+        c, w = self.law.shifts, self.law.weights
+
+        def removed() -> Array:
+            z = self._crossing(epsilon, on)
+            gained = sum((on.number(b) * _above(z - on.number(a)) for a, b in zip(c, w, strict=True)), on.number(0))
+            return np.array([gained - on.number(epsilon).exp() * _above(z)], dtype=object)
+
+        def added() -> Array:
+            z = self._crossing(-epsilon, on)
+            lost = sum((on.number(b) * _above(on.number(a) - z) for a, b in zip(c, w, strict=True)), on.number(0))
+            return np.array([_above(-z) - on.number(epsilon).exp() * lost], dtype=object)
+
+        def settled(evaluate: Callable[[], Array]) -> Any:
+            parts = np.frompyfunc(lambda v: v.nonnegative_part(), 1, 1)
+            return escalated(evaluate, on, parts, negligible=4096)[0]
+
+        found = settled(removed)
+        nothing = w[0] if c[0] == 0 else Fraction(0)
+        if nothing and on.number(-epsilon) <= on.number(nothing).log():  # the ratio is never so small
+            return found
+        return found.max(settled(added))
+
+    def _crossing(self, height: Fraction, on: Arithmetic) -> Any:
+        """A ball that holds the output at which log(p/q) is this, by a sign on either side of it."""
+        c = [on.number(each) for each in self.law.shifts]
+        base = [on.number(b).log() - each * each / 2 for each, b in zip(c, self.law.weights, strict=True)]
+        target = on.number(height)
+
+        def log_ratio(z: Any) -> tuple[Any, Any]:
+            terms = [(b + each * z).exp() for each, b in zip(c, base, strict=True)]
+            total = sum(terms, on.number(0))
+            return total.log() - target, sum((each * t for each, t in zip(c, terms, strict=True)), on.number(0)) / total
+
+        z = on.number(self.law.crossing(float(height)))
+        for _ in range(64):
+            value, slope = log_ratio(z)
+            step = (value / slope).mid()
+            z = (z - step).mid()
+            if abs(step) <= (abs(z) + 1) * on.number(2) ** (8 - on.precision()):
+                break
+        size = (abs(z) + 1) * on.number(2) ** (16 - on.precision())
+        for _ in range(8):
+            if log_ratio(z - size)[0] < 0 < log_ratio(z + size)[0]:
+                return (z - size).union(z + size)
+            size = size * 256
+        return on.number(math.nan)
+
+
+def _above(z: Any) -> Any:
+    """P(N(0, 1) > z) as a ball."""
+    return (z / type(z)(2).sqrt()).erfc() / 2
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureLoss(Loss):
+    """The loss L = log R(y) at the output y ~ N(0, 1) under Q; what lies beyond 39 standard deviations is no float."""
+
+    law: Shifts
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return -_FARTHEST, _FARTHEST + float(self.law.largest)
+
+    def loss(self, y: Array) -> Array:
+        return np.asarray(self.law.log_ratio(np.ravel(y), FLOATS).reshape(np.shape(y)))
+
+    def place(self, x: Array) -> Array:
+        return np.clip(self.law.crossings(np.asarray(x, dtype=np.float64)), *self._ends)
+
+    def log_density(self, y: Array) -> Array:
+        return -y * y / 2 - 0.5 * math.log(2 * math.pi)
+
+    def roughness(self, y: Array) -> Array:
+        # |He_8(z)| <= (|z| + 3)^8, for every part of P
+        return np.maximum(np.abs(y), np.abs(y - float(self.law.largest))) + 3
+
+    def reach(self, log_mass: float) -> float:
+        return self.lifted_reach(log_mass, 0.0)
+
+    def lifted_reach(self, log_mass: float, lam: float) -> float:
+        """P(y > c + Y) and Q(y < -Y) are at most e^{-Y^2/2} / 2."""
+        if log_mass < _LEAST:
+            return math.inf
+        far = (1 + lam) * float(self.law.largest) + math.sqrt(2 * max(-log_mass, 0.5))
+        return float(self.loss(np.array([far]))[0])
+
+    def lowest(self, log_mass: float) -> float:
+        return float(self.loss(np.array([-math.sqrt(2 * max(min(-log_mass, -_LEAST), 0.5))]))[0])
+
+    @property
+    def distance(self) -> float:
+        # R crosses 1 once
+        z = self.law.crossing(0.0)
+        c, w = [float(x) for x in self.law.shifts], [float(x) for x in self.law.weights]
+        return math.fsum(b * (special.ndtr(a - z) - special.ndtr(-z)) for a, b in zip(c, w, strict=True))

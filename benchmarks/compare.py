@@ -17,6 +17,7 @@ from allocation import allocation
 from amplification import every_bound, large_order, real_orders
 from cases import compositions, curves, rounds
 from certificates import certificates
+from draws import draws
 from imports import imports
 from losses import loss_distributions
 from measure import Comparison, Fact, LeftOut
@@ -34,6 +35,7 @@ CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
     "certificates": certificates,
     "loss-distributions": loss_distributions,
     "questions": many_questions,
+    "draws": draws,
     "training": training,
     "allocation": allocation,
 }

@@ -59,6 +59,8 @@ WEIGHTS = {
     "gaussian-ball": 0.4,
     "gaussian-diameter": 0.4,
     "allocation": 0.2,
+    "with-replacement": 0.2,
+    "truncated-poisson": 0.2,
     "theorem9-max": 0.2,
 } | dict.fromkeys(("theorem27", "theorem27-min", "absolute-moment", "positive-part"), 0.25)
 """The share of each bound: closed forms and finite sums get most, integrals and moments what is left; 1 if not named."""

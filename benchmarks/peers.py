@@ -10,6 +10,7 @@ from typing import Any
 import dp_accounting
 import numpy as np
 from autodp import mechanism_zoo, transformer_zoo
+from dp_accounting import pld as google_pld
 from dp_accounting import rdp as google_rdp
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -65,6 +66,13 @@ def google_poisson_curve(noise: Noise, orders: Sequence[float]) -> Floats:
     gaussian = dp_accounting.GaussianDpEvent(noise.parameter)
     accountant.compose(dp_accounting.PoissonSampledDpEvent(noise.rate, gaussian))
     return np.asarray(accountant.rdp)
+
+
+def google_truncated_poisson(records: int, rate: float, limit: int, noise: float, epsilon: float) -> float:
+    """delta of one Gaussian step on a Poisson sample that is cut to a limit."""
+    accountant = google_pld.PLDAccountant(dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
+    accountant.compose(dp_accounting.dp_event.TruncatedSubsampledGaussianDpEvent(records, rate, limit, noise))
+    return float(accountant.get_delta(epsilon))
 
 
 # ---- autodp: any mechanism

@@ -177,6 +177,11 @@ def expression(rng: random.Random, bound: str, ranges: Ranges) -> cm.Expression:
     def sample() -> Scheme:
         if bound == "allocation":
             return cm.RandomAllocation(steps=rng.randint(2, 1000))
+        if bound == "with-replacement":
+            return cm.WithReplacement(sample=rng.randint(1, 30), population=rng.randint(2, 10**4))
+        if bound == "truncated-poisson":
+            population = rng.randint(2, 1000)
+            return cm.TruncatedPoisson(decimal(rng, -3, -0.01), rng.randint(1, population), population)
         scheme: Any = rng.choice([each for each in SCHEMES.values() if issubclass(each, Rated)])
         return cast(Scheme, scheme(rate=decimal(rng, *ranges.rate)))
 

@@ -141,6 +141,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "WithoutReplacement": (cm.WithoutReplacement, {"rate": "0.1"}),
     "sizes": (cm.WithoutReplacement, {"sample": 1, "population": 10}),
     "Poisson": (cm.Poisson, {"rate": "0.1"}),
+    "TruncatedPoisson": (cm.TruncatedPoisson, {"rate": "0.1", "limit": 5, "population": 10}),
+    "WithReplacement": (cm.WithReplacement, {"sample": 5, "population": 10}),
     "Group": (cm.Group, {"size": 2}),
     "RandomAllocation": (cm.RandomAllocation, {"steps": 3, "picks": 2}),
     "Shuffle": (cm.Shuffle, {"reports": 3}),

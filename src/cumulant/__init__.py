@@ -38,6 +38,7 @@ from cumulant.mechanisms.exponential import ExponentialMechanism
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.gaussian_dp import GaussianDP
+from cumulant.mechanisms.gaussian_mixture import GaussianMixture
 from cumulant.mechanisms.group import Group
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
@@ -63,6 +64,8 @@ from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.sampling.scheme import SCHEMES as _SCHEMES
+from cumulant.sampling.truncated_poisson import TruncatedPoisson
+from cumulant.sampling.with_replacement import WithReplacement
 from cumulant.sampling.without_replacement import WithoutReplacement
 from cumulant.sweeping import Sweep, sweep
 
@@ -94,6 +97,7 @@ __all__ = [
     "Gaussian",
     "GaussianDP",
     "GaussianMeanPosterior",
+    "GaussianMixture",
     "Group",
     "Guarantee",
     "HypothesisError",
@@ -126,8 +130,10 @@ __all__ = [
     "Term",
     "TradeOff",
     "TradeOffCurve",
+    "TruncatedPoisson",
     "UnaryEncoding",
     "Verification",
+    "WithReplacement",
     "WithoutReplacement",
     "ZeroConcentrated",
     "__version__",

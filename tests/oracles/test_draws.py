@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.pairs.announced import AnnouncedPair
+from cumulant.sampling.truncated_poisson import shares
 from tests.oracles.reference import load
 
 ROWS = load("draws")["values"]
@@ -55,3 +57,28 @@ def test_mixtures(row: dict[str, Any]) -> None:
         density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
         by_hand = float((density * np.maximum(1 - math.exp(float(epsilon)) * ratio, 0)).sum())
         assert by_hand == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("row", rows("WithReplacement"), ids=name)
+def test_samples_with_replacement(row: dict[str, Any]) -> None:
+    given = row["parameters"]
+    run = cm.Gaussian(sigma=given["sigma"]) @ cm.WithReplacement(given["sample"], given["population"])
+    assert close(run.delta(epsilon=row["at"]["epsilon"]), float(row["value"]))
+
+
+@pytest.mark.parametrize("row", rows("TruncatedPoisson"), ids=name)
+def test_truncated_poisson_samples(row: dict[str, Any]) -> None:
+    """The values are for the size of the larger data set; what is answered is the larger of two sizes."""
+    given, expected = row["parameters"], float(row["value"])
+    records, sigma = int(given["population"]), given.get("sigma", "1")
+    if row["mechanism"] == "TruncatedPoisson":
+        found = shares(Fraction(given["rate"]), int(given["limit"]), records)
+        assert close(float(found[1 if row["quantity"] == "tau" else 2]), expected)
+        return
+    scheme = cm.TruncatedPoisson(given["rate"], given["limit"], given["population"])
+    faces, epsilon = scheme.case(cm.Gaussian(sigma=sigma).pair(), records), float(row["at"]["epsilon"])
+    assert faces is not None
+    # removing needs more than adding, so that the answer is above both
+    assert (cm.Gaussian(sigma=sigma) @ scheme).delta(epsilon=row["at"]["epsilon"]) >= expected * (1 - 1e-14)
+    if row["quantity"].endswith("remove"):
+        assert AnnouncedPair((faces,), directed=True).profile(epsilon) == pytest.approx(expected, rel=1e-10)

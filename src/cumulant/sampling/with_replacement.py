@@ -1,0 +1,141 @@
+"""Sampling with replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from cumulant.bounds.bound import Bound, proved
+from cumulant.bounds.drawn_tables import WITH_REPLACEMENT
+from cumulant.curves.curve import Curve
+from cumulant.domains import COUNT, Domain, Exact, Number
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.binomials import mass, upper_tail
+from cumulant.pairs.announced import AnnouncedPair, Face, above
+from cumulant.relation import Relation
+from cumulant.sampling.scheme import Scheme, known
+
+if TYPE_CHECKING:
+    from cumulant.pairs.pair import Pair
+    from cumulant.pairs.step import Step
+
+_FEW, _MOST = 12, 96
+_CURVE_TAIL, _GRID_TAIL = Fraction(1, 2**64), Fraction(1, 2**200)
+"""More copies of one record than these probabilities allow for are counted as a failure: as slack, or as a leak on grids.
+
+The divergences of many copies are large, so that from a curve less is left out of more than one wins."""
+
+
+@known
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class WithReplacement(Scheme):
+    """A sample of `sample` independent uniform draws from `population` records, in which a record may be several times.
+
+    Statements are for replace-one neighbours: data sets of the same, public size that differ in one record. The mechanism
+    ignores the order of its sample. Sensitivities are per copy: a record that was drawn k times counts k times, as a group of k
+    records. torch's RandomSampler(replacement=True) draws so; Opacus' UniformWithReplacementSampler, in spite of its name,
+    draws Poisson samples. See docs/bounds/with-replacement.md.
+
+    >>> import cumulant as cm
+    >>> step = cm.Gaussian(sigma=2) @ WithReplacement(sample=100, population=1000)
+    >>> step.delta(epsilon="0.1")
+    0.00279359
+    """
+
+    sample: Exact
+    population: Exact
+
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    bounds: ClassVar[Mapping[str, Bound]] = WITH_REPLACEMENT
+    sharpened: ClassVar[str] = "with-replacement"
+    assumed: ClassVar[str] = (
+        "every draw is uniform over all records and independent of the others, the order of the draws is ignored, and "
+        "sensitivities are per copy of a record"
+    )
+
+    def __init__(self, sample: Number, population: Number) -> None:
+        object.__setattr__(self, "sample", COUNT.check("sample", sample))
+        object.__setattr__(self, "population", COUNT.check("population", population))
+
+    @classmethod
+    def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
+        return {"sample": COUNT, "population": COUNT}
+
+    def numbers(self) -> Mapping[str, Fraction]:
+        return {"sample": self.sample, "population": self.population}
+
+    def sizes(self) -> tuple[Exact | None, Exact | None]:
+        return self.sample, self.population
+
+    def _announced(self, pair: Pair, tail: Fraction) -> AnnouncedPair | None:
+        """The coin says how often the record was drawn, given that it was."""
+        if not pair.symmetric:
+            return None
+        rate, weights, leak = copies(int(self.sample), int(self.population), tail)
+        faces = []
+        for k, weight in enumerate(weights, start=1):
+            many = pair if k == 1 else pair.grouped(k)
+            if many is None or not many.symmetric or (many.amplified() is None and many.loss() is None):
+                return None
+            faces.append(Face(weight, many, rate))
+        return AnnouncedPair((tuple(faces),), directed=False, leak=leak)
+
+    def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
+        announced = None if pair is None else self._announced(pair, _CURVE_TAIL)
+        return proved(self.bounds, self.theorem(bound), base("best"), announced, Fraction(1), subject)
+
+    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+        announced = self._announced(pair, _GRID_TAIL)
+        return (pair, None) if announced is None else (announced, Fraction(1))
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+        announced = self._announced(pair, _GRID_TAIL)
+        return None if announced is None else announced.unsampled()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WithReplacement) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((WithReplacement, self._key()))
+
+    def _key(self) -> tuple[Exact, Exact]:
+        return self.sample, self.population
+
+    def __str__(self) -> str:
+        return f"WithReplacement(sample={self.sample.notation}, population={self.population.notation})"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@lru_cache(maxsize=256)
+def copies(sample: int, population: int, tail: Fraction) -> tuple[Fraction, tuple[Fraction, ...], Fraction]:
+    """g = 1 - (1 - 1/n)^m; P(k copies) / g for k = 1, 2, …; and the probability of more than those, all rounded up.
+
+    >>> rate, weights, leak = copies(2, 10, Fraction(0))
+    >>> [round(float(each), 6) for each in (rate, *weights, leak)]
+    [0.19, 0.947368, 0.052632, 0.0]
+    """
+    if population == 1:  # the record is there throughout
+        return (
+            Fraction(1),
+            (Fraction(0),) * (min(sample, _MOST) - 1) + (Fraction(int(sample <= _MOST)),),
+            Fraction(int(sample > _MOST)),
+        )
+    once = Fraction(1, population)
+    if sample == 1:
+        return once, (Fraction(1),), Fraction(0)
+    last, leak = min(sample, _FEW), Fraction(0)
+    while last < sample:
+        leak = above(lambda: upper_tail(sample, once, last + 1))  # noqa: B023
+        if leak <= tail or last >= _MOST:
+            break
+        last += 1
+    else:
+        leak = Fraction(0)
+    rate = min(above(lambda: upper_tail(sample, once, 1)), Fraction(1))
+    weights = [above(lambda: mass(sample, once, k) / BALLS.number(rate)) for k in range(1, last + 1)]  # noqa: B023
+    return rate, tuple(min(weight, Fraction(1)) for weight in weights), min(leak, Fraction(1))

@@ -43,7 +43,9 @@ def law(values: list[float], drawn: list[tuple[tuple[int, ...], float]], sigma: 
 
 def of_size(scheme: TruncatedPoisson, sigma: float, records: int) -> AnnouncedPair:
     """What is claimed where the larger data set has so many records."""
-    case = scheme.case(cm.Gaussian(sigma=sigma).pair(), records)
+    pair = cm.Gaussian(sigma=sigma).pair()
+    assert pair is not None
+    case = scheme.case(pair, records)
     assert case is not None
     return AnnouncedPair((case,), directed=True)
 
@@ -114,8 +116,7 @@ def test_where_nothing_is_cut_it_is_a_poisson_sample() -> None:
 def test_many_rounds_compose_the_law_of_the_coin() -> None:
     """Against the convolution of the pair, binned from its definition; and with other samples in one run."""
     scheme = TruncatedPoisson(rate="0.25", limit=20, population=100)
-    faces = scheme.case(cm.Gaussian(sigma=2).pair(), 100)
-    assert faces is not None
+    (faces,) = of_size(scheme, 2, 100).cases
     z = np.linspace(-9, 12, 900)
     base = np.diff(ndtr(z))
     masses, other = [], []

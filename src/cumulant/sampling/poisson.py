@@ -76,7 +76,8 @@ class Poisson(Sized):
         return self.rate
 
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        return pair.drawn(self.rate)
+        seen, share = pair.drawn(self.rate)
+        return seen, self.share() if seen is pair else share
 
     def cone(self, pair: Pair) -> Fraction | None:
         return self.rate if self.rate == 1 else None

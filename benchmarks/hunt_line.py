@@ -48,7 +48,7 @@ _FARTHEST = 10**6
 _FINE, _SMOOTH, _AGAIN = 1e-9, 1e-3, 1e-5
 """Accuracies without and with smoothing, and what smoothing may cost the second time."""
 
-_COMPARED = 0.5
+_COMPARED = 0.3
 """How often it is."""
 
 
@@ -66,7 +66,7 @@ def run(generator: random.Random) -> str:
             "leak": f"{10 ** generator.uniform(-14, -3):.2g}",
         }
         times = int(10 ** generator.uniform(0, generator.choice((2, 4, 6, 8))))
-        base = generator.choice(generator.choice((DENSITIES, ATOMS, ATOMS)))
+        base = generator.choice(generator.choice((DENSITIES, ATOMS, ATOMS, ATOMS)))
         kinds.append((base + scheme).format(**numbers) + f" * {times}")
     if generator.random() < 0.2:
         kinds.append(f"Gaussian(sigma={10 ** generator.uniform(0, 1.5):.3g})")

@@ -250,8 +250,11 @@ def _many(side: Side) -> bool:
 
 def _certain(side: Side, effort: Effort) -> bool:
     """Whether balls are asked without a guess: for atoms, for Gaussians without a sample, and where a proof is asked for."""
-    atoms = all(each.mixture() is None for each, _ in side.kinds)
-    return effort.patient or atoms or any(each.square for each, _ in side.kinds)
+    return effort.patient or _atoms(side) or any(each.square for each, _ in side.kinds)
+
+
+def _atoms(side: Side) -> bool:
+    return all(each.mixture() is None for each, _ in side.kinds)
 
 
 # ---- what balls prove
@@ -291,8 +294,8 @@ def _new(
             return spectrum(side.kinds, choice, side.extra, work=effort.work)
         except (Loud, ArithmeticError) as reason:
             effort.reasons.append(reason if isinstance(reason, Loud) else Loud(str(reason)))
-        if spacing:
-            return None
+        if spacing or not (effort.patient or _atoms(side)):
+            return None  # few rounds of noise with a density take too many nodes
         # in epsilon it costs (lam + 1) tau^2 / 2, in log delta lam (lam + 1) tau^2 / 2
         price = (choice.lam + 1) * (choice.lam if log_delta is None else 1 / max(choice.epsilon, _FOLDED))
         for part in _PARTS if effort.patient else _PARTS[:1]:

@@ -208,4 +208,6 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_LATER[name]), name)
     if (found := _MECHANISMS.get(name, _SCHEMES.get(name))) is not None:  # a file in the folder is enough
         return found
-    raise AttributeError(f"module 'cumulant' has no attribute {name!r}")
+    from cumulant.hints import nearest
+
+    raise AttributeError(f"module 'cumulant' has no attribute {name!r}{nearest(name, __all__)}")

@@ -82,3 +82,16 @@ def test_the_fields_as_json() -> None:
     assert state == found.to_dict()
     assert {"verdict", "epsilon", "lower", "slack", "witness"} <= state.keys()
     assert (state["verdict"], state["claimed"], state["delta"]) == ("false", 0.5, 1e-9)
+
+
+@pytest.mark.parametrize(
+    "run", ["PureDP(0.1) * 10", "Laplace(scale=3) * 3", "Laplace(scale=12) * 12", "PureDP(1/3) + PureDP(2/3)"]
+)
+def test_what_adds_up_to_one_is_one(run: str) -> None:
+    """The commonest claim of all: pure epsilons that add up, exactly, in whatever numbers they are given."""
+    found = cm.parse(run)
+    assert found.epsilon(delta=0) == 1
+    assert found.check(epsilon=1, delta=0).verdict == "holds"
+    assert found.guarantee(delta=0).verify().holds
+    below = math.nextafter(1, 0)
+    assert found.check(epsilon=below, delta=0).verdict != "holds"

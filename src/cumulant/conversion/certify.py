@@ -41,6 +41,8 @@ class Certificate:
 
 def certified_epsilon(curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Certificate:
     """epsilon >= 0 at this exact order and delta; order None stands for infinity, the pure bound."""
+    if order is None:
+        return certified_pure(curve)
     return certified(lambda: epsilon_on(BALLS, curve, order, delta, conversion))
 
 
@@ -78,8 +80,12 @@ def is_pure(curve: Curve, epsilon: Fraction) -> bool:
 
 
 def certified_pure(curve: Curve) -> Certificate:
-    """The bound at order infinity, whatever the slack."""
-    return certified(lambda: curve.pure(BALLS))
+    """The bound at order infinity, whatever the slack: where it is rational, exactly, so that ten times 1/10 is 1."""
+    try:
+        exact = curve.pure(RATIONALS)
+    except CertificateError:
+        return certified(lambda: curve.pure(BALLS))
+    return Certificate(rounded_up(exact) if math.isfinite(exact) else math.inf, FIRST_BITS, 0.0)
 
 
 def certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certificate:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 
 from cumulant.conversion.certify import FIRST_BITS, delta_on, epsilon_on
 from cumulant.conversion.conversions import Conversion
@@ -122,9 +123,10 @@ def verify(
     slack = curve.slack()
     if delta < slack or (delta == slack and order is not None):
         return Verification(False, *given, math.inf, math.inf, -math.inf, "none", 0)
-    return _compared(
-        given, Fraction(epsilon), _enclosures(lambda on: epsilon_on(on, curve, order, delta, conversion), bits)
-    )
+    enclosures = _enclosures(lambda on: epsilon_on(on, curve, order, delta, conversion), bits)
+    if order is None:  # a rational that is a float, such as three thirds, is decided by no interval around it
+        enclosures = chain(enclosures, _exactly(curve))
+    return _compared(given, Fraction(epsilon), enclosures)
 
 
 def verify_delta(
@@ -148,14 +150,18 @@ def verify_delta(
 
 def _compared_pure(curve: Curve, epsilon: Fraction, given: tuple[float, float, str], bits: int) -> Verification:
     """At order infinity delta is the slack, if epsilon is at least the pure one."""
-    enclosures = _enclosures(curve.pure, bits)
-    with suppress(CertificateError):
-        rational = curve.pure(RATIONALS)
-        enclosures = iter([("fractions", 0, rational, rational)])
-    check = _compared(given, epsilon, enclosures)
+    check = _compared(given, epsilon, iter(list(_exactly(curve)) or _enclosures(curve.pure, bits)))
     low, high = (curve.slack(), curve.slack()) if check.holds else (Fraction(0), Fraction(1))
     stated, ends = Fraction(given[1]), (rounded_down(low), rounded_up(high))
     return Verification(high <= stated, *given, *ends, ulps(stated, high), check.arithmetic, check.precision)
+
+
+def _exactly(curve: Curve) -> Iterator[tuple[str, int, Fraction, Fraction]]:
+    """The pure bound as a fraction, where it is one."""
+    with suppress(CertificateError):
+        rational = curve.pure(RATIONALS)
+        if math.isfinite(rational):
+            yield "fractions", 0, rational, rational
 
 
 def _compared(

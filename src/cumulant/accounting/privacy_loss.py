@@ -110,12 +110,12 @@ class PrivacyLoss:
     def tail(self, x: Number | Iterable[Number]) -> float | Floats:
         """P(loss > x), at most, for every pair of neighbours: by the best of some hockey-stick divergences below x."""
         asked, scalar = checked("x", x, ANY_EPSILON)
-        places = [(each, e) for each in asked for e in _below(float(each))]
+        places = [(each, e) for each in asked for e in _below(max(min(each, _FARTHEST), -_FARTHEST))]
         deltas = np.atleast_1d(self.hockey_stick([Exact(Fraction(e)) for _, e in places])) if places else np.ones(0)
         most = dict.fromkeys(asked, 1.0)
         largest = self._largest()
         for (each, e), delta in zip(places, deltas.tolist(), strict=True):
-            gap = Fraction(e) - each
+            gap = max(Fraction(e) - each, -_FARTHEST)
             less = -math.expm1(float(gap)) * (1 - FAR - 4 * U)  # of the gap as of its float
             most[each] = min(most[each], delta / less * (1 + 2 * U)) if less > 0 else most[each]
         found = np.array([0.0 if each >= largest else min(most[each], 1.0) for each in asked])
@@ -160,8 +160,12 @@ class PrivacyLoss:
         return drawn("loss", self, out)
 
 
-def _below(x: float) -> list[float]:
-    """Where below x the divergence is asked for."""
+_FARTHEST = Fraction(10**300)
+
+
+def _below(number: Fraction) -> list[float]:
+    """Where below a number the divergence is asked for."""
+    x = float(number)
     return [x * share for share in _SHARES] if x > 0 else [x - gap for gap in _BEYOND]
 
 

@@ -91,9 +91,9 @@ def _columns(matrix: Matrix) -> tuple[list[list[int]], Fraction]:
 
 
 def _participation(value: Participation) -> tuple[str, tuple[int, ...]]:
-    if value == "once":
+    if isinstance(value, str) and value == "once":
         return "once", ()
-    if isinstance(value, tuple | list) and value and value[0] in ("every", "apart"):
+    if isinstance(value, tuple | list) and value and isinstance(value[0], str) and value[0] in ("every", "apart"):
         names = {"every": ("b",), "apart": ("b", "k")}[str(value[0])]
         if len(value) == 1 + len(names):
             return str(value[0]), tuple(

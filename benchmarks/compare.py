@@ -21,6 +21,7 @@ from draws import draws
 from imports import imports
 from losses import loss_distributions
 from measure import Comparison, Fact, LeftOut
+from mechanisms import mechanisms
 from questions import many_questions
 from training import training
 
@@ -38,6 +39,7 @@ CASES: dict[str, Callable[[bool], Iterator[Comparison | Fact | LeftOut]]] = {
     "draws": draws,
     "training": training,
     "allocation": allocation,
+    "mechanisms": mechanisms,
 }
 
 LIBRARIES = ("cumulant", "dp-accounting", "autodp", "opacus", "prv-accountant", "numpy", "scipy")

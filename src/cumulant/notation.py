@@ -3,7 +3,7 @@
 run       := sum ('|' sum)*                                      '|' binds less than '+', as in Python
 sum       := term ('+' term)*
 term      := [times '*'] atom ('@' scheme | '*' times)*          left to right, as in Python
-atom      := NAME '(' parameters ')' | '(' run ')' | 'parallel' '(' run, run, ..., [by="word"] ')'
+atom      := NAME '(' parameters ')' | '(' run ')' | 'parallel' '(' run, run, ..., [by="word"], [relation="word"] ')'
 scheme    := NAME '(' parameters ')'
 parameter := [NAME '='] value                                    values without a name come first, in declared order
 value     := scalar | '[' scalar, ... ']'
@@ -160,10 +160,10 @@ class _Parser:
         parts: list[tuple[Expression, int]] = []
         given: dict[str, str] = {}
         while True:
-            if self.next.text == "by" and self.after.text == "=":
+            if self.next.text in ("by", "relation") and self.after.text == "=":
+                name = self.take().text
                 self.take()
-                self.take()
-                given["by"] = self.scalar()
+                given[name] = self.scalar()
             else:
                 parts.append(self.run())
             if self.accept(")"):

@@ -1,6 +1,8 @@
 """Parallel runs: one record changes one part, and what a replacement would do to two."""
 
+import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,3 +76,55 @@ def test_text() -> None:
         cm.parallel(a, b, by="name")
     with pytest.raises(cm.InputError, match="two runs or more"):
         cm.parallel(a)
+
+
+def test_replaced_records_by_enumeration() -> None:
+    """Two parts by value, each a response about any bit of its own records: one record stays or moves."""
+    rng, reached = np.random.default_rng(6), 0.0
+    values = [(part, value) for part in (0, 1) for value in (0, 1)]
+    epsilons = [0.0, 0.4, 1.0]
+    known = {}
+    for both in ((0.6, 0.8), (0.8, 0.8)):
+        run = cm.parallel(*(cm.RandomizedResponse(p=x) for x in both), relation="replace-one")
+        known[both] = run.delta(epsilons), run.rdp(3.0)
+    for i in range(500):
+        chances = list(known)[i % 2]
+        bits = {(part, a, b): int(rng.integers(2)) for part in (0, 1) for a in range(4) for b in range(4)}
+
+        def law(data: list[tuple[int, int]], chances: Any = chances, bits: dict[Any, int] = bits) -> Any:
+            laws = []
+            for part, p in enumerate(chances):
+                seen = [value for at, value in data if at == part]
+                bit = bits[part, seen.count(0), seen.count(1)]
+                laws.append(np.array([p, 1 - p])[:: 1 if bit else -1])
+            return product(laws)
+
+        other = [values[i] for i in rng.integers(0, 4, 2)]
+        claimed, divergence = known[chances]
+        for x, y in itertools.permutations(values, 2):
+            p, q = law([*other, x]), law([*other, y])
+            for epsilon, most in zip(epsilons, claimed, strict=True):
+                needed = hockey_stick(p, q, epsilon)
+                assert needed <= most * (1 + 1e-9) + 1e-12
+                reached = max(reached, needed / most) if most > 1e-9 else reached
+            assert math.log(float((p**3 / q**2).sum())) / 2 <= divergence * (1 + 1e-9)
+    assert reached > 0.8
+
+
+def test_replaced_records_against_closed_forms() -> None:
+    laplace = cm.Laplace.from_clipping(norm=1, noise=1, relation="add-remove")
+    run = cm.parallel(laplace, cm.PureDP("0.1"), relation="replace-one")
+    assert run.relation is cm.Relation.REPLACE_ONE
+    assert run.epsilon(0) == pytest.approx(2, rel=1e-12)  # neither 1.1 nor 1
+    far = cm.parallel(cm.PureDP(1), cm.PureDP("0.9"), cm.PureDP("0.2"), relation="replace-one")
+    assert far.epsilon(0) == pytest.approx(2, rel=1e-12)
+    gaussian = cm.parallel(cm.Gaussian(sigma=2), cm.Gaussian(sigma=3), relation="replace-one")
+    assert gaussian.rdp(2) == pytest.approx(cm.Gaussian(sigma=1).rdp(2))
+    assert gaussian.epsilon(1e-6) == pytest.approx(cm.Gaussian(sigma=1).epsilon(1e-6), rel=2e-2)
+    assert cm.parse(str(gaussian * 3)) == gaussian * 3
+    assert gaussian != cm.Gaussian(sigma=2) | cm.Gaussian(sigma=3)
+    sampled = cm.parallel(*(cm.Gaussian(sigma=s) @ cm.Poisson(rate="0.1") for s in (1, 2)), relation="replace-one")
+    assert sampled.pair() is None
+    assert sampled.epsilon(1e-6) >= (cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1")).epsilon(1e-6)
+    with pytest.raises(cm.InputError, match="leave relation out"):
+        cm.parallel(cm.PureDP(1), cm.PureDP(1), by="position", relation="replace-one")

@@ -14,30 +14,38 @@ from cumulant.errors import InputError, RelationError
 from cumulant.mechanisms.mechanism import PARALLEL, Expression, Mechanism
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation, common
+from cumulant.sampling.scheme import SCHEMES
 
 WAYS = ("value", "position")
 _POINTS = 48
 _SMALLEST = 1e-14
 
 
-def parallel(*parts: Expression, by: str = "value") -> Parallel:
+def parallel(*parts: Expression, by: str = "value", relation: Relation | str | None = None) -> Parallel:
     """Runs on disjoint parts of the data, `a | b`: each record is seen by one of them.
 
     `by="value"`: which one is a fixed function of the record, so that a replaced record may leave one part and enter another;
-    the statement is for add/remove neighbours. `by="position"`: a public function of its place, so that it stays. See
-    docs/mechanisms/parallel.md.
+    the statement is for add/remove neighbours, or with `relation="replace-one"` for those, the parts being stated for
+    add/remove. `by="position"`: a public function of its place, so that it stays. See docs/mechanisms/parallel.md.
 
     >>> import cumulant as cm
     >>> (cm.PureDP(1) | cm.PureDP("0.5")).epsilon(delta=0)
     1.0
+    >>> cm.parallel(cm.PureDP(1), cm.PureDP("0.5"), relation="replace-one").epsilon(delta=0)
+    2.0
     """
     if len(parts) < 2 or not all(isinstance(part, Expression) for part in parts):
         raise InputError("parallel takes two runs or more, such as parallel(Laplace(2), Laplace(3))")
     way = one_of("by", by, WAYS)
+    replaced = relation is not None and Relation.read(relation) is Relation.REPLACE_ONE
+    if way == "position" and relation is not None:
+        raise InputError('by="position" keeps the relation of its parts; leave relation out')
     flat = [
-        each for part in parts for each in (part.parts if isinstance(part, Parallel) and part.by == way else (part,))
+        each
+        for part in parts
+        for each in (part.parts if isinstance(part, Parallel) and (part.by, part.moved) == (way, False) else (part,))
     ]
-    return Parallel(tuple(flat), way)
+    return Parallel(tuple(flat), way, replaced)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -51,18 +59,31 @@ class Parallel(Mechanism):
 
     parts: tuple[Expression, ...]
     by: str
+    moved: bool = False
+    """Whether the statement is for a record that is replaced, so that it may move from one part to another."""
 
     def __post_init__(self) -> None:
         stated = common((part.relation, part) for part in self.parts)
         if self.by == "value" and stated is Relation.REPLACE_ONE:
             raise RelationError(
                 "a replaced record may leave one part and enter another, which is a removal and an addition; state the parts "
-                'for add-remove neighbours and put @ Group(size=2) around them, or say by="position" if its place decides'
+                'for add-remove neighbours and say parallel(..., relation="replace-one"), or by="position" if its place decides'
             )
 
     @property
     def relation(self) -> Relation:
+        if self.moved:
+            return Relation.REPLACE_ONE
         return Relation.ADD_REMOVE if self.by == "value" else common((part.relation, part) for part in self.parts)
+
+    def cases(self) -> tuple[Expression, ...]:
+        """What one change of the data may be: one part; if a record moves two of them, if it stays one of them twice."""
+        if not self.moved:
+            return self.parts
+        twice = [part @ SCHEMES["Group"](size=2) for part in dict.fromkeys(self.parts)]  # type: ignore[call-arg]
+        pairs = dict.fromkeys(frozenset((i, j)) for i in range(len(self.parts)) for j in range(i))
+        sums = [self.parts[min(each)] + self.parts[max(each)] for each in pairs]
+        return tuple(dict.fromkeys([*twice, *sums]))
 
     @property
     def estimated(self) -> bool:
@@ -73,29 +94,42 @@ class Parallel(Mechanism):
         return all(part.frozen for part in self.parts)
 
     def key(self) -> Hashable:
-        return frozenset(self.parts), self.by
+        return (
+            tuple(sorted(str(part) for part in self.parts)) if self.moved else frozenset(self.parts),
+            self.by,
+            self.moved,
+        )
 
     def unsampled(self) -> str:
         return "the parts are of all the data; put the sample into each part"
 
     def own_curve(self, bound: str) -> Curve:
-        return Highest(tuple(part.curve("best") for part in self.parts))
+        return Highest(tuple(part.curve("best") for part in self.cases()))
 
     def pair(self) -> Pair | None:
         return None if not self.frozen or self.estimated else _remembered(self)
 
     def _pair(self) -> Pair | None:
         """The polygon through points of the larger profile, which is convex; and a lone kind of part is itself."""
-        if len(set(self.parts)) == 1 and isinstance(self.parts[0], Mechanism) and not self.parts[0].amplified:
+        if (
+            not self.moved
+            and len(set(self.parts)) == 1
+            and isinstance(self.parts[0], Mechanism)
+            and not self.parts[0].amplified
+        ):
             return self.parts[0].pair()
+        cases = self.cases()
+        if self.moved and any(part.scheme is not None for case in cases for part in case.ran().nested()):
+            return None  # a removal beside an addition, and losses of samples have a direction
         from cumulant.pairs.polygon import PolygonPair, corners
 
-        spans = [part.epsilon(delta=_SMALLEST) for part in self.parts]
+        spans = [case.epsilon(delta=_SMALLEST) for case in cases]
         far = min(max((span for span in spans if span < 250), default=0.0), 250.0)
         if not far or any(span >= 250 for span in spans):
             return None
         steps = [Fraction(far) * Fraction(i, _POINTS) for i in range(_POINTS + 1)]
-        deltas = [max(Fraction(part.delta(epsilon=step)) for part in self.parts) for step in steps]
+        found = [case.delta(epsilon=steps) for case in cases]
+        deltas = [max(Fraction(float(each)) for each in at) for at in zip(*found, strict=True)]
         if min(deltas) >= 1:
             return None
         points = [(step, delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
@@ -106,10 +140,11 @@ class Parallel(Mechanism):
 
     def __str__(self) -> str:
         texts = sorted(str(part) for part in self.parts)
-        if self.by == "value":
+        if self.by == "value" and not self.moved:
             return "(" + " | ".join(texts) + ")"
         inside = sorted(str(part) if isinstance(part, Mechanism) else f"({part})" for part in self.parts)
-        return f'parallel({", ".join(inside)}, by="{self.by}")'
+        stated = 'relation="replace-one"' if self.moved else f'by="{self.by}"'
+        return f"parallel({', '.join(inside)}, {stated})"
 
 
 PARALLEL[:] = [parallel]

@@ -78,3 +78,12 @@ def _decimal(value: float, digits: int, rounding: str) -> str:
     if -5 < exponent < 7:
         return f"{rounded:f}"
     return f"{rounded.scaleb(-exponent).normalize():f}e{exponent}"
+
+
+def first_sentence(text: str) -> str:
+    """What a docstring says first.
+
+    >>> first_sentence("Noise of a kind.\\n\\nMore about it.")
+    'Noise of a kind'
+    """
+    return " ".join(text.split("\n\n")[0].split()).rstrip(".")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar, overload
 from cumulant import domains, pictures
 from cumulant.accounting.answers import Answers
 from cumulant.accounting.parts import Part, Ran
-from cumulant.accounting.printed import brief
+from cumulant.accounting.printed import brief, first_sentence
 from cumulant.accounting.remembering import curve_of
 from cumulant.curves.curve import Curve
 from cumulant.domains import Domain, Exact, Less, Number, Several
@@ -159,11 +159,7 @@ class Run(Expression):
 def run(terms: Mapping[Mechanism, int]) -> Expression:
     """The run with these terms; a single mechanism that ran once is itself."""
     terms = {mechanism: domains.times(times) for mechanism, times in terms.items()}
-    if len(terms) == 1:
-        ((mechanism, times),) = terms.items()
-        if times == 1:
-            return mechanism
-    return Run(terms)
+    return next(iter(terms)) if list(terms.values()) == [1] else Run(terms)
 
 
 class Mechanism(Expression):
@@ -218,9 +214,8 @@ class Mechanism(Expression):
 
     @property
     def frozen(self) -> bool:
-        return MECHANISMS.get(self.name()) is type(
-            self
-        )  # what the notation can spell is data; of others nothing is known
+        # what the notation can spell is data; of others nothing is known
+        return MECHANISMS.get(self.name()) is type(self)
 
     @property
     def relation(self) -> Relation:
@@ -240,7 +235,7 @@ class Mechanism(Expression):
             estimated=self.estimated,
             key=self,
             rank=self.rank(),
-            described=f"{type(self).__name__} ({_first_sentence(type(self).__doc__ or '')})",
+            described=f"{type(self).__name__} ({first_sentence(type(self).__doc__ or '')})",
             sensitive="sensitivity" in self.domains,
             written=self.frozen,
             silent=self.silent,
@@ -297,11 +292,6 @@ class Mechanism(Expression):
         except AttributeError:
             object.__setattr__(self, "_rank", (type(self).__name__, canonical(self.key())))
             return self._rank
-
-
-def _first_sentence(text: str) -> str:
-    """What a class says it is."""
-    return " ".join(text.split("\n\n")[0].split()).rstrip(".")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -370,18 +360,15 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
         if refused := mechanism.unsampled():
             raise InputError(f"{mechanism} on a {type(scheme).__name__} sample: {refused}")
     if inner.relation not in (Relation.ANY, scheme.takes):
-        raise RelationError(
-            f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}; "
-            "state every sensitivity under one relation, that of a clipped sum by "
-            f'Gaussian.from_clipping(norm, noise, relation="{scheme.takes}")'
-        )
+        said = f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}"
+        clipped = f'that of a clipped sum by Gaussian.from_clipping(norm, noise, relation="{scheme.takes}")'
+        raise RelationError(f"{said}; state every sensitivity under one relation, {clipped}")
     size, _ = scheme.sizes()
     for mechanism in inner.terms:
         stated = mechanism.data_size()
         if None not in (stated, size) and stated != size:
-            raise InputError(
-                f"{mechanism} is stated for {stated} records but runs on samples of {size}; state it for {size} records"
-            )
+            said = f"{mechanism} is stated for {stated} records but runs on samples of {size}"
+            raise InputError(f"{said}; state it for {size} records")
     if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
         return sampled(inner.inner, single)
     if refused := scheme.refuses(inner.pair() if isinstance(inner, Mechanism) else None):

@@ -14,6 +14,9 @@ from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Transf
 _HIGHEST = 1000
 """Of the powers of one ratio that others are compared with."""
 
+_MOST_UNITS = 2**40
+"""Of a loss; a finer lattice is none that anything is gained by."""
+
 
 class Points(Protocol):
     """A symmetric pair of finitely many losses, told in balls of the working precision."""
@@ -88,7 +91,7 @@ class PointTransform(Transform):
 
     def lattice(self) -> Lattice | None:
         unit = self.points.exact_unit() if self.rate == 1 else None
-        if unit is not None:
+        if unit is not None and all(abs(loss) < BALLS.number(unit * _MOST_UNITS) for loss, _ in self.values()):
             numbers = [_multiple(loss, unit) for loss, _ in self.values()]
             odd = all(number % 2 for number in numbers)
             return Lattice(2 * unit, unit) if odd else Lattice(unit, Fraction(0))

@@ -11,6 +11,8 @@ import pytest
 
 import cumulant as cm
 
+pytestmark = pytest.mark.tree  # pages lead to files of the code
+
 ROOT = Path(__file__).parents[2]
 
 

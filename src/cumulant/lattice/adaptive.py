@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.lattice import bounded_range
+from cumulant.lattice import ranged
 from cumulant.lattice.rounds import Rounds
 from cumulant.lattice.value import Value
 from cumulant.numerics.arithmetic import BALLS, Array
@@ -86,7 +86,7 @@ def optimum(rounds: Rounds, log_delta: float, triples: bool) -> Value | None:
     one, times = alike
     length, extremes = one.pair.bounded_range() if one.whole else None, one.pair.extremes()
     if length is not None:
-        return bounded_range.optimum(length, times)
+        return ranged.optimum(length, times)
     if extremes is None or one.triples is None or not triples:
         return None
     return from_above(extremes, one.triples, times, log_delta)

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.scalars import Answer
-from cumulant.lattice import adaptive, line, many, orders
+from cumulant.lattice import adaptive, line, many, theorem_w
 from cumulant.lattice import grids as search
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
@@ -99,7 +99,7 @@ def _least_epsilon(
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
     if not cone or found.way == _ADAPTIVE or _settled(found, prove):  # the first is the optimum itself
         return found
-    return _by_order(rounds, orders.epsilon(rounds, math.log(rounded_down(delta))), found)
+    return _by_order(rounds, theorem_w.epsilon(rounds, math.log(rounded_down(delta))), found)
 
 
 def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) -> Answer:
@@ -155,7 +155,7 @@ def _least_delta(
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
     if cone and found.way != _ADAPTIVE and 0 < found.value < 1 and not _settled(found, prove):
-        by_order = orders.delta(rounds, rounded_down(epsilon), math.log(found.value))
+        by_order = theorem_w.delta(rounds, rounded_down(epsilon), math.log(found.value))
         found = _by_order(rounds, by_order, found)
     most = min(limits.distance, limits.leak if limits.largest <= rounded_down(epsilon) else 1.0, 1.0)
     return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from cumulant.lattice import bounded_range, value
+from cumulant.lattice import ranged, value
 from cumulant.lattice.value import Value
 from cumulant.numerics.arithmetic import BALLS
 
 
 def cells(monkeypatch: pytest.MonkeyPatch, n: int, times: int) -> None:
-    monkeypatch.setattr(bounded_range, "_MOST_CELLS", n * times)
-    bounded_range._optimum.cache_clear()
+    monkeypatch.setattr(ranged, "_MOST_CELLS", n * times)
+    ranged._optimum.cache_clear()
 
 
 def recursion(epsilon: Fraction, times: int, n: int) -> list[Any]:
@@ -57,7 +57,7 @@ def test_floats_are_not_below_the_recursion(
     epsilon: Fraction, times: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells(monkeypatch, n, times)
-    found, exact = bounded_range._optimum(epsilon, times), recursion(epsilon, times, n)
+    found, exact = ranged._optimum(epsilon, times), recursion(epsilon, times, n)
     assert len(exact) == found.values.size
     with BALLS.at(200):
         assert all(BALLS.number(Fraction(float(a))) >= b for a, b in zip(found.values, exact, strict=True))
@@ -70,20 +70,20 @@ def test_without_the_error_terms_they_are(gone: str, monkeypatch: pytest.MonkeyP
     """A negative term must be noticed whichever it is; with none at all floats fall below by themselves."""
     for name in ("U", "FAR", "NEAR"):
         if gone in (name, "all"):
-            monkeypatch.setattr(bounded_range, name, 0.0 if gone == "all" else -50 * getattr(bounded_range, name))
+            monkeypatch.setattr(ranged, name, 0.0 if gone == "all" else -50 * getattr(ranged, name))
     seen = 0
     for epsilon, times, n in SETTINGS:
         cells(monkeypatch, n, times)
-        found, exact = bounded_range._optimum(epsilon, times), recursion(epsilon, times, n)
+        found, exact = ranged._optimum(epsilon, times), recursion(epsilon, times, n)
         with BALLS.at(200):
             seen += sum(BALLS.number(Fraction(float(a))) < b for a, b in zip(found.values, exact, strict=True))
-    bounded_range._optimum.cache_clear()
+    ranged._optimum.cache_clear()
     assert seen > 0
 
 
 def test_chords_between_the_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """delta = e^x times the chord in y of the values, in balls; and with no error terms some are below it."""
-    values = bounded_range._optimum(Fraction(2), 3).values
+    values = ranged._optimum(Fraction(2), 3).values
     step, first = Fraction(2, 128), -4 * 128
 
     def below() -> int:
@@ -106,10 +106,10 @@ def test_chords_between_the_points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ends() -> None:
-    optimum = bounded_range.optimum(Fraction(1), 3)
+    optimum = ranged.optimum(Fraction(1), 3)
     assert optimum is not None
     assert optimum.delta(0.0) < 1
     assert optimum.delta(-0.1) == optimum.delta(1000.0) == 1
     assert optimum.delta(3.5) == pytest.approx(0, abs=1e-290)
     assert math.isinf(optimum.epsilon(0.0)) or optimum.epsilon(0.0) >= 3
-    assert bounded_range.optimum(Fraction(50), 20) is None
+    assert ranged.optimum(Fraction(50), 20) is None

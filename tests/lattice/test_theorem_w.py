@@ -10,7 +10,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.answering import rounds_of
-from cumulant.lattice import demands, orders
+from cumulant.lattice import demands, theorem_w
 from cumulant.lattice.demands import Budget, Demand, Reports, bent, kernels
 from cumulant.lattice.rounds import Rounds
 from tests.oracles.triples import Laws, binned_laplace, random_l1_triples, random_pure_triples
@@ -54,13 +54,13 @@ def test_test_functions(order: float) -> None:
         assert bent(order, np.log(np.array([value])))[0] / order == pytest.approx(integral, rel=1e-4)
     ratios = np.geomspace(0.01, 1000, 4001)
     for gap in (0.01, 0.3, 2.0, 20.0):
-        R = math.exp(float(orders.log_ratio(order, np.array([gap]))[0]))
-        C = math.exp(float(orders.log_constant(order, np.array([gap]))[0]))
+        R = math.exp(float(theorem_w.log_ratio(order, np.array([gap]))[0]))
+        C = math.exp(float(theorem_w.log_constant(order, np.array([gap]))[0]))
         assert (np.maximum(ratios - R, 0) <= C * order * f(order, ratios) * (1 + 1e-9) + 1e-9 * ratios).all()
         rho = math.exp(gap)
         assert rho - R == pytest.approx(C * order * float(f(order, np.array(rho))), rel=1e-6, abs=1e-12)
     d = np.linspace(0, 30, 30_001)
-    values = orders.test_function(order, d)
+    values = theorem_w.test_function(order, d)
     assert values[1:] == pytest.approx(np.exp(-d[1:]) * order * f(order, np.exp(d[1:])), rel=1e-6, abs=1e-12)
     for z in (0.7, 3.0):
         assert np.trapezoid(values * np.exp(-z * d), d) == pytest.approx(order / (z * (z + 1) * (z + order)), rel=1e-4)
@@ -80,8 +80,8 @@ def test_kernels_are_what_a_triple_demands(order: float) -> None:
 
 def dominated(demand: Demand, order: float, a: Laws, b: Laws) -> float:
     """The largest G of these triples over the demand, on the rows of a check."""
-    starts = orders._starts(demand.top, 40)[:-2]
-    wanted = demand.at(order, orders._starts(demand.top, 40))[:-2]
+    starts = theorem_w._starts(demand.top, 40)[:-2]
+    wanted = demand.at(order, theorem_w._starts(demand.top, 40))[:-2]
     found = np.array([G(order, float(x0), a, b).max() for x0 in starts])
     relevant = wanted > 1e-9 * wanted[0]
     return float(np.max(found[relevant] / wanted[relevant]))
@@ -115,7 +115,7 @@ def test_no_laplace_triple_demands_more(order: float) -> None:
         assert worst > 0.7
 
 
-def lawful(found: orders.Reference) -> tuple[Laws, Laws]:
+def lawful(found: theorem_w.Reference) -> tuple[Laws, Laws]:
     loss, log_p = found.outputs(0.0)
     p = np.exp(log_p)
     return p, p * np.exp(-loss)
@@ -124,14 +124,14 @@ def lawful(found: orders.Reference) -> tuple[Laws, Laws]:
 @pytest.mark.parametrize("order", [0.5, 2.0, 16.0])
 def test_references_dominate_between_their_rows_too(order: float) -> None:
     for demand in (reports(cm.PureDP(1), "0.01"), Budget(Fraction(2), "vector", Fraction(1, 100))):
-        found = orders.reference(demand, order, 4.0, 14, 120)
+        found = theorem_w.reference(demand, order, 4.0, 14, 120)
         assert found is not None
         p, q = lawful(found)
         assert q.sum() >= 1 - 1e-12
         assert p.sum() >= 1 - 1e-12
         assert p.sum() <= 1 + 1e-9
         starts = np.sort(np.random.default_rng(4).uniform(-1.5, 0.999, 60)) * demand.top
-        nodes = np.unique(np.concatenate([orders._starts(demand.top, 300), starts[starts > -demand.top]]))
+        nodes = np.unique(np.concatenate([theorem_w._starts(demand.top, 300), starts[starts > -demand.top]]))
         wanted = demand.at(order, nodes)
         for x0 in starts[starts > -demand.top]:
             assert float(G(order, float(x0), p, q)) >= wanted[np.searchsorted(nodes, x0)] * (1 - 1e-6)
@@ -150,12 +150,12 @@ def test_a_proposal_that_is_too_small_is_refused(monkeypatch: pytest.MonkeyPatch
         found.x = found.x * (1 - 1e-4)
         return found
 
-    orders.reference.cache_clear()
-    assert orders.reference(demand, 4.0, 5.0, 14, 120) is not None
+    theorem_w.reference.cache_clear()
+    assert theorem_w.reference(demand, 4.0, 5.0, 14, 120) is not None
     monkeypatch.setattr(scipy.optimize, "linprog", lying)
-    orders.reference.cache_clear()
-    assert orders.reference(demand, 4.0, 5.0, 14, 120) is None
-    orders.reference.cache_clear()
+    theorem_w.reference.cache_clear()
+    assert theorem_w.reference(demand, 4.0, 5.0, 14, 120) is None
+    theorem_w.reference.cache_clear()
 
 
 def test_a_demand_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_adversaries_stay_below_the_reference(seed: int) -> None:
     shift, rate, order, times = Fraction(2), Fraction(1, 20), float(rng.choice([2.5, 8.0])), 12
     g = float(rate)
     demand = Budget(shift, "vector", rate)
-    found = orders.reference(demand, order, 4.0, 14, 120)
+    found = theorem_w.reference(demand, order, 4.0, 14, 120)
     assert found is not None
     _, q = lawful(found)
     loss = np.array(found.losses)
@@ -246,8 +246,8 @@ def test_kinds_share_one_order() -> None:
     mixed = laplace * 2000 + gaussian * 500 + report * 2000
     found, profile = mixed.epsilon(1e-6, method="exact"), mixed.epsilon(1e-6, method="exact", bound="profile")
     assert (laplace * 2000 + report * 2000).guarantee(1e-6).lower < found < 0.95 * profile  # type: ignore[operator]
-    assert orders._kinds(rounds(cm.Laplace(scale=1) @ cm.Poisson(rate="0.01") * 5000)) is None
-    assert orders._kinds(rounds(gaussian * 5000)) is None
-    assert orders._kinds(rounds(laplace * 100)) is None
+    assert theorem_w._kinds(rounds(cm.Laplace(scale=1) @ cm.Poisson(rate="0.01") * 5000)) is None
+    assert theorem_w._kinds(rounds(gaussian * 5000)) is None
+    assert theorem_w._kinds(rounds(laplace * 100)) is None
     noisy = cm.NoisyMax(1) @ sample * 5000
-    assert orders._kinds(rounds(noisy)) is None
+    assert theorem_w._kinds(rounds(noisy)) is None

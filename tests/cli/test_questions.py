@@ -153,6 +153,16 @@ def test_epsilon_as_json_is_the_guarantee(shell: Shell) -> None:
     assert json.loads(out) == (STEP * 600_000).guarantee("1e-8", conversion="classic").to_dict()
 
 
+def test_a_proof_may_be_asked_for(shell: Shell) -> None:
+    question = ["epsilon", "Laplace(scale=1) * 20", "--delta", "1e-6", "--method", "exact", "--json"]
+    code, out, _ = shell(*question, "--prove")
+    assert (code, json.loads(out)["rigour"]) == (0, "proved")
+    assert json.loads(out)["epsilon"] == (cm.Laplace(scale=1) * 20).epsilon("1e-6", method="exact", prove=True)
+    code, _, err = shell("delta", "PureDP(1)", "--epsilon", "1", "--method", "paper", "--prove")
+    assert code == 2
+    assert "prove=True is about the exact layer" in " ".join(err.split())
+
+
 def test_explain_says_theorem_order_arithmetic_and_rigour(shell: Shell) -> None:
     code, out, err = shell("epsilon", PAPER, "--delta", "1e-8", "--method", "paper", "--explain")
     assert (code, err) == (0, "")

@@ -102,7 +102,7 @@ class Effort:
     """How long balls may take, in frequencies times nodes, with and without smoothing; and why they gave up."""
 
     work: int = MOST_WORK
-    smoothing: int = 30_000
+    smoothing: int = 12_000
     patient: bool = False
     reasons: list[Loud] = field(default_factory=list, compare=False)
 

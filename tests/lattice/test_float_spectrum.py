@@ -71,7 +71,7 @@ def test_transforms_are_within_their_slack_and_not_without_it(run: cm.Expression
     assert law is not None
     goal = -choice.silence - 30
     edges, top = list(law.span(choice.lam, goal)), float(u[-1]) * (1 + 1e-9)
-    one = float_spectrum.tilted(float_rule(law, choice.lam, top, goal, edges), u)
+    one = float_spectrum.tilted(float_rule(law, choice.lam, top, goal, tuple(edges)), u)
     with BALLS.at(160):
         from flint import arb
 

@@ -34,7 +34,7 @@ def law_of(pair: Any, rate: str, direction: str) -> Any:
 def test_every_loss_and_weight_is_within_its_radius(pair: Any, rate: str, direction: str) -> None:
     law, lam, top = law_of(pair, rate, direction), 4.75, 12.0
     edges = list(law.span(lam, -40.0))
-    found = rule_of(law, lam, top, -40.0, edges)
+    found = rule_of(law, lam, top, -40.0, tuple(edges))
     with BALLS.at(128):
         exact = law.rule(lam, top, -40.0, edges)
         up = BALLS.number(found.scale).exp()
@@ -66,17 +66,17 @@ def _side(panel: Any, sign: int) -> list[tuple[Any, Any]]:
 def test_quadrature_and_ends_are_more_than_is_missed() -> None:
     """Panels and a span that are far too coarse: what is missed is seen, and is below the bound."""
     law, lam = law_of(GaussianPair(Fraction(1)), "1/10", "remove"), 3.0
-    fine = rule_of(law, lam, 0.0, -60.0, list(law.span(lam, -60.0)))
-    near = rule_of(law, lam, 0.0, -60.0, [-3.0, 5.0])
+    fine = rule_of(law, lam, 0.0, -60.0, law.span(lam, -60.0))
+    near = rule_of(law, lam, 0.0, -60.0, (-3.0, 5.0))
     missed = abs(_mass(fine) - _mass(near))
     assert 1e-6 < missed <= near.error * np.exp(near.scale)
-    assert rule_of(law, lam, 0.0, -60.0, [-3.0, 5.0], beyond=False).error < 1e-3 * near.error
+    assert rule_of(law, lam, 0.0, -60.0, (-3.0, 5.0), beyond=False).error < 1e-3 * near.error
 
 
 def test_quadrature_at_high_frequencies_is_bounded() -> None:
     """A rule for low frequencies is asked at a high one: the error that it states there is more than the one that is seen."""
     law, lam, u = law_of(GaussianPair(Fraction(1)), "1/10", "remove"), 3.0, 60.0
-    span = list(law.span(lam, -40.0))
+    span = law.span(lam, -40.0)
     fine, coarse = (rule_of(law, lam, top, error, span) for top, error in ((u, -40.0), (u, 3.0)))
     off = abs(_transform(fine, u) - _transform(coarse, u))
     assert 1e-12 < off <= coarse.error * np.exp(coarse.scale)
@@ -93,6 +93,6 @@ def _transform(rule: Any, u: float) -> complex:
 def test_numbers_that_floats_do_not_follow_are_refused() -> None:
     law = law_of(GaussianPair(Fraction(3)), "1/10", "remove")
     with pytest.raises(OverflowError):
-        rule_of(law, 3e4, 0.0, -40.0, [80_000.0, 90_100.0])
+        rule_of(law, 3e4, 0.0, -40.0, (80_000.0, 90_100.0))
     with pytest.raises(OverflowError, match="not known"):
         floats.total(Enclosure(np.ones(3), np.full(3, 0.01)))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -49,14 +50,7 @@ class Round:
 
     @classmethod
     def of(cls, law: Mixed, times: int, lam: float, exponent: float) -> Round:
-        goal = -exponent - math.log(times) - 6
-        seen = profile(Kind(times, None, 0.0), law, lam, exponent)
-        seen = seen.scaled(float(seen.mass.sum()) + _jumps(law, lam))
-        low, high = seen.densest(exponent, times)
-        start, end = law.span(lam, goal)
-        edges = [start, *(edge for edge in (low, high) if start < edge < end), end]
-        rule = float_rule(law, lam, 0.0, goal, edges)
-        return cls(law, times, rule, total(rule.weights), seen, (low, high))
+        return cls(law, times, *_prepared(law, rounded(times), lam, exponent))
 
     @property
     def log_mass(self) -> float:
@@ -70,6 +64,25 @@ class Round:
     def share(self, rule: FloatRule) -> float:
         """What a weight of another rule is multiplied by so that it is a part of M(lam)."""
         return math.exp(rule.scale - self.log_mass)
+
+
+def rounded(times: int) -> int:
+    """The next power of two: what is chosen by it serves numbers of rounds nearby, and is remembered."""
+    return 1 << (times - 1).bit_length()
+
+
+@lru_cache(maxsize=1024)
+def _prepared(
+    law: Mixed, times: int, lam: float, exponent: float
+) -> tuple[FloatRule, Total, Profile, tuple[float, float]]:
+    """Rule, mass, profile and window of Lemma S3 for up to so many rounds."""
+    goal = -exponent - math.log(times) - 6
+    seen = profile(Kind(times, None, 0.0), law, lam, exponent)
+    seen = seen.scaled(float(seen.mass.sum()) + _jumps(law, lam))
+    low, high = seen.densest(exponent, times)
+    start, end = law.span(lam, goal)
+    rule = float_rule(law, lam, 0.0, goal, (start, *(edge for edge in (low, high) if start < edge < end), end))
+    return rule, total(rule.weights), seen, (low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +149,11 @@ def _down(
     return top
 
 
+def farther(top: float) -> float:
+    """A frequency a little above this one, the same for others nearby."""
+    return float(2.0 ** (math.ceil(4 * math.log2(top) + _MARGIN) / 4))
+
+
 def _jumps(law: Mixed, lam: float) -> float:
     """The tilted mass of losses of positive probability, by floats."""
     with BALLS.at(64):
@@ -167,10 +185,10 @@ def _last(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> 
 
 def _window(each: Round, lam: float, top: float, exponent: float, cut: float) -> Window:
     """The law without its rarest part as points, good up to the frequency `top`."""
-    rare = max(rarest(exponent, each.times), cut)
-    edges = [float(each.profile.v[0]), each.profile.below(rare)]
-    goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / each.times)) - 4
-    rule = float_rule(each.law, lam, top * (1 + _MARGIN), goal, edges, beyond=False)
+    times = rounded(each.times)
+    edges = float(each.profile.v[0]), each.profile.below(max(rarest(exponent, times), cut))
+    goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / times)) - 4
+    rule = float_rule(each.law, lam, farther(top), goal, edges, beyond=False)
     share, part = each.share(rule), total(rule.weights)
     weights, losses, radius = share * rule.weights.mid, rule.losses.mid, rule.losses.radius
     mass = share * part.sum

@@ -10,18 +10,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from cumulant.lattice.cone import constants
-from cumulant.lattice.float_silence import Round, silent_from
+from cumulant.lattice.float_silence import Round, farther, rounded, silent_from
 from cumulant.lattice.powers import Choice, Kinds, squared
 from cumulant.lattice.silence import Loud
 from cumulant.lattice.spectrum import FloatLine
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import MANY, U, raised
 from cumulant.pairs.float_rule import FloatRule, float_rule, total
+from cumulant.pairs.transform import Mixed
 
 MOST_WORK = 4_000_000
 """Frequencies times nodes."""
@@ -30,6 +32,9 @@ _SECOND = 1 + 1e-6
 """For products of relative errors, each of which is below a thousandth."""
 
 _MARGIN = 1e-9
+_LENGTH = 4
+"""Numbers of frequencies are multiples of it, so that questions nearby have the same."""
+
 _PHASE, _LOGARITHM, _TERM, _GAUSSIAN, _CONSTANT = 36 * U, 15 * U, 80 * U, 16 * U, 1e-13
 _UNDERFLOW = 1e-300
 
@@ -42,6 +47,15 @@ class Tilted:
     slack: Array
     cgf: float
     cgf_slack: float
+
+
+@lru_cache(maxsize=512)
+def _tilted(law: Mixed, lam: float, top: float, goal: float, step: float, count: int) -> tuple[Tilted, int]:
+    """One kind at the first frequencies, remembered: the same for every number of rounds. And the number of its nodes."""
+    rule = float_rule(law, lam, top, goal, law.span(lam, goal))
+    if rule.size * count > MOST_WORK:
+        raise Loud("the line would take too long")
+    return tilted(rule, step * np.arange(count + 1)), rule.size
 
 
 def tilted(rule: FloatRule, frequencies: Array) -> Tilted:
@@ -145,14 +159,14 @@ def float_spectrum(
     square = extra + squared(kinds)
     lam, step = choice.lam, 2 * math.pi / choice.period
     rounds = [
-        Round.of(_mixture(each), times * fewest, lam, choice.silence + math.log(most / fewest))
+        Round.of(_mixture(each), times * fewest, lam, choice.silence + math.log(rounded(-(-most // fewest))))
         for each, times in kinds
         if each.square is None
     ]
     start = silent_from(rounds, lam, choice.silence, float(square) * fewest / 2 * (1 - _MARGIN), step)
-    count = max(1, math.ceil(start / step * (1 + 1e-12)))
+    count = _LENGTH * math.ceil(max(1, math.ceil(start / step * (1 + 1e-12))) / _LENGTH)
     frequencies = step * np.arange(count + 1)
-    last = float(frequencies[-1]) * (1 + _MARGIN)
+    last = farther(float(frequencies[-1]))
     half = float(square) / 2
     # e^{(z + z^2) s / 2}
     log_phi = -half * frequencies**2 + 1j * (half * (1 + 2 * lam) * frequencies)
@@ -160,12 +174,14 @@ def float_spectrum(
     cgf, cgf_slack, sizes = half * (lam + lam * lam), 16 * U * half * (lam + lam * lam), np.abs(log_phi)
     work = 0
     for each in rounds:
-        goal = each.log_mass - choice.silence - math.log(each.times) - math.log(most / fewest) - 6
-        rule = float_rule(each.law, lam, last, goal, list(each.law.span(lam, goal)))
-        work += rule.size * count
+        goal = (
+            each.log_mass - choice.silence - math.log(rounded(each.times)) - math.log(rounded(-(-most // fewest))) - 6
+        )
+        found, nodes = _tilted(each.law, lam, last, goal, step, count)
+        work += nodes * count
         if work > MOST_WORK:
             raise Loud("the line would take too long")
-        found, times = tilted(rule, frequencies), each.times // fewest
+        times = each.times // fewest
         log_phi, slack = log_phi + times * found.log_phi, slack + times * found.slack
         cgf, cgf_slack = cgf + times * found.cgf, cgf_slack + times * found.cgf_slack
         sizes = sizes + times * np.abs(found.log_phi)

@@ -34,6 +34,8 @@ _ALLOWED = 0.05
 """The part of the accuracy that rounding may cost; where it costs more, balls must answer."""
 
 _MOVES = 12
+_ROUNDED = 8.0
+"""Orders and periods are powers of two to so many parts of the exponent: what is remembered of one run serves others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +219,15 @@ def _choice(side: Side, asked: Questions, accuracy: float, part: float) -> Choic
         guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if asked.of_delta else given
         size = given if asked.of_delta else float(saddle.approximation(at)[0])
         if not found:
-            lam = float(at.lam[0]) * part
+            lam = 2.0 ** (round(_ROUNDED * math.log2(float(at.lam[0]) * part)) / _ROUNDED)
         choice = choosing.at_order(repeated, lam, guess, size, accuracy)
         if choice is None or (found and choice.silence - choice.images > _MOST_CANCELLED):
             return None
         found.append((choice, times))
     return replace(
         found[0][0],
-        period=max(choice.period for choice, _ in found),
-        silence=max(choice.silence * fewest / times for choice, times in found),
+        period=2.0 ** (math.ceil(_ROUNDED * math.log2(max(choice.period for choice, _ in found))) / _ROUNDED),
+        silence=float(math.ceil(max(choice.silence * fewest / times for choice, times in found))),
     )
 
 

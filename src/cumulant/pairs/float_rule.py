@@ -51,14 +51,15 @@ class FloatRule:
         return self.weights[(self.places > low) & (self.places < high)]
 
 
+@lru_cache(maxsize=1024)
 def float_rule(
-    law: Mixed, lam: float, top: float, log_error: float, edges: list[float], beyond: bool = True
+    law: Mixed, lam: float, top: float, log_error: float, edges: tuple[float, ...], beyond: bool = True
 ) -> FloatRule:
-    """The law tilted by e^{lam L} between the edges, each panel wrong by about e^log_error at most.
+    """The law tilted by e^{lam L} between the edges, each panel wrong by about e^log_error at most; remembered.
 
     OverflowError where numbers are so large that the margins of their logarithms would not hold.
     """
-    panels = law.panels(edges, lam, top, log_error)
+    panels = law.panels(list(edges), lam, top, log_error)
     nodes, sizes = _legendre()
     r, centre = (Enclosure(panels.high) - panels.low) * 0.5, (Enclosure(panels.low) + panels.high) * 0.5
     v = centre[:, None] + r[:, None] * nodes
@@ -81,7 +82,7 @@ def float_rule(
     with BALLS.at(_BITS):
         down = (-BALLS.number(scale)).exp()
         atoms = law.jumps(BALLS.number(lam))
-        ends = float((law.beyond(BALLS.number(lam), edges) * down).upper()) if beyond else 0.0
+        ends = float((law.beyond(BALLS.number(lam), list(edges)) * down).upper()) if beyond else 0.0
         if atoms:
             x, mass = BOUNDED.of_balls(x for x, _ in atoms), BOUNDED.of_balls(mass * down for _, mass in atoms)
             losses = [np.concatenate([losses[0], x.mid]), np.concatenate([losses[1], x.radius])]

@@ -111,6 +111,40 @@ def test_what_is_refused(text: str, message: str) -> None:
         cm.parse(text)
 
 
+@pytest.mark.parametrize(
+    "base",
+    [
+        cm.mechanism(rdp=lambda a: a / 18, name="mine"),
+        cm.from_masses(["1/2", "1/2"], ["1/4", "3/4"]),
+        cm.Gaussian(sigma=2) @ cm.Poisson(rate="0.5"),
+        cm.Gaussian(sigma=2) * 2 + cm.Laplace(scale=3),
+        cm.ExponentialMechanism(epsilon=1),
+        cm.DiscreteGaussian(sigma=2, dimension=1),
+        cm.Gaussian(sigma="1e6"),
+        cm.PureDP(0),
+    ],
+    ids=str,
+)
+def test_whatever_runs_in_the_steps(base: cm.Expression) -> None:
+    epoch = base @ cm.RandomAllocation(steps=10)
+    assert 0 <= epoch.epsilon(1e-5) <= base.epsilon(1e-5) * (1 + 1e-9)
+
+
+def test_a_pair_that_is_not_symmetric_is_covered_in_both_roles() -> None:
+    """Three steps of two answers, the record in the first or in the second role, enumerated."""
+    run = cm.from_masses(["1/2", "1/2"], ["1/4", "3/4"]) @ cm.RandomAllocation(steps=3)
+    needed = 0.0
+    for p, q in (([0.5, 0.5], [0.25, 0.75]), ([0.25, 0.75], [0.5, 0.5])):
+        law, other = [], []
+        for answers in itertools.product((0, 1), repeat=3):
+            other.append(math.prod(q[i] for i in answers))
+            law.append(sum(other[-1] * p[i] / q[i] for i in answers) / 3)
+        one, two = np.array(law), np.array(other)
+        for x, y in ((one, two), (two, one)):
+            needed = max(needed, float(np.maximum(x - math.exp(0.2) * y, 0).sum()))
+    assert 0.9 * run.delta(epsilon="0.2") < needed <= run.delta(epsilon="0.2")
+
+
 def test_theorems_about_samples_are_refused() -> None:
     epoch = cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=10)
     with pytest.raises(
@@ -318,6 +352,8 @@ def test_too_little_noise_goes_by_divergences_and_says_so() -> None:
     found = (cm.Gaussian(sigma="0.4") @ cm.RandomAllocation(steps=100)).guarantee(delta=1e-5)
     assert "so the answer comes from Renyi divergences" in found.note
     assert found.epsilon < cm.Gaussian(sigma="0.4").epsilon(1e-5)
+    least = cm.Gaussian(sigma="1e-3")
+    assert (least @ cm.RandomAllocation(steps=9)).epsilon(1e-5) <= least.epsilon(1e-5, method="rdp")
 
 
 def test_ten_epochs_below_divergences() -> None:

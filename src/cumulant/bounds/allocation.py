@@ -27,6 +27,9 @@ from cumulant.pairs.ratios import Ratios, ratios
 MOST = 512
 """The largest order that is expanded; above it the mechanism itself is the bound."""
 
+MOST_STEPS = 10**9
+"""Of more steps only so many are counted: more are never worse."""
+
 _BLOCKS = (8, 64, 256)
 _NEAR, _FAR = (1 << 12, -80.0), (1 << 12, -200.0)
 """Points, and log of what is left out: where u is small, and where only small ratios count."""
@@ -40,7 +43,7 @@ _CHUNK = 1 << 16  # what stays near the processor
 
 def allocation(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
     """The larger of both directions, each step having this curve and perhaps this dominating pair, 1 / rate steps."""
-    steps = int(1 / rate)
+    steps = min(int(1 / rate), MOST_STEPS)
     removed, added = Removed(base, steps), Averaged(base, steps)
     loss = pair.loss() if pair is not None and pair.symmetric else None
     if pair is None or loss is None or loss.leak:

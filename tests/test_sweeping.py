@@ -179,7 +179,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [row["epsilon"] for row in rows] == [
         cm.parse(f"Gaussian(sigma={s}) * {k}").epsilon("1e-6") for s in (1, 2) for k in (1, 10)
     ]
-    assert answer([*arguments[:3], "s=0", *arguments[4:]]) == 1
+    assert answer([*arguments[:3], "s=-1", *arguments[4:]]) == 1
     assert "sigma" in capsys.readouterr().out
     assert answer(["sweep", "Gaussian(sigma={s})", "--set", "s", "--delta", "1e-6"]) == 2
     assert answer([*arguments, "--out", "table.txt"]) == 2

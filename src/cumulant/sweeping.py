@@ -35,7 +35,7 @@ class Sweep:
     A setting that cannot be answered has None for the number that was asked for, and a sentence in `error`.
 
     >>> import cumulant as cm
-    >>> found = cm.sweep("Gaussian(sigma={sigma}) * {steps}", sigma=[1, 2, 0], steps=[10], delta=1e-5)
+    >>> found = cm.sweep("Gaussian(sigma={sigma}) * {steps}", sigma=[1, 2, -1], steps=[10], delta=1e-5)
     >>> [(row["sigma"], row["epsilon"]) for row in found if not row["error"]]
     [('1', 17.85), ('2', 7.511)]
     >>> found.failures

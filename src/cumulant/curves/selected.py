@@ -36,7 +36,9 @@ class Selected(Wrapped):
         raised = x * on.number(self.added) + on.log(on.number(self.mean))
         found = on.log1p_exp(raised + on.log_expm1(base)) if self.poisson else base + raised
         near = np.array([Fraction(each) <= self.until for each in lam]) if on.exact else lam <= rounded_down(self.until)
-        return np.where(near, x * on.number(self.most), found)
+        found = np.where(near, x * on.number(self.most), found)
+        # no divergence is above the largest loss
+        return on.minimum(found, x * self.pure(on)) if math.isfinite(float(self.pure())) else found
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         return on.number(self.most if self.until else math.inf)

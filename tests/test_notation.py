@@ -99,7 +99,8 @@ def test_white_space_means_nothing(run: cm.Expression) -> None:
 
 
 def test_all_schemes_are_covered() -> None:
-    assert set(SCHEMES) == {"WithoutReplacement", "Poisson", "Group", "RandomAllocation", "RepeatAndSelect", "Shuffle"}
+    sampling = {"WithoutReplacement", "WithReplacement", "Poisson", "TruncatedPoisson", "RandomAllocation"}
+    assert set(SCHEMES) == sampling | {"Group", "RepeatAndSelect", "Shuffle"}
 
 
 # ---- the meaning of the grammar is that of Python

@@ -23,7 +23,7 @@ _ORDERS, _LONGER = (0.8, 0.65), 1.37
 _FINE = 1e-18
 """Far below the last digit of a float, so that its own error terms do not count."""
 
-_SMOOTHER = 0.002
+_SMOOTHER = 0.005
 """Of the accuracy, what smoothing may cost here."""
 
 _WIDTHS = (1e-3, 1e-6)

@@ -83,6 +83,18 @@ MISTAKES: list[tuple[str, str, int | None]] = [
     ("epsilon 'Gaussian(1) @ Group(size=0)' --delta 1e-6", "size=0 must be an integer", 20),
     ("epsilon 'KaryResponse(values=4)' --delta 0", "KaryResponse", None),
     ("epsilon 'from_masses(p=[1/2, 1/2], q=[1/2, 1/3])' --delta 0", "the masses of q must sum to 1", 0),
+    ("epsilon 'Gaussian(1) @ Shuffle(rate=0.01)' --delta 1e-5", "known are reports", 22),
+    ("epsilon 'PureDP(1) @ Shuffle(reports=1.5)' --delta 1e-5", "reports=1.5 must be an integer", 20),
+    (
+        "epsilon 'Gaussian(1) @ Shuffle(reports=100)' --delta 1e-5",
+        "Shuffle is about reports of one local randomizer",
+        None,
+    ),
+    ("epsilon 'Gaussian(1) @ WithReplacement(rate=0.1)' --delta 1e-5", "known are sample, population", 30),
+    ("epsilon 'Gaussian(1) @ WithReplacement(sample=5)' --delta 1e-5", "(sample=..., population=...)", 14),
+    ("epsilon 'Gaussian(1) @ TruncatedPoisson(rate=0.1)' --delta 1e-5", "needs limit and population", 14),
+    ("epsilon 'GaussianMixture(sigma=1)' --delta 1e-5", "(sigma=..., shifts=..., weights=...)", 0),
+    ("epsilon 'GaussianMixture(1, [0, 1], [1/2, 1/3])' --delta 1e-5", "must sum to 1, not 5/6", 27),
     # commands and options
     ("espilon 'PureDP(1)' --delta 1e-6", "did you mean cumulant epsilon?", None),
     ("'PureDP(1)' --delta 1e-6", 'did you mean cumulant epsilon "PureDP(1)" --delta 1e-6?', None),

@@ -142,7 +142,7 @@ def test_the_variation_is_not_below_that_of_the_density(name: str, direction: st
         found = float((law.variation(lam, low, high) / kind.mass).mid())
         peaks = law.base.peaks(lam + 1 if direction == "remove" else -lam)
         assert truth * (1 - 1e-3) <= found
-        assert found <= 2 * peaks * density.max() * 1.6
+        assert found <= 2 * peaks * density.max() * 2.5
         # |phi_A(u)| <= V/u
         L, mass, _ = tilted(law, lam, low, high, kind)
         for u in (50.0, 200.0, 1000.0):

@@ -19,9 +19,11 @@ from dp_accounting import NeighboringRelation, PrivacyAccountant
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError
+from cumulant.integrations.dp_accounting_draws import mixture, mixture_event, truncated, with_replacement
 from cumulant.mechanisms.concentrated import ZeroConcentrated
 from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
 from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.gaussian_mixture import GaussianMixture
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled
@@ -204,6 +206,9 @@ _READERS: Mapping[type, Callable[[Any, Any], Expression | None]] = {
     dpa.ZCDpEvent: _concentrated,
     dpa.PoissonSampledDpEvent: _poisson,
     dpa.SampledWithoutReplacementDpEvent: _without_replacement,
+    dpa.dp_event.SampledWithReplacementDpEvent: lambda event, on: with_replacement(event, on, from_dp_event),
+    dpa.dp_event.MixtureOfGaussiansDpEvent: mixture,
+    dpa.dp_event.TruncatedSubsampledGaussianDpEvent: truncated,
     dpa.dp_event.SingleEpochTreeAggregationDpEvent: _tree,
     dpa.dp_event.RepeatAndSelectDpEvent: _selected,
     dpa.ComposedDpEvent: _composed,
@@ -306,6 +311,7 @@ def _selected_event(mechanism: Selected, relation: Relation) -> Any:
 
 _WRITERS: Mapping[type, Callable[[Any, Relation], Any]] = {
     Gaussian: _gaussian_event,
+    GaussianMixture: mixture_event,
     Laplace: lambda mechanism, relation: dpa.LaplaceDpEvent(_noisy_sum(mechanism, mechanism.scale, relation)),
     KaryResponse: _kary_event,
     RandomizedResponse: lambda mechanism, relation: dpa.RandomizedResponseDpEvent(

@@ -17,7 +17,7 @@ from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.pairs.mixing import enclosed_loss
 from cumulant.pairs.transform import FLOATS, NODES, Mixed, legendre
 
-_BITS = 96
+_BITS, _PIECES = 96, 4
 _MARGIN = 1e-9
 """Added to every logarithm of an error term: more than a dozen roundings of numbers that are below `_LARGEST`."""
 
@@ -59,7 +59,7 @@ def float_rule(
 
     OverflowError where numbers are so large that the margins of their logarithms would not hold.
     """
-    panels = law.panels(list(edges), lam, top, log_error)
+    panels = law.panels(list(edges), lam, top, log_error, _PIECES if top > 0 else 1)
     nodes, sizes = _legendre()
     r, centre = (Enclosure(panels.high) - panels.low) * 0.5, (Enclosure(panels.low) + panels.high) * 0.5
     v = centre[:, None] + r[:, None] * nodes

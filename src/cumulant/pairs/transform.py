@@ -229,7 +229,8 @@ class Mixed(Transform):
         return {"remove": (1,), "add": (-1,)}.get(self.direction, (1, -1))
 
     def _floats(self) -> tuple[float, float, float]:
-        return float(self.base.shift), float(self.rate), float(1 - self.rate)
+        (t, of_t), (g, of_g) = self.base.shift.as_integer_ratio(), self.rate.as_integer_ratio()
+        return t / of_t, g / of_g, (of_g - g) / of_g  # as float() would round them, and faster
 
     def log_tilted(self, v: Array, lam: float) -> tuple[Array, dict[int, Array]]:
         """In floats: L at v, and by sign the log of the tilted density in v."""
@@ -246,7 +247,7 @@ class Mixed(Transform):
 
     def log_majorant(self, sign: int, lam: Any, top: float, centre: Any, half: Any, height: Any, on: Any) -> Any:
         """log of a bound of |q0 w^{1+z}| (sign 1) or |q0 w^{-z}| for |u| <= top on the rectangle; +inf where none is known."""
-        t, g, kept = on.number(self.base.shift), on.number(self.rate), on.number(1 - self.rate)
+        t, g, kept = self._floats() if on is FLOATS else map(on.number, (self.base.shift, self.rate, 1 - self.rate))
         angle = t * height
         left, right = g * on.exp(t * (centre - half)), g * on.exp(t * (centre + half))
         # |w| <= 1 - g + g e^xr, and |w| >= (1 - g + g e^xl) cos(theta/2)
@@ -258,9 +259,10 @@ class Mixed(Transform):
         found = self.base.log_top(centre, half, height, on) + log_power + on.number(top) * turn
         return on.chosen(angle <= _WIDEST_ANGLE, found, on.number(math.inf))
 
-    def panels(self, edges: list[float], lam: float, top: float, log_error: float) -> Panels:
-        """Panels, halved until the bound of each is e^log_error; OverflowError if that takes too many."""
-        low, high = np.array(edges[:-1]), np.array(edges[1:])
+    def panels(self, edges: list[float], lam: float, top: float, log_error: float, pieces: int = 1) -> Panels:
+        """Panels, each of so many pieces halved until the bound is e^log_error; OverflowError if that takes too many."""
+        ends = np.interp(np.arange((len(edges) - 1) * pieces + 1) / pieces, np.arange(len(edges)), edges)
+        low, high = ends[:-1], ends[1:]
         done: list[Array] = []
         count = 0
         while low.size:

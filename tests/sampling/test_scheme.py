@@ -243,8 +243,9 @@ def test_steps_and_witnesses_of_the_schemes_of_the_library() -> None:
         fixed, poisson = cm.WithoutReplacement(rate=rate), cm.Poisson(rate=rate)
         assert [step.direction for step in fixed.steps(pair) or ()] == ["symmetric"]  # type: ignore[attr-defined]
         assert [step.direction for step in poisson.steps(pair) or ()] == ["remove", "add"]  # type: ignore[attr-defined]
-        first, second, third = fixed.witnesses(pair)
+        first, second, third, *corners = fixed.witnesses(pair)
         assert (first.covered, second.covered, third.covered) == (False, pair.symmetric, not triples)
+        assert [corner.covered for corner in corners] == [pair.corners(rate) is None] * 2
         assert [each.name for each in poisson.witnesses(pair)] == [first.name, second.name]
         for scheme in (cm.WithoutReplacement(rate=1), cm.Poisson(rate=1)):
             assert len(scheme.steps(pair) or ()) == 1
@@ -258,9 +259,9 @@ def test_a_scheme_says_what_calibrate_may_solve_for(name: str) -> None:
     unknowns = SCHEMES[name].unknowns({"population": "100", "sample": "10"})
     assert unknowns
     assert "rate" in unknowns or not issubclass(SCHEMES[name], Rated)
-    if "sample" in unknowns:
+    if "sample" in unknowns and issubclass(SCHEMES[name], Rated):  # with replacement there is no limit
         assert (unknowns["sample"].high, unknowns["population"].low) == (Fraction(100), Fraction(10))
-    assert {"sample", "population"}.isdisjoint(SCHEMES[name].unknowns({}))
+        assert {"sample", "population"}.isdisjoint(SCHEMES[name].unknowns({}))
 
 
 # ---- sizes that are stated

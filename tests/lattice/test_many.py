@@ -141,3 +141,10 @@ def test_what_floats_cannot_say_is_left_to_others() -> None:
     [tiny] = many.float_deltas(fine, [(1, Fraction(10**5))], 1e-3)
     assert tiny is None or 0 < tiny.value < 1e-300
     assert math.isfinite((cm.Gaussian(sigma=5) @ W(rate=0.001) * 600_000).epsilon([1e-8], accuracy="1e-12")[0])
+
+
+def test_a_line_that_costs_more_than_the_accuracy_gives_way() -> None:
+    """Far out the saddle point is a poor guess, and a line with room would take too long: the grid says a hundredth of it."""
+    run = (cm.Gaussian(sigma="2.17") * 2) @ W(rate="0.00227") * 77
+    whole = run + cm.Gaussian(sigma="10.4", geometry="ball") @ W(rate="0.000258") * 4304
+    assert whole.delta(1) <= 7.15e-22

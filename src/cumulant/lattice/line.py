@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from cumulant.lattice.choosing import (
+    BASE,
     Side,
     chosen,
     cone_delta,
@@ -37,8 +38,8 @@ from cumulant.lattice.spectrum import Enclosing, cone_constants, spectrum
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
-_LOOSER = math.exp(6.0)
-"""Half of the margin of the exponent, which a guess may be wrong by."""
+_LOOSER, _LOOSEST = math.exp(BASE / 2), math.exp(BASE)
+"""Half of the margin of the exponent, which a guess may be wrong by, and all of it: then errors are the accuracy."""
 
 SPARE = 20.0
 """What a spectrum that is shared may cancel beyond its own question."""
@@ -273,7 +274,10 @@ def _built(
     built = _new(side, log_delta, epsilon, fine, accuracy, effort)
     if built is not None and not built.smooth and not serves(side, built, log_delta, epsilon, accuracy * _LOOSER):
         # the saddle point was a poor guess, as with few rounds or far out: once more, with room
-        built = _new(side, log_delta, epsilon, fine * math.exp(-SPARE), accuracy, effort) or built
+        finer = _new(side, log_delta, epsilon, fine * math.exp(-SPARE), accuracy, effort)
+        # a poor line holds, and where it costs more than the accuracy another way says less
+        fair = effort.patient or serves(side, built, log_delta, epsilon, accuracy * _LOOSEST)
+        built = finer or (built if fair else None)
     if built is not None and shared is not None:
         shared.spectra.append((side, built))
     return built

@@ -202,6 +202,12 @@ def test_more_accuracy_is_never_worse(run: str, delta: float) -> None:
     assert coarse <= finest * (1 + 1e-2)
 
 
+def test_more_accuracy_than_a_line_affords_is_never_worse() -> None:
+    run = cm.parse("Gaussian(sigma=2) @ Poisson(rate=0.1) * 10")
+    assert run.delta(epsilon=0.5, accuracy="1e-9") <= run.delta(epsilon=0.5)
+    assert run.epsilon(delta=1e-5, accuracy="1e-9") <= run.epsilon(delta=1e-5)
+
+
 @pytest.mark.parametrize(
     "run",
     [

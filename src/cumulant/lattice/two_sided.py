@@ -31,6 +31,9 @@ _ORDER = "order"
 _FINEST_GRID, _FINEST_WITNESS = 1e-6, 1e-4
 """Finer grids are out of reach; for a witness that has no line they are not worth their time."""
 
+_ROUGH = 1e-3
+"""The accuracy of who does not ask for one."""
+
 _QUICK = 16
 _UNDERFLOW = 1e-322
 _LESS = (0.0, 0.02, 0.3, 2.0)
@@ -48,7 +51,8 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True,
 
     def in_floats() -> Answer:
         [found] = many.float_epsilons(rounds, [(1, delta)], accuracy, cone)
-        return _in_floats(found) or _grid_epsilon(rounds, delta, accuracy, cone)
+        rough = line.line_epsilon(rounds, delta, _ROUGH, cone) if accuracy < _ROUGH else None
+        return _no_worse(_in_floats(found) or _grid_epsilon(rounds, delta, accuracy, cone), rough)
 
     return _least_epsilon(rounds, delta, limits, cone, _better(by_line, effort, accuracy, in_floats), prove)
 
@@ -127,7 +131,8 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True,
 
     def in_floats() -> Answer:
         [found] = many.float_deltas(rounds, [(1, epsilon)], accuracy, cone)
-        return _in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone)
+        rough = line.line_delta(rounds, epsilon, _ROUGH, cone) if accuracy < _ROUGH else None
+        return _no_worse(_in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone), rough)
 
     return _least_delta(rounds, epsilon, limits_of(rounds), cone, _better(by_line, effort, accuracy, in_floats), prove)
 
@@ -308,7 +313,14 @@ def _better(
         elif effort.reasons:
             reason = str(effort.reasons[-1])
         return replace(other, note=f"asked for a proof, and there is none: {reason}")
-    return replace(other, note=f"bounded, not proved: {slow[-1]}; prove=True asks for it anyway") if slow else other
+    if not slow or other.rigour == "proved":
+        return other
+    return replace(other, note=f"bounded, not proved: {slow[-1]}; prove=True asks for it anyway")
+
+
+def _no_worse(fine: Answer, rough: tuple[Proved, bool] | None) -> Answer:
+    """Who asks for more accuracy than a line affords is not answered by more than who asks for less."""
+    return fine if rough is None or rough[0].value >= fine.value else _on_line(*rough)
 
 
 def _on_line(found: Proved, cone: bool) -> Answer:

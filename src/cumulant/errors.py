@@ -30,7 +30,7 @@ class InputError(CumulantError, ValueError):
     >>> cm.Gaussian(sigma=-1)
     Traceback (most recent call last):
     ...
-    cumulant.errors.InputError: sigma=-1 must be a number in (0, inf)
+    cumulant.errors.InputError: sigma=-1 must be a number in [0, inf)
 
     Where it is about a text, `text` is that text and `position` the place in it; else they are empty and None.
     """

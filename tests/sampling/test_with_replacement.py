@@ -174,3 +174,13 @@ def test_text_and_calibration() -> None:
     assert (one.rigour, one.bound, one.lower_delta) == ("proved", "with-replacement", None)
     text = "Gaussian(sigma=?) @ WithReplacement(sample=3, population=1000) * 3"
     assert cm.calibrate(text, epsilon=1, delta="1e-6").guarantee.epsilon <= 1
+
+
+def test_what_is_drawn_over_and_over() -> None:
+    with pytest.raises(cm.InputError, match="draws every record more than 32 times on average"):
+        cm.WithReplacement(sample=97, population=3)
+    # one record: it is there as often as is drawn
+    many = cm.Gaussian(sigma=1000) @ cm.WithReplacement(sample=32, population=1)
+    assert many.epsilon(delta=1e-6) == pytest.approx(cm.Gaussian(sigma="31.25").epsilon(delta=1e-6), rel=1e-9)
+    edge = cm.Gaussian(sigma=1000) @ cm.WithReplacement(sample=96, population=3)
+    assert 0 < edge.epsilon(delta=1e-6) < math.inf

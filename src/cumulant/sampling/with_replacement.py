@@ -12,6 +12,7 @@ from cumulant.bounds.bound import Bound, proved
 from cumulant.bounds.drawn_tables import WITH_REPLACEMENT
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
+from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.binomials import mass, upper_tail
 from cumulant.pairs.announced import AnnouncedPair, Face, above
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cumulant.pairs.step import Step
 
 _FEW, _MOST = 12, 96
+_MOST_OFTEN = 32
 _CURVE_TAIL, _GRID_TAIL = Fraction(1, 2**64), Fraction(1, 2**200)
 """More copies of one record than these probabilities allow for are counted as a failure: as slack, or as a leak on grids.
 
@@ -59,6 +61,11 @@ class WithReplacement(Scheme):
     def __init__(self, sample: Number, population: Number) -> None:
         object.__setattr__(self, "sample", COUNT.check("sample", sample))
         object.__setattr__(self, "population", COUNT.check("population", population))
+        if self.sample > _MOST_OFTEN * self.population:
+            raise InputError(
+                f"sample={self.sample} of population={self.population} draws every record more than {_MOST_OFTEN} times on "
+                "average, which hides nothing; state the mechanism without a sample, for a Group(size=...) of as many copies"
+            )
 
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
@@ -77,6 +84,8 @@ class WithReplacement(Scheme):
         rate, weights, leak = copies(int(self.sample), int(self.population), tail)
         faces = []
         for k, weight in enumerate(weights, start=1):
+            if not weight:
+                continue
             many = pair if k == 1 else pair.grouped(k)
             if many is None or not many.symmetric or (many.amplified() is None and many.loss() is None):
                 return None

@@ -85,7 +85,7 @@ class Folded(Enclosing):
         a, o = self.lattice.spacing, self.lattice.offset
         for hair in (0.0, _HAIR, 2.0**10 * _HAIR):
             at = epsilon + (-hair if down else hair) * (abs(epsilon) + a)
-            number = math.floor(float(((at - o) / a).mid()))
+            number = int(float(((at - o) / a).mid().floor()))  # a float of the quotient itself may be the next integer
             x = at - o - number * a
             if x >= 0 and x <= a:
                 return number, a - x

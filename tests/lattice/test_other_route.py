@@ -13,7 +13,7 @@ from cumulant.lattice.grids import Bound
 
 W = cm.WithoutReplacement
 DECAYING = {
-    "lattice": cm.Laplace(scale=2) @ W(rate=0.01) * 1000,
+    "lattice": cm.Laplace(scale=2) @ cm.Poisson(rate=0.01) * 1000,
     "cone": cm.Gaussian(sigma=5) @ W(rate=0.001) * 600_000,
     "ball": cm.Gaussian(sigma=5, geometry="ball") @ W(rate=0.001) * 600_000,
     "poisson": cm.Gaussian(sigma=1) @ cm.Poisson(rate=0.01) * 1000,

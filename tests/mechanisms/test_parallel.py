@@ -128,3 +128,9 @@ def test_replaced_records_against_closed_forms() -> None:
     assert sampled.epsilon(1e-6) >= (cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1")).epsilon(1e-6)
     with pytest.raises(cm.InputError, match="leave relation out"):
         cm.parallel(cm.PureDP(1), cm.PureDP(1), by="position", relation="replace-one")
+
+
+def test_a_removal_beside_an_addition_is_no_profile_of_two_removals() -> None:
+    mixture = cm.GaussianMixture(sigma=1, shifts=[0, 2], weights=["0.5", "0.5"])
+    assert cm.parallel(mixture, mixture, relation="replace-one").pair() is None
+    assert cm.parallel(cm.Laplace(2), cm.Laplace(3), relation="replace-one").pair() is not None

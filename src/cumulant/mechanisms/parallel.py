@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from cumulant.accounting.parts import Part
 from cumulant.curves.curve import Curve
 from cumulant.curves.highest import Highest
 from cumulant.domains import one_of
@@ -119,8 +120,8 @@ class Parallel(Mechanism):
         ):
             return self.parts[0].pair()
         cases = self.cases()
-        if self.moved and any(part.scheme is not None for case in cases for part in case.ran().nested()):
-            return None  # a removal beside an addition, and losses of samples have a direction
+        if self.moved and any(_directed(part) for case in cases for part in case.ran().nested()):
+            return None  # a removal beside an addition, and profiles add two removals or two additions
         from cumulant.pairs.polygon import PolygonPair, corners
 
         spans = [case.epsilon(delta=_SMALLEST) for case in cases]
@@ -145,6 +146,11 @@ class Parallel(Mechanism):
         inside = sorted(str(part) if isinstance(part, Mechanism) else f"({part})" for part in self.parts)
         stated = 'relation="replace-one"' if self.moved else f'by="{self.by}"'
         return f"parallel({', '.join(inside)}, {stated})"
+
+
+def _directed(part: Part) -> bool:
+    """Whether its losses have a direction, as those of samples."""
+    return part.scheme is not None or (part.pair is not None and len(part.pair.unsampled() or ()) > 1)
 
 
 PARALLEL[:] = [parallel]

@@ -282,7 +282,9 @@ def test_what_would_take_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     assert hasty.note.startswith("bounded, not proved: a proof would take ")
     assert hasty.note.endswith("prove=True asks for it anyway")
     assert usual.lower is not None
-    assert usual.lower <= hasty.epsilon <= usual.epsilon * (1 + 1e-3)  # floats may be sharper than the accuracy of balls
+    assert (
+        usual.lower <= hasty.epsilon <= usual.epsilon * (1 + 1e-3)
+    )  # floats may be sharper than the accuracy of balls
     assert run.guarantee("1e-6", prove=True).epsilon == usual.epsilon
 
 

@@ -38,30 +38,79 @@ def test_directions_of_sampled_responses(rate: float, rounds: int) -> None:
     assert (both >= np.asarray(run.privacy_loss("remove").hockey_stick(EPSILONS)) * (1 - 1e-9)).all()
 
 
+def answered(data: Law, rate: float, bits: Law) -> Law:
+    """Binary response, for each instance about a bit of the sum of a Poisson sample: every subset by its probability."""
+    shares = np.zeros(len(data))
+    for inside in itertools.product((0, 1), repeat=data.shape[1]):
+        weight = math.prod(rate if i else 1 - rate for i in inside)
+        shares += weight * bits[np.arange(len(data)), data @ np.array(inside)]
+    return np.stack([0.25 + 0.5 * shares, 0.75 - 0.5 * shares], axis=1)
+
+
+def adapted(data: Law, rate: float, bits: Law, rounds: int) -> Law:
+    """The next question depends on the answer: `bits` has one table for each node of the tree of answers."""
+    first = answered(data, rate, bits[0])
+    if rounds == 1:
+        return first
+    half = (len(bits) - 1) // 2
+    after = [adapted(data, rate, part, rounds - 1) for part in (bits[1 : 1 + half], bits[1 + half :])]
+    return np.concatenate([first[:, [i]] * after[i] for i in (0, 1)], axis=1)
+
+
+@pytest.mark.parametrize(("rate", "rounds"), [(0.25, 1), (0.6, 1), (0.25, 2), (0.6, 2), (0.4, 3)])
+def test_directions_of_enumerated_data_sets(rate: float, rounds: int) -> None:
+    """500 data sets with and without a record, every bit of every sum, adaptively: each direction alone is enough for it."""
+    rng = np.random.default_rng(rounds)
+    others, record = rng.integers(0, 3, (500, 2)), rng.integers(0, 3, (500, 1))
+    others[::3] = 0  # nothing hides the record
+    bits = rng.integers(0, 2, (2**rounds - 1, 500, 7))
+    with_it, without = (adapted(data, rate, bits, rounds) for data in (np.hstack([others, record]), others))
+    run = cm.RandomizedResponse(p="3/4") @ cm.Poisson(rate=rate) * rounds
+    xs, found = [-0.4, 0.0, 0.3, 0.6], []
+    for direction, (p, q) in {"remove": (with_it, without), "add": (without, with_it)}.items():
+        needed = np.array([np.maximum(p - math.exp(x) * q, 0).sum(axis=1) for x in xs])
+        claimed = np.asarray(run.privacy_loss(direction).hockey_stick(xs))
+        assert (needed <= claimed[:, None] * (1 + 1e-12) + 1e-14).all()
+        assert (needed.max(axis=1) >= 0.98 * claimed)[:2].all()
+        found.append((needed.max(axis=1), claimed))
+    (removed, _), (_, adding) = found
+    assert (removed > adding * 1.01).any()  # each direction for itself: exchanged they would not be enough
+
+
 def tail(p: Law, q: Law, x: float) -> float:
     return float(p[np.log(p / q) > x + 1e-12].sum())
 
 
+def finite(rng: np.random.Generator, size: int) -> tuple[cm.Mechanism, Law, Law]:
+    """A mechanism of two neighbours with random laws on a few outputs, and the laws."""
+    masses = rng.integers(1, 60, (2, size))
+    run = cm.from_masses(*([Fraction(int(x), int(row.sum())) for x in row] for row in masses))
+    p, q = (row / row.sum() for row in masses)
+    return run, p, q
+
+
 def test_tails_and_quantiles_of_enumerated_laws() -> None:
-    """No garbling of the pair has a larger tail, although many have a larger one than the pair itself."""
-    rng, above = np.random.default_rng(3), 0
-    for _ in range(20):
-        masses = rng.integers(1, 60, (2, 5))
-        run = cm.from_masses(*([Fraction(int(x), int(row.sum())) for x in row] for row in masses))
-        p, q = (row / row.sum() for row in masses)
+    """600 mechanisms. No garbling of a pair has a larger tail, although many have a larger one than the pair itself."""
+    rng, above, shares = np.random.default_rng(3), 0, []
+    for i in range(100):
+        run, p, q = finite(rng, 5)
         loss = run.privacy_loss()
-        xs = [0.05, 0.3, 0.8, 1.5]
-        tails, lows = np.asarray(loss.tail(xs)), np.asarray(loss.cdf(xs))
-        quantile = loss.quantile("0.9")
-        kernel = rng.dirichlet(np.full(3, 0.4), 5)
-        for first, second in ((p, q), (q, p), (p @ kernel, q @ kernel), (q @ kernel, p @ kernel)):
-            needed = np.array([tail(first, second, x) for x in xs])
-            assert (needed <= tails * (1 + 1e-12)).all()
-            assert (1 - needed >= lows - 1e-12).all()
-            assert tail(first, second, quantile) <= 0.1 + 1e-12
-            above += tail(first, second, 0.3) > max(tail(p, q, 0.3), tail(q, p, 0.3))
+        x = float(rng.choice([-0.4, 0.05, 0.3, 0.8, 1.5]))
+        most, least = loss.tail(x), loss.cdf(x)
+        quantile = loss.quantile("0.9") if i % 5 == 0 else math.inf
+        kernels = rng.dirichlet(np.full(3, 0.4), (5, 5)) + 1e-9
+        garbled = [(p @ kernel, q @ kernel) for kernel in kernels / kernels.sum(axis=2, keepdims=True)]
+        for one, other in ((p, q), *garbled):
+            for first, second in ((one, other), (other, one)):
+                needed = tail(first, second, x)
+                assert needed <= most * (1 + 1e-12)
+                assert 1 - needed >= least - 1e-12
+                assert tail(first, second, quantile) <= 0.1 + 1e-12
+                above += needed > max(tail(p, q, x), tail(q, p, x)) + 1e-9
+                shares.append(needed / most if most else 0.0)
         assert loss.mean >= float((p * np.log(p / q)).sum()) - 1e-12
-    assert above > 0
+    assert above > 10
+    assert max(shares) > 0.8
 
 
 def test_a_gaussian_loss() -> None:
@@ -91,21 +140,18 @@ def test_negative_epsilons(run: cm.Expression) -> None:
         run.guarantee(epsilon=-1)
 
 
+RULES = np.array(list(itertools.product((0, 1), repeat=4)))
+
+
 def test_bayes_risk() -> None:
     """The least sum of both errors over all decision rules, enumerated."""
     rng = np.random.default_rng(8)
-    for _ in range(30):
-        masses = rng.integers(1, 40, (2, 4))
-        run = cm.from_masses(*([Fraction(int(x), int(row.sum())) for x in row] for row in masses))
-        p, q = (row / row.sum() for row in masses)
-        for prior in (0.05, 0.4, 0.5, 0.9):
-            rules = itertools.product((0, 1), repeat=4)
-            least = min(
-                prior * (1 - (np.array(rule) * x).sum()) + (1 - prior) * (np.array(rule) * y).sum()
-                for rule in rules
-                for x, y in ((p, q), (q, p))
-            )
-            assert least * (1 - 1e-9) - 1e-12 <= run.bayes_risk(prior) <= least * (1 + 1e-12)
+    for _ in range(500):
+        run, p, q = finite(rng, 4)
+        prior = round(float(rng.uniform(0.02, 0.98)), 3)
+        errors = [prior * (1 - RULES @ x) + (1 - prior) * (RULES @ y) for x, y in ((p, q), (q, p))]
+        least = np.min(errors)
+        assert least * (1 - 1e-9) - 1e-12 <= run.bayes_risk(prior) <= least * (1 + 1e-12)
     assert cm.PureDP(1).bayes_risk(0) == cm.PureDP(1).bayes_risk(1) == 0
     assert cm.Gaussian(sigma=1).bayes_risk() == pytest.approx(float(stats.norm.cdf(-0.5)), rel=1e-12)
 

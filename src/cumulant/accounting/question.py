@@ -143,7 +143,7 @@ def given(delta: Number | None, epsilon: Number | None) -> tuple[str, Exact]:
     if epsilon is None and delta is not None:
         return "delta", domains.DELTA.check("delta", delta)
     if delta is None and epsilon is not None:
-        return "epsilon", domains.EPSILON.check("epsilon", epsilon)
+        return "epsilon", domains.GUARANTEED.check("epsilon", epsilon)
     raise InputError(
         f"a guarantee is asked for with exactly one of delta and epsilon, not {'both' if delta is not None else 'none'}: "
         "guarantee(delta=1e-6) finds epsilon, guarantee(epsilon=1) finds delta"

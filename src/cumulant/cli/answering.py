@@ -11,7 +11,7 @@ from cumulant.accounting.printed import rounded_up
 from cumulant.cli import words
 from cumulant.cli.codes import ExitCode
 from cumulant.cli.direct import Asked
-from cumulant.domains import DELTA, EPSILON
+from cumulant.domains import DELTA, GUARANTEED
 from cumulant.notation import parse
 from cumulant.progress import patient
 
@@ -27,7 +27,7 @@ def answer(asked: Asked) -> int:
         if asked.found == "epsilon":
             found = run.guarantee(DELTA.check("delta", asked.value), *how, prove=asked.prove)
         else:
-            given = EPSILON.check("epsilon", asked.value)
+            given = GUARANTEED.check("epsilon", asked.value)
             found = run.guarantee(None, *how, epsilon=given, prove=asked.prove)
         text = _text(found, asked)
     sys.stdout.write(f"{text}\n")

@@ -180,11 +180,19 @@ def _solved(side: Side, asked: Questions, accuracy: float, lines: list[Line]) ->
             found.put(group[served], answers)
             lines.append(line)
             group = group[~served]
+        elif those.size == asked.size > 3 and not _hopeful(side, asked.some(group), accuracy):
+            return found
         if group.size > 1:
             groups += [group[: group.size // 2], group[group.size // 2 :]]
         elif group.size < those.size:
             groups.append(group)
     return found
+
+
+def _hopeful(side: Side, asked: Questions, accuracy: float) -> bool:
+    """Whether there is a line for the first, the middle or the last of some questions alone."""
+    places = (asked.size // 2, 0, asked.size - 1)
+    return any(_line(side, asked.some(np.array([place])), accuracy) is not None for place in places)
 
 
 # ---- one line for a group

@@ -126,27 +126,45 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True,
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
-    effort = _effort(prove)
-    by_line = line.line_delta(rounds, epsilon, accuracy, cone, effort)
 
-    def in_floats() -> Answer:
+    def in_floats() -> Answer | None:
         [found] = many.float_deltas(rounds, [(1, epsilon)], accuracy, cone)
-        rough = line.line_delta(rounds, epsilon, _ROUGH, cone) if accuracy < _ROUGH else None
-        return _no_worse(_in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone), rough)
+        return _in_floats(found)
 
-    return _least_delta(rounds, epsilon, limits_of(rounds), cone, _better(by_line, effort, accuracy, in_floats), prove)
+    return _in_balls(rounds, epsilon, accuracy, cone, in_floats, prove)
 
 
 def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: bool = True) -> list[Answer]:
-    """The same for many epsilons. Floats answer where they can."""
+    """The same for many epsilons. Floats answer where they can, and are asked once."""
     if rounds.single() is not None:
         return [delta(rounds, each, accuracy, cone) for each in asked]
     shared = map(_in_floats, many.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
     limits = limits_of(rounds)
     return [
-        delta(rounds, each, accuracy, cone) if found is None else _least_delta(rounds, each, limits, cone, found)
+        _in_balls(rounds, each, accuracy, cone, lambda: None)
+        if found is None
+        else _least_delta(rounds, each, limits, cone, found)
         for each, found in zip(asked, shared, strict=True)
     ]
+
+
+def _in_balls(
+    rounds: Rounds,
+    epsilon: Fraction,
+    accuracy: float,
+    cone: bool,
+    in_floats: Callable[[], Answer | None],
+    prove: bool = False,
+) -> Answer:
+    """Along the line in balls; where they are not enough, what floats say, or a grid."""
+    effort = _effort(prove)
+    by_line = line.line_delta(rounds, epsilon, accuracy, cone, effort)
+
+    def otherwise() -> Answer:
+        rough = line.line_delta(rounds, epsilon, _ROUGH, cone) if accuracy < _ROUGH else None
+        return _no_worse(in_floats() or _grid_delta(rounds, epsilon, accuracy, cone), rough)
+
+    return _least_delta(rounds, epsilon, limits_of(rounds), cone, _better(by_line, effort, accuracy, otherwise), prove)
 
 
 def _least_delta(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.lattice import many
 from cumulant.sampling.rated import Rated
 from tests.lattice.brute import Composed, Pairs, sampled
 
@@ -98,3 +99,19 @@ def test_a_promise_that_hardly_ever_fails_is_composed_like_one_that_never_does()
         never = (cm.PureDP("4e-5") @ cm.Poisson(rate="0.05") * 770_000).epsilon(delta, **asked)
         hardly = (cm.ApproximateDP("4e-5", "1e-150") @ cm.Poisson(rate="0.05") * 770_000).epsilon(delta, **asked)
         assert hardly == pytest.approx(never, rel=2e-3)
+
+
+def test_many_deltas_that_floats_leave_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of so few rounds there is no line in floats: it is looked for once, and the answers are those of single questions."""
+    run = cm.Gaussian(sigma=2) @ cm.WithoutReplacement(rate="0.1") * 10
+    asked, calls, in_floats = [0.1 * i for i in range(12)], 0, many.float_deltas
+    alone = np.array([run.delta(x) for x in asked])
+
+    def counted(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return in_floats(*given)
+
+    monkeypatch.setattr(many, "float_deltas", counted)
+    assert run.delta(asked) == pytest.approx(alone, rel=1e-3)
+    assert calls == 1

@@ -11,7 +11,7 @@ import pytest
 import cumulant as cm
 from cumulant.curves.selected import by_divergences, by_poisson
 from cumulant.mechanisms import repeat_and_select
-from cumulant.mechanisms.repeat_and_select import covering
+from cumulant.mechanisms.repeat_and_select import between, covering
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import Enclosure
 from tests.mechanisms.brute import Law, hockey_stick, renyi
@@ -120,6 +120,25 @@ def test_against_other_accountants() -> None:
     assert (cm.Gaussian(sigma=20) @ cm.RepeatAndSelect(mean=1000, shape=0)).epsilon(1e-6) == pytest.approx(
         0.412, abs=1e-3
     )
+
+
+def test_deltas_that_are_asked_for_are_met() -> None:
+    """The profile of the run itself, moved, and not what lies between two of its points."""
+    inner = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.01") * 1000
+    run = inner @ cm.RepeatAndSelect(mean=10, shape=0)
+    moved = float(run.pair().moved)  # type: ignore[attr-defined]
+    for delta in ("1e-3", "1e-5", "1e-6", "1e-8"):
+        assert run.epsilon(delta) <= (moved + inner.epsilon(Fraction(delta) / 10)) * (1 + 5e-4)
+    assert run.epsilon("1e-6") < 2.995
+    assert (run * 20).epsilon("1e-6") < 33.5
+
+
+def test_where_a_delta_is_met() -> None:
+    known = {x / 4: math.exp(-((x / 4) ** 2) - 1) for x in range(20)}
+    found = between(known, [1e-3, 1e-6, 1e-300, 0.99])
+    assert found == pytest.approx([math.sqrt(math.log(1e3) - 1), math.sqrt(math.log(1e6) - 1)], abs=4e-3)
+    assert all(math.exp(-(x**2) - 1) <= delta for x, delta in zip(found, (1e-3, 1e-6), strict=True))
+    assert between({0.0: 0.0, 1.0: 0.0}, [1e-3]) == []
 
 
 def test_slack_and_count_are_never_dropped() -> None:

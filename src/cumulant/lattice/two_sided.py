@@ -34,6 +34,9 @@ _FINEST_GRID, _FINEST_WITNESS = 1e-6, 1e-4
 _ROUGH = 1e-3
 """The accuracy of who does not ask for one."""
 
+_LOST = 3
+"""How often in a row balls say more than a grid before what is asked next is left to grids."""
+
 _QUICK = 16
 _UNDERFLOW = 1e-322
 _LESS = (0.0, 0.02, 0.3, 2.0)
@@ -139,13 +142,14 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
     if rounds.single() is not None:
         return [delta(rounds, each, accuracy, cone) for each in asked]
     shared = map(_in_floats, many.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
-    limits = limits_of(rounds)
-    return [
-        _in_balls(rounds, each, accuracy, cone, lambda: None)
-        if found is None
-        else _least_delta(rounds, each, limits, cone, found)
-        for each, found in zip(asked, shared, strict=True)
-    ]
+    limits, answers, lost = limits_of(rounds), list[Answer](), 0
+    for each, found in zip(asked, shared, strict=True):
+        if found is None and lost < _LOST:
+            answers.append(_in_balls(rounds, each, accuracy, cone, lambda: None))
+            lost = lost + 1 if answers[-1].rigour != "proved" and accuracy >= _ROUGH else 0
+            continue
+        answers.append(_least_delta(rounds, each, limits, cone, found or _grid_delta(rounds, each, accuracy, cone)))
+    return answers
 
 
 def _in_balls(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -22,8 +22,13 @@ from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
 NUMBERS = ("negative-binomial", "poisson")
-_POINTS = 24
-_SMALLEST = Fraction(1, 10**14)
+_POINTS, _CLOSED_POINTS = 22, 96
+_ASKED = (1e-3, 1e-5, 1e-6, 1e-8)
+"""Deltas that are met by points of their own, because they are asked for."""
+
+_SMALLEST, _SMALL = Fraction(1, 10**14), Fraction(1, 10**11)
+"""The delta of the last point, and up to which there are many."""
+
 _POWERS, _ROUNDS = (-12, 10), 6
 """Of two, between which the epsilon is looked for by which the others are moved; and how often it is looked for closer by."""
 
@@ -34,6 +39,10 @@ _NEARLY: tuple[float, ...] = (1 - 1e-12, 1 + 1e-12, 1 + 1e-9, 1 + 1e-3)
 _NEXT = (-0.02, 0.0, 0.02, 0.1)
 _BENT = 0.75
 """Points are closer together far out, where delta falls faster."""
+
+_FARTHEST = Fraction(280)
+_BEYOND = 0.005
+"""Of the distance of two points: delta is rather a little smaller there than a little larger."""
 
 _HALVINGS, _LEAST_LOGARITHM, _BITS = 200, -744.0, 256
 
@@ -148,10 +157,13 @@ class Selected(Mechanism):
         asked = [Fraction(epsilon) for epsilon in epsilons]  # floats are what is meant, not the decimals they print as
         return [float(delta) for delta in self.inner.delta(epsilon=asked)]
 
-    def _moved(self, closed: Pair | None) -> Fraction | None:
-        """By how much epsilon is moved: (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0)."""
+    def _moved(self, closed: Pair | None, deltas: Deltas, steps: list[float]) -> Fraction | None:
+        """By how much epsilon is moved: (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0).
+
+        The steps are asked together with what is needed first.
+        """
         if self.scheme.number == "poisson":
-            return self.scheme.mean * Fraction(self._deltas([0.0])[0])
+            return self.scheme.mean * Fraction(deltas([0.0, *steps])[0])
         share = self.scheme.least_share()
         powers = [2.0**k for k in range(*_POWERS)]
         if closed is not None:  # floats are as good as exact, but for the last digits
@@ -159,7 +171,11 @@ class Selected(Mechanism):
             parts, rounds = _NEARLY, 0
         else:
             guide, parts, rounds = self._guide(share, powers), _PARTS, 1
-        found = covering(self._deltas, share, [guide * part for part in parts], rounds) if guide < math.inf else guide
+        if guide == math.inf:
+            return None
+        first = [guide * part for part in parts]
+        deltas([*first, *steps])
+        found = covering(deltas, share, first, rounds)
         return (1 + self.scheme.shape) * Fraction(found) if math.isfinite(found) else None
 
     def _guide(self, share: Fraction, powers: list[float]) -> float:
@@ -184,19 +200,25 @@ class Selected(Mechanism):
 
         own = self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
         closed = own if own is not None and own.closed else None
-        mean = Fraction(self.scheme.mean)
-        moved = self._moved(closed)
+        mean, known = Fraction(self.scheme.mean), Known(self._deltas)
+        steps = self._steps(closed, max(mean, Fraction(1)))
+        moved = self._moved(closed, known, steps)
         if moved is None or moved > 250:
             return None
-        span = self.inner.epsilon(delta=float(_SMALLEST / max(mean, Fraction(1))), method="rdp")
-        far = min(span if math.isfinite(span) else 20.0, 280.0 - float(moved))
-        count = _POINTS if closed is None else 4 * _POINTS
-        steps = [far * (i / count) ** _BENT for i in range(count + 1)]
-        deltas = [mean * Fraction(delta) for delta in self._deltas(steps)]
-        points = [(moved + Fraction(step), delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
+        if closed is None:
+            known(between(known.found, [delta / float(mean) for delta in _ASKED]))
+        every = [(moved + Fraction(x), mean * Fraction(delta)) for x, delta in sorted(known.found.items())]
+        points = [(epsilon, delta) for epsilon, delta in every if delta < 1 and epsilon <= _FARTHEST]
         if not points:
             return None
         return SelectedPair(PolygonPair(*corners(*zip(*points, strict=True))), closed, moved, mean)
+
+    def _steps(self, closed: Pair | None, mean: Fraction) -> list[float]:
+        """Where delta is asked for: up to where Renyi divergences say that it is small, and where it is smallest."""
+        span = [float(x) for x in self.inner.epsilon(delta=[_SMALL / mean, _SMALLEST / mean], method="rdp")]
+        near, far = (min(x if math.isfinite(x) else 20.0, float(_FARTHEST)) for x in span)
+        count, last = (_POINTS, near) if closed is None else (_CLOSED_POINTS, far)
+        return [*(last * (i / count) ** _BENT for i in range(count + 1)), far]
 
     def arguments(self) -> Mapping[str, str]:
         return {}
@@ -245,6 +267,37 @@ def covering(deltas: Deltas, share: Fraction, first: Sequence[float], rounds: in
         place = left / (left - right) if 0 < left < math.inf and -math.inf < right < 0 else 0.5
         asked = [low + (high - low) * min(max(place + away, 0.0), 1.0) for away in _NEXT]
     return high
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What one run needs at epsilons, each of which is asked for once."""
+
+    deltas: Deltas
+    found: dict[float, float] = field(default_factory=dict)
+
+    def __call__(self, epsilons: list[float]) -> list[float]:
+        new = [x for x in dict.fromkeys(epsilons) if x not in self.found]
+        self.found.update(zip(new, self.deltas(new) if new else [], strict=True))
+        return [self.found[x] for x in epsilons]
+
+
+def between(known: Mapping[float, float], wanted: Sequence[float]) -> list[float]:
+    """About where delta falls to each that is wanted: by the cubic through four logarithms around it, and a little beyond."""
+    places = [(math.log(delta), x) for x, delta in sorted(known.items()) if 0 < delta < 1]
+    found = []
+    for target in map(math.log, wanted):
+        i = sum(log > target for log, _ in places)
+        if not 0 < i < len(places):
+            continue
+        near = places[max(i - 2, 0) : i + 2]
+        cubic = sum(
+            x * math.prod((target - other) / (log - other) for other, _ in near if other != log) for log, x in near
+        )
+        low, high = places[i - 1][1], places[i][1]
+        x = cubic + _BEYOND * (high - low)
+        found.append(x if low < x < high else (low + high) / 2)
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -85,8 +85,10 @@ def nearest(name: object, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
+    if not isinstance(name, str):
+        return ""
     names = {each.lower(): each for each in known}
-    close = get_close_matches(str(name)[:60].lower(), names, n=1)
+    close = get_close_matches(name[:60].lower(), names, n=1)
     return f" (did you mean {names[close[0]]!r}?)" if close else ""
 
 

@@ -189,7 +189,8 @@ def proved(rows: Mapping[str, Bound], name: str, base: Curve, pair: Pair | None,
 
 def _check(bound: Bound, base: Curve, pair: Pair | None, subject: str) -> None:
     if objection := bound.objection(base, pair):
-        raise HypothesisError(f'{bound.name} does not apply to {subject}: {objection}; use bound="best"')
+        other = "" if bound.name == "best" else '; use bound="best"'
+        raise HypothesisError(f"{bound.name} does not apply to {subject}: {objection}{other}")
 
 
 def best(rows: Mapping[str, Bound], base: Curve, pair: Pair | None, rate: Fraction) -> Curve:

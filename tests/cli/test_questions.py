@@ -346,7 +346,10 @@ USAGE = {
     ("rdp", "ApproximateDP(1, 0.1) @ WithoutReplacement(0.1)", "--orders", "2", "--bound", "theorem9"): "theorem9 does "
     "not apply to ApproximateDP(epsilon=1, delta=0.1): it is not proved for a mechanism that carries slack; "
     'use bound="best"',
-    ("delta", "PureDP(1)", "--epsilon", "-1"): "epsilon=-1 must be a number in [0, inf)",
+    ("delta", "PureDP(1)", "--epsilon", "-1"): (
+        "epsilon=-1 must be a number in [0, inf); guarantees are about epsilon >= 0; "
+        "below it run.delta(epsilon=…) has the delta"
+    ),
     ("delta", "PureDP(?)", "--epsilon", "1"): "unexpected '?' at position 7: it stands for an unknown, "
     "which only calibrate solves; write a number",
     ("rdp", "PureDP(1)", "--orders", "2,nan"): f"orders: 'nan' is not a number; {NUMBER}; "

@@ -10,7 +10,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.answering import rounds_of
-from cumulant.lattice import demands, theorem_w
+from cumulant.lattice import demands, reference, theorem_w
 from cumulant.lattice.demands import Budget, Demand, Reports, bent, kernels
 from cumulant.lattice.rounds import Rounds
 from tests.oracles.triples import Laws, binned_laplace, random_l1_triples, random_pure_triples
@@ -80,8 +80,8 @@ def test_kernels_are_what_a_triple_demands(order: float) -> None:
 
 def dominated(demand: Demand, order: float, a: Laws, b: Laws) -> float:
     """The largest G of these triples over the demand, on the rows of a check."""
-    starts = theorem_w._starts(demand.top, 40)[:-2]
-    wanted = demand.at(order, theorem_w._starts(demand.top, 40))[:-2]
+    starts = reference._starts(demand.top, 40)[:-2]
+    wanted = demand.at(order, reference._starts(demand.top, 40))[:-2]
     found = np.array([G(order, float(x0), a, b).max() for x0 in starts])
     relevant = wanted > 1e-9 * wanted[0]
     return float(np.max(found[relevant] / wanted[relevant]))
@@ -115,7 +115,7 @@ def test_no_laplace_triple_demands_more(order: float) -> None:
         assert worst > 0.7
 
 
-def lawful(found: theorem_w.Reference) -> tuple[Laws, Laws]:
+def lawful(found: reference.Reference) -> tuple[Laws, Laws]:
     loss, log_p = found.outputs(0.0)
     p = np.exp(log_p)
     return p, p * np.exp(-loss)
@@ -124,14 +124,14 @@ def lawful(found: theorem_w.Reference) -> tuple[Laws, Laws]:
 @pytest.mark.parametrize("order", [0.5, 2.0, 16.0])
 def test_references_dominate_between_their_rows_too(order: float) -> None:
     for demand in (reports(cm.PureDP(1), "0.01"), Budget(Fraction(2), "vector", Fraction(1, 100))):
-        found = theorem_w.reference(demand, order, 4.0, 14, 120)
+        found = reference.reference(demand, order, 4.0, 14, 120)
         assert found is not None
         p, q = lawful(found)
         assert q.sum() >= 1 - 1e-12
         assert p.sum() >= 1 - 1e-12
         assert p.sum() <= 1 + 1e-9
         starts = np.sort(np.random.default_rng(4).uniform(-1.5, 0.999, 60)) * demand.top
-        nodes = np.unique(np.concatenate([theorem_w._starts(demand.top, 300), starts[starts > -demand.top]]))
+        nodes = np.unique(np.concatenate([reference._starts(demand.top, 300), starts[starts > -demand.top]]))
         wanted = demand.at(order, nodes)
         for x0 in starts[starts > -demand.top]:
             assert float(G(order, float(x0), p, q)) >= wanted[np.searchsorted(nodes, x0)] * (1 - 1e-6)
@@ -150,12 +150,12 @@ def test_a_proposal_that_is_too_small_is_refused(monkeypatch: pytest.MonkeyPatch
         found.x = found.x * (1 - 1e-4)
         return found
 
-    theorem_w.reference.cache_clear()
-    assert theorem_w.reference(demand, 4.0, 5.0, 14, 120) is not None
+    reference.reference.cache_clear()
+    assert reference.reference(demand, 4.0, 5.0, 14, 120) is not None
     monkeypatch.setattr(scipy.optimize, "linprog", lying)
-    theorem_w.reference.cache_clear()
-    assert theorem_w.reference(demand, 4.0, 5.0, 14, 120) is None
-    theorem_w.reference.cache_clear()
+    reference.reference.cache_clear()
+    assert reference.reference(demand, 4.0, 5.0, 14, 120) is None
+    reference.reference.cache_clear()
 
 
 def test_a_demand_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,12 +179,12 @@ def test_adversaries_stay_below_the_reference(seed: int) -> None:
     shift, rate, order, times = Fraction(2), Fraction(1, 20), float(rng.choice([2.5, 8.0])), 12
     g = float(rate)
     demand = Budget(shift, "vector", rate)
-    found = theorem_w.reference(demand, order, 4.0, 14, 120)
+    found = reference.reference(demand, order, 4.0, 14, 120)
     assert found is not None
     _, q = lawful(found)
-    loss = np.array(found.losses)
+    loss, _ = found.outputs(0.0)
     step = found.width / 4
-    span = int(times * found.losses[-1] / step) + 50
+    span = int(times * loss[-1] / step) + 50
     grid = step * np.arange(-span, span + 1)
 
     def expected(value: Laws, places: Laws, mass: Laws) -> Laws:

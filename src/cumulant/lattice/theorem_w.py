@@ -5,8 +5,6 @@ adaptive rounds and all y0, and (rho - R)_+ <= C n f_n(rho), so
 
     delta(eps) <= C E_P[ g_n(S - eps0); S > eps0 ],   g_n(d) = 1 - n/(n-1) e^-d + e^-nd/(n-1),   eps0 = eps - log R,
     C = 1/(1 - e^-nd),   R = n/(n-1) (1 - e^{(1-n)d}) C,   every d > 0        (docs/test-orders.md).
-
-A linear programme proposes T* on a lattice and proves nothing: its rows are checked afterwards.
 """
 
 from __future__ import annotations
@@ -14,18 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import ClassVar
+from functools import cache
 
 import numpy as np
 
 from cumulant.lattice import saddle
-from cumulant.lattice.demands import Budget, Demand, Reports, bent, kernels
+from cumulant.lattice.demands import Budget, Demand, Reports, bent
 from cumulant.lattice.lattice import FAR, Composed, Terms, compose
+from cumulant.lattice.reference import reference
 from cumulant.lattice.rounds import Round, Rounds
 from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.rounding import LONG, MANY, U, next_above
-from cumulant.pairs.step import Outputs, Step
+from cumulant.numerics.rounding import MANY, next_above
+from cumulant.pairs.step import Step
 
 _ORDERS = (0.5, 1.25, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 _COARSE, _FINE = (14, 120), (20, 280)
@@ -37,108 +35,9 @@ _CRITICAL = 0.5
 _FIRST = 3
 _TRIES, _FARTHER, _LEAST = 3, 0.5, -690.0
 _SMALL = 0.05
-_NEAREST = 1e-5
-_ROOM = 1e-6
-"""What the proposal is raised by, so that its own tolerance does not matter."""
-
 _FEWEST_ROUNDS, _MOST_KINDS = 300, 4
-_SLIGHTEST, _WIDEST = 1e-7, 3.0
-"""Of the largest loss of a round; below it nothing is left of differences, beyond it no order averages over one."""
-
 _CUT = 16.0
 _GAPS = np.geomspace(0.05, 40.0, 60)
-
-
-# ---- the reference
-
-
-@dataclass(frozen=True, slots=True)
-class Reference(Outputs):
-    """T*: losses on a lattice and their P-masses; all outputs are there."""
-
-    width: float
-    losses: tuple[float, ...]
-    log_masses: tuple[float, ...]
-
-    complete: ClassVar[bool] = True
-
-    @property
-    def leak(self) -> float:
-        return 0.0
-
-    def nodes(self, lam: float) -> tuple[Array, Array]:
-        return self.outputs(0.0)
-
-    def outputs(self, log_mass: float) -> tuple[Array, Array]:
-        return np.array(self.losses), np.array(self.log_masses)
-
-    def anchor(self) -> float | None:
-        return self.width
-
-    @property
-    def exact_lattice(self) -> bool:
-        return True
-
-
-def _starts(top: float, count: int) -> Array:
-    """x0 of the rows: evenly from -top to top, and ever closer below top, where a relative error must stay small."""
-    close = top * (1 - np.geomspace(0.2, _NEAREST, count))
-    rows = np.concatenate([np.linspace(-top, 0.0, count), np.linspace(0.0, 0.8 * top, count)[1:], close[1:], [top]])
-    rows[0] = -top * (1 + MANY)
-    rows[-1] = top * (1 + MANY)
-    return rows
-
-
-@lru_cache(maxsize=64)
-@np.errstate(all="ignore")
-def reference(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
-    """A law on a lattice that dominates the demand at this order n, chosen so that E T^{lam+1} is small; None if none is found.
-
-    What is checked: G* at the next row is at least what is demanded at each row, so that it is so in between; both sides fall,
-    the demand is 0 beyond the last row and both are constant before the first. The mass is 1, what the others leave being at
-    ratio 1, and the mean is at least 1.
-    """
-    if not _SLIGHTEST < demand.top <= _WIDEST:
-        return None
-    from scipy.optimize import linprog
-
-    starts, top, cells = _starts(demand.top, count), demand.top, demand.cells(cells)
-    width = top / cells * (1 + 4 * MANY)
-    place = np.array([i for i in range(-cells, cells + 2) if i])
-    losses = width * place
-    wanted = demand.at(order, starts)[:-1]
-    rows = kernels(order, starts[1:], losses)
-    if not (np.isfinite(wanted).all() and (wanted > 0).all() and np.isfinite(rows).all()):
-        return None
-    power = (lam + 1) * losses
-    with np.errstate(over="ignore"):
-        cost = np.expm1(power) - (lam + 1) * np.expm1(losses)
-    if not (np.isfinite(cost).all() and cost.max() > 0):
-        return None
-    found = linprog(
-        cost / np.max(cost),
-        A_ub=np.concatenate([-rows / wanted[:, None], np.ones((1, losses.size))]),
-        b_ub=np.append(-np.ones(wanted.size), 1 - 4 * _ROOM),
-        A_eq=(np.expm1(losses) / np.max(np.abs(losses)))[None, :],
-        b_eq=[0.0],
-        bounds=(0, None),
-        method="highs",
-    )
-    if found.x is None or not np.isfinite(found.x).all():
-        return None
-    masses = np.maximum(found.x, 0.0) * (1 + _ROOM)
-    # the mean: what rounding may have taken is put on the largest ratio
-    mean, size = float(masses @ np.expm1(losses)), float(masses @ np.abs(np.expm1(losses)))
-    masses[-1] += (max(-mean, 0.0) + MANY * size) / math.expm1(losses[-1])
-    rest = 1 - float(np.sum(masses)) + 64 * U  # a mass a little above 1 is no harm, one below it is
-    # puts are differences of functions of about the size of the width, all else has one sign
-    if not (rest > 0 and (rows @ masses * (1 - LONG - 64 * U / width) >= wanted).all()):
-        return None
-    kept = masses > 0
-    log_p = np.log(masses[kept]) + losses[kept]
-    every, masses_p = np.append(losses[kept], 0.0), np.append(log_p, math.log(rest))
-    order_of = np.argsort(every)
-    return Reference(width, tuple(map(float, every[order_of])), tuple(map(float, masses_p[order_of])))
 
 
 # ---- which rounds

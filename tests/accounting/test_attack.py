@@ -34,6 +34,22 @@ def test_gaussian_noise(sigma: float, times: int) -> None:
     assert run.advantage == pytest.approx(2 * special.ndtr(shift / 2) - 1, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000",
+        "Laplace(scale=2) * 10",
+        "PureDP(epsilon=1) @ WithoutReplacement(rate=0.01) * 1000",
+        "Gaussian(sigma=1) + Laplace(scale=3) * 4",
+    ],
+)
+def test_the_advantage_is_delta_at_epsilon_0(text: str) -> None:
+    """The total variation distance: what is calibrated to an advantage aims at the number that is reported afterwards."""
+    run = cm.parse(text)
+    assert run.advantage <= run.delta(0)
+    assert run.advantage == pytest.approx(run.delta(0), rel=1e-6)
+
+
 def test_pure_privacy() -> None:
     for rate in RATES:
         exact = min(math.e * rate, 1 - (1 - rate) / math.e)

@@ -110,10 +110,12 @@ def advantage(run: Ran, method: str = DEFAULT_METHOD) -> float:
     """
     by_curve, by_statements = _ways(run, method)
     found = attacks.curve_advantage(run.curve()) if by_curve else 1.0
-    if by_statements:
+    if by_statements == "exact":  # at epsilon = 0 delta is the total variation distance
+        question = Question.put(method, None, None, DEFAULT_ACCURACY, "epsilon")
+        found = min(found, float(np.asarray(answering.delta(run, Exact(0), question))))
+    elif by_statements:  # what conversions say about it is worth little
         known = _Statements(run, by_statements)
-        # at epsilon = 0 delta is the total variation distance; what conversions say about it is worth little
-        known.ask([0.0]) if by_statements == "exact" else known.search([_Halfway(known.scale())])
+        known.search([_Halfway(known.scale())])
         found = min(found, tradeoff.advantage(*known.pair))
     return found
 

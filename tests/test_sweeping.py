@@ -153,6 +153,18 @@ def test_tables(tmp_path: Path, here: cm.Sweep, monkeypatch: pytest.MonkeyPatch)
         here.to_parquet(tmp_path / "other.parquet")
 
 
+def test_settings_are_numbers_in_columns_and_as_spelled_in_rows(tmp_path: Path) -> None:
+    text = 'Gaussian(sigma={s}, geometry="{where}") * {k}'
+    table = cm.sweep(text, s=["1/3", 2], where=["ball", "line"], k=[1, 10**30], delta=1e-5)
+    columns = table.columns()
+    assert [row["s"] for row in table][:5] == ["1/3"] * 4 + ["2"]
+    assert columns["s"] == [1 / 3] * 4 + [2.0] * 4
+    assert columns["where"] == ["ball", "ball", "line", "line"] * 2
+    assert columns["k"] == [1.0, 1e30] * 4  # too large for a column of whole numbers
+    table.to_parquet(tmp_path / "table.parquet")
+    assert cm.sweep("PureDP(epsilon=1) * {k}", k=["3", 4.0], delta=0).columns()["k"] == [3, 4]
+
+
 @pytest.mark.parametrize(
     ("given", "match"),
     [

@@ -64,8 +64,16 @@ class Sweep:
         return sum(bool(row["error"]) for row in self.rows)
 
     def columns(self) -> dict[str, list[Any]]:
-        """A list per column, as pandas.DataFrame and polars.DataFrame take it."""
-        return {name: [row[name] for row in self.rows] for name in self.names}
+        """A list per column, as pandas.DataFrame and polars.DataFrame take it: settings that are numbers are numbers there.
+
+        Rows keep how a setting was spelled, so that 1/3 is not rounded; where a name is among them a column stays as it is.
+
+        >>> import cumulant as cm
+        >>> cm.sweep("PureDP(epsilon={e}) * {k}", e=["1/8", "0.5"], k=[1], delta=0).columns()["e"]
+        [0.125, 0.5]
+        """
+        columns = {name: [row[name] for row in self.rows] for name in self.names}
+        return columns | {name: _numbers(columns[name]) for name in self.parameters}
 
     def to_csv(self, path: str | Path) -> None:
         """The table as comma-separated values; a number that is missing is empty, infinity is `inf`."""
@@ -188,6 +196,16 @@ def _value(name: str, value: Any) -> _Value:
             return _Value(value, value, value)  # a name, such as that of a geometry
         raise InputError(f"{name}={shown(value)} must be a number or a text: {error}") from None
     return _Value(number.text, number.notation, str(Fraction(number)))
+
+
+def _numbers(texts: list[str]) -> list[Any]:
+    """As whole numbers that fit into 64 bits, as floats, or as they are."""
+    try:
+        numbers = [Exact(text) for text in texts]
+    except InputError:
+        return list(texts)
+    whole = all(number.denominator == 1 and abs(number) < 2**63 for number in numbers)
+    return [int(number) if whole else float(number) for number in numbers]
 
 
 Answered = tuple[str, Row, bool]

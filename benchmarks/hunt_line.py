@@ -1,9 +1,11 @@
-"""Random settings along the line, against the lattice and against itself at four times the precision.
+"""Random settings along the line, against the lattice, closed forms, floats, and itself at four times the precision.
 
     python -m benchmarks.hunt_line [--seed 1] [--settings 200]
 
 For each direction of each run the proved interval of epsilon must meet that of the lattice, and the proved ends must hold
-when they are evaluated again at another order, with another period and four times the bits. Prints what crosses, and counts.
+when they are evaluated again at another order, with another period and four times the bits. Where delta is known in closed
+form or by enumeration, it must lie between them; what floats say in arrays must not be below, nor above by more than their
+accuracy; and Theorem B must not say less than some data sets need. Prints what crosses, what is wide, and counts.
 """
 
 from __future__ import annotations
@@ -15,46 +17,72 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 
 import cumulant as cm
+from benchmarks.truths import truth
 from cumulant.accounting.losses import rounds
 from cumulant.errors import CumulantError
-from cumulant.lattice import grids, line
-from cumulant.lattice.choosing import Side, chosen, epsilon_guess
+from cumulant.lattice import grids, line, many
+from cumulant.lattice.choosing import Side, chosen, cone_epsilon, epsilon_guess, sides
 from cumulant.lattice.folded import folded, spacing_of
+from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.line import Effort, Proved
+from cumulant.lattice.rounds import Kinds, Rounds
 from cumulant.lattice.silence import Loud
-from cumulant.lattice.spectrum import Enclosing, spectrum
+from cumulant.lattice.spectrum import Enclosing, Spectrum, cone_constants, spectrum
 from cumulant.numerics.arithmetic import BALLS
 
-DENSITIES = ("Gaussian(sigma={noise})", "Laplace(scale={noise})", "ExponentialMechanism(epsilon={loss})")
+DENSITIES = (
+    "Gaussian(sigma={noise})",
+    "Gaussian(sigma={noise})",
+    "Laplace(scale={noise})",
+    "ExponentialMechanism(epsilon={loss})",
+)
 ATOMS = (
     "RandomizedResponse(p={told})",
     "PureDP(epsilon={loss})",
     "ApproximateDP(epsilon={loss}, delta={leak})",
-    "KaryResponse(values=5, epsilon={loss})",
     "DiscreteLaplace(scale={noise})",
-    "DiscreteGaussian(sigma={wide}, dimension=1)",
+    "DiscreteLaplace(scale={wide}, sensitivity=2)",
     "from_masses(p=[0.5, 0.3, 0.2], q=[0.2, 0.31, 0.49])",
 )
+REPLACED = ("KaryResponse(values=5, epsilon={loss})", 'Gaussian(sigma={noise}, geometry="ball")')
+WHOLE = ("DiscreteGaussian(sigma={wide}, dimension=1)", "GaussianDP(mu={loss})")
+POISSON = " @ Poisson(rate={rate})"
+SCHEMES = {
+    " @ WithoutReplacement(rate={rate})": (DENSITIES, DENSITIES, ATOMS, REPLACED),
+    POISSON: (DENSITIES, ATOMS),
+    ' @ Poisson(rate={rate}, relation="replace-one")': (REPLACED[1:],),
+    ' @ WithoutReplacement(rate={rate}, relation="add-remove")': (DENSITIES, ATOMS, REPLACED),
+    "": (ATOMS, REPLACED, WHOLE, WHOLE),
+}
+_WEIGHTS = (6, 6, 1, 1, 4)
+_GAUSSIANS = 0.08
+"""How often all noise is Gaussian and nothing is sampled: then delta has a closed form."""
+
 CHORDS = "ExponentialMechanism"
 """Its lattice is of a law that is larger than that of its line."""
 
-SCHEMES = (" @ WithoutReplacement(rate={rate})", " @ Poisson(rate={rate})", "")
 _FARTHEST = 10**6
 """Rounds beyond which the lattice is not asked."""
 
-_FINE, _SMOOTH, _AGAIN = 1e-9, 1e-3, 1e-5
-"""Accuracies without and with smoothing, and what smoothing may cost the second time."""
+_FINE, _SMOOTH, _AGAIN, _ARRAY = 1e-9, 1e-3, 1e-5, 1e-3
+"""Accuracies without and with smoothing, what smoothing may cost the second time, and that of arrays."""
 
-_COMPARED = 0.3
-"""How often it is."""
+_WIDE = 1e-6
+_LATTICE, _PUBLIC = 0.3, 0.02
+"""How often the lattice, and the public methods, are asked."""
+
+_EVERY = 250
 
 
 def run(generator: random.Random) -> str:
     """The text of a run of one to three kinds."""
-    scheme = generator.choice(SCHEMES)
+    gaussians = generator.random() < _GAUSSIANS
+    scheme = "" if gaussians else generator.choices(list(SCHEMES), _WEIGHTS)[0]
     kinds = []
     for _ in range(generator.choice((1, 1, 1, 2, 3))):
         numbers = {
@@ -66,11 +94,213 @@ def run(generator: random.Random) -> str:
             "leak": f"{10 ** generator.uniform(-14, -3):.2g}",
         }
         times = int(10 ** generator.uniform(0, generator.choice((2, 4, 6, 8))))
-        base = generator.choice(generator.choice((DENSITIES, ATOMS, ATOMS, ATOMS)))
+        if gaussians:
+            base = f"Gaussian(sigma={10 ** (generator.uniform(-0.4, 1.5) + math.log10(times) / 2):.3g})"
+        else:
+            base = generator.choice(generator.choice(SCHEMES[scheme]))
         kinds.append((base + scheme).format(**numbers) + f" * {times}")
-    if generator.random() < 0.2:
+    if generator.random() < 0.2 and not gaussians and "replace-one" not in scheme:
         kinds.append(f"Gaussian(sigma={10 ** generator.uniform(0, 1.5):.3g})")
     return " + ".join(kinds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What the line and, where it was asked, the lattice say of one direction, and the line once more."""
+
+    side: Side
+    upper: Proved
+    lower: Proved
+    lattice: tuple[float, float]
+    other: Enclosing | None
+
+
+class Hunt:
+    """Settings one after the other; what was counted, and the time that it took."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = random.Random(seed)
+        self.counted, self.spent = Counter[str](), Counter[str]()
+        self.text, self.delta = "", Fraction(1)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        start = time.process_time()
+        yield
+        self.spent[name] += time.process_time() - start
+
+    def said(self, what: str, *numbers: object) -> None:
+        print(f"{what}: {self.text}\n  delta {float(self.delta):g}:", *numbers, flush=True)
+
+    def holds(self, name: str, condition: bool, *numbers: object) -> None:
+        """Count what was compared, and print what crosses."""
+        self.counted[name] += 1
+        if not condition:
+            self.counted["crossing"] += 1
+            self.said(f"CROSSING, {name}", *numbers)
+
+    def setting(self) -> None:
+        """One run at one delta."""
+        generator = self.generator
+        self.text, exponent = run(generator), generator.choice((0, 1, 3, 6, 12, 40, 99))
+        self.delta = Fraction(f"{10 ** generator.uniform(-1, 0):.2g}e-{exponent}")
+        try:
+            ran = cm.parse(self.text)
+            found, _ = rounds(ran.ran())
+        except CumulantError:
+            self.counted["refused"] += 1
+            return
+        self.counted["settings"] += 1
+        if found is None:
+            self.counted["without losses"] += 1
+            return
+        before = self.counted["crossing"]
+        asked = generator.random() < _LATTICE and sum(times for _, times in found.parts) <= _FARTHEST
+        known = [self.direction(terms, kinds, asked) for terms, kinds in found.lines()]
+        ends = [each for each in known if each is not None]
+        if not known:  # a closed form is all there is
+            guarantee = ran.guarantee(delta=self.delta)
+            self.closed_form(ran, guarantee.lower or 0.0, guarantee.epsilon)
+        elif len(ends) == len(known):
+            self.counted["enclosed"] += 1
+            self.closed_form(ran, max(each.lower.value for each in ends), max(each.upper.value for each in ends))
+            self.floats(found, ends)
+        elif asked:
+            with self.timed("lattice"):
+                above, below = (
+                    max(grids.grid_epsilon(terms, math.log(self.delta), 4e-3, end).value for terms, _ in found.lines())
+                    for end in (True, False)
+                )
+            self.closed_form(ran, 0.0 if CHORDS in self.text else below, above)
+        self.cone(found)
+        if generator.random() < _PUBLIC:
+            self.public(ran, ends if len(ends) == len(known) else [])
+        self.counted["settings with a crossing"] += self.counted["crossing"] > before
+
+    def direction(self, terms: Terms, kinds: Kinds | None, lattice: bool) -> Found | None:
+        """One direction: the line at both ends, the lattice, and the line again."""
+        if kinds is None:
+            self.counted["directions: not offered"] += 1
+            return None
+        side = Side(terms, kinds)
+        with self.timed("line"):
+            known = line._certain(side, Effort()) or epsilon_guess(side, self.delta) is not None
+            accuracy = _SMOOTH if smoothed(side) else _FINE
+            upper, lower = (
+                line._epsilon(side, self.delta, accuracy, upper=end) if known else None for end in (True, False)
+            )
+        if upper is None or lower is None:
+            self.counted["directions: no line"] += 1
+            return None
+        self.counted["directions: smoothed" if upper.smoothed else "directions: enclosed"] += 1
+        low, high = lower.value, upper.value
+        self.holds("ends", low <= high, low, high)
+        wide = _SMOOTH * 10 if upper.smoothed else _WIDE
+        if high > low * (1 + wide) + 1e-12:
+            self.counted["directions: wide"] += 1
+            self.said("wide", low, high, high / max(low, 1e-300) - 1, upper.smoothed, upper.choice)
+        below, above = 0.0, math.inf
+        if lattice:
+            with self.timed("lattice"):
+                above, below = (
+                    grids.grid_epsilon(side.terms, math.log(self.delta), 4e-3, end).value for end in (True, False)
+                )
+            below = 0.0 if CHORDS in self.text else below
+            self.holds("lattice", below <= high and low <= above, (low, high), (below, above))
+        with self.timed("again"):
+            other = again(side, self.delta, upper)
+            self.checked_again(other, low, high)
+        return Found(side, upper, lower, (below, above), other)
+
+    def checked_again(self, other: Enclosing | None, low: float, high: float) -> None:
+        """The opposite bound contradicts a wrong end."""
+        if other is None:
+            self.counted["directions: not again"] += 1
+            return
+        with BALLS.at(other.choice.bits):
+            asked = BALLS.number(self.delta)
+            try:
+                above = not other.lower(BALLS.number(high)) > asked
+                below = not (low > 0 and other.upper(BALLS.number(low)) < asked)
+            except Loud:
+                self.counted["directions: not again"] += 1
+                return
+        self.holds("four times the precision", above and below, low, high, above, below)
+
+    def closed_form(self, ran: cm.Expression, low: float, high: float) -> None:
+        """Delta by a formula or by enumeration: that of the run itself, which a sample's profile may be above of."""
+        known = truth(ran)
+        if known is None or "add-remove" in self.text or "replace-one" in self.text or not math.isfinite(high):
+            return
+        with self.timed("closed forms"):
+            least, _ = known(Fraction(high))
+            _, most = known(Fraction(low))
+        tight = POISSON.split("(")[0] in self.text or " @ " not in self.text or self.text.endswith(" * 1")
+        fine = least <= self.delta and (low <= 0 or most >= self.delta or not tight)
+        self.holds("closed form" if tight else "closed form, from above", fine, (low, high), (least, most))
+
+    def floats(self, found: Rounds, ends: list[Found]) -> None:
+        """Arrays: among others, not below what is proved and not above it by more than the accuracy."""
+        low, high = max(each.lower.value for each in ends), max(each.upper.value for each in ends)
+        others = [(1, self.delta), (1, min(10 * self.delta, Fraction(1, 2))), (3, self.delta), (1, self.delta / 1000)]
+        with self.timed("floats"):
+            value = many.float_epsilons(found, others, _ARRAY, cone=False)[0]
+            back = many.float_deltas(found, [(1, Fraction(high)), (3, Fraction(high))], _ARRAY, cone=False)[0]
+        if value is not None:
+            fine = low <= value.value <= high * (1 + _ARRAY) + 1e-12
+            self.holds("array of epsilons", fine, value.value, (low, high))
+        lines = [each.other for each in ends if each.other is not None]
+        if back is None or len(lines) < len(ends):
+            return
+        try:
+            with BALLS.at(max(each.choice.bits for each in lines)):
+                at = BALLS.number(high)
+                least, most = max(each.lower(at) for each in lines), max(each.upper(at) for each in lines)
+                fine = least <= BALLS.number(back.value) <= most * (1 + _ARRAY)
+        except Loud:
+            return
+        self.holds("array of deltas", bool(fine), back.value, least, most)
+
+    def cone(self, found: Rounds) -> None:
+        """Theorem B: again at another order, and not below what some data sets need."""
+        offered = sides(found, True)
+        if offered is None or offered[1] is None:
+            return
+        side = offered[1]
+        with self.timed("cone"):
+            if epsilon_guess(side, self.delta) is None:
+                return
+            upper = line._epsilon(side, self.delta, _FINE)
+            if upper is None:
+                return
+            other = again(side, self.delta, upper)
+            if isinstance(other, Spectrum):
+                with BALLS.at(other.choice.bits):
+                    asked, at = BALLS.number(self.delta), BALLS.number(upper.value)
+                    gap = BALLS.number(cone_epsilon(other.floats(2), math.log(self.delta))[1])
+                    log_ratio, constant = cone_constants(gap)
+                    needed = constant * other.ball(at - log_ratio, 2)
+                    self.holds("Theorem B again", not needed > asked * (1 + BALLS.number(1e-6)), upper.value, needed)
+            for name, terms, kinds in found.witnesses():
+                if kinds is not None:
+                    lower = line.line_lower_epsilon(found, terms, kinds, self.delta, _FINE)
+                    if lower is not None:
+                        fine = lower.value <= upper.value
+                        self.holds("Theorem B and data sets", fine, name, lower.value, upper.value)
+
+    def public(self, ran: cm.Expression, ends: list[Found]) -> None:
+        """What a user is told: one number by every method, between the proved ends."""
+        with self.timed("public"):
+            guarantee = ran.guarantee(delta=self.delta)
+            alone, array = ran.epsilon(delta=self.delta), float(ran.epsilon([self.delta])[0])
+        value, lower = guarantee.epsilon, guarantee.lower or 0.0
+        self.holds("guarantee and epsilon", value == alone >= lower, value, alone, lower)
+        near = value == array or abs(array - value) <= 2 * _ARRAY * max(value, 1e-9)
+        self.holds("array and epsilon", array >= lower and near, array, value, lower)
+        if ends:
+            high = max(each.upper.value for each in ends)
+            fine = lower <= high * (1 + 1e-12) and value <= high * (1 + 2 * _ARRAY) + 1e-12
+            self.holds("public and line", fine, (lower, value), high)
 
 
 def smoothed(side: Side) -> bool:
@@ -80,16 +310,17 @@ def smoothed(side: Side) -> bool:
 
 def again(side: Side, delta: Fraction, proved: Proved) -> Enclosing | None:
     """Another order and period, and four times the bits; None where that line has no answer."""
-    spacing = spacing_of(side.kinds)
-    choice = chosen(side, math.log(delta), None, 1e-12, spacing)
+    spacing = 0.0 if side.cone else spacing_of(side.kinds)
+    left = float(delta) - leak_of(side.terms)
+    choice = chosen(side, math.log(left), None, _FINE / 100, spacing) if left > 0 else None
     if choice is None:
         return None
     other = dataclasses.replace(choice, lam=0.9 * choice.lam, period=1.3 * choice.period, silence=choice.silence + 8)
-    other = dataclasses.replace(other, bits=4 * choice.bits)
+    other = dataclasses.replace(other, bits=4 * proved.bits)
     smooth = Fraction(_AGAIN * max(proved.value, 1e-9) / (1 + other.lam)) if proved.smoothed else Fraction(0)
     try:
         with BALLS.at(other.bits):
-            return folded(side.kinds, other) if spacing else spectrum(side.kinds, other, smooth=smooth)
+            return folded(side.kinds, other) if spacing else spectrum(side.kinds, other, side.extra, smooth)
     except (Loud, ArithmeticError):
         return None
 
@@ -100,61 +331,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--settings", type=int, default=200)
     options = parser.parse_args()
-    generator, counted, bad = random.Random(options.seed), Counter[str](), 0
-    spent = {"line": 0.0, "lattice": 0.0, "again": 0.0}
-    for _ in range(options.settings):
-        text, exponent = run(generator), generator.choice((0, 1, 3, 6, 12, 40, 99))
-        delta = Fraction(f"{10 ** generator.uniform(-1, 0):.2g}e-{exponent}")
-        try:
-            ran = cm.parse(text).ran()
-            found, _ = rounds(ran)
-        except CumulantError:
-            counted["refused"] += 1
-            continue
-        counted["settings"] += 1
-        for terms, kinds in () if found is None else found.lines():
-            if kinds is None:
-                counted["not offered"] += 1
-                continue
-            side, start = Side(terms, kinds), time.process_time()
-            known = line._certain(side, Effort()) or epsilon_guess(side, delta) is not None
-            accuracy = _SMOOTH if smoothed(side) else _FINE
-            upper, lower = (line._epsilon(side, delta, accuracy, upper=end) if known else None for end in (True, False))
-            spent["line"] += time.process_time() - start
-            if upper is None or lower is None:
-                counted["no line"] += 1
-                continue
-            start = time.process_time()
-            below, above = 0.0, math.inf
-            if sum(times for _, times in terms) <= _FARTHEST and generator.random() < _COMPARED:
-                above, below = (grids.grid_epsilon(terms, math.log(delta), 4e-3, end).value for end in (True, False))
-                if CHORDS in text:
-                    below = 0.0
-                counted["lattice asked"] += 1
-            spent["lattice"] += time.process_time() - start
-            start = time.process_time()
-            other, holds = again(side, delta, upper), True
-            if other is not None:
-                with BALLS.at(other.choice.bits):
-                    try:
-                        asked = BALLS.number(delta)
-                        # the opposite bound contradicts a wrong end
-                        holds = not other.lower(BALLS.number(upper.value)) > asked
-                        holds = holds and not (lower.value > 0 and other.upper(BALLS.number(lower.value)) < asked)
-                        counted["evaluated again"] += 1
-                    except Loud:
-                        pass
-            spent["again"] += time.process_time() - start
-            wrong = lower.value > upper.value or below > upper.value or lower.value > above or not holds
-            counted["smoothed"] += upper.smoothed
-            counted["wide"] += not upper.smoothed and upper.value > lower.value * (1 + 1e-6) + 1e-12
-            counted["wrong" if wrong else "enclosed"] += 1
-            if wrong:
-                bad += 1
-                ends = lower.value, upper.value, below, above
-                print(f"{text}\n  delta {float(delta):g}: line and lattice {ends}, again {holds}", flush=True)
-    print(dict(counted), {name: round(seconds, 1) for name, seconds in spent.items()}, flush=True)
-    return 1 if bad else 0
+    hunt = Hunt(options.seed)
+    for i in range(options.settings):
+        hunt.setting()
+        if (i + 1) % _EVERY == 0 or i + 1 == options.settings:
+            seconds = {name: round(value, 1) for name, value in hunt.spent.items()}
+            print(f"after {i + 1}:", dict(sorted(hunt.counted.items())), seconds, flush=True)
+    return 1 if hunt.counted["crossing"] else 0
 
 
 if __name__ == "__main__":

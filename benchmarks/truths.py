@@ -55,12 +55,13 @@ def interval(value: Any) -> Interval:
 
 
 def truth(run: cm.Expression) -> Truth | None:
-    """The truth about the worst known neighbours of a run that is one mechanism, repeated; None where it is not known.
+    """The truth about the worst known neighbours of a run that is one mechanism, repeated, or Gaussian noise of several
+    sizes; None where it is not known.
 
     A class of mechanisms is no better than its members: zCDP holds Gaussian noise, epsilon-DP randomized response.
     """
     if len(run.terms) != 1:
-        return None
+        return _normals(run)
     ((mechanism, times),) = run.terms.items()
     inner: cm.Expression = mechanism
     rate = Fraction(1)
@@ -80,6 +81,16 @@ def truth(run: cm.Expression) -> Truth | None:
     if found is None or math.comb(times + found[0] - 1, found[0] - 1) > _MOST_OUTPUTS:
         return None
     return lambda epsilon: _finite(found[1], rate, times, epsilon)
+
+
+def _normals(run: cm.Expression) -> Truth | None:
+    """Gaussian noise of several sizes without a sample: the squared shifts add up."""
+    squared = Fraction(0)
+    for each, times in run.terms.items():
+        if type(each) is not cm.Gaussian:
+            return None
+        squared += times * (Fraction(each.sensitivity) / Fraction(each.sigma)) ** 2
+    return _normal(squared, Fraction(1), 1)
 
 
 def _largest(found: Iterable[Interval]) -> Interval:

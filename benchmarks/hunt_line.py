@@ -235,7 +235,9 @@ class Hunt:
         with self.timed("closed forms"):
             least, _ = known(Fraction(high))
             _, most = known(Fraction(low))
-        tight = POISSON.split("(")[0] in self.text or " @ " not in self.text or self.text.endswith(" * 1")
+        # of samples without replacement, and of a pair that is not symmetric, a dominating pair is composed
+        alike = (POISSON.split("(")[0] in self.text or " @ " not in self.text) and "from_masses" not in self.text
+        tight = alike or self.text.endswith(" * 1")
         fine = least <= self.delta and (low <= 0 or most >= self.delta or not tight)
         self.holds("closed form" if tight else "closed form, from above", fine, (low, high), (least, most))
 

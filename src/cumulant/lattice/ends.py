@@ -8,26 +8,34 @@ from typing import Any
 
 from cumulant.numerics.arithmetic import BALLS
 
-_TRIES, _SECANTS = 40, 12
+_TRIES, _SECANTS, _HALVES = 40, 12, 40
+_CLOSE = 2.0**-51
 
 
 def polished(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
-    """Where the ball is at the number that is asked for, by secants: floats have no digits left where much cancels."""
+    """Where the ball is at the number that is asked for: floats have no digits left where much cancels.
+
+    By secants between what was seen to be too small and too large, and where these do not meet, as at the largest loss, by
+    halves.
+    """
     epsilon, before, slope = start, (math.nan, math.nan), -lam
-    for _ in range(_SECANTS):
+    low, high = 0.0, math.inf
+    for tried in range(_SECANTS + _HALVES):
         if not math.isfinite(epsilon):
             return math.nan
         part = known(BALLS.number(epsilon)) / asked
-        off = float(part.log().mid()) if part > 0 else math.nan
-        if not math.isfinite(off):
-            return epsilon
+        if not (part.is_finite() and part > 0):  # from below, images are more than what is left: nothing to follow
+            return low or start
+        off = float(part.log().mid())
+        low, high = (epsilon, high) if off > 0 else (low, epsilon)
         if epsilon != before[0] and math.isfinite(before[1]) and off != before[1]:
             slope = min((off - before[1]) / (epsilon - before[0]), -lam / 16)
         before = epsilon, off
         after = max(epsilon - off / slope, 0.0)
-        if abs(after - epsilon) <= 4e-16 * epsilon:
+        if abs(after - epsilon) <= 4e-16 * epsilon or high - low <= _CLOSE * low:
             break
-        epsilon = after
+        inside = low < after < high and tried < _SECANTS
+        epsilon = after if inside or high == math.inf else (low + high) / 2
     return epsilon
 
 

@@ -340,8 +340,11 @@ def _epsilon(
         else:
             guess = root(found.floats(), math.log(target))
             start = math.nan if guess is None else guess
-            known = partial(found.upper if upper else found.lower)
+            known = partial(found.upper)
         start = polished(known, start, asked, choice.lam)
+        if not upper:
+            known = partial(found.lower)
+            start = polished(known, start, asked, choice.lam)
         if not math.isfinite(start):
             return None
         if upper:

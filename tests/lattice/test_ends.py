@@ -1,0 +1,56 @@
+"""Ends that balls prove: where delta stops at the largest loss, secants that leave it come back."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import cumulant as cm
+from cumulant.lattice.ends import enough, needed, polished
+from cumulant.numerics.arithmetic import BALLS
+
+LARGEST, FLOOR, LAM = 0.6820075710365967, 1e-32, 42.0
+
+
+def stopping(epsilon: Any) -> Any:
+    """Delta that falls to nearly nothing at the largest loss, as seen by a line: linear before it, then its images."""
+    mass = BALLS.number(Fraction(21, 100))
+    before = mass * -(epsilon - BALLS.number(LARGEST)).expm1() + BALLS.number(FLOOR)
+    return before if epsilon < BALLS.number(LARGEST) else BALLS.number(FLOOR)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.3, LARGEST - 1e-9, LARGEST, LARGEST + 1e-6, 5.0])
+@pytest.mark.parametrize("delta", ["3.3e-13", "1e-20", "0.05"])
+def test_an_end_beside_the_largest_loss_is_found(start: float, delta: str) -> None:
+    with BALLS.at(192):
+        asked = BALLS.number(Fraction(delta))
+        found = polished(stopping, start, asked, LAM)
+        truth = LARGEST + math.log1p(-float(Fraction(delta)) / 0.21)
+        upper = enough(lambda e: stopping(e) <= asked, found, LAM, 1e-9)
+        lower = needed(lambda e: stopping(e) > asked, found)
+        assert upper is not None
+        assert lower is not None
+        assert truth * (1 - 1e-13) <= lower <= upper <= truth * (1 + 1e-13)
+
+
+def test_what_is_never_small_enough_is_not_found() -> None:
+    with BALLS.at(128):
+        found = polished(lambda e: BALLS.number(1), 1.0, BALLS.number(Fraction(1, 2)), 1.0)
+        assert enough(lambda e: False, found, 1.0, 1e-9) is None
+        assert math.isnan(polished(stopping, math.nan, BALLS.number(Fraction(1, 2)), 1.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "delta"),
+    [
+        ("PureDP(epsilon=0.71) @ Poisson(rate=0.393) * 2", "3.3e-13"),
+        ("PureDP(epsilon=0.02) @ Poisson(rate=0.0161) * 57", "1.9e-41"),
+        ("DiscreteLaplace(scale=0.441) @ WithoutReplacement(rate=0.00015) * 4", "1.1e-41"),
+    ],
+)
+def test_both_ends_beside_the_largest_loss_are_as_accurate_as_elsewhere(text: str, delta: str) -> None:
+    found = cm.parse(text).guarantee(delta=delta, accuracy="1e-9")
+    assert found.rigour == found.lower_rigour == "proved"
+    assert found.lower is not None
+    assert found.lower <= found.epsilon <= found.lower * (1 + 1e-9)

@@ -28,7 +28,7 @@ def test_an_end_beside_the_largest_loss_is_found(start: float, delta: str) -> No
         found = polished(stopping, start, asked, LAM)
         truth = LARGEST + math.log1p(-float(Fraction(delta)) / 0.21)
         upper = enough(lambda e: stopping(e) <= asked, found, LAM, 1e-9)
-        lower = needed(lambda e: stopping(e) > asked, found)
+        lower = needed(lambda e: stopping(e) > asked, found, 1e-9)
         assert upper is not None
         assert lower is not None
         assert truth * (1 - 1e-13) <= lower <= upper <= truth * (1 + 1e-13)
@@ -39,6 +39,25 @@ def test_what_is_never_small_enough_is_not_found() -> None:
         found = polished(lambda e: BALLS.number(1), 1.0, BALLS.number(Fraction(1, 2)), 1.0)
         assert enough(lambda e: False, found, 1.0, 1e-9) is None
         assert math.isnan(polished(stopping, math.nan, BALLS.number(Fraction(1, 2)), 1.0))
+
+
+def test_steps_that_grow_are_taken_back() -> None:
+    """A ball that says enough only from some place on, and not enough only up to another."""
+    with BALLS.at(128):
+        upper = enough(lambda e: bool(e >= BALLS.number(1.00007)), 1.0, 1.0, 1e-4)
+        lower = needed(lambda e: bool(e <= BALLS.number(0.7)), 1.0, 1e-4)
+        assert upper is not None
+        assert lower is not None
+        assert 1.00007 <= upper <= 1.00008
+        assert 0.69999 <= lower <= 0.7
+
+
+def test_a_poor_guess_of_epsilon_is_replaced_by_what_its_line_says() -> None:
+    """Far out the saddle point says 16.9 where 14.3 is needed, and silence for the former is not enough for the latter."""
+    run = cm.parse("Gaussian(sigma=1.17) @ Poisson(rate=0.00123) * 7 + Gaussian(sigma=2.05)")
+    found = run.guarantee(delta="6.3e-100", accuracy="1e-9", prove=True)
+    assert found.lower is not None
+    assert found.lower <= found.epsilon <= found.lower * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

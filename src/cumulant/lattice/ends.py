@@ -9,7 +9,7 @@ from typing import Any
 from cumulant.numerics.arithmetic import BALLS
 
 _TRIES, _SECANTS, _HALVES = 40, 12, 40
-_CLOSE = 2.0**-51
+_CLOSE, _NEAR = 2.0**-51, 1 / 16
 
 
 def polished(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
@@ -44,26 +44,34 @@ def enough(holds: Callable[[Any], bool], start: float, lam: float, accuracy: flo
     if start <= 0:
         return 0.0 if holds(BALLS.number(0)) else enough(holds, 1e-12 / lam, lam, accuracy)
     step = 2.0**-50
-    epsilon = start
+    before = epsilon = start
     for _ in range(_TRIES):
         if holds(BALLS.number(epsilon)):
-            return epsilon
-        epsilon, step = start + max(step * start, math.ulp(start)), 4 * step
+            return _closer(holds, epsilon, before, accuracy)
+        before, epsilon, step = epsilon, start + max(step * start, math.ulp(start)), 4 * step
         if step > max(accuracy, 1e-3):
             break
     return None
 
 
-def needed(holds: Callable[[Any], bool], start: float) -> float | None:
+def needed(holds: Callable[[Any], bool], start: float, accuracy: float) -> float | None:
     """The largest of some epsilons from a guess down of which balls say that it is not enough; 0 where none is needed."""
     step = 2.0**-50
-    epsilon = start
+    before = epsilon = start
     for _ in range(_TRIES):
         if epsilon <= 0:
             return 0.0
         if holds(BALLS.number(epsilon)):
-            return epsilon
-        epsilon, step = start - max(step * start, math.ulp(start)), 4 * step
+            return _closer(holds, epsilon, before, accuracy)
+        before, epsilon, step = epsilon, start - max(step * start, math.ulp(start)), 4 * step
         if step > 1:
             break
     return None
+
+
+def _closer(holds: Callable[[Any], bool], shown: float, other: float, accuracy: float) -> float:
+    """What is shown, moved by halves towards what is not until they are near: steps that grow overshoot."""
+    while abs(shown - other) > _NEAR * accuracy * shown:
+        middle = (shown + other) / 2
+        shown, other = (middle, other) if holds(BALLS.number(middle)) else (shown, middle)
+    return shown

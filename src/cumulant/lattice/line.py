@@ -274,7 +274,8 @@ def _built(
     built = _new(side, log_delta, epsilon, fine, accuracy, effort)
     if built is not None and not built.smooth and not serves(side, built, log_delta, epsilon, accuracy * _LOOSER):
         # the saddle point was a poor guess, as with few rounds or far out: once more, with room
-        finer = _new(side, log_delta, epsilon, fine * math.exp(-SPARE), accuracy, effort)
+        at = epsilon if log_delta is None or side.cone else root(built.floats(), log_delta)
+        finer = _new(side, log_delta, at, fine * math.exp(-SPARE), accuracy, effort)
         # a poor line holds, and where it costs more than the accuracy another way says less
         fair = effort.patient or serves(side, built, log_delta, epsilon, accuracy * _LOOSEST)
         built = finer or (built if fair else None)
@@ -350,7 +351,7 @@ def _epsilon(
         if upper:
             value = enough(lambda e: known(e) <= asked, start, choice.lam, accuracy)
         else:
-            value = needed(lambda e: known(e) > asked, start)
+            value = needed(lambda e: known(e) > asked, start, accuracy)
         if value is None:
             return None
         radius = _width(found, value, exact if side.cone else None)

@@ -92,7 +92,7 @@ def policies(rng: np.random.Generator, found: Quotients) -> None:
     epsilon, rate = exact(rng.uniform(0.1, 3), 2), exact(10 ** rng.uniform(-2, -0.1), 2)
     times, g = int(rng.integers(2, 5)), float(rate)
     extremes = ResponsePair(epsilon=epsilon).extremes()
-    value = adaptive.from_above(extremes, rate, times, -20.0)
+    value = adaptive.from_above(((extremes, rate, times),), -20.0)
     if value is None:
         return
     r, p, q = random_pure_triples(rng, float(epsilon), 3, 6 if times < 4 else 3)
@@ -149,8 +149,8 @@ def reports(rng: np.random.Generator, found: Quotients) -> None:
     pair = (ResponsePair(epsilon=epsilon), ResponsePair(epsilon=epsilon, one_bit=True), many)[kind]
     extremes = pair.extremes()
     assert extremes is not None
-    above = adaptive.from_above(extremes, rate, times, -20.0)
-    below = adaptive.from_below(extremes, rate, times, -20.0)
+    above = adaptive.from_above(((extremes, rate, times),), -20.0)
+    below = adaptive.from_below(((extremes, rate, times),), -20.0)
     x = float(rng.uniform(0, 0.8 * times * math.log1p(float(rate) * math.expm1(float(epsilon)))))
     truth = optimum(extremes, rate, times, x)
     if above is not None:

@@ -2,8 +2,6 @@
 
 import math
 from fractions import Fraction
-from functools import cache
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,65 +10,8 @@ import cumulant as cm
 from cumulant.lattice import adaptive
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.extremes import Extremes
-from cumulant.pairs.pair import Pair
+from tests.oracles.reports import PAIRS, Laws, extremes_of, optimum, pure_rounds, rounds_of
 from tests.oracles.triples import random_pure_triples
-
-Laws = tuple[np.ndarray, np.ndarray]
-
-
-def report_laws(values: int, size: int, odds: float) -> list[np.ndarray]:
-    """The output law of each of the first three inputs of subset selection, set by set, from its definition."""
-    sets = list(combinations(range(values), size))
-    found = []
-    for own in range(min(values, 3)):
-        weight = np.array([odds if own in each else 1.0 for each in sets])
-        found.append(weight / weight.sum())
-    return found
-
-
-def rounds_of(values: int, size: int, odds: float, rate: float) -> list[Laws]:
-    """All rounds that inputs can make: a and b for every choice of r, p, q."""
-    laws = report_laws(values, size, odds)
-    if len(laws) < 3:
-        laws.append(laws[0])
-    found = []
-    for r, p, q in ((1, 0, 1), (0, 0, 1), (2, 0, 1)):
-        if values > 2 or r < 2:
-            found.append(((1 - rate) * laws[r] + rate * laws[p], (1 - rate) * laws[r] + rate * laws[q]))
-    return found
-
-
-def optimum(rounds: list[Laws], times: int, epsilon: float) -> float:
-    """delta of the best policy, by recursion over the exact ratios that have occurred."""
-    merged = []
-    for a, b in rounds:
-        places = np.round(np.log(a / b), 13)
-        merged.append([(float(loss), float(b[places == loss].sum())) for loss in np.unique(places)])
-
-    @cache
-    def value(left: int, log_ratio: float) -> float:
-        if not left:
-            return max(math.exp(log_ratio) - math.exp(epsilon), 0.0)
-        return max(sum(m * value(left - 1, round(log_ratio + loss, 12)) for loss, m in one) for one in merged)
-
-    return value(times, 0.0)
-
-
-PAIRS: dict[str, tuple[Pair | None, tuple[int, int, float]]] = {
-    "RandomizedResponse": (cm.RandomizedResponse(p="0.8").pair(), (2, 1, 4.0)),
-    "PureDP": (cm.PureDP("1.2").pair(), (3, 1, math.exp(1.2))),
-    "KaryResponse": (cm.KaryResponse(values=5, epsilon=2).pair(), (5, 1, math.exp(2))),
-    "KaryResponse by p": (cm.KaryResponse(values=4, p="1/2").pair(), (4, 1, 3.0)),
-    "KaryResponse that lies": (cm.KaryResponse(values=4, p="1/10").pair(), (4, 1, 1 / 3)),
-    "SubsetSelection": (cm.SubsetSelection(values=6, size=2, epsilon=1).pair(), (6, 2, math.exp(1))),
-}
-
-
-def extremes_of(name: str) -> Extremes:
-    pair = PAIRS[name][0]
-    found = None if pair is None else pair.extremes()
-    assert found is not None
-    return found
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -85,9 +26,7 @@ def test_triples_are_those_of_the_mechanism(name: str) -> None:
             for atoms in extremes.triples(extremes.odds_ball(), BALLS.number(Fraction(3, 10)))
         ]
     pure = name == "PureDP"  # its two answers are not inputs of 3-ary response
-    laws = (
-        [*rounds_of(2, 1, odds, rate), rounds_of(3, 1, odds, rate)[2]] if pure else rounds_of(values, size, odds, rate)
-    )
+    laws = pure_rounds(odds, rate) if pure else rounds_of(values, size, odds, rate)
     for _ in range(200):
         corners, sizes = rng.uniform(0.5, 2.5, 3), rng.uniform(size=3)
 
@@ -108,15 +47,15 @@ def test_both_ends_enclose_the_optimum(name: str, times: int) -> None:
     rate = 0.2
     laws = rounds_of(values, size, odds, rate)
     if name == "PureDP":
-        laws = [*rounds_of(2, 1, odds, rate), rounds_of(3, 1, odds, rate)[2]]
+        laws = pure_rounds(odds, rate)
     extremes = extremes_of(name)
-    above = adaptive.from_above(extremes, Fraction(1, 5), times, -20.0)
-    below = adaptive.from_below(extremes, Fraction(1, 5), times, -20.0)
+    above = adaptive.from_above(((extremes, Fraction(1, 5), times),), -20.0)
+    below = adaptive.from_below(((extremes, Fraction(1, 5), times),), -20.0)
     assert above is not None
     assert below is not None
     most = times * max(float(np.log(a / b).max()) for a, b in laws)
     for epsilon in np.linspace(0.0, 0.7, 5) * most:
-        truth = optimum(laws, times, float(epsilon))
+        truth = optimum([(laws, times)], float(epsilon))
         assert below.needed_delta(float(epsilon)) <= truth * (1 + 1e-11)
         assert truth * (1 - 1e-11) <= above.delta(float(epsilon))
         assert above.delta(float(epsilon)) <= truth * 1.01 + 1e-9
@@ -127,12 +66,12 @@ def test_both_ends_enclose_the_optimum(name: str, times: int) -> None:
 
 def test_enumeration_of_every_policy() -> None:
     """Four rounds of PureDP(1), rate 0.1: the recursion without a grid is the best of all policies."""
-    laws = [*rounds_of(2, 1, math.e, 0.1), rounds_of(3, 1, math.e, 0.1)[2]]
-    truth = optimum(laws, 4, 0.1)
-    found = adaptive.from_above(extremes_of_pure(Fraction(1)), Fraction(1, 10), 4, -20.0)
+    laws = pure_rounds(math.e, 0.1)
+    truth = optimum([(laws, 4)], 0.1)
+    found = adaptive.from_above(((extremes_of_pure(Fraction(1)), Fraction(1, 10), 4),), -20.0)
     assert found is not None
     assert truth * (1 - 1e-11) <= found.delta(0.1) <= truth * (1 + 1e-4)
-    alone = max(optimum([one], 4, 0.1) for one in laws)
+    alone = max(optimum([([one], 4)], 0.1) for one in laws)
     assert truth >= alone
 
 
@@ -147,7 +86,7 @@ def test_random_adversaries_stay_below(seed: int) -> None:
     """In each of three rounds one of four random triples with up to six outputs, chosen anew after every output."""
     rng = np.random.default_rng(seed)
     epsilon, rate, times = float(rng.uniform(0.2, 3)), float(rng.choice([0.05, 0.3, 0.8])), 3
-    found = adaptive.from_above(extremes_of_pure(Fraction(str(epsilon))), Fraction(str(rate)), times, -20.0)
+    found = adaptive.from_above(((extremes_of_pure(Fraction(str(epsilon))), Fraction(str(rate)), times),), -20.0)
     assert found is not None
     r, p, q = random_pure_triples(rng, epsilon, 4)
     a, b = (1 - rate) * r + rate * p, (1 - rate) * r + rate * q
@@ -177,11 +116,12 @@ def test_numbers_of_the_public_interface() -> None:
 
 
 def test_what_is_not_said_is_not_claimed() -> None:
-    """Other noise, several kinds of rounds, Poisson samples, several reports on a sample and the named profile do without."""
+    """Other noise, among reports too, Poisson samples, several reports on a sample and the named profile do without."""
     sample, poisson = cm.WithoutReplacement(rate="0.01"), cm.Poisson(rate="0.01")
     assert cm.UnaryEncoding(p="3/4", q="1/4").pair().extremes() is None
-    both = (cm.PureDP(1) @ sample * 30 + cm.PureDP(2) @ sample * 30).guarantee(delta=1e-6)
+    both = (cm.PureDP(1) @ sample * 30 + cm.Laplace(scale=1) @ sample * 30).guarantee(delta=1e-6)
     assert both.conversion != "adaptive"
+    assert (cm.PureDP(1) @ sample * 30 + cm.PureDP(1)).guarantee(delta=1e-6).conversion != "adaptive"
     assert (cm.PureDP(1) @ poisson * 30).guarantee(delta=1e-6).conversion != "adaptive"
     assert ((cm.PureDP(1) * 2) @ sample * 30).guarantee(delta=1e-6).conversion != "adaptive"
     run = cm.PureDP(1) @ sample * 1000
@@ -192,7 +132,85 @@ def test_a_coefficient_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPa
     """Without the third triple, as for one bit, PureDP would be told too little."""
     full = extremes_of_pure(Fraction(2))
     less = Extremes(full.epsilon, full.odds, full.two)
-    laws = [*rounds_of(2, 1, math.exp(2), 0.2), rounds_of(3, 1, math.exp(2), 0.2)[2]]
-    short = adaptive.from_above(less, Fraction(1, 5), 12, -20.0)
+    laws = pure_rounds(math.exp(2), 0.2)
+    short = adaptive.from_above(((less, Fraction(1, 5), 12),), -20.0)
     assert short is not None
-    assert short.delta(0.5) < optimum(laws, 12, 0.5)
+    assert short.delta(0.5) < optimum([(laws, 12)], 0.5)
+
+
+SEVERAL: dict[str, list[tuple[cm.Mechanism, list[Laws], str, int]]] = {
+    "two losses": [
+        (cm.PureDP(1), pure_rounds(math.e, 0.1), "0.1", 4),
+        (cm.PureDP(2), pure_rounds(math.exp(2), 0.1), "0.1", 3),
+    ],
+    "two rates": [
+        (cm.PureDP(1), pure_rounds(math.e, 0.1), "0.1", 3),
+        (cm.PureDP(1), pure_rounds(math.e, 0.3), "0.3", 3),
+    ],
+    "three reports": [
+        (cm.RandomizedResponse(p="0.8"), rounds_of(2, 1, 4.0, 0.3), "0.3", 2),
+        (cm.KaryResponse(values=5, epsilon=2), rounds_of(5, 1, math.exp(2), 0.05), "0.05", 2),
+        (cm.SubsetSelection(values=6, size=2, epsilon=1), rounds_of(6, 2, math.e, 0.2), "0.2", 1),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_kinds_in_whichever_order(name: str) -> None:
+    """Both ends enclose every fixed order, and are close to the orders that an adversary and its opponent choose."""
+    kinds = [(laws, times) for _, laws, _, times in SEVERAL[name]]
+    pairs = [(one.pair(), rate, times) for one, _, rate, times in SEVERAL[name]]
+    reports = tuple(
+        (found, Fraction(rate), times) for pair, rate, times in pairs if pair and (found := pair.extremes())
+    )
+    above, below = adaptive.from_above(reports, -20.0), adaptive.from_below(reports, -20.0)
+    assert above is not None
+    assert below is not None
+    again = adaptive.from_above(reports[::-1], -20.0)
+    assert again is not None
+    for epsilon in (0.1, 0.4):
+        worst, best = optimum(kinds, epsilon), optimum(kinds, epsilon, min)
+        fixed = (
+            [one_after_the_other(kinds, order, epsilon) for order in ((0, 1), (1, 0))] if len(kinds) == 2 else [best]
+        )
+        assert best * (1 - 1e-9) <= min(fixed) <= max(fixed) <= worst * (1 + 1e-9)
+        assert worst * (1 - 1e-9) <= above.delta(epsilon) <= worst * (1 + 1e-3)
+        assert best * 0.9 <= below.needed_delta(epsilon) <= best * (1 + 1e-9)
+        assert again.delta(epsilon) == above.delta(epsilon)
+
+
+def one_after_the_other(kinds: list[tuple[list[Laws], int]], order: tuple[int, int], epsilon: float) -> float:
+    """All rounds of one kind, then all of the other."""
+    first, second = (kinds[i] for i in order)
+    return optimum(
+        [first, second], epsilon, lambda found: next(iter(found))
+    )  # the generator yields the first kind while it has rounds left
+
+
+def test_what_several_kinds_say() -> None:
+    sample = cm.WithoutReplacement(rate="0.01")
+    run = cm.PureDP(1) @ sample * 30 + cm.PureDP(2) @ sample * 20
+    found = run.guarantee(delta=1e-6)
+    assert (found.conversion, found.bound, found.rigour) == ("adaptive", "extreme-triples", "bounded")
+    assert found.lower is not None
+    assert found.lower <= found.epsilon <= found.lower * 1.01
+    assert found.epsilon < 0.97 * run.epsilon(1e-6, method="exact", bound="profile")
+    swapped = cm.PureDP(2) @ sample * 20 + cm.PureDP(1) @ sample * 30
+    assert swapped.epsilon(1e-6) == found.epsilon
+
+
+def test_numbers_below_the_smallest_are_not_taken_for_nothing() -> None:
+    """V is e^-epsilon delta, smaller than any float here, while both of them are numbers."""
+    run = cm.PureDP(8) @ cm.WithoutReplacement(rate="0.01") * 100
+    for delta in ("1e-150", "1e-190", "1e-196"):
+        needed = run.guarantee(delta=delta).lower
+        assert needed is not None
+        assert run.epsilon(delta=delta) >= needed > 287
+
+
+def test_the_order_matters() -> None:
+    """Were the kinds taken one after the other, the worst order would be told too little."""
+    kinds = [(laws, times) for _, laws, _, times in SEVERAL["two losses"]]
+    worst, best = optimum(kinds, 0.4), optimum(kinds, 0.4, min)
+    assert worst > 1.02 * best
+    assert min(one_after_the_other(kinds, order, 0.4) for order in ((0, 1), (1, 0))) < worst * 0.999

@@ -21,7 +21,7 @@ DECAYING = {
 }
 SILENT = {
     "few rounds": cm.Gaussian(sigma=1) @ W(rate=0.001) * 10,
-    "losses on a lattice": cm.RandomizedResponse(p="0.6") @ W(rate=0.1) * 50,
+    "losses on a lattice": cm.UnaryEncoding(p="0.6", q="0.4") @ W(rate=0.1) * 50,
     "many losses on a lattice": cm.PureDP("0.01") * 2000,
     "leaking": cm.ApproximateDP("0.1", "1e-8") @ W(rate=0.1) * 40,
     "masses": cm.from_masses(["0.5", "0.3", "0.2"], ["0.2", "0.2", "0.6"]) * 7,

@@ -30,9 +30,9 @@ def test_a_coefficient_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(
         adaptive, "_chords", lambda *given: {place: 0.999 * each for place, each in honest(*given).items()}
     )
-    adaptive._above.cache_clear()
+    adaptive._value.cache_clear()
     rng, found = np.random.default_rng(3), {"value from above": 0.0, "value from below": 0.0}
     for _ in range(10):
         hunt_triples.reports(rng, found)
-    adaptive._above.cache_clear()
+    adaptive._value.cache_clear()
     assert found["value from above"] > 1

@@ -65,7 +65,7 @@ def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:
 
 
 def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
-    """By the closed form at more bits, along another line or along the saddle line, else on a finer grid."""
+    """By the closed form at more bits, another line, the saddle line or another recursion, else on a finer grid."""
     if plan.answer.rigour == "estimated":
         raise CertificateError("this guarantee is estimated, not proved, so there is nothing to verify")
     from cumulant.lattice import other_route

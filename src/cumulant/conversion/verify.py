@@ -39,6 +39,7 @@ _ROUTES = {
     "balls": "with {precision} bits in balls",
     "fractions": "in exact fractions",
     "saddle line": "along the saddle line, with {precision} frequencies",
+    "recursion": "by the recursion from the other end, on a grid of {precision} points",
     "lattice": "on a lattice of {precision} points, by the same code",
     "sums": "by the sums of total variation distances and of largest losses, by the same code",
     "none": "without evaluating anything",
@@ -54,9 +55,10 @@ class Verification:
 
     `arithmetic` is the route. "decimal" (with `precision` digits), "balls" (with `precision` bits) and "fractions" prove it
     again. "saddle line" (with `precision` frequencies) confirms an answer of the exact layer by another evaluation of the
-    same composition, up to the tolerance that `note` states. "lattice" (with `precision` points) is the same code on a finer
-    grid, "sums" the same sums: no independent route was open, and `note` says between what the answer lies. "none": nothing
-    had to be evaluated.
+    same composition, up to the tolerance that `note` states. "recursion" (with `precision` points) encloses the optimum of
+    adaptive rounds once more, under the other law and on another grid. "lattice" (with `precision` points) is the same code on
+    a finer grid, "sums" the same sums: no independent route was open, and `note` says between what the answer lies. "none":
+    nothing had to be evaluated.
 
     A verification is true where the statement holds.
 

@@ -2,35 +2,42 @@
 
 V_0(y) = (y - 1)_+,  V_{j+1}(y) = sup over what a round may be of E_b V_j(y t),  delta(eps) = e^eps V_k(e^-eps), t the ratio
 of the round. V is convex, V(0) = 0 and V(y) - y does not rise, so that on a grid of log y chords in y bound it from above, also
-below the grid and beyond it (docs/adaptive-rounds.md). Every delta comes from one recursion.
+below the grid and beyond it (docs/adaptive-rounds.md). Every delta comes from one recursion. Where rounds are of several kinds
+nothing is known of their order: the adversary chooses that too, and from below somebody else does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from cumulant.lattice import ranged
-from cumulant.lattice.rounds import Rounds
+from cumulant.lattice.rounds import Reports, Rounds
 from cumulant.lattice.value import Value
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import MANY, U, at_least, rounded_down, rounded_up
-from cumulant.pairs.extremes import Extremes
+from cumulant.pairs.extremes import Atoms
 
 _BITS = 192
 _FEWEST, _FINEST = 8, 256
 """Cells between 1 and the largest ratio of a round."""
 
+_FINEST_BELOW = 1024
+
 _WORK, _MOST_WORK = 2e7, 1.2e8
-"""Rounds times points: what is spent anyway, and what is affordable; a second is about the latter."""
+"""Counts of rounds times points: what is spent anyway, and what is affordable; a second is about the latter."""
 
 _WORK_BELOW = 4e7
 """From below, where every ratio has to lie on the grid."""
+
+_OVERHEAD = 1000
+"""What a round of one of several kinds costs besides its points, in points."""
 
 _DEEPER, _BUCKET = 1.5, 24.0
 """The grid reaches as far as a delta whose logarithm is larger by this factor and a little, in round numbers."""
@@ -42,120 +49,150 @@ _FARTHEST = 400.0
 _SLIGHTEST = 1e-8
 """Of the largest loss of a round; below it floats do not tell its ratios apart."""
 
-_ASTRAY = Fraction(1, 10**6)
-"""What misplaced ratios may cost, of one cell."""
+_UNLIKE = 50.0
+"""How much larger the losses of one kind may be than those of another."""
 
-Shifted = Callable[[int], Array]
-"""The values at y e^{s h}, for all y of the grid together."""
+_NOTHING = 1e-40
+"""A mass that is all rounding."""
 
+_UNDERFLOW = 2.0**-1066
+"""More than what products and sums of one round lose where they are smaller than normal numbers."""
 
-def _recursion(
-    step: float, below: int, above: int, reach: int, times: int, best: Callable[[Shifted], Array], upper: bool = True
-) -> Array:
-    """V after so many rounds where y <= 1, on a grid of this step; `best` is one round, which moves by at most `reach` cells.
+Weights = dict[int, float]
+"""The weight of V at y e^{s h} by s."""
 
-    Functions and the rounded step lose far less than MANY, by which they are raised, or lowered from below.
-    """
-    log_y = step * np.arange(-below, above + 1)
-    padded = np.empty(log_y.size + 2 * reach)
-    inside = padded[reach : reach + log_y.size]
-    inside[:] = np.maximum(np.expm1(log_y), 0.0) * (1 + (MANY if upper else -MANY))
-    downward = np.exp(-step * np.arange(reach, 0, -1)) * (1 + MANY)
-    beyond = math.exp(log_y[-1]) * np.expm1(step * np.arange(1, reach + 1))
-    largest = np.expm1(log_y[-1] + step * np.arange(1, reach + 1)) * (1 - MANY)
-
-    def shifted(cells: int) -> Array:
-        return padded[reach + cells : reach + cells + log_y.size]
-
-    for _ in range(times):
-        # V(0) = 0 and V(y) - y does not rise; from below V >= 0 and V >= y - 1
-        padded[:reach] = inside[0] * downward if upper else 0.0
-        padded[reach + log_y.size :] = inside[-1] + beyond * (1 + MANY) if upper else largest
-        inside[:] = best(shifted)
-    return inside[: below + 1].copy()
+Steps = Sequence[tuple[list[Weights], int]]
+"""What one round of each kind may be, and how many there are."""
 
 
 def optimum(rounds: Rounds, log_delta: float, triples: bool) -> Value | None:
-    """What all rounds need, from above, if they are of one kind of which more is known than a pair that dominates it.
+    """What all rounds need, from above, if more is known of each kind than a pair that dominates it.
 
     `triples` admits what is known of samples. None where nothing is, or where it takes too long.
     """
     alike = rounds.alike()
-    if alike is None:
-        return None
-    one, times = alike
-    length, extremes = one.pair.bounded_range() if one.whole else None, one.pair.extremes()
-    if length is not None:
-        return ranged.optimum(length, times)
-    if extremes is None or one.triples is None or not triples:
-        return None
-    return from_above(extremes, one.triples, times, log_delta)
+    length = alike[0].pair.bounded_range() if alike is not None and alike[0].whole else None
+    if alike is not None and length is not None:
+        return ranged.optimum(length, alike[1])
+    reports = rounds.reports() if triples else None
+    return None if reports is None else from_above(reports, log_delta)
 
 
 def witnessed(rounds: Rounds, log_delta: float) -> Value | None:
-    """What queries that adapt need, from below, on data sets that have what the pair says."""
-    alike = rounds.alike()
-    if alike is None:
-        return None
-    one, times = alike
-    extremes = one.pair.extremes() if one.pair.attained else None
-    if extremes is None or one.triples is None:
-        return None
-    return from_below(extremes, one.triples, times, log_delta)
+    """What queries that adapt need, from below, on data sets that have what the pairs say."""
+    reports = rounds.reports() if all(one.pair.attained for one, _ in rounds.parts) else None
+    return None if reports is None else from_below(reports, log_delta)
 
 
-# ---- triples of a few atoms
-
-
-def from_above(extremes: Extremes, rate: Fraction, times: int, log_delta: float) -> Value | None:
+def from_above(reports: Reports, log_delta: float) -> Value | None:
     """The exact optimum over the extreme triples, from above, for deltas down to this one; None where it takes too long."""
-    return _above(extremes, rate, times, _depth(log_delta))
+    return _value(_sorted(reports), _depth(log_delta), upper=True)
 
 
-def from_below(extremes: Extremes, rate: Fraction, times: int, log_delta: float) -> Value | None:
+def from_below(reports: Reports, log_delta: float) -> Value | None:
     """The same from below: data sets with one record that counts, and queries that adapt."""
-    return _below(extremes, rate, times, _depth(log_delta))
+    return _value(_sorted(reports), _depth(log_delta), upper=False)
+
+
+def _sorted(reports: Reports) -> Reports:
+    """The kind that runs most comes first: the grid is its own. In whichever order they are given they come in the same one."""
+    return tuple(
+        sorted(reports, key=lambda each: (-each[2], -each[1], -each[0].epsilon, each[0].odds or 0, str(each[0])))
+    )
 
 
 def _depth(log_delta: float) -> float:
     return _BUCKET * math.ceil((_DEEPER * max(-log_delta, 0.0) + 8) / _BUCKET)
 
 
+# ---- the grid and its recursion
+
+
 @lru_cache(maxsize=64)
-def _above(extremes: Extremes, rate: Fraction, times: int, depth: float) -> Value | None:
+def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
     with BALLS.at(_BITS):
-        odds, g = extremes.odds_ball(), BALLS.number(rate)
-        if not odds > 1:
+        every = [_atoms(extremes, rate) for extremes, rate, _ in reports]
+        if not all(extremes.odds_ball() > 1 for extremes, _, _ in reports):
             return None
-        top = (g * (odds - 1)).log1p()
-        low = -(-g * (1 - 1 / odds)).log1p()
-        if not (float(top.mid()) > _SLIGHTEST and float(odds.mid()) < math.inf):
+        losses = [_largest_loss(triples) for triples in every]
+        sizes = [float(loss.mid()) for loss in losses]
+        if not (min(sizes) > _SLIGHTEST and max(sizes) < min(sizes[0] * _UNLIKE, math.inf)):
             return None
-        reach = _farthest(extremes, float(odds.mid()), float(g.mid()), times, depth)
-        cells = _cells(float(top.mid()), float(low.mid()), reach, times)
+        reach = _farthest(reports, depth)
+        cells = _cells(every, sizes[0], reach, [times for _, _, times in reports], upper)
         if cells is None:
             return None
-        h = top / cells
-        triples = [_chords(atoms, h, cells, extremes.exhausted) for atoms in extremes.triples(odds, g)]
-        step, longer = float(h.mid()), at_least(h.upper())
+        h = losses[0] / cells
+        steps = []
+        for (extremes, rate, times), triples in zip(reports, every, strict=True):
+            own = (extremes.epsilon, extremes.odds, rate) == (reports[0][0].epsilon, reports[0][0].odds, reports[0][1])
+            replaced = [(_chords if upper else _merged)(atoms, h, cells if own else None) for atoms in triples]
+            steps.append(([weights for weights in replaced if weights], times))
+            if len(steps[-1][0]) < len(triples):
+                return None
+        step, length = float(h.mid()), at_least(h.upper()) if upper else -at_least((-h).upper())
     below, above = math.ceil(reach / step) + 1, math.ceil(_ABOVE * reach / step) + 1
-    values = _recursion(step, below, above, cells + 1, times, _largest(triples))
-    # coefficients are rounded up; a round adds and multiplies some eight times. V grows: at a smaller y it is not larger
-    return Value(longer, -below, np.maximum.accumulate(values * (1 + times * 16 * U)))
+    values = _recursion(step, below, above, steps, upper)
+    # weights are rounded outward; a round adds and multiplies some eight times
+    many = sum(times for _, _, times in reports)
+    if upper:  # V grows: at a smaller y it is not larger
+        return Value(length, -below, np.maximum.accumulate(values * (1 + many * 16 * U) + many * _UNDERFLOW))
+    values[-1] = values[-2]  # at epsilon = 0 nothing can be taken off
+    return Value(length, -below, np.maximum(values * max(1 - many * 16 * U, 0.0) - many * _UNDERFLOW, 0.0))
 
 
-def _largest(triples: list[dict[int, float]]) -> Callable[[Shifted], Array]:
+def _recursion(step: float, below: int, above: int, steps: Steps, upper: bool) -> Array:
+    """V after all rounds where y <= 1, on a grid of this step.
+
+    Functions and the rounded step lose far less than MANY, by which they are raised, or lowered from below. For all counts of
+    the later kinds V is kept; the next round is of the kind that is worst, or from below of the one that is best.
+    """
+    reach = 1 + max(abs(cells) for triples, _ in steps for weights in triples for cells in weights)
+    log_y = step * np.arange(-below, above + 1)
+    inside = slice(reach, reach + log_y.size)
+    start = np.maximum(np.expm1(log_y), 0.0) * (1 + (MANY if upper else -MANY))
+    downward = np.exp(-step * np.arange(reach, 0, -1)) * (1 + MANY)
+    beyond = math.exp(log_y[-1]) * np.expm1(step * np.arange(1, reach + 1)) * (1 + MANY)
+    largest = np.expm1(log_y[-1] + step * np.arange(1, reach + 1)) * (1 - MANY)
+    rounds = [_largest(triples, reach, log_y.size) for triples, _ in steps]
+    counts = list(product(*(range(times + 1) for _, times in steps[1:])))
+    known = {count: np.empty(log_y.size + 2 * reach) for count in counts}
+    for number in range(steps[0][1] + 1):
+        for count in counts:
+            values, found = known[count], None
+            for best, before in _before(rounds, known, number, count):
+                one = best(before)
+                found = one if found is None else (np.maximum if upper else np.minimum)(found, one)
+            values[inside] = start if found is None else found
+            # V(0) = 0 and V(y) - y does not rise; from below V >= 0 and V >= y - 1
+            values[:reach] = values[reach] * downward if upper else 0.0
+            values[inside.stop :] = values[inside.stop - 1] + beyond if upper else largest
+    return known[counts[-1]][inside][: below + 1].copy()
+
+
+def _before(
+    rounds: Sequence[Callable[[Array], Array]],
+    known: dict[tuple[int, ...], Array],
+    number: int,
+    count: tuple[int, ...],
+) -> Iterator[tuple[Callable[[Array], Array], Array]]:
+    """What the next round may be and the values after it, for every kind of which there is one left."""
+    if number:
+        yield rounds[0], known[count]
+    for i, left in enumerate(count):
+        if left:
+            yield rounds[i + 1], known[*count[:i], left - 1, *count[i + 1 :]]
+
+
+def _largest(triples: list[Weights], reach: int, size: int) -> Callable[[Array], Array]:
     """One round: the largest of the weighted sums, in memory that is kept from round to round."""
-    kept: list[Array] = []
+    found, total, term = np.empty((3, size))
 
-    def best(shifted: Shifted) -> Array:
-        if not kept:
-            kept.extend(np.empty((3, shifted(0).size)))
-        found, total, term = kept
-        for number, coefficients in enumerate(triples):
+    def best(values: Array) -> Array:
+        for number, weights in enumerate(triples):
             into = total if number else found
-            for order, (cells, coefficient) in enumerate(coefficients.items()):
-                np.multiply(shifted(cells), coefficient, out=term if order else into)
+            for order, (cells, weight) in enumerate(weights.items()):
+                np.multiply(values[reach + cells : reach + cells + size], weight, out=term if order else into)
                 if order:
                     np.add(into, term, out=into)
             if number:
@@ -165,121 +202,115 @@ def _largest(triples: list[dict[int, float]]) -> Callable[[Shifted], Array]:
     return best
 
 
-def _chords(atoms: Any, h: Any, cells: int, exhausted: bool) -> dict[int, float]:
-    """The weight of V at y e^{s h} by s, rounded up: A and 1/A lie on the grid, other ratios between two of its points."""
+# ---- laws on the grid
+
+
+def _atoms(extremes: Any, rate: Fraction) -> list[Atoms]:
+    return list(extremes.triples(extremes.odds_ball(), BALLS.number(rate)))
+
+
+def _largest_loss(triples: list[Atoms]) -> Any:
+    """log A."""
+    return next(ratio for name, ratio, _ in triples[0] if name == "A").log()
+
+
+def _rest(atoms: Atoms) -> Any:
+    """What the atoms leave of the mass, at ratio 1."""
+    return 1 - sum((mass for _, _, mass in atoms), start=BALLS.number(0))
+
+
+def _chords(atoms: Atoms, h: Any, cells: int | None) -> Weights:
+    """V at ratios between two grid points by its chord, rounded up: A and 1/A lie on the grid, so many cells from 1."""
     from flint import arb
 
     found: dict[int, Any] = {}
-    rest = arb(1)
     for name, ratio, mass in atoms:
-        rest = rest - mass
-        if name in ("A", "1/A"):
-            place = cells if name == "A" else -cells
-            found[place] = found.get(place, arb(0)) + mass
-            continue
         loss = ratio.log()
-        place = math.floor(float((loss / h).mid()))
-        # (t - e^{s h}) / (e^{(s+1) h} - e^{s h})
-        upward = (loss - place * h).expm1() / h.expm1()
-        if not (upward >= 0 and upward <= 1):  # a grid point to all digits: V grows, and one cell more is enough
-            place, upward = math.floor(float((loss / h).mid()) + 0.5), arb(1)
-        found[place] = found.get(place, arb(0)) + mass * (1 - upward)
-        found[place + 1] = found.get(place + 1, arb(0)) + mass * upward
-    if not (exhausted and {name for name, _, _ in atoms} in ({"A", "B"}, {"1/A", "1/B"})):
-        found[0] = found.get(0, arb(0)) + rest
+        place, upward = math.floor(float((loss / h).mid())), arb(0)
+        if cells is not None and name in ("A", "1/A"):
+            place = cells if name == "A" else -cells
+        else:
+            # (t - e^{s h}) / (e^{(s+1) h} - e^{s h})
+            upward = (loss - place * h).expm1() / h.expm1()
+            if not (upward >= 0 and upward <= 1):  # a grid point to all digits: V grows, and one cell more is enough
+                place, upward = math.floor(float((loss / h).mid()) + 0.5), arb(1)
+        for at, weight in ((place, mass * (1 - upward)), (place + 1, mass * upward)):
+            found[at] = found.get(at, arb(0)) + weight
+    rest = _rest(atoms)
+    at = 0 if rest > _NOTHING else max(found)  # V grows
+    found[at] = found.get(at, arb(0)) + rest
     return {
-        place: rounded_up(max(at_least(value.upper()), Fraction(0)))
-        for place, value in found.items()
-        if value.upper() > 0
+        at: rounded_up(max(at_least(weight.upper()), Fraction(0))) for at, weight in found.items() if weight.upper() > 0
     }
 
 
-def _farthest(extremes: Extremes, odds: float, rate: float, times: int, depth: float) -> float:
-    """Where delta is about e^-depth, by Chernoff bounds of the worst triple."""
-    up, down = 1 + rate * (odds - 1), 1 - rate * (1 - 1 / odds)
-    mass = float(extremes.two.of(BALLS.number(odds)).mid())
-    lam, loss = np.geomspace(1e-3, 1e6, 200), math.log(up)
-    # M - 1 = mass (A^lambda - 1)(A - A^-lambda): the profile
-    excess = lam * loss + np.log(-np.expm1(-lam * loss)) + math.log(mass) + np.log(up - np.exp(-lam * loss))
-    found = np.min((times * np.logaddexp(0.0, excess) + depth) / lam)
-    return float(min(found, times * math.log(up))) + 2 * max(math.log(up), -math.log(down))
+def _merged(atoms: Atoms, h: Any, cells: int | None) -> Weights:
+    """Outputs merged so that all ratios lie on the grid, rounded down; nothing where a ratio is within a cell of 1.
 
-
-def _cells(top: float, low: float, reach: float, times: int) -> int | None:
-    """Cells between 1 and A: as many as are affordable, so that B lies close to a grid point; None where too few are."""
-    each = (1 + _ABOVE) * reach / top * times
-    if _FEWEST * each > _MOST_WORK or reach > _FARTHEST:
-        return None
-    most = int(min(max(_WORK / each, _FEWEST), _FINEST))
-    tried = np.arange(max(_FEWEST, most // 2), most + 1)
-    share = (low / top * tried) % 1.0
-    # chords cost about w (1 - w) h^2
-    return int(tried[np.argmin((share * (1 - share) + 0.02) / tried.astype(float) ** 2)])
-
-
-@lru_cache(maxsize=64)
-def _below(extremes: Extremes, rate: Fraction, times: int, depth: float) -> Value | None:
-    """The optimum at slightly smaller odds at which A and B both lie on a grid.
-
-    Reports with smaller odds are a post-processing of those with larger ones, input by input, so the class holds them.
+    A ratio t of mass m becomes the grid point t' before it towards 1, of mass m (t - 1)/(t' - 1): calls and puts, of which the
+    time value is made up, are not larger anywhere. If the masses exceed 1 all of them are made smaller.
     """
-    with BALLS.at(_BITS):
-        odds, g = float(extremes.odds_ball().lower()), float(rate)
-        if not (odds < math.inf and g * (odds - 1) > _SLIGHTEST):
-            return None
-        reach = _farthest(extremes, odds, g, times, depth)
-        found = _on_grid(odds, g, reach, times)
-        if found is None:
-            return None
-        up, down, smaller = found
-        exact = BALLS.number(Fraction(smaller))
-        ball = BALLS.number(rate)
-        if not exact <= extremes.odds_ball():
-            return None
-        top, low = (ball * (exact - 1)).log1p(), -(-ball * (1 - 1 / exact)).log1p()
-        h = top / up
-        # every ratio may be misplaced by so much, so that all together need an epsilon that is smaller by as much
-        slip = times * at_least(abs(low - down * h).upper())
-        shorter = -at_least((-h).upper()) - slip
-        if not slip <= shorter * _ASTRAY:
-            return None
-        place = {"A": up, "1/A": -up, "B": -down, "1/B": down}
-        triples = []
-        for atoms in extremes.triples(exact, ball):
-            weights: dict[int, Fraction] = {}
-            for name, _, mass in atoms:
-                weights[place[name]] = weights.get(place[name], Fraction(0)) - at_least((-mass).upper())
-            rest = 1 - sum((mass for _, _, mass in atoms), start=BALLS.number(0))
-            weights[0] = weights.get(0, Fraction(0)) + max(-at_least((-rest).upper()), Fraction(0))
-            triples.append({cells: rounded_down(weight) for cells, weight in weights.items() if weight > 0})
-        step = float(h.mid())
-    below, above = math.ceil(reach / step) + 1, math.ceil(_ABOVE * reach / step) + 1
-    values = _recursion(step, below, above, max(up, down) + 1, times, _largest(triples), upper=False)
-    values[-1] = values[-2]  # at epsilon = 0 nothing can be taken off
-    return Value(shorter, -below, values * max(1 - times * 16 * U - 2 * float(slip), 0.0))
+    found: dict[int, Any] = {}
+    for name, ratio, mass in atoms:
+        place, share = int(float((ratio.log() / h).mid())), BALLS.number(1)
+        if cells is not None and name in ("A", "1/A"):
+            place = cells if name == "A" else -cells
+        elif not place:
+            return {}
+        else:
+            share = (ratio - 1) / (place * h).expm1()
+            if not share >= 1:
+                place -= 1 if place > 0 else -1
+                if not place:
+                    return {}
+                share = (ratio - 1) / (place * h).expm1()
+        found[place] = found.get(place, BALLS.number(0)) + mass * share
+    total = sum(found.values(), start=BALLS.number(0))
+    if not total <= 1:
+        found = {at: weight / total for at, weight in found.items()}
+    found[0] = 1 - sum(found.values(), start=BALLS.number(0))
+    return {at: rounded_down(-at_least((-weight).upper())) for at, weight in found.items() if weight.lower() > 0}
 
 
-def _on_grid(odds: float, rate: float, reach: float, times: int) -> tuple[int, int, float] | None:
-    """Cells of log A and -log B and the odds c' < c at which both fit, the closest ones that are affordable."""
+# ---- which grid
 
-    def quotient(c: float) -> float:
-        return math.log1p(rate * (c - 1)) / -math.log1p(-rate * (1 - 1 / c))
 
-    target, top = quotient(odds), math.log1p(rate * (odds - 1))
-    most = int(min(_WORK_BELOW / ((1 + _ABOVE) * reach / top * times), 4 * _FINEST))
-    if most < _FEWEST or reach > _FARTHEST:
+def _farthest(reports: Reports, depth: float) -> float:
+    """Where delta is about e^-depth, by Chernoff bounds of the worst triples."""
+    lam = np.geomspace(1e-3, 1e6, 200)
+    total, most, largest = np.zeros(lam.shape), 0.0, 0.0
+    for extremes, rate, times in reports:
+        odds, g = float(extremes.odds_ball().mid()), float(rate)
+        up, down = 1 + g * (odds - 1), 1 - g * (1 - 1 / odds)
+        mass, loss = float(extremes.two.of(BALLS.number(odds)).mid()), math.log(up)
+        # M - 1 = mass (A^lambda - 1)(A - A^-lambda): the profile
+        excess = lam * loss + np.log(-np.expm1(-lam * loss)) + math.log(mass) + np.log(up - np.exp(-lam * loss))
+        total += times * np.logaddexp(0.0, excess)
+        most, largest = most + times * loss, max(largest, loss, -math.log(down))
+    return float(min(np.min((total + depth) / lam), most)) + 2 * largest
+
+
+def _cells(every: list[list[Atoms]], top: float, reach: float, times: list[int], upper: bool) -> int | None:
+    """Cells between 1 and A: as many as are affordable, so that other ratios lie close to grid points, or just beyond one.
+
+    None where too few are.
+    """
+    states = math.prod(each + 1 for each in times)
+    each = (1 + _ABOVE) * reach / top
+    overhead = 0 if len(times) == 1 else _OVERHEAD
+    if states * (_FEWEST * each + overhead) > _MOST_WORK or reach > _FARTHEST:
         return None
-    steps = np.arange(1, int(most / target) + 1)
-    if not steps.size:
-        return None
-    ups = np.floor(target * steps * (1 - 1e-12)).astype(int)
-    gaps = target - ups / steps
-    best = int(np.argmin(np.where(ups > 0, gaps, np.inf)))
-    up, down = int(ups[best]), int(steps[best])
-    low, high = 1.0 + 1e-12, odds
-    for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if quotient(middle) < up / down else (low, middle)
-    return up, down, low
+    work, finest = (_WORK, _FINEST) if upper else (_WORK_BELOW, _FINEST_BELOW)
+    most = int(min(max((work / states - overhead) / each, _FEWEST), finest))
+    tried = np.arange(max(_FEWEST, most // 2), most + 1).astype(float)
+    lost = 0.02 / tried**2 if upper else 1e-9 / tried
+    for triples in every:
+        for atoms in triples:
+            for _, ratio, mass in atoms:
+                size = abs(float(ratio.log().mid())) / top
+                whole, share = np.divmod(size * tried * (1 + 1e-12), 1.0)
+                # chords cost about w (1 - w) h^2, merging about w / n of the size
+                lost = lost + float(mass.mid()) * (
+                    share * (1 - share) / tried**2 if upper else np.where(whole > 0, share, np.inf) * size**2 / tried
+                )
+    return int(tried[np.argmin(lost)])

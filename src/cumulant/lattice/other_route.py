@@ -1,6 +1,7 @@
 """An answer of the exact layer checked by another route: the closed form at more bits, another line, or the saddle line.
 
-What balls have proved is proved again along a line of another order and period, at twice the bits.
+What balls have proved is proved again along a line of another order and period, at twice the bits. The optimum of adaptive
+rounds is enclosed again by a recursion from the other end, on another grid.
 
 The saddle line shares the description of one round with a lattice, and nothing else: no grid of losses, no cells, no
 transform, no window of a wrapped sum. It is self-checked by a line of twice the period.
@@ -15,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.conversion.verify import Verification, ulps
-from cumulant.lattice import saddle, single
+from cumulant.lattice import adaptive_again, saddle, single
 from cumulant.lattice.choosing import cone_delta
 from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.rounds import Rounds
@@ -47,7 +48,7 @@ def verify(
         gap = ulps(delta, high)
         return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", _BITS)
     if way in ("adaptive", "order"):  # the composition of the pair that dominates in profiles needs more
-        return None
+        return _by_recursion(rounds, epsilon, delta)
     second = second_delta(rounds, way == "cone", epsilon, accuracy) if proved else None
     if second is not None and not second[0] <= delta < second[1]:
         low, high, bits = second
@@ -65,6 +66,18 @@ def verify(
     note = f"confirmed to {tolerance:.1g} of delta" if ends[0] <= delta else ""
     gap = ulps(delta, Fraction(value))
     return Verification(ends[0] <= delta, *_stated(epsilon, delta), *ends, gap, "saddle line", frequencies, note)
+
+
+def _by_recursion(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
+    """The optimum of adaptive reports from both sides, where that decides."""
+    reports = rounds.reports()
+    found = None if reports is None else adaptive_again.enclosed_delta(reports, epsilon, delta)
+    if found is None or found[0] <= delta < found[1]:
+        return None
+    low, high, points = found
+    note = "the optimum of an adversary who chooses anew in every round"
+    given = *_stated(epsilon, delta), low, high, ulps(delta, Fraction(high))
+    return Verification(high <= delta, *given, "recursion", points, note)
 
 
 def _stated(epsilon: Fraction, delta: Fraction) -> tuple[float, float, str]:

@@ -11,6 +11,7 @@ from cumulant.bounds.theorems_a_c import enclosed_delta
 from cumulant.lattice.lattice import Terms
 from cumulant.lattice.neighbours import Neighbours
 from cumulant.pairs.cells import misplaced
+from cumulant.pairs.extremes import Extremes
 from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.step import Loss, Step
@@ -18,6 +19,9 @@ from cumulant.pairs.transform import Transform
 
 Kinds = Sequence[tuple[Transform, int]]
 """Transforms of one round each, and how often it runs."""
+
+Reports = tuple[tuple[Extremes, Fraction, int], ...]
+"""Inputs that rounds of reports may have, the rate of their samples, and how often one runs."""
 
 _RARELY = Fraction(1, 100)
 
@@ -116,6 +120,12 @@ class Rounds:
     def alike(self) -> tuple[Round, int] | None:
         """The only kind of round and how often it runs, if there is one kind and several rounds."""
         return self.parts[0] if len(self.parts) == 1 and self.parts[0][1] > 1 else None
+
+    def reports(self) -> Reports | None:
+        """Every kind of round, if several rounds run and each is a report on a sample of fixed size whose inputs are known."""
+        found = [(one.pair.extremes(), one.triples, times) for one, times in self.parts]
+        known = tuple((inputs, rate, times) for inputs, rate, times in found if inputs is not None and rate is not None)
+        return known if len(known) == len(found) and sum(times for *_, times in found) > 1 else None
 
     def rare(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
         """Pair, rate and number of each round, if all have closed forms and hardly one of them sees the record."""

@@ -63,8 +63,3 @@ class Extremes:
             third += [("B", down, mass), ("1/B", 1 / down, down * mass)]
         if third:
             yield third
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether two inputs leave no output that both of them speak for or against."""
-        return self.two.top == self.two.base == self.two.weight

@@ -131,7 +131,13 @@ def enclosed_delta(shift: Fraction, rate: Fraction) -> Enclosure:
 
 
 def _delta_ball(shift: Fraction, rate: Fraction) -> Scalar:
-    """Delta as a ball, by the one-dimensional form of the same integral.
+    """Delta as a ball."""
+    return _delta_at(shift, rate, BALLS.precision())
+
+
+@lru_cache(maxsize=256)
+def _delta_at(shift: Fraction, rate: Fraction, precision: int) -> Scalar:
+    """The same at the precision in force, by the one-dimensional form of the same integral.
 
     With F = log(1 + e^y), F'' = l, and G(y) = 1 - e^-y log(1 + e^y), G' + G'' = l, the heat equation gives
     Delta = g E[ G(v/2 - h0 + sqrt(v) Z) - G(-h0) - F(-h0 + sqrt(v) Z) + F(-h0) ] at v = v*. The bracket is at most

@@ -18,6 +18,7 @@ import numpy as np
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rationals import log_rational
+from cumulant.pairs import gaussian_sum
 from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.law import Law, ball_exp
 from cumulant.pairs.mixing import BallTerm, Point, Rate, Term, analytic_mixed_ball, analytic_rest, enclosed_rest, gain
@@ -117,6 +118,9 @@ class GaussianLaw(Law, Line, Loss):
         if whole:
             tail += a_ball * g * (Y / root_two).erfc() / 2
         return total + tail * arb(0.5, 0.5)
+
+    def excess(self, order: Fraction, rate: Fraction, bits: int) -> Scalar | None:
+        return gaussian_sum.excess(self.shift, rate, order, bits)
 
     # ---- panels
 

@@ -36,6 +36,10 @@ class Law(ABC):
     ) -> Scalar:
         """A ball that contains E_Q[term], good to about this many bits; log_size is its logarithm, roughly."""
 
+    def excess(self, order: Fraction, rate: Fraction, bits: int) -> Scalar | None:
+        """Such a ball of E_Q w^a - 1 by a shorter way than an integral, where there is one."""
+        return None
+
     def line(self) -> Line | None:
         """Where x has a density, if it does."""
         return None

@@ -29,6 +29,7 @@ _ORDERS_AT_ONCE = 512
 _REMEMBERED = 8
 _CLOSE = 1 - 1e-9
 _LARGEST_SHIFT = 300
+_GOOD_BITS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,11 @@ class SampledPair(Curve):
 
     def excess_ball(self, lam: Fraction) -> Scalar:
         """M(lambda) - 1 as a ball, at an order that is not far."""
+        from flint import ctx
+
+        short = self.law.excess(lam + 1, self.rate, _bits(ctx.prec)) if self.kernel.whole else None
+        if short is not None and short.rel_accuracy_bits() >= _GOOD_BITS:
+            return short
         size = float(self.log_excess(np.array([float(lam)]))[0])
         return self._ball(lambda point: self.kernel.ball_term(BALLS.number(lam), point), lam + 1, size)
 
@@ -96,7 +102,7 @@ class SampledPair(Curve):
         from flint import ctx
 
         size = log_size if math.isfinite(log_size) else 0.0
-        bits = max(64, ctx.prec // 2)
+        bits = _bits(ctx.prec)
         # the terms of size 1 cancel down to the size of the result
         with BALLS.at(ctx.prec + 32 + int(max(0.0, -size) / math.log(2))):
             return self.law.enclosure(term, order, self.rate, self.kernel.whole, size, bits)
@@ -180,3 +186,8 @@ class SampledPair(Curve):
 
     def slack(self) -> Fraction:
         return self.rate * self.base.slack()
+
+
+def _bits(precision: int) -> int:
+    """How good a ball of an integral is asked to be."""
+    return max(64, precision // 2)

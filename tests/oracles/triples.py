@@ -1,7 +1,8 @@
-"""Random triples of output laws, from their definitions and without the library."""
+"""Random triples of output laws and what Theorem W asks of them, from their definitions and without the library."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def laplace_square(r: Laws, p: Laws, q: Laws) -> Laws:
 
 
 def binned_laplace(points: Laws, bins: int) -> Laws:
-    """The masses of the same bins of the plane under unit Laplace noise around each point, row by row."""
+    """The masses of the same boxes of outputs under unit Laplace noise around each point, row by row, in any dimension."""
 
     def masses(centres: Laws) -> Laws:
         inner = np.unique(np.concatenate([np.linspace(centres.min(), centres.max(), bins), centres]))
@@ -77,5 +78,22 @@ def binned_laplace(points: Laws, bins: int) -> Laws:
         below = np.where(z < 0, np.exp(np.minimum(z, 0)) / 2, 1 - np.exp(-np.maximum(z, 0)) / 2)
         return np.asarray(np.diff(below, axis=1))
 
-    along, across = masses(points[:, 0]), masses(points[:, 1])
-    return np.asarray((along[:, :, None] * across[:, None, :]).reshape(points.shape[0], -1))
+    found = np.ones((points.shape[0], 1))
+    for along in points.T:
+        found = (found[:, :, None] * masses(along)[:, None, :]).reshape(points.shape[0], -1)
+    return found
+
+
+def test_function(order: float, y: Laws) -> Laws:
+    """f_n(y) = INT_1^y (y - s) s^{-n-1} ds, as it is written."""
+    value = (y - order / (order - 1) + y ** (1 - order) / (order - 1)) / order
+    return np.asarray(np.where(y > 1, value, 0.0))
+
+
+def demanded(order: float, x0: float, a: Laws, b: Laws) -> Laws:
+    """G(x0) = s0^{1-n} [E_b f_n(t/s0) - f_n(1/s0)], s0 = e^x0, for each row of laws."""
+    s0 = math.exp(x0)
+    return np.asarray(
+        s0 ** (1 - order)
+        * ((b * test_function(order, a / b / s0)).sum(axis=-1) - test_function(order, np.array(1 / s0)))
+    )

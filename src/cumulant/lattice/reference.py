@@ -6,16 +6,16 @@ Conditions: mass at least 1, mean at least 1, and G* >= what the triples demand 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from cumulant.lattice.demands import Demand, kernels
-from cumulant.numerics.arithmetic import Array
-from cumulant.numerics.rounding import LONG, MANY, U, rounded_up
+from cumulant.lattice.demands import BITS, Demand, integrals, kernels
+from cumulant.numerics.arithmetic import BALLS, Array
+from cumulant.numerics.rounding import MANY, rounded_up
 from cumulant.pairs.step import Outputs
 
 _NEAREST = 1e-5
@@ -59,7 +59,7 @@ class Reference(Outputs):
         return True
 
 
-def _starts(top: float, count: int) -> Array:
+def rows_between(top: float, count: int) -> Array:
     """x0 of the rows: evenly from -top to top, and ever closer below top, where a relative error must stay small."""
     close = top * (1 - np.geomspace(0.2, _NEAREST, count))
     rows = np.concatenate([np.linspace(-top, 0.0, count), np.linspace(0.0, 0.8 * top, count)[1:], close[1:], [top]])
@@ -68,30 +68,65 @@ def _starts(top: float, count: int) -> Array:
     return rows
 
 
+def proved(law: Reference, demand: Demand, order: float, starts: Array) -> bool:
+    """Whether mass, mean and every row are shown: nothing else is believed of a law, wherever it comes from.
+
+    Rows: G* at the next x0 is at least what is demanded at each one, so that it is so in between, as both fall; the demand is
+    0 from the last x0 on, and constant up to the first. The mass at 0 is more than what all exceed 1 by, so that G* is at
+    least its calls and puts.
+    """
+    if not (0 in law.places and all(0 < mass < math.inf for mass in law.masses) and 0 < law.width < math.inf):
+        return False
+    total, at_zero = sum(map(Fraction, law.masses), start=Fraction(0)), Fraction(law.masses[law.places.index(0)])
+    if not total >= 1 >= total - at_zero:
+        return False
+    if not (0.0 in starts and (np.diff(starts) > 0).all() and np.isfinite(starts).all()):
+        return False
+    with BALLS.at(BITS):
+        width = BALLS.number(law.width)
+        atoms = [
+            (width * place, BALLS.number(mass)) for place, mass in zip(law.places, law.masses, strict=True) if place
+        ]
+        mean = sum((mass * loss.expm1() for loss, mass in atoms), start=BALLS.number(0))
+        reach = demand.largest_loss()
+        if not (mean >= 0 and BALLS.number(float(starts[0])) <= -reach and BALLS.number(float(starts[-1])) >= reach):
+            return False
+        wanted = demand.at(order, starts)
+        if wanted is None:
+            return False
+        held = integrals(order, starts, atoms)
+        return all(bool(more >= asked) for more, asked in zip(held[1:], wanted[:-1], strict=True))
+
+
+@lru_cache(maxsize=64)
+def reference(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
+    """A law that is proved to dominate the demand at this order n, chosen so that E T^{lam+1} is small; None if none is."""
+    law = proposed(demand, order, lam, cells, count)
+    if law is None or not proved(law, demand, order, rows_between(demand.top, count)):
+        return None
+    return replace(law, proved=True)
+
+
 @lru_cache(maxsize=64)
 @np.errstate(all="ignore")
-def reference(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
-    """A law on a lattice that dominates the demand at this order n, chosen so that E T^{lam+1} is small; None if none is found.
-
-    What is checked: G* at the next row is at least what is demanded at each row, so that it is so in between; both sides fall,
-    the demand is 0 beyond the last row and both are constant before the first. The mass is 1, what the others leave being at
-    ratio 1, and the mean is at least 1.
-    """
-    if not _SLIGHTEST < demand.top <= _WIDEST:
+def proposed(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
+    """What a linear programme says about such a law, in floats: nothing is claimed from it."""
+    top = demand.top
+    if not _SLIGHTEST < top <= _WIDEST:
         return None
     from scipy.optimize import linprog
 
-    starts, top, cells = _starts(demand.top, count), demand.top, demand.cells(cells)
+    starts, cells = rows_between(top, count), demand.cells(cells)
     width = top / cells * (1 + 4 * MANY)
     place = np.array([i for i in range(-cells, cells + 2) if i])
     losses = width * place
-    wanted = demand.at(order, starts)[:-1]
+    with BALLS.at(BITS):
+        asked = demand.at(order, starts)
+        wanted = np.array([float(each.upper()) for each in asked[:-1]]) if asked is not None else np.zeros(1)
     rows = kernels(order, starts[1:], losses)
     if not (np.isfinite(wanted).all() and (wanted > 0).all() and np.isfinite(rows).all()):
         return None
-    power = (lam + 1) * losses
-    with np.errstate(over="ignore"):
-        cost = np.expm1(power) - (lam + 1) * np.expm1(losses)
+    cost = np.expm1((lam + 1) * losses) - (lam + 1) * np.expm1(losses)
     if not (np.isfinite(cost).all() and cost.max() > 0):
         return None
     found = linprog(
@@ -111,8 +146,7 @@ def reference(demand: Demand, order: float, lam: float, cells: int, count: int) 
     masses[-1] += (max(-mean, 0.0) + MANY * size) / math.expm1(losses[-1])
     # a mass a little above 1 is no harm, one below it is
     rest = rounded_up(1 - sum(map(Fraction, masses.tolist()), start=Fraction(0)))
-    # puts are differences of functions of about the size of the width, all else has one sign
-    if not (rest > 0 and (rows @ masses * (1 - LONG - 64 * U / width) >= wanted).all()):
+    if not rest > 0:
         return None
     held = {0: rest} | {int(i): mass for i, mass in zip(place, masses.tolist(), strict=True) if mass > 0}
     places = tuple(sorted(held))

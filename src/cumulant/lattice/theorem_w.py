@@ -19,7 +19,7 @@ import numpy as np
 from cumulant.lattice import saddle
 from cumulant.lattice.demands import Budget, Demand, Reports, bent
 from cumulant.lattice.lattice import FAR, Composed, Terms, compose
-from cumulant.lattice.reference import reference
+from cumulant.lattice.reference import Reference, proposed, reference
 from cumulant.lattice.rounds import Round, Rounds
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import MANY, next_above
@@ -28,6 +28,9 @@ from cumulant.pairs.step import Step
 _ORDERS = (0.5, 1.25, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 _COARSE, _FINE = (14, 120), (20, 280)
 """Cells of the reference between 1 and the largest ratio, and rows on each of three stretches."""
+
+Found = Callable[[Demand, float, float], Reference | None]
+"""A reference for a demand, an order n and tails of this exponent."""
 
 _CRITICAL = 0.5
 """The largest n at which (i) dominates (ii)."""
@@ -54,11 +57,11 @@ class Kind:
     step: Step | None
     times: int
 
-    def at(self, order: float, lam: float, size: tuple[int, int]) -> Step | None:
+    def at(self, order: float, lam: float, found: Found) -> Step | None:
         """A law that dominates it at this order n, chosen for tails of exponent lam."""
         if self.step is not None and (self.demand is None or order <= _CRITICAL):
             return self.step
-        return None if self.demand is None else reference(self.demand, order, lam, *size)
+        return None if self.demand is None else found(self.demand, order, lam)
 
 
 def _kind(one: Round, times: int) -> Kind | None:
@@ -82,10 +85,20 @@ def _kinds(rounds: Rounds) -> tuple[Kind, ...] | None:
     return kinds if len(kinds) == len(found) and 0 < demanding <= _MOST_KINDS else None
 
 
-def _terms(kinds: tuple[Kind, ...], order: float, lam: float, size: tuple[int, int]) -> Terms | None:
-    found = [(kind.at(order, lam, size), kind.times) for kind in kinds]
-    terms = tuple((step, times) for step, times in found if step is not None)
-    return terms if len(terms) == len(found) else None
+def _terms(kinds: tuple[Kind, ...], order: float, lam: float, found: Found) -> Terms | None:
+    laws = [(kind.at(order, lam, found), kind.times) for kind in kinds]
+    terms = tuple((step, times) for step, times in laws if step is not None)
+    return terms if len(terms) == len(laws) else None
+
+
+def _coarse(demand: Demand, order: float, lam: float) -> Reference | None:
+    """For a guess."""
+    return proposed(demand, order, lam, *_COARSE)
+
+
+def _fine(demand: Demand, order: float, lam: float) -> Reference | None:
+    """For a claim."""
+    return reference(demand, order, lam, *_FINE)
 
 
 # ---- from a reference to delta
@@ -192,7 +205,7 @@ def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> tuple[fl
 
     @cache
     def guess(number: int) -> tuple[float, float]:
-        terms = _terms(kinds, _ORDERS[number], lam, _COARSE)
+        terms = _terms(kinds, _ORDERS[number], lam, _coarse)
         return (math.inf, math.nan) if terms is None else _guess(terms, _ORDERS[number], log_delta)
 
     def around(number: int) -> list[int]:
@@ -205,7 +218,7 @@ def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> tuple[fl
     order, lam = _ORDERS[best], guess(best)[1]
     if not math.isfinite(guess(best)[0]):
         return None
-    terms = _terms(kinds, order, _rounded(lam), _FINE)
+    terms = _terms(kinds, order, _rounded(lam), _fine)
     if terms is None:
         return None
     epsilon, exponent = _guess(terms, order, log_delta)

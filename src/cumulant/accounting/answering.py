@@ -152,7 +152,7 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     if terms is None or leak_of(terms) > 0:
         return nothing
     lam = _ORDERS * float(np.median(found.order[known]) - 1)
-    cgf = found.times[:, None] * saddle.moments(terms, lam).cgf
+    cgf = found.times[:, None] * saddle.cgfs(terms, lam)
     if question.asked == "delta":
         with np.errstate(divide="ignore"):
             low = question.formula.epsilon(lam, cgf, np.log(found.given)[:, None], FLOATS)

@@ -27,8 +27,8 @@ BASE = 12.0
 """b = 12 - log(accuracy): what the exponent must be beyond what cancels."""
 
 _FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
-_ORDERS = (1.0, 0.85, 0.7, 0.55)
-_OUTWARD, _NEARBY = np.geomspace(0.02, 8.0, 32), np.geomspace(0.5, 2.5, 33)
+_ORDERS = np.array([1.0, 0.85, 0.7, 0.55])
+_OUTWARD, _FARTHER, _NEARBY = np.geomspace(0.03, 2.0, 18), np.geomspace(2.5, 8.0, 6), np.geomspace(0.5, 2.5, 33)
 _RARE, _RARELY = 4.0, 0.1
 _STEEPEST = 24.0
 """What the order times the spacing of a lattice is at most."""
@@ -103,8 +103,7 @@ def chosen(
         return None
     # every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough
     order = min(float(at.lam[0]), _STEEPEST / spacing) if spacing else float(at.lam[0])
-    tried = [at_order(side, order * part, guess, size, accuracy, spacing) for part in _ORDERS]
-    known = [each for each in tried if each is not None]
+    known = _at_orders(side, order * _ORDERS, guess, size, accuracy, spacing)
     return min(known, key=lambda each: each.cost) if known else None
 
 
@@ -121,26 +120,45 @@ def chosen_beside(side: Side, epsilon: float, accuracy: float, spacing: float, p
 
 def at_order(side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float = 0.0) -> Choice | None:
     """The choice at this order, for an epsilon and log delta that are guessed."""
-    at = saddle.moments(side.terms, np.array([lam]))
-    cgf, deviation = float(at.cgf[0]), max(_deviation(side.terms, lam), spacing / _STEEPEST)
-    spread = max(math.sqrt(float(at.variance[0])), spacing / _STEEPEST)
-    if not (math.isfinite(cgf) and deviation > 0):
-        return None
+    return next(iter(_at_orders(side, np.array([lam]), guess, size, accuracy, spacing)), None)
+
+
+def _at_orders(side: Side, orders: Array, guess: float, size: float, accuracy: float, spacing: float) -> list[Choice]:
+    """The same for several, those left out at which floats find nothing."""
+    at = saddle.moments(side.terms, orders)
+    narrow = np.maximum(_deviations(side.terms, orders), spacing / _STEEPEST)
+    spread = np.maximum(np.sqrt(at.variance), spacing / _STEEPEST)
     wanted = BASE - math.log(accuracy)
-    gap = max(cgf - lam * guess - size, 0.0)
+    gaps = np.maximum(at.cgf - orders * guess - size, 0.0)
+    reach = np.max(np.sqrt(2 * (wanted + gaps)) / spread)
+    if not math.isfinite(reach):
+        return []
     # images: 1/(e^{lam T} - 1) and c(t) e^{K(t) - t eps}/(e^{(t-lam)T} - 1) below e^-B delta
-    orders = lam + math.sqrt(2 * (wanted + gap)) / spread * _OUTWARD
-    log_c = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
-    right = (saddle.moments(side.terms, orders).cgf + log_c - orders * guess - size + wanted) / (orders - lam)
-    if not np.isfinite(right).any():
-        return None
-    best = int(np.nanargmin(np.where(np.isfinite(right), right, np.inf)))
-    period = max((wanted - size) / lam, float(right[best]))
-    last = math.sqrt(2 * (wanted + gap)) / deviation
-    silence, bits = _silence(wanted, gap, last), _bits(side, wanted, gap)
-    if not (0 < period < math.inf and math.isfinite(silence) and bits < _MOST_BITS):
-        return None
-    return Choice(lam, period, silence, wanted, guess, size, float(orders[best]), bits, last * period)
+    outer, right = _images(side, orders, reach * _OUTWARD, guess, size - wanted)
+    if (np.argmin(right, axis=1) == outer.size - 1).any():
+        outer, right = _images(side, orders, reach * np.append(_OUTWARD, _FARTHER), guess, size - wanted)
+    best = np.argmin(right, axis=1)
+    found = []
+    for i, (lam, gap) in enumerate(zip(orders.tolist(), gaps.tolist(), strict=True)):
+        if not (math.isfinite(at.cgf[i]) and narrow[i] > 0 and right[i, best[i]] < math.inf):
+            continue
+        period = max((wanted - size) / lam, float(right[i, best[i]]))
+        last = math.sqrt(2 * (wanted + gap)) / float(narrow[i])
+        silence, bits = _silence(wanted, gap, last), _bits(side, wanted, gap)
+        if 0 < period < math.inf and math.isfinite(silence) and bits < _MOST_BITS:
+            t = float(outer[best[i]])
+            found.append(Choice(lam, period, silence, wanted, guess, size, t, bits, last * period))
+    return found
+
+
+def _images(side: Side, orders: Array, beyond: Array, guess: float, size: float) -> tuple[Array, Array]:
+    """Orders t beyond these, and for each of these the period at which images by t are as small as that."""
+    outer = orders.min() + beyond
+    log_c = outer * np.log(outer) - (1 + outer) * np.log1p(outer)
+    above = saddle.cgfs(side.terms, outer) + log_c - outer * guess - size
+    apart = outer - orders[:, None]
+    right = above / np.where(apart > 0, apart, np.nan)
+    return outer, np.where(np.isfinite(right), right, np.inf)
 
 
 def _silence(wanted: float, gap: float, last: float) -> float:
@@ -153,21 +171,19 @@ def _bits(side: Side, wanted: float, gap: float) -> int:
     return max(math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + _GUARD_BITS, _FEWEST_BITS)
 
 
-def _deviation(terms: Terms, lam: float) -> float:
-    """The standard deviation of the tilted sum without the rarest 4/k of each law."""
-    total = 0.0
+def _deviations(terms: Terms, orders: Array) -> Array:
+    """The standard deviation of the sum without the rarest 4/k of each law, tilted by each of these orders."""
+    total = np.zeros(orders.size)
     for step, times in terms:
-        loss, log_p = step.nodes(lam)
-        weight = np.exp(log_p + lam * loss - np.max(log_p + lam * loss))
-        order = np.argsort(loss)
-        loss, weight = loss[order], weight[order] / weight.sum()
-        kept = np.cumsum(weight[::-1])[::-1] > min(_RARE / times, _RARELY)
-        weight = np.where(kept, weight, 0.0)
-        mass = weight.sum()
-        if mass > 0:
-            mean = float(weight @ loss) / mass
-            total += times * float(weight @ (loss - mean) ** 2)
-    return math.sqrt(total)
+        loss, weight = saddle.tilted(step, orders)[:2]
+        downward = np.argsort(-loss)
+        loss, weight = loss[downward], weight[:, downward]
+        weight = np.where(np.cumsum(weight, axis=1) > min(_RARE / times, _RARELY), weight, 0.0)
+        mass = weight.sum(axis=1)
+        apart = loss - float(weight[0] @ loss) / mass[0]
+        mean = weight @ apart / mass
+        total += times * np.where(mass > 0, np.maximum(weight @ apart**2 - mass * mean**2, 0.0), 0.0)
+    return np.sqrt(total)
 
 
 def _saddle(terms: Terms, log_delta: float | None, epsilon: float | None) -> saddle.Moments | None:
@@ -207,7 +223,7 @@ def serves(side: Side, built: Enclosing, log_delta: float | None, epsilon: float
 def tightest_order(side: Side, epsilon: float, lam: float) -> tuple[float, float]:
     """About the order at which c(t) M(t) e^{-t eps} is least, near this one, and its logarithm there."""
     orders = lam * _NEARBY
-    value = saddle.moments(side.terms, orders).cgf + orders * np.log(orders) - (1 + orders) * np.log1p(orders)
+    value = saddle.cgfs(side.terms, orders) + orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     value = value - orders * epsilon
     best = int(np.argmin(np.where(np.isnan(value), np.inf, value)))
     return float(orders[best]), float(value[best])

@@ -14,6 +14,7 @@ import numpy as np
 
 from cumulant.lattice.lattice import EXPONENTS, Terms
 from cumulant.numerics.arithmetic import Array
+from cumulant.pairs.step import Step
 
 _TAIL = 36.0
 _MOST_FREQUENCIES = 1 << 10
@@ -63,21 +64,34 @@ def moments(terms: Terms, lam: Array) -> Moments:
     """K, K' and K'' at real lam > 0 from each step's quadrature nodes."""
     total = np.zeros((3, lam.size))
     for step, times in terms:
-        loss, log_p = step.nodes(float(lam.max(initial=0.0)))
-        exponent = lam[:, None] * loss + log_p
-        top = exponent.max(axis=1, keepdims=True)
-        weight = np.exp(exponent - top)
-        size = weight.sum(axis=1)
-        weight /= size[:, None]
-        mean = weight @ loss
-        variance = np.einsum("ij,ij->i", weight, (loss - mean[:, None]) ** 2)
-        cgf = top[:, 0] + np.log(size)
-        if abs(cgf[0]) < 0.5 and lam.size == 1:  # where K is small, 1 is taken out before it is rounded away
-            mass, lift = np.exp(log_p), lam * loss
-            gain = np.where(lift < 1, mass * np.expm1(np.minimum(lift, 1.0)), np.exp(exponent[0]) - mass)
-            cgf = np.log1p(np.sum(gain) - step.leak)[None]
-        total += times * np.array([cgf, mean, variance])
+        loss, weight, cgf = tilted(step, lam)
+        # about the mean at the order in the middle, so that little cancels at the others
+        centre = float(weight[lam.size // 2] @ loss)
+        apart = loss - centre
+        mean = weight @ apart
+        total += times * np.array([cgf, centre + mean, np.maximum(weight @ apart**2 - mean**2, 0.0)])
     return Moments(lam, *total)
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def cgfs(terms: Terms, lam: Array) -> Array:
+    """K alone."""
+    return np.asarray(sum(times * tilted(step, lam)[2] for step, times in terms))
+
+
+def tilted(step: Step, lam: Array) -> tuple[Array, Array, Array]:
+    """The losses of one step, for each order the law that it tilts, and K."""
+    loss, log_p = step.nodes(float(lam.max(initial=0.0)))
+    exponent = lam[:, None] * loss + log_p
+    top = exponent.max(axis=1)
+    weight = np.exp(exponent - top[:, None])
+    size = weight.sum(axis=1)
+    cgf = top + np.log(size)
+    if lam.size == 1 and abs(cgf[0]) < 0.5:  # where K is small, 1 is taken out before it is rounded away
+        mass, lift = np.exp(log_p), lam * loss
+        gain = np.where(lift < 1, mass * np.expm1(np.minimum(lift, 1.0)), np.exp(exponent[0]) - mass)
+        cgf = np.log1p(np.sum(gain) - step.leak)[None]
+    return loss, weight / size[:, None], cgf
 
 
 def saddle(terms: Terms, log_delta: float) -> Moments | None:
@@ -130,9 +144,9 @@ def spread(terms: Terms, at: Moments) -> tuple[float, float]:
     lam, mean, deviation = float(at.lam[0]), float(at.mean[0]), math.sqrt(float(at.variance[0]))
     rate = math.sqrt(2 * _TAIL) / max(deviation, 1e-300)
     up = lam + rate * EXPONENTS
-    high = np.fmin.reduce((moments(terms, up).cgf - at.cgf[0] + _TAIL) / (up - lam))
+    high = np.fmin.reduce((cgfs(terms, up) - at.cgf[0] + _TAIL) / (up - lam))
     down = lam - np.minimum(rate * EXPONENTS, lam + 1)
-    low = np.fmax.reduce((at.cgf[0] - _TAIL - moments(terms, down).cgf) / (lam - down))
+    low = np.fmax.reduce((at.cgf[0] - _TAIL - cgfs(terms, down)) / (lam - down))
     return min(low, mean - 4 * deviation), max(high, mean + 4 * deviation)
 
 

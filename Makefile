@@ -71,7 +71,7 @@ hunt: $(VENV)/.installed ## Attack the certificates, the answers and Theorems A,
 	CUMULANT_INSTANCES=3000 $(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=default tests/laws
 	$(BIN)/python benchmarks/hunt_triangles.py 2800 1
 	$(BIN)/python -m benchmarks.hunt_line --settings 5000 --seed 1
-	$(BIN)/python -m benchmarks.hunt_triples 2000 1
+	$(BIN)/python -m benchmarks.hunt_triples 10000 1
 	$(MAKE) --no-print-directory hunt-ledger
 
 hunt-ledger: $(VENV)/.installed ## Kill writers and servers of the ledger for 30 minutes, look for analysts who beat it

@@ -4,18 +4,22 @@
 
 A setting draws a privacy loss or a shift and a rate, and with them
   * a hundred triples of pure laws with up to six outputs against the Rényi curve of the class,
-  * a hundred triples of values in one to five dimensions against V*, and one in the plane against the curve of the budget,
+  * a hundred triples of values in one to five dimensions against V*, and one in bins against the curve of the budget,
   * an adversary who in up to four rounds chooses among random pure triples, all policies enumerated, against the value,
+  * one who in up to twelve rounds chooses among random pure triples, on a grid that rounds down, against the value,
   * one who in up to twelve rounds chooses among extreme triples of reports, by recursion over exact ratios, against both ends,
-  * one who in up to twelve rounds chooses among triples in the plane, on a grid that rounds down, against Theorem W.
-Prints the largest quotient of each kind and exits with 1 if one exceeds 1.
+    and against both ends of the second evaluation,
+  * one who in up to twelve rounds chooses among triples in one to five dimensions, on such a grid, against Theorem W (every
+    eighth setting).
+Prints the largest quotient of each kind and how many there were, and exits with 1 if one exceeds 1.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 
@@ -24,7 +28,7 @@ import numpy as np
 from cumulant.bounds.laplace_budget import laplace_budget, largest_square
 from cumulant.bounds.pure_triples import pure_triples
 from cumulant.curves.closed import Response
-from cumulant.lattice import adaptive, theorem_w
+from cumulant.lattice import adaptive, adaptive_again, theorem_w
 from cumulant.lattice.demands import Budget
 from cumulant.lattice.reference import reference
 from cumulant.numerics.arithmetic import BALLS
@@ -38,6 +42,10 @@ TOLERANCE = 1e-8
 TRIPLES = 100
 
 Quotients = dict[str, float]
+"""The largest quotient of what was found and what was claimed, by kind."""
+
+Attack = Callable[[np.random.Generator, Quotients], int]
+"""One setting; how many triples or adversaries were tried, 0 where nothing is claimed."""
 
 
 def exact(value: float, digits: int = 3) -> Fraction:
@@ -45,7 +53,7 @@ def exact(value: float, digits: int = 3) -> Fraction:
     return Fraction(f"{value:.{digits}g}")
 
 
-def pure_divergences(rng: np.random.Generator, found: Quotients) -> None:
+def pure_divergences(rng: np.random.Generator, found: Quotients) -> int:
     """Theorem P as a Rényi curve."""
     epsilon, rate = exact(10 ** rng.uniform(-1.5, 0.8)), exact(10 ** rng.uniform(-3, -0.05))
     g = float(rate)
@@ -57,47 +65,58 @@ def pure_divergences(rng: np.random.Generator, found: Quotients) -> None:
         excess = np.sum(b * np.expm1(each * np.log(a / b)) - each * (a - b), axis=1)
         needed = np.log1p(np.maximum(excess, 0.0)) / (each - 1)
         found["pure divergence"] = max(found["pure divergence"], float(np.max(needed - 1e-15)) / most)
+    return TRIPLES
 
 
-def squares(rng: np.random.Generator, found: Quotients) -> None:
+def squares(rng: np.random.Generator, found: Quotients) -> int:
     """Theorem V: the budget in every dimension."""
     shift, dimension = exact(rng.uniform(0.4, 6.0), 2), int(rng.integers(1, 6))
-    limit = largest_square(shift, "scalar" if dimension == 1 else "vector")
-    if limit is not None:
-        values = laplace_square(*random_l1_triples(rng, float(shift), TRIPLES, dimension))
-        found["square"] = max(found["square"], float(np.max(values)) / limit)
+    limit = largest_square(shift, query(dimension))
+    if limit is None:
+        return 0
+    values = laplace_square(*random_l1_triples(rng, float(shift), TRIPLES, dimension))
+    found["square"] = max(found["square"], float(np.max(values)) / limit)
+    return TRIPLES
 
 
-def plane(rng: np.random.Generator, shift: Fraction, rate: Fraction, bins: int) -> tuple[Laws, Laws]:
-    """a and b of one triple in the plane, random or at equal distances, in bins, which only lose."""
-    points = np.stack(random_l1_triples(rng, float(shift), 1, 2), axis=1)[0]
-    if rng.uniform() < 0.4:
+OUTPUTS = {1: 40, 2: 12, 3: 6, 4: 3, 5: 1}
+"""Bins in each coordinate, besides the edges at the values, by dimension."""
+
+
+def noisy(rng: np.random.Generator, shift: Fraction, rate: Fraction, dimension: int, bins: int) -> tuple[Laws, Laws]:
+    """a and b of one triple of values, random or at equal distances, the outputs in bins, which only lose."""
+    points = np.stack(random_l1_triples(rng, float(shift), 1, dimension), axis=1)[0]
+    if dimension == 2 and rng.uniform() < 0.4:
         points = np.array([(0, 0), (0.5, 0.5), (0.5, -0.5)]) * float(shift)
     laws, g = binned_laplace(points, bins), float(rate)
     return (1 - g) * laws[0] + g * laws[1], (1 - g) * laws[0] + g * laws[2]
 
 
-def laplace_divergences(rng: np.random.Generator, found: Quotients) -> None:
+def query(dimension: int) -> str:
+    """What the pair of Laplace noise says of values of this dimension."""
+    return "scalar" if dimension == 1 else "vector"
+
+
+def laplace_divergences(rng: np.random.Generator, found: Quotients) -> int:
     """Theorem V as a Rényi curve."""
     shift, rate = exact(rng.uniform(0.4, 6.0), 2), exact(10 ** rng.uniform(-3, -0.5), 2)
-    curve = laplace_budget(LaplacePair(shift, query="vector"), rate)
-    a, b = plane(rng, shift, rate, 30)
+    dimension = int(rng.integers(1, 6))
+    curve = laplace_budget(LaplacePair(shift, query=query(dimension)), rate)
+    a, b = noisy(rng, shift, rate, dimension, 2 * OUTPUTS[dimension])
     for order in (1.5, 2.0, 3.0, 8.0, 20.0):
         needed = math.log(float(np.sum(b * (a / b) ** order))) / (order - 1)
         found["budget divergence"] = max(found["budget divergence"], (needed - 1e-14) / float(curve.rdp(order)))
+    return 1
 
 
-def policies(rng: np.random.Generator, found: Quotients) -> None:
+def policies(rng: np.random.Generator, found: Quotients) -> int:
     """Every policy over a few random pure triples, in up to four rounds."""
-    epsilon, rate = exact(rng.uniform(0.1, 3), 2), exact(10 ** rng.uniform(-2, -0.1), 2)
-    times, g = int(rng.integers(2, 5)), float(rate)
-    extremes = ResponsePair(epsilon=epsilon).extremes()
-    value = adaptive.from_above(((extremes, rate, times),), -20.0)
+    epsilon, rate, times = exact(rng.uniform(0.1, 3), 2), exact(10 ** rng.uniform(-2, -0.1), 2), int(rng.integers(2, 5))
+    value = adaptive.from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
     if value is None:
-        return
-    r, p, q = random_pure_triples(rng, float(epsilon), 3, 6 if times < 4 else 3)
-    a, b = (1 - g) * r + g * p, (1 - g) * r + g * q
-    x = float(rng.uniform(0, times * math.log1p(g * math.expm1(float(epsilon)))))
+        return 0
+    a, b = pure_rounds(rng, epsilon, rate)
+    x = float(rng.uniform(0, times * math.log1p(float(rate) * math.expm1(float(epsilon)))))
 
     def best(left: int, ratio: Laws) -> Laws:
         if not left:
@@ -106,6 +125,54 @@ def policies(rng: np.random.Generator, found: Quotients) -> None:
 
     needed = float(best(times, np.array(1.0)))
     found["policies"] = max(found["policies"], (needed - 1e-14) / value.delta(x))
+    return 1
+
+
+def pure_rounds(rng: np.random.Generator, epsilon: Fraction, rate: Fraction) -> tuple[Laws, Laws]:
+    """a and b of three pure triples with up to six outputs, one in each row: random, or of two or three answers."""
+    laws, c, g = np.stack(random_pure_triples(rng, float(epsilon), 3)), math.exp(float(epsilon)), float(rate)
+    binary, ternary = (np.tile(np.where(np.eye(n) > 0, c, 1.0), 6 // n) / (6 // n * (c + n - 1)) for n in (2, 3))
+    for row, inputs in enumerate((binary[[1, 0, 1]], binary[[0, 0, 1]], ternary)):
+        if rng.uniform() < 0.3:
+            laws[:, row] = inputs
+    r, p, q = laws
+    return (1 - g) * r + g * p, (1 - g) * r + g * q
+
+
+def walks(rng: np.random.Generator, found: Quotients) -> int:
+    """The best policy over them in up to twelve rounds, on a grid of log ratios to which they are rounded down."""
+    epsilon, rate, times = (
+        exact(rng.uniform(0.1, 3), 2),
+        exact(10 ** rng.uniform(-2, -0.1), 2),
+        int(rng.integers(5, 13)),
+    )
+    value = adaptive.from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
+    if value is None:
+        return 0
+    step = math.log1p(float(rate) * math.expm1(float(epsilon))) / 40
+    span = 42 * times
+    grid = step * np.arange(-span, span + 1)
+    triples = [on_grid(a, b, step) for a, b in zip(*pure_rounds(rng, epsilon, rate), strict=True)]
+    sticks = np.maximum(np.expm1(grid), 0.0)
+    for _ in range(times):
+        sticks = np.max([expected(sticks, *each) for each in triples], axis=0)
+    for cells in (0, span // 8, span // 4, span // 2):
+        x = cells * step
+        needed = math.exp(x) * float(sticks[span - cells])
+        found["walks"] = max(found["walks"], (needed - 1e-13) / value.delta(x))
+    return 1
+
+
+def on_grid(a: Laws, b: Laws, step: float) -> tuple[Laws, Laws]:
+    """The ratio of each output, rounded down to cells of this step, and its mass under b."""
+    places, group = np.unique(np.floor(np.log(a / b) / step + 1e-9), return_inverse=True)
+    return places, np.asarray(np.bincount(group, b), dtype=np.float64)
+
+
+def expected(value: Laws, places: Laws, weights: Laws) -> Laws:
+    """E of the value after one more round, at every point."""
+    index = np.arange(value.size)
+    return sum((w * np.interp(index + int(s), index, value) for s, w in zip(places, weights, strict=True)), 0 * value)
 
 
 def optimum(extremes: Extremes, rate: Fraction, times: int, x: float) -> float:
@@ -130,7 +197,7 @@ def optimum(extremes: Extremes, rate: Fraction, times: int, x: float) -> float:
     return value(times, 0, 0)
 
 
-def reports(rng: np.random.Generator, found: Quotients) -> None:
+def reports(rng: np.random.Generator, found: Quotients) -> int:
     """Both ends of the value of reports, in up to twelve rounds."""
     epsilon, rate, times = (
         exact(rng.uniform(0.2, 3), 2),
@@ -157,32 +224,27 @@ def reports(rng: np.random.Generator, found: Quotients) -> None:
         found["value from above"] = max(found["value from above"], (truth - 1e-14) / above.delta(x))
     if below is not None and truth > 1e-12:
         found["value from below"] = max(found["value from below"], below.needed_delta(x) / truth)
+    again = adaptive_again.enclosed_delta(((extremes, rate, times),), Fraction(x), Fraction(1))
+    if again is not None and truth > 1e-12:
+        found["again from above"] = max(found["again from above"], (truth - 1e-14) / again[1])
+        found["again from below"] = max(found["again from below"], again[0] / truth)
+    return 1
 
 
-def test_orders(rng: np.random.Generator, found: Quotients) -> None:
-    """Theorem W: the expectation of its test function, and delta, under an adversary in the plane."""
+def test_orders(rng: np.random.Generator, found: Quotients) -> int:
+    """Theorem W: the expectation of its test function, and delta, under an adversary with values in up to five dimensions."""
     shift, rate = exact(rng.uniform(0.5, 4), 1), exact(10 ** rng.uniform(-2, -0.9), 1)
     order, times = float(rng.choice([0.5, 2.0, 5.0, 16.0])), int(rng.integers(2, 13))
-    law = reference(Budget(shift, "vector", rate), order, 4.0, 14, 120)
+    dimension = int(rng.integers(1, 6))
+    law = reference(Budget(shift, query(dimension), rate), order, 4.0, 14, 120)
     if law is None:
-        return
+        return 0
     loss, log_p = law.outputs(0.0)
     mass = np.exp(log_p - loss)
     step = law.width / 4
     span = int(times * loss.max() / step) + 60
     grid = step * np.arange(-span, span + 1)
-    triples = []
-    for _ in range(2):
-        a, b = plane(rng, shift, rate, 10)
-        places, group = np.unique(np.floor(np.log(a / b) / step + 1e-9), return_inverse=True)
-        triples.append((places, np.asarray(np.bincount(group, b), dtype=np.float64)))
-
-    def expected(value: Laws, places: Laws, weights: Laws) -> Laws:
-        index = np.arange(value.size)
-        return sum(
-            (w * np.interp(index + int(s), index, value) for s, w in zip(places, weights, strict=True)), 0 * value
-        )
-
+    triples = [on_grid(*noisy(rng, shift, rate, dimension, OUTPUTS[dimension]), step) for _ in range(2)]
     ours = theirs = np.where(
         grid > 0, theorem_w.test_function(order, np.maximum(grid, 0.0)) * np.exp(np.maximum(grid, 0.0)), 0.0
     )
@@ -206,24 +268,26 @@ def test_orders(rng: np.random.Generator, found: Quotients) -> None:
                 bound = C * math.exp(-log_R) * float(np.interp(start, grid, ours))
                 needed = float(sticks[span - cells])
                 found["delta by test orders"] = max(found["delta by test orders"], needed / max(bound, 1e-290))
+    return 1
 
 
-ATTACKS = (pure_divergences, squares, laplace_divergences, policies, reports, test_orders)
+ATTACKS: tuple[Attack, ...] = (pure_divergences, squares, laplace_divergences, policies, walks, reports, test_orders)
 
 
-def hunt(settings: int, seed: int) -> Quotients:
-    """The largest quotient of what was found and what was claimed, by kind."""
-    rng, found = np.random.default_rng(seed), defaultdict[str, float](float)
+def hunt(settings: int, seed: int) -> tuple[Quotients, Counter[str]]:
+    """The largest quotients, and how many triples or adversaries each attack has tried."""
+    rng, found, tried = np.random.default_rng(seed), defaultdict[str, float](float), Counter[str]()
     for number in range(settings):
         for attack in ATTACKS:
             if attack is not test_orders or number % 8 == 0:  # a linear programme each
-                attack(rng, found)
-    return dict(found)
+                tried[attack.__name__] += attack(rng, found)
+    return dict(found), tried
 
 
 if __name__ == "__main__":
     settings, seed = (int(each) for each in (sys.argv[1:] + ["100", "1"][len(sys.argv) - 1 :])[:2])
-    result = hunt(settings, seed)
+    result, tried = hunt(settings, seed)
     for kind, quotient in result.items():
         print(f"{kind:22} {quotient:.9f}")
+    print(", ".join(f"{name.replace('_', ' ')} {count}" for name, count in tried.items()))
     sys.exit(1 if max(result.values()) > 1 + TOLERANCE else 0)

@@ -9,8 +9,9 @@ from cumulant.lattice import adaptive
 
 
 def test_no_triple_and_no_adversary_is_above_what_is_claimed() -> None:
-    found = hunt_triples.hunt(settings=9, seed=1)
-    assert len(found) >= 8
+    found, tried = hunt_triples.hunt(settings=9, seed=1)
+    assert len(found) >= 11
+    assert all(tried[attack.__name__] for attack in hunt_triples.ATTACKS)
     assert max(found.values()) <= 1 + hunt_triples.TOLERANCE
     assert min(found.values()) > 0.1
 
@@ -31,7 +32,10 @@ def test_a_coefficient_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatc
         adaptive, "_chords", lambda *given: {place: 0.999 * each for place, each in honest(*given).items()}
     )
     adaptive._value.cache_clear()
-    rng, found = np.random.default_rng(3), {"value from above": 0.0, "value from below": 0.0}
+    rng, found = (
+        np.random.default_rng(3),
+        dict.fromkeys(("value from above", "value from below", "again from above", "again from below"), 0.0),
+    )
     for _ in range(10):
         hunt_triples.reports(rng, found)
     adaptive._value.cache_clear()

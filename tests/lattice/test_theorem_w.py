@@ -10,9 +10,10 @@ import cumulant as cm
 from cumulant.accounting.answering import rounds_of
 from cumulant.lattice import theorem_w
 from cumulant.lattice.demands import Budget, bent
+from cumulant.lattice.lattice import tilted
 from cumulant.lattice.reference import Reference, reference
 from cumulant.lattice.rounds import Rounds
-from tests.oracles.triples import Laws, binned_laplace, random_l1_triples
+from tests.oracles.triples import Laws, binned_laplace, random_l1_triples, random_pure_triples
 from tests.oracles.triples import test_function as f
 
 ORDERS = (0.5, 1.25, 2.0, 8.0, 40.0)
@@ -89,6 +90,91 @@ def test_adversaries_stay_below_the_reference(seed: int) -> None:
         theirs = np.max([expected(theirs, *triple) for triple in triples], axis=0)
     middle = slice(span - 300, span + 50)
     assert (theirs[middle] <= ours[middle] * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("order", [0.5, 2.0, 8.0])
+def test_mixed_rounds_stay_below_references_of_one_order(order: float) -> None:
+    """Reports, Laplace noise and Gaussian noise, known by its profile, four rounds of each, in an order that is drawn.
+
+    E f_n by recursion on a grid of log ratios; the adversary chooses among triples of the kind that is due.
+    """
+    rng = np.random.default_rng(9)
+    g, step, times = 0.05, 0.002, 4
+    sample = cm.WithoutReplacement(rate=str(g))
+    run = cm.PureDP(1) @ sample * 1000 + cm.Laplace(scale=1) @ sample * 1000 + cm.Gaussian(sigma=2) @ sample * 1000
+    kinds = theorem_w._kinds(rounds(run))
+    assert kinds is not None
+    terms = theorem_w._terms(kinds, order, 4.0, theorem_w._fine)
+    assert terms is not None
+    grid = step * np.arange(-900, 901)
+
+    def expected(value: Laws, losses: Laws, mass: Laws) -> Laws:
+        return sum((m * np.interp(grid + loss, grid, value) for loss, m in zip(losses, mass, strict=True)), 0 * value)
+
+    def on_grid(laws: Laws) -> tuple[Laws, Laws]:
+        a, b = (1 - g) * laws[0] + g * laws[1], (1 - g) * laws[0] + g * laws[2]
+        where, group = np.unique(np.floor(np.log(a / b) / step + 1e-9), return_inverse=True)
+        return step * where, np.asarray(np.bincount(group, b), dtype=np.float64)
+
+    ours: list[tuple[Laws, Laws]] = []
+    for law, _ in terms:
+        one = tilted(law, step, -60.0, 1e-12, upper=True)
+        points = one.offset + step * (one.first + np.arange(one.weights.size))
+        kept = one.weights > 1e-18
+        ours.append((points[kept], (one.weights * np.exp(one.cgf - points))[kept]))
+    z = np.linspace(-9, 9, 181)
+    bell = np.array([np.exp(-((z - centre) ** 2) / 2) for centre in (0.0, 0.5, 0.0)])
+    theirs = [
+        [on_grid(np.stack(random_pure_triples(rng, 1.0, 1))[:, 0]) for _ in range(3)],
+        [on_grid(binned_laplace(np.array([(0, 0), (0.5, 0.5), (0.5, -0.5)]), 12))]
+        + [on_grid(binned_laplace(each, 8)) for each in np.stack(random_l1_triples(rng, 1.0, 2, 2), axis=1)],
+        [on_grid((bell / bell.sum(axis=1, keepdims=True))[list(roles)]) for roles in ((0, 1, 2), (1, 1, 2))],
+    ]
+    most = least = f(order, np.exp(grid))
+    for kind in rng.permutation(np.repeat(np.arange(3), times)):
+        most = expected(most, *ours[kind])
+        least = np.max([expected(least, *triple) for triple in theirs[kind]], axis=0)
+    middle = slice(500, 950)
+    assert (least[middle] <= most[middle] * (1 + 1e-9)).all()
+    assert (least[middle] > 0.05 * most[middle])[-60:].all()
+
+
+def test_the_last_step_by_a_contour() -> None:
+    """From the masses of a reference to epsilon without a lattice: Laplace .5, rate .001, 1,000 rounds, delta 1e-8.
+
+    With C = 1 and R = n/(n-1) alone orders near 64 would be best, and 0.370 the answer; any rho > 1 is allowed, and then small
+    orders are better.
+    """
+    found = (cm.Laplace(scale="0.5") @ cm.WithoutReplacement(rate="0.001") * 1000).epsilon(delta="1e-8")
+    lam, y = 70.0, np.linspace(0, 600, 12_001)
+    log_delta, z = math.log(1e-8), lam + 1j * y
+
+    def least(order: float, gaps: Laws) -> float:
+        law = reference(Budget(Fraction(2), "vector", Fraction(1, 1000)), order, 64.0, 20, 280)
+        assert law is not None
+        losses, masses = law.width * np.array(law.places), np.array(law.masses)
+        log_moment = 1000 * np.log(np.exp((z + 1)[:, None] * losses) @ masses)
+        starts = np.linspace(0.30, 0.37, 141)
+        with np.errstate(under="ignore"):
+            logs = [
+                math.log(
+                    np.trapezoid(
+                        (np.exp(log_moment - log_moment[0] - 1j * y * start) / (z * (z + 1) * (1 + z / order))).real, y
+                    )
+                    / math.pi
+                )
+                + log_moment[0].real
+                - lam * start
+                for start in starts
+            ]
+        C = 1 / (1 - np.exp(-order * gaps))
+        R = order / (order - 1) * (1 - np.exp((1 - order) * gaps)) * C
+        return float(np.min(np.interp(-(log_delta - np.log(C)), -np.array(logs), starts) + np.log(R)))
+
+    gaps = np.geomspace(0.01, 0.1, 100)
+    assert least(2.0, gaps) == pytest.approx(found, rel=1e-4)
+    assert least(16.0, gaps) == pytest.approx(0.3560, rel=1e-3)
+    assert least(64.0, np.array([20.0])) == pytest.approx(0.3706, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,7 @@ class Hunt:
                     asked, at = BALLS.number(self.delta), BALLS.number(upper.value)
                     needed = least_cone(other, at)
                     self.holds("Theorem B again", not needed > asked * (1 + BALLS.number(1e-6)), upper.value, needed)
-                    if least_cone(other, at * (1 - BALLS.number(_WIDE))) < asked:
+                    if upper.value > 0 and least_cone(other, at * (1 - BALLS.number(_WIDE))) < asked:
                         self.counted["Theorem B: wide"] += 1
                         self.said("wide by Theorem B", upper.value, needed, upper.choice)
             for name, terms, kinds in found.witnesses():

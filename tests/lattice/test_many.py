@@ -5,6 +5,7 @@ import math
 import random
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from cumulant.accounting import losses
 from cumulant.lattice import choosing, line, many
 from cumulant.lattice.float_spectrum import float_spectrum
 from cumulant.lattice.rounds import Rounds
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.rounding import U
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "oracles" / "line.json").read_text())["values"]
 W, P = cm.WithoutReplacement, cm.Poisson
@@ -148,3 +151,57 @@ def test_a_line_that_costs_more_than_the_accuracy_gives_way() -> None:
     run = (cm.Gaussian(sigma="2.17") * 2) @ W(rate="0.00227") * 77
     whole = run + cm.Gaussian(sigma="10.4", geometry="ball") @ W(rate="0.000258") * 4304
     assert whole.delta(1) <= 7.15e-22
+
+
+# ---- what is asked and what is told, rounded to the safe side
+
+
+def test_logarithms_of_deltas_are_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A logarithm of floats that is too large by what it may be would ask for less than was asked for."""
+    asked: list[Any] = []
+    deltas = [Fraction(f"{d}e-{e}") for d in ("9.7", "3.3", "1") for e in (1, 6, 100, 300)]
+    nothing: Any = many._Answers.none(len(deltas))
+
+    def recorded(_: Any, questions: Any, *__: Any) -> Any:
+        asked.append(questions.given)
+        return nothing
+
+    monkeypatch.setattr(many, "_answers", recorded)
+    monkeypatch.setattr(
+        many, "math", SimpleNamespace(log=lambda x: math.log(x) * (1 - 2 * U), inf=math.inf, isfinite=math.isfinite)
+    )
+
+    def covered() -> bool:
+        many.float_epsilons(rounds(cm.Laplace(scale=2) @ W(rate=0.01)), [(1, each) for each in deltas], 1e-3)
+        with BALLS.at(160):
+            exact = [BALLS.number(each).log() for each in deltas]
+            return all(BALLS.number(float(given)) <= each for given, each in zip(asked[-1], exact, strict=True))
+
+    assert covered()
+    monkeypatch.setattr(many, "U", 0.0)
+    assert not covered()
+
+
+def test_deltas_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exponential that is too small by what it may be, of logarithms from -1 to -700."""
+    logs = -np.geomspace(1.0, 700.0, 40)
+    known = many._Answers(logs, np.ones(40), np.ones(40, dtype=np.int64), np.zeros(40, dtype=bool))
+    monkeypatch.setattr(many, "_answers", lambda *_: known)
+    low = SimpleNamespace(
+        **{name: getattr(np, name) for name in ("array", "where", "minimum", "abs", "nan", "errstate")}
+    )
+    low.exp = lambda x: np.exp(x) * (1 - 2 * U)
+    monkeypatch.setattr(many, "np", low)
+    run = rounds(cm.Laplace(scale=2) @ W(rate=0.01))
+
+    def covered() -> bool:
+        found = many.float_deltas(run, [(1, Fraction(1))] * 40, 1e-3)
+        with BALLS.at(160):
+            pairs = zip(found, logs, strict=True)
+            return all(
+                one is not None and BALLS.number(one.value) >= BALLS.number(float(log)).exp() for one, log in pairs
+            )
+
+    assert covered()
+    monkeypatch.setattr(many, "U", 0.0)
+    assert not covered()

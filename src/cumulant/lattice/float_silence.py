@@ -33,6 +33,9 @@ _MARGIN = 1e-9
 _LEFT = 1e-14
 """More than is lost where a few numbers near 1 are added and their logarithm is taken."""
 
+_TURN, _ADDED, _SCALE = 8 * U, 2 * U, 8 * U
+"""What phases lose, what each of the terms of a sum of sines or cosines does, and logarithms of masses."""
+
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -59,7 +62,7 @@ class Round:
     @property
     def relative(self) -> float:
         """By how much e^log_mass may differ from M(lam), relatively."""
-        return self.whole.relative + self.rule.error / self.whole.sum + 8 * U * (4 + abs(self.rule.scale))
+        return self.whole.relative + self.rule.error / self.whole.sum + _SCALE * (4 + abs(self.rule.scale))
 
     def share(self, rule: FloatRule) -> float:
         """What a weight of another rule is multiplied by so that it is a part of M(lam)."""
@@ -199,8 +202,8 @@ def _window(each: Round, lam: float, top: float, exponent: float, cut: float) ->
     second += share * rule.square_error * (1 + centre * centre)
     spread = math.sqrt((mass + off) * second) * (1 + _LEFT)
     # e^{ivL}: what its phase, its sine and cosine and their sums lose
-    slope = float(weights @ (radius + 8 * U * np.abs(losses))) * (1 + _MARGIN)
-    error = off + 2 * (losses.size + 64) * U * mass
+    slope = float(weights @ (radius + _TURN * np.abs(losses))) * (1 + _MARGIN)
+    error = off + _ADDED * (losses.size + 64) * mass
     return Window(each.times, losses, weights, error, slope, mass - off, mass + off, spread)
 
 

@@ -36,6 +36,9 @@ _LENGTH = 4
 """Numbers of frequencies are multiples of it, so that questions nearby have the same."""
 
 _PHASE, _LOGARITHM, _TERM, _GAUSSIAN, _CONSTANT = 36 * U, 15 * U, 80 * U, 16 * U, 1e-13
+_QUOTIENT, _POWER, _TURN, _ADDED, _KIND, _OUTSIDE = 4 * U, 2 * U, 8 * U, U, 2 * U, 8 * U
+"""What each operation or function may lose, of what it is about (docs/line.md, section 6)."""
+
 _UNDERFLOW = 1e-300
 
 
@@ -65,7 +68,7 @@ def tilted(rule: FloatRule, frequencies: Array) -> Tilted:
     size = np.abs(losses) + rule.losses.radius
     # |phi - 1| <= u E|L|; each factor e^{iuL} - 1 errs by u (2 d + 36 u |L|), a dot product by n u, weights by their radius
     moved = float(weights @ (2 * rule.losses.radius + (_PHASE + 2 * whole.additions) * size))
-    moved += float(rule.weights.radius @ size) + (whole.relative + 4 * U) * float(weights @ size)
+    moved += float(rule.weights.radius @ size) + (whole.relative + _QUOTIENT) * float(weights @ size)
     # quadrature and ends err by E for M(lam + iu) and for M(lam), and |M(lam + iu)| <= M(lam)
     off = (frequencies * (moved / whole.sum) + 2 * rule.error / whole.sum) * _SECOND
     phase = frequencies[:, None] * losses
@@ -76,7 +79,7 @@ def tilted(rule: FloatRule, frequencies: Array) -> Tilted:
     log_phi = np.log1p(gain) / 2 + 1j * np.arctan2(b, 1 + a)
     rounding = _LOGARITHM * (np.abs(log_phi) + (2 * np.abs(a) + a * a + b * b) / (1 + gain))
     log_sum = math.log(whole.sum)
-    cgf_slack = (whole.relative + rule.error / whole.sum) * _SECOND + 8 * U * (abs(log_sum) + abs(rule.scale) + 1)
+    cgf_slack = (whole.relative + rule.error / whole.sum) * _SECOND + _OUTSIDE * (abs(log_sum) + abs(rule.scale) + 1)
     return Tilted(log_phi, off / np.sqrt(1 + gain) + rounding, rule.scale + log_sum, cgf_slack)
 
 
@@ -116,9 +119,9 @@ class FloatSpectrum:
         terms = (weights * np.exp(-1j * epsilons[:, None] * u)).real
         # |Pi phi_i^k_i - e^X| <= |e^X| expm1(SUM k_i slack_i); the phase u eps errs by 8 u, a term by 80 u, a sum by n u
         wrong = np.expm1(
-            times[:, None] * (self.slack + 2 * U * np.abs(self.log_phi)) + 8 * U * np.abs(epsilons)[:, None] * u
+            times[:, None] * (self.slack + _POWER * np.abs(self.log_phi)) + _TURN * np.abs(epsilons)[:, None] * u
         )
-        errors = np.abs(weights) * (wrong + _TERM + u.size * U) * _SECOND
+        errors = np.abs(weights) * (wrong + _TERM + u.size * _ADDED) * _SECOND
         terms[:, 1:] *= 2
         errors[:, 1:] *= 2
         # the tail: e^{-lam eps} S_N / ((2p - 1) pi u_N^{2p-1})
@@ -126,7 +129,7 @@ class FloatSpectrum:
         tail = np.exp(-times * self.beta + _MARGIN) * period / (odd * math.pi * u[-1] ** odd)
         bracket = terms.sum(axis=1) + errors.sum(axis=1) * (1 + _MARGIN) + tail * (1 + _MARGIN) + _UNDERFLOW
         cgf = times * self.cgf
-        moved = times * self.cgf_slack + 8 * U * (np.abs(cgf) + np.abs(lam * epsilons) + abs(math.log(period)) + 16)
+        moved = times * self.cgf_slack + _OUTSIDE * (np.abs(cgf) + np.abs(lam * epsilons) + abs(math.log(period)) + 16)
         found = cgf - lam * epsilons - math.log(period) + np.log(bracket) + moved * (1 + _MARGIN)
         return np.where(np.isfinite(found) & (bracket > 0) & (times >= self.fewest), found, np.inf)
 
@@ -140,7 +143,7 @@ class FloatSpectrum:
     def log_upper(self, epsilons: Array, times: Array) -> Array:
         """log of at least delta(eps): images only add to the line."""
         found = self.log_above(epsilons, times)
-        return np.logaddexp(found, self.log_leaks(times)) + 8 * U if self.log_kept else found
+        return np.logaddexp(found, self.log_leaks(times)) + _OUTSIDE if self.log_kept else found
 
     def log_cone(self, epsilons: Array, times: Array, gaps: Array) -> Array:
         """log of at least delta(eps) by Theorem B, at these gaps (Theorem L-cone)."""
@@ -171,7 +174,7 @@ def float_spectrum(
     # e^{(z + z^2) s / 2}
     log_phi = -half * frequencies**2 + 1j * (half * (1 + 2 * lam) * frequencies)
     slack = _GAUSSIAN * (half * frequencies**2 + half * (1 + 2 * lam) * frequencies)
-    cgf, cgf_slack, sizes = half * (lam + lam * lam), 16 * U * half * (lam + lam * lam), np.abs(log_phi)
+    cgf, cgf_slack, sizes = half * (lam + lam * lam), _GAUSSIAN * half * (lam + lam * lam), np.abs(log_phi)
     work = 0
     for each in rounds:
         goal = (
@@ -186,8 +189,8 @@ def float_spectrum(
         cgf, cgf_slack = cgf + times * found.cgf, cgf_slack + times * found.cgf_slack
         sizes = sizes + times * np.abs(found.log_phi)
     # sums over kinds, in any order
-    slack = (slack + (len(rounds) + 4) * 2 * U * sizes) * _SECOND
-    cgf_slack = (cgf_slack + (len(rounds) + 4) * 2 * U * abs(cgf)) * _SECOND
+    slack = (slack + (len(rounds) + 4) * _KIND * sizes) * _SECOND
+    cgf_slack = (cgf_slack + (len(rounds) + 4) * _KIND * abs(cgf)) * _SECOND
     if not (math.isfinite(cgf) and np.isfinite(slack).all()):
         raise Loud("the transform is not finite")
     return FloatSpectrum(

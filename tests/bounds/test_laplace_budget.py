@@ -78,37 +78,138 @@ def test_random_triples_stay_below(dimension: int) -> None:
         assert found.max() > 0.5 * limit
 
 
-def test_inequalities_of_the_proof() -> None:
-    rng = np.random.default_rng(3)
-    c1, c2, d1, d2, s = rng.exponential(size=(5, 20_000))
-    u = rng.uniform(size=20_000)
-    assert (u * (3 - u * u) <= 2 + 1e-15).all()
-    # step (1): second differences of the whole in s, both medians
+@pytest.mark.parametrize("shift", ["0.5", "3.7", "4", "8"])
+def test_triples_beside_the_maximisers_stay_below(shift: str) -> None:
+    """The star, the corner and the pair, and values around them, in two to four dimensions; one of the three comes close."""
+    rng, t = np.random.default_rng(8), float(shift)
+    limit, closest = largest_square(Fraction(shift), "vector"), 0.0
+    assert limit is not None
+    for dimension in (2, 3, 4):
+        for p, q in (((t / 2, t / 2), (t / 2, -t / 2)), ((t, 0.0), (t / 2, t / 2)), ((t, 0.0), (0.0, 0.0))):
+            triple = np.zeros((3, 1500, dimension))
+            triple[1, :, :2], triple[2, :, :2] = p, q
+            noise = (
+                rng.laplace(size=triple.shape) * 10 ** rng.uniform(-4, 0, (1, 1500, 1)) * (np.arange(1500) > 0)[:, None]
+            )
+            triple = triple + noise
+            far = np.max([np.abs(triple[i] - triple[j]).sum(axis=1) for i, j in ((0, 1), (0, 2), (1, 2))], axis=0)
+            found = laplace_square(*(triple * (t / far)[:, None]))
+            assert (found <= limit).all()
+            closest = max(closest, float(found.max()) / limit)
+    assert closest > 0.9995
+
+
+def test_in_one_dimension_the_pair_is_the_maximum() -> None:
+    """J(t) - 1, attained by r = q, and by no triple exceeded."""
+    rng = np.random.default_rng(9)
+    for t in (0.3, 1.0, 4.0):
+        zero = np.zeros((1, 1))
+        assert float(laplace_square(zero, zero + t, zero)[0]) == pytest.approx(float(J(t)) - 1, rel=1e-9)
+        points = np.sort(rng.uniform(0, t, (3, 20_000, 1)), axis=0)
+        points = (points - points[:1]) * t / (points[2:] - points[:1])
+        for order in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
+            assert (laplace_square(*(points[i] for i in order)) <= (float(J(t)) - 1) * (1 + 1e-9)).all()
+
+
+def draws(count: int = 20_000) -> tuple[Laws, ...]:
+    return tuple(np.random.default_rng(3).exponential(size=(4, count)))
+
+
+def test_moving_an_arm_is_convex() -> None:
+    """Step (1): second differences of the whole in s, the median being the same in both coordinates or not."""
+    rng = np.random.default_rng(4)
+    c1, c2, d1, d2 = draws()
     a, b = rng.exponential(size=(2, 20_000)) + 1
     k = rng.uniform(0, 1, 20_000) * np.sqrt(a * b)
     s = 0.3 * np.minimum(c1, c2) * rng.uniform(size=20_000)
 
-    def same(move: Laws) -> Laws:
+    def same(move: Laws, k: Laws) -> Laws:
         one, two = c1 + move, c2 - move
         return np.asarray(a * J(one + d1) * J(two + d2) + b * J(one) * J(two) - 2 * k * m(one, d1) * m(two, d2))
 
-    def crossed(move: Laws) -> Laws:
+    def crossed(move: Laws, k: Laws) -> Laws:
         one, two = c1 + move, c2 - move
         return np.asarray(a * J(one + d1) * J(two) + b * J(one) * J(two + d2) - 2 * k * m(one, d1) * m(two, d2))
 
     for value in (same, crossed):
-        size = np.abs(value(0 * s)) + a * J(c1 + d1) * J(c2 + d2)
-        assert (value(s) + value(-s) - 2 * value(0 * s) >= -1e-12 * size).all()
-    # step (2)
-    assert (J(c1) * J(c2) <= J(c1 + c2) * (1 + 1e-14)).all()
-    assert (rho(c1 + c2, d1 + d2) <= rho(c1, d1) * rho(c2, d2) + 1e-15).all()
-    # one dimension
-    assert (J(c1 + d1) + J(c1) - 2 * m(c1, d1) <= J(c1 + d1) - 1 + 1e-12 * J(c1 + d1)).all()
-    assert (J(c1) + J(d1) - 2 * rho(c1, d1) <= J(c1 + d1) - 1 + 1e-12 * J(c1 + d1)).all()
-    # what the boxes rest on: J, m and 1 - rho grow
-    assert (J(c1 + s) >= J(c1)).all()
-    assert (m(c1 + s, d1) >= m(c1, d1) * (1 - 1e-14)).all()
-    assert (m(c1, d1 + s) >= m(c1, d1) * (1 - 1e-14)).all()
+        size = 1e-12 * (np.abs(value(0 * s, k)) + a * J(c1 + d1) * J(c2 + d2))
+        assert (value(s, k) + value(-s, k) - 2 * value(0 * s, k) >= -size).all()
+        # beyond what Cauchy and Schwarz allow of E XY it is not
+        assert (value(s, 3 * k) + value(-s, 3 * k) - 2 * value(0 * s, 3 * k) < -size).any()
+
+
+def test_the_coefficient_of_the_second_derivative() -> None:
+    """u (3 - u^2) <= 2 on [0, 1], and what it is for."""
+    rng = np.random.default_rng(5)
+    u = rng.uniform(size=20_000)
+    assert (u * (3 - u * u) <= 2 + 1e-15).all()
+    a, b = rng.exponential(size=(2, 20_000)) + 1
+    D1, D2, k = rng.uniform(size=20_000), rng.uniform(size=20_000), rng.uniform(size=20_000) * np.sqrt(a * b)
+    least = 2 * np.sqrt(a * b) * D2 / np.sqrt(D1) * (2 - np.sqrt(D1) * (3 - D1))
+    mixed = 6 * k * D2 * (1 - D1 / 3)
+    for squares in (2 * a * D2**2 / D1 + 2 * b, 2 * a / D1 + 2 * b * D2**2):
+        assert (squares - mixed >= least - 1e-12 * squares).all()
+    assert (least >= -1e-12).all()
+
+
+def test_coordinates_with_the_rest_in_the_middle_merge() -> None:
+    """Step (2): J(x1) J(x2) <= J(x1+x2) and rho(x1+x2, y1+y2) <= rho(x1, y1) rho(x2, y2)."""
+    x1, x2, y1, y2 = draws()
+    assert (J(x1) * J(x2) <= J(x1 + x2) * (1 + 1e-14)).all()
+    assert (rho(x1 + x2, y1 + y2) <= rho(x1, y1) * rho(x2, y2) + 1e-15).all()
+    # with the rest at an end coordinates do not merge: E XY of both may be larger
+    assert (m(x1 + x2, y1 + y2) > m(x1, y1) * m(x2, y2) * (1 + 1e-9)).any()
+
+
+def test_inequalities_in_one_dimension() -> None:
+    c, d, *_ = draws()
+    assert (J(c + d) + J(c) - 2 * m(c, d) <= J(c + d) - J(c) + 1e-12 * J(c + d)).all()
+    assert (J(c) + J(d) - 2 * rho(c, d) <= J(c + d) - 1 + 1e-12 * J(c + d)).all()
+    assert m(c, 0 * c) == pytest.approx(J(c), rel=1e-12)
+    assert (np.exp(2 * c) + 2 * np.exp(-c) >= 3).all()
+
+
+def test_what_boxes_rest_on_grows() -> None:
+    """J, m and 1 - rho."""
+    c, d, s, _ = draws()
+    assert (J(c + s) >= J(c)).all()
+    assert (m(c + s, d) >= m(c, d) * (1 - 1e-14)).all()
+    assert (m(c, d + s) >= m(c, d) * (1 - 1e-14)).all()
+    assert (rho(c + s, d) <= rho(c, d)).all()
+
+
+def test_the_bathtub() -> None:
+    """Random H between 0 and H_env with INT H <= beta: powers filled from the top, and e^{-nx} from x0, for every edge."""
+    rng, t, g, beta_part = np.random.default_rng(6), 1.5, 0.05, 0.6
+    top = math.log1p(g * math.expm1(t))
+    s = np.exp(np.linspace(-top, top, 1501))
+    x, width = np.log(s), np.gradient(s)
+    call = g * -np.expm1((np.minimum(np.log1p(np.expm1(np.abs(x)) / g), t) - t) / 2)
+    env = np.where(x >= 0, call, s * call)
+    beta = beta_part * float(env @ width)
+    H = env * rng.uniform(size=(400, 7)).repeat(215, axis=1)[:, :1501] ** rng.uniform(0, 2, (400, 1))
+    H[:50] = env * (s > np.quantile(s, rng.uniform(size=(50, 1))))  # full from the top
+    H[50:100] = env * (s < np.quantile(s, rng.uniform(size=(50, 1))))
+    H *= np.minimum(beta / (H @ width), 1.0)[:, None]
+    assert (env * (1 + 1e-12) >= H).all()
+    edges = np.exp(top * rng.uniform(-1, 1, 40))
+    for order in (2.0, 3.0, 8.0, 40.0):
+        most = (H * s ** (order - 2)) @ width
+        above = [float(np.maximum(s ** (order - 2) - s1 ** (order - 2), 0) * env @ width) for s1 in edges]
+        bounds, less = (
+            min(s1 ** (order - 2) * part * beta + each for s1, each in zip(edges, above, strict=True))
+            for part in (1.0, 0.8)
+        )
+        assert most.max() <= bounds * (1 + 1e-12)
+        assert most.max() > less  # a budget that is too small would be found
+    for order in (0.5, 2.0, 8.0):
+        for x0 in top * rng.uniform(-1, 0.9, 10):
+            after = x >= x0
+            most = (H * s ** (-order - 1) * after) @ width
+            for x2 in x0 + (top - x0) * rng.uniform(size=6):
+                mu = math.exp(-(order + 1) * x2)
+                filled = mu * beta + float(np.maximum(s ** (-order - 1) - mu, 0) * env * after @ width)
+                assert most.max() <= filled * (1 + 1e-12)
 
 
 def test_the_curve_is_above_explicit_triples() -> None:

@@ -124,3 +124,101 @@ def test_several_queries_on_one_sample_are_one_pure_mechanism() -> None:
     assert both == pytest.approx((cm.PureDP(2) @ sample).rdp([2, 9.5], bound="pure-triples"), rel=1e-12)
     with pytest.raises(cm.HypothesisError, match="slack"):
         (cm.ApproximateDP(1, 1e-6) @ sample).rdp(2, bound="pure-triples")
+
+
+# ---- every inequality of the proof, on random draws
+
+
+def random_classes(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """c, g, A and B, one setting in each row."""
+    rng = np.random.default_rng(11)
+    c, g = np.exp(10 ** rng.uniform(-2, 0.9, (count, 1))), 10 ** rng.uniform(-4, -0.01, (count, 1))
+    return c, g, 1 + g * (c - 1), 1 - g * (1 - 1 / c)
+
+
+def time_value(atoms: list[tuple[np.ndarray, np.ndarray]], s: np.ndarray) -> np.ndarray:
+    """H(s) = E_b (t-s)_+ - (1-s)_+ as it is written, row by row: calls from 1 on, and puts below."""
+    calls = sum((np.maximum(t - s, 0) * m for t, m in atoms), start=0 * s)
+    puts = sum((np.maximum(s - t, 0) * m for t, m in atoms), start=0 * s)
+    return np.where(s >= 1, calls, puts)
+
+
+def all_four(c: np.ndarray, A: np.ndarray, B: np.ndarray) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    """Ratios and masses under b of (i), (ii), (iii) and (iv)."""
+    return [
+        [(A, 1 / (1 + c)), (B, c / (1 + c))],
+        [(1 / A, A / (1 + c)), (1 / B, c * B / (1 + c))],
+        [(A, 1 / (2 + c)), (1 / A, A / (2 + c))],
+        [(B, c / (1 + 2 * c)), (1 / B, c * B / (1 + 2 * c))],
+    ]
+
+
+def test_the_put_ends_first() -> None:
+    """AB = 1 + g(1-g)(c-1)^2/c >= 1, so that 1/A <= B and 1/B <= A."""
+    c, g, A, B = random_classes(20_000)
+    assert pytest.approx(1 + g * (1 - g) * (c - 1) ** 2 / c, rel=1e-12) == A * B
+    assert (1 / A <= B * (1 + 1e-15)).all()
+    assert (1 / B <= A * (1 + 1e-15)).all()
+
+
+def test_the_fourth_extreme_point_never_wins() -> None:
+    """Its time value is nowhere above that of the third, and so is every convex function of its ratio."""
+    rng = np.random.default_rng(12)
+    c, _, A, B = random_classes(4000)
+    *_, third, fourth = all_four(c, A, B)
+    s = np.exp(np.log(A) * np.linspace(-1.2, 1.2, 97))
+    assert (time_value(fourth, s) <= time_value(third, s) + 1e-15 * A).all()
+    corners, sizes = np.exp(np.log(A) * rng.uniform(-1.1, 1.1, (4000, 5))), rng.exponential(size=(4000, 5)) ** 2
+    ours, theirs = ((time_value(law, corners) * sizes).sum(axis=1) for law in (third, fourth))
+    assert (theirs <= ours * (1 + 1e-10) + 1e-14).all()
+    assert (theirs > 0.9 * ours).any()  # with c = 1 they are the same
+
+
+def test_masses_of_the_extreme_points_and_their_mean() -> None:
+    c, _, A, B = random_classes(4000)
+    for law in all_four(c, A, B):
+        masses = sum((m for _, m in law), start=0 * c)
+        assert (masses <= 1 + 1e-12).all()
+        assert sum(t * m for t, m in law) - masses == pytest.approx(0 * c, abs=1e-9)
+
+
+def test_the_difference_of_both_orders_is_odd_and_not_negative() -> None:
+    """H2(x) = e^x H1(-x), D(x) = e^{-x/2} (H1 - H2), and (1+c) D = (1-g)(c-1)(e^{x/2} - e^{-x/2}) while both are positive."""
+    c, g, A, B = random_classes(4000)
+    one, two, *_ = all_four(c, A, B)
+    x = np.log(A) * np.linspace(0.001, 1.2, 60)
+    h1, h2, h1_below, h2_below = (time_value(law, np.exp(at)) for at in (x, -x) for law in (one, two))
+    size = np.exp(x / 2) * (A - 1)
+    assert (np.abs(h2 - np.exp(x) * h1_below) <= 1e-9 * size).all()
+    D, D_below = np.exp(-x / 2) * (h1 - h2), np.exp(x / 2) * (h1_below - h2_below)
+    assert (np.abs(D + D_below) <= 1e-9 * size).all()
+    assert (-1e-10 * size <= D).all()
+    both = x < -np.log(B) * (1 - 1e-9)
+    stated = (1 - g) * (c - 1) * 2 * np.sinh(x / 2) / (1 + c)
+    assert (np.abs(D - stated)[both] <= (1e-9 * size)[both]).all()
+
+
+def test_the_first_order_is_worse_for_powers_from_one_half_on() -> None:
+    """y^a, convex for a > 1, and -y^a for a in [1/2, 1); below 1/2 it is the other way round."""
+    c, _, A, B = random_classes(3000)
+    one, two, *_ = all_four(c, A, B)
+    for order in (0.5, 0.51, 0.8, 1.2, 2.0, 3.5, 9.0, 0.3, 0.1):
+        # E t^a - 1 - a E(t - 1): nothing cancels that matters
+        values = [
+            sum(m * (np.expm1(order * np.log(t)) - order * (t - 1)) for t, m in law) * (1 if order > 1 else -1)
+            for law in (one, two)
+        ]
+        gap, size = values[0] - values[1], 1e-9 * values[0] + 1e-15 * A**order
+        assert (gap >= -size).all() if order >= 0.5 else (gap <= size).all()
+        assert order == 0.5 or (np.abs(gap) > 10 * size).any()
+
+
+def test_none_of_the_three_can_be_left_out() -> None:
+    """Each of the three is needed: without it some convex function is larger than what is left."""
+    rng = np.random.default_rng(13)
+    c, _, A, B = random_classes(4000)
+    corners, sizes = np.exp(np.log(A) * rng.uniform(-1, 1, (4000, 2))), rng.exponential(size=(4000, 2))
+    values = np.stack([(time_value(law, corners) * sizes).sum(axis=1) for law in all_four(c, A, B)[:3]])
+    for left_out in range(3):
+        others = np.delete(values, left_out, axis=0).max(axis=0)
+        assert (values[left_out] > 1.01 * others).sum() > 50

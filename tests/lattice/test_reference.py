@@ -172,8 +172,10 @@ def test_a_mean_or_a_mass_below_one_is_refused(demand: Demand) -> None:
     total = sum(map(Fraction, law.masses))
     spare = float(total - 1)
     assert not proved(moved(law, {0: -spare - 2.0**-52}), demand, 2.0, rows)
-    # more than 1 beside the ratio 1
-    assert not proved(moved(law, {0: 1e-30 - law.masses[law.places.index(0)], 1: 0.6, -1: 0.6}), demand, 2.0, rows)
+    # more than 1 beside the ratio 1, and less than nothing anywhere, though all else holds
+    assert not proved(moved(law, {1: 0.6, -1: 0.6}), demand, 2.0, rows)
+    assert not proved(moved(law, {law.places[0] - 1: -1e-12, 0: 2e-12}), demand, 2.0, rows)
+    assert proved(moved(law, {law.places[-1] + 1: 1e-12, 0: 2e-12}), demand, 2.0, rows)
 
 
 @dataclass(frozen=True, slots=True)

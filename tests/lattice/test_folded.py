@@ -198,7 +198,7 @@ def test_without_the_tail_half_of_the_frequencies_are_not_enough() -> None:
     assert 2 * found.frequencies + 1 < found.folds
     with BALLS.at(found.choice.bits):
         at = BALLS.number(30)
-        place = found._place(at, down=True)
+        place = found.place(at, down=True)
         truth = composed([(outputs(HEADS, TAILS), 400)], at)
         assert found.lower(at) <= truth <= found.upper(at)
         half = dataclasses.replace(found, values=found.values[: len(found.values) // 2], _kept={})
@@ -241,7 +241,7 @@ def test_without_the_images_the_lower_end_is_too_high() -> None:
         at = BALLS.number(30)
         short = folded.folded(where.kinds, dataclasses.replace(choice, period=choice.period / 3))
         truth = composed([(outputs(HEADS, TAILS), 400)], at)
-        place = short._place(at, down=False)
+        place = short.place(at, down=False)
         assert short.line(*place) - short.tail(*place) > truth
         assert short.lower(at) <= truth <= short.upper(at)
 

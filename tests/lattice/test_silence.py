@@ -265,7 +265,7 @@ def test_the_identity_holds_with_all_images(epsilon: str) -> None:
         choice = Choice(lam, 3.0, math.inf, 1.0, 0.0, 0.0, 2.0, 192)
         top = sum((p * (2 * s).exp() for s, p in masses), start=arb(0))
         found = folded.Folded(choice, Lattice(a, o), J, values, arb(0), arb(0), lambda: top, 0)
-        place = found._place(at, down=True)
+        place = found.place(at, down=True)
         assert abs(found.line(*place) - d(at) - images) < 1e-24
         assert images > 0.05
         assert images <= found.images(at)

@@ -36,8 +36,8 @@ WAYS = {
     "adaptive": "the value of what an adversary may choose anew in every round: of the extreme triples of the reports of the "
     "mechanism on a sample (Theorem P), or of all laws of bounded range, by a recursion on a grid whose chords bound it",
     "order": "Theorem W: judged by test functions between profiles and Renyi divergences, adaptive rounds are no worse than a "
-    "product of one law per round on a lattice, which was proposed by a linear programme and checked row by row; composed by a "
-    "tilted FFT with every error term added",
+    "product of one law per round on a lattice, which was proposed by a linear programme and checked row by row; evaluated "
+    "along a vertical line, which folds on a lattice, or by a tilted FFT with every error term added",
     "cone": "Theorem B: judged by a family of test functions that bounds delta, adaptive rounds are no worse than a product "
     "of known pairs: the sampled Gaussian pair of Proposition 11 once per round and, where only distances of values are known, "
     "one Gaussian pair more; evaluated along a vertical line, or on a dominating grid with its error terms added",

@@ -40,6 +40,10 @@ _GAPS, _REFINED = np.geomspace(0.1, 60.0, 33), 9
 """Where the gap of the cone is looked for, in units of 1/lam; it is about 3."""
 
 
+Constants = Callable[[Array], tuple[Array, Array]]
+"""log R and log C by the gap d, so that (y - R)_+ <= C f(y) for all y."""
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One composition to evaluate: its steps for floats, its transforms for balls; `cone` for Theorem B."""
@@ -101,8 +105,16 @@ def chosen(
     size = float(saddle.approximation(at)[0]) if log_delta is None else log_delta
     if not math.isfinite(size):
         return None
-    # every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough
-    order = min(float(at.lam[0]), _STEEPEST / spacing) if spacing else float(at.lam[0])
+    return at_orders(side, float(at.lam[0]), guess, size, accuracy, spacing)
+
+
+@np.errstate(all="ignore")
+def at_orders(side: Side, most: float, guess: float, size: float, accuracy: float, spacing: float) -> Choice | None:
+    """The choice of the fewest frequencies at this order and at some below it, for an epsilon and log delta that are guessed.
+
+    Every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough.
+    """
+    order = min(most, _STEEPEST / spacing) if spacing else most
     known = _at_orders(side, order * _ORDERS, guess, size, accuracy, spacing)
     return min(known, key=lambda each: each.cost) if known else None
 
@@ -294,8 +306,8 @@ def cone_epsilon(line: Followed, asked: float) -> tuple[float, float]:
     return float(value[0]), float(gap[0])
 
 
-def cone_epsilons(line: Followed, asked: Array) -> tuple[Array, Array]:
-    """The same for several."""
+def cone_epsilons(line: Followed, asked: Array, constants: Constants = constants) -> tuple[Array, Array]:
+    """The same for several, or for another test function with its own log R and log C."""
 
     def at(gaps: Array) -> Array:
         log_ratio, log_constant = constants(gaps)
@@ -310,8 +322,8 @@ def cone_delta(line: Followed, epsilon: float) -> tuple[float, float]:
     return float(value[0]), float(gap[0])
 
 
-def cone_deltas(line: Followed, epsilons: Array) -> tuple[Array, Array]:
-    """The same for several."""
+def cone_deltas(line: Followed, epsilons: Array, constants: Constants = constants) -> tuple[Array, Array]:
+    """The same for several, or for another test function."""
 
     def at(gaps: Array) -> Array:
         log_ratio, log_constant = constants(gaps)

@@ -80,7 +80,7 @@ class Folded(Enclosing):
 
     # ---- in balls
 
-    def _place(self, epsilon: Any, down: bool) -> tuple[int, Any]:
+    def place(self, epsilon: Any, down: bool) -> tuple[int, Any]:
         """n and a - x with eps in [o + na, o + (n+1)a]; where balls cannot tell, of an epsilon a hair below, or above."""
         a, o = self.lattice.spacing, self.lattice.offset
         for hair in (0.0, _HAIR, 2.0**10 * _HAIR):
@@ -143,7 +143,7 @@ class Folded(Enclosing):
     def _ball(self, epsilon: Any, down: bool) -> Any:
         from flint import arb
 
-        place = self._place(epsilon, down)
+        place = self.place(epsilon, down)
         return self.leak + self.line(*place) + self.tail(*place) * arb(0, 1)
 
     def upper(self, epsilon: Any) -> Any:

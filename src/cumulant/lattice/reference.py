@@ -17,6 +17,7 @@ from cumulant.lattice.demands import BITS, Demand, integrals, kernels
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import MANY, rounded_up
 from cumulant.pairs.step import Outputs
+from cumulant.pairs.transform import Lattice, Rule, Transform
 
 _NEAREST = 1e-5
 _ROOM = 1e-6
@@ -57,6 +58,27 @@ class Reference(Outputs):
     @property
     def exact_lattice(self) -> bool:
         return True
+
+    def transform(self) -> ReferenceTransform:
+        """The same in balls."""
+        return ReferenceTransform(self.width, self.places, self.masses)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceTransform(Transform):
+    """M(z) = SUM mass e^{(1 + z) width place}: a positive measure, whose mass may be a little more than 1."""
+
+    width: float
+    places: tuple[int, ...]
+    masses: tuple[float, ...]
+
+    def atoms(self, lam: float, log_error: float) -> Rule:
+        width, power = BALLS.number(self.width), 1 + BALLS.number(lam)
+        points = [(place * width, mass) for place, mass in zip(self.places, self.masses, strict=True)]
+        return Rule([], [(loss, BALLS.number(mass) * (power * loss).exp()) for loss, mass in points], BALLS.number(0))
+
+    def lattice(self) -> Lattice:
+        return Lattice(Fraction(self.width), Fraction(0))
 
 
 def rows_between(top: float, count: int) -> Array:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,16 +21,17 @@ from cumulant.lattice import saddle
 from cumulant.lattice.demands import Budget, Demand, Reports, bent
 from cumulant.lattice.lattice import FAR, Composed, Terms, compose
 from cumulant.lattice.reference import Reference, proposed, reference
-from cumulant.lattice.rounds import Round, Rounds
+from cumulant.lattice.rounds import Kinds, Round, Rounds
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import MANY, next_above
 from cumulant.pairs.step import Step
+from cumulant.pairs.transform import Transform
 
 _ORDERS = (0.5, 1.25, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 _COARSE, _FINE = (14, 120), (20, 280)
 """Cells of the reference between 1 and the largest ratio, and rows on each of three stretches."""
 
-Found = Callable[[Demand, float, float], Reference | None]
+Sought = Callable[[Demand, float, float], Reference | None]
 """A reference for a demand, an order n and tails of this exponent."""
 
 _CRITICAL = 0.5
@@ -40,10 +42,27 @@ _TRIES, _FARTHER, _LEAST = 3, 0.5, -690.0
 _SMALL = 0.05
 _FEWEST_ROUNDS, _MOST_KINDS = 300, 4
 _CUT = 16.0
-_GAPS = np.geomspace(0.05, 40.0, 60)
+_GAPS = np.geomspace(1e-3, 40.0, 120)
+_NEARBY = np.geomspace(1 / 12, 12.0, 140)
+"""Of the gaps d, and of the exponents beside that of the pair that dominates in profiles."""
+
+Found = TypeVar("Found")
 
 
 # ---- which rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What dominates one kind of round: its losses in floats, and in balls where they are offered.
+
+    `proved`: that what balls hold dominates was shown by more than floats.
+    """
+
+    step: Step
+    transform: Transform | None
+    proved: bool
+    times: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +74,31 @@ class Kind:
 
     demand: Demand | None
     step: Step | None
+    transform: Transform | None
+    """That of the step, where it is offered."""
     times: int
 
-    def at(self, order: float, lam: float, found: Found) -> Step | None:
+    def at(self, order: float, lam: float, sought: Sought) -> Law | None:
         """A law that dominates it at this order n, chosen for tails of exponent lam."""
         if self.step is not None and (self.demand is None or order <= _CRITICAL):
-            return self.step
-        return None if self.demand is None else found(self.demand, order, lam)
+            return Law(self.step, self.transform, True, self.times)
+        found = None if self.demand is None else sought(self.demand, order, lam)
+        return None if found is None else Law(found, found.transform(), found.proved, self.times)
 
 
 def _kind(one: Round, times: int) -> Kind | None:
     if one.triples is not None:
         extremes, law = one.pair.extremes(), one.pair.symmetrised()
         if extremes is not None:
-            first = one.pair.above(one.triples, "remove") if extremes.against is extremes.for_it is None else None
-            return Kind(Reports(extremes, one.triples), first, times)
+            demand = Reports(extremes, one.triples)
+            if extremes.against is extremes.for_it is None:
+                pair, way = one.pair, "remove"
+                return Kind(demand, pair.above(one.triples, way), pair.transform(one.triples, way), times)
+            return Kind(demand, None, None, times)
         if one.pair.query and law is not None:
-            return Kind(Budget(law.scale, one.pair.query, one.triples), None, times)
-    return Kind(None, one.step(0), times) if one.steps is not None and len(one.steps) == 1 else None
+            return Kind(Budget(law.scale, one.pair.query, one.triples), None, None, times)
+    single = one.steps is not None and len(one.steps) == 1
+    return Kind(None, one.step(0), one.transform(0), times) if single else None
 
 
 def _kinds(rounds: Rounds) -> tuple[Kind, ...] | None:
@@ -85,10 +111,14 @@ def _kinds(rounds: Rounds) -> tuple[Kind, ...] | None:
     return kinds if len(kinds) == len(found) and 0 < demanding <= _MOST_KINDS else None
 
 
-def _terms(kinds: tuple[Kind, ...], order: float, lam: float, found: Found) -> Terms | None:
-    laws = [(kind.at(order, lam, found), kind.times) for kind in kinds]
-    terms = tuple((step, times) for step, times in laws if step is not None)
-    return terms if len(terms) == len(laws) else None
+def _laws(kinds: tuple[Kind, ...], order: float, lam: float, sought: Sought) -> tuple[Law, ...] | None:
+    found = [kind.at(order, lam, sought) for kind in kinds]
+    laws = tuple(law for law in found if law is not None)
+    return laws if len(laws) == len(found) else None
+
+
+def _terms(laws: tuple[Law, ...]) -> Terms:
+    return tuple((law.step, law.times) for law in laws)
 
 
 def _coarse(demand: Demand, order: float, lam: float) -> Reference | None:
@@ -175,10 +205,47 @@ def _descended(value: Callable[[float], float], start: float, scale: float) -> f
 # ---- choosing, by floats alone
 
 
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """epsilon at some delta by saddle points: nothing is claimed from it. `size` is log E[g_n(S - eps0)] at eps0 = `start`."""
+
+    epsilon: float = math.inf
+    lam: float = math.nan
+    start: float = math.nan
+    size: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The order n, laws that dominate all rounds at it, and where the answer is about."""
+
+    order: float
+    laws: tuple[Law, ...]
+    guess: Guess
+
+    @property
+    def terms(self) -> Terms:
+        return _terms(self.laws)
+
+    @property
+    def proved(self) -> bool:
+        return all(law.proved for law in self.laws)
+
+    def kinds(self) -> Kinds | None:
+        """The transforms of all rounds; None where one of them is not offered."""
+        found = [(law.transform, law.times) for law in self.laws]
+        kinds = tuple((each, times) for each, times in found if each is not None)
+        return kinds if len(kinds) == len(found) else None
+
+    def constants(self, gaps: Array) -> tuple[Array, Array]:
+        """log R and log C at each gap d."""
+        return log_ratio(self.order, gaps), log_constant(self.order, gaps)
+
+
 @np.errstate(all="ignore")
-def _guess(terms: Terms, order: float, log_delta: float) -> tuple[float, float]:
-    """epsilon at this delta and the exponent, by saddle points: nothing is claimed from it."""
-    lam = np.geomspace(0.05, 3000.0, 240)
+def _guess(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
+    """That of an exponent which is not far from this one."""
+    lam = near * _NEARBY
     at = saddle.moments(terms, lam)
     eps0 = at.mean - 1 / lam - 1 / (1 + lam) - 1 / (order + lam)
     curvature = at.variance + lam**-2.0 + (1 + lam) ** -2.0 + (order + lam) ** -2.0
@@ -186,43 +253,42 @@ def _guess(terms: Terms, order: float, log_delta: float) -> tuple[float, float]:
     known = np.isfinite(value)
     lam, eps0, value = lam[known], eps0[known], value[known]
     if value.size < 2:
-        return math.inf, math.nan
+        return Guess()
     asked = log_delta - log_constant(order, _GAPS / max(order, 1.0))
     starts = np.interp(-asked, -value, eps0, left=np.nan, right=np.nan)
     found = starts + log_ratio(order, _GAPS / max(order, 1.0))
     if not np.isfinite(found).any():
-        return math.inf, math.nan
+        return Guess()
     best = int(np.nanargmin(found))
-    return float(found[best]), float(np.interp(-asked[best], -value, lam))
+    at_best = float(np.interp(-asked[best], -value, lam))
+    return Guess(float(found[best]), at_best, float(starts[best]), float(asked[best]))
 
 
-def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> tuple[float, Terms, float, float] | None:
-    """The order n, the reference, the exponent and a guess of epsilon: a scan with coarse references, then a fine one."""
+def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen | None:
+    """A scan of orders with coarse references, then a fine one."""
     at = saddle.saddle(upper, log_delta)
     if at is None:
         return None
     lam = _rounded(float(at.lam[0]))
 
     @cache
-    def guess(number: int) -> tuple[float, float]:
-        terms = _terms(kinds, _ORDERS[number], lam, _coarse)
-        return (math.inf, math.nan) if terms is None else _guess(terms, _ORDERS[number], log_delta)
+    def guess(number: int) -> Guess:
+        laws = _laws(kinds, _ORDERS[number], lam, _coarse)
+        return Guess() if laws is None else _guess(_terms(laws), _ORDERS[number], log_delta, lam)
 
     def around(number: int) -> list[int]:
         return [each for each in (number - 1, number, number + 1) if 0 <= each < len(_ORDERS)]
 
     best, before = _FIRST, -1
     while best != before:  # downhill
-        before, best = best, min(around(best), key=lambda each: guess(each)[0])
-    best = min((best, 0), key=lambda each: guess(each)[0])
-    order, lam = _ORDERS[best], guess(best)[1]
-    if not math.isfinite(guess(best)[0]):
+        before, best = best, min(around(best), key=lambda each: guess(each).epsilon)
+    best = min((best, 0), key=lambda each: guess(each).epsilon)
+    order, coarse = _ORDERS[best], guess(best)
+    laws = _laws(kinds, order, _rounded(coarse.lam), _fine) if math.isfinite(coarse.epsilon) else None
+    if laws is None:
         return None
-    terms = _terms(kinds, order, _rounded(lam), _fine)
-    if terms is None:
-        return None
-    epsilon, exponent = _guess(terms, order, log_delta)
-    return (order, terms, exponent, epsilon) if math.isfinite(epsilon) else None
+    found = _guess(_terms(laws), order, log_delta, lam)
+    return Chosen(order, laws, found) if math.isfinite(found.epsilon) else None
 
 
 def _rounded(lam: float) -> float:
@@ -230,56 +296,71 @@ def _rounded(lam: float) -> float:
     return float(2.0 ** (round(4 * math.log2(lam)) / 4))
 
 
-def _composed(terms: Terms, lam: float, log_delta: float) -> Composed:
-    widths = [anchor for step, _ in terms if step.exact_lattice and (anchor := step.anchor())]
-    cut = log_delta - math.log(sum(times for _, times in terms)) - _CUT
-    return compose(terms, min(widths), cut, lam, upper=True)
-
-
 @np.errstate(all="ignore")
-def _prepared(rounds: Rounds, log_delta: float) -> tuple[float, Composed, float] | None:
-    """The order n, the lattice of the reference and a guess of epsilon at this delta; None where Theorem W has no answer."""
+def chosen(rounds: Rounds, log_delta: float) -> Chosen | None:
+    """What floats choose for this delta; None where Theorem W has no answer."""
     kinds = _kinds(rounds)
     upper = None if kinds is None else next(iter(rounds.upper()), None)
     if kinds is None or upper is None:
         return None
     try:
-        chosen = _chosen(kinds, upper, log_delta)
-        if chosen is None:
-            return None
-        order, terms, lam, guess = chosen
-        sums = _composed(terms, lam, log_delta)
+        return _chosen(kinds, upper, log_delta)
     except (ArithmeticError, MemoryError, ValueError):  # floats or the programme gave out: nothing is claimed
         return None
-    return order, sums, guess
+
+
+def least(rounds: Rounds, log_delta: float, ask: Callable[[Chosen], tuple[float, Found] | None]) -> Found | None:
+    """The least delta and what it comes from, where e^log_delta is known to be enough: by references for ever smaller ones."""
+    best: tuple[float, Found] | None = None
+    for _ in range(_TRIES):
+        log_delta = math.ceil(2 * log_delta) / 2  # the same whoever found the first one
+        at = chosen(rounds, log_delta)
+        found = None if at is None else ask(at)
+        if found is None:
+            break
+        if best is None or found[0] < best[0]:
+            best = found
+        after = math.log(max(found[0], 5e-324))
+        if not _LEAST < after < log_delta - _FARTHER:
+            break
+        log_delta = after
+    return None if best is None else best[1]
+
+
+# ---- on the lattice
+
+
+@np.errstate(all="ignore")
+def _composed(at: Chosen, log_delta: float) -> Composed | None:
+    """The sum of all losses on the lattice of the reference; None where it is too large."""
+    terms = at.terms
+    widths = [anchor for step, _ in terms if step.exact_lattice and (anchor := step.anchor())]
+    cut = log_delta - math.log(sum(times for _, times in terms)) - _CUT
+    try:
+        return compose(terms, min(widths), cut, at.guess.lam, upper=True)
+    except (ArithmeticError, MemoryError, ValueError):
+        return None
 
 
 def epsilon(rounds: Rounds, log_delta: float) -> tuple[float, Composed] | None:
     """An epsilon that is enough at this delta, and the lattice; None where Theorem W has no answer."""
-    prepared = _prepared(rounds, log_delta)
-    if prepared is None:
+    at = chosen(rounds, log_delta)
+    sums = None if at is None else _composed(at, log_delta)
+    if at is None or sums is None:
         return None
-    order, sums, guess = prepared
-    found = _least_epsilon(sums, order, log_delta, guess - 2 / sums.lam)
+    found = _least_epsilon(sums, at.order, log_delta, at.guess.epsilon - 2 / sums.lam)
     return (next_above(max(found, 0.0) + sums.slip), sums) if math.isfinite(found) else None
 
 
 def delta(rounds: Rounds, asked: float, log_delta: float) -> tuple[float, Composed] | None:
-    """A delta that is enough at this epsilon, where e^log_delta is known to be: by references for ever smaller ones."""
-    best: tuple[float, Composed] | None = None
-    for _ in range(_TRIES):
-        log_delta = math.ceil(2 * log_delta) / 2  # the same whoever found the first one
-        prepared = _prepared(rounds, log_delta)
-        if prepared is None:
-            return best
-        order, sums, _ = prepared
-        value = _least_delta(sums, order, asked - sums.slip)
-        if not math.isfinite(value):
-            return best
+    """A delta that is enough at this epsilon, where e^log_delta is known to be, and the lattice."""
+
+    def ask(at: Chosen) -> tuple[float, tuple[float, Composed]] | None:
+        sums = _composed(at, log_delta)
+        value = math.inf if sums is None else _least_delta(sums, at.order, asked - sums.slip)
+        if sums is None or not math.isfinite(value):
+            return None
         found = math.exp(min(value, 0.0)) * (1 + MANY) + 5e-324
-        if best is None or found < best[0]:
-            best = found, sums
-        if not _LEAST < value < log_delta - _FARTHER:
-            return best
-        log_delta = value
-    return best
+        return found, (found, sums)
+
+    return least(rounds, log_delta, ask)

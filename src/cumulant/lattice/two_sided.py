@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.scalars import Answer
-from cumulant.lattice import adaptive, line, many, theorem_w
+from cumulant.lattice import adaptive, line, many, order_line, theorem_w
 from cumulant.lattice import grids as search
 from cumulant.lattice import single as closed
 from cumulant.lattice.grids import Bound
@@ -104,7 +104,11 @@ def _least_epsilon(
     optimum = None if _settled(found, prove) else adaptive.optimum(rounds, math.log(rounded_down(delta)), cone)
     if optimum is not None and (enough := optimum.epsilon(rounded_down(delta))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
-    if not cone or found.way == _ADAPTIVE or _settled(found, prove):  # the first is the optimum itself
+    if not cone or found.way == _ADAPTIVE:  # which is the optimum itself
+        return found
+    if (by_order := order_line.epsilon(rounds, delta)) is not None:
+        return _along_order(by_order, found, prove)
+    if _settled(found, prove):
         return found
     return _by_order(rounds, theorem_w.epsilon(rounds, math.log(rounded_down(delta))), found)
 
@@ -181,9 +185,12 @@ def _least_delta(
     optimum = None if _settled(found, prove) else adaptive.optimum(rounds, log_delta, cone)
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
-    if cone and found.way != _ADAPTIVE and 0 < found.value < 1 and not _settled(found, prove):
-        by_order = theorem_w.delta(rounds, rounded_down(epsilon), math.log(found.value))
-        found = _by_order(rounds, by_order, found)
+    if cone and found.way != _ADAPTIVE and 0 < found.value < 1:
+        log_delta = math.log(found.value)
+        if (by_order := order_line.delta(rounds, epsilon, log_delta)) is not None:
+            found = _along_order(by_order, found, prove)
+        elif not _settled(found, prove):
+            found = _by_order(rounds, theorem_w.delta(rounds, rounded_down(epsilon), log_delta), found)
     most = min(limits.distance, limits.leak if limits.largest <= rounded_down(epsilon) else 1.0, 1.0)
     return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
 
@@ -357,8 +364,18 @@ def _in_floats(found: many.Found | None) -> Answer | None:
     return Answer(found.value, found.order, "bounded", way=_CONE if found.cone else _LINE, points=found.frequencies)
 
 
+def _along_order(by_order: order_line.Proved, found: Answer, prove: bool) -> Answer:
+    """What Theorem W says along the line, where that is less, and proved where a proof was found."""
+    value = by_order.value
+    if not value < found.value or (_settled(found, prove) and not by_order.holds):
+        return found
+    proof = Certificate(value, by_order.bits, by_order.radius) if by_order.holds else None
+    rigour = "proved" if by_order.holds else "bounded"
+    return Answer(value, by_order.order, rigour, proof, way=_ORDER, points=by_order.frequencies)
+
+
 def _by_order(rounds: Rounds, by_order: tuple[float, Composed] | None, found: Answer) -> Answer:
-    """What Theorem W says, where that is less."""
+    """What it says on a lattice."""
     if by_order is None or not by_order[0] < found.value:
         return found
     value, sums = by_order

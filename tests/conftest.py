@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cumulant.accounting.remembering import forget
+from cumulant.accounting.remembering import forget_answers
 
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> Iterator[None]:
     """Answers that another test has found would hide what this one changes."""
-    forget()
+    forget_answers()
     yield
-    forget()
+    forget_answers()

@@ -8,7 +8,7 @@ import flint
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.remembering import forget, remembered_curve
+from cumulant.accounting.remembering import forget
 from cumulant.numerics.arithmetic import BALLS
 
 Question = Callable[[], object]
@@ -49,7 +49,6 @@ def questions() -> list[Question]:
 
 def answers(ask: Callable[[list[Question]], list[object]]) -> list[str]:
     """The answers from empty memories, to the last bit."""
-    remembered_curve.cache_clear()
     forget()
     return [repr(answer) for answer in ask(questions())]
 

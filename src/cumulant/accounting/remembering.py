@@ -32,6 +32,12 @@ def answered(run: Ran, asked: Hashable, answer: Callable[[], T]) -> T:
 
 
 def forget() -> None:
+    """Forget all answers, and what the curves of mechanisms remember."""
+    forget_answers()
+    remembered_curve.cache_clear()
+
+
+def forget_answers() -> None:
     """Forget all answers, as those do who change how answers are found."""
     _answers.clear()
 

@@ -15,6 +15,7 @@ import numpy as np
 from cumulant.conversion import certify, envelope, orders
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.conversions import Conversion
+from cumulant.conversion.orders import Minimum
 from cumulant.curves.curve import Curve, compose
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
@@ -59,7 +60,21 @@ def cgf(curve: Curve, lam: Array, upper: bool = True) -> Floats:
 
 def least_epsilons(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Floats:
     """The least epsilon that the curve proves at each delta."""
-    found = orders.best_epsilon(curve, deltas, conversion)
+    return _searched(
+        curve,
+        lambda searched: orders.best_epsilon(searched, deltas, conversion),
+        lambda found: _epsilons(curve, deltas, conversion, found),
+    )
+
+
+def _searched(curve: Curve, search: Callable[[Curve], Minimum], answer: Callable[[Minimum], Floats]) -> Floats:
+    """The answers at the best orders; where a search between remembered orders promised more than it keeps, once more."""
+    found = orders.located(curve, search)
+    value = answer(found)
+    return value if (value <= found.value * (1 + orders.EXPECTED)).all() else answer(search(curve))
+
+
+def _epsilons(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion, found: Minimum) -> Floats:
     value: Floats = found.value.copy()
     pure, asked = np.isinf(found.order), np.isfinite(found.order)
     with np.errstate(all="ignore"):
@@ -84,7 +99,14 @@ def enclosed_epsilon(curve: Curve, lam: Array, deltas: Sequence[Fraction], conve
 
 def least_deltas(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion) -> Floats:
     """The least delta in [0, 1] that the curve proves at each epsilon, its slack included."""
-    found = orders.best_delta(curve, epsilons, conversion, curve.estimated)
+    return _searched(
+        curve,
+        lambda searched: orders.best_delta(searched, epsilons, conversion, curve.estimated),
+        lambda found: _deltas(curve, epsilons, conversion, found),
+    )
+
+
+def _deltas(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, found: Minimum) -> Floats:
     value, asked = found.value.copy(), np.isfinite(found.order)
     if asked.any():
         lam, exact = found.order[asked] - 1, [epsilons[i] for i in np.flatnonzero(asked).tolist()]

@@ -10,10 +10,14 @@ import numpy as np
 
 from cumulant.conversion.certify import is_pure
 from cumulant.conversion.conversions import Conversion
+from cumulant.curves.between import between
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.rounding import FEW, rounded_down, rounded_up
 from cumulant.numerics.search import least
+
+EXPECTED = 1e-10
+"""By how much a number may be above what a search between remembered orders has promised, relatively."""
 
 _SMALLEST = 5e-324
 _UNSEEN = -760.0
@@ -28,6 +32,21 @@ class Minimum:
 
     value: Array
     order: Array
+
+
+def located(curve: Curve, search: Callable[[Curve], Minimum]) -> Minimum:
+    """What the search finds between the orders at which the curve is remembered, if it is; else what it finds.
+
+    The table of remembered values is refined where the search ends, until nothing is open there.
+    """
+    table = between(curve)
+    if table is None:
+        return search(curve)
+    while True:
+        found = search(table)
+        settled = [table.settled(order - 1) for order in found.order.tolist()]
+        if all(settled):
+            return found
 
 
 def best_epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Minimum:

@@ -15,6 +15,7 @@ import numpy as np
 from cumulant.conversion import arrays, certify, orders
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.conversions import Conversion
+from cumulant.conversion.orders import Minimum
 from cumulant.curves.curve import Curve
 from cumulant.curves.function import NotABall
 from cumulant.errors import CertificateError
@@ -53,39 +54,57 @@ def proved_epsilon(
     curve: Curve, delta: Fraction, conversion: Conversion, estimated: bool = False, below: float = math.inf
 ) -> Answer:
     """The least epsilon that the curve proves at this exact delta; infinity where floats say that it is not `below` this."""
-    found = orders.best_epsilon(curve, [delta], conversion)
-    value, order = float(found.value[0]), float(found.order[0])
-    if value >= below:
-        return Answer(math.inf, order, "estimated" if estimated else "proved")
-    if delta >= 1 or math.isinf(value):
-        return Answer(value, order, "estimated" if estimated else "proved")
-    return _answered(
-        value,
-        order,
-        estimated,
-        lambda exact: certify.certified_epsilon(curve, exact, delta, conversion),
-        lambda lam: (
-            arrays.enclosed_epsilon(curve, lam, [delta], conversion) if lam[0] < math.inf else _enclosed_pure(curve)
-        ),
-    )
+
+    def at(value: float, order: float) -> Answer:
+        if value >= below:
+            return Answer(math.inf, order, "estimated" if estimated else "proved")
+        if delta >= 1 or math.isinf(value):
+            return Answer(value, order, "estimated" if estimated else "proved")
+        return _answered(
+            value,
+            order,
+            estimated,
+            lambda exact: certify.certified_epsilon(curve, exact, delta, conversion),
+            lambda lam: (
+                arrays.enclosed_epsilon(curve, lam, [delta], conversion) if lam[0] < math.inf else _enclosed_pure(curve)
+            ),
+        )
+
+    return _searched(curve, lambda searched: orders.best_epsilon(searched, [delta], conversion), below, at)
 
 
 def proved_delta(
     curve: Curve, epsilon: Fraction, conversion: Conversion, estimated: bool = False, below: float = math.inf
 ) -> Answer:
     """The least delta that the curve proves at this exact epsilon; 1 where floats say that it is not `below` this."""
-    found = orders.best_delta(curve, [epsilon], conversion, estimated)
-    value, order = float(found.value[0]), float(found.order[0])
-    if value >= min(below, 1.0):
-        return Answer(1.0, order, "estimated" if estimated else "proved")
-    return _answered(
-        value,
-        order,
-        estimated,
-        lambda exact: certify.certified_delta(curve, exact, epsilon, conversion),
-        lambda lam: arrays.enclosed_delta(curve, lam, [epsilon], conversion),
-        most=1.0,
-    )
+
+    def at(value: float, order: float) -> Answer:
+        if value >= min(below, 1.0):
+            return Answer(1.0, order, "estimated" if estimated else "proved")
+        return _answered(
+            value,
+            order,
+            estimated,
+            lambda exact: certify.certified_delta(curve, exact, epsilon, conversion),
+            lambda lam: arrays.enclosed_delta(curve, lam, [epsilon], conversion),
+            most=1.0,
+        )
+
+    return _searched(curve, lambda searched: orders.best_delta(searched, [epsilon], conversion, estimated), below, at)
+
+
+def _searched(
+    curve: Curve, search: Callable[[Curve], Minimum], below: float, answer: Callable[[float, float], Answer]
+) -> Answer:
+    """The answer at the best order; where a search between remembered orders promised more than it keeps, once more."""
+
+    def first(found: Minimum) -> tuple[float, float]:
+        return float(found.value[0]), float(found.order[0])
+
+    value, order = first(orders.located(curve, search))
+    found = answer(value, order)
+    kept = found.value <= value * (1 + orders.EXPECTED) or not value < below
+    return found if kept else answer(*first(search(curve)))
 
 
 def proved_pure(curve: Curve, estimated: bool = False) -> float:

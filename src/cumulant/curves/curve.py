@@ -36,6 +36,7 @@ class Curve(ABC):
     `enclosed` says that its formulas run in the float enclosures of BOUNDED; others are evaluated in balls, point by point.
     `estimated` says that it rests on a Python function, which may take no balls: then the radius is one that was measured
     and not proved (docs/rounding.md).
+    `remembered` says that it keeps what it was asked for, so that the same orders cost nothing when they are asked again.
     """
 
     __slots__ = ()
@@ -44,6 +45,7 @@ class Curve(ABC):
     summed: bool = False
     enclosed: bool = False
     estimated: bool = False
+    remembered: bool = False
 
     @abstractmethod
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
@@ -186,6 +188,10 @@ class Composition(Curve):
     @property
     def estimated(self) -> bool:  # type: ignore[override]
         return any(curve.estimated for curve, _ in self.parts)
+
+    @property
+    def remembered(self) -> bool:  # type: ignore[override]
+        return all(curve.remembered for curve, _ in self.parts)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         return sum((on.number(times) * curve.cgf(lam, on) for curve, times in self.parts), start=on.asarray(lam) * 0)

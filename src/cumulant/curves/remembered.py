@@ -23,6 +23,10 @@ class Remembered(Wrapped):
     def integral(self) -> bool:  # type: ignore[override]
         return self.curve.integral
 
+    @property
+    def remembered(self) -> bool:  # type: ignore[override]
+        return not self.curve.estimated  # a Python function may change, and is asked as little as possible
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
             return self._recall((on.precision(), *lam), lambda: self.curve._cgf(lam, on))

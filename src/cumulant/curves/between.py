@@ -1,0 +1,117 @@
+"""K between the orders at which it is remembered, in floats: what a search over orders asks, and no answer rests on it.
+
+Every question looks for its best order among all of them, so that two questions hardly ever ask for the same ones. But K is
+smooth: between two orders of the scan K / lambda is given by its values at sixteen Chebyshev points, the same for every
+question, and those are remembered by each of the curves that are added up. What the last coefficients leave open, as where
+the smallest of several bounds changes, is taken off, so that a search looks there too; it then halves the panel where it has
+ended, and searches again, until nothing is open at the order that it ends at. No hypothesis about K is used: whatever that
+order is, the curve itself is evaluated there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from cumulant.curves.curve import Curve, Wrapped
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.search import SCAN
+
+_NODES = 16
+_POINTS = chebyshev.chebpts1(_NODES)
+_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(_POINTS, _NODES - 1))
+_LAST = 3
+_SETTLED = 1e-12
+"""What may be open of K / lambda, relatively, where a search ends."""
+
+_NARROW = 1 / 32
+"""Panels this narrow, as a part of their order, are not halved: what is asked there is evaluated as it comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """K / lambda from `low` to `high` by its coefficients, and what they leave open; none where it is not interpolated."""
+
+    low: float
+    high: float
+    coefficients: Array | None = None
+    open: float = 0.0
+
+    def divergence(self, lam: Array) -> Array:
+        """Not above K / lambda, as far as the last coefficients tell."""
+        assert self.coefficients is not None
+        place = (2 * lam - self.low - self.high) / (self.high - self.low)
+        return np.asarray(chebyshev.chebval(place, self.coefficients) - self.open)
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Wrapped):
+    """A curve for one search, interpolated between the orders at which it is remembered."""
+
+    _panels: dict[tuple[float, float], _Panel] = field(default_factory=dict, compare=False, repr=False)
+    _halved: set[tuple[float, float]] = field(default_factory=set, compare=False, repr=False)
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        if on is not FLOATS or np.array_equal(lam, SCAN):
+            return self.curve.cgf(lam, on)
+        value, cell = np.empty(lam.shape), np.searchsorted(SCAN, lam)
+        for right in np.unique(cell).tolist():
+            here = cell == right
+            known = 0 < right < SCAN.size
+            value[here] = (
+                self._on_panel(SCAN[right - 1], SCAN[right], lam[here]) if known else self.curve.cgf(lam[here])
+            )
+        return value
+
+    def _on_panel(self, low: float, high: float, lam: Array) -> Array:
+        """K at these orders, all of them between the two."""
+        if (low, high) in self._halved:
+            middle = (low + high) / 2
+            value, left = np.empty(lam.shape), lam < middle
+            for side, ends in ((left, (low, middle)), (~left, (middle, high))):
+                if side.any():
+                    value[side] = self._on_panel(*ends, lam[side])
+            return value
+        panel = self._panel(low, high)
+        return self.curve.cgf(lam) if panel.coefficients is None else lam * panel.divergence(lam)
+
+    def _panel(self, low: float, high: float) -> _Panel:
+        if (low, high) not in self._panels:
+            self._panels[low, high] = self._new(low, high)
+        return self._panels[low, high]
+
+    def _new(self, low: float, high: float) -> _Panel:
+        nodes = (low + high) / 2 + (high - low) / 2 * _POINTS
+        divergence = self.curve.cgf(nodes) / nodes
+        if not np.isfinite(divergence).all():
+            return _Panel(low, high)
+        coefficients = _COEFFICIENTS @ divergence
+        left_open = _NODES * float(np.abs(coefficients[-_LAST:]).max())
+        settled = left_open <= _SETTLED * divergence.min()
+        return (
+            _Panel(low, high)
+            if not settled and high - low < _NARROW * low
+            else _Panel(low, high, coefficients, left_open)
+        )
+
+    def settled(self, lam: float) -> bool:
+        """Whether nothing is open at this order; if not, the panel around it has now been halved."""
+        right = int(np.searchsorted(SCAN, lam))
+        if not 0 < right < SCAN.size or lam == SCAN[right]:  # known, or asked as it comes
+            return True
+        low, high = float(SCAN[right - 1]), float(SCAN[right])
+        while (low, high) in self._halved:
+            middle = (low + high) / 2
+            low, high = (low, middle) if lam < middle else (middle, high)
+        panel = self._panel(low, high)
+        if panel.coefficients is None or panel.open <= _SETTLED * panel.divergence(np.array([lam]))[0]:
+            return True
+        self._halved.add((low, high))
+        return False
+
+
+def between(curve: Curve) -> Between | None:
+    """The curve as a search may ask it, if its values are remembered."""
+    return Between(curve) if curve.remembered and not curve.integral else None

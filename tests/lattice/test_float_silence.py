@@ -147,8 +147,9 @@ def test_the_last_frequency_knows_what_the_window_leaves_out(monkeypatch: pytest
     monkeypatch.setattr(float_silence, "float_variation", lambda *_: math.log(variation))
     places = np.array([0.5, 1.5, 2.5, 9.0])
 
-    def last(rule: FloatRule) -> float:
-        one = replace(rule, places=places)
+    def last(rule: FloatRule, whole: FloatRule | None = None) -> float:
+        inside, one = (replace(each, places=places) for each in (rule, whole or rule))
+        monkeypatch.setattr(float_silence, "float_rule", lambda *_, **__: inside)
         profile: Any = SimpleNamespace()
         law: Any = None
         return float_silence._last(
@@ -162,7 +163,7 @@ def test_the_last_frequency_knows_what_the_window_leaves_out(monkeypatch: pytest
     weights = [1.0, 1.0, 1.0, 0.01]
     sure = last(rule_of(LOSSES, weights))
     assert log_size(sure, 0.0, 3.01) <= -exponent
-    wide = last(rule_of(LOSSES, weights, error=1e-2))
+    wide = last(rule_of(LOSSES, weights, error=1e-2), rule_of(LOSSES, weights))
     assert log_size(wide, WORST * 1e-2, 3.01) <= -exponent < log_size(sure, WORST * 1e-2, 3.01)
     heavy = last(rule_of(LOSSES, weights, heavier=5e-4))
     assert log_size(heavy, WORST * 1.5e-3, 3.01 - 1e-3) <= -exponent < log_size(sure, WORST * 1.5e-3, 3.01 - 1e-3)

@@ -16,7 +16,8 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.laplace import LaplacePair
 from cumulant.pairs.logistic import LogisticPair
-from cumulant.pairs.transform import EXACT, NODES, Lattice, Mixed
+from cumulant.pairs.majorant import EXACT
+from cumulant.pairs.transform import NODES, Lattice, Mixed
 
 covered_from: Any = silence._covered
 window_of: Any = silence._window

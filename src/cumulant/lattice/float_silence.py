@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from cumulant.lattice.silence import (
+    COARSE,
     FEWEST,
     MOST_INTERVALS,
     STEPS,
@@ -26,6 +27,7 @@ from cumulant.lattice.silence import (
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import U
 from cumulant.pairs.float_rule import FloatRule, Total, float_rule, float_variation, total
+from cumulant.pairs.strip import float_whole_rule
 from cumulant.pairs.transform import Mixed
 
 _WORTH = 1.1
@@ -41,7 +43,7 @@ _TURN, _ADDED, _SCALE = 8 * U, 2 * U, 8 * U
 class Round:
     """One kind of round at the order lam: its law, how often it runs, and its mass M(lam) in floats.
 
-    `window` is that of Lemma S3, whose ends are edges of panels of the rule.
+    `window` is that of Lemma S3.
     """
 
     law: Mixed
@@ -82,10 +84,8 @@ def _prepared(
     goal = -exponent - math.log(times) - 6
     seen = profile(Kind(times, None, 0.0), law, lam, exponent)
     seen = seen.scaled(float(seen.mass.sum()) + _jumps(law, lam))
-    low, high = seen.densest(exponent, times)
-    start, end = law.span(lam, goal)
-    rule = float_rule(law, lam, 0.0, goal, (start, *(edge for edge in (low, high) if start < edge < end), end))
-    return rule, total(rule.weights), seen, (low, high)
+    rule = float_whole_rule(law, lam, 0.0, goal)
+    return rule, total(rule.weights), seen, seen.densest(exponent, times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +169,12 @@ def _last(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> 
     for each in rounds:
         try:
             log_variation = float_variation(each.law, lam, *each.window) - each.log_mass
-            part = total(each.rule.between(*each.window))
+            rule = float_rule(each.law, lam, 0.0, each.log_mass + COARSE, each.window, beyond=False)
+            part = total(rule.between(*each.window))
         except OverflowError:
             continue  # a factor of at most 1
         wrong = each.relative + part.relative + _LEFT
-        rest = 1 - (part.sum * (1 - wrong) - each.rule.error) / each.whole.sum
+        rest = 1 - each.share(rule) * (part.sum * (1 - wrong) - rule.error)
         if math.isfinite(log_variation):
             known.append((each.times, math.exp(log_variation + each.relative + _MARGIN), rest + _LEFT))
 

@@ -22,7 +22,8 @@ from cumulant.lattice.silence import Loud
 from cumulant.lattice.spectrum import FloatLine
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import MANY, U, raised
-from cumulant.pairs.float_rule import FloatRule, float_rule, total
+from cumulant.pairs.float_rule import FloatRule, total
+from cumulant.pairs.strip import float_whole_rule
 from cumulant.pairs.transform import Mixed
 
 MOST_WORK = 4_000_000
@@ -55,7 +56,7 @@ class Tilted:
 @lru_cache(maxsize=512)
 def _tilted(law: Mixed, lam: float, top: float, goal: float, step: float, count: int) -> tuple[Tilted, int]:
     """One kind at the first frequencies, remembered: the same for every number of rounds. And the number of its nodes."""
-    rule = float_rule(law, lam, top, goal, law.span(lam, goal))
+    rule = float_whole_rule(law, lam, top, goal)
     if rule.size * count > MOST_WORK:
         raise Loud("the line would take too long")
     return tilted(rule, step * np.arange(count + 1)), rule.size

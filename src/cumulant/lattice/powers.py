@@ -10,6 +10,7 @@ from typing import Any
 
 from cumulant.lattice.silence import Kind, Loud, Slow
 from cumulant.numerics.arithmetic import BALLS
+from cumulant.pairs.strip import whole_rule
 from cumulant.pairs.transform import Rule, Transform
 
 Kinds = Sequence[tuple[Transform, int]]
@@ -101,7 +102,7 @@ def found_kind(each: Transform, times: int, choice: Choice) -> Kind:
 def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | None]:
     """M(lam) as a ball, at a real order, and the atoms where it is made of them."""
     law = each.mixture()
-    rule = each.atoms(lam, log_error) if law is None else law.rule(lam, 0.0, log_error, list(law.span(lam, log_error)))
+    rule = each.atoms(lam, log_error) if law is None else whole_rule(law, lam, 0.0, log_error)
     if rule is None:
         raise Loud("a law without density and without atoms has no line")
     return rule.mass(), rule if law is None else None
@@ -110,7 +111,7 @@ def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | No
 def _rule(kind: Kind, lam: float, last: float, goal: float) -> Rule:
     """The law up to the last frequency."""
     if kind.law is not None:
-        return kind.law.rule(lam, last, goal, list(kind.law.span(lam, goal)))
+        return whole_rule(kind.law, lam, last, goal)
     if kind.atoms is None:
         raise Loud("a law without density and without atoms has no line")
     return kind.atoms

@@ -35,8 +35,8 @@ _WORTH = 1.1
 _MARGIN = 1e-6
 MOST_INTERVALS = 400
 STEPS = 0.5 * 0.7 ** np.arange(20)
-_POINTS = 1001
-_COARSE = -20.0
+_POINTS = 257
+COARSE = -20.0
 _UNSEEN = 1e-9
 
 
@@ -180,7 +180,7 @@ def _last(
         low, high = profile.densest(exponent, kind.times)
         try:
             variation = kind.law.variation(lam, low, high) / kind.mass
-            rule = kind.law.rule(lam, 0.0, kind.log_mass + _COARSE, [low, high], beyond=False)
+            rule = kind.law.rule(lam, 0.0, kind.log_mass + COARSE, [low, high], beyond=False)
         except OverflowError:
             continue  # a factor of at most 1
         if variation.is_finite():

@@ -6,6 +6,7 @@ The same panels, formulas and error terms as the rule in balls; what is left of 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,14 +15,15 @@ import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.pairs.majorant import FLOATS
 from cumulant.pairs.mixing import enclosed_loss
-from cumulant.pairs.transform import FLOATS, NODES, Mixed, legendre
+from cumulant.pairs.transform import NODES, Mixed, legendre
 
 _BITS, _PIECES = 96, 4
-_MARGIN = 1e-9
-"""Added to every logarithm of an error term: more than a dozen roundings of numbers that are below `_LARGEST`."""
+MARGIN = 1e-9
+"""Added to every logarithm of an error term: more than a dozen roundings of numbers that are below `LARGEST`."""
 
-_LARGEST = 1e5
+LARGEST = 1e5
 _WIDE = 1e-3
 """Relative errors of the sum of weights beyond which second orders would count."""
 
@@ -62,19 +64,41 @@ def float_rule(
     panels = law.panels(list(edges), lam, top, log_error, _PIECES if top > 0 else 1)
     nodes, sizes = _legendre()
     r, centre = (Enclosure(panels.high) - panels.low) * 0.5, (Enclosure(panels.low) + panels.high) * 0.5
-    v = centre[:, None] + r[:, None] * nodes
+
+    def errors(scale: float, ends: float) -> tuple[float, float]:
+        # Lemma Q for the worse sign, of each sign
+        each = len(law.signs) * np.exp(panels.log_error + MARGIN - scale)
+        # |L - c|^2 <= 2 R^2 + 2 c^2
+        square = each * (2 * law.farthest(panels) ** 2 + 2) * (1 + MARGIN)
+        return float(each.sum()) * (1 + MARGIN), float(square.sum()) * (1 + MARGIN)
+
+    return weighed(law, lam, top, centre[:, None] + r[:, None] * nodes, r[:, None] * sizes, edges, beyond, errors)
+
+
+def weighed(
+    law: Mixed,
+    lam: float,
+    top: float,
+    v: Enclosure,
+    widths: Enclosure,
+    edges: tuple[float, ...],
+    beyond: bool,
+    errors: Callable[[float, float], tuple[float, float]],
+) -> FloatRule:
+    """The points v of a rule as losses and tilted weights.
+
+    `errors` says by how much the rule errs, for all |u| <= top and for squares, over e^scale; it is told what lies beyond.
+    """
     loss = enclosed_loss(v * BOUNDED.number(law.base.shift), law.rate)
     log_q = law.base.log_density(v, BOUNDED)
     exponents = {
         sign: log_q + loss * (Enclosure(1.0) + lam) if sign > 0 else log_q - loss * Enclosure(lam) for sign in law.signs
     }
     largest = (lam + 2) * float(np.abs(loss.mid).max()) + float(np.abs(log_q.mid).max()) + math.pi * top
-    if not largest <= _LARGEST:
+    if not largest <= LARGEST:
         raise OverflowError("the numbers of one round are too large for floats")
     scale = max(float(each.mid.max()) for each in exponents.values())
-    found = [
-        (sign * loss.mid, loss.radius, r[:, None] * sizes * BOUNDED.exp(e - scale)) for sign, e in exponents.items()
-    ]
+    found = [(sign * loss.mid, loss.radius, widths * BOUNDED.exp(e - scale)) for sign, e in exponents.items()]
     losses = [np.concatenate([mid.ravel() for mid, _, _ in found]), np.concatenate([d.ravel() for _, d, _ in found])]
     weights = [np.concatenate([each.mid.ravel() for _, _, each in found])]
     weights.append(np.concatenate([each.radius.ravel() for _, _, each in found]))
@@ -88,12 +112,10 @@ def float_rule(
             losses = [np.concatenate([losses[0], x.mid]), np.concatenate([losses[1], x.radius])]
             weights = [np.concatenate([weights[0], mass.mid]), np.concatenate([weights[1], mass.radius])]
             places = np.concatenate([places, np.full(len(atoms), np.nan)])
-    # Lemma Q for the worse sign, of each sign
-    errors = len(law.signs) * np.exp(panels.log_error + _MARGIN - scale)
-    # |L - c|^2 <= 2 R^2 + 2 c^2
-    square = errors * (2 * law.farthest(panels) ** 2 + 2) * (1 + _MARGIN)
-    error = float(errors.sum()) * (1 + _MARGIN) + math.nextafter(ends, math.inf)
-    return FloatRule(Enclosure(*losses), Enclosure(*weights), places, scale, error, float(square.sum()) * (1 + _MARGIN))
+    error, square = errors(scale, ends)
+    return FloatRule(
+        Enclosure(*losses), Enclosure(*weights), places, scale, error + math.nextafter(ends, math.inf), square
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +131,7 @@ def total(weights: Enclosure) -> Total:
     """The sum of all weights; a sum or dot product of n terms in any order errs by n u of the sum of their sizes."""
     additions = (weights.size + 8) * 1.01 * 2.0**-53
     whole = float(weights.mid.sum())
-    relative = float(weights.radius.sum()) / whole * (1 + _MARGIN) + additions if whole > 0 else math.inf
+    relative = float(weights.radius.sum()) / whole * (1 + MARGIN) + additions if whole > 0 else math.inf
     if not relative < _WIDE:
         raise OverflowError("the mass of one round is not known in floats")
     return Total(whole, relative, additions)
@@ -122,9 +144,9 @@ def float_variation(law: Mixed, lam: float, low: float, high: float) -> float:
     edges = law.cells(lam, low, high)
     x = t * edges
     log_w = np.log(kept + g * np.exp(x))
-    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2 * (1 + _MARGIN)
+    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2 * (1 + MARGIN)
     log_q = law.base.log_top(middle, half, np.zeros_like(middle), FLOATS)
-    if not (lam + 2) * float(np.abs(log_w).max()) + float(np.abs(x).max()) + float(np.abs(log_q).max()) <= _LARGEST:
+    if not (lam + 2) * float(np.abs(log_w).max()) + float(np.abs(x).max()) + float(np.abs(log_q).max()) <= LARGEST:
         raise OverflowError("the numbers of one round are too large for floats")
     sides = []
     for sign in law.signs:
@@ -132,7 +154,7 @@ def float_variation(law: Mixed, lam: float, low: float, high: float) -> float:
         power = lam + 2 if sign > 0 else 1 - lam
         largest = float(np.max(log_q + power * (log_w[1:] if power >= 0 else log_w[:-1]) - x[:-1]))
         sides.append(math.log(2 * law.base.peaks(lam + 1 if sign > 0 else -lam) / (g * t)) + largest)
-    return float(np.logaddexp.reduce(sides)) + _MARGIN
+    return float(np.logaddexp.reduce(sides)) + MARGIN
 
 
 @lru_cache(maxsize=1)

@@ -14,8 +14,9 @@ import numpy as np
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import U
+from cumulant.pairs.majorant import EXACT
 from cumulant.pairs.mixing import sampled_loss
-from cumulant.pairs.transform import EXACT, Base, Transform
+from cumulant.pairs.transform import Base, Transform
 
 _LOG_ROOT = math.log(2 * math.pi) / 2
 _FARTHEST, _STEP = 80.0, 0.25
@@ -61,6 +62,9 @@ class GaussianBase(Base):
         near = abs(centre + shift) - half
         return (height * height - on.chosen(near > 0, near * near, 0 * near)) / 2 - log_root
 
+    def growth(self, height: Any, on: Any) -> Any:
+        return height * height / 2
+
     def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
         t = float(self.t)
         beyond = np.arange(_STEP, _FARTHEST, _STEP)
@@ -87,6 +91,7 @@ class GaussianBase(Base):
     def ends(self, lam: Scalar, rate: Fraction, span: tuple[float, float], whole: bool, sign: int) -> Scalar:
         from flint import arb
 
+        # each bound is the integral of a function that falls outward, so a sum of equidistant values is no more
         t, g, kept = BALLS.number(self.t), BALLS.number(rate), BALLS.number(1 - rate)
         y = arb(span[1]) + t / 2
         room = y - (lam + 1) * t

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Scalar
-from cumulant.pairs.transform import FLOATS, Base
+from cumulant.pairs.majorant import FLOATS
+from cumulant.pairs.transform import Base
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
+from cumulant.pairs.majorant import EXACT, FLOATS
 from cumulant.pairs.mixing import sampled_loss
 
 NODES = 32
@@ -94,13 +95,20 @@ class Base(ABC):
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
         """log of the largest |density| where |Re v - centre| <= half and |Im v| <= height."""
 
+    def growth(self, height: Any, on: Any) -> Any:
+        """log of the factor by which |density| is larger at v + i height than at v; None unless it is analytic everywhere."""
+        return None
+
     @abstractmethod
     def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
         """Between which v the rule runs so that `ends` are about e^log_error, chosen by floats."""
 
     @abstractmethod
     def ends(self, lam: Scalar, rate: Fraction, span: tuple[float, float], whole: bool, sign: int) -> Scalar:
-        """What lies beyond the span adds at most this to the integral of q0 w^{1+lam} (sign 1) or q0 w^-lam (sign -1)."""
+        """What lies beyond the span adds at most this to the integral of q0 w^{1+lam} (sign 1) or q0 w^-lam (sign -1).
+
+        Where there is a `growth`, also to a sum over equidistant v times their distance.
+        """
 
     def atoms(self, whole: bool) -> list[tuple[Scalar, Scalar]]:
         """The losses x that have positive probability under Q0 and their masses, x > 0 only unless `whole`."""
@@ -111,33 +119,6 @@ class Base(ABC):
         """At least the number of local maxima, ends included, of the density of L (or -L) weighted by w^power."""
 
 
-class _Exact:
-    """The functions of a majorant on balls."""
-
-    @staticmethod
-    def number(value: Any) -> Any:
-        return BALLS.number(value)
-
-    exp = staticmethod(lambda x: x.exp())
-    expm1 = staticmethod(lambda x: x.expm1())
-    log = staticmethod(lambda x: x.log())
-    sin = staticmethod(lambda x: x.sin())
-    cos = staticmethod(lambda x: x.cos())
-    atan = staticmethod(lambda x: x.atan())
-    chosen = staticmethod(lambda condition, x, y: x if condition else y)
-
-
-class _Floats:
-    """The same on arrays of floats."""
-
-    number = staticmethod(float)
-    exp, expm1, log, sin, cos, atan = np.exp, np.expm1, np.log, np.sin, np.cos, np.arctan
-    chosen = staticmethod(np.where)
-
-
-EXACT, FLOATS = _Exact(), _Floats()
-
-
 @dataclass(frozen=True, slots=True)
 class Panels:
     """Ends of panels, the rho of each, and log of its error by Lemma Q for the sign that is worse."""
@@ -146,6 +127,10 @@ class Panels:
     high: Array
     rho: Array
     log_error: Array
+
+    @property
+    def points(self) -> int:
+        return NODES * int(self.low.size)
 
     def listed(self) -> list[tuple[float, float, float]]:
         return list(zip(self.low.tolist(), self.high.tolist(), self.rho.tolist(), strict=True))

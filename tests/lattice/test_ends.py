@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 import cumulant as cm
-from cumulant.lattice.ends import enough, needed, polished
+from cumulant.accounting import losses
+from cumulant.lattice import line
+from cumulant.lattice.choosing import sides
+from cumulant.lattice.ends import enough, needed, polished, valley
 from cumulant.numerics.arithmetic import BALLS
 
 LARGEST, FLOOR, LAM = 0.6820075710365967, 1e-32, 42.0
@@ -50,6 +53,27 @@ def test_steps_that_grow_are_taken_back() -> None:
         assert lower is not None
         assert 1.00007 <= upper <= 1.00008
         assert 0.79999 <= lower <= 0.8
+
+
+@pytest.mark.parametrize("start", [1e-3, 0.2, 1.7, 400.0])
+def test_the_bottom_of_a_valley_is_found(start: float) -> None:
+    with BALLS.at(128):
+        found = valley(lambda d: d + 3 / d, start)
+        assert found == pytest.approx(math.sqrt(3), rel=1e-4)
+        assert valley(lambda d: -d, 1.0) == 1.0  # there is none
+
+
+def test_theorem_b_is_as_tight_where_floats_have_no_digits_left() -> None:
+    """At delta 1e-100 floats do not see the gap: the one that they say costs a hundredth of epsilon."""
+    run = cm.parse("Gaussian(sigma=4.82) @ WithoutReplacement(rate=0.000164) * 1 + Gaussian(sigma=22.8)")
+    ran, _ = losses.rounds(run.ran())
+    assert ran is not None
+    offered = sides(ran, cone=True)
+    assert offered is not None
+    by_cone: Any = offered[1]
+    found = line._epsilon(by_cone, Fraction("1.3e-100"), 1e-9)
+    assert found is not None
+    assert found.value <= 0.9217  # 0.9274 at the gap of floats
 
 
 def test_a_poor_guess_of_epsilon_is_replaced_by_what_its_line_says() -> None:

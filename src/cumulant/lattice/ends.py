@@ -9,7 +9,7 @@ from typing import Any
 from cumulant.numerics.arithmetic import BALLS
 
 _TRIES, _SECANTS, _HALVES = 40, 12, 40
-_CLOSE, _NEAR = 2.0**-51, 1 / 16
+_CLOSE, _NEAR, _FLAT = 2.0**-51, 1 / 16, 1e-5
 
 
 def polished(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
@@ -75,3 +75,17 @@ def _closer(holds: Callable[[Any], bool], shown: float, other: float, accuracy: 
         middle = (shown + other) / 2
         shown, other = (middle, other) if holds(BALLS.number(middle)) else (shown, middle)
     return shown
+
+
+def valley(value: Callable[[Any], Any], start: float) -> float:
+    """About where a function of a positive number that falls and then rises is least, by balls and from a guess on."""
+    centre, width = start, 0.5
+    while width > _FLAT:
+        left, middle, right = (value(BALLS.number(centre * math.exp(move * width))).mid() for move in (-1, 0, 1))
+        if middle <= left and middle <= right:
+            width /= 4
+        else:
+            centre *= math.exp(width if right < left else -width)
+            if not 1e-9 < centre < 1e9:
+                return start
+    return centre

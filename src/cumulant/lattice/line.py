@@ -28,7 +28,7 @@ from cumulant.lattice.choosing import (
     sides,
 )
 from cumulant.lattice.comparing import no_more
-from cumulant.lattice.ends import enough, needed, polished
+from cumulant.lattice.ends import enough, needed, polished, valley
 from cumulant.lattice.folded import folded, spacing_of
 from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.powers import MOST_WORK, Choice, Kinds
@@ -49,6 +49,9 @@ _MUCH_WORK = 20_000_000
 
 _PARTS = (0.01, 0.25)
 """Of the accuracy, what smoothing may cost: so little that it says less than a grid, or as much as is allowed."""
+
+_CANCELLED = 12.0
+"""What may cancel before the gap of Theorem B is looked for in balls; floats have 36, and know it to half of their digits."""
 
 _FOLDED = 1e-9
 """The accuracy of a finite sum, which costs hardly more than a coarse one."""
@@ -343,6 +346,10 @@ def _epsilon(
             start = math.nan if guess is None else guess
             known = partial(found.upper)
         start = polished(known, start, asked, choice.lam)
+        if side.cone and choice.silence - choice.images > _CANCELLED and math.isfinite(start):
+            exact = BALLS.number(valley(partial(found.cone, BALLS.number(start)), gap))
+            known = partial(found.cone, gap=exact)
+            start = polished(known, start, asked, choice.lam)
         if not upper:
             known = partial(found.lower)
             start = polished(known, start, asked, choice.lam)

@@ -20,6 +20,7 @@ from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.quadrature import legendre
+from cumulant.numerics.rounding import ROUGH, U, raised
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.mixing import PAIR
@@ -28,6 +29,8 @@ from cumulant.pairs.sampled import SampledPair
 
 _SLIGHT = Fraction(1, 10**10)
 """Below this shift M_pair - 1 exceeds Delta by a factor beyond the digits of floats."""
+
+_MOST_POWERS, _SHARP = 32, 1e-13
 
 
 def gaussian_ball(pair: GaussianPair, rate: Fraction) -> SampledPair:
@@ -95,6 +98,9 @@ def delta(shift: Fraction, rate: Fraction) -> float:
     """
     if rate >= Fraction(1, 2):
         return 0.0
+    expanded = _expanded_delta(shift, rate)
+    if expanded is not None:
+        return float(expanded.mid)
     g, s = float(rate), float(shift) ** 2
     h0 = math.log1p(float(1 - 2 * rate) / g) if g > 0.25 else math.log((1 - g) / g)
     end = min(s, 4 * h0)
@@ -126,8 +132,42 @@ def delta_cap(shift: Fraction, rate: Fraction) -> float:
 @lru_cache(maxsize=256)
 def enclosed_delta(shift: Fraction, rate: Fraction) -> Enclosure:
     """Delta with a proved error."""
+    found = _expanded_delta(shift, rate)
+    if found is not None:
+        return found
     with BALLS.at(128):
         return BOUNDED.of_balls([_delta_ball(shift, rate)])[0]
+
+
+@lru_cache(maxsize=256)
+def _expanded_delta(shift: Fraction, rate: Fraction) -> Enclosure | None:
+    """Delta by powers of r = g/(1-g), where they give it to 13 digits: s is below 4 h0 and much smaller than h0^2.
+
+    With W = e^y the series of log(1 + W) errs by at most the first power that it leaves out, and E W^k = r^k e^{k^2 s / 2}
+    at v = s. So F and G of the integral below give
+
+        Delta = g sum_k (-1)^{k+1} r^k { (e^{k(k+1)s/2} - 1)/(k+1) - (e^{k^2 s/2} - 1)/k },
+
+    and what the powers from n on may add is at most g r^n { (e^{n(n+1)s/2} + 1)/(n+1) + (e^{n^2 s/2} + 1)/n }. In each pair of
+    braces what is linear in s cancels.
+    """
+    if not SMALLEST <= rate < Fraction(1, 2) or shift < _SLIGHT:
+        return None
+    odds = BOUNDED.number(rate / (1 - rate))
+    s, h0 = float(shift) ** 2, -math.log(float(odds.mid))
+    if not s < 3.9 * h0:
+        return None
+    k = np.arange(1.0, min(h0 / s, _MOST_POWERS) + 1)  # up to about the smallest
+    half, following = BOUNDED.number(shift**2 / 2), k[-1] + 1
+    with np.errstate(all="ignore"):
+        bent: Any = BOUNDED.excess(half * (k * (k + 1))) / (k + 1) - BOUNDED.excess(half * (k * k)) / k
+        terms: Any = bent * BOUNDED.exp(BOUNDED.log(odds) * k)
+    rest = math.exp(min(following * ((following + 1) * (s / 2) - h0), 700.0)) * 4 / following
+    total, size = float(np.sum(np.where(k % 2 == 1, terms.mid, -terms.mid))), float(np.sum(np.abs(terms.mid)))
+    radius = raised(float(np.sum(terms.radius)) + k.size * U * size + rest, ROUGH)
+    if not radius <= _SHARP * total:
+        return None
+    return BOUNDED.number(rate) * Enclosure(total, radius)
 
 
 def _delta_ball(shift: Fraction, rate: Fraction) -> Scalar:

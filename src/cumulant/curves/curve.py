@@ -347,20 +347,24 @@ class Projected(Wrapped):
             return np.array([self._ball(point, on) for point in lam], dtype=object)
         if on.enclosing:
             return self._enclosures(lam, on)
-        if self._hull or not lam.size or lam.min() > SCAN[-1]:  # past the hull nothing is projected
-            value = self.curve._cgf(lam, on)
-        else:  # one call for the scan and the question: an integral costs the same for few orders as for many
-            both = self.curve.cgf(np.concatenate([SCAN, lam]))
-            self._keep_hull(both[: SCAN.size])
-            value = both[SCAN.size :]
+        value = self._floats(lam)
         return np.fmin(value, np.interp(lam, *self._hull[0], right=np.inf)) if self._hull else value
+
+    def _floats(self, lam: Array) -> Array:
+        """The curve itself; the first time with the scan, as an integral costs the same for few orders as for many."""
+        if self._hull or not lam.size or lam.min() > SCAN[-1]:  # past the hull nothing is projected
+            return self.curve.cgf(lam)
+        both = self.curve.cgf(np.concatenate([SCAN, lam]))
+        self._keep_hull(both[: SCAN.size])
+        return both[SCAN.size :]
 
     def _enclosures(self, lam: Array, on: Arithmetic) -> Array:
         """The curve itself, or the chord of two enclosed corners where that is lower in floats."""
         if not lam.size or lam.min() > SCAN[-1]:  # past the hull nothing is projected
             return self.curve.cgf(lam, on)
+        floats = self._floats(lam)
         x, y = self._corners()
-        chorded = np.interp(lam, x, y, right=np.inf) < (1 - 1e-12) * self.curve.cgf(lam)
+        chorded = np.interp(lam, x, y, right=np.inf) < (1 - 1e-12) * floats
         value = on.asarray(np.empty(lam.shape))
         value[~chorded] = self.curve.cgf(lam[~chorded], on)
         if chorded.any():

@@ -18,7 +18,7 @@ import numpy as np
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rationals import log_rational
-from cumulant.pairs import gaussian_sum
+from cumulant.pairs import gaussian_grid, gaussian_sum
 from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.law import Law, ball_exp
 from cumulant.pairs.mixing import BallTerm, Point, Rate, Term, analytic_mixed_ball, analytic_rest, enclosed_rest, gain
@@ -62,6 +62,12 @@ class GaussianLaw(Law, Line, Loss):
         shift = max(float(FLOATS.number(self.shift)), 1e-150)
         windows = _windows(shift, rate, lam, term, -math.inf if whole else shift / 2)
         return (_on_line if whole else _on_half_line)(windows, shift, rate, lam)
+
+    def log_excess(self, rate: Fraction, lam: Array) -> Enclosure:
+        return gaussian_grid.log_excess(self.shift, rate, lam)
+
+    def profile_excess(self, rate: Fraction, lam: Array) -> Array:
+        return gaussian_grid.profile_excess(self.shift, rate, lam)
 
     def far_cgf(self, rate: Fraction, lam: Array, on: Arithmetic) -> tuple[Array, Array]:
         value = _log_far_moment(self.shift, rate, on.asarray(lam), on)

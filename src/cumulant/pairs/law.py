@@ -44,6 +44,14 @@ class Law(ABC):
         """Where x has a density, if it does."""
         return None
 
+    def log_excess(self, rate: Fraction, lam: Array) -> Enclosure | None:
+        """log E_Q[f_a(w)] for Proposition 11's kernel where one grid serves all orders, unknown at those that it does not serve."""
+        return None
+
+    def profile_excess(self, rate: Fraction, lam: Array) -> Array:
+        """By how much the profile's moment exceeds that of the pair, in floats; NaN where that is not known so quickly."""
+        return np.full(lam.shape, np.nan)
+
     def enclosed_atoms(self, rate: Fraction, whole: bool) -> tuple[Enclosure, Enclosure] | None:
         """The logarithms of the Q-masses of the atoms, and L there, if there are any."""
         return None

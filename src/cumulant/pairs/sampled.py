@@ -20,7 +20,7 @@ from cumulant.pairs.far import LogGap, closed_form, closed_kl
 from cumulant.pairs.integrals import log_integral
 from cumulant.pairs.mixing import BallTerm, Kernel, Rate, gain, log_kernel
 from cumulant.pairs.pair import LARGEST_SHIFT
-from cumulant.pairs.panels import SMALLEST, enclosed_integral
+from cumulant.pairs.panels import SMALLEST, Line, enclosed_integral
 
 if TYPE_CHECKING:
     from cumulant.pairs.law import Law
@@ -60,6 +60,23 @@ class SampledPair(Curve):
         return np.asarray(recall(self._latest, lam.tobytes(), evaluated, _REMEMBERED))
 
     def _log_excess(self, lam: Array) -> Array:
+        value = self._on_one_grid(lam)
+        slow = np.isnan(value)
+        if slow.any():
+            value[slow] = self._by_nodes(lam[slow])
+        return value
+
+    def _on_one_grid(self, lam: Array) -> Array:
+        """NaN where no grid serves."""
+        pair = self.law.log_excess(self.rate, lam)
+        if pair is None:
+            return np.full(lam.shape, np.nan)
+        if self.kernel.whole:
+            return np.where(np.isnan(pair.radius), np.nan, pair.mid)
+        with np.errstate(all="ignore"):
+            return pair.mid + np.log1p(self.law.profile_excess(self.rate, lam) * np.exp(-pair.mid))
+
+    def _by_nodes(self, lam: Array) -> Array:
         with np.errstate(all="ignore"):
             nodes = self.law.nodes(lam, Rate.of(self.rate), lambda L: self.kernel.term(lam, L), self.kernel.whole)
             value = log_integral(nodes, self.kernel.term, lam)
@@ -78,8 +95,7 @@ class SampledPair(Curve):
         terms: list[Any] = []
         line, atoms = self.law.line(), self.law.enclosed_atoms(self.rate, self.kernel.whole)
         if line is not None:
-            size = self.log_excess(lam) if lam.all() else np.array([self._log_kl()])
-            terms.append(enclosed_integral(line, self.rate, lam, self.kernel.whole, size)[:, None])
+            terms.append(self._enclosed_integral(line, lam)[:, None])
         if atoms is not None:
             log_mass, L = atoms
             each = Enclosure(lam[:, None])
@@ -87,6 +103,16 @@ class SampledPair(Curve):
             terms.append(log_mass + log_kernel(each, L, self.kernel.whole) + power)
         joined: Any = np.concatenate(terms, axis=1) if terms else Enclosure(np.full((lam.size, 1), -np.inf))
         return joined[:, 0] if joined.shape[1] == 1 else BOUNDED.log_sum_exp(joined)
+
+    def _enclosed_integral(self, line: Line, lam: Array) -> Enclosure:
+        known = self.law.log_excess(self.rate, lam) if self.kernel.whole and lam.all() else None
+        if known is None:
+            known = Enclosure(np.full(lam.shape, np.nan))
+        slow = np.isnan(known.mid + known.radius)
+        if slow.any():
+            size = self.log_excess(lam[slow]) if lam.all() else np.array([self._log_kl()])
+            known[slow] = enclosed_integral(line, self.rate, lam[slow], self.kernel.whole, size)
+        return known
 
     def excess_ball(self, lam: Fraction) -> Scalar:
         """M(lambda) - 1 as a ball, at an order that is not far."""

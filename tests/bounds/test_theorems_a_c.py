@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 
 from benchmarks.hunt_triangles import TOLERANCE, hunt
+from cumulant.bounds import theorems_a_c
 from cumulant.bounds.profile import profile
 from cumulant.bounds.proposition11 import proposition11
-from cumulant.bounds.theorems_a_c import _delta_ball, delta, delta_cap, gaussian_ball, gaussian_diameter
+from cumulant.bounds.theorems_a_c import (
+    _delta_ball,
+    _expanded_delta,
+    _integrated_delta,
+    delta,
+    delta_cap,
+    gaussian_ball,
+    gaussian_diameter,
+)
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
 
@@ -25,7 +34,35 @@ def test_delta_as_a_double_integral_and_as_a_certified_single_one(shift: str, ra
         ball = _delta_ball(Fraction(shift), Fraction(rate))
     assert ball.rel_accuracy_bits() > 50
     assert value == pytest.approx(float(ball.mid()), rel=1e-13)
+    assert _integrated_delta(Fraction(shift), Fraction(rate)) == pytest.approx(float(ball.mid()), rel=1e-13)
     assert 0 < value < delta_cap(Fraction(shift), Fraction(rate))
+
+
+@pytest.mark.parametrize("shift", ["1e-9", "0.001", "0.05", "0.2", "0.5"])
+@pytest.mark.parametrize("rate", ["1e-100", "1e-6", "0.01", "0.1"])
+def test_delta_by_powers_holds_the_ball(shift: str, rate: str) -> None:
+    found = _expanded_delta(Fraction(shift), Fraction(rate))
+    if found is None:
+        assert rate == "0.1"  # the powers grow before they are small, or are not small enough
+        assert shift in ("0.5", "1e-9")
+        return
+    with BALLS.at(256):
+        ball = _delta_ball(Fraction(shift), Fraction(rate))
+        assert BALLS.number(Fraction(float(found.lower()))) < ball < BALLS.number(Fraction(float(found.upper())))
+    assert found.radius < 1e-13 * found.mid
+
+
+@pytest.mark.parametrize("powers", [1, 2, 3])
+def test_what_the_powers_leave_out_counts(powers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    shift, rate = Fraction(1, 2), Fraction(1, 10)
+    monkeypatch.setattr(theorems_a_c, "_MOST_POWERS", powers)
+    monkeypatch.setattr(theorems_a_c, "_SHARP", 1e9)
+    found = _expanded_delta.__wrapped__(shift, rate)
+    assert found is not None
+    with BALLS.at(128):
+        away = abs(float(_delta_ball(shift, rate) - BALLS.number(Fraction(float(found.mid)))))
+    assert 1e-3 * found.radius < away < found.radius
+    assert away > 1e-6 * found.mid  # rounding alone would not hold it
 
 
 def test_delta_vanishes_from_rate_one_half_on() -> None:

@@ -99,8 +99,11 @@ def delta(shift: Fraction, rate: Fraction) -> float:
     if rate >= Fraction(1, 2):
         return 0.0
     expanded = _expanded_delta(shift, rate)
-    if expanded is not None:
-        return float(expanded.mid)
+    return _integrated_delta(shift, rate) if expanded is None else float(expanded.mid)
+
+
+def _integrated_delta(shift: Fraction, rate: Fraction) -> float:
+    """The double integral."""
     g, s = float(rate), float(shift) ** 2
     h0 = math.log1p(float(1 - 2 * rate) / g) if g > 0.25 else math.log((1 - g) / g)
     end = min(s, 4 * h0)

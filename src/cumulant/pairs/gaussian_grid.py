@@ -28,11 +28,11 @@ from cumulant.pairs.panels import slack
 _NODES = 8
 """Nodes of a block."""
 
-_DROP = 46.0
-"""What is below e^-46 of the integral, roughly, is left out."""
+_DROP, _HELD = 46.0, 46.0
+"""What lies past the ends is below e^-46 of the integral, roughly, and so is what a block holds that is left out."""
 
-_CUT = 1e-14
-"""Where more than this part was left out after all, nothing is claimed."""
+_CUT, _WIDEST = 1e-14, 1e-7
+"""Where more than the first part was left out after all, or an error is above the second, nothing is claimed."""
 
 _FINENESS = 256
 """Steps are multiples of 1/256, so that nodes are exact."""
@@ -48,7 +48,7 @@ _SMALL = 0.5
 """|lambda L| up to which e^y - 1 - y is its series, in which a term is less than a quarter of the one before."""
 
 _FACTORIALS = [1 / math.factorial(n) for n in range(2, 16)]
-_VANISHING, _FORGOTTEN, _LEAST = 2.0**-900, 2.0**-860, 2.0**-800
+_VANISHING, _FORGOTTEN, _LEAST = 2.0**-900, 2.0**-850, 2.0**-780
 """Weights below the first are 0, which loses less than the second at every node; integrals below the third are left alone."""
 
 _LOG_ROOT = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
@@ -90,7 +90,15 @@ def _grid(shift: Fraction, rate: Fraction, step: float, first: int, end: int) ->
     bent: Any = BOUNDED.excess(-L) * weight
     total, radius = (np.cumsum(np.sum(v.reshape(-1, _NODES), axis=1)) for v in (bent.mid, bent.radius))
     straight = Enclosure(total, raised(radius + (_NODES + np.arange(total.size)) * U * total, ROUGH))
-    return _Grid(*(v.reshape(-1, _NODES) for v in (L.mid, log_weight.mid, weight.mid, turned, error)), straight)
+    shape = -1, _NODES
+    return _Grid(
+        L.mid.reshape(shape),
+        log_weight.mid.reshape(shape),
+        weight.mid.reshape(shape),
+        turned.reshape(shape),
+        error.reshape(shape),
+        straight,
+    )
 
 
 def _rule(t: float, need: float) -> tuple[float, float]:
@@ -198,12 +206,14 @@ def _on_grid(shift: Fraction, rate: Fraction, g: Rate, lam: Array) -> Enclosure:
     a, b = order[row], beyond_two[row]
     power = log_order[row] + largest(a * gain[block], a * rise / width)
     up_low, up_rise = up[block], up[block + 1] - up[block]
-    curved = (math.log(2) + log_curvature)[row] + largest(b * gain[block] + 2 * up_low, (b * rise + 2 * up_rise) / width)
+    curved = (math.log(2) + log_curvature)[row] + largest(
+        b * gain[block] + 2 * up_low, (b * rise + 2 * up_rise) / width
+    )
     held = np.minimum(power, curved) + math.log(width) + slack(a * gain[block + 1] + 2 * up[block + 1] + low * low)
-    kept = held > size[row] - _DROP
+    kept = held > size[row] - _HELD
     kept[np.cumsum(counts) - 1] |= ~np.logical_or.reduceat(kept, np.cumsum(counts) - counts)
     grid = _grid(shift, rate, step, first, int(end.max()))
-    dropped, beyond = (row[~kept], held[~kept]), np.logaddexp(left, right)
+    dropped, beyond = (row[~kept], held[~kept]), (left, right)
     return _summed(grid, lam, end - first - 1, row[kept], block[kept], dropped, beyond, log_error, g)
 
 
@@ -214,7 +224,7 @@ def _summed(
     row: Array,
     block: Array,
     dropped: tuple[Array, Array],
-    beyond: Array,
+    beyond: tuple[Array, Array],
     log_error: float,
     g: Rate,
 ) -> Enclosure:
@@ -256,13 +266,15 @@ def _summed(
     total = over_rows(value) + times * straight.mid
     rounding = over_rows(error) + U * (top + blocks + _NODES + 8) * over_rows(bound)
     rounding = rounding + times * (straight.radius + 8 * U * straight.mid) + _FORGOTTEN * _NODES * (end + 1)
-    left_out = np.bincount(dropped[0], np.exp(dropped[1] - top[dropped[0]]), rows) + np.exp(beyond - top)
+    left_out = np.bincount(dropped[0], np.exp(dropped[1] - top[dropped[0]]), rows) + sum(
+        np.exp(end - top) for end in beyond
+    )
     # |T - I| <= e (I + 2 + 2 a g)
     rule = math.exp(log_error)
     missed = rule * (2 + 2 * (lam + 1) * g.g) * scale
     cut = (left_out + missed) / total + 2 * rule
     part = raised(rounding / total + cut, ROUGH)
-    part = np.where((part < 0.1) & (cut < _CUT) & (total > _LEAST), part, np.nan)
+    part = np.where((part < _WIDEST) & (cut < _CUT) & (total > _LEAST), part, np.nan)
     log_total = np.log(total)
     mid = top + log_total
     return Enclosure(mid, part / (1 - part) + NEAR * np.abs(log_total) + U * np.abs(mid))
@@ -287,7 +299,9 @@ def profile_excess(shift: Fraction, rate: Fraction, lam: Array) -> Array:
     loss, weight, straight = _folded(t, g)
     largest = np.max(loss, axis=1)
     small = lam[:, None] * largest <= _SMALL
-    powers = np.multiply.accumulate(np.concatenate([lam[:, None] ** 2, np.broadcast_to(lam[:, None], (lam.size, 13))], 1), 1)
+    powers = np.multiply.accumulate(
+        np.concatenate([lam[:, None] ** 2, np.broadcast_to(lam[:, None], (lam.size, 13))], 1), 1
+    )
     signs = np.where(_POWERS % 2 == 0, 1.0, -1.0) * _FACTORIALS
     moments = signs[:, None] * np.einsum("pkn,pn->kp", loss[:, None, :] ** _POWERS[:, None], weight)
     value = np.sum(np.where(small, powers @ moments, 0.0), axis=1) + lam * straight

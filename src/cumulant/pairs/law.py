@@ -45,7 +45,7 @@ class Law(ABC):
         return None
 
     def log_excess(self, rate: Fraction, lam: Array) -> Enclosure | None:
-        """log E_Q[f_a(w)] for Proposition 11's kernel where one grid serves all orders, unknown at those that it does not serve."""
+        """log E_Q[f_a(w)], Proposition 11's kernel, where one grid serves all orders; unknown at orders that it does not."""
         return None
 
     def profile_excess(self, rate: Fraction, lam: Array) -> Array:

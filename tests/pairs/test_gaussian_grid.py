@@ -31,8 +31,12 @@ def sampled(shift: Fraction, rate: Fraction, kernel: Kernel) -> SampledPair:
 
 
 def ball(shift: Fraction, rate: Fraction, lam: float, kernel: Kernel = PAIR) -> Any:
+    """From an adaptive integral, which knows nothing of grids."""
+    curve = sampled(shift, rate, kernel)
+    size = float(curve._by_nodes(np.array([lam]))[0])
     with BALLS.at(160):
-        return sampled(shift, rate, kernel).excess_ball(Fraction(lam)).log()
+        exact = BALLS.number(Fraction(lam))
+        return curve._ball(lambda point: kernel.ball_term(exact, point), Fraction(lam) + 1, size).log()
 
 
 TRUTH = [ball(SHIFT, RATE, lam) for lam in LAM]

@@ -31,6 +31,7 @@ _SLIGHT = Fraction(1, 10**10)
 """Below this shift M_pair - 1 exceeds Delta by a factor beyond the digits of floats."""
 
 _MOST_POWERS, _SHARP = 32, 1e-13
+"""Powers of the odds of the rate that are taken at most, and the part of Delta that they must know it to."""
 
 
 def gaussian_ball(pair: GaussianPair, rate: Fraction) -> SampledPair:

@@ -342,7 +342,7 @@ def test_never_more_than_the_lattice_and_as_much_up_to_its_accuracy(name: str) -
         at = Chosen(order, laws, guess)
         if not 1e-3 < guess.epsilon < 300:
             continue
-        line, sums = order_line._tested(at), theorem_w._composed(at, log_delta)
+        line, sums = order_line.along_line(at), theorem_w._composed(at, log_delta)
         if line is None or sums is None:
             assert sums is None or not math.isfinite(
                 theorem_w._least_epsilon(sums, order, log_delta, guess.epsilon - 2 / sums.lam)
@@ -356,7 +356,7 @@ def test_never_more_than_the_lattice_and_as_much_up_to_its_accuracy(name: str) -
         assert ours.value <= theirs * (1 + 1e-9)
         assert ours.value >= theirs * (1 - 1e-3)
         # and back
-        back = order_line._delta(line, at, Fraction(ours.value))
+        back = order_line.delta_along(line, at, Fraction(ours.value))
         assert back is not None
         assert back.value == pytest.approx(float(delta), rel=1e-6)
         compared += 1
@@ -470,7 +470,7 @@ def test_kinds_on_lattices_of_their_own_and_with_densities() -> None:
 def _line(run: cm.Expression) -> Tested | None:
     at = theorem_w.chosen(rounds(run), math.log(1e-6))
     assert at is not None
-    return order_line._tested(at)
+    return order_line.along_line(at)
 
 
 def test_where_theorem_w_says_nothing_the_line_says_nothing() -> None:

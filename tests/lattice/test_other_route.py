@@ -1,6 +1,7 @@
 """Answers of the exact layer are checked by a route that shares no code with what found them, or say that none is open."""
 
 import dataclasses
+import json
 import re
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 
 import cumulant as cm
 from cumulant.lattice import grids as search
-from cumulant.lattice import lattice, line, many, other_route, two_sided
+from cumulant.lattice import lattice, line, many, order_line, other_route, theorem_w, two_sided
 from cumulant.lattice.grids import Bound
+from cumulant.lattice.reference import proposed, reference
 
 W = cm.WithoutReplacement
 DECAYING = {
@@ -170,3 +172,68 @@ def test_a_proof_is_proved_again_to_its_last_digits(run: str, accuracy: str) -> 
         if run != "cone":  # a bound of Theorem B may always be improved upon
             assert not wrong
             assert wrong.lower > float(delta)
+
+
+# ---- Theorem W
+
+
+ORDERS: dict[str, tuple[cm.Expression, dict[str, Any]]] = {
+    "PureDP": (cm.PureDP(1) @ W(rate="0.001") * 600_000, {"delta": "1e-8"}),
+    "RandomizedResponse": (cm.RandomizedResponse(p="0.9") @ W(rate="0.001") * 600_000, {"delta": "1e-8"}),
+    "Laplace": (cm.Laplace(scale=2) @ W(rate="0.01") * 3000, {"delta": "1e-6"}),
+    "a delta": (cm.Laplace(scale="0.5") @ W(rate="0.001") * 1000, {"epsilon": "0.3"}),
+}
+
+
+@pytest.mark.parametrize("run", ORDERS)
+def test_theorem_w_is_proved_again_by_other_laws(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
+    """With none of the first reference laws, and what is less by half a percent of epsilon is not confirmed."""
+    what, question = ORDERS[run]
+    found = what.guarantee(**question)
+    assert found.conversion == "order"
+    sizes = set()
+
+    def noted(demand: Any, order: float, lam: float, cells: int, count: int) -> Any:
+        sizes.add((cells, count))
+        return reference(demand, order, lam, cells, count)
+
+    monkeypatch.setattr(theorem_w, "reference", noted)
+    check = found.verify()
+    assert check, str(check)
+    assert (check.arithmetic, check.quantity, check.independent) == ("balls", "delta", True)
+    assert "Theorem W" in check.note
+    assert theorem_w._OTHER in sizes or run == "RandomizedResponse"
+    assert 0.9 * found.delta <= check.upper <= found.delta
+    if run in ("RandomizedResponse", "Laplace"):
+        assert not dataclasses.replace(found, epsilon=0.995 * found.epsilon).verify()
+
+
+def test_a_mistake_of_theorem_w_is_found_while_it_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its epsilon smaller by 0.2 %; and a guarantee that was stored and changed."""
+    what, question = ORDERS["Laplace"]
+    right = order_line.epsilon
+
+    def smaller(*given: Any) -> Any:
+        known = right(*given)
+        assert known is not None
+        return dataclasses.replace(known, value=0.998 * known.value)
+
+    monkeypatch.setattr(order_line, "epsilon", smaller)
+    monkeypatch.setattr(two_sided, "lower_epsilon", lambda *_: None)
+    found = what.guarantee("1.3e-6")  # plans are remembered
+    assert found.conversion == "order"
+    monkeypatch.undo()
+    assert not found.verify()
+    state = what.guarantee(**question).to_dict()
+    assert cm.Guarantee.from_json(json.dumps(state)).verify()
+    assert not cm.Guarantee.from_json(json.dumps(state | {"epsilon": 0.995 * state["epsilon"]})).verify()
+    assert not cm.Guarantee.from_json(json.dumps(state).replace("scale=2", "scale=1.9")).verify()
+
+
+def test_a_law_that_is_not_proved_to_dominate_confirms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    what, question = ORDERS["Laplace"]
+    found = what.guarantee(**question)
+    monkeypatch.setattr(theorem_w, "reference", proposed)
+    check = found.verify()
+    assert "Theorem W" not in check.note
+    assert not check.independent

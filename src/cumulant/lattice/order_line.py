@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -36,6 +36,9 @@ _FINE = 1e-9
 
 _SMOOTHER = 1e-6
 """Of epsilon, what smoothing may cost where references lie on different lattices."""
+
+_LONGER = 1.37
+"""Of the period, that of a second evaluation."""
 
 _SMOOTHING = 200_000
 """Frequencies times nodes that smoothing may take."""
@@ -301,8 +304,11 @@ class OnLine(Tested):
 # ---- questions
 
 
-def _tested(at: Chosen) -> Tested | None:
-    """The line of a reference, built for the question it was chosen for; None where balls show no silence."""
+def along_line(at: Chosen, again: bool = False) -> Tested | None:
+    """The line of a reference, built for the question it was chosen for; None where balls show no silence.
+
+    `again`: of another period, with twice the bits.
+    """
     kinds = at.kinds()
     if kinds is None or at.order == 1:
         return None
@@ -310,6 +316,8 @@ def _tested(at: Chosen) -> Tested | None:
     choice = at_orders(Side(at.terms, kinds), guess.lam, guess.start, guess.size, _FINE, spacing)
     if choice is None:
         return None
+    if again:
+        choice = replace(choice, period=_LONGER * choice.period, bits=2 * choice.bits)
     # in epsilon it costs (lam + 1) tau^2 / 2
     smooth = Fraction(2 * _SMOOTHER * max(guess.epsilon, _FINE) / (choice.lam + 1))
     for build in (
@@ -328,7 +336,7 @@ def _tested(at: Chosen) -> Tested | None:
 def epsilon(rounds: Rounds, delta: Fraction) -> Proved | None:
     """The least epsilon that is found to be enough at this delta in (0, 1); None where the line has no answer."""
     at = theorem_w.chosen(rounds, math.log(rounded_down(delta)))
-    tested = None if at is None else _tested(at)
+    tested = None if at is None else along_line(at)
     return None if at is None or tested is None else _epsilon(tested, at, delta)
 
 
@@ -358,14 +366,15 @@ def delta(rounds: Rounds, epsilon: Fraction, log_delta: float) -> Proved | None:
     """The least delta that is found to be enough at this epsilon, where e^log_delta is known to be."""
 
     def ask(at: Chosen) -> tuple[float, Proved] | None:
-        tested = _tested(at)
-        found = None if tested is None else _delta(tested, at, epsilon)
+        tested = along_line(at)
+        found = None if tested is None else delta_along(tested, at, epsilon)
         return None if found is None else (found.value, found)
 
     return theorem_w.least(rounds, log_delta, ask)
 
 
-def _delta(tested: Tested, at: Chosen, epsilon: Fraction) -> Proved | None:
+def delta_along(tested: Tested, at: Chosen, epsilon: Fraction) -> Proved | None:
+    """The least delta over the gap at this epsilon, along one line."""
     _, gaps = cone_deltas(tested.floats(), np.array([float(epsilon)]), at.constants)
     with BALLS.at(tested.choice.bits):
         found = tested.bound(BALLS.number(epsilon), BALLS.number(float(gaps[0])))

@@ -1,7 +1,7 @@
 """An answer of the exact layer checked by another route: the closed form at more bits, another line, or the saddle line.
 
 What balls have proved is proved again along a line of another order and period, at twice the bits. The optimum of adaptive
-rounds is enclosed again by a recursion from the other end, on another grid.
+rounds is enclosed again by a recursion from the other end, on another grid, and Theorem W proved again by other laws.
 
 The saddle line shares the description of one round with a lattice, and nothing else: no grid of losses, no cells, no
 transform, no window of a wrapped sum. It is self-checked by a line of twice the period.
@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.conversion.verify import Verification, ulps
-from cumulant.lattice import adaptive_again, saddle, single
+from cumulant.lattice import adaptive_again, order_again, saddle, single
 from cumulant.lattice.choosing import cone_delta
 from cumulant.lattice.lattice import Terms, leak_of
 from cumulant.lattice.rounds import Rounds
@@ -48,7 +48,8 @@ def verify(
         gap = ulps(delta, high)
         return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", _BITS)
     if way in ("adaptive", "order"):  # the composition of the pair that dominates in profiles needs more
-        return _by_recursion(rounds, epsilon, delta)
+        optimum = _by_recursion(rounds, epsilon, delta)
+        return _by_order(rounds, epsilon, delta) if optimum is None and way == "order" else optimum
     second = second_delta(rounds, way == "cone", epsilon, accuracy) if proved else None
     if second is not None and not second[0] <= delta < second[1]:
         low, high, bits = second
@@ -78,6 +79,17 @@ def _by_recursion(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verific
     note = "the optimum of an adversary who chooses anew in every round"
     given = *_stated(epsilon, delta), low, high, ulps(delta, Fraction(high))
     return Verification(high <= delta, *given, "recursion", points, note)
+
+
+def _by_order(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
+    """Theorem W by another reference, at another order n where that is enough, along another line."""
+    found = order_again.second_delta(rounds, epsilon, delta)
+    if found is None or found[0] > delta:
+        return None
+    high, bits, order = found
+    note = f"Theorem W at the order n = {order:g}, by laws on another lattice and along another line"
+    given = *_stated(epsilon, delta), 0.0, high, ulps(delta, Fraction(high))
+    return Verification(True, *given, "balls", bits, note)
 
 
 def _stated(epsilon: Fraction, delta: Fraction) -> tuple[float, float, str]:

@@ -31,6 +31,9 @@ _ORDERS = (0.5, 1.25, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 _COARSE, _FINE = (14, 120), (20, 280)
 """Cells of the reference between 1 and the largest ratio, and rows on each of three stretches."""
 
+_OTHER, _STEEPER = (27, 380), 1.07
+"""Those of another reference, and its exponent."""
+
 Sought = Callable[[Demand, float, float], Reference | None]
 """A reference for a demand, an order n and tails of this exponent."""
 
@@ -307,6 +310,20 @@ def chosen(rounds: Rounds, log_delta: float) -> Chosen | None:
         return _chosen(kinds, upper, log_delta)
     except (ArithmeticError, MemoryError, ValueError):  # floats or the programme gave out: nothing is claimed
         return None
+
+
+@np.errstate(all="ignore")
+def beside(rounds: Rounds, log_delta: float, part: float) -> Chosen | None:
+    """Other laws at this part of the order that is chosen: on another lattice, checked at other rows, for other tails."""
+    first, kinds = chosen(rounds, log_delta), _kinds(rounds)
+    if first is None or kinds is None:
+        return None
+    order, lam = part * first.order, _STEEPER * first.guess.lam
+    laws = _laws(kinds, order, lam, lambda demand, n, exponent: reference(demand, n, exponent, *_OTHER))
+    if laws is None:
+        return None
+    found = _guess(_terms(laws), order, log_delta, lam)
+    return Chosen(order, laws, found) if math.isfinite(found.epsilon) else None
 
 
 def least(rounds: Rounds, log_delta: float, ask: Callable[[Chosen], tuple[float, Found] | None]) -> Found | None:

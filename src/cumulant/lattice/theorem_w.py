@@ -27,7 +27,7 @@ from cumulant.numerics.rounding import MANY, next_above
 from cumulant.pairs.step import Step
 from cumulant.pairs.transform import Transform
 
-_ORDERS = (0.5, 1.25, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+_ORDERS = (0.1, 0.5, 1.25, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 _COARSE, _FINE = (14, 120), (20, 280)
 """Cells of the reference between 1 and the largest ratio, and rows on each of three stretches."""
 
@@ -40,7 +40,7 @@ Sought = Callable[[Demand, float, float], Reference | None]
 _CRITICAL = 0.5
 """The largest n at which (i) dominates (ii)."""
 
-_FIRST = 3
+_FIRST = 4
 _TRIES, _FARTHER, _LEAST = 3, 0.5, -690.0
 _SMALL = 0.05
 _FEWEST_ROUNDS, _MOST_KINDS = 300, 4
@@ -285,7 +285,7 @@ def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen |
     best, before = _FIRST, -1
     while best != before:  # downhill
         before, best = best, min(around(best), key=lambda each: guess(each).epsilon)
-    best = min((best, 0), key=lambda each: guess(each).epsilon)
+    best = min((best, 0, 1), key=lambda each: guess(each).epsilon)
     order, coarse = _ORDERS[best], guess(best)
     laws = _laws(kinds, order, _rounded(coarse.lam), _fine) if math.isfinite(coarse.epsilon) else None
     if laws is None:

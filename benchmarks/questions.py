@@ -143,21 +143,69 @@ def many_kinds(quick: bool) -> Iterator[Comparison]:
         (),
         3,
     )
-    count = 5 if quick else 100
+    yield from accountants(quick, noises, composed)
 
-    def ours() -> None:
+
+def accountants(
+    quick: bool, noises: Sequence[float], composed: Callable[[Sequence[int]], float]
+) -> Iterator[Comparison]:
+    """One hundred questions to an accountant of fifty kinds, one after each composition: all of ours are asked."""
+    count, measured = 100, 2 if quick else 5
+
+    def ours(ask: Callable[[cm.Accountant], Any]) -> None:
         accountant, steps = cm.Accountant(), [fresh(noise, 1) for noise in noises]
         for each in steps:
             accountant.compose(each, times=1000)
         for question in range(count):
             accountant.compose(steps[question % 50], times=10)
-            accountant.epsilon([DELTA])
+            ask(accountant)
 
-    note = f"{count} questions"
-    once = Timing("dp_accounting", count * peer.seconds, 1, peer.seconds, f"{note}, from one that was measured")
-    yield Comparison(
-        "an accountant of 50 Gaussians, asked again and again", clocked("cumulant", ours, 1, note), (once,), (), 25
-    )
+    def counts(question: int) -> list[int]:
+        return [1000 + 10 * (question >= kind) for kind in range(50)]
+
+    part = clocked("dp_accounting", lambda: [composed(counts(each)) for each in range(measured)], 1)
+    asked = f"{measured} of {count} questions measured, all kinds composed for each"
+    peer = Timing("dp_accounting, loss distributions", part.seconds * count / measured, 1, part.seconds, asked)
+    cases: list[tuple[str, Callable[[cm.Accountant], Any], float | None]] = [
+        ("an array of one", lambda accountant: accountant.epsilon([DELTA]), 25),
+        ('method="rdp", proved', lambda accountant: accountant.epsilon(DELTA, method="rdp"), 25),
+    ]
+    if not quick:
+        cases.append(("proved", lambda accountant: accountant.epsilon(DELTA), None))
+    for name, ask, wanted in cases:
+        timing = clocked("cumulant", lambda: ours(ask), 1, f"all {count} questions")  # noqa: B023
+        yield Comparison(f"100 questions to an accountant of 50 Gaussians, {name}", timing, (peer,), (), wanted)
+        if "rdp" in name:
+            yield Comparison(
+                "the same, beside divergences at fixed orders, unproved", timing, divergences(count, noises)
+            )
+
+
+def divergences(count: int, noises: Sequence[float]) -> tuple[Timing, Timing]:
+    """The peer's accountant of Renyi divergences: made anew for a question, and kept, with one more kind composed into it."""
+    from dp_accounting import dp_event
+    from dp_accounting.rdp import RdpAccountant
+
+    def event(noise: float, times: int) -> Any:
+        one = dp_event.PoissonSampledDpEvent(SAMPLE / POPULATION, dp_event.GaussianDpEvent(noise))
+        return dp_event.SelfComposedDpEvent(one, times)
+
+    kept = RdpAccountant()
+
+    def made() -> None:
+        for noise in noises:
+            kept.compose(event(noise, 1000))
+        kept.get_epsilon(DELTA)
+
+    def more() -> None:
+        for question in range(count):
+            kept.compose(event(noises[question % 50], 10))
+            kept.get_epsilon(DELTA)
+
+    first = clocked("dp_accounting, divergences", made, 1)
+    anew = Timing(first.library, count * first.seconds, 1, first.seconds, f"1 of {count} measured, all kinds composed")
+    rest = clocked(f"{first.library}, kept", more, 1, f"all {count} questions, one sum that the caller keeps")
+    return anew, Timing(rest.library, first.seconds + rest.seconds, 1, first.seconds, rest.note)
 
 
 def growth(quick: bool) -> Iterator[str]:

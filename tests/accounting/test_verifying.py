@@ -15,7 +15,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.printed import stated
-from cumulant.accounting.remembering import forget
+from cumulant.accounting.remembering import forget_answers
 from cumulant.conversion import certify, scalars
 from cumulant.conversion.certify import epsilon_on
 from cumulant.conversion.conversions import conversion
@@ -158,7 +158,7 @@ def test_verification_does_not_listen_to_what_is_remembered() -> None:
         if isinstance(value, np.ndarray) and value.dtype.kind == "O":  # balls
             with BALLS.at(128):
                 answers[key] = value / 2
-    forget()  # the answer itself is remembered too
+    forget_answers()  # the answer itself is remembered too
     wrong = run.guarantee(1e-6, bound="theorem9")
     assert wrong.epsilon < found.epsilon
     assert found.verify().holds

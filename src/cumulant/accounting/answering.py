@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +27,13 @@ from cumulant.numerics.rounding import outward, rounded_down
 
 if TYPE_CHECKING:
     from cumulant.lattice.rounds import Rounds
+    from cumulant.pairs.step import Step
 
 STRAINED = "rounding so many losses costs more than the accuracy that was asked for"
 """The note of an answer that holds and is looser than was asked for."""
 
-_ORDERS, _CLEARLY = np.geomspace(1 / 16, 16, 65), 0.01
+_PER_OCTAVE = 8
+_ORDERS, _CLEARLY = np.geomspace(1 / 16, 16, 8 * _PER_OCTAVE + 1), 0.01
 """Around the order of the exact answer, where divergences are looked at, and by how much they must be above it."""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -145,14 +148,14 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     known = np.isfinite(found.order) & np.isfinite(found.value) & (found.value > 0)
     if rounds is None or not known.any() or question.method != "best":
         return nothing
-    from cumulant.lattice import saddle
     from cumulant.lattice.lattice import leak_of
 
     terms = next((terms for _, terms in rounds.lower()), None)
     if terms is None or leak_of(terms) > 0:
         return nothing
-    lam = _ORDERS * float(np.median(found.order[known]) - 1)
-    cgf = found.times[:, None] * saddle.cgfs(terms, lam)
+    centre = round(_PER_OCTAVE * math.log2(np.median(found.order[known]) - 1))
+    lam = _orders(centre)
+    cgf = found.times[:, None] * sum(times * _cgf(step, centre) for step, times in terms)
     if question.asked == "delta":
         with np.errstate(divide="ignore"):
             low = question.formula.epsilon(lam, cgf, np.log(found.given)[:, None], FLOATS)
@@ -166,6 +169,18 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     least = np.argmin(low, axis=1)
     inside = (least > 0) & (least < lam.size - 1) & np.isfinite(low).all(axis=1)
     return np.asarray(known & inside & (low.min(axis=1) > enough))
+
+
+def _orders(centre: int) -> Floats:
+    return np.asarray(_ORDERS * 2 ** (centre / _PER_OCTAVE))
+
+
+@lru_cache(maxsize=4096)
+def _cgf(step: Step, centre: int) -> Floats:
+    """K of one round at these orders, which are those of every question nearby."""
+    from cumulant.lattice import saddle
+
+    return np.asarray(saddle.cgfs(((step, 1),), _orders(centre)), dtype=np.float64)
 
 
 def answer(run: Ran, question: Question) -> Answer:

@@ -41,6 +41,8 @@ def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
     if not upper:
         return _least(found, lambda i: _rdp_ball(curve, orders[i]))
     value = _sharpened(found, lambda i: certify.certified(lambda: _rdp_ball(curve, orders[i])))
+    if np.isfinite(value).all():
+        return value
     with np.errstate(all="ignore"):
         # the divergence grows with the order
         return np.where(np.isinf(value), curve.at_infinity(BOUNDED).upper(), value)

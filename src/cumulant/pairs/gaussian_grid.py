@@ -39,7 +39,7 @@ _FINENESS = 256
 
 _WIDEST_TURN = 3.1
 _LEAST_STEP, _LARGEST_STEP = 0.125, 0.625
-_LARGEST_SHIFT = 2
+_LARGEST_SHIFT = 2.0
 _FARTHEST = 2000.0
 """Order times shift beyond which an order would take too many blocks."""
 
@@ -78,8 +78,8 @@ def _grid(shift: Fraction, rate: Fraction, step: float, first: int, end: int) ->
     s = step * np.arange(_NODES * first, _NODES * end)
     t = BOUNDED.number(shift)
     L = enclosed_loss(t * s, rate)
-    z = t / 2 + s
-    log_weight = L - z * z / 2 + (BOUNDED.log(step) - _LOG_ROOT)
+    z = t * 0.5 + s
+    log_weight = L - z * z * 0.5 + (BOUNDED.log(step) - _LOG_ROOT)
     weight = BOUNDED.exp(log_weight)
     known = weight.mid > _VANISHING
     relative = np.where(known, np.expm1(log_weight.radius) + NEAR, 0.0)
@@ -147,10 +147,11 @@ def log_excess(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
 
 def _evaluated(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
     value = Enclosure(np.full(lam.shape, np.nan), np.full(lam.shape, np.nan))
-    near = ((lam + 1) * float(shift) <= _FARTHEST) & (lam > _SMALLEST)
-    if near.any() and min(rate, 1 - rate, shift) >= _SMALLEST and shift <= _LARGEST_SHIFT:
+    t, g = float(shift), Rate.of(rate)
+    near = ((lam + 1) * t <= _FARTHEST) & (lam > _SMALLEST)
+    if near.any() and min(g.g, g.kept, t) >= _SMALLEST and t <= _LARGEST_SHIFT:
         with np.errstate(all="ignore"):
-            value[near] = _on_grid(shift, rate, Rate.of(rate), lam[near])
+            value[near] = _on_grid(shift, rate, g, lam[near])
     return value
 
 
@@ -259,7 +260,7 @@ def _summed(
     error = bound * (grid.turned[block] * size + 2 * U * np.abs(power) + grid.error[block])
 
     def over_rows(each: Array) -> Array:
-        return np.bincount(row, np.sum(each, axis=1), rows)
+        return np.bincount(row, np.einsum("ij->i", each), rows)
 
     blocks = np.bincount(row, minlength=rows)
     straight, times = grid.straight[end], lam * scale

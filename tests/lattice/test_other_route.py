@@ -226,7 +226,7 @@ def test_a_mistake_of_theorem_w_is_found_while_it_is_still_there(monkeypatch: py
     assert not found.verify()
     state = what.guarantee(**question).to_dict()
     assert cm.Guarantee.from_json(json.dumps(state)).verify()
-    assert not cm.Guarantee.from_json(json.dumps(state | {"epsilon": 0.995 * state["epsilon"]})).verify()
+    assert not cm.Guarantee.from_json(json.dumps(state | {"epsilon": 0.99 * state["epsilon"]})).verify()
     assert not cm.Guarantee.from_json(json.dumps(state).replace("scale=2", "scale=1.9")).verify()
 
 

@@ -13,6 +13,9 @@ from cumulant.numerics.rounding import rounded_down
 _BESIDE = (1.25, 0.8, 1.1, 0.9, 1.0)
 """Parts of the order n: first others, then the same."""
 
+_HOPELESS = 1.1
+"""Of the stated delta: no other order makes up for so much."""
+
 
 def second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> tuple[float, int, float] | None:
     """A delta at this epsilon, its bits and the order n: the first that is at most `delta`, else the least.
@@ -26,6 +29,6 @@ def second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> tuple[fl
         found = None if at is None or tested is None else delta_along(tested, at, epsilon)
         if at is not None and found is not None and (best is None or found.value < best[0]):
             best = found.value, found.bits, at.order
-            if found.value <= delta:
+            if not delta < found.value <= _HOPELESS * delta:
                 break
     return best

@@ -11,7 +11,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.answering import rounds_of
-from cumulant.lattice import order_line, saddle, theorem_w, two_sided
+from cumulant.lattice import ends, order_line, saddle, theorem_w, two_sided
 from cumulant.lattice.demands import Budget, Demand, Reports
 from cumulant.lattice.folded import folded
 from cumulant.lattice.order_line import OnLattice, OnLine, Tested
@@ -489,3 +489,67 @@ def test_where_theorem_w_says_nothing_the_line_says_nothing() -> None:
     assert order_line.epsilon(rounds(leaking), delta) is None
     more = order_line.epsilon(rounds(leaking), Fraction(1, 10**4))
     assert more is None or more.value > order_line.epsilon(rounds(laplace @ sample * 3000), Fraction(1, 10**4)).value  # type: ignore[union-attr]
+
+
+# ---- what else an answer rests on
+
+
+def test_what_lies_beyond_the_last_frequency_is_counted() -> None:
+    one, times = law(0.02, (-3, -1, 0, 2, 5), (0.2, 0.25, 0.15, 0.3, 0.11)), 30
+    whole = on_lattice(((one, times),), 2.0, 6.0, 16.0, 200.0).folded
+    assert 2 * whole.frequencies + 1 == whole.folds
+    with BALLS.at(BITS):
+        loudest = max((abs(value) for value in whole.values[9:]), key=lambda each: float(each.mid()))
+        short = replace(whole, values=whole.values[:9], silence=loudest)
+        assert beyond(OnLattice.of(short, 2.0, 60.0), one) == 0
+        assert beyond(OnLattice.of(replace(short, silence=BALLS.number(0)), 2.0, 60.0), one) > 0
+        found = spectrum(((one, times),), choice(6.0, 16.0, 40.0), smooth=Fraction(1, 10**6), work=10**7)
+        # no |M(lam + iu)| is larger than M(lam)
+        line = OnLine(replace(found, values=found.values[:6], silence=found.values[0].real), 2.0)
+        eps0 = BALLS.number(0.3)
+        assert line.ball(eps0).overlaps(expected(2.0, [(one, times)], eps0))
+        sharp = replace(line.spectrum, silence=BALLS.number(0))
+        assert not OnLine(sharp, 2.0).ball(eps0).overlaps(expected(2.0, [(one, times)], eps0))
+
+
+class Leaking(ReferenceTransform):
+    """The same law, beside which something has an infinite loss."""
+
+    __slots__ = ()
+
+    def leak(self) -> Any:
+        return BALLS.number(Fraction(1, 100))
+
+
+def test_what_leaks_is_added() -> None:
+    """1 - (1 - 1/100)^3, on a lattice and beside one."""
+    masses = (0.3, 0.4, 0.3)
+    plain, leaking = law(0.1, (-1, 0, 2), masses), Leaking(0.1, (-1, 0, 2), masses)
+    with BALLS.at(BITS):
+        eps0, lost = BALLS.number(0.05), BALLS.number(1 - Fraction(99, 100) ** 3)
+        sure, more = (on_lattice(((one, 3),), 2.0, 5.0, 12.0).ball(eps0) for one in (plain, leaking))
+        assert abs(more - sure - lost) <= BALLS.number(1e-20)
+        smoothed = [
+            OnLine(spectrum(((one, 3),), choice(5.0, 12.0, 40.0), smooth=Fraction(1, 10**4), work=10**7), 2.0).ball(
+                eps0
+            )
+            for one in (plain, leaking)
+        ]
+        assert abs(smoothed[1] - smoothed[0] - lost) <= BALLS.number(1e-12)
+
+
+def test_an_epsilon_is_shown_whatever_floats_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guess that is too small is moved until balls say that it is enough; a law that is not proved proves nothing."""
+    found, order, lam = referred("vector")
+    guess, delta = theorem_w._guess(((found, 5000),), order, -16.0, lam), Fraction(1, 10**7)
+    values = []
+    for shown, less in ((True, 0.0), (False, 0.0), (True, 1e-6)):
+        monkeypatch.setattr(order_line, "polished", lambda *given, less=less: ends.polished(*given) * (1 - less))
+        at = Chosen(order, (Law(found, found.transform(), shown, 5000),), guess)
+        line = order_line.along_line(at)
+        answer = None if line is None else order_line._epsilon(line, at, delta)
+        assert answer is not None
+        assert answer.holds is shown
+        values.append(answer.value)
+    assert values[0] == values[1]
+    assert values[0] * (1 - 1e-12) <= values[2] <= values[0] * 1.0001

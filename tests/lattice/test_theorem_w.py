@@ -185,7 +185,11 @@ def test_the_last_step_by_a_contour() -> None:
         (cm.Laplace(scale="0.5"), "0.001", 600_000, "1e-8", 10.340, 10.492),
         (cm.Laplace(scale="0.5", dimension=1), "0.001", 600_000, "1e-8", 9.402, 9.531),
         (cm.Laplace(scale="0.5"), "0.001", 1000, "1e-8", 0.3314, 0.3569),
+        (cm.Laplace(scale="0.5"), "0.001", 10_000, "1e-8", 1.1068, 1.148),
+        (cm.Laplace(scale="0.5"), "0.001", 100_000, "1e-8", 3.7925, 3.872),
         (cm.Laplace(scale=1), "0.01", 10_000, "1e-6", 4.645, 4.812),
+        (cm.Laplace(scale=2), "0.001", 600_000, "1e-8", 1.9519, 1.992),
+        (cm.Laplace(scale="0.25"), "0.001", 100_000, "1e-8", 13.713, 14.467),
         (cm.Laplace(scale="0.25"), "0.001", 10_000, "1e-8", 3.840, 4.054),
         (cm.RandomizedResponse(p="0.9"), "0.001", 600_000, "1e-8", 13.273, 13.390),
     ],
@@ -197,6 +201,8 @@ def test_numbers_of_the_public_interface(
     run = mechanism @ cm.WithoutReplacement(rate=rate) * times
     found = run.epsilon(delta=delta)
     assert low <= found <= high * 1.002
+    stated = run.guarantee(delta=delta)
+    assert (stated.epsilon, stated.conversion, stated.rigour) == (found, "order", "proved")
     assert run.delta(epsilon=str(found)) == pytest.approx(float(delta), rel=0.02)
     assert run.epsilon(delta=delta, method="exact", bound="profile") > found * 1.02
 

@@ -86,10 +86,9 @@ def _by_order(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verificatio
     found = order_again.second_delta(rounds, epsilon, delta)
     if found is None or found[0] > delta:
         return None
-    high, bits, order = found
-    note = f"Theorem W at the order n = {order:g}, by laws on another lattice and along another line"
+    high, bits, how = found
     given = *_stated(epsilon, delta), 0.0, high, ulps(delta, Fraction(high))
-    return Verification(True, *given, "balls", bits, note)
+    return Verification(True, *given, "balls", bits, f"Theorem W {how}")
 
 
 def _stated(epsilon: Fraction, delta: Fraction) -> tuple[float, float, str]:

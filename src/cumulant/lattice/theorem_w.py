@@ -31,7 +31,7 @@ _ORDERS = (0.1, 0.5, 1.25, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 _COARSE, _FINE = (14, 120), (20, 280)
 """Cells of the reference between 1 and the largest ratio, and rows on each of three stretches."""
 
-_OTHER, _STEEPER = (27, 380), 1.07
+_OTHER, _STEEPER = (31, 700), 1.07
 """Those of another reference, and its exponent."""
 
 Sought = Callable[[Demand, float, float], Reference | None]

@@ -231,8 +231,12 @@ def growth(quick: bool) -> Iterator[str]:
     def kinds() -> cm.Expression:
         return sum((fresh(1 + i / 10, 1000) for i in range(1, 10)), start=fresh(1, 1000))
 
-    alone, listed = cost(lambda: kinds().epsilon(DELTA)), cost(lambda: kinds().epsilon([DELTA]))
-    yield f"ten kinds: {100 * alone:.0f} ms each, in an array {100 * listed:.0f} ms each (<= 10)"
+    # the least of several, after one that imports and remembers what all of them share: other work only adds to it
+    alone, listed = (
+        min(clocked("", work, 1).seconds for _ in range(repetitions + 1))
+        for work in (lambda: kinds().epsilon(DELTA), lambda: kinds().epsilon([DELTA]))
+    )
+    yield f"ten kinds: {100 * alone:.1f} ms each, in an array {100 * listed:.1f} ms each (<= 10)"
     both = cost(lambda: fresh().guarantee(DELTA))
     yield f"guarantee: {1000 * (both - one):.0f} ms more than epsilon (<= 300)"
 

@@ -33,7 +33,7 @@ STRAINED = "rounding so many losses costs more than the accuracy that was asked 
 """The note of an answer that holds and is looser than was asked for."""
 
 _PER_OCTAVE = 8
-_ORDERS, _CLEARLY = np.geomspace(1 / 16, 16, 8 * _PER_OCTAVE + 1), 0.01
+_ORDERS, _CLEARLY = np.geomspace(1 / 8, 8, 6 * _PER_OCTAVE + 1), 0.01
 """Around the order of the exact answer, where divergences are looked at, and by how much they must be above it."""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]

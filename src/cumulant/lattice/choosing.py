@@ -28,7 +28,7 @@ BASE = 12.0
 
 _FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
 _ORDERS = np.array([1.0, 0.85, 0.7, 0.55])
-_OUTWARD, _FARTHER, _NEARBY = np.geomspace(0.03, 2.0, 18), np.geomspace(2.5, 8.0, 6), np.geomspace(0.5, 2.5, 33)
+_OUTWARD, _FARTHER, _NEARBY = np.geomspace(0.03, 2.0, 18), np.geomspace(2.5, 8.0, 6), np.geomspace(0.5, 2.5, 17)
 _RARE, _RARELY = 4.0, 0.1
 _STEEPEST = 24.0
 """What the order times the spacing of a lattice is at most."""
@@ -130,6 +130,7 @@ def chosen_beside(side: Side, epsilon: float, accuracy: float, spacing: float, p
     return at_order(side, part * order, epsilon, size, accuracy, spacing) if math.isfinite(size) else None
 
 
+@np.errstate(all="ignore")
 def at_order(side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float = 0.0) -> Choice | None:
     """The choice at this order, for an epsilon and log delta that are guessed."""
     return next(iter(_at_orders(side, np.array([lam]), guess, size, accuracy, spacing)), None)

@@ -6,15 +6,15 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from cumulant.lattice.choosing import Side, tightest_order
+from cumulant.lattice.choosing import BASE, Side, at_order, tightest_order
 from cumulant.lattice.folded import spacing_of
 from cumulant.lattice.powers import Choice, leaked, outer, right_tail, squared
 from cumulant.lattice.silence import Loud
 from cumulant.lattice.spectrum import spectrum
 from cumulant.numerics.arithmetic import BALLS
 
-_ROUGH = 8.0
-"""The exponent of silence, beyond what cancels: what is smaller takes less silence to be shown to be so."""
+_ROUGH = 6.0
+"""The exponent of images, and of silence beyond what cancels: what is smaller takes less to be shown to be so."""
 
 
 def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
@@ -25,7 +25,9 @@ def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fracti
         with BALLS.at(choice.bits):
             if _by_one_order(side, choice, epsilon, delta):
                 return True
-            rough = replace(choice, silence=max(choice.silence - choice.images + _ROUGH, _ROUGH))
+            rough = at_order(side, choice.lam, float(epsilon), math.log(float(delta)), math.exp(BASE - _ROUGH))
+            if rough is None:
+                return False
             found = spectrum(side.kinds, rough, side.extra)
             return bool(found.upper(BALLS.number(epsilon)) <= BALLS.number(delta))
     except (Loud, ArithmeticError):

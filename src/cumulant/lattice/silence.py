@@ -23,13 +23,13 @@ _RARE, _SPARE = 4.0, 0.1
 FEWEST = 5
 """An interval that holds fewer frequencies is summed instead."""
 
-_STAGES = (0.1, 0.01, 0.0)
+_STAGES = (0.1, 0.0)
 """What is left out of the law at least, one after the other, as the intervals come down."""
 
 _TOLD = 0.4
 """The part of the variance whose kinds are asked for silence; it takes 1.6 times the frequencies, and far fewer nodes."""
 
-_WORTH = 1.1
+_WORTH = 2.0
 """A stage that comes down by less than so many of the shortest intervals finds none."""
 
 _MARGIN = 1e-6

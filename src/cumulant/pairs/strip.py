@@ -25,7 +25,7 @@ _WIDEST = 0.95 * math.pi
 
 _HEIGHTS = np.geomspace(0.15, 1.0, 10)[:, None]
 _HIGHEST = 30.0
-_CELLS = 20
+_CELLS = 12
 _FEW, _MOST_POINTS = 160, 4000
 """Points of which nothing is compared with panels, and which are too many."""
 

@@ -29,7 +29,7 @@ BASE = 12.0
 _FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
 _ORDERS = np.array([1.0, 0.85, 0.7, 0.55])
 _OUTWARD, _FARTHER, _NEARBY = np.geomspace(0.03, 2.0, 18), np.geomspace(2.5, 8.0, 6), np.geomspace(0.5, 2.5, 17)
-_RARE, _RARELY = 4.0, 0.1
+_RARE, _RARELY, _ROOMY = 4.0, 0.1, 0.8
 _STEEPEST = 24.0
 """What the order times the spacing of a lattice is at most."""
 
@@ -150,17 +150,18 @@ def _at_orders(side: Side, orders: Array, guess: float, size: float, accuracy: f
     outer, right = _images(side, orders, reach * _OUTWARD, guess, size - wanted)
     if (np.argmin(right, axis=1) == outer.size - 1).any():
         outer, right = _images(side, orders, reach * np.append(_OUTWARD, _FARTHER), guess, size - wanted)
-    best = np.argmin(right, axis=1)
     found = []
     for i, (lam, gap) in enumerate(zip(orders.tolist(), gaps.tolist(), strict=True)):
-        if not (math.isfinite(at.cgf[i]) and narrow[i] > 0 and right[i, best[i]] < math.inf):
+        least, left = float(right[i].min()), (wanted - size) / lam
+        if not (math.isfinite(at.cgf[i]) and narrow[i] > 0 and least < math.inf):
             continue
-        period = max((wanted - size) / lam, float(right[i, best[i]]))
+        # the least order that will do, with room for a guess that is off: balls must reach it
+        best = int(np.argmax(right[i] <= max(1.01 * least, _ROOMY * left)))
+        period = max(left, float(right[i, best]))
         last = math.sqrt(2 * (wanted + gap)) / float(narrow[i])
         silence, bits = _silence(wanted, gap, last), _bits(side, wanted, gap)
         if 0 < period < math.inf and math.isfinite(silence) and bits < _MOST_BITS:
-            t = float(outer[best[i]])
-            found.append(Choice(lam, period, silence, wanted, guess, size, t, bits, last * period))
+            found.append(Choice(lam, period, silence, wanted, guess, size, float(outer[best]), bits, last * period))
     return found
 
 

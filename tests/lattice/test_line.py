@@ -467,12 +467,17 @@ def test_a_question_among_many_gets_the_answer_it_gets_alone(run: cm.Expression)
     assert among[0].value == pytest.approx(alone[0].value, rel=1e-5)
 
 
-def test_where_the_outer_order_is_out_of_reach_a_grid_gives_the_lower_end() -> None:
-    run = cm.Laplace(scale="1/2") @ cm.WithoutReplacement(rate="0.999999999") + cm.Gaussian(sigma=20)
-    found = run.guarantee(epsilon=1, method="exact")
-    assert (found.conversion, found.lower_rigour) == ("line", "bounded")
-    assert found.lower_delta is not None
-    assert found.lower_delta <= 0.3936588534 <= found.delta
+def test_where_the_outer_order_is_out_of_reach_a_grid_gives_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(noise: str) -> cm.Expression:
+        return cm.Laplace(scale="1/2") @ cm.WithoutReplacement(rate="0.999999999") + cm.Gaussian(sigma=noise)
+
+    ends = [run("20").guarantee(epsilon=1, method="exact")]
+    monkeypatch.setattr(spectrum, "outer", lambda *_: BALLS.number(math.inf))
+    ends.append(run("20.0000000001").guarantee(epsilon=1, method="exact"))  # nothing is remembered of it
+    for found, rigour in zip(ends, ("proved", "bounded"), strict=True):
+        assert (found.conversion, found.lower_rigour) == ("line", rigour)
+        assert found.lower_delta is not None
+        assert found.lower_delta <= 0.3936588534 <= found.delta
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import numpy as np
 from cumulant.lattice.silence import (
     COARSE,
     FEWEST,
+    LONG,
     MOST_INTERVALS,
     STEPS,
     Kind,
@@ -212,12 +213,15 @@ def _covered(windows: list[Window], last: float, exponent: float, slow: float, s
     """Intervals downwards from the last check point, on each of which |phi|^k is at most e^-exponent."""
     top = last
     for _ in range(MOST_INTERVALS):
-        halves = np.minimum(STEPS * top, top / 2)
-        centres = top - halves
-        wider = halves * (1 + 2.0**-30)  # what the rounding of the centres may have left between two intervals
-        found = sum(window.times * window.bounds(centres, wider) for window in windows)
-        found = found - slow * np.maximum(centres - wider, 0.0) ** 2 * (1 - _MARGIN)
-        passing = np.flatnonzero(found <= -exponent * (1 + _MARGIN) - 1e-6)
+        for steps in (STEPS[:LONG], STEPS[LONG:]):  # short ones only where no long one will do
+            halves = np.minimum(steps * top, top / 2)
+            centres = top - halves
+            wider = halves * (1 + 2.0**-30)  # what the rounding of the centres may have left between two intervals
+            found = sum(window.times * window.bounds(centres, wider) for window in windows)
+            found = found - slow * np.maximum(centres - wider, 0.0) ** 2 * (1 - _MARGIN)
+            passing = np.flatnonzero(found <= -exponent * (1 + _MARGIN) - 1e-6)
+            if passing.size:
+                break
         if not passing.size or 2 * halves[passing[0]] < FEWEST * step:
             return top
         top = float(centres[passing[0]] - halves[passing[0]])

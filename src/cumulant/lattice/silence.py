@@ -34,7 +34,7 @@ _WORTH = 2.0
 
 _MARGIN = 1e-6
 MOST_INTERVALS = 400
-STEPS = 0.5 * 0.7 ** np.arange(20)
+STEPS, LONG = 0.5 * 0.7 ** np.arange(20), 6
 _POINTS = 257
 COARSE = -20.0
 _UNSEEN = 1e-9

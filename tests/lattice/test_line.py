@@ -480,6 +480,20 @@ def test_where_the_outer_order_is_out_of_reach_a_grid_gives_the_lower_end(monkey
         assert found.lower_delta <= 0.3936588534 <= found.delta
 
 
+def test_the_outer_order_is_the_least_that_serves() -> None:
+    """Of bounded losses all large ones serve, and the Gaussian that smooths a few rounds makes them useless."""
+    run, delta = cm.Laplace(scale=1) * 20, Fraction(1, 10**6)
+    found = rounds(run.ran())[0]
+    assert found is not None
+    for terms, kinds in found.lines():
+        assert kinds is not None
+        side, effort = Side(terms, kinds), line.Effort.all_it_takes()
+        above, below = (line._epsilon(side, delta, 1e-3, upper=end, effort=effort) for end in (True, False))
+        assert above is not None
+        assert below is not None
+        assert below.value <= above.value <= below.value * (1 + 1e-4)
+
+
 @pytest.mark.parametrize(
     ("run", "epsilon"),
     [

@@ -54,8 +54,11 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True,
 
     def in_floats() -> Answer:
         [found] = many.float_epsilons(rounds, [(1, delta)], accuracy, cone)
-        rough = line.line_epsilon(rounds, delta, _ROUGH, cone) if accuracy < _ROUGH else None
-        return _no_worse(_in_floats(found) or _grid_epsilon(rounds, delta, accuracy, cone), rough)
+        fine = _in_floats(found) or _grid_epsilon(rounds, delta, accuracy, cone)
+        if accuracy < _ROUGH:
+            [found] = many.float_epsilons(rounds, [(1, delta)], _ROUGH, cone)
+            fine = _no_worse(fine, line.line_epsilon(rounds, delta, _ROUGH, cone), found)
+        return fine
 
     return _least_epsilon(rounds, delta, limits, cone, _better(by_line, effort, accuracy, in_floats), prove)
 
@@ -133,12 +136,7 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True,
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
-
-    def in_floats() -> Answer | None:
-        [found] = many.float_deltas(rounds, [(1, epsilon)], accuracy, cone)
-        return _in_floats(found)
-
-    return _in_balls(rounds, epsilon, accuracy, cone, in_floats, prove)
+    return _in_balls(rounds, epsilon, accuracy, cone, True, prove)
 
 
 def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: bool = True) -> list[Answer]:
@@ -149,7 +147,7 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
     limits, answers, lost = limits_of(rounds), list[Answer](), 0
     for each, found in zip(asked, shared, strict=True):
         if found is None and lost < _LOST:
-            answers.append(_in_balls(rounds, each, accuracy, cone, lambda: None))
+            answers.append(_in_balls(rounds, each, accuracy, cone, False))
             lost = lost + 1 if answers[-1].rigour != "proved" and accuracy >= _ROUGH else 0
             continue
         answers.append(_least_delta(rounds, each, limits, cone, found or _grid_delta(rounds, each, accuracy, cone)))
@@ -157,20 +155,19 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
 
 
 def _in_balls(
-    rounds: Rounds,
-    epsilon: Fraction,
-    accuracy: float,
-    cone: bool,
-    in_floats: Callable[[], Answer | None],
-    prove: bool = False,
+    rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool, floats: bool, prove: bool = False
 ) -> Answer:
-    """Along the line in balls; where they are not enough, what floats say, or a grid."""
+    """Along the line in balls; where they are not enough, what floats say, unless they were asked, or a grid."""
     effort = _effort(prove)
     by_line = line.line_delta(rounds, epsilon, accuracy, cone, effort)
 
     def otherwise() -> Answer:
-        rough = line.line_delta(rounds, epsilon, _ROUGH, cone) if accuracy < _ROUGH else None
-        return _no_worse(in_floats() or _grid_delta(rounds, epsilon, accuracy, cone), rough)
+        [found] = many.float_deltas(rounds, [(1, epsilon)], accuracy, cone) if floats else [None]
+        fine = _in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone)
+        if accuracy < _ROUGH:
+            [found] = many.float_deltas(rounds, [(1, epsilon)], _ROUGH, cone)
+            fine = _no_worse(fine, line.line_delta(rounds, epsilon, _ROUGH, cone), found)
+        return fine
 
     return _least_delta(rounds, epsilon, limits_of(rounds), cone, _better(by_line, effort, accuracy, otherwise), prove)
 
@@ -347,9 +344,10 @@ def _better(
     return replace(other, note=f"bounded, not proved: {slow[-1]}; prove=True asks for it anyway")
 
 
-def _no_worse(fine: Answer, rough: tuple[Proved, bool] | None) -> Answer:
-    """Who asks for more accuracy than a line affords is not answered by more than who asks for less."""
-    return fine if rough is None or rough[0].value >= fine.value else _on_line(*rough)
+def _no_worse(fine: Answer, rough: tuple[Proved, bool] | None, in_floats: many.Found | None) -> Answer:
+    """Who asks for more accuracy than a line affords, in balls or floats, is not answered by more than who asks for less."""
+    known = [each for each in (rough and _on_line(*rough), _in_floats(in_floats)) if each is not None]
+    return min([fine, *known], key=lambda each: each.value)
 
 
 def _on_line(found: Proved, cone: bool) -> Answer:

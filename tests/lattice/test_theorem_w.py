@@ -228,3 +228,18 @@ def test_kinds_share_one_order() -> None:
     assert theorem_w._kinds(rounds(laplace * 100)) is None
     noisy = cm.NoisyMax(1) @ sample * 5000
     assert theorem_w._kinds(rounds(noisy)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "delta"),
+    [
+        ("RandomizedResponse(p=0.877) @ WithoutReplacement(rate=0.0903) * 386708", "1e-6"),
+        ("RandomizedResponse(p=0.75) @ WithoutReplacement(rate=0.0962) * 10000000", "1e-300"),
+        ("PureDP(epsilon=1) @ WithoutReplacement(rate=0.001) * 600000", "1e-290"),
+    ],
+)
+def test_delta_is_found_far_below_that_of_the_pair(text: str, delta: str) -> None:
+    """At these epsilons the pair that dominates one round, composed, needs a delta of 1, or of many times as much."""
+    run = cm.parse(text)
+    epsilon = run.epsilon(delta)
+    assert run.delta(epsilon=str(epsilon)) == pytest.approx(float(delta), rel=1e-6)

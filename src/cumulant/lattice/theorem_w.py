@@ -41,7 +41,7 @@ _CRITICAL = 0.5
 """The largest n at which (i) dominates (ii)."""
 
 _FIRST = 4
-_TRIES, _FARTHER, _LEAST = 3, 0.5, -690.0
+_TRIES, _TANGENTS, _FARTHER, _LEAST = 3, 12, 0.5, -690.0
 _SMALL = 0.05
 _FEWEST_ROUNDS, _MOST_KINDS = 300, 4
 _CUT = 16.0
@@ -122,11 +122,6 @@ def _laws(kinds: tuple[Kind, ...], order: float, lam: float, sought: Sought) -> 
 
 def _terms(laws: tuple[Law, ...]) -> Terms:
     return tuple((law.step, law.times) for law in laws)
-
-
-def _coarse(demand: Demand, order: float, lam: float) -> Reference | None:
-    """For a guess."""
-    return proposed(demand, order, lam, *_COARSE)
 
 
 def _fine(demand: Demand, order: float, lam: float) -> Reference | None:
@@ -245,6 +240,9 @@ class Chosen:
         return log_ratio(self.order, gaps), log_constant(self.order, gaps)
 
 
+Asking = Callable[[Chosen], tuple[float, Found] | None]
+
+
 @np.errstate(all="ignore")
 def _guess(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
     """That of an exponent which is not far from this one."""
@@ -276,7 +274,7 @@ def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen |
 
     @cache
     def guess(number: int) -> Guess:
-        laws = _laws(kinds, _ORDERS[number], lam, _coarse)
+        laws = _laws(kinds, _ORDERS[number], lam, lambda demand, n, exponent: proposed(demand, n, exponent, *_COARSE))
         return Guess() if laws is None else _guess(_terms(laws), _ORDERS[number], log_delta, lam)
 
     def around(number: int) -> list[int]:
@@ -326,11 +324,11 @@ def beside(rounds: Rounds, log_delta: float, part: float) -> Chosen | None:
     return Chosen(order, laws, found) if math.isfinite(found.epsilon) else None
 
 
-def least(rounds: Rounds, log_delta: float, ask: Callable[[Chosen], tuple[float, Found] | None]) -> Found | None:
-    """The least delta and what it comes from, where e^log_delta is known to be enough: by references for ever smaller ones."""
+def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) -> Found | None:
+    """The least delta at this epsilon, where e^log_delta is enough, and its source: by references for ever smaller ones."""
     best: tuple[float, Found] | None = None
+    log_delta = _located(rounds, epsilon, log_delta)
     for _ in range(_TRIES):
-        log_delta = math.ceil(2 * log_delta) / 2  # the same whoever found the first one
         at = chosen(rounds, log_delta)
         found = None if at is None else ask(at)
         if found is None:
@@ -340,8 +338,25 @@ def least(rounds: Rounds, log_delta: float, ask: Callable[[Chosen], tuple[float,
         after = math.log(max(found[0], 5e-324))
         if not _LEAST < after < log_delta - _FARTHER:
             break
-        log_delta = after
+        log_delta = _halved(after)
     return None if best is None else best[1]
+
+
+def _halved(log_delta: float) -> float:
+    """The same whoever found the first one."""
+    return min(math.ceil(2 * log_delta) / 2, -_FARTHER)
+
+
+def _located(rounds: Rounds, epsilon: float, log_delta: float) -> float:
+    """About log delta at this epsilon, by tangents of guesses, which do not reach beyond it: log delta bends down."""
+    log_delta = _halved(log_delta)
+    for _ in range(_TANGENTS):
+        at = chosen(rounds, log_delta)
+        after = math.nan if at is None else log_delta - at.guess.lam * (epsilon - at.guess.epsilon)
+        if not after < log_delta - _FARTHER:
+            break
+        log_delta = _halved(max(after, _LEAST))
+    return log_delta
 
 
 # ---- on the lattice
@@ -380,4 +395,4 @@ def delta(rounds: Rounds, asked: float, log_delta: float) -> tuple[float, Compos
         found = math.exp(min(value, 0.0)) * (1 + MANY) + 5e-324
         return found, (found, sums)
 
-    return least(rounds, log_delta, ask)
+    return least(rounds, asked, log_delta, ask)

@@ -182,8 +182,8 @@ def _least_delta(
     optimum = None if _settled(found, prove) else adaptive.optimum(rounds, log_delta, cone)
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
-    if cone and found.way != _ADAPTIVE and 0 < found.value < 1:
-        log_delta = math.log(found.value)
+    if cone and found.way != _ADAPTIVE and found.value > 0:
+        log_delta = math.log(min(found.value, 1.0))
         if (by_order := order_line.delta(rounds, epsilon, log_delta)) is not None:
             found = _along_order(by_order, found, prove)
         elif not _settled(found, prove):

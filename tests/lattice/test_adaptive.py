@@ -214,3 +214,10 @@ def test_the_order_matters() -> None:
     worst, best = optimum(kinds, 0.4), optimum(kinds, 0.4, min)
     assert worst > 1.02 * best
     assert min(one_after_the_other(kinds, order, 0.4) for order in ((0, 1), (1, 0))) < worst * 0.999
+
+
+@pytest.mark.parametrize("epsilon", [600, 690, 700, 710, 1000, 10**6])
+def test_odds_beyond_all_floats(epsilon: int) -> None:
+    run = cm.PureDP(epsilon=epsilon) @ cm.WithoutReplacement(rate="0.5") * 30
+    assert 1 - 1e-9 <= run.delta(0) <= 1
+    assert run.epsilon("1e-6") <= 30 * epsilon

@@ -58,6 +58,9 @@ _NOTHING = 1e-40
 _UNDERFLOW = 2.0**-1066
 """More than what products and sums of one round lose where they are smaller than normal numbers."""
 
+_MOST_ODDS = 1e300
+"""Beyond them the grid is out of reach of floats, and nobody is protected."""
+
 Weights = dict[int, float]
 """The weight of V at y e^{s h} by s."""
 
@@ -112,7 +115,7 @@ def _depth(log_delta: float) -> float:
 def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
     with BALLS.at(_BITS):
         every = [_atoms(extremes, rate) for extremes, rate, _ in reports]
-        if not all(extremes.odds_ball() > 1 for extremes, _, _ in reports):
+        if not all(extremes.odds_ball() > 1 and extremes.odds_ball() < _MOST_ODDS for extremes, _, _ in reports):
             return None
         losses = [_largest_loss(triples) for triples in every]
         sizes = [float(loss.mid()) for loss in losses]

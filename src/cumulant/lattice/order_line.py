@@ -370,7 +370,7 @@ def delta(rounds: Rounds, epsilon: Fraction, log_delta: float) -> Proved | None:
         found = None if tested is None else delta_along(tested, at, epsilon)
         return None if found is None else (found.value, found)
 
-    return theorem_w.least(rounds, float(epsilon), log_delta, ask)
+    return theorem_w.least(rounds, rounded_down(epsilon), log_delta, ask)
 
 
 def delta_along(tested: Tested, at: Chosen, epsilon: Fraction) -> Proved | None:

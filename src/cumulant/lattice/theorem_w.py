@@ -41,7 +41,7 @@ _CRITICAL = 0.5
 """The largest n at which (i) dominates (ii)."""
 
 _FIRST = 4
-_TRIES, _TANGENTS, _FARTHER, _LEAST = 3, 12, 0.5, -690.0
+_TRIES, _TANGENTS, _FARTHER, _LEAST, _LARGEST = 3, 12, 0.5, -690.0, 1e9
 _SMALL = 0.05
 _FEWEST_ROUNDS, _MOST_KINDS = 300, 4
 _CUT = 16.0
@@ -328,7 +328,7 @@ def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) 
     """The least delta at this epsilon, where e^log_delta is enough, and its source: by references for ever smaller ones."""
     best: tuple[float, Found] | None = None
     log_delta = _located(rounds, epsilon, log_delta)
-    for _ in range(_TRIES):
+    for _ in range(_TRIES if epsilon < _LARGEST else 0):
         at = chosen(rounds, log_delta)
         found = None if at is None else ask(at)
         if found is None:
@@ -350,7 +350,7 @@ def _halved(log_delta: float) -> float:
 def _located(rounds: Rounds, epsilon: float, log_delta: float) -> float:
     """About log delta at this epsilon, by tangents of guesses, which do not reach beyond it: log delta bends down."""
     log_delta = _halved(log_delta)
-    for _ in range(_TANGENTS):
+    for _ in range(_TANGENTS if epsilon < _LARGEST else 0):
         at = chosen(rounds, log_delta)
         after = math.nan if at is None else log_delta - at.guess.lam * (epsilon - at.guess.epsilon)
         if not after < log_delta - _FARTHER:

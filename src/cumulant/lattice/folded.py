@@ -17,7 +17,7 @@ import numpy as np
 
 from cumulant.lattice.powers import MOST_WORK, Choice, Kinds, found_kind, leaked, outer, powers
 from cumulant.lattice.silence import Loud, covered
-from cumulant.lattice.spectrum import Enclosing, bounded_images
+from cumulant.lattice.spectrum import Enclosing, Followed, bounded_images
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.pairs.transform import Lattice
 
@@ -183,8 +183,8 @@ class Folded(Enclosing):
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedLine:
-    """A line that folds in float64: what a search follows, and nothing is claimed from."""
+class FoldedLine(Followed):
+    """A line that folds."""
 
     lam: float
     cgf: float
@@ -193,13 +193,7 @@ class FoldedLine:
     folds: int
     weights: Array
 
-    def log_value(self, epsilon: float) -> tuple[float, float]:
-        """log of the line at epsilon, the leak left out, and its derivative; -inf where the sum is not positive."""
-        value, slope = self.log_values(np.array([epsilon]))
-        return float(value[0]), float(slope[0])
-
     def log_values(self, epsilons: Array) -> tuple[Array, Array]:
-        """The same at several epsilons."""
         number = np.floor((epsilons - self.offset) / self.spacing)
         following = self.offset + (number + 1) * self.spacing
         less = np.exp(np.clip(epsilons - following, -self.spacing, 0.0))

@@ -214,8 +214,8 @@ class OnLattice(Tested):
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedFloats:
-    """The same in float64: what a search follows, and nothing is claimed from."""
+class FoldedFloats(Followed):
+    """The same in float64, at eps0."""
 
     lam: float
     cgf: float
@@ -226,14 +226,8 @@ class FoldedFloats:
     loud: Array
     weights: Array
 
-    def log_value(self, epsilon: float) -> tuple[float, float]:
-        """log of the line at eps0, and its derivative; -inf where the sum is not positive."""
-        value, slope = self.log_values(np.array([epsilon]))
-        return float(value[0]), float(slope[0])
-
     @np.errstate(all="ignore")
     def log_values(self, epsilons: Array) -> tuple[Array, Array]:
-        """The same at several."""
         number = np.floor((epsilons - self.offset) / self.spacing) + 1
         following = self.offset + number * self.spacing
         rest, n = np.clip(following - epsilons, 0.0, self.spacing), self.order

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,15 +23,22 @@ from cumulant.lattice.silence import Loud, silent_from
 from cumulant.numerics.arithmetic import BALLS, Array
 
 
-class Followed(Protocol):
-    """What a search follows in floats."""
+class Followed(ABC):
+    """A line in float64: what a search follows, and nothing is claimed from."""
 
-    @property
-    def lam(self) -> float: ...
-    @property
-    def cgf(self) -> float: ...
-    def log_value(self, epsilon: float) -> tuple[float, float]: ...
-    def log_values(self, epsilons: Array) -> tuple[Array, Array]: ...
+    __slots__ = ()
+
+    lam: float
+    cgf: float
+
+    def log_value(self, epsilon: float) -> tuple[float, float]:
+        """log of the line at epsilon, the leak left out, and its derivative; -inf where the sum is not positive."""
+        value, slope = self.log_values(np.array([epsilon]))
+        return float(value[0]), float(slope[0])
+
+    @abstractmethod
+    def log_values(self, epsilons: Array) -> tuple[Array, Array]:
+        """The same at several epsilons."""
 
 
 class Enclosing(ABC):
@@ -204,8 +211,8 @@ class Spectrum(Enclosing):
 
 
 @dataclass(frozen=True, slots=True)
-class FloatLine:
-    """A line in float64: what a search follows, and nothing is claimed from."""
+class FloatLine(Followed):
+    """A line that does not fold."""
 
     lam: float
     period: float
@@ -213,13 +220,7 @@ class FloatLine:
     weights: Array
     frequencies: Array
 
-    def log_value(self, epsilon: float) -> tuple[float, float]:
-        """log of the line at epsilon, the leak left out, and its derivative; -inf where the sum is not positive."""
-        value, slope = self.log_values(np.array([epsilon]))
-        return float(value[0]), float(slope[0])
-
     def log_values(self, epsilons: Array) -> tuple[Array, Array]:
-        """The same at several epsilons."""
         u = self.frequencies
         terms = self.weights * np.exp(-1j * epsilons[:, None] * u)
         terms[:, 1:] *= 2

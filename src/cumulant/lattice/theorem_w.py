@@ -326,10 +326,11 @@ def beside(rounds: Rounds, log_delta: float, part: float) -> Chosen | None:
 
 def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) -> Found | None:
     """The least delta at this epsilon, where e^log_delta is enough, and its source: by references for ever smaller ones."""
+    if not epsilon < _LARGEST:
+        return None
     best: tuple[float, Found] | None = None
-    log_delta = _located(rounds, epsilon, log_delta)
-    for _ in range(_TRIES if epsilon < _LARGEST else 0):
-        at = chosen(rounds, log_delta)
+    log_delta, at = _located(rounds, epsilon, log_delta)
+    for _ in range(_TRIES):
         found = None if at is None else ask(at)
         if found is None:
             break
@@ -338,7 +339,7 @@ def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) 
         after = math.log(max(found[0], 5e-324))
         if not _LEAST < after < log_delta - _FARTHER:
             break
-        log_delta = _halved(after)
+        at = chosen(rounds, log_delta := _halved(after))
     return None if best is None else best[1]
 
 
@@ -347,16 +348,15 @@ def _halved(log_delta: float) -> float:
     return min(math.ceil(2 * log_delta) / 2, -_FARTHER)
 
 
-def _located(rounds: Rounds, epsilon: float, log_delta: float) -> float:
-    """About log delta at this epsilon, by tangents of guesses, which do not reach beyond it: log delta bends down."""
-    log_delta = _halved(log_delta)
-    for _ in range(_TANGENTS if epsilon < _LARGEST else 0):
-        at = chosen(rounds, log_delta)
+def _located(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, Chosen | None]:
+    """About log delta at this epsilon, and what is chosen there, by tangents of guesses: log delta bends down below them."""
+    at = chosen(rounds, log_delta := _halved(log_delta))
+    for _ in range(_TANGENTS):
         after = math.nan if at is None else log_delta - at.guess.lam * (epsilon - at.guess.epsilon)
-        if not after < log_delta - _FARTHER:
+        if not _LEAST < log_delta - _FARTHER > after:
             break
-        log_delta = _halved(max(after, _LEAST))
-    return log_delta
+        at = chosen(rounds, log_delta := _halved(max(after, _LEAST)))
+    return log_delta, at
 
 
 # ---- on the lattice

@@ -20,7 +20,7 @@ import numpy as np
 
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.enclosure import BOUNDED, NEAR, Enclosure
-from cumulant.numerics.quadrature import legendre
+from cumulant.numerics.quadrature import legendre, strip_step
 from cumulant.numerics.rounding import ROUGH, U, raised
 from cumulant.pairs.mixing import Rate, enclosed_loss
 from cumulant.pairs.panels import slack
@@ -107,10 +107,7 @@ def _rule(t: float, need: float) -> tuple[float, float]:
     On the line Im s = c, c t < pi, the integral of |f_a q| is at most e^{c^2/2} (M + 1 + 2 a g).
     """
     widest = _WIDEST_TURN / t
-    best = math.pi * math.sqrt(2 / need)
-    if 2 * math.pi / best > widest:
-        best = 2 * math.pi * widest / (need + widest * widest / 2)
-    step = math.floor(min(best, _LARGEST_STEP) * _FINENESS) / _FINENESS
+    step = math.floor(min(strip_step(widest, need), _LARGEST_STEP) * _FINENESS) / _FINENESS
     if step < _LEAST_STEP:
         return step, math.inf
     c = min(2 * math.pi / step, widest)

@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from cumulant.numerics.arithmetic import BALLS, Scalar
+from cumulant.numerics.quadrature import strip_step
 
 _COARSE = 16
 """Steps are chosen for needs, and precisions for losses, of so many nats or bits more: then few of them serve all orders."""
@@ -52,12 +53,8 @@ def excess(shift: Fraction, rate: Fraction, order: Fraction, bits: int) -> Scala
 
 
 def _step(t: float, need: float) -> Fraction:
-    """A step with which the rule errs by e^-need: d = 2 pi / h is the best line, if the strip is that wide."""
-    best = math.pi * math.sqrt(2 / need)
-    widest = math.pi / t
-    if 2 * math.pi / best > widest:
-        best = 2 * math.pi * widest / (need + widest * widest / 2)
-    return Fraction(math.floor(best * 256), 256) or Fraction(1, 256)
+    """A step with which the rule errs by e^-need."""
+    return Fraction(math.floor(strip_step(math.pi / t, need) * 256), 256) or Fraction(1, 256)
 
 
 def _ends(t: float, g: float, a: float, need: float, step: Fraction) -> tuple[int, int]:

@@ -1,7 +1,6 @@
-"""How the house is built: no circles of imports, small files, one name for one thing, tests where the code is."""
+"""How the house is built: no circles of imports, and tests where the code is."""
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -17,8 +16,6 @@ MODULES = {
     for path in sorted(SOURCE.rglob("*.py"))
 }
 
-LONGEST_FILE = 400
-
 ABOUT_SEVERAL = {"browser", "laws", "oracles", "docs"}
 """Rooms of tests that are about no one file: laws over everything registered, reference values, pages."""
 
@@ -32,9 +29,6 @@ ABOUT_A_ROOM = {
     "mechanisms": {"local_reports", "promises"},
 }
 """Attacks on a whole room, and documents that use it."""
-
-OF_ONE_THING = ({"mechanisms", "pairs"}, {"mechanisms", "pairs", "curves"})
-"""Rooms in which a thing has a file each, under its one name; the shell has one for whatever it is a door to."""
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -66,20 +60,6 @@ def test_a_circle_would_be_found(tmp_path: Path) -> None:
     file = tmp_path / "late.py"
     file.write_text("def late():\n    from cumulant.pairs import pair\n    import cumulant.relation\n")
     assert set(imported(file)) == {"cumulant.pairs.pair", "cumulant.relation"}
-
-
-def test_no_file_is_longer_than_anyone_reads() -> None:
-    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
-    assert {name: count for name, count in lines.items() if count > LONGEST_FILE} == {}
-
-
-def test_a_file_name_stands_twice_for_one_thing_only() -> None:
-    rooms: defaultdict[str, set[str]] = defaultdict(set)
-    for path in MODULES.values():
-        rooms[path.name].add(path.parent.name)
-    del rooms["__init__.py"]
-    twice = {file: places - {"cli"} for file, places in rooms.items() if len(places - {"cli"}) > 1}
-    assert {file: places for file, places in twice.items() if not any(places <= one for one in OF_ONE_THING)} == {}
 
 
 def test_the_tests_mirror_the_code() -> None:

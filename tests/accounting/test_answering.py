@@ -306,3 +306,32 @@ def test_proofs_are_asked_of_the_exact_layer_only() -> None:
         "1e-9", "exact", prove=True
     )
     assert stubborn.rigour == "proved" or stubborn.note.startswith("asked for a proof, and there is none")
+
+
+def test_order_infinity_is_lemma_3_whatever_bound_was_asked_for() -> None:
+    """Theorem 9 tends to 1.069e-3 for large orders (E-18); the number at order infinity is that of Lemma 3."""
+    step = cm.Laplace(scale=2) @ cm.WithoutReplacement(rate="0.001")
+    limit = step.rdp(1e8, bound="theorem9")
+    for asked in ({"bound": "theorem9"}, {"method": "paper"}, {"bound": "theorem27-min"}, {"bound": "best"}):
+        found = step.guarantee(delta=0, **asked)  # type: ignore[arg-type]
+        assert found.epsilon == pytest.approx(math.log1p(0.001 * math.expm1(0.5)), rel=1e-12)
+        assert found.epsilon < 0.7 * limit
+        assert (found.bound, found.order) == ("lemma3", math.inf)
+        assert [term.bound for term in found.terms] == ["lemma3"]
+        assert "theorem9" not in found.explain()
+        assert "Lemma 3" in found.explain()
+        assert cm.Guarantee.from_json(found.to_json()) == found
+        assert found.verify().holds
+    assert step.guarantee(delta="1e-2", bound="theorem9", method="rdp").bound in ("theorem9", "lemma3")
+    assert (step * 100_000).guarantee(delta="1e-6", method="paper").bound == "theorem9"
+
+
+def test_optimal_composition_of_too_many_kinds_says_that_it_took_the_closed_form() -> None:
+    few = cm.Laplace(scale=20) * 30 + cm.Laplace(scale=9) * 4
+    many = cm.Laplace(scale=20) * 9
+    for i in range(20):
+        many = many + cm.Laplace(scale=21 + i) * 9
+    assert few.guarantee("1e-6", method="optimal").note == ""
+    assert few.epsilon("1e-6", method="optimal") < few.epsilon("1e-6", method="strong")
+    assert "closed form" in many.guarantee("1e-6", method="optimal").note
+    assert many.epsilon("1e-6", method="optimal") == many.epsilon("1e-6", method="strong")

@@ -15,6 +15,7 @@ from flint import arb, ctx
 
 from cumulant.conversion.composition import (
     dwork_rothblum_vadhan,
+    is_exact,
     naive,
     optimal,
     optimal_delta,
@@ -171,13 +172,56 @@ def test_the_whole_delta_may_be_spent_on_the_rounds() -> None:
         assert method([(0.5, 1e-9, 3)], 0.0) == math.inf
 
 
-def test_different_kinds_and_very_many_rounds_take_the_closed_form() -> None:
-    for rounds in ([(1e-7, 0.0, 10**12)], [(0.1, 0.0, 10), (0.2, 0.0, 5)]):
+def test_too_many_rounds_and_kinds_take_the_closed_form_and_say_so() -> None:
+    for rounds in ([(1e-7, 0.0, 10**12)], [(0.1 + 0.01 * i, 0.0, 9) for i in range(20)]):
+        assert not is_exact(rounds, 1e-6)
         assert optimal(rounds, 1e-6) == simplified(rounds, 1e-6)
     assert optimal_delta(1e-7, 0.0, 10**12, 1.0) == 1.0
     far = optimal_delta(1e-3, 0.0, 10**10, 9.9e6)
     assert 0 < far < 1e-300
     assert optimal([(0.1, 0.0, 10), (0.1, 0.0, 5)], 1e-6) == optimal([(0.1, 0.0, 15)], 1e-6)
+
+
+def least_epsilon(rounds: list[tuple[float, float, int]], delta: float) -> float:
+    """The least epsilon of a product of (epsilon, delta) randomized responses, from all of its outputs, one by one."""
+    with ctx.workprec(200):
+        outputs = [(arb(1), arb(0))]
+        keep = arb(1)
+        for epsilon, round_delta, times in rounds:
+            truth = 1 / (1 + arb(-epsilon).exp())
+            keep *= (1 - arb(round_delta)) ** times
+            for _ in range(times):
+                outputs = [
+                    (mass * share, loss + sign * arb(epsilon))
+                    for mass, loss in outputs
+                    for share, sign in ((truth, 1), (1 - truth, -1))
+                ]
+        d = 1 - (1 - arb(delta)) / keep
+        p = q = best = arb(0)
+        for mass, loss in sorted(outputs, key=lambda each: -float(each[1])):
+            p, q = p + mass, q + mass * (-loss).exp()
+            if p > d:
+                best = max(best, ((p - d) / q).log(), key=float)
+        return float(best)
+
+
+def test_the_exact_product_is_brute_force_over_all_outputs() -> None:
+    generator = np.random.default_rng(22)
+    for _ in range(60):
+        rounds = [
+            (float(10 ** generator.uniform(-3, 0.6)), float(generator.choice([0, 1e-9, 1e-4])), int(times))
+            for times in generator.integers(1, 5, size=generator.integers(2, 4))
+        ]
+        delta = float(10 ** generator.uniform(-3, -0.3))
+        truth, found = least_epsilon(rounds, delta), optimal(rounds, delta)
+        assert truth * (1 - 1e-15) <= found <= truth + 1e-10, (rounds, delta)
+
+
+def test_the_exact_product_of_kinds_that_are_almost_equal_is_that_of_equal_ones() -> None:
+    """Windows that leave out flips are used from a few thousand rounds on."""
+    one = optimal([(0.001, 0.0, 5050)], 1e-6)
+    two = optimal([(0.001, 0.0, 5000), (math.nextafter(0.001, 1), 0.0, 50)], 1e-6)
+    assert one * (1 - 1e-11) <= two <= one * (1 + 1e-8)
 
 
 def test_optimised_rounds_of_different_kinds() -> None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 STRAINED = "rounding so many losses costs more than the accuracy that was asked for"
 """The note of an answer that holds and is looser than was asked for."""
 
+CLOSED_FORM = "these rounds are too many or too different for the exact composition, so its closed form was used"
+"""The note of an answer by method "optimal" that is no smaller than that by "strong"."""
+
 _PER_OCTAVE = 8
 _ORDERS, _CLEARLY = np.geomspace(1 / 8, 8, 6 * _PER_OCTAVE + 1), 0.01
 """Around the order of the exact answer, where divergences are looked at, and by how much they must be above it."""
@@ -243,17 +246,25 @@ def _distance(run: Ran, question: Question, below: float) -> float:
 
 def _by_composition(run: Ran, question: Question) -> Answer:
     """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
-    from cumulant.conversion import baselines
+    from cumulant.conversion import baselines, composition
 
     steps = [
         baselines.step(part.base, Fraction(1) if part.scheme is None else part.scheme.by_lemma3(), part.times)
         for part in run.parts
     ]
-    value, stated = baselines.baseline_rounds(steps, rounded_down(question.value), question.method)
+    delta = rounded_down(question.value)
+    value, stated = baselines.baseline_rounds(steps, delta, question.method)
     rigour = "estimated" if run.estimated else "bounded"
-    rounds = tuple((epsilon, delta) for epsilon, delta, _ in stated)
+    rounds = tuple((epsilon, own) for epsilon, own, _ in stated)
+    exact = question.method != "optimal" or composition.is_exact(stated, delta)
     return Answer(
-        float(outward(np.array([value]))[0]), None, rigour, bound="lemma3", way=question.method, rounds=rounds
+        float(outward(np.array([value]))[0]),
+        None,
+        rigour,
+        bound="lemma3",
+        way=question.method,
+        rounds=rounds,
+        note="" if exact else CLOSED_FORM,
     )
 
 

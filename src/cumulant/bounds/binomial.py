@@ -82,6 +82,10 @@ class BinomialSum(Amplified):
     integral = True
     summed = True
 
+    def winner(self, order: float) -> str:
+        """The row that proves this order: eq. (9) is about finite orders, and Lemma 3 answers at infinity (E-18)."""
+        return "lemma3" if order == np.inf else ""
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:
             return np.array([self._chord(point, on) for point in lam], dtype=object)

@@ -6,7 +6,7 @@ that delta is chosen so that the total is least.
 `naive`      epsilons and deltas add. The best choice spends everything on the rounds: delta / (k g) at each.
 `strong`     Kairouz, Oh and Viswanath, Theorems 3.4 and 3.5: their closed form, which also improves on Theorem 13.
 `optimal`    Kairouz, Oh and Viswanath, Theorem 3.3, exact: no better number follows from (epsilon, delta) alone. For
-             rounds of different kinds it is `strong`.
+             too many different rounds it is `strong`, and the guarantee says so in its note.
 """
 
 from __future__ import annotations

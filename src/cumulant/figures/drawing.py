@@ -72,7 +72,7 @@ FIGURE2 = Picture(
     (
         Look("naive", "naive composition", "#808080", (0, (1, 1)), "^"),
         Look("strong", "strong composition (KOV)", "#208030", (0, (6, 2, 1, 2)), "v"),
-        Look("upper", "RDP: Theorem 9, eq. (3)", "#0050a0", "-", "o"),
+        Look("upper", "RDP: Theorem 9, eq. (3)\n(Lemma 3 at order infinity)", "#0050a0", "-", "o"),
         Look("lower", "RDP: lower bound, eq. (3)", "#c03010", (0, (5, 2)), "s"),
         _BAD,
         _GOOD,

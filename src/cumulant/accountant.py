@@ -9,9 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
 from cumulant import domains
+from cumulant.accounting.parts import Ran
 from cumulant.accounting.printed import rounded_up
 from cumulant.domains import Exact, Number
 from cumulant.errors import BudgetRefused, InputError, shown
+from cumulant.lock import Lock
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled, run
 from cumulant.notation import parse
 from cumulant.relation import UNSTATED, Relation, agreed
@@ -19,6 +21,7 @@ from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
 
 if TYPE_CHECKING:
+    from cumulant.accounting.amounts import Amounts
     from cumulant.accounting.filter import Tariff
 
 
@@ -32,6 +35,8 @@ class Accountant(Expression):
     With `limit=(epsilon, delta)` they may: every composition is charged by a rule that stays valid when each mechanism is
     chosen from all earlier answers (Theorem 1 of docs/ledger-proofs.md), and one that does not fit raises BudgetRefused
     before anything runs. `epsilon(delta) <= limit` is no such rule. `odometer` is what the rule answers for so far.
+
+    Threads may share an accountant: a lock makes check and update one step, and each question is about one moment.
 
     >>> import cumulant as cm
     >>> accountant = Accountant()
@@ -49,9 +54,10 @@ class Accountant(Expression):
     cumulant.errors.BudgetRefused: Gaussian(sigma=5.06) does not fit into (1, 1e-6) with ...
     """
 
-    __slots__ = ("_limit", "_stated", "_tariff", "_terms", "_total")
+    __slots__ = ("_limit", "_lock", "_stated", "_tariff", "_terms", "_total")
 
     def __init__(self, limit: tuple[Number, Number] | None = None) -> None:
+        self._lock = Lock()
         self._terms: dict[Mechanism, int] = {}
         self._stated = UNSTATED
         self._limit = None if limit is None else _pair(limit)
@@ -81,7 +87,12 @@ class Accountant(Expression):
 
     @property
     def terms(self) -> Mapping[Mechanism, int]:
-        return MappingProxyType(self._terms)
+        """Each distinct mechanism and how often it was composed until now."""
+        with self._lock:
+            return MappingProxyType(dict(self._terms))
+
+    def ran(self) -> Ran:
+        return run(self.terms).ran()
 
     @property
     def relation(self) -> Relation:
@@ -95,34 +106,37 @@ class Accountant(Expression):
         if not isinstance(expression, Expression):
             raise InputError(f"{shown(expression)} is not a mechanism or a run; for text use parse(text)")
         count = domains.times(times)
-        new = {mechanism: count * each for mechanism, each in expression.terms.items()}
-        stated = agreed(self._stated, ((mechanism.relation, mechanism) for mechanism in new))
-        totals = {m: domains.times(self._terms.get(m, 0) + each) for m, each in new.items()}
-        if self._tariff is not None and new:
-            self._charge(expression, count)
-        self._stated = stated
-        self._terms.update(totals)
+        what = run(expression.terms)  # of an accountant what it holds now; its lock is free again before ours is taken
+        new = {mechanism: count * each for mechanism, each in what.terms.items()}
+        # prices take longer than all the rest, so other threads do not wait for them
+        prices = [] if self._tariff is None else [(p.upper, each * count) for p, each in self._tariff.prices(what)]
+        with self._lock:
+            stated = agreed(self._stated, ((mechanism.relation, mechanism) for mechanism in new))
+            totals = {m: domains.times(self._terms.get(m, 0) + each) for m, each in new.items()}
+            if prices:
+                self._total = self._charged(what, count, prices)
+            self._stated = stated
+            self._terms.update(totals)
 
-    def _charge(self, expression: Expression, count: int) -> None:
-        """Add what the run costs to the total, or refuse it."""
+    def _charged(self, what: Expression, count: int, prices: list[tuple[Amounts, int]]) -> Amounts:
+        """Add prices to the total; BudgetRefused if the rule does not allow the sum."""
         assert self._tariff is not None and self._limit is not None and self._total is not None  # noqa: PT018
         rule = self._tariff.rule
-        prices = [(price.upper, times * count) for price, times in self._tariff.prices(expression)]
         total = self._total + rule.charge(prices)
-        if rule.certificate(total) is None:
-            asked = math.gcd(*(times for _, times in prices))
-            fits = rule.would_fit(self._total, [(price, times // asked) for price, times in prices], asked)
-            spent, what = rule.odometer(self._total), str(expression) if count == 1 else f"({expression}) * {count}"
-            raise BudgetRefused(
-                f"{what} does not fit into ({self._limit[0]}, {self._limit[1]}) with parameters that may depend on earlier "
-                f"answers, of which epsilon {rounded_up(spent)} is spent; {fits} of {asked} would fit",
-                requested=what,
-                spent=spent,
-                held=spent,
-                would_fit=fits,
-                asked=asked,
-            )
-        self._total = total
+        if rule.certificate(total) is not None:
+            return total
+        asked = math.gcd(*(times for _, times in prices))
+        fits = rule.would_fit(self._total, [(price, times // asked) for price, times in prices], asked)
+        spent, text = rule.odometer(self._total), str(what) if count == 1 else f"({what}) * {count}"
+        raise BudgetRefused(
+            f"{text} does not fit into ({self._limit[0]}, {self._limit[1]}) with parameters that may depend on earlier "
+            f"answers, of which epsilon {rounded_up(spent)} is spent; {fits} of {asked} would fit",
+            requested=text,
+            spent=spent,
+            held=spent,
+            would_fit=fits,
+            asked=asked,
+        )
 
     @overload
     def __matmul__(self, scheme: Rated) -> Sampled: ...
@@ -132,20 +146,34 @@ class Accountant(Expression):
         return self.run() @ scheme
 
     def copy(self) -> Accountant:
-        """An accountant with the same history, which from now on goes its own way."""
+        """Return an accountant with the same history, which from now on goes its own way.
+
+        `copy.copy`, `copy.deepcopy` and `pickle` do the same.
+        """
         twin = Accountant(self._limit)
-        twin._terms, twin._total, twin._stated = dict(self._terms), self._total, self._stated
+        with self._lock:
+            twin._terms, twin._total, twin._stated = dict(self._terms), self._total, self._stated
         return twin
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Accountant:
+        return self.copy()
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        twin = self.copy()
+        return None, {name: getattr(twin, name) for name in self.__slots__}
 
     def run(self) -> Expression:
         """All that was composed, as one frozen expression."""
-        if not self._terms:
+        terms = self.terms
+        if not terms:
             raise InputError("nothing was composed yet; call compose(mechanism) first")
-        return run(self._terms)
+        return run(terms)
 
     def to_json(self) -> str:
         """The history as JSON text: the notation of each mechanism and its count."""
-        state: dict[str, Any] = {"cumulant": 1, "terms": [[m.notation(), times] for m, times in self._terms.items()]}
+        state: dict[str, Any] = {"cumulant": 1, "terms": [[m.notation(), times] for m, times in self.terms.items()]}
         if self._limit is not None:
             state["limit"] = [str(number) for number in self._limit]
         return json.dumps(state)
@@ -167,12 +195,12 @@ class Accountant(Expression):
         return accountant
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Accountant) and (self._terms, self._limit) == (other._terms, other._limit)
+        return isinstance(other, Accountant) and (self.terms, self._limit) == (other.terms, other._limit)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
-        return str(run(self._terms))
+        return str(run(self.terms))
 
     def __repr__(self) -> str:
         return f"<Accountant of {self}>"

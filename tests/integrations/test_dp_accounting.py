@@ -2,6 +2,8 @@
 
 import copy
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
@@ -345,3 +347,14 @@ def test_an_accountant_can_be_copied_and_goes_its_own_way() -> None:
     assert twin.get_epsilon(DELTA) > accountant.get_epsilon(DELTA)
     assert accountant.ledger == dpa.SelfComposedDpEvent(WITHOUT, 10)
     assert twin.get_delta(accountant.get_epsilon(DELTA)) > DELTA
+
+
+def test_threads_share_an_accountant() -> None:
+    shared = CumulantAccountant()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: [shared.compose(GAUSSIAN) for _ in range(300)], range(8)))
+    sys.setswitchinterval(before)
+    assert shared.run == from_dp_event(dpa.SelfComposedDpEvent(GAUSSIAN, 2400), R.ADD_OR_REMOVE_ONE)
+    assert shared.ledger == dpa.SelfComposedDpEvent(GAUSSIAN, 2400)

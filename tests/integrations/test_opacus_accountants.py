@@ -1,5 +1,9 @@
 """Budgets and refusals: before the update, with the weights untouched, and with the reason."""
 
+import copy
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -9,6 +13,12 @@ from opacus import PrivacyEngine
 import cumulant as cm
 from cumulant.integrations.opacus import (
     make_private,
+)
+from cumulant.integrations.opacus_accountants import (
+    Accountant,
+    FixedSizeAccountant,
+    PoissonAccountant,
+    ShuffledAccountant,
 )
 from cumulant.training.budget import Budget
 from tests.integrations.loops import (
@@ -156,3 +166,55 @@ def test_a_data_set_that_changed_its_length() -> None:
     )
     with pytest.raises(cm.InputError, match="1797 and 1800"):
         train(module, optimizer, loader)
+
+
+# ---- threads
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "noise"),
+    [
+        (PoissonAccountant, "1/10", 4),
+        (FixedSizeAccountant, "64/1797", 4),
+        (ShuffledAccountant, ShuffledAccountant.PASS, 60),
+    ],
+)
+@pytest.mark.parametrize("limited", [False, True])
+def test_threads_share_an_accountant(kind: type[Accountant], rate: str, noise: int, limited: bool) -> None:
+    one, shared = kind(), kind()
+    if limited:
+        one.limit = shared.limit = (1, DELTA)
+
+    def steps(accountant: Accountant, most: int) -> int:
+        for count in range(most):
+            try:
+                if isinstance(accountant, ShuffledAccountant):
+                    accountant.start_pass()
+                accountant.step(noise_multiplier=noise, sample_rate=rate)
+            except cm.BudgetRefused:
+                return count
+        return most
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    with ThreadPoolExecutor(8) as pool:
+        found = sum(pool.map(lambda _: steps(shared, 400), range(8))) if limited else None
+        if not limited:
+            list(pool.map(lambda _: steps(shared, 100), range(8)))
+    sys.setswitchinterval(before)
+    expected = steps(one, 1000 if limited else 800)
+    ((_, _, counted),) = shared.history
+    if limited and kind is ShuffledAccountant:  # passes that two threads have started may be refused together
+        assert counted <= expected < 800
+        return
+    assert found in (None, expected)
+    assert shared.taken == counted == expected <= 800
+
+
+def test_an_accountant_can_be_copied_and_pickled() -> None:
+    accountant = PoissonAccountant()
+    accountant.step(noise_multiplier=2, sample_rate="1/100")
+    for twin in (copy.deepcopy(accountant), pickle.loads(pickle.dumps(accountant))):
+        twin.step(noise_multiplier=2, sample_rate="1/100")
+        assert len(twin) == 2
+    assert len(accountant) == 1

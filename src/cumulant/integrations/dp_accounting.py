@@ -20,6 +20,7 @@ from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError
 from cumulant.integrations.dp_accounting_draws import mixture, mixture_event, truncated, with_replacement
+from cumulant.lock import Lock
 from cumulant.mechanisms.concentrated import ZeroConcentrated
 from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
 from cumulant.mechanisms.gaussian import Gaussian
@@ -360,11 +361,17 @@ class CumulantAccountant(PrivacyAccountant):
         self._method = method
         self._run: Expression | None = None
         self._lost = False
+        self._lock = Lock()
 
     @property
     def run(self) -> Expression | None:
         """What was composed, as an expression; None if that is nothing."""
         return self._run
+
+    def compose(self, event: Any, count: int = 1) -> Any:
+        """Record an event so many times; threads may share this accountant."""
+        with self._lock:
+            return super().compose(event, count)
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
         try:

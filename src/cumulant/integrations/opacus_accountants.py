@@ -18,6 +18,7 @@ from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError, RelationError, shown
 from cumulant.integrations.opacus_loading import count_passes
+from cumulant.lock import Lock
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.sampling.poisson import Poisson
@@ -67,6 +68,7 @@ class Accountant(IAccountant):
         self.taken = 0
         """Steps that were accounted in this process, whatever a checkpoint brought along."""
         self._budget: Budget | None = None
+        self._lock = Lock()
 
     @classmethod
     def mechanism(cls) -> str:
@@ -86,7 +88,7 @@ class Accountant(IAccountant):
     def run(self) -> Expression | None:
         """All of the history as an expression; None before the first step."""
         whole: Expression | None = None
-        for noise, rate, count in self.history:
+        for noise, rate, count in tuple(self.history):
             part = self.noisy(noise, rate) * count
             whole = part if whole is None else whole + part
         return whole
@@ -116,7 +118,7 @@ class Accountant(IAccountant):
         }
 
     def __len__(self) -> int:
-        return sum(count for _, _, count in self.history)
+        return sum(count for _, _, count in tuple(self.history))
 
     # ---- steps
 
@@ -126,15 +128,16 @@ class Accountant(IAccountant):
         if not noise > 0:
             raise InputError(f"noise_multiplier={noise} adds no noise, so nothing is private; it must be positive")
         part = self.noisy(noise, sample_rate)
-        self._check(noise, sample_rate)
-        budget = self._limited()
-        if budget is not None:
-            budget.allow(part)
-        if self.history and self.history[-1][:2] == (noise, sample_rate):
-            self.history[-1] = (noise, sample_rate, self.history[-1][2] + 1)
-        else:
-            self.history.append((noise, sample_rate, 1))
-        self.taken += 1
+        with self._lock:
+            self._check(noise, sample_rate)
+            budget = self._limited()
+            if budget is not None:
+                budget.allow(part)
+            if self.history and self.history[-1][:2] == (noise, sample_rate):
+                self.history[-1] = (noise, sample_rate, self.history[-1][2] + 1)
+            else:
+                self.history.append((noise, sample_rate, 1))
+            self.taken += 1
 
     def _check(self, noise: float, rate: float | str) -> None:
         """Whether this step may stand behind the others."""
@@ -203,7 +206,8 @@ class Accountant(IAccountant):
         history = [(float(noise), rate, int(count)) for noise, rate, count in state_dict["history"]]
         for noise, rate, _ in history:
             self.noisy(noise, rate)
-        self.history, self._budget = history, None
+        with self._lock:
+            self.history, self._budget = history, None
 
 
 class PoissonAccountant(Accountant):
@@ -307,7 +311,7 @@ class ShuffledAccountant(Accountant):
 
     def run(self) -> Expression | None:
         whole: Expression | None = None
-        for noise, rate, count in self.history:
+        for noise, rate, count in tuple(self.history):
             # Opacus calibrates with (noise, 1 / len(loader), steps)
             passes = count if rate == self.PASS else -(-count // max(1, round(1 / float(rate))))
             part = self.noisy(noise, rate) * passes
@@ -325,6 +329,11 @@ class ShuffledAccountant(Accountant):
         noise = float(noise_multiplier)
         if not noise > 0:
             raise InputError(f"noise_multiplier={noise} adds no noise, so nothing is private; it must be positive")
+        with self._lock:
+            self._account(noise)
+
+    def _account(self, noise: float) -> None:
+        """Charge the passes that were started since the last step."""
         if self.history and self.history[-1][0] != noise:
             raise InputError(
                 f"noise_multiplier={noise} after {self.history[-1][0]}: passes may overlap, so one noise for all of them is "
@@ -340,6 +349,11 @@ class ShuffledAccountant(Accountant):
             self._charged += new
         self.steps += 1
         self.taken += 1
+
+    def start_pass(self) -> None:
+        """Count a pass over the loader that is about to start."""
+        with self._lock:
+            self.started += 1
 
     def __len__(self) -> int:
         return self.steps
@@ -360,6 +374,7 @@ class ShuffledAccountant(Accountant):
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        super().load_state_dict(state_dict)
-        self.steps = int(state_dict.get("steps", 0))
-        self.started = self._charged = 0  # a resumed run starts a pass anew
+        with self._lock:
+            super().load_state_dict(state_dict)
+            self.steps = int(state_dict.get("steps", 0))
+            self.started = self._charged = 0  # a resumed run starts a pass anew

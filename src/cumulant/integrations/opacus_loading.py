@@ -87,7 +87,8 @@ class AccountedLoader(DataLoader[Any]):
 class Passes(Protocol):
     """What counts passes over a loader."""
 
-    started: int
+    def start_pass(self) -> None:
+        """Count one more pass."""
 
 
 class CountedSampler:
@@ -97,7 +98,7 @@ class CountedSampler:
         self.sampler, self._passes = sampler, passes
 
     def __iter__(self) -> Iterator[int]:
-        self._passes.started += 1
+        self._passes.start_pass()
         return iter(self.sampler)
 
     def __len__(self) -> int:

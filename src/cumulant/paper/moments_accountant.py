@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cumulant import domains
+from cumulant.lock import Lock
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.numerics.rounding import FEW
 
@@ -25,11 +26,12 @@ class MomentsAccountant:
     (2.028, 32)
     """
 
-    __slots__ = ("_cgf", "_lam")
+    __slots__ = ("_cgf", "_lam", "_lock")
 
     def __init__(self, highest: int = 64) -> None:
         self._lam = np.arange(1.0, domains.times(highest) + 1)
         self._cgf = np.zeros(self._lam.size)
+        self._lock = Lock()
 
     @property
     def stored(self) -> int:
@@ -39,7 +41,8 @@ class MomentsAccountant:
     def compose(self, expression: Expression, times: int = 1, bound: str = "best") -> None:
         """Add the cumulant generating function of what ran, at every integer; rounded up."""
         added = domains.times(times) * expression.cgf(self._lam.tolist(), bound=bound)
-        self._cgf = np.nextafter(self._cgf + np.nextafter(added, math.inf), math.inf)
+        with self._lock:
+            self._cgf = np.nextafter(self._cgf + np.nextafter(added, math.inf), math.inf)
 
     def epsilon(self, delta: Any) -> float:
         """Eq. (3) over the integers: min (K(lambda) + log(1/delta)) / lambda."""

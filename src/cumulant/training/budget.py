@@ -9,6 +9,7 @@ from cumulant.accountant import Accountant
 from cumulant.accounting.printed import rounded_up
 from cumulant.domains import DELTA, EPSILON, Number, times
 from cumulant.errors import BudgetRefused, InputError
+from cumulant.lock import Lock
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.training.sgd import largest
 
@@ -22,6 +23,8 @@ class Budget:
     With `schedule=[(step, count), …]` the steps are planned in advance and have to come in this order; the whole plan must
     fit. With `adaptive=True` every step may be chosen from all earlier outputs: each is charged by the rule of
     `Accountant(limit=…)`, which costs a part of the budget.
+
+    Threads may share a budget: a lock makes check and update one step.
 
     >>> import cumulant as cm
     >>> step = cm.NoisySGD(batch=64, records=1797, steps=1, noise_multiplier=4).run
@@ -49,8 +52,8 @@ class Budget:
         self._plan = None if schedule is None else [(step, times(count)) for step, count in schedule]
         self._step: Expression | None = None
         self._fit = 0
-        self.taken = 0
-        """Steps that were allowed so far."""
+        self._taken = 0
+        self._lock = Lock()
         if self._plan is not None:
             self._check_plan(self._plan)
 
@@ -59,17 +62,23 @@ class Budget:
         """Epsilon and delta."""
         return float(self._epsilon), float(self._delta)
 
+    @property
+    def taken(self) -> int:
+        """Steps that were allowed so far."""
+        return self._taken
+
     def allow(self, step: Expression, count: int = 1) -> int:
         """Count steps that are about to run and return how many ran then; BudgetRefused if they do not fit, all or none."""
         new = times(count)
-        if self._rule is not None:
-            self._rule.compose(step, new)
-        elif self._plan is not None:
-            self._follow(self._plan, step, new)
-        else:
-            self._constant(step, new)
-        self.taken += new
-        return self.taken
+        with self._lock:
+            if self._rule is not None:
+                self._rule.compose(step, new)
+            elif self._plan is not None:
+                self._follow(self._plan, step, new)
+            else:
+                self._constant(step, new)
+            self._taken += new
+            return self._taken
 
     def most(self, step: Expression) -> int:
         """How many such steps fit in all, if no others run; 0 if not one does."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from cumulant.domains import COUNT, RATE, Exact, Number
 from cumulant.errors import InputError, shown
+from cumulant.lock import Lock
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.scheme import Scheme
 from cumulant.sampling.without_replacement import WithoutReplacement
@@ -60,8 +61,8 @@ class Sampler(ABC):
                 "secrets.token_bytes(32), send it to all processes and give it as key=…"
             )
         self._key = secrets.token_bytes(KEY_BYTES) if key is None else _secret(key)
-        self.step = 0
-        """The number of draws handed out so far: the next one is `draw(step)`."""
+        self._step = 0
+        self._lock = Lock()
 
     # ---- the law
 
@@ -92,6 +93,11 @@ class Sampler(ABC):
 
     # ---- drawing
 
+    @property
+    def step(self) -> int:
+        """The number of draws handed out so far: the next one is `draw(step)`."""
+        return self._step
+
     def draw(self, step: int) -> list[int]:
         """What this process takes of the draw of a step, in the order of the draw; nothing is changed by asking.
 
@@ -99,7 +105,9 @@ class Sampler(ABC):
         >>> sampler.draw(7) == sampler.draw(7), len(set(sampler.draw(7))), sampler.step
         (True, 3, 0)
         """
-        return self._draw(_whole("step", step, least=0))[self._rank :: self._world]
+        number = _whole("step", step, least=0)
+        with self._lock:  # another key in the middle of a draw would change its law
+            return self._draw(number)[self._rank :: self._world]
 
     @abstractmethod
     def _draw(self, step: int) -> list[int]:
@@ -108,8 +116,10 @@ class Sampler(ABC):
     def __iter__(self) -> Iterator[list[int]]:
         """One pass: `steps` draws, from the present step on. A pass that is broken off goes on at the next one."""
         for _ in range(self._steps):
-            step, self.step = self.step, self.step + 1  # counted before it is seen, whatever becomes of it
-            yield self.draw(step)
+            with self._lock:  # no step is drawn twice, whoever iterates
+                step, self._step = self._step, self._step + 1  # counted before it is seen, whatever becomes of it
+                batch = self.draw(step)
+            yield batch
 
     def __len__(self) -> int:
         return self._steps
@@ -138,7 +148,8 @@ class Sampler(ABC):
         >>> one.fingerprint() == other.fingerprint()
         True
         """
-        return self._stream(self.step, "fingerprint", 16).hex()
+        with self._lock:
+            return self._stream(self._step, "fingerprint", 16).hex()
 
     # ---- resuming
 
@@ -148,8 +159,10 @@ class Sampler(ABC):
         >>> FixedSizeSampler(population=100, sample=5, steps=2).state_dict()
         {'sampler': 'FixedSizeSampler', 'population': 100, 'sample': 5, 'step': 0}
         """
-        state = {"sampler": type(self).__name__, "population": self._population, **self._sizes(), "step": self.step}
-        return {**state, "key": self._key.hex()} if secret else state
+        with self._lock:
+            step, key = self._step, self._key.hex()
+        state = {"sampler": type(self).__name__, "population": self._population, **self._sizes(), "step": step}
+        return {**state, "key": key} if secret else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state: with its key bit for bit, without it by a new key, unless several processes share one.
@@ -180,8 +193,9 @@ class Sampler(ABC):
                 "the state has no key, and each process would go on with another one; make a new key with "
                 "secrets.token_bytes(32), send it to all processes and put it into the state as its hexadecimal text, key.hex()"
             )
-        self._key = secrets.token_bytes(KEY_BYTES) if secret is None else secret
-        self.step = step
+        with self._lock:
+            self._key = secrets.token_bytes(KEY_BYTES) if secret is None else secret
+            self._step = step
 
     @abstractmethod
     def _sizes(self) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def test_white_space_means_nothing(run: cm.Expression) -> None:
 
 def test_all_schemes_are_covered() -> None:
     sampling = {"WithoutReplacement", "WithReplacement", "Poisson", "TruncatedPoisson", "RandomAllocation"}
-    assert set(SCHEMES) == sampling | {"Group", "RepeatAndSelect", "Shuffle"}
+    assert set(SCHEMES) == sampling | {"Group", "RepeatAndSelect", "Shuffle", "ShuffledBatches"}
 
 
 # ---- the meaning of the grammar is that of Python

@@ -144,6 +144,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "TruncatedPoisson": (cm.TruncatedPoisson, {"rate": "0.1", "limit": 5, "population": 10}),
     "WithReplacement": (cm.WithReplacement, {"sample": 5, "population": 10}),
     "Group": (cm.Group, {"size": 2}),
+    "ShuffledBatches": (cm.ShuffledBatches, {}),
     "RandomAllocation": (cm.RandomAllocation, {"steps": 3, "picks": 2}),
     "Shuffle": (cm.Shuffle, {"reports": 3}),
     "RepeatAndSelect": (cm.RepeatAndSelect, {"mean": 2, "shape": 1, "number": "negative-binomial"}),

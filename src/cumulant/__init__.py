@@ -53,6 +53,7 @@ from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.repeat_and_select import RepeatAndSelect
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.mechanisms.shuffle import Shuffle
+from cumulant.mechanisms.shuffled_batches import ShuffledBatches
 from cumulant.mechanisms.skellam import Skellam
 from cumulant.mechanisms.sparse_vector import SparseVector
 from cumulant.mechanisms.subset_selection import SubsetSelection
@@ -123,6 +124,7 @@ __all__ = [
     "Run",
     "Sampled",
     "Shuffle",
+    "ShuffledBatches",
     "Skellam",
     "SparseVector",
     "SubsetSelection",

@@ -93,13 +93,13 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 BATCHES = (
-    "for records that are shuffled and cut into batches of a fixed size no amplification is proved: claim "
-    "Gaussian(...) * epochs, one release per epoch, or draw by RandomAllocation(steps=...), which assumes that every record "
-    "goes into a step chosen for it alone, so that batches have random sizes (docs/shuffled-batches.md)"
+    "for records that are shuffled and cut into batches of a fixed size no amplification is proved: write "
+    "Gaussian(...) @ ShuffledBatches() * epochs, one release per epoch, or draw by RandomAllocation(steps=...), which assumes "
+    "that every record goes into a step chosen for it alone, so that batches have random sizes (docs/shuffled-batches.md)"
 )
 """What to say to whoever asks for the privacy of shuffled batches."""
 
 REFUSED = dict.fromkeys(
-    ("shuffled", "shuffledbatches", "shuffling", "reshuffle", "reshuffled", "permutation", "permuted"), BATCHES
+    ("shuffled", "shuffledbatch", "shuffling", "reshuffle", "reshuffled", "permutation", "permuted"), BATCHES
 )
 """Why there is nothing of this name, in lower case."""

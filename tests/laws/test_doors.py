@@ -47,6 +47,7 @@ TEXTS = {
     "Poisson": ("Laplace(scale=9) @ Poisson(rate={})", "0.1"),
     "RandomAllocation": ("Gaussian(sigma=3) @ RandomAllocation(steps={})", "20"),
     "RepeatAndSelect": ("Gaussian(sigma=20) @ RepeatAndSelect(mean={})", "5"),
+    "ShuffledBatches": ("Gaussian(sigma={}) @ ShuffledBatches() * 3", "9"),
     "Shuffle": ("PureDP(epsilon=1) @ Shuffle(reports={})", "500"),
     "TruncatedPoisson": (
         'Gaussian(sigma={}, relation="add-remove") @ TruncatedPoisson(rate=0.1, limit=20, population=90)',

@@ -22,7 +22,7 @@ MNIST: dict[str, Any] = {"batch": 256, "records": 60_000, "epochs": 30, "noise_m
         ),
         ("poisson", 'Gaussian(sigma=1.1) @ Poisson(rate="256/60000") * 7032'),
         ("balls-in-bins", "Gaussian(sigma=1.1) @ RandomAllocation(steps=234) * 30"),
-        ("shuffled", 'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") * 30'),
+        ("shuffled", 'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") @ ShuffledBatches() * 30'),
     ],
 )
 def test_what_is_accounted(sampling: str, expected: str) -> None:

@@ -300,7 +300,7 @@ def lower_end(rounds: Rounds, question: Question) -> Answer | None:
 
 def lower(run: Ran, question: Question, found: float) -> tuple[float | None, str, str]:
     """What the number that was found cannot be below, the data sets that show it, and how rigorously."""
-    if not question.two_sided or not _proper(question):
+    if not question.two_sided or not _proper(question) or run.surrogate:
         return None, "", ""
     if found == 0:
         return 0.0, "any data sets", "proved"

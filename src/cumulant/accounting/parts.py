@@ -10,6 +10,7 @@ from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
 from cumulant.curves.curve import Curve, compose
+from cumulant.errors import HypothesisError
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme
@@ -46,6 +47,8 @@ class Part:
     """Whether what it releases does not depend on the data."""
     written: bool = True
     """Whether its name is a text that can be read back; a Python function has none."""
+    surrogate: bool = False
+    """Whether it stands for something that may be more private, so that it bounds from above only."""
 
     def row(self, bound: str) -> Bound:
         """The theorem of this name about the way in which its samples are drawn."""
@@ -76,6 +79,11 @@ class Ran:
         return any(part.estimated for part in self.parts)
 
     @property
+    def surrogate(self) -> bool:
+        """Whether it bounds what ran from above only, so that nothing is known from below."""
+        return any(part.surrogate for part in self.nested())
+
+    @property
     def written(self) -> bool:
         """Whether its text can be read back."""
         return all(part.written for part in self.nested())
@@ -87,7 +95,10 @@ class Ran:
 
     def curve(self, bound: str = "best") -> Curve:
         """The sum of the curves of all parts, each amplified by this bound."""
-        name = bound_row(bound).name
+        row = bound_row(bound)
+        if not row.upper and self.surrogate:
+            raise HypothesisError(f"{self.text} bounds what ran from above only, so no lower bound is known")
+        name = row.name
         return compose((part.curve(name), part.times) for part in self.sorted)
 
     def nested(self) -> Iterator[Part]:

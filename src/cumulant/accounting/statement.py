@@ -88,9 +88,8 @@ def doubled(run: Ran) -> str:
     'CAREFUL, FACTOR 2: Gaussian(sigma=1.1) has sensitivity 1 for repla'
     """
     for part in run.nested():
-        if part.scheme is None or part.scheme.relation.clipping != 2 or part.inner is None:
-            continue
-        for inner in part.inner.nested():
+        drawn = part.scheme is not None and part.scheme.relation.clipping == 2 and part.inner is not None
+        for inner in (*(part.inner.nested() if drawn and part.inner else ()), *((part,) if part.surrogate else ())):
             if inner.clipped:
                 return (
                     f"CAREFUL, FACTOR 2: {inner.name} has sensitivity 1 for replace-one neighbours. If its sigma is the noise "
@@ -123,6 +122,8 @@ def _no_epsilon(plan: Plan) -> str:
 
 def interval(plan: Plan) -> str:
     """What is known from below."""
+    if plan.run.surrogate:
+        return f"No lower end is known: the run may be more private than its bound. The true {plan.question.found} is open."
     if plan.lower is None:
         return ""
     return (
@@ -313,6 +314,8 @@ def verdict(
         yield f"Open: {claim} is claimed; {proved}, {needed or 'and nothing is known from below'}."
         if rigour == "estimated":
             yield "The number rests on a Python function that can only be sampled, so nothing is proved."
+        elif lower is None:
+            yield "No lower end is known, so nothing refutes it."
         else:
             yield "A smaller accuracy may decide."
 

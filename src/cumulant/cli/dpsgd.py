@@ -124,6 +124,6 @@ def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool) -> dict[str, Any]:
         "rigour": found.rigour,
         "run": str(sgd.run),
         "assumes": sgd.loop.assumes,
-        "amplified": sgd.loop.amplified,
+        "amplified": not sgd.run.surrogate,
     }
     return {**fields, "per_epoch": sgd.per_epoch(found.delta)} if per_epoch else fields

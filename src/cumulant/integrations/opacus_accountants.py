@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +20,7 @@ from cumulant.integrations.opacus_loading import count_passes
 from cumulant.lock import Lock
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
+from cumulant.mechanisms.shuffled_batches import ShuffledBatches
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.without_replacement import WithoutReplacement
 from cumulant.training.budget import Budget
@@ -307,7 +307,7 @@ class ShuffledAccountant(Accountant):
         self._charged = 0
 
     def noisy(self, noise: float, rate: float | str) -> Expression:
-        return Gaussian.from_clipping(norm=1, noise=noise, relation="replace-one")
+        return Gaussian.from_clipping(norm=1, noise=noise, relation="replace-one") @ ShuffledBatches()
 
     def run(self) -> Expression | None:
         whole: Expression | None = None
@@ -317,13 +317,6 @@ class ShuffledAccountant(Accountant):
             part = self.noisy(noise, rate) * passes
             whole = part if whole is None else whole + part
         return whole
-
-    def guarantee(self, delta: Number) -> Guarantee:
-        """The guarantee; what shuffling may amplify is not known, so there is no lower end."""
-        return replace(super().guarantee(delta), lower=None, witness="")
-
-    def spent(self, delta: Number, method: str = "rdp") -> dict[str, Any]:
-        return {**super().spent(delta, method), "epsilon_lower": None}
 
     def step(self, *, noise_multiplier: float, sample_rate: float | str) -> None:
         noise = float(noise_multiplier)

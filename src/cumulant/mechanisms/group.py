@@ -86,6 +86,10 @@ class Grouped(Mechanism):
         return self.inner.estimated
 
     @property
+    def surrogate(self) -> bool:
+        return self.inner.surrogate
+
+    @property
     def frozen(self) -> bool:
         return self.inner.frozen
 

@@ -53,6 +53,11 @@ class Expression(Answers):
         return any(mechanism.estimated for mechanism in self.terms)
 
     @property
+    def surrogate(self) -> bool:
+        """Whether it bounds what ran from above only: the run may be more private, and has no lower end."""
+        return any(mechanism.surrogate for mechanism in self.terms)
+
+    @property
     def frozen(self) -> bool:
         """Whether it is data alone, so that what is known about it stays true; a Python object in it may change."""
         return all(mechanism.frozen for mechanism in self.terms)
@@ -213,6 +218,10 @@ class Mechanism(Expression):
         return False
 
     @property
+    def surrogate(self) -> bool:
+        return False
+
+    @property
     def frozen(self) -> bool:
         # what the notation can spell is data; of others nothing is known
         return MECHANISMS.get(self.name()) is type(self)
@@ -239,6 +248,7 @@ class Mechanism(Expression):
             sensitive="sensitivity" in self.domains,
             written=self.frozen,
             silent=self.silent,
+            surrogate=self.surrogate,
         )
 
     @property
@@ -315,6 +325,10 @@ class Sampled(Mechanism):
     @property
     def estimated(self) -> bool:
         return self.inner.estimated
+
+    @property
+    def surrogate(self) -> bool:
+        return self.inner.surrogate
 
     @property
     def frozen(self) -> bool:

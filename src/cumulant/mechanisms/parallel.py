@@ -91,6 +91,10 @@ class Parallel(Mechanism):
         return any(part.estimated for part in self.parts)
 
     @property
+    def surrogate(self) -> bool:
+        return any(part.surrogate for part in self.parts)
+
+    @property
     def frozen(self) -> bool:
         return all(part.frozen for part in self.parts)
 

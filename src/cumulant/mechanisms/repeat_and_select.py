@@ -135,6 +135,10 @@ class Selected(Mechanism):
         return self.inner.estimated
 
     @property
+    def surrogate(self) -> bool:
+        return self.inner.surrogate
+
+    @property
     def frozen(self) -> bool:
         return self.inner.frozen
 

@@ -96,6 +96,10 @@ class Shuffled(Mechanism):
         return self.inner.estimated
 
     @property
+    def surrogate(self) -> bool:
+        return self.inner.surrogate
+
+    @property
     def frozen(self) -> bool:
         return self.inner.frozen
 

@@ -16,6 +16,7 @@ from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, spelling
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
+from cumulant.mechanisms.shuffled_batches import ShuffledBatches
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.random_allocation import RandomAllocation
@@ -31,7 +32,6 @@ class Loop:
 
     relation: Relation
     assumes: str
-    amplified: bool  # whether it may be that no smaller epsilon holds for the loop
     per_step: bool  # one term for each step; else one for each pass
     release: Callable[[NoisySGD], Expression]
 
@@ -48,8 +48,8 @@ def _balls_in_bins(sgd: NoisySGD) -> Expression:
     return sgd.noisy_sum @ RandomAllocation(steps=sgd.steps_of_a_pass)
 
 
-def _unamplified(sgd: NoisySGD) -> Expression:
-    return sgd.noisy_sum
+def _shuffled(sgd: NoisySGD) -> Expression:
+    return sgd.noisy_sum @ ShuffledBatches()
 
 
 SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
@@ -59,7 +59,6 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "every step draws exactly `batch` different records, uniformly and afresh, and keeps secret which; the sum is "
             "divided by `batch` (cumulant.training.FixedSizeSampler)",
             True,
-            True,
             _fixed_size,
         ),
         "poisson": Loop(
@@ -68,7 +67,6 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "batches have random sizes; empty ones run too, and the sum is divided by a constant "
             "(cumulant.training.PoissonSampler; stock Opacus)",
             True,
-            True,
             _poisson,
         ),
         "balls-in-bins": Loop(
@@ -76,7 +74,6 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "in every epoch each record goes into one step, chosen uniformly, for it alone and in secret, so that batches have "
             "random sizes; an epoch has at least records // batch steps, empty ones run too, and the sum is divided by a "
             "constant; an epoch that was started counts as a whole one (a permutation cut into batches is not this)",
-            True,
             False,
             _balls_in_bins,
         ),
@@ -86,8 +83,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "order); no amplification is proved for it, so every pass that was started counts as one release "
             "(docs/shuffled-batches.md; balls-in-bins is the nearest loop that is amplified)",
             False,
-            False,
-            _unamplified,
+            _shuffled,
         ),
     }
 )
@@ -194,12 +190,8 @@ class NoisySGD:
         return self.run.epsilon(delta, method)
 
     def guarantee(self, delta: Number, method: str = "best") -> Guarantee:
-        """The same with its lower end and what proves it; a loop that is accounted without amplification has no lower end."""
-        return self._known(self.run.guarantee(delta, method))
-
-    def _known(self, found: Guarantee) -> Guarantee:
-        """The lower end is about what is accounted; a loop that may be better than that has none."""
-        return found if self.loop.amplified else replace(found, lower=None, witness="")
+        """The epsilon with its lower end and what proves it; shuffled batches have no lower end."""
+        return self.run.guarantee(delta, method)
 
     def per_epoch(self, delta: Number, method: str = "rdp") -> list[dict[str, Any]]:
         """What is spent after each epoch, as plain dicts of step, epsilon, epsilon_lower, delta and relation.
@@ -221,7 +213,7 @@ class NoisySGD:
 
     def spent(self, steps: int, delta: Number, method: str = "rdp") -> dict[str, Any]:
         """What is spent after so many steps, as a plain dict to log."""
-        found = self._known(self.after(steps).guarantee(delta, method))
+        found = self.after(steps).guarantee(delta, method)
         return self._logged(steps, found.epsilon, found.lower, delta)
 
     def _logged(self, step: int, epsilon: float, lower: float | None, delta: Number) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""Passes in batches of fixed sizes: the bound holds by enumeration, and nothing is ever said from below."""
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+import cumulant as cm
+from cumulant.accounting import statement
+from cumulant.cli import app
+
+NOISE = cm.Gaussian(noise_multiplier=2, relation=cm.Relation.REPLACE_ONE)
+LOOP = NOISE @ cm.ShuffledBatches() * 2
+
+AROUND = {
+    "itself": LOOP,
+    "repeated": LOOP * 3,
+    "sum": LOOP + NOISE,
+    "sum on the right": NOISE + LOOP,
+    "group": LOOP @ cm.Group(size=2),
+    "select": LOOP @ cm.RepeatAndSelect(mean=3),
+    "select one": LOOP @ cm.RepeatAndSelect(mean=1),
+    "position": cm.parallel(LOOP, NOISE, by="position"),
+    "group of a selection": LOOP @ cm.RepeatAndSelect(mean=2, number="poisson") @ cm.Group(size=2),
+    "sample on a batch": NOISE @ cm.WithoutReplacement(rate="0.1") @ cm.ShuffledBatches() * 9,
+    "training": cm.NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=2, sampling="shuffled").run,
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_the_mark_survives_every_combinator_and_every_text(name: str) -> None:
+    run = AROUND[name]
+    assert run.surrogate
+    again = cm.parse(str(run))
+    assert again == run
+    assert again.surrogate
+    found = run.guarantee(delta="1e-5")
+    assert found.lower is None
+    assert found.witness == ""
+    stored = cm.Guarantee.from_json(found.to_json())
+    assert stored == found
+    assert stored.plan is not None
+    assert stored.plan.run.surrogate
+    assert run.guarantee(epsilon="0.5").lower_delta is None
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_a_claim_below_the_bound_is_open(name: str) -> None:
+    run = AROUND[name]
+    for delta in ("1e-5", "0"):
+        assert run.check(epsilon="1e-3", delta=delta).verdict == "open"
+    assert run.check(epsilon=200, delta="1e-5").verdict == "holds"
+    with pytest.raises(cm.HypothesisError, match="from above only"):
+        run.rdp(2, bound="lower")
+    with pytest.raises(cm.HypothesisError, match="from above only"):
+        run.gap(2)
+    assert "lower" not in run.rdp(2, bound="all")
+
+
+def test_a_bare_gaussian_stays_what_it_says() -> None:
+    plain = NOISE * 2
+    assert plain.epsilon("1e-5") == LOOP.epsilon("1e-5")
+    assert plain.check(epsilon=1, delta="1e-5").verdict == "false"
+    assert plain != LOOP
+    assert (plain + LOOP).terms == {NOISE: 2, NOISE @ cm.ShuffledBatches(): 2}
+
+
+def test_every_way_to_build_a_shuffled_loop_has_the_mark() -> None:
+    sgd = cm.NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier="0.3", sampling="shuffled")
+    assert sgd.run.surrogate
+    assert sgd.after(30).surrogate
+    assert sgd.run.check(epsilon=10, delta="1e-5").verdict == "open"  # it was "false: at least 157.8 is needed"
+    assert sgd.guarantee("1e-5").lower is None
+    for sampling in ("fixed-size", "poisson"):
+        assert not replace(sgd, sampling=sampling).run.surrogate
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(cm.RelationError, match="moves all later ones"):
+        cm.Gaussian(sigma=1, relation=cm.Relation.ADD_REMOVE) @ cm.ShuffledBatches()
+    with pytest.raises(cm.RelationError, match="moves all later ones"):
+        cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1") @ cm.ShuffledBatches()
+    for scheme in (cm.Poisson(rate="0.1"), cm.WithoutReplacement(rate="0.1"), cm.RandomAllocation(steps=1)):
+        with pytest.raises(cm.CumulantError):
+            LOOP @ scheme
+    with pytest.raises(cm.InputError, match="a pass sees all the data"):
+        LOOP @ cm.ShuffledBatches()
+    with pytest.raises(cm.RelationError):
+        LOOP + cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1")
+    with pytest.raises(cm.HypothesisError):
+        LOOP @ cm.Shuffle(reports=9)
+
+
+def test_the_words_say_that_nothing_is_known_from_below(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.answer(["epsilon", str(LOOP), "--delta", "1e-5"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "No lower end is known" in told
+    assert "uses no record twice" in told
+    assert app.answer(["check", str(LOOP), "--epsilon", "1", "--delta", "1e-5"]) != 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Open:" in told
+    assert "accuracy" not in told
+    assert app.answer(["epsilon", str(LOOP), "--delta", "1e-5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lower"] is None
+    careful = statement.doubled((cm.Gaussian(sigma=2) @ cm.ShuffledBatches()).ran())
+    assert careful.startswith("CAREFUL, FACTOR 2")
+    assert not statement.doubled(LOOP.ran())
+
+
+# ---- from the definition
+
+STAY = Fraction(3, 4)
+
+
+def reported(bit: int, answer: int) -> Fraction:
+    return STAY if bit == answer else 1 - STAY
+
+
+def law(data: tuple[int, ...], batch: int) -> dict[tuple[int, ...], Fraction]:
+    """All answers of one shuffled pass: each batch answers by randomized response about a query that adapts.
+
+    The first batch is asked for the parity of its records. After the answer 1 the next ones are asked whether all are 1.
+    """
+    found: dict[tuple[int, ...], Fraction] = {}
+    orders = list(itertools.permutations(range(len(data))))
+    for order in orders:
+        batches = [order[i : i + batch] for i in range(0, len(order), batch)]
+        for answers in itertools.product((0, 1), repeat=len(batches)):
+            weight = Fraction(1, len(orders))
+            for i, (members, answer) in enumerate(zip(batches, answers, strict=True)):
+                seen = [data[j] for j in members]
+                bit = int(all(seen)) if i and answers[i - 1] else sum(seen) % 2
+                weight *= reported(bit, answer)
+            found[answers] = found.get(answers, Fraction(0)) + weight
+    return found
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_the_bound_holds_by_enumeration_of_every_order(batch: int) -> None:
+    run = cm.RandomizedResponse(p="0.75") @ cm.ShuffledBatches()
+    worst = dict.fromkeys(("0", "0.3", "0.8", "1"), 0.0)
+    for rest in itertools.product((0, 1), repeat=3):
+        one, two = law((0, *rest), batch), law((1, *rest), batch)
+        for p, q in ((one, two), (two, one)):
+            for epsilon in worst:
+                grown = math.exp(float(epsilon))
+                needed = sum(max(float(p[key]) - grown * float(q[key]), 0.0) for key in p)
+                worst[epsilon] = max(worst[epsilon], needed)
+    for epsilon, needed in worst.items():
+        assert needed <= run.delta(epsilon=epsilon) * (1 + 1e-12)
+    assert worst["0"] > 0.1
+
+
+def test_a_group_may_be_in_several_batches() -> None:
+    """Two records in two batches are two reports, which the pair of a group of one report would miss."""
+    run = cm.RandomizedResponse(p="0.75") @ cm.ShuffledBatches() @ cm.Group(size=2)
+    one, two = law((0, 0), 1), law((1, 1), 1)
+    for epsilon in ("0", "1", "1.5", "2"):
+        grown = math.exp(float(epsilon))
+        needed = sum(max(float(one[key]) - grown * float(two[key]), 0.0) for key in one)
+        assert needed <= run.delta(epsilon=epsilon) * (1 + 1e-12)
+    assert run.epsilon(delta=0) == pytest.approx(2 * math.log(3), rel=1e-12)

@@ -28,7 +28,7 @@ from cumulant.errors import (
 from cumulant.mechanisms.approximate import ApproximateDP
 from cumulant.mechanisms.bounded_laplace import BoundedLaplace
 from cumulant.mechanisms.by_densities import from_densities
-from cumulant.mechanisms.by_function import mechanism
+from cumulant.mechanisms.by_function import from_rdp, mechanism
 from cumulant.mechanisms.by_masses import from_masses
 from cumulant.mechanisms.by_points import from_rdp_points
 from cumulant.mechanisms.concentrated import ZeroConcentrated
@@ -143,6 +143,7 @@ __all__ = [
     "calibrate",
     "from_densities",
     "from_masses",
+    "from_rdp",
     "from_rdp_points",
     "mechanism",
     "parallel",

@@ -280,3 +280,43 @@ def test_lists_that_are_none(make: Any, value: Any) -> None:
     for arguments in ((value, [1]), ([2], value), (value, value)):
         with pytest.raises(cm.InputError, match="must be a list of numbers"):
             make(*arguments)
+
+
+def noisy(order: Any) -> Any:
+    """An upper bound of the Gaussian's order / 18 that falls again and again: at most 30 % above it."""
+    return order / 18 * (1 + 0.3 * (math.sin(40 * float(order)) ** 2))
+
+
+def test_a_noisy_upper_bound_is_projected_and_never_below_the_truth() -> None:
+    with pytest.raises(cm.InputError, match="add upper_bound=True"):
+        cm.from_rdp(noisy).epsilon(1e-6)
+    bounded, exact = cm.from_rdp(noisy, upper_bound=True), cm.Gaussian(sigma=3)
+    orders = np.geomspace(1.01, 500, 400)
+    found = bounded.rdp(orders)
+    assert (found >= exact.rdp(orders) * (1 - 1e-12)).all()
+    assert (found <= [noisy(order) * (1 + 1e-12) for order in orders]).all()
+    assert (found < [noisy(order) * (1 - 1e-3) for order in orders]).mean() > 0.3  # chords help
+    for delta in (1e-3, 1e-6, 1e-12):
+        assert exact.epsilon(delta, method="rdp") <= bounded.epsilon(delta) <= exact.epsilon(delta, method="rdp") * 1.05
+
+
+def test_a_falling_upper_bound_is_at_most_its_values_at_larger_orders() -> None:
+    """Proposition 35: the divergence at an order is at most every bound of one at a larger order."""
+    falling = cm.from_rdp(lambda order: order / 18 + 1 / order, upper_bound=True)
+    least = 2 / math.sqrt(18)
+    assert falling.rdp(1.5) == pytest.approx(least, rel=1e-2)
+    assert falling.rdp(1.5) >= least * (1 - 1e-12)
+    assert falling.rdp(30) == pytest.approx(30 / 18 + 1 / 30, rel=1e-12)
+    guarantee = falling.guarantee(delta="1e-6")
+    assert guarantee.rigour == "proved"
+    assert guarantee.verify().holds
+    sampled = falling @ cm.WithoutReplacement(rate="0.01") * 100
+    assert sampled.epsilon("1e-6") >= (cm.Gaussian(sigma=3) @ cm.WithoutReplacement(rate="0.01") * 100).epsilon("1e-6")
+
+
+def test_an_upper_bound_is_no_excuse_for_a_negative_number() -> None:
+    with pytest.raises(cm.InputError, match="never negative"):
+        cm.from_rdp(lambda order: 0.5 - order / 18, upper_bound=True).epsilon(1e-6)
+    with pytest.raises(cm.InputError, match="must be True or False"):
+        cm.from_rdp(noisy, upper_bound=1)  # type: ignore[arg-type]
+    assert cm.from_rdp(noisy, upper_bound=True) != cm.from_rdp(noisy)

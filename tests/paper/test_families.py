@@ -195,3 +195,24 @@ def test_gaps_against_balls(x: float, share: float) -> None:
 def test_orders_below_zero_are_refused() -> None:
     with pytest.raises(InputError, match="at least 0"):
         Poisson().divergence(0.0, 1.0, -1)
+
+
+def test_the_privacy_loss_is_the_log_ratio_of_the_densities() -> None:
+    points = np.array([0.0, 1.0, 4.0])
+    ratio = stats.poisson(2).logpmf(points) - stats.poisson(3).logpmf(points)
+    assert Poisson().loss(Poisson.natural(2), Poisson.natural(3), points[:, None]) == pytest.approx(ratio, rel=1e-12)
+    ratio = stats.norm(0, 1).logpdf(points) - stats.norm(1, math.sqrt(2)).logpdf(points)
+    statistic = np.stack([points, points**2], axis=-1)
+    found = Gaussian().loss(Gaussian.natural(0, 1), Gaussian.natural(1, 2), statistic)
+    assert found == pytest.approx(ratio, rel=1e-12)
+    positive = np.array([0.3, 2.0])
+    ratio = stats.gamma(2).logpdf(positive) - stats.gamma(3, scale=0.5).logpdf(positive)
+    statistic = np.stack([np.log(positive), positive], axis=-1)
+    assert Gamma().loss(Gamma.natural(2, 1), Gamma.natural(3, 2), statistic) == pytest.approx(ratio, rel=1e-12)
+    assert Bernoulli().loss(Bernoulli.natural(0.3), Bernoulli.natural(0.6), 1) == pytest.approx(math.log(0.5))
+
+
+def test_the_mean_of_the_privacy_loss_is_kl() -> None:
+    first, second = Bernoulli.natural(0.3), Bernoulli.natural(0.6)
+    losses = Bernoulli().loss(first, second, [[0], [1]])
+    assert np.array([0.7, 0.3]) @ losses == pytest.approx(Bernoulli().divergence(first, second, 1), rel=1e-12)

@@ -36,7 +36,8 @@ class NotABall(CertificateError):
 class Function(Curve):
     """rdp(order) by a Python function that is asked one finite order > 1 at a time; what it says is believed.
 
-    It must be what it claims to be: a Rényi divergence never falls with the order, so a function that does is an InputError.
+    It must be what it claims to be: a Rényi divergence never falls with the order, so a function that does is an InputError,
+    unless it `may_fall` because it only bounds one from above.
     Infinity means unknown, and so does an overflow. KL is at most the divergence at any order, so an unknown one is taken at
     order 3/2. Certificates ask it with balls; where it answers with anything else they raise NotABall.
     """
@@ -44,6 +45,7 @@ class Function(Curve):
     function: Callable[[Any], Any]
     known_kl: Fraction | None = None
     known_pure: Fraction | None = None
+    may_fall: bool = False
     _values: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
     _orders: list[float] = field(default_factory=list, compare=False, repr=False)
 
@@ -88,7 +90,7 @@ class Function(Curve):
     def _keep(self, order: float, value: float) -> None:
         """Remember a value, if it does not lie below one at a smaller order by more than rounding explains."""
         self._values[order] = value
-        if not math.isfinite(value):
+        if self.may_fall or not math.isfinite(value):
             return
         place = bisect_left(self._orders, order)
         self._orders.insert(place, order)
@@ -98,7 +100,7 @@ class Function(Curve):
             if before - after > _NOISE * before + _CANCELLED / (low - 1):
                 raise InputError(
                     f"the rdp function falls from {before} at order {low} to {after} at order {high}, and a Rényi "
-                    "divergence never falls with the order; if these are bounds, use from_rdp_points(orders, values)"
+                    "divergence never falls with the order; if these are bounds, add upper_bound=True"
                 )
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:

@@ -62,6 +62,21 @@ class Family(ABC):
             value = np.where(np.isnan(value), np.inf, np.maximum(value, 0.0))
         return float(value[0]) if scalar else value
 
+    def loss(self, first: Any, second: Any, statistic: Any) -> Any:
+        """Return the privacy loss log p_eta1(x)/p_eta2(x) = <eta1 - eta2, T(x)> - [A(eta1) - A(eta2)] at outputs x.
+
+        `statistic` is T(x), one number or vector, or an array of them along the first axis. Under eta1 the mean of the loss
+        is the divergence of order 1.
+
+        >>> Bernoulli().loss(Bernoulli.natural(0.3), Bernoulli.natural(0.6), [[0], [1]])  # log(.7/.4), log(.3/.6)
+        array([ 0.559616, -0.693147])
+        """
+        eta, other = np.atleast_1d(np.asarray(first, np.float64)), np.atleast_1d(np.asarray(second, np.float64))
+        seen = np.asarray(statistic, dtype=np.float64)
+        value = np.sum((eta - other) * seen, axis=-1) if seen.ndim else float((eta - other)[0] * seen)
+        value = value - self.difference(eta, other)
+        return float(value) if np.ndim(value) == 0 else value
+
 
 @dataclass(frozen=True, slots=True)
 class LogPartition(Family):

@@ -69,3 +69,33 @@ def test_what_is_wrong_is_refused() -> None:
         Budget(1, DELTA, schedule=[])
     with pytest.raises(cm.InputError, match="epsilon"):
         Budget(-1, DELTA)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "adaptive"),
+    [("balls-in-bins", False), ("shuffled", False), ("fixed-size", False), ("poisson", False), ("shuffled", True)],
+)
+def test_a_plan_is_counted_in_steps(sampling: str, adaptive: bool) -> None:
+    """A plan of ten passes of twenty steps fits into its own epsilon: all 200 steps, and not one more."""
+    plan = cm.NoisySGD(batch=10, records=200, steps=200, noise_multiplier=4, sampling=sampling)
+    epsilon = 40 if adaptive else plan.epsilon(DELTA) * (1 + 1e-9)  # decimals of a float may lie below it
+    budget = Budget(epsilon, DELTA, adaptive=adaptive)
+    assert [budget.allow(plan) for _ in range(200)][-1] == 200
+    if not adaptive:
+        assert budget.most(plan) == 200
+        with pytest.raises(cm.BudgetRefused, match="200 steps of") as refusal:
+            budget.allow(plan, 2)
+        assert (refusal.value.would_fit, refusal.value.asked) == (0, 2)
+
+
+def test_plans_are_not_mixed() -> None:
+    plan, other = (
+        cm.NoisySGD(batch=10, records=200, steps=200, noise_multiplier=noise, sampling="shuffled") for noise in (4, 5)
+    )
+    for adaptive in (False, True):
+        budget = Budget(40, DELTA, adaptive=adaptive)
+        budget.allow(plan)
+        with pytest.raises(cm.BudgetRefused, match="another"):
+            budget.allow(other)
+    with pytest.raises(cm.InputError, match="once in each pass"):
+        Budget(40, DELTA, schedule=[(plan.after(1), 10)]).allow(plan)

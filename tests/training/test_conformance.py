@@ -111,3 +111,47 @@ def test_extreme_sizes_have_answers() -> None:
 def test_what_is_no_list_of_batches_is_refused(batches: object) -> None:
     with pytest.raises(cm.InputError):
         conformance(batches, 9, 1)  # type: ignore[arg-type]
+
+
+def false_rate() -> Iterable[list[int]]:
+    rng = np.random.default_rng(7)
+    return (np.flatnonzero(rng.random(POPULATION) < 1.1 * SAMPLE / POPULATION).tolist() for _ in range(BATCHES))
+
+
+def without_empty_ones() -> Iterable[list[int]]:
+    """Batches below 50 records are skipped: the sizes are too even and too large."""
+    return (batch for batch in poisson() if len(batch) >= 50)
+
+
+@pytest.mark.parametrize(
+    ("draw", "refuted"),
+    [
+        (poisson, set()),
+        (false_rate, {"size"}),
+        (without_empty_ones, {"size"}),
+        (numpy_choice, {"size"}),
+        (with_replacement, {"size"}),
+        (shuffled, {"size", "coverage", "overlap"}),
+        (half_of_the_data, {"size", "coverage", "overlap"}),
+    ],
+)
+def test_against_poisson_samples(draw: Callable[[], Iterable[list[int]]], refuted: set[str]) -> None:
+    found = conformance(draw(), POPULATION, rate=f"{SAMPLE}/{POPULATION}")
+    assert list(found) == ["size", "coverage", "overlap"]
+    assert {test for test, p in found.items() if p < LEVEL} == refuted
+
+
+def test_false_alarms_about_sizes_are_as_rare_as_they_say() -> None:
+    rng = np.random.default_rng(8)
+    alarms = 0
+    for _ in range(400):
+        sizes = rng.binomial(50, 0.1, 100)
+        batches = [range(size) for size in sizes]
+        alarms += conformance(batches, 50, rate="0.1")["size"] < 0.05
+    assert alarms <= stats.binom.ppf(0.9999, 400, 0.05)
+
+
+def test_one_law_is_asked_for() -> None:
+    for law in ({}, {"sample": 3, "rate": "0.1"}):
+        with pytest.raises(cm.InputError, match="one of them"):
+            conformance([[1], [2]], 10, **law)  # type: ignore[arg-type]

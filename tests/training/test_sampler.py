@@ -1,6 +1,9 @@
 """Samplers against their laws: all ordered tuples, all subsets, independence, resuming, ranks."""
 
+import copy
 import itertools
+import os
+import pickle
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -190,3 +193,44 @@ def test_frameworks_cannot_rebuild_it() -> None:
     sampler = FixedSizeSampler(10, 2)
     assert not hasattr(sampler, "batch_size")
     assert not hasattr(sampler, "drop_last")
+
+
+@pytest.mark.parametrize("make", [lambda: FixedSizeSampler(60, 9, steps=3), lambda: PoissonSampler(60, "1/5", steps=3)])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda sampler: pickle.loads(pickle.dumps(sampler))])
+def test_pickles_and_copies_leave_the_key_out(make: Any, copied: Any) -> None:
+    """A copy with the key would draw the samples of the original again, and their noise would average out."""
+    sampler = make()
+    next(iter(sampler))
+    key = bytes.fromhex(sampler.state_dict(secret=True)["key"])
+    assert key not in pickle.dumps(sampler)
+    other, again = copied(sampler), copied(sampler)
+    assert (other.law, other.step, len(other)) == (sampler.law, 1, 3)
+    assert len({str([one.draw(step) for step in range(20)]) for one in (sampler, other, again)}) == 3
+    assert other.draw(5) == other.draw(5)  # it has a key of its own from then on
+
+
+def test_a_fork_draws_by_a_key_of_its_own() -> None:
+    sampler = FixedSizeSampler(1000, 10, steps=3, key=KEY)
+    shared = FixedSizeSampler(1000, 10, steps=3, key=KEY, world=2)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            shared.draw(0)
+        except cm.InputError as error:
+            os.write(writer, f"{sampler.draw(0) == sampler.draw(0)} {sampler.draw(0)} {error}".encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said = pipe.read()
+    assert said.startswith("True [")
+    assert str(sampler.draw(0)) not in said
+    assert "make it anew in every process" in said
+    assert sampler.draw(0) == FixedSizeSampler(1000, 10, key=KEY).draw(0)
+
+
+def test_a_slice_that_was_copied_is_refused() -> None:
+    with pytest.raises(cm.InputError, match="copies leave the key out"):
+        copy.deepcopy(FixedSizeSampler(10, 2, key=KEY, world=2)).draw(0)

@@ -11,11 +11,14 @@ from cumulant.domains import DELTA, EPSILON, Number, times
 from cumulant.errors import BudgetRefused, InputError
 from cumulant.lock import Lock
 from cumulant.mechanisms.mechanism import Expression
-from cumulant.training.sgd import largest
+from cumulant.training.sgd import NoisySGD, largest
 
 
 class Budget:
     """An (epsilon, delta) that a training run keeps, in one of three ways, to be chosen before the first step.
+
+    Give the plan of a `NoisySGD` to `allow`, and each call counts one step of it. That is also right where a pass and not a
+    step is accounted for ("balls-in-bins", "shuffled"). An expression counts as one whole release at each call.
 
     By default all steps are equal. How many fit is found once, at the first of them, and is a constant: stopping there is
     not adaptive. A step that differs is refused, because which steps run would then decide which history is composed.
@@ -27,11 +30,11 @@ class Budget:
     Threads may share a budget: a lock makes check and update one step.
 
     >>> import cumulant as cm
-    >>> step = cm.NoisySGD(batch=64, records=1797, steps=1, noise_multiplier=4).run
+    >>> plan = cm.NoisySGD(batch=64, records=1797, steps=200, noise_multiplier=4)
     >>> budget = Budget(epsilon="0.3", delta=1e-5)
-    >>> budget.allow(step), budget.most(step)
+    >>> budget.allow(plan), budget.most(plan)
     (1, 12)
-    >>> budget.allow(step, 12)
+    >>> budget.allow(plan, 12)
     Traceback (most recent call last):
     ...
     cumulant.errors.BudgetRefused: step 13 would exceed epsilon = 0.3 at delta = 1e-5: 12 steps of ... fit; ...
@@ -50,7 +53,7 @@ class Budget:
             raise InputError("give schedule=… or adaptive=True, one of them: a plan is not chosen from outputs")
         self._rule = Accountant(limit=(self._epsilon, self._delta)) if adaptive else None
         self._plan = None if schedule is None else [(step, times(count)) for step, count in schedule]
-        self._step: Expression | None = None
+        self._step: Expression | NoisySGD | None = None
         self._fit = 0
         self._taken = 0
         self._lock = Lock()
@@ -67,24 +70,57 @@ class Budget:
         """Steps that were allowed so far."""
         return self._taken
 
-    def allow(self, step: Expression, count: int = 1) -> int:
-        """Count steps that are about to run and return how many ran then; BudgetRefused if they do not fit, all or none."""
+    def allow(self, step: Expression | NoisySGD, count: int = 1) -> int:
+        """Count steps that are about to run and return how many ran then; BudgetRefused if they do not fit, all or none.
+
+        >>> import cumulant as cm
+        >>> plan = cm.NoisySGD(batch=10, records=100, epochs=2, noise_multiplier=4, sampling="balls-in-bins")
+        >>> budget = Budget(epsilon=1, delta=1e-5)
+        >>> [budget.allow(plan) for _ in range(20)][-1]  # 20 steps are two passes
+        20
+        """
         new = times(count)
+        if isinstance(step, NoisySGD) and step.loop.per_step:
+            step = step.after(1)
         with self._lock:
             if self._rule is not None:
-                self._rule.compose(step, new)
+                self._compose(self._rule, step, new)
             elif self._plan is not None:
+                if isinstance(step, NoisySGD):
+                    raise InputError(
+                        "a schedule counts passes of this plan, not steps; give plan.after(1) once in each pass"
+                    )
                 self._follow(self._plan, step, new)
             else:
                 self._constant(step, new)
             self._taken += new
             return self._taken
 
-    def most(self, step: Expression) -> int:
+    def most(self, step: Expression | NoisySGD) -> int:
         """How many such steps fit in all, if no others run; 0 if not one does."""
-        return largest(lambda count: Fraction((step * count).epsilon(self._delta)) <= self._epsilon)
 
-    def _constant(self, step: Expression, new: int) -> None:
+        def run(count: int) -> Expression:
+            return step.after(count) if isinstance(step, NoisySGD) else step * count
+
+        return largest(lambda count: Fraction(run(count).epsilon(self._delta)) <= self._epsilon)
+
+    def _compose(self, rule: Accountant, step: Expression | NoisySGD, new: int) -> None:
+        """Charge steps by the rule for adaptive choices; a plan is charged where a step starts a pass."""
+        if not isinstance(step, NoisySGD):
+            rule.compose(step, new)
+            return
+        if self._step is not None and step != self._step:
+            raise BudgetRefused(
+                f"{step} is another plan than {self._step}, and its passes would be counted from the middle of one; "
+                "open a new budget",
+                requested=str(step),
+            )
+        started = step.passes(self.taken + new) - (step.passes(self.taken) if self.taken else 0)
+        if started:
+            rule.compose(step.after(1), started)
+        self._step = step
+
+    def _constant(self, step: Expression | NoisySGD, new: int) -> None:
         if self._step is None:
             self._step, self._fit = step, self.most(step)
         elif step != self._step:
@@ -97,7 +133,7 @@ class Budget:
             raise BudgetRefused(
                 f"step {max(self.taken, self._fit) + 1} would exceed epsilon = {self._epsilon} at delta = {self._delta}: "
                 f"{self._fit} steps of {step} fit; stop here, or train with more noise",
-                requested=str(step * new),
+                requested=f"{new} steps of {step}" if isinstance(step, NoisySGD) else str(step * new),
                 would_fit=max(0, self._fit - self.taken),
                 asked=new,
             )

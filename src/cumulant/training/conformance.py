@@ -1,4 +1,4 @@
-"""Does a loader draw what is accounted? Four tests of batches against uniform samples without replacement."""
+"""Tests of batches against the law that is accounted: uniform samples of a fixed size, or Poisson samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from cumulant.domains import COUNT, listed
+from cumulant.domains import COUNT, RATE, Number, listed
 from cumulant.errors import InputError
 
 PER_BIN = 20
@@ -19,16 +19,20 @@ PER_BIN = 20
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def conformance(batches: Iterable[Iterable[int]], population: int, sample: int) -> dict[str, float]:
-    """p-values of four tests of whether batches are uniform samples of this size without replacement, drawn afresh.
+def conformance(
+    batches: Iterable[Iterable[int]], population: int, sample: int | None = None, *, rate: Number | None = None
+) -> dict[str, float]:
+    """p-values of tests of whether batches are fresh samples: of the size `sample`, or Poisson samples of `rate`.
 
     Wrap the data set so that the loader returns record numbers from 0 to population - 1, and give its batches in the order in
     which they came, at least some hundred. Small values refute:
 
-    * `size`: every batch has `sample` distinct records; 0 if one has not, else 1.
+    * `size`: every batch has `sample` distinct records; 0 if one has not, else 1. With `rate` the sizes are tested against
+      the binomial law, in their sum and in their spread; 0 if a batch has a record twice.
     * `coverage`: how often each record was drawn, by chi-square, two-sided. Shuffled epochs are too even.
     * `overlap`: how many records consecutive batches share, against the hypergeometric law. Shuffled epochs share none.
-    * `order`: the rank of the first record within its batch. Sorted batches begin with the smallest.
+    * `order`: the rank of the first record within its batch. Sorted batches begin with the smallest. A Poisson sample is a
+      set, so `order` is not tested with `rate`.
 
     The p-values are approximate, by the normal and chi-square laws, and what is not refuted is not proved: a loader may pass
     and be predictable all the same.
@@ -40,21 +44,42 @@ def conformance(batches: Iterable[Iterable[int]], population: int, sample: int) 
     >>> sequential = [range(20 * (t % 25), 20 * (t % 25) + 20) for t in range(400)]
     >>> {test for test, p in conformance(sequential, 500, 20).items() if p < 0.01} == {"coverage", "overlap", "order"}
     True
+    >>> poisson = cm.training.PoissonSampler(population=500, rate="1/25", steps=400, key=bytes([3]) * 32)
+    >>> min(conformance(poisson, 500, rate="1/25").values()) > 0.01
+    True
     """
-    records, size = int(COUNT.check("population", population)), int(COUNT.check("sample", sample))
-    if size > records:
+    records = int(COUNT.check("population", population))
+    if (sample is None) == (rate is None):
+        raise InputError("give sample=… for samples of fixed size, or rate=… for Poisson samples, one of them")
+    size = None if sample is None else int(COUNT.check("sample", sample))
+    if size is not None and size > records:
         raise InputError(f"sample={size} must be at most population={records}")
+    probability = None if rate is None else float(RATE.check("rate", rate))
     drawn = [_batch(batch, records, number) for number, batch in enumerate(listed("batches", batches))]
     if len(drawn) < 2:
         raise InputError(f"{len(drawn)} batches are too few to test; give at least 2, better some hundred")
     distinct = [np.unique(batch) for batch in drawn]
-    exact = all(len(batch) == len(once) == size for batch, once in zip(drawn, distinct, strict=True))
-    return {
-        "size": float(exact),
-        "coverage": _coverage(distinct, records),
-        "overlap": _overlap(distinct, records),
-        "order": _order(drawn),
-    }
+    once = all(len(batch) == len(set_) for batch, set_ in zip(drawn, distinct, strict=True))
+    uniform = {"coverage": _coverage(distinct, records), "overlap": _overlap(distinct, records)}
+    if probability is not None:
+        sizes = np.array([len(batch) for batch in drawn])
+        return {"size": _binomial(sizes, records, probability) if once else 0.0, **uniform}
+    exact = once and all(len(batch) == size for batch in drawn)
+    return {"size": float(exact), **uniform, "order": _order(drawn)}
+
+
+def _binomial(sizes: Integers, records: int, rate: float) -> float:
+    """Sizes against the binomial law: the exact law of their sum, and SUM (m - nq)^2 / (nq (1-q)) by chi-square; the smaller
+    of the two p-values, twice."""
+    total, trials = int(sizes.sum()), records * len(sizes)
+    if rate == 1:
+        return float(total == trials)
+    sums = _two_sided(
+        float(special.bdtr(total, trials, rate)), float(special.bdtrc(total - 1, trials, rate)) if total else 1.0
+    )
+    statistic = float(np.sum((sizes - records * rate) ** 2)) / (records * rate * (1 - rate))
+    spread = _two_sided(float(special.chdtr(len(sizes), statistic)), float(special.chdtrc(len(sizes), statistic)))
+    return min(1.0, 2 * min(sums, spread))
 
 
 def _batch(batch: Iterable[int], records: int, number: int) -> Integers:

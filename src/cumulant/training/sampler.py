@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -41,7 +42,8 @@ class Sampler(ABC):
     **The key is as secret as the data**: who has it knows every sample, and amplification is gone. `state_dict()` leaves it
     out; resuming from that draws a new key, which is as valid because steps are independent. `state_dict(secret=True)` is
     for repeating a run bit for bit and must not go into a published checkpoint. Never run one (key, step) twice with new
-    noise, and derive no noise from the key.
+    noise, and derive no noise from the key. Pickles and copies leave the key out as well, and a forked process does not use
+    it: each of them draws a new one, so that no two runs share their samples.
 
     With several processes all of them hold one key and each takes its slice of the one shared draw.
     """
@@ -60,9 +62,35 @@ class Sampler(ABC):
                 f"world={self._world} without a key: every process would draw a key and a sample of its own; make one key with "
                 "secrets.token_bytes(32), send it to all processes and give it as key=…"
             )
-        self._key = secrets.token_bytes(KEY_BYTES) if key is None else _secret(key)
-        self._step = 0
         self._lock = Lock()
+        self._hold(secrets.token_bytes(KEY_BYTES) if key is None else _secret(key))
+        self._step = 0
+
+    # ---- the key
+
+    def _hold(self, key: bytes | None) -> None:
+        """Keep a key for this process alone."""
+        self._key, self._process = key, os.getpid()
+
+    def _held(self) -> bytes:
+        """Return the key; a new one in a forked process. InputError if other processes must share it."""
+        if self._key is None or self._process != os.getpid():
+            if self._world > 1:
+                raise InputError(
+                    "this sampler was copied from another process, and copies leave the key out; make it anew in every "
+                    "process, with the same key=…"
+                )
+            self._hold(secrets.token_bytes(KEY_BYTES))
+        return self._key or b""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what pickles and copies take along: everything but the key."""
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_key"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._hold(None)  # drawn at the first use, by the process that uses it
 
     # ---- the law
 
@@ -160,7 +188,7 @@ class Sampler(ABC):
         {'sampler': 'FixedSizeSampler', 'population': 100, 'sample': 5, 'step': 0}
         """
         with self._lock:
-            step, key = self._step, self._key.hex()
+            step, key = self._step, self._held().hex() if secret else ""
         state = {"sampler": type(self).__name__, "population": self._population, **self._sizes(), "step": step}
         return {**state, "key": key} if secret else state
 
@@ -194,7 +222,7 @@ class Sampler(ABC):
                 "secrets.token_bytes(32), send it to all processes and put it into the state as its hexadecimal text, key.hex()"
             )
         with self._lock:
-            self._key = secrets.token_bytes(KEY_BYTES) if secret is None else secret
+            self._hold(secrets.token_bytes(KEY_BYTES) if secret is None else secret)
             self._step = step
 
     @abstractmethod
@@ -206,7 +234,8 @@ class Sampler(ABC):
     def _stream(self, step: int, label: str, size: int) -> bytes:
         """The first so many bytes of the stream of a step; longer streams continue shorter ones."""
         about = f"cumulant 1 {type(self).__name__} {self._population} {self._sizes()} {label} {step}".encode()
-        return hashlib.shake_256(len(self._key).to_bytes(8, "big") + self._key + about).digest(size)
+        key = self._held()
+        return hashlib.shake_256(len(key).to_bytes(8, "big") + key + about).digest(size)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self._sizes().items())

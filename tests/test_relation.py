@@ -21,12 +21,12 @@ def test_a_clipped_sum_moves_by_twice_the_norm_where_a_record_is_replaced() -> N
 
 @pytest.mark.parametrize("relation", Relation)
 def test_every_relation_speaks_for_itself(relation: Relation) -> None:
-    assert relation.meaning in relation.neighbours
-    assert relation.neighbours.startswith("for ")
-    assert relation.guessed.startswith("one record")
+    assert relation.meaning in relation.neighbours_for(1)
+    assert relation.neighbours_for(1).startswith("for ")
+    assert relation.guessed_for(1).startswith("one record")
     assert "clipping to norm C" in relation.assumed
     if relation.clipping is not None:
-        assert str(relation) in relation.neighbours
+        assert str(relation) in relation.neighbours_for(1)
         assert relation.assumed.endswith({1: "counts as C", 2: "counts as 2C"}[relation.clipping])
 
 

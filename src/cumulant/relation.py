@@ -35,17 +35,26 @@ class Relation(StrEnum):
     @property
     def meaning(self) -> str:
         """The relation in words."""
-        return _FACTS[self].meaning
+        return self.meaning_for(1)
 
-    @property
-    def neighbours(self) -> str:
-        """For whom a statement under it holds."""
-        return f"for {self} neighbours: {self.meaning}" if self.clipping else f"for neighbours under {self.meaning}"
+    def meaning_for(self, records: int) -> str:
+        """The relation in words, for data sets that are so many neighbours apart.
 
-    @property
-    def guessed(self) -> str:
-        """What an attacker may want to know of the data."""
-        return _FACTS[self].guessed
+        >>> Relation.REPLACE_ONE.meaning_for(5)
+        'data sets of the same size that differ in at most 5 records'
+        """
+        facts = _FACTS[self]
+        return facts.meaning if records == 1 else facts.group.format(records)
+
+    def neighbours_for(self, records: int) -> str:
+        """For whom a statement about so many records holds."""
+        meaning = self.meaning_for(records)
+        return f"for {self} neighbours: {meaning}" if self.clipping else f"for neighbours under {meaning}"
+
+    def guessed_for(self, records: int) -> str:
+        """A phrase for what an attacker may want to know of the data."""
+        facts = _FACTS[self]
+        return facts.guessed if records == 1 else facts.guessed_group.format(records)
 
     @property
     def clipping(self) -> int | None:
@@ -98,14 +107,32 @@ class _Facts:
     meaning: str
     clipping: int | None
     guessed: str
+    group: str
+    guessed_group: str
 
 
 _FACTS = {
     Relation.REPLACE_ONE: _Facts(
-        "data sets of the same size that differ in one record", 2, "one record or another in its place"
+        "data sets of the same size that differ in one record",
+        2,
+        "one record or another in its place",
+        "data sets of the same size that differ in at most {} records",
+        "the {} records of a group, or others in their place,",
     ),
-    Relation.ADD_REMOVE: _Facts("data sets of which one has one record more", 1, "one record"),
-    Relation.ANY: _Facts("the relation under which the sensitivities are stated", None, "one record"),
+    Relation.ADD_REMOVE: _Facts(
+        "data sets of which one has one record more",
+        1,
+        "one record",
+        "data sets that differ by adding or removing at most {} records",
+        "the group of {} records",
+    ),
+    Relation.ANY: _Facts(
+        "the relation under which the sensitivities are stated",
+        None,
+        "one record",
+        "{} steps of the relation under which the sensitivities are stated",
+        "the group of {} records",
+    ),
 }
 
 

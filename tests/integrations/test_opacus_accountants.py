@@ -4,6 +4,7 @@ import copy
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from cumulant.integrations.opacus_accountants import (
     ShuffledAccountant,
 )
 from cumulant.training.budget import Budget
+from cumulant.training.sgd import SAMPLINGS
 from tests.integrations.loops import (
     DELTA,
     FIXED,
@@ -218,3 +220,30 @@ def test_an_accountant_can_be_copied_and_pickled() -> None:
         twin.step(noise_multiplier=2, sample_rate="1/100")
         assert len(twin) == 2
     assert len(accountant) == 1
+
+
+SETTING = cm.training.Setting(
+    unit="one row", released="the weights", tuning="none", not_covered="none", noise="float", sampler="a loader"
+)
+
+
+@pytest.mark.parametrize("accountant", [FIXED, POISSON, SHUFFLED])
+def test_the_statement_of_an_accountant_has_its_assumptions_and_caveats(accountant: str) -> None:
+    made = fixed() if accountant == FIXED else stock(accountant, poisson_sampling=accountant == POISSON)
+    engine, module, optimizer, loader = made
+    with pytest.raises(cm.InputError, match="no step"):
+        engine.accountant.statement([DELTA], SETTING)
+    train(module, optimizer, loader)
+    found = engine.accountant.statement([DELTA, "0.001"], SETTING)
+    assert found["guarantees"][0]["epsilon"] == engine.get_epsilon(DELTA)
+    assert set(engine.accountant.caveats) < set(found["caveats"])
+    assert any("1 / 1797:" in each for each in found["caveats"])
+    name = {FIXED: "fixed-size", POISSON: "poisson", SHUFFLED: "shuffled"}[accountant]
+    assert SAMPLINGS[name].assumes in found["assumptions"]
+    if accountant == SHUFFLED:  # a surrogate has no lower end
+        assert [row["epsilon_lower"] for row in found["guarantees"]] == [None, None]
+        assert "no claim below" not in found.latex()
+    else:
+        assert "no claim below" in found.latex()
+    with pytest.raises(cm.InputError, match="floating point"):
+        engine.accountant.statement([DELTA], replace(SETTING, noise="exact"))

@@ -49,6 +49,8 @@ class Part:
     """Whether its name is a text that can be read back; a Python function has none."""
     surrogate: bool = False
     """Whether it stands for something that may be more private, so that it bounds from above only."""
+    group: int = 1
+    """How many neighbours apart the data sets are that its statements compare."""
 
     def row(self, bound: str) -> Bound:
         """The theorem of this name about the way in which its samples are drawn."""
@@ -79,9 +81,14 @@ class Ran:
         return any(part.estimated for part in self.parts)
 
     @property
+    def groups(self) -> tuple[int, ...]:
+        """The sizes of the groups that its parts speak about, smallest first; one size unless Group was not put last."""
+        return tuple(sorted({part.group for part in self.parts})) or (1,)
+
+    @property
     def surrogate(self) -> bool:
         """Whether it bounds what ran from above only, so that nothing is known from below."""
-        return any(part.surrogate for part in self.nested())
+        return len(self.groups) > 1 or any(part.surrogate for part in self.nested())
 
     @property
     def written(self) -> bool:

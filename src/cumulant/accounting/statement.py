@@ -139,8 +139,8 @@ def attacker(run: Ran, caught: float, advantage: float) -> Iterator[str]:
         f"blind guessing finds 1 %."
     )
     yield (
-        f"Whether {run.relation.guessed} was in the data is guessed right at most {percent((1 + advantage) / 2)} of the time "
-        f"(advantage {percent(advantage)}); a coin is right 50 %."
+        f"Whether {run.relation.guessed_for(run.groups[0])} was in the data is guessed right at most "
+        f"{percent((1 + advantage) / 2)} of the time (advantage {percent(advantage)}); a coin is right 50 %."
     )
 
 
@@ -162,7 +162,8 @@ def relation(run: Ran) -> str:
     >>> relation(Gaussian(sigma=1).ran())
     'for neighbours under the relation under which the sensitivities are stated'
     """
-    return run.relation.neighbours
+    # parts about smaller groups hold for smaller groups only
+    return run.relation.neighbours_for(run.groups[0])
 
 
 # ---- what ran

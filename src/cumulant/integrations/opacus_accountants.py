@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +24,9 @@ from cumulant.mechanisms.shuffled_batches import ShuffledBatches
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.without_replacement import WithoutReplacement
 from cumulant.training.budget import Budget
+from cumulant.training.card import Setting, Statement, compose_statement
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler, Sampler
+from cumulant.training.sgd import SAMPLINGS
 
 CAVEATS = (
     "noise was added in floating point: the guarantee is for ideal noise",
@@ -58,6 +60,7 @@ class Accountant(IAccountant):
     name = ""
     method = "best"  # "rdp" is faster and a little larger
     adaptive = True  # whether adaptive clipping is what the noise multiplier says
+    sampling = ""  # the name in SAMPLINGS of the loop that is accounted
 
     def __init__(self) -> None:
         self.history: list[tuple[float, float | str, int]] = []
@@ -67,6 +70,8 @@ class Accountant(IAccountant):
         """The sampler that batches come from, where it is one of ours."""
         self.taken = 0
         """Steps that were accounted in this process, whatever a checkpoint brought along."""
+        self.records: int | None = None
+        """The number of records of the data set, once a loader was seen; deltas of a statement are compared with it."""
         self._budget: Budget | None = None
         self._lock = Lock()
 
@@ -104,6 +109,26 @@ class Accountant(IAccountant):
         if run is None:
             raise InputError("no step was accounted yet")
         return run.guarantee(delta)
+
+    def statement(
+        self, deltas: Iterable[Number], setting: Setting, *, audit: Mapping[str, Any] | None = None
+    ) -> Statement:
+        """Return the statement about what was accounted, with the assumptions of the loop and the caveats of Opacus."""
+        run = self.run()
+        if run is None:
+            raise InputError("no step was accounted yet, so there is nothing to state")
+        if getattr(setting, "noise", "float") != "float":
+            raise InputError(f"noise={setting.noise!r}, but Opacus adds noise in floating point; give noise='float'")
+        return compose_statement(
+            run,
+            deltas,
+            setting,
+            guarantee=self.guarantee,
+            assumptions=[SAMPLINGS[self.sampling].assumes],
+            caveats=self.caveats,
+            audit=audit,
+            records=self.records,
+        )
 
     def spent(self, delta: Number, method: str = "rdp") -> dict[str, Any]:
         """What is spent so far, as a plain dict to log."""
@@ -173,6 +198,7 @@ class Accountant(IAccountant):
     def get_optimizer_hook_fn(self, sample_rate: float) -> Hook:
         """The hook that `make_private` attaches; it looks at the loader that it is called for."""
         if self.law is not None:
+            self.records = self.law.population
             return self._hook(self.text(self.law))
         frame = inspect.currentframe()
         caller = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
@@ -181,6 +207,7 @@ class Accountant(IAccountant):
                 "this accountant reads the law from the loader, and there is none here; use PrivacyEngine.make_private, or "
                 "call step(noise_multiplier=…, sample_rate=…) yourself if you know how batches are drawn"
             )
+        self.records = len(caller["data_loader"].dataset)
         return self._stock(caller, sample_rate)
 
     def _stock(self, caller: Mapping[str, Any], rate: float) -> Hook:
@@ -217,6 +244,7 @@ class PoissonAccountant(Accountant):
     """
 
     name = "cumulant"
+    sampling = "poisson"
     adaptive = False
 
     @property
@@ -258,6 +286,7 @@ class FixedSizeAccountant(Accountant):
     """Uniform samples of a fixed size and replace-one neighbours, drawn by our sampler: see `make_private`."""
 
     name = "cumulant-fixed-size"
+    sampling = "fixed-size"
 
     def noisy(self, noise: float, rate: float | str) -> Expression:
         sample, slash, population = rate.partition("/") if isinstance(rate, str) else ("", "", "")
@@ -297,6 +326,7 @@ class ShuffledAccountant(Accountant):
     """
 
     name = "cumulant-shuffled"
+    sampling = "shuffled"
     PASS = "pass"
 
     def __init__(self) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from cumulant.accounting.parts import Part, Ran
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.curves.group import grouped
@@ -106,6 +107,17 @@ class Grouped(Mechanism):
     def pair(self) -> Pair | None:
         inner = None if self.inner.amplified else self.inner.pair()
         return None if inner is None else inner.grouped(self.size)
+
+    def part(self, times: int) -> Part:
+        inner = self.inner.part(1)
+        nested = list(Ran((inner,), self.relation, inner.name).nested())
+        said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
+        return replace(
+            super(Grouped, self).part(times),
+            group=self.size,
+            sensitive=any(part.sensitive for part in nested),
+            assumed="; ".join(dict.fromkeys(each for each in said if each)),
+        )
 
     def arguments(self) -> Mapping[str, str]:
         return {}

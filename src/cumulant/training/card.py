@@ -8,16 +8,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from cumulant.accounting import statement as sentences
 from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.parts import Ran
 from cumulant.accounting.printed import percent, rounded_down, rounded_up
-from cumulant.domains import DELTA, Number, listed
+from cumulant.domains import DELTA, Exact, Number, listed
 from cumulant.errors import InputError, shown
+from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
+from cumulant.mechanisms.shuffled_batches import ShuffledBatches
+from cumulant.relation import Relation
 from cumulant.training.sgd import NoisySGD
 
 FALSE_ALARMS = {"0.001": "0.1 %", "0.01": "1 %", "0.1": "10 %"}
@@ -78,12 +82,12 @@ class Statement(dict[str, Any]):
         for row in self["guarantees"]:
             lower = "-" if row["epsilon_lower"] is None else rounded_down(row["epsilon_lower"])
             by = f"{row['method']}, {row['bound']}, {row['conversion']}"
-            lines.append(f"| {row['delta']:g} | {_up(row['epsilon'])} | {lower} | {row['rigour']} | {by} |")
+            lines.append(f"| {_delta(row['delta'])} | {_up(row['epsilon'])} | {lower} | {row['rigour']} | {by} |")
         if self["unamplified"] is not None:
-            delta, epsilon = self["unamplified"]["delta"], self["unamplified"]["epsilon"]
+            plain = self["unamplified"]
             lines.append(
-                f"\nFor a loader that visits each record once per epoch, without amplification by sampling: epsilon = "
-                f"{_up(epsilon)} at delta = {delta:g}."
+                "\nWithout amplification: a loader that visits each record once per epoch has "
+                f"epsilon = {_up(plain['epsilon'])} at delta = {_delta(plain['delta'])}, for {plain['relation']} neighbours."
             )
         caught = ", ".join(
             f"{percent(each['true_positive_rate'])} at {alarms}"
@@ -93,19 +97,20 @@ class Statement(dict[str, Any]):
             f"\nThe best attack finds at most {caught} false alarms; its advantage is at most "
             f"{percent(self['attack']['advantage'])}.\n"
         )
-        lines += [f"* **{name}**: {self[key]}" for key, name in _WORDS.items()]
-        lines += [f"* **Assumed**: {each}" for each in self["assumptions"]]
-        lines += [f"* **Caveat**: {each}" for each in self["caveats"]]
-        lines.append(f"* **Accounted**: `{self['run']}` with cumulant {self['version']}")
-        lines.append(f"* **Audit**: {_audited(self['audit'])}")
+        lines += [f"* **{name}**: {_plain(self[key])}" for key, name in _WORDS.items()]
+        lines += [f"* **Assumed**: {_plain(each)}" for each in self["assumptions"]]
+        lines += [f"* **Caveat**: {_plain(each)}" for each in self["caveats"]]
+        lines.append(f"* **Accounted**: {_code(self['run'])} with cumulant {self['version']}")
+        lines.append(f"* **Audit**: {_plain(_audited(self['audit']))}")
         return "\n".join(lines) + "\n"
 
     def sentence(self) -> str:
-        """The statement at the first delta in one sentence."""
+        """The statement at the first delta in one sentence of Markdown."""
         first = self["guarantees"][0]
         return (
-            f"The training satisfies ({_up(first['epsilon'])}, {first['delta']:g})-differential privacy ({self['definition']}) "
-            f"for {self['relation']} neighbours, that is {self['relation_meaning']}; the unit of privacy is {self['unit']}."
+            f"The training satisfies ({_up(first['epsilon'])}, {_delta(first['delta'])})-differential privacy "
+            f"({self['definition']}) for {self['relation']} neighbours, that is {self['relation_meaning']}; "
+            f"the unit of privacy is {_plain(self['unit'])}."
         )
 
     def latex(self) -> str:
@@ -126,7 +131,7 @@ class Statement(dict[str, Any]):
         first = self["guarantees"][0]
         metric = {
             "type": "epsilon",
-            "name": f"epsilon at delta={first['delta']:g} ({self['relation']})",
+            "name": f"epsilon at delta={_delta(first['delta'])} ({self['relation']})",
             "value": _up(first["epsilon"]) if math.isinf(_number(first["epsilon"])) else float(_up(first["epsilon"])),
         }
         result = {"task": {"type": task}, "dataset": {"name": dataset, "type": dataset}, "metrics": [metric]}
@@ -159,7 +164,7 @@ def statement(
     caveats: Iterable[str] = (),
     audit: Mapping[str, Any] | None = None,
 ) -> Statement:
-    """What can be said about a training run at these deltas: the numbers from the run, the rest from the setting.
+    """Return what can be said about a training run at these deltas: numbers from the run, the rest from the setting.
 
     `caveats` are added to those of the noise, `audit` is what an audit found, as a dict. Of a `NoisySGD` it also says what
     would hold without amplification, for a loader that visits each record once per epoch.
@@ -180,44 +185,88 @@ def statement(
     >>> print(found.sentence())
     The training satisfies (0.7253, 1e-05)-differential privacy (central, (epsilon, delta)) for replace-one neighbours, ...
     """
+    if isinstance(run, NoisySGD):
+        return compose_statement(
+            run.run,
+            deltas,
+            setting,
+            guarantee=run.guarantee,
+            assumptions=[run.loop.assumes],
+            caveats=caveats,
+            audit=audit,
+            records=run.records,
+            unamplified=None if run.run.surrogate else _unamplified(run),
+        )
+    return compose_statement(run, deltas, setting, caveats=caveats, audit=audit)
+
+
+def compose_statement(
+    run: Expression,
+    deltas: Iterable[Number],
+    setting: Setting,
+    *,
+    guarantee: Callable[[Exact], Guarantee] | None = None,
+    assumptions: Iterable[str] = (),
+    caveats: Iterable[str] = (),
+    audit: Mapping[str, Any] | None = None,
+    records: int | None = None,
+    unamplified: Expression | None = None,
+) -> Statement:
+    """Return the statement about a run by those who know more of it than the run says.
+
+    `guarantee` answers at one delta, by default as the run does. `assumptions` and `caveats` are put in front of those of the
+    run and of the noise. `records` is the size of the data set, None if it is not known; deltas are compared with it.
+    `unamplified` is what the same loop is accounted as if no sample is secret, None if nothing is to be said about that.
+    """
     if not isinstance(setting, Setting):
         raise InputError(f"setting={shown(setting)} must be a Setting(…): it says what no accountant can know")
     asked = [DELTA.check("deltas", delta) for delta in listed("deltas", deltas)]
     if not asked:
         raise InputError("deltas=[] asks for nothing; give at least one, such as [1e-5]")
-    ran = run.run if isinstance(run, NoisySGD) else run
-    found = [run.guarantee(delta) for delta in asked]
-    rates = [ran.true_positive_rate(rate) for rate in FALSE_ALARMS]
-    text = setting.noise
+    ran = run.ran()
+    found = [(guarantee or run.guarantee)(delta) for delta in asked]
+    rates = [run.true_positive_rate(rate) for rate in FALSE_ALARMS]
+    noted = [NOISES[setting.noise]] if setting.noise == "float" else []
     return Statement(
         definition="central, (epsilon, delta)",
-        relation=str(ran.relation),
-        relation_meaning=ran.relation.meaning,
+        relation=str(run.relation),
+        relation_meaning=run.relation.meaning_for(ran.groups[0]),
         guarantees=[_row(each) for each in found],
-        unamplified=_unamplified(run, asked[0]) if isinstance(run, NoisySGD) else None,
-        run=str(ran),
+        unamplified=None if unamplified is None else _plainly(unamplified, asked[0]),
+        run=str(run),
         attack={
             "rates": [
                 {"false_positive_rate": float(x), "true_positive_rate": y}
                 for x, y in zip(FALSE_ALARMS, rates, strict=True)
             ],
-            "advantage": ran.advantage,
+            "advantage": run.advantage,
         },
         unit=setting.unit,
         released=setting.released,
         tuning=setting.tuning,
         not_covered=setting.not_covered,
-        noise=text,
+        noise=setting.noise,
         sampler=setting.sampler,
-        assumptions=[
-            *([run.loop.assumes] if isinstance(run, NoisySGD) else []),
-            *sentences.assumptions(ran.ran()),
-            *COVERED,
-        ],
-        caveats=list(dict.fromkeys([NOISES[text], *caveats])) if text == "float" else list(caveats),
+        assumptions=list(dict.fromkeys([*assumptions, *sentences.assumptions(ran), *COVERED])),
+        caveats=list(dict.fromkeys([*noted, *caveats, *_large_deltas(asked, records or _records(ran))])),
         audit=None if audit is None else dict(audit),
         version=_version(),
     )
+
+
+def _records(ran: Ran) -> int | None:
+    """The size of the data set if the schemes of the run say it, else None."""
+    sizes = {part.scheme.sizes()[1] for part in ran.parts if part.scheme is not None} - {None}
+    return min(int(size) for size in sizes if size is not None) if sizes else None
+
+
+def _large_deltas(deltas: Iterable[Exact], records: int | None) -> list[str]:
+    """Return a warning for every delta that publishing a random record would satisfy."""
+    return [
+        f"delta = {delta} is at least 1 / {records}: publishing one record at random would satisfy it; report a smaller delta"
+        for delta in deltas
+        if records is not None and delta * records >= 1
+    ]
 
 
 def _row(found: Guarantee) -> dict[str, Any]:
@@ -232,10 +281,24 @@ def _row(found: Guarantee) -> dict[str, Any]:
     }
 
 
-def _unamplified(sgd: NoisySGD, delta: Number) -> dict[str, float]:
-    """Every pass over the data as one noisy sum: what would hold for a loader that visits each record once in it."""
-    plain = sgd.noisy_sum * sgd.passes(sgd.total_steps)
-    return {"delta": float(delta), "epsilon": plain.epsilon(delta)}
+def _unamplified(sgd: NoisySGD) -> Expression:
+    """Return the same noise for a loader that visits each record once per pass, as one noisy sum per pass.
+
+    An added record would shift all later batches of such a loader, so only replacing one is bounded: it moves one sum of
+    each pass, by up to twice the clipping norm.
+    """
+    noise = Exact(sgd.noise_multiplier)
+    noisy_sum = Gaussian.from_clipping(norm=1, noise=noise, relation=Relation.REPLACE_ONE)
+    return noisy_sum @ ShuffledBatches() * sgd.passes(sgd.total_steps)
+
+
+def _plainly(run: Expression, delta: Exact) -> dict[str, Any]:
+    epsilon = run.epsilon(delta)
+    return {
+        "delta": float(delta),
+        "epsilon": "inf" if math.isinf(epsilon) else epsilon,
+        "relation": str(run.relation),
+    }
 
 
 def _version() -> str:
@@ -252,6 +315,12 @@ def _up(value: float | str) -> str:
     return rounded_up(_number(value))
 
 
+def _delta(value: float) -> str:
+    """The delta in few digits, never less than it is."""
+    text = f"{value:g}"
+    return text if float(text) >= value else rounded_up(value)
+
+
 def _power(text: str) -> str:
     """1e-5 as a product with a power of ten."""
     match text.partition("e"):
@@ -263,8 +332,26 @@ def _power(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
+    """The text for LaTeX: as it is read, on one line."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return re.sub(r"[\\~^&%$#_{}]", lambda found: special.get(found[0], "\\" + found[0]), text)
+    return re.sub(r"[\\~^&%$#_{}]", lambda found: special.get(found[0], "\\" + found[0]), _one_line(text))
+
+
+def _plain(text: str) -> str:
+    """The text for Markdown: as it is read, on one line, without markup, links, HTML or cells of tables of its own."""
+    return re.sub(r"[\\`*\[\]<>|~$]|&(?=[\w#])|(?<!\w)_|_(?!\w)", r"\\\g<0>", _one_line(text))
+
+
+def _code(text: str) -> str:
+    """The text as code in Markdown, between more backquotes than it has in a row."""
+    line = _one_line(text)
+    longest = max((len(found) for found in re.findall("`+", line)), default=0)
+    return f"`{line}`" if longest == 0 else f"{'`' * (longest + 1)} {line} {'`' * (longest + 1)}"
+
+
+def _one_line(text: str) -> str:
+    """The text with every run of white space, and what else breaks or hides a line, as one space."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 def _audited(found: Mapping[str, Any] | None) -> str:

@@ -22,8 +22,8 @@ from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.sampling.without_replacement import WithoutReplacement
 
-DIGITS = 4
-"""Significant digits of a noise multiplier that is found."""
+DIGITS = 6
+"""Significant digits of a noise multiplier that is found: those of `calibrate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
     {
         "fixed-size": Loop(
             Relation.REPLACE_ONE,
-            "every step draws exactly `batch` different records, uniformly and afresh, and keeps secret which; the sum is "
-            "divided by `batch` (cumulant.training.FixedSizeSampler)",
+            "every step draws as many different records as a batch has, uniformly and afresh, and keeps secret which; the sum "
+            "is divided by this fixed number (cumulant.training.FixedSizeSampler)",
             True,
             _fixed_size,
         ),
@@ -221,30 +221,21 @@ class NoisySGD:
         return {"step": step, "epsilon": epsilon, "epsilon_lower": lower, "delta": at, "relation": str(self.relation)}
 
     def calibrated(self, epsilon: Number, delta: Number, digits: int = DIGITS) -> NoisySGD:
-        """The same with a noise multiplier at which epsilon is met; of `self` the noise multiplier does not matter.
+        """Return this plan with the smallest noise multiplier that meets (epsilon, delta).
 
-        Renyi divergences find where to look; the epsilon of what is returned is proved by two evaluations of the exact layer.
-        What is returned leaves a little of the target unused, some thousandths.
+        The number is the answer of `calibrate` for the run of this plan: with one unit less in its last digit the epsilon
+        that is known exceeds the target. The noise multiplier of `self` does not matter.
 
         >>> sgd = NoisySGD(batch=64, records=1797, steps=560, noise_multiplier=1).calibrated(epsilon=3, delta=1e-5)
         >>> sgd.epsilon(delta=1e-5) <= 3, sgd.noise_multiplier
-        (True, Exact('2.885'))
+        (True, Exact('2.88412'))
         """
-        target = POSITIVE.check("epsilon", epsilon)
-        first = self._by_divergences(target, delta, digits)
-        reached = first.epsilon(delta)
-        if not 0 < reached < target:
-            return first
-        # the exact layer is below the divergences by nearly the same part everywhere
-        second = self._by_divergences(Exact(target * (target / Fraction(reached))), delta, digits)
-        return second if Fraction(second.epsilon(delta)) <= target else first
 
-    def _by_divergences(self, target: Exact, delta: Number, digits: int) -> NoisySGD:
         def at(noise: Any) -> Expression:
             return replace(self, noise_multiplier=noise).run
 
-        found = calibrate(at, target, delta, digits=digits, method="rdp")
-        return replace(self, noise_multiplier=found.value)
+        target = POSITIVE.check("epsilon", epsilon)
+        return replace(self, noise_multiplier=calibrate(at, target, delta, digits=digits).value)
 
     def steps_within(self, epsilon: Number, delta: Number) -> int:
         """How many steps the budget (epsilon, delta) allows, 0 if not one: a constant, to be found before the first step.

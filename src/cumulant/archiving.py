@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import platform
+import secrets
 import shlex
+import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +25,7 @@ from cumulant.errors import CumulantError, InputError, shown
 from cumulant.figures.sheet import picture
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.notation import parse
+from cumulant.output import sync_folder, write_output
 
 GUARANTEE, STATEMENT, VERSIONS, AGAIN, CONTENTS = (
     "guarantee.json",
@@ -85,21 +90,43 @@ def archive(
         raise InputError(f"out={shown(str(out))} is there already and not empty; name a new folder")
     found = described.guarantee(delta, method, accuracy=accuracy, epsilon=epsilon)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / GUARANTEE).write_text(found.to_json() + "\n", encoding="utf-8")
-        (folder / STATEMENT).write_text(found.explain() + "\n", encoding="utf-8")
-        (folder / VERSIONS).write_text(json.dumps(_versions(), indent=1) + "\n", encoding="utf-8")
-        (folder / AGAIN).write_text(_again(found, method), encoding="utf-8")
-        if plot:
-            given = found.delta if 0 < found.delta < 1 and found.asked == "delta" else _PICTURED
-            picture(described, given, "all", folder / "plot.png")
-        digests = {file.name: _digest(file) for file in sorted(folder.iterdir())}
-        (folder / CONTENTS).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _new_folder(folder) as part:
+            write_output(part / GUARANTEE, found.to_json() + "\n")
+            write_output(part / STATEMENT, found.explain() + "\n")
+            write_output(part / VERSIONS, json.dumps(_versions(), indent=1) + "\n")
+            write_output(part / AGAIN, _again(found, method))
+            if plot:
+                given = found.delta if 0 < found.delta < 1 and found.asked == "delta" else _PICTURED
+                picture(described, given, "all", part / "plot.png")
+            digests = {file.name: _digest(file) for file in sorted(part.iterdir())}
+            write_output(part / CONTENTS, json.dumps(digests, indent=1) + "\n")
     except (OSError, ValueError) as error:
         if isinstance(error, CumulantError):
             raise
         raise InputError(f"out={shown(str(out))} cannot be written: {error}; name another folder") from error
     return found
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside its target that takes its place, whole, when the block ends without an exception."""
+    part = folder.with_name(f".{secrets.token_hex(8)}.part")
+    part.mkdir()
+    try:
+        yield part
+        if (
+            folder.exists()
+        ):  # and empty: it may be a place that cannot be renamed, so files move, the list of contents last
+            for file in sorted(part.iterdir(), key=lambda file: file.name == CONTENTS):
+                file.replace(folder / file.name)
+            part.rmdir()
+        else:
+            part.replace(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    sync_folder(folder.parent)
 
 
 def verified(folder: str | Path) -> Verified:

@@ -16,6 +16,7 @@ from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Quest
 from cumulant.domains import Exact, Number
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.notation import parse
+from cumulant.output import open_output
 from cumulant.progress import watched
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Sweep:
         """The table as comma-separated values; a number that is missing is empty, infinity is `inf`."""
         import csv
 
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
+        with open_output(path) as file:
             writer = csv.DictWriter(file, self.names)
             writer.writeheader()
             writer.writerows({name: "" if row[name] is None else row[name] for name in self.names} for row in self.rows)
@@ -90,7 +91,8 @@ class Sweep:
             from pyarrow import parquet, table
         except ImportError as error:
             raise InputError("to_parquet needs pyarrow; install cumulant[parquet]") from error
-        parquet.write_table(table(self.columns()), path)
+        with open_output(path, binary=True) as file:
+            parquet.write_table(table(self.columns()), file)
 
     def plot(self, out: str | Path | None = None, kind: str | None = None) -> Any:
         """A picture: a line where one setting varies, a heat map where two do, panels where more do; needs cumulant[plot].
@@ -287,7 +289,8 @@ class _Journal:
             raise InputError(f"journal={shown(str(path))} cannot be read: {error}") from error
         whole = [line for line in lines if line.endswith(b"\n")]
         if not whole:
-            path.write_bytes(_line(head))
+            with open_output(path, binary=True) as file:
+                file.write(_line(head))
             return cls(path, {})
         try:
             first, *others = (json.loads(line) for line in whole)
@@ -299,7 +302,8 @@ class _Journal:
                 f"journal={shown(str(path))} belongs to another sweep, or to another release; remove it to start afresh"
             )
         if len(whole) < len(lines):
-            path.write_bytes(b"".join(whole))
+            with open_output(path, binary=True) as file:
+                file.write(b"".join(whole))
         return cls(path, rows)
 
     def write(self, key: str, row: Row) -> None:

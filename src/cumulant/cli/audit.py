@@ -74,7 +74,7 @@ def audit(
 
         many = isinstance(found, ManyRuns)
         chart = audits.rates(claim, members, scores) if many else audits.guesses(claim, found, float(alpha))  # type: ignore[arg-type]
-        _drawn([chart], f"audit of {run}", out)
+        _drawn([chart], f"audit of {run}", out, file)
     if quiet:
         typer.echo(_WORDS[found.refuted])
     elif as_json:
@@ -134,7 +134,7 @@ def conformance(
         from cumulant.figures import audits
 
         charts = [audits.coverage(batches, population, sample), audits.overlap(batches, population)]
-        _drawn(charts, f"{len(batches):,} batches of {sample:,} of {population:,} records", out)
+        _drawn(charts, f"{len(batches):,} batches of {sample:,} of {population:,} records", out, file)
     if quiet:
         typer.echo(_WORDS[bool(refuting)])
     elif as_json:
@@ -149,10 +149,11 @@ def conformance(
 # ---- files
 
 
-def _drawn(charts: list[Any], title: str, out: Path) -> None:
+def _drawn(charts: list[Any], title: str, out: Path, file: Path) -> None:
+    """Write a picture with its numbers beside it, but not onto the file that was read."""
     from cumulant.figures.sheet import checked, drawn, write
 
-    write(drawn(charts, title), charts, checked(out))
+    write(drawn(charts, title), charts, checked(out), [file])
 
 
 class _Coins(dict[str, int]):

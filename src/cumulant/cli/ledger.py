@@ -16,6 +16,7 @@ from cumulant.cli.ledger_shared import Json, Keys, Name, Url, account_of, app
 from cumulant.errors import InputError
 from cumulant.ledger.entry import Receipt
 from cumulant.ledger.ledger import Ledger
+from cumulant.output import open_output
 
 __all__ = ["app", "ledger_governing", "ledger_taking"]
 
@@ -132,7 +133,7 @@ def export_(
         write(sys.stdout)
         return
     try:
-        with out.open("w", encoding="utf-8", newline="") as file:
+        with open_output(out, [*ledger.files(), *([] if keys is None else [keys])]) as file:
             count = write(file)
     except OSError as error:
         raise InputError(f"{out} cannot be written: {error}") from error

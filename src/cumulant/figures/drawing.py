@@ -11,6 +11,7 @@ import numpy as np
 
 from cumulant.errors import CumulantError
 from cumulant.figures.series import Table
+from cumulant.output import open_output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,12 +114,12 @@ def draw(picture: Picture, tables: Sequence[Table], extended: bool, out: Path) -
 
 def save(figure: Figure, path: Path) -> None:
     """Write PNG, SVG or PDF, whichever the name says; the same numbers give the same file."""
-    if path.suffix == ".svg":
-        figure.savefig(path, metadata={"Date": None, "Creator": None})
-    elif path.suffix == ".pdf":
-        figure.savefig(path, metadata={"CreationDate": None, "Creator": None, "Producer": None})
-    else:
-        figure.savefig(path, dpi=100, metadata={"Software": None}, pil_kwargs={"optimize": True})
+    options: dict[str, Any] = {
+        ".svg": {"metadata": {"Date": None, "Creator": None}},
+        ".pdf": {"metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
+    }.get(path.suffix, {"dpi": 100, "metadata": {"Software": None}, "pil_kwargs": {"optimize": True}})
+    with open_output(path, binary=True) as file:
+        figure.savefig(file, format=path.suffix[1:], **options)
 
 
 def canvas(size: tuple[float, float] = (13, 6.4)) -> Figure:

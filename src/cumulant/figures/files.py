@@ -10,6 +10,7 @@ from cumulant.figures.claims import claims, markdown
 from cumulant.figures.drawing import FIGURE1, FIGURE2, canvas, draw
 from cumulant.figures.series import Table, divergences, epsilons
 from cumulant.figures.settings import PANELS
+from cumulant.output import write_output
 
 STEPS = 2 * len(PANELS) + 2
 """How often `write` says what it is doing."""
@@ -39,5 +40,5 @@ def write(out: Path, tell: Callable[[str], None]) -> list[Path]:
             paths += draw(picture, tables, extended, out)
         found.append(tables)
     paths.append(out / "claims.md")
-    paths[-1].write_text(markdown(claims(*found)), encoding="utf-8")
+    write_output(paths[-1], markdown(claims(*found)))
     return paths

@@ -13,6 +13,7 @@ import numpy as np
 from cumulant.conversion import baselines
 from cumulant.figures.settings import DELTA, MOST_ROUNDS, POPULATION, RATE, Panel
 from cumulant.numerics.arithmetic import Array
+from cumulant.output import open_output
 from cumulant.paper.approximations import bad_data_approximation, good_data_approximation
 
 COUNTS = np.union1d(np.rint(np.geomspace(1, MOST_ROUNDS, 40)), 10.0 ** np.arange(6)).astype(int)
@@ -48,7 +49,7 @@ class Table:
 
     def write(self, path: Path) -> None:
         """A CSV file, every number to 17 digits."""
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with open_output(path) as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows([f"{value:.17g}" for value in row] for row in zip(*self.columns.values(), strict=True))

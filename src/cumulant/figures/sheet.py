@@ -18,6 +18,7 @@ from cumulant.errors import InputError, shown
 from cumulant.figures.charts import CHARTS, Chart, Curve
 from cumulant.figures.drawing import Look, canvas, grid, save, style
 from cumulant.mechanisms.mechanism import Expression
+from cumulant.output import check_target, open_output
 from cumulant.progress import told
 
 if TYPE_CHECKING:
@@ -100,11 +101,13 @@ def drawn(charts: Sequence[Chart], title: str) -> Figure:
     return figure
 
 
-def write(figure: Figure, charts: Sequence[Chart], path: Path) -> None:
-    """The picture, and beside it every number that it shows, under the same name with .csv."""
+def write(figure: Figure, charts: Sequence[Chart], path: Path, inputs: Sequence[Path] = ()) -> None:
+    """Write the picture and, under the same name with .csv, its numbers; never onto one of the inputs."""
+    numbers = path.with_suffix(".csv")
+    check_target(numbers, inputs)
     try:
         save(figure, path)
-        with path.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        with open_output(numbers, inputs) as file:
             table = csv.writer(file)
             table.writerow(["chart", "curve", "x", "y"])
             for chart in charts:

@@ -209,6 +209,10 @@ class Ledger:
             names = names_of("accounts", wanted) if wanted else self._store.written()
             return verify(self._store, names, self._writer.keys, known, recompute is True)
 
+    def files(self) -> list[Path]:
+        """The files that this ledger is kept in; none if it is kept by a server."""
+        return self._store.files()
+
     def export(self, out: TextIO) -> int:
         """Write every entry and note as JSON lines; the number of entries. A copy in use is twice the budget: see import_."""
         with self._store.reading():

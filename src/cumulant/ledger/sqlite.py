@@ -112,6 +112,9 @@ class SQLite(Store):
         self._local.file = self._file()
         return connection
 
+    def files(self) -> list[Path]:
+        return [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm", "-journal", ".lock")]
+
     def _file(self) -> tuple[int, int] | None:
         """Which file the path names."""
         try:

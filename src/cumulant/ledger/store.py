@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from cumulant.errors import InputError, LedgerError
@@ -105,6 +106,10 @@ class Store(ABC):
     def _outdated(self, connection: Any) -> bool:
         """Whether the address leads somewhere else by now than when this connection was made."""
         return False
+
+    def files(self) -> list[Path]:
+        """The files that the database is kept in, where it has files of its own."""
+        return []
 
     def now(self) -> datetime:
         """The clock of the database."""

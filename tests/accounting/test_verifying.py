@@ -401,3 +401,15 @@ def test_a_sum_of_thousands_of_terms_is_verified_with_few_logarithms_per_term(mo
     # log cosh, log1p and half a binomial coefficient; two exponentials, unless tanh is 1, and those of the largest terms
     assert counts["log_at"] < 2.6 * order
     assert counts["exp_at"] < 2.6 * order
+
+
+@pytest.mark.parametrize("delta", ["1e-5", "1e-3"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_an_integral_that_decimals_cannot_evaluate_is_verified_in_balls(delta: str, sampled: bool) -> None:
+    mixture = cm.GaussianMixture(sigma=1, shifts=[0, 1], weights=["0.9", "0.1"])
+    run = mixture @ cm.Poisson(rate="0.1") if sampled else mixture
+    guarantee = run.guarantee(delta, method="rdp")
+    check = guarantee.verify()
+    assert check.holds
+    assert (check.arithmetic, check.quantity) == ("balls", "epsilon")
+    assert check.lower > (1 - 1e-12) * check.epsilon

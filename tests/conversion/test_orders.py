@@ -1,12 +1,14 @@
 """epsilon(delta) and delta(epsilon) against certified values and closed forms."""
 
 import math
+import tracemalloc
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import optimize
+from scipy.stats import norm
 
 import cumulant as cm
 from cumulant.conversion import orders
@@ -231,3 +233,21 @@ def test_no_order_is_asked_where_nothing_is_lost(monkeypatch: pytest.MonkeyPatch
     run = cm.from_masses(p=[0.5, 0.5], q=[0.5, 0.5]) @ cm.WithoutReplacement(rate=0.1)
     assert run.epsilon(1e-6, bound="theorem9") == 0.0
     assert run.epsilon([1e-6], bound="theorem9").tolist() == [0.0]
+
+
+@pytest.mark.parametrize("method", ["best", "rdp"])
+def test_many_questions_take_memory_in_proportion(method: str) -> None:
+    """The search of all questions at once looked at every order that any of them refined: memory grew with the square."""
+    asked = np.linspace(0, 5, 1500)
+    tracemalloc.start()
+    try:
+        found = cm.Gaussian(sigma=1).delta(asked, method=method)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40e6  # three gigabytes before
+    truth = norm.cdf(0.5 - asked) - np.exp(asked) * norm.cdf(-0.5 - asked)
+    assert (found >= truth * (1 - 1e-9)).all()
+    if method == "best":
+        np.testing.assert_allclose(found, truth, rtol=1e-9)
+    assert found[700] == pytest.approx(cm.Gaussian(sigma=1).delta(asked[700], method=method), rel=1e-12)

@@ -9,7 +9,8 @@ import pytest
 from scipy.special import ndtr
 
 import cumulant as cm
-from cumulant.numerics.arithmetic import BALLS
+from cumulant.curves.gaussian_mixture import Shifts
+from cumulant.numerics.arithmetic import BALLS, FLOATS
 from cumulant.numerics.enclosure import BOUNDED
 from tests.mechanisms.brute import Law, hockey_stick, product, renyi
 
@@ -157,3 +158,32 @@ def test_replace_one_is_refused_in_words() -> None:
         mixture @ cm.WithoutReplacement(rate="0.1")
     with pytest.raises(cm.RelationError):
         mixture + cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.1")
+
+
+@pytest.mark.parametrize(("count", "gap"), [(9, 1.0), (200, 1.0), (200, 0.01), (60, 7.0)])
+def test_many_shifts_are_summed_where_they_count(count: int, gap: float) -> None:
+    """L = log SUM w_i e^{c_i z - c_i^2/2}, summed over all shifts with 200 bits."""
+    rng = random.Random(count)
+    parts = [rng.choice((1, 1, 10**6, 10**12)) * rng.randint(1, 9) for _ in range(count)]
+    shifts = [Fraction(i) * Fraction(gap) for i in range(count)]
+    law = Shifts.of(shifts, [Fraction(part, sum(parts)) for part in parts])
+    z = np.array([rng.uniform(-12, count * gap + 12) for _ in range(3000)])
+    found = law.log_ratio(z, FLOATS)
+    with BALLS.at(200):
+        for i in rng.sample(range(3000), 60):
+            at = BALLS.number(z[i])
+            terms = [
+                BALLS.number(w) * (BALLS.number(c) * at - BALLS.number(c * c / 2)).exp()
+                for c, w in zip(law.shifts, law.weights, strict=True)
+            ]
+            truth = float(sum(terms[1:], terms[0]).log())
+            assert abs(found[i] - truth) <= 1e-13 * (1 + abs(z[i]) * count * gap) * min(1.0, abs(truth) + 1e-3)
+
+
+def test_two_hundred_shifts_three_times() -> None:
+    """Three rounds on a grid hold the adaptive enclosure of one round with the largest shift from above."""
+    count = 200
+    one = cm.GaussianMixture(sigma=20, shifts=list(range(count)), weights=[Fraction(1, count)] * count)
+    found, largest = (one * 3).epsilon("1e-6"), (cm.Gaussian(sigma=20, sensitivity=199) * 3).epsilon("1e-6")
+    assert one.epsilon("1e-6") < found < largest
+    assert found >= (one * 3).guarantee("1e-6").lower > 0.99 * found

@@ -148,6 +148,8 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     Every bound of divergences is at least that of any two neighbours, and what is left out here is a larger bound.
     """
     nothing = np.zeros(found.value.size, dtype=bool)
+    if rounds is not None and question.method == "best" and rounds.attained:
+        return np.asarray(found.value < (math.inf if question.asked == "delta" else 1.0))
     known = (found.order > 1) & np.isfinite(found.order) & np.isfinite(found.value) & (found.value > 0)
     if rounds is None or not known.any() or question.method != "best":
         return nothing

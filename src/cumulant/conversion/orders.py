@@ -22,6 +22,9 @@ EXPECTED = 1e-10
 _SMALLEST = 5e-324
 _UNSEEN = -760.0
 """log of a delta far below the smallest float: orders that go lower need not be looked for, and cost minutes to certify."""
+_AT_ONCE = 64
+"""Questions of one search: its memory grows with their square; measured: fewer make the search slower, more do not help."""
+
 _FARTHEST_FUNCTION = 2.0**52
 """A user's function is not asked farther out: order + 1 is order there, and its squares may be no floats."""
 
@@ -49,8 +52,16 @@ def located(curve: Curve, search: Callable[[Curve], Minimum]) -> Minimum:
             return found
 
 
+def _in_blocks(search: Callable[[Sequence[Fraction]], Minimum], asked: Sequence[Fraction]) -> Minimum:
+    """Search for few questions at a time: all questions of a block look at the orders that any of them refines."""
+    found = [search(asked[i : i + _AT_ONCE]) for i in range(0, len(asked), _AT_ONCE)]
+    return Minimum(np.concatenate([each.value for each in found]), np.concatenate([each.order for each in found]))
+
+
 def best_epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Minimum:
     """The least epsilon >= 0 that the curve proves at each delta in [0, 1]; +inf where the slack is too much."""
+    if len(deltas) > _AT_ONCE:
+        return _in_blocks(lambda some: best_epsilon(curve, some, conversion), deltas)
     pure = float(curve.pure())
     certain = np.array([delta >= 1 for delta in deltas], dtype=bool)
     room = np.array([rounded_down(curve.left(delta)) for delta in deltas])  # the sign is that of the exact number
@@ -93,6 +104,8 @@ def nothing_beyond(
 
 def best_delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, estimated: bool = False) -> Minimum:
     """The least delta in [0, 1] that the curve proves at each epsilon >= 0, its slack included."""
+    if len(epsilons) > _AT_ONCE:
+        return _in_blocks(lambda some: best_delta(curve, some, conversion, estimated), epsilons)
     slack, epsilon = rounded_up(curve.slack()), np.array([rounded_down(each) for each in epsilons])
     near = epsilon >= float(curve.pure()) * (1 - 1e-9)
     value = np.where(near, 0.0, 1.0)

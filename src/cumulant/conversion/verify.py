@@ -1,8 +1,9 @@
 """A second evaluation of what was proved, which shares neither the search nor any remembered number with the first.
 
 The bound at the stored order is evaluated afresh from the exact inputs: in decimal intervals of the standard library where
-its formula is a finite one, elsewhere in balls at four times the precision. The check passes when the upper end of what
-comes out is at most what was stated: the epsilon at the delta that was asked for, or the delta at the epsilon.
+its formula is a finite one, elsewhere in balls at four times the precision, or with 64 bits more where an integral allows no
+more. The check passes when the upper end of what comes out is at most what was stated: the epsilon at the delta that was
+asked for, or the delta at the epsilon.
 """
 
 from __future__ import annotations
@@ -193,13 +194,20 @@ def _enclosures(value_on: Callable[[Arithmetic], Scalar], bits: int) -> Iterator
                 raise NotDecimal("an exponential is larger than any decimal")
             yield "decimal", digits, _fraction(value.low), _fraction(value.high)
     except (CertificateError, TypeError):  # flint raises TypeError where it is handed an interval
-        for more in _MORE_BITS:
-            precision = 4 * more * bits + _FRESH_BITS
-            with BALLS.at(precision):
-                ball = value_on(BALLS)
-                known = ball.is_finite()
-                low, high = (-at_least(-ball.lower()), at_least(ball.upper())) if known else (Fraction(0), 2 * _MOST)
-            yield "balls", precision, low, high
+        try:
+            for more in _MORE_BITS:
+                yield _in_balls(value_on, 4 * more * bits + _FRESH_BITS)
+        except CertificateError:  # an integral refuses so many bits; these are still fresh, and more than were used
+            yield _in_balls(value_on, bits + _FRESH_BITS)
+
+
+def _in_balls(value_on: Callable[[Arithmetic], Scalar], precision: int) -> tuple[str, int, Fraction, Fraction]:
+    """The arithmetic, its precision and both ends of a ball; all numbers where the ball is infinite."""
+    with BALLS.at(precision):
+        ball = value_on(BALLS)
+        known = ball.is_finite()
+        low, high = (-at_least(-ball.lower()), at_least(ball.upper())) if known else (Fraction(0), 2 * _MOST)
+    return "balls", precision, low, high
 
 
 def _fraction(end: Decimal) -> Fraction:

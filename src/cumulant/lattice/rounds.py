@@ -117,6 +117,11 @@ class Rounds:
         single = self.single()
         return (single[0].dominated, single[1]) if single is not None and single[0].dominated.attained else None
 
+    @property
+    def attained(self) -> bool:
+        """Whether neighbouring data sets reach the closed form of the only round, so that no valid bound is below it."""
+        return self.single() is not None and self.single() == self.single_below()
+
     def alike(self) -> tuple[Round, int] | None:
         """The only kind of round and how often it runs, if there is one kind and several rounds."""
         return self.parts[0] if len(self.parts) == 1 and self.parts[0][1] > 1 else None

@@ -26,7 +26,7 @@ ABOUT_A_ROOM = {
     "cli": {"mistakes"},
     "integrations": {"audited_loops", "how_to_train"},
     "ledger": {"adversary", "concurrency", "kill", "model", "tamper"},
-    "mechanisms": {"local_reports", "promises"},
+    "mechanisms": {"correlated", "local_reports", "promises"},
 }
 """Attacks on a whole room, and documents that use it."""
 

@@ -108,7 +108,7 @@ def test_trees() -> None:
             sum((leaf // 2**level + 1) * 2**level <= steps for level in range(10) if 2**level <= steps)
             for leaf in range(steps)
         )
-        assert cm.Gaussian.from_tree(sigma=3, steps=steps) == cm.Gaussian(sigma=3) * most
+        assert cm.Gaussian.from_tree(sigma=3, steps=steps) == cm.Gaussian(sigma=3, correlated=True) * most
     assert cm.Gaussian.from_tree(sigma=3, steps=100, restarts=4) == cm.Gaussian.from_tree(sigma=3, steps=25)
     with pytest.raises(cm.InputError, match="steps"):
         cm.Gaussian.from_tree(sigma=3, steps=0)

@@ -63,6 +63,45 @@ def test_a_replaced_record_may_move() -> None:
         added + cm.PureDP(1) @ cm.WithoutReplacement(rate="0.1")
 
 
+def test_a_place_is_no_place_where_a_record_is_removed() -> None:
+    """Without the first of three records each later one is one place further on: two parts change, not one."""
+    first = cm.Gaussian(sigma=1, relation=cm.Relation.ADD_REMOVE)
+    for parts in (
+        (first, cm.PureDP(1)),
+        (cm.PureDP(1), first),
+        (cm.PureDP(1) @ cm.Poisson(rate="0.1"), cm.PureDP(1)),
+        (cm.PureDP(1) | cm.PureDP(2), cm.PureDP(3)),
+        (cm.NoisyMax(scale=2, monotone=True), cm.PureDP(1)),
+    ):
+        with pytest.raises(cm.RelationError, match="moves all later ones"):
+            cm.parallel(*parts, by="position")
+    placed = cm.parallel(cm.PureDP(1), cm.PureDP("0.5"), by="position")  # stated for neither
+    assert placed.relation is cm.Relation.REPLACE_ONE
+    assert cm.parse(str(placed)) == placed
+    for other in (first, cm.PureDP(1) @ cm.Poisson(rate="0.1"), cm.PureDP(1) | cm.PureDP(2)):
+        with pytest.raises(cm.RelationError):
+            placed + other
+    with pytest.raises(cm.RelationError):
+        placed | cm.PureDP(1)
+    accountant = cm.Accountant()
+    accountant.compose(first)
+    with pytest.raises(cm.RelationError):
+        accountant.compose(placed)
+
+    def law(data: tuple[int, ...]) -> Any:
+        """Each place is a part of its own, and answers about its bit by randomized response."""
+        return product([np.array([0.25, 0.75])[:: 1 if bit else -1] for bit in data])
+
+    with_it, without = law((1, 0, 1)), law((0, 1))  # places 1 and 2 change, and place 3 is empty
+    merged = with_it.reshape(4, 2).sum(axis=1)  # what the first two places answer
+    assert math.log(float((merged / without).max())) == pytest.approx(2 * math.log(3))  # one part alone has log 3
+
+
+def test_the_words_say_when_a_part_is_fixed() -> None:
+    found = (cm.PureDP(1) | cm.PureDP(2)).guarantee(delta=0).explain()
+    assert "the part of every record is fixed before the mechanisms of that part start" in found
+
+
 def test_text() -> None:
     a, b, c = cm.PureDP(1), cm.Laplace(scale=2) * 3, cm.Gaussian(sigma=2) @ cm.Poisson(rate="0.1")
     for run in (a | b, (a | b) * 3 + a, a | b | c, cm.parallel(a, b, by="position"), (a | b) @ cm.Group(size=2)):

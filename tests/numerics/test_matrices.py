@@ -48,7 +48,7 @@ def test_explicit_vectors(participation: Any) -> None:
 
 def test_exact_and_replaced() -> None:
     run = cm.Gaussian.from_matrix([["1/3", 0], ["1/7", 1]], sigma=1, relation="add-remove")
-    assert run == cm.Gaussian(sigma=1, relation=cm.Relation.ADD_REMOVE)  # the second column
+    assert run == cm.Gaussian(sigma=1, relation=cm.Relation.ADD_REMOVE, correlated=True)  # the second column
     run = cm.Gaussian.from_matrix([[1, 0], ["1/7", 1]], sigma=3, participation=("every", 1), relation="replace-one")
     assert run.squared_sensitivity == 4 * Fraction(1 + Fraction(1, 49) + 1 + Fraction(2, 7))
     assert run.relation is cm.Relation.REPLACE_ONE

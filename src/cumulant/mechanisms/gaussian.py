@@ -10,7 +10,7 @@ from typing import ClassVar
 from cumulant.accounting.parts import Part
 from cumulant.curves.closed import Concentrated, Exposed
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several, truth
 from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism, register
 from cumulant.numerics.matrices import Matrix, Participation, largest_square
@@ -49,6 +49,9 @@ class Gaussian(Mechanism):
     A training loop says its noise multiplier and the norm `clip` to which gradients are clipped; the deviation of the noise
     on their sum is the product. What a record moves then depends on the neighbours, so `relation` must be said (E-2).
 
+    `correlated` marks what `from_matrix` and `from_tree` make: a whole run whose steps share noise. It may be repeated and
+    added, and is refused on samples, because a sample of the run is not a sample per step.
+
     >>> Gaussian(noise_multiplier=1.1, clip=2, relation="add-remove") == Gaussian(sigma=1.1, relation="add-remove")
     True
     >>> Gaussian(noise_multiplier=1.1, relation="replace-one")
@@ -69,6 +72,7 @@ class Gaussian(Mechanism):
     squared_sensitivity: Number | None = None
     noise_multiplier: InitVar[Number | None] = None
     clip: InitVar[Number | None] = None
+    correlated: bool | str = False
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"sigma": NONNEGATIVE, "sensitivity": NONNEGATIVE}
     defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
@@ -81,6 +85,7 @@ class Gaussian(Mechanism):
         if self.squared_sensitivity is not None:
             self._squared(self.squared_sensitivity)
         Mechanism.__post_init__(self)
+        object.__setattr__(self, "correlated", truth("correlated", self.correlated))
         object.__setattr__(self, "averaged_over", COUNT.check("averaged_over", self.averaged_over))
         object.__setattr__(self, "relation", Relation.read(self.relation).of_mean(int(Exact(self.averaged_over))))
         geometry: object = self.geometry
@@ -159,13 +164,14 @@ class Gaussian(Mechanism):
         A record is in all nodes on the path from its leaf, of which floor(log2 T) + 1 are completed in a tree of T steps. After
         `restarts` trees of equal length no record is in two of them, so one path counts.
 
-        Under replace-one the record keeps its leaf.
+        Under replace-one the record keeps its leaf. It is a whole run: `* k` is k runs with fresh noise, and a sample of it is
+        refused.
 
         >>> Gaussian.from_tree(sigma=5, steps=1000)
-        Gaussian(sigma=5) * 10
+        Gaussian(sigma=5, correlated="yes") * 10
         """
         leaves, trees = COUNT.check("steps", steps), COUNT.check("restarts", restarts)
-        return cls(sigma=sigma) * (-(-int(leaves) // int(trees))).bit_length()
+        return cls(sigma=sigma, correlated=True) * (-(-int(leaves) // int(trees))).bit_length()
 
     @classmethod
     def from_matrix(
@@ -176,18 +182,20 @@ class Gaussian(Mechanism):
         Row t of x is what is summed at step t, of vectors clipped to norm 1; C is lower triangular, so that x may depend on
         what was released before. A record takes part `"once"`; or `("every", b)`, at one step of the first b and at every b-th
         after it; or `("apart", b, k)`, at most k times, at least b steps apart, for which C must be b-banded. A record that is
-        replaced keeps its steps and moves it by twice as much. See docs/mechanisms/matrix.md.
+        replaced keeps its steps and moves it by twice as much. It is a whole run: `* k` is k runs with fresh noise, and a
+        sample of it is refused. See docs/mechanisms/matrix.md.
 
         >>> Gaussian.from_matrix([[1, 0], ["1/2", 1]], sigma=2, relation="add-remove")
-        Gaussian(sigma=2, squared_sensitivity=1.25, relation="add-remove")
+        Gaussian(sigma=2, squared_sensitivity=1.25, relation="add-remove", correlated="yes")
         """
         stated = Relation.read(relation)
         moved = stated.clipped(Exact(1))
         square = largest_square(matrix, participation) * moved**2
-        return cls(sigma, relation=stated, squared_sensitivity=Exact(square))
+        return cls(sigma, relation=stated, squared_sensitivity=Exact(square), correlated=True)
 
     def key(self) -> Hashable:
-        return self._squared_shift(), self.geometry, self.relation, self.data_size()
+        # a mark that is no part of equality is lost where equal terms are added
+        return self._squared_shift(), self.geometry, self.relation, self.data_size(), self.correlated
 
     def data_size(self) -> Exact | None:
         return None if self.averaged_over == 1 else Exact(self.averaged_over)
@@ -226,7 +234,16 @@ class Gaussian(Mechanism):
         if self.squared_sensitivity is not None:
             found.pop("sensitivity", None)
             found["squared_sensitivity"] = Exact(self.squared_sensitivity).notation
-        return {**found, **mean, **shown}
+        return {**found, **mean, **shown, **({"correlated": '"yes"'} if self.correlated else {})}
+
+    def unsampled(self) -> str:
+        if not self.correlated:
+            return ""
+        return (
+            "it is a whole run whose steps share noise, and a sample of it is not a sample per step. For a b-banded matrix and "
+            "Poisson samples of b fixed groups in turn write Gaussian(sigma=..., squared_sensitivity=...) @ Poisson(rate=...) "
+            "* ceil(steps / b), the square being the largest of a column (docs/mechanisms/matrix.md); nothing else is proved"
+        )
 
     def pair(self) -> Pair | None:
         square = self._squared_shift()

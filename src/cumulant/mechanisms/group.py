@@ -37,6 +37,7 @@ class Group(Scheme):
 
     relation: ClassVar[Relation] = Relation.ANY
     bounds: ClassVar[Mapping[str, Bound]] = {}
+    draws: ClassVar[bool] = False
 
     def __init__(self, size: Number) -> None:
         object.__setattr__(self, "size", SIZES.check("size", size))

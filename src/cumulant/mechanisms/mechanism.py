@@ -367,12 +367,12 @@ class Sampled(Mechanism):
 
 def sampled(inner: Expression, scheme: Scheme) -> Expression:
     """`inner @ scheme`, with a sample of a sample normalised to one sample where that is the same law."""
+    for mechanism in inner.terms if scheme.draws else ():
+        if refused := mechanism.unsampled():
+            raise InputError(f"{mechanism} on a {type(scheme).__name__} sample: {refused}")
     made: Expression | None = scheme.around(inner)
     if made is not None:
         return made
-    for mechanism in inner.terms:
-        if refused := mechanism.unsampled():
-            raise InputError(f"{mechanism} on a {type(scheme).__name__} sample: {refused}")
     if inner.relation not in (Relation.ANY, scheme.takes):
         said = f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}"
         clipped = f'that of a clipped sum by Gaussian.from_clipping(norm, noise, relation="{scheme.takes}")'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -18,6 +18,7 @@ from cumulant.relation import Relation, common
 from cumulant.sampling.scheme import SCHEMES
 
 WAYS = ("value", "position")
+ASSUMED = "the part of every record is fixed before the mechanisms of that part start"
 _POINTS = 48
 _SMALLEST = 1e-14
 
@@ -27,7 +28,9 @@ def parallel(*parts: Expression, by: str = "value", relation: Relation | str | N
 
     `by="value"`: which one is a fixed function of the record, so that a replaced record may leave one part and enter another;
     the statement is for add/remove neighbours, or with `relation="replace-one"` for those, the parts being stated for
-    add/remove. `by="position"`: a public function of its place, so that it stays. See docs/mechanisms/parallel.md.
+    add/remove. `by="position"`: a public function of its place, so that a replaced record stays; the statement is for
+    replace-one neighbours only, because a record that is removed moves all later ones. The part of a record is fixed before
+    the mechanisms of that part start. See docs/mechanisms/parallel.md.
 
     >>> import cumulant as cm
     >>> (cm.PureDP(1) | cm.PureDP("0.5")).epsilon(delta=0)
@@ -40,7 +43,7 @@ def parallel(*parts: Expression, by: str = "value", relation: Relation | str | N
     way = one_of("by", by, WAYS)
     replaced = relation is not None and Relation.read(relation) is Relation.REPLACE_ONE
     if way == "position" and relation is not None:
-        raise InputError('by="position" keeps the relation of its parts; leave relation out')
+        raise InputError('by="position" makes replace-one statements; leave relation out')
     flat = [
         each
         for part in parts
@@ -65,6 +68,11 @@ class Parallel(Mechanism):
 
     def __post_init__(self) -> None:
         stated = common((part.relation, part) for part in self.parts)
+        if self.by == "position" and stated is Relation.ADD_REMOVE:
+            raise RelationError(
+                'by="position" is for replace-one neighbours: a record that is removed moves all later ones to other places; '
+                'state the parts for replace-one, or say by="value" if the record itself decides'
+            )
         if self.by == "value" and stated is Relation.REPLACE_ONE:
             raise RelationError(
                 "a replaced record may leave one part and enter another, which is a removal and an addition; state the parts "
@@ -73,9 +81,7 @@ class Parallel(Mechanism):
 
     @property
     def relation(self) -> Relation:
-        if self.moved:
-            return Relation.REPLACE_ONE
-        return Relation.ADD_REMOVE if self.by == "value" else common((part.relation, part) for part in self.parts)
+        return Relation.REPLACE_ONE if self.moved or self.by == "position" else Relation.ADD_REMOVE
 
     def cases(self) -> tuple[Expression, ...]:
         """What one change of the data may be: one part; if a record moves two of them, if it stays one of them twice."""
@@ -104,6 +110,9 @@ class Parallel(Mechanism):
             self.by,
             self.moved,
         )
+
+    def part(self, times: int) -> Part:
+        return replace(Mechanism.part(self, times), assumed=ASSUMED)
 
     def unsampled(self) -> str:
         return "the parts are of all the data; put the sample into each part"

@@ -67,6 +67,7 @@ class RepeatAndSelect(Scheme):
 
     relation: ClassVar[Relation] = Relation.ANY
     bounds: ClassVar[Mapping[str, Bound]] = {}
+    draws: ClassVar[bool] = False
 
     def __init__(self, mean: Number, shape: Number = 1, number: str = "negative-binomial") -> None:
         checked, kind = POSITIVE.check("mean", mean), one_of("number", number, NUMBERS)

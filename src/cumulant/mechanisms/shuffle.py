@@ -43,6 +43,7 @@ class Shuffle(Scheme):
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     bounds: ClassVar[Mapping[str, Bound]] = {}
+    draws: ClassVar[bool] = False
 
     def __init__(self, reports: Number) -> None:
         object.__setattr__(self, "reports", COUNT.check("reports", reports))

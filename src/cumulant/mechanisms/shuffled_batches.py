@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from cumulant.accounting.parts import Part
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
-from cumulant.errors import InputError, RelationError
+from cumulant.errors import RelationError
 from cumulant.mechanisms.mechanism import Expression, Mechanism, run
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
@@ -42,9 +42,6 @@ class ShuffledBatches(Scheme):
     assumed: ClassVar[str] = ASSUMED
 
     def around(self, inner: Any) -> Expression:
-        for mechanism in inner.terms:
-            if refused := mechanism.unsampled():
-                raise InputError(f"{mechanism} in ShuffledBatches: {refused}")
         if inner.relation is Relation.ADD_REMOVE:
             raise RelationError(
                 f"ShuffledBatches makes replace-one statements but {inner} is stated for add-remove: a record that is removed "

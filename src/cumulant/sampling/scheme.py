@@ -42,6 +42,9 @@ class Scheme(ABC):
     assumed: ClassVar[str] = ""
     """What must be true of the samples, and no theorem can know."""
 
+    draws: ClassVar[bool] = True
+    """Whether what runs sees a part of the data; what may not run on a sample is then refused."""
+
     sharpened: ClassVar[str] = "best"
     """The row of its table that loss distributions are the sharp form of: what a guarantee from them names."""
 

@@ -288,7 +288,12 @@ def test_gaussian_accounts() -> None:
         for x in np.linspace(0, e, 30)[:-1]:
             pure = (math.exp(e) - math.exp(x)) / (1 + math.exp(e))
             assert pure <= gaussian_delta(mu, x) * (1 + 1e-9)
-    assert charge(rule, cm.Gaussian(sigma=7, sensitivity=3)).values[0] == Fraction(9, 49)
+    assert charge(rule, cm.Gaussian(sigma=7, sensitivity=3)).values[0] == Fraction(
+        math.ceil(Fraction(9 * 10**18, 49)), 10**18
+    )
+    assert charge(rule, cm.Gaussian(sigma="1e10") * 10**6).values[0] == Fraction(
+        1, 10**14
+    )  # steps are not rounded to the unit
     for refused in (SGD, cm.ZeroConcentrated(rho="0.1")):
         with pytest.raises(cm.BudgetRefused, match="neither Gaussian noise nor purely private"):
             rule.price(step(refused))

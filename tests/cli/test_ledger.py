@@ -131,7 +131,7 @@ def test_signed(shell: Shell) -> None:
     shell("create", "a", "--epsilon", "1", "--delta", "1e-6", "--keys", "keys")
     shell("spend", "a", STEP, code=1)
     shell("spend", "a", STEP, "--keys", "keys")
-    assert shell.json("verify", "--keys", "keys")["unsigned"] == 0
+    assert shell.json("verify", "--keys", "keys")["unconfirmed"] == 0
     assert "2 signatures by keys that are not at hand" in shell("verify")
     Path("keys").write_text("nonsense\n", encoding="ascii")
     shell("verify", "--keys", "keys", code=2)
@@ -171,6 +171,25 @@ def test_what_goes_wrong(shell: Shell, words: list[str], code: int, said: str) -
     assert shell("export") == before
 
 
+def test_every_refusal_is_an_answer_in_json(shell: Shell) -> None:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    shell("close", "a")
+    for words in (("freeze", "a"), ("thaw", "a"), ("close", "a"), ("grant", "a", "team", "--share", "1/2")):
+        assert "is closed" in json.loads(_out(shell, *words, "--json", code=3))["refused"]
+
+
+def test_signatures_by_strangers_and_none(shell: Shell) -> None:
+    Path("mine").write_text("hmac mine " + "11" * 32, encoding="ascii")
+    Path("theirs").write_text("hmac theirs " + "22" * 32, encoding="ascii")
+    shell("create", "signed", "--epsilon", "1", "--delta", "1e-6", "--keys", "theirs")
+    assert "not among those given" in shell("verify", "--keys", "mine", code=4)
+    assert "1 signatures by keys that are not at hand" in shell("verify", "--keys", "mine", "--allow-unknown-signers")
+    shell("create", "plain", "--epsilon", "1", "--delta", "1e-6")
+    assert "--allow-unsigned" in shell("spend", "plain", STEP, "--keys", "theirs", code=1)
+    shell("spend", "plain", STEP, "--keys", "theirs", "--allow-unsigned")
+    assert shell.json("verify", "--keys", "theirs")["unsigned"] == ["plain"]
+
+
 def test_broken_states(shell: Shell, tmp_path: Path) -> None:
     assert "there is no ledger" in shell("status", code=1)
     shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
@@ -180,7 +199,7 @@ def test_broken_states(shell: Shell, tmp_path: Path) -> None:
     database.close()
     assert "schema 99" in shell("status", code=1)
     with sqlite3.connect("budget.db") as database:
-        database.execute("UPDATE meta SET value = '1' WHERE name = 'schema'")
+        database.execute("UPDATE meta SET value = '2' WHERE name = 'schema'")
         database.execute("DROP TRIGGER entries_stay")
         database.execute("UPDATE entry SET body = replace(body, '50', '51') WHERE seq = 1")
     database.close()

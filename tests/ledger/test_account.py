@@ -1,7 +1,7 @@
 """Accounts: what each operation writes, what it refuses, and that a refusal writes nothing."""
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
@@ -10,6 +10,7 @@ import cumulant as cm
 from cumulant.errors import KeyConflict, LedgerError
 from cumulant.ledger import writing
 from cumulant.ledger.account import Account
+from cumulant.ledger.policy import Policy
 
 STEP = cm.Gaussian(sigma=50)
 
@@ -218,8 +219,17 @@ def test_frozen_and_closed(account: Account) -> None:
 def test_expiry_and_clocks(ledger: cm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     account = ledger.create("short", epsilon=1, delta=1e-6, expires="2999-12-31")
     account.spend(STEP)
+    now = datetime.now(UTC)
+    monkeypatch.setattr(writing, "now", lambda: now - timedelta(seconds=50))
+    assert account.spend(STEP).seq == 2  # clocks of two hosts differ a little
     monkeypatch.setattr(writing, "now", lambda: datetime(1999, 1, 1, tzinfo=UTC))
-    assert account.spend(STEP).seq == 2  # clocks are written down and order nothing
+    for kind in (account.spend, account.hold):
+        with pytest.raises(LedgerError, match="the clock of this host says 1999"):
+            kind(STEP)
+    account.freeze()  # an owner may end a date that is wrong
+    account.thaw()
+    monkeypatch.setattr(writing, "now", lambda: now)
+    account.spend(STEP)
     monkeypatch.setattr(writing, "now", lambda: datetime(3000, 1, 1, tzinfo=UTC))
     with pytest.raises(cm.BudgetRefused, match="has expired"):
         account.spend(STEP)
@@ -227,8 +237,28 @@ def test_expiry_and_clocks(ledger: cm.Ledger, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(writing, "now", lambda: datetime(1999, 1, 1, tzinfo=UTC))
     with pytest.raises(cm.BudgetRefused, match="has expired"):  # the clock of the store is asked as well
         past.spend(STEP)
-    assert [entry.time[:4] for entry in account.history()][1:] == [str(datetime.now(UTC).year), "1999"]
+    years = [int(entry.time[:4]) for entry in account.history()]
+    assert years == [now.year, now.year, now.year, 1999, 1999, now.year]
     assert ledger.verify()
+
+
+def test_verify_refuses_dates_that_writers_refuse(ledger: cm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = ledger.create("a", epsilon=1, delta=1e-6, expires="2999-12-31")
+    account.spend(STEP)
+    account.hold(STEP).settle(STEP)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "now", lambda: datetime(1999, 1, 1, tzinfo=UTC))
+        patch.setattr(writing, "TOLERANCE", timedelta(days=99999))
+        account.spend(STEP)
+    verdict = ledger.verify()
+    assert (verdict.seq, "more than a minute before" in verdict.reason) == (4, True)
+    other = ledger.create("b", epsilon=1, delta=1e-6, expires="2999-12-31")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "now", lambda: datetime(3000, 1, 1, tzinfo=UTC))
+        patch.setattr(Policy, "expired", lambda policy, now: False)
+        other.spend(STEP)
+    verdict = ledger.verify(["b"])
+    assert (verdict.seq, "after the account has expired" in verdict.reason) == (1, True)
 
 
 def test_other_modes(ledger: cm.Ledger) -> None:
@@ -390,13 +420,48 @@ def test_signed(url: str) -> None:
     with pytest.raises(LedgerError, match="no key here that can sign"):
         cm.Ledger(url, keys=none).account("a").spend(STEP)
     assert [entry.content()["signer"] for entry in account.history()] == ["first", "first", "second"]
-    assert cm.Ledger(url, keys=both).verify().unsigned == 0
-    assert cm.Ledger(url, keys=first).verify().unsigned == 1
-    assert cm.Ledger(url).verify().unsigned == 3
+    assert cm.Ledger(url, keys=both).verify().unconfirmed == 0
+    stranger = cm.Ledger(url, keys=first).verify()
+    assert not stranger
+    assert "not among those given" in stranger.reason
+    assert cm.Ledger(url, keys=first).verify(allow_unknown_signers=True).unconfirmed == 1
+    assert cm.Ledger(url).verify().unconfirmed == 3
     wrong = Keys.read("hmac first " + "11" * 32 + "\nhmac second " + "23" * 32)
     assert cm.Ledger(url, keys=wrong).verify().seq == 2
     with pytest.raises(LedgerError, match="not signed by its key"):
         cm.Ledger(url, keys=wrong).account("a").spend(STEP)
     edwards = cm.Ledger(url, keys=Keys.read("ed25519 e " + "33" * 32)).create("b", epsilon=1, delta=1e-6)
     edwards.spend(STEP)
-    assert edwards.verify().unsigned == 0
+    assert edwards.verify().unconfirmed == 0
+
+
+def test_a_writer_with_a_key_refuses_what_is_not_signed(url: str) -> None:
+    """An account that was rewritten with "signed": false would otherwise be followed by entries that nobody signs."""
+    from cumulant.ledger.keys import Keys
+
+    ring = Keys.read("hmac first " + "11" * 32)
+    cm.Ledger(url).create("plain", epsilon=1, delta=1e-6)
+    cm.Ledger(url, keys=ring).create("signed", epsilon=1, delta=1e-6).spend(STEP)
+    plain = cm.Ledger(url, keys=ring).account("plain")
+    for refused in (lambda: plain.spend(STEP), lambda: plain.hold(STEP), plain.freeze, lambda: plain.grant("t", 1)):
+        with pytest.raises(LedgerError, match=r"is not signed, and there is a key here.*--allow-unsigned"):
+            refused()
+    cm.Ledger(url, keys=ring, allow_unsigned=True).account("plain").spend(STEP)
+    verdict = cm.Ledger(url, keys=ring).verify()
+    assert verdict
+    assert verdict.unsigned == ("plain",)
+    assert "not signed, so whoever has the database could have written it: plain" in str(verdict)
+    assert cm.Ledger(url).verify().unsigned == ()
+
+
+def test_ledgers_accounts_and_holds_can_be_pickled(ledger: cm.Ledger) -> None:
+    import pickle
+
+    account = ledger.create("a", epsilon=1, delta=1e-6)
+    hold = pickle.loads(pickle.dumps(account.hold(STEP * 2)))
+    hold.settle(STEP)
+    again = pickle.loads(pickle.dumps(account))
+    again.spend(STEP)
+    assert [entry.kind for entry in again.history()] == kinds(account) == ["open", "hold", "settle", "spend"]
+    assert pickle.loads(pickle.dumps(ledger)).verify()
+    assert again._ledger._writer.actor == ledger._writer.actor

@@ -15,6 +15,7 @@ from cumulant.ledger import writing
 from cumulant.ledger.account import Account
 from cumulant.ledger.entry import Entry
 from cumulant.ledger.postgres import PostgreSQL
+from cumulant.ledger.store import SCHEMA
 from tests.ledger import server
 
 STEP = cm.Gaussian(sigma=50)
@@ -72,6 +73,38 @@ def test_a_spender_may_spend_and_nothing_else(url: str) -> None:
     owner.account("a").release(ours.seq, unseen=True)
     assert spender.verify(recompute=True)
     assert [entry.kind for entry in account.history()][3:] == ["spend", "hold", "settle", "hold", "release"]
+
+
+def test_rights_can_be_given_twice_and_never_to_everybody(url: str) -> None:
+    owner = cm.Ledger(url)
+    owner.create("a", epsilon=1, delta="1e-6")
+    for kind in ("spender", "auditor"):
+        address = role(url, kind)
+        owner.permit(kind, address.partition("//")[2].partition("@")[0])
+        assert cm.Ledger(address).verify()
+        for wrong in ("public", "none", "pg_monitor", "PUBLIC", "a b", "x" * 60):
+            with pytest.raises(cm.InputError, match="the plain name of one role"):
+                owner.permit(kind, wrong)
+    assert owner.verify()
+
+
+def test_a_spender_cannot_block_an_account_or_a_name(url: str) -> None:
+    """Rows far ahead, or at the beginning of an account that nobody has opened; also behind a table of the same name."""
+    import psycopg
+
+    owner = cm.Ledger(url)
+    account = owner.create("a", epsilon=1, delta="1e-6")
+    spender = role(url, "spender")
+    row = "INSERT INTO {}entry VALUES ('{}', {}, 'spend', 'k', '', NULL, '', '', '', '', '')"
+    temporary = "CREATE TEMPORARY TABLE entry AS SELECT 'a'::text AS account, {}::bigint AS seq"
+    for name, seq in (("a", 2**63 - 1), ("a", 5), ("new", 0), ("new", 3)):
+        with psycopg.connect(spender, autocommit=True) as connection:
+            connection.execute(temporary.format(seq - 1))  # type: ignore[call-overload,unused-ignore]
+            with pytest.raises(psycopg.errors.UniqueViolation, match="follows the newest one"):
+                connection.execute(row.format(f"{server.schema(url)}.", name, seq))  # type: ignore[call-overload,unused-ignore]
+    account.spend(STEP)
+    owner.create("new", epsilon=1, delta="1e-6")
+    assert owner.verify()
 
 
 def test_an_auditor_may_read(url: str) -> None:
@@ -208,9 +241,9 @@ def cut_within(account: Account) -> None:
 def test_a_newer_schema(url: str) -> None:
     ledger = cm.Ledger(url)
     ledger.create("a", epsilon=1, delta="1e-6")
-    ledger._store.mark("schema", "2")
+    ledger._store.mark("schema", str(SCHEMA + 1))
     for refused in (cm.Ledger(url).accounts, cm.Ledger(url).upgrade):
-        with pytest.raises(LedgerError, match="schema 2 and this library knows 1"):
+        with pytest.raises(LedgerError, match=f"schema {SCHEMA + 1} and this library knows {SCHEMA}"):
             refused()
 
 

@@ -208,20 +208,21 @@ def test_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ledger.upgrade() == (SCHEMA, SCHEMA)
     ledger.create("a", epsilon=1, delta=1e-6).spend(STEP)
     with sqlite3.connect(tmp_path / "budget.db") as database:
-        database.execute("UPDATE meta SET value = '2' WHERE name = 'schema'")
+        database.execute("UPDATE meta SET value = ? WHERE name = 'schema'", [str(SCHEMA + 1)])
     database.close()
-    with pytest.raises(LedgerError, match="schema 2 and this library knows 1"):
+    with pytest.raises(LedgerError, match=f"schema {SCHEMA + 1} and this library knows {SCHEMA}"):
         cm.Ledger(url).accounts()
-    with pytest.raises(LedgerError, match="schema 2"):
+    with pytest.raises(LedgerError, match=f"schema {SCHEMA + 1}"):
         cm.Ledger(url).upgrade()
-    # the library of tomorrow opens the ledger of today only after an upgrade, which it makes under the lock
+    # the library of tomorrow reads the ledger of today, and writes to it only after an upgrade, which it makes under the lock
     with sqlite3.connect(tmp_path / "budget.db") as database:
-        database.execute("UPDATE meta SET value = '1' WHERE name = 'schema'")
+        database.execute("UPDATE meta SET value = ? WHERE name = 'schema'", [str(SCHEMA)])
     database.close()
-    monkeypatch.setattr("cumulant.ledger.store.SCHEMA", 2)
+    monkeypatch.setattr("cumulant.ledger.store.SCHEMA", SCHEMA + 1)
     monkeypatch.setattr(store.SQLite, "migrations", (*store.SQLite.migrations, ("CREATE TABLE more (x TEXT)",)))
-    with pytest.raises(LedgerError, match="an older one; change it by: cumulant ledger upgrade"):
-        cm.Ledger(url).accounts()
+    assert cm.Ledger(url).verify()
+    with pytest.raises(LedgerError, match="can be read and verified; to write to it, run: cumulant ledger upgrade"):
+        cm.Ledger(url).account("a").spend(STEP)
     tomorrow = cm.Ledger(url)
-    assert tomorrow.upgrade() == (1, 2)
+    assert tomorrow.upgrade() == (SCHEMA, SCHEMA + 1)
     assert tomorrow.verify()

@@ -78,11 +78,16 @@ def test_what_is_not_an_export(tmp_path: Path) -> None:
             (changed(text, 3, kind="spend"), LedgerBroken),
             ([lines[0], *lines[2:]], LedgerBroken),
             (lines[:4] + lines[5:], LedgerBroken),
+            (lines[:4] + lines[3:], cm.InputError),
+            ([*lines, lines[3]], cm.InputError),
+            ([*lines, *['{"note":"a","text":"b"}'] * 2], cm.InputError),
+            (changed(text, 3, key="one"), cm.InputError),
         ]
     ):
         copy = cm.Ledger(f"sqlite:///{tmp_path}/{number}.db")
-        with pytest.raises(error):
+        with pytest.raises(error, match=r"line|nothing (was|to) import") as found:
             copy.import_(wrong)
+        assert "another writer" not in str(found.value) or "twice" in str(found.value)
         assert copy.accounts() == []
 
 

@@ -76,6 +76,12 @@ class Amounts:
         )
         return Amounts(tuple(values), self.infinite)
 
+    def rounded_up(self, unit: int) -> Amounts:
+        """Each number that is not whole, rounded up to the next multiple of 1 / unit: its text stays short."""
+        if all(type(value) is int for value in self.values):
+            return self
+        return Amounts(tuple(round_up(value, unit) for value in self.values), self.infinite)
+
     def least(self, other: Amounts) -> Amounts:
         """Place by place the smaller of the two."""
         pairs = zip(
@@ -95,6 +101,15 @@ class Amounts:
     def at(self, place: int) -> int | Fraction | None:
         """The number at a place; None if it is infinite."""
         return None if self.infinite[place] else self.values[place]
+
+
+def round_up(value: int | Fraction, unit: int) -> int | Fraction:
+    """The smallest multiple of 1 / unit that is at least a value.
+
+    >>> round_up(Fraction(1, 3), 100)
+    Fraction(17, 50)
+    """
+    return value if isinstance(value, int) else _plain(Fraction(-(-value.numerator * unit // value.denominator), unit))
 
 
 def _plain(value: int | Fraction) -> int | Fraction:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from cumulant.accounting.amounts import Amounts
+from cumulant.accounting.amounts import Amounts, round_up
 from cumulant.accounting.answers import Answers
 from cumulant.accounting.parts import Part
 from cumulant.curves.curve import Curve, narrow
@@ -29,6 +29,8 @@ UNIT = 10**18
 """Charges are whole numbers of 1e-18 nat."""
 FINE = 10**12
 """Prices of one step are whole numbers of 1e-30 nat, so that rounding a million of them costs one unit of a charge."""
+MOST_EPSILON = 10**6
+"""Convention: a larger epsilon protects nobody."""
 _BITS = 128
 _LARGEST_EXPONENT = 4096
 _REMEMBERED = 4096
@@ -105,7 +107,14 @@ class Filter(ABC):
         """An epsilon that holds for the transcript so far, rounded up; never more than the one that was fixed."""
 
     def charge(self, prices: Iterable[tuple[Amounts, int]]) -> Amounts:
-        """The charge of steps at these prices, each so many times."""
+        """The charge of steps at these prices, each so many times, rounded up to the unit.
+
+        Without rounding the sums of an account would have more digits with every charge.
+        """
+        return self.exact_charge(prices).rounded_up(UNIT)
+
+    def exact_charge(self, prices: Iterable[tuple[Amounts, int]]) -> Amounts:
+        """The same charge with squares and slack not rounded: no charge may be below that of the lower prices."""
         return sum((price * times for price, times in prices), start=self.zero())
 
     def cheaper(self, old: Amounts, new: Amounts) -> Amounts:
@@ -153,7 +162,7 @@ class GaussianSum(Filter):
     """Theorem 2: steps that are mu_t-GDP, with SUM mu_t^2 <= mu^2, chosen adaptively, are mu-GDP together.
 
     `mu` is a decimal at which Gaussian noise has at most this delta at epsilon, proved in balls. Gaussian steps are charged
-    exactly, pure ones by the Gaussian of the same largest advantage, rounded up.
+    their square, pure ones that of the Gaussian of the same largest advantage; both are rounded up to 1e-18.
 
     >>> rule = GaussianSum.opened(Fraction(1), Fraction(1, 10**6))
     >>> float(rule.mu)
@@ -168,10 +177,10 @@ class GaussianSum(Filter):
     @classmethod
     def opened(cls, epsilon: Fraction, delta: Fraction, slack: Fraction = Fraction(0)) -> GaussianSum:
         """The largest mu of twelve digits."""
-        from cumulant.pairs.gaussian import GaussianPair  # its integrals are not needed by who opens no such account
+        from cumulant.pairs.gaussian import GaussianPair  # its integrals are not needed by who has no such account
 
         left = delta - slack
-        if epsilon > 10**6:
+        if epsilon > MOST_EPSILON:
             raise HypothesisError(f"epsilon={FLOATS.number(epsilon):g} protects nobody; give at most 1e6")
         if left <= 0:
             raise HypothesisError("a Gaussian account needs a delta above 0; Gaussian noise is never pure")
@@ -181,11 +190,19 @@ class GaussianSum(Filter):
             exceeds = GaussianPair(Fraction(middle)).log_profile([float(epsilon)])[0] > float_log(left)
             low, high = (low, middle) if exceeds else (middle, high)
         for shorter in (1e-12, 1e-9, 1e-6, 1e-3):
-            mu = Fraction(f"{low * (1 - shorter):.12g}")
-            with BALLS.at(_BITS):
-                if GaussianPair(mu).profile([epsilon], BALLS)[0] <= BALLS.number(left):
-                    return cls(epsilon, left, slack, mu)
+            found = cls(epsilon, left, slack, Fraction(f"{low * (1 - shorter):.12g}"))
+            if found.holds():
+                return found
         raise CertificateError(f"no mu was proved to have delta <= {float(left):g} at epsilon = {float(epsilon):g}")
+
+    def holds(self) -> bool:
+        """Prove in balls that Gaussian noise with this mu has at most this delta at epsilon."""
+        from cumulant.pairs.gaussian import GaussianPair
+
+        if self.delta <= 0 or self.epsilon > MOST_EPSILON:
+            return False
+        with BALLS.at(_BITS):
+            return bool(GaussianPair(self.mu).profile([self.epsilon], BALLS)[0] <= BALLS.number(self.delta))
 
     def zero(self) -> Amounts:
         return Amounts.of([0, 0])
@@ -194,8 +211,8 @@ class GaussianSum(Filter):
         curve, slack = proved_curve(step), step.curve.slack()
         shift = None if step.pair is None else step.pair.gaussian_shift()
         if shift is not None:
-            exact = Amounts.of([shift**2, slack])
-            return Price(exact, exact)
+            square_up, slack_up = (round_up(x, UNIT * FINE) for x in (shift**2, slack))
+            return Price(Amounts.of([square_up, slack_up]), Amounts.of([shift**2, slack]))
 
         def square() -> Any:
             # mu = 2 Phi^-1(e^e / (1 + e^e)): the chord of a convex trade-off curve lies above it
@@ -207,7 +224,10 @@ class GaussianSum(Filter):
                 f"{step.name} is neither Gaussian noise nor purely private, so a Gaussian account cannot charge it; "
                 "open an adaptive account"
             )
-        return Price(*(Amounts.of([Fraction(end or 0, UNIT), slack]) for end in (high, low)))
+        return Price(
+            Amounts.of([Fraction(high, UNIT), round_up(slack, UNIT * FINE)]),
+            Amounts.of([Fraction(low or 0, UNIT), slack]),
+        )
 
     def certificate(self, total: Amounts) -> tuple[int, ...] | None:
         return () if self.proves(total, ()) else None

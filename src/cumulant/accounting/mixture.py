@@ -11,8 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.filter import FINE, UNIT, Filter, Price, Step, float_log, proved_curve, whole_range
+from cumulant.accounting.amounts import Amounts, round_up
+from cumulant.accounting.filter import (
+    FINE,
+    MOST_EPSILON,
+    UNIT,
+    Filter,
+    Price,
+    Step,
+    float_log,
+    proved_curve,
+    whole_range,
+)
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.curves.curve import Curve, narrow
 from cumulant.curves.memory import recall
@@ -27,7 +37,6 @@ PARTS = 10**9
 _BITS = 128
 _STEPS = 200
 _REMEMBERED = 64
-_MOST_EPSILON = 10**6
 _LARGEST = 10**300  # beyond it a charge is no float
 _KAPPA = CONVERSIONS["cks"]
 
@@ -62,7 +71,7 @@ class Mixture(Filter):
         cls, epsilon: Fraction, delta: Fraction, slack: Fraction = Fraction(0), like: Curve | None = None
     ) -> Mixture:
         """The default: half of the weight on the order at which Gaussian noise, or `like`, exhausts the budget."""
-        if epsilon > _MOST_EPSILON:
+        if epsilon > MOST_EPSILON:
             raise InputError(f"epsilon={FLOATS.number(epsilon):g} protects nobody; give at most 1e6")
         left = delta - slack
         if left <= 0:
@@ -86,11 +95,12 @@ class Mixture(Filter):
         ends = [narrow(lambda lam=lam: curve.cgf(np.array([lam], dtype=object), BALLS)[0]) for lam in self.orders]  # type: ignore[misc]
         ranges = [*(whole_range(ball, UNIT * FINE) for ball in ends), _pure(curve)]
         return Price(
-            Amounts.of([*(high for _, high in ranges), slack]), Amounts.of([*(low for low, _ in ranges), slack])
+            Amounts.of([*(high for _, high in ranges), round_up(slack, UNIT * FINE)]),
+            Amounts.of([*(low for low, _ in ranges), slack]),
         )
 
-    def charge(self, prices: Iterable[tuple[Amounts, int]]) -> Amounts:
-        fine = Filter.charge(self, prices)
+    def exact_charge(self, prices: Iterable[tuple[Amounts, int]]) -> Amounts:
+        fine = Filter.exact_charge(self, prices)
         *nats, slack = fine.values
         return Amounts((*(-(-int(x) // FINE) for x in nats), slack), fine.infinite)
 

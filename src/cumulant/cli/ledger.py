@@ -85,6 +85,9 @@ def verify(
     ] = None,
     head: Annotated[str | None, typer.Option(help="SEQ:HASH of an entry that must be there; needs NAME.")] = None,
     recompute: Annotated[bool, typer.Option("--recompute", help="Prove every charge again from the notation.")] = False,
+    strangers: Annotated[
+        bool, typer.Option("--allow-unknown-signers", help="Accept signatures by keys that are not in --keys.")
+    ] = False,
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
@@ -104,7 +107,7 @@ def verify(
     ledger = Ledger(url, keys)
     if name is not None:
         ledger.account(name)
-    verdict = ledger.verify([name] if name else [], known, recompute)
+    verdict = ledger.verify([name] if name else [], known, recompute, strangers)
     if as_json:
         tables.echo_json(tables.verdict(verdict))
     else:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cumulant.cli import ledger_tables as tables
-from cumulant.cli.ledger_shared import Json, Key, Keys, Name, Reason, Url, account_of, app, said, tell
+from cumulant.cli.ledger_shared import Json, Key, Keys, Name, Reason, Unsigned, Url, account_of, app, said, tell
 from cumulant.ledger.ledger import Ledger
 
 
@@ -77,6 +77,7 @@ def grant(
     share: Annotated[str, typer.Option(help="A part of the budget, such as 1/4.")],
     key: Key = None,
     keys: Keys = None,
+    unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
     """Allow a team a part of the budget: a limit, not a promise.
@@ -85,12 +86,20 @@ def grant(
     Example:
       cumulant ledger grant sqlite:///budget.db patients team-a --share 1/4
     """
-    tell(account_of(url, name, keys).grant(team, share, key), as_json, f"Team {team!r} may use {share} of the budget.")
+    with said(as_json):
+        receipt = account_of(url, name, keys, unsigned).grant(team, share, key)
+    tell(receipt, as_json, f"Team {team!r} may use {share} of the budget.")
 
 
 @app.command()
 def freeze(
-    url: Url, name: Name, reason: Reason = None, key: Key = None, keys: Keys = None, as_json: Json = False
+    url: Url,
+    name: Name,
+    reason: Reason = None,
+    key: Key = None,
+    keys: Keys = None,
+    unsigned: Unsigned = False,
+    as_json: Json = False,
 ) -> None:
     """Refuse everything but the end of holds, until the account is thawed.
 
@@ -98,7 +107,9 @@ def freeze(
     Example:
       cumulant ledger freeze sqlite:///budget.db patients --reason "restored from a backup"
     """
-    tell(account_of(url, name, keys).freeze(reason, key), as_json, "Frozen.")
+    with said(as_json):
+        receipt = account_of(url, name, keys, unsigned).freeze(reason, key)
+    tell(receipt, as_json, "Frozen.")
 
 
 @app.command()
@@ -111,6 +122,7 @@ def thaw(
     reason: Reason = None,
     key: Key = None,
     keys: Keys = None,
+    unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
     """Allow spending again.
@@ -119,12 +131,20 @@ def thaw(
     Example:
       cumulant ledger thaw sqlite:///budget.db patients --reason "reconciled with all receipts"
     """
-    tell(account_of(url, name, keys).thaw(source_closed, reason, key), as_json, "Open again.")
+    with said(as_json):
+        receipt = account_of(url, name, keys, unsigned).thaw(source_closed, reason, key)
+    tell(receipt, as_json, "Open again.")
 
 
 @app.command()
 def close(
-    url: Url, name: Name, reason: Reason = None, key: Key = None, keys: Keys = None, as_json: Json = False
+    url: Url,
+    name: Name,
+    reason: Reason = None,
+    key: Key = None,
+    keys: Keys = None,
+    unsigned: Unsigned = False,
+    as_json: Json = False,
 ) -> None:
     """Refuse everything but the end of holds, for good.
 
@@ -132,7 +152,9 @@ def close(
     Example:
       cumulant ledger close sqlite:///budget.db patients --reason "data deleted"
     """
-    tell(account_of(url, name, keys).close(reason, key), as_json, "Closed.")
+    with said(as_json):
+        receipt = account_of(url, name, keys, unsigned).close(reason, key)
+    tell(receipt, as_json, "Closed.")
 
 
 @app.command()
@@ -142,6 +164,7 @@ def reprice(
     entry: Annotated[list[int] | None, typer.Option(help="An entry; all of them if none is given.")] = None,
     key: Key = None,
     keys: Keys = None,
+    unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
     """Enter the lower prices that this version of the library proves for what was spent.
@@ -150,7 +173,8 @@ def reprice(
     Example:
       cumulant ledger reprice sqlite:///budget.db patients
     """
-    receipts = account_of(url, name, keys).reprice(*(entry or []), key=key)
+    with said(as_json):
+        receipts = account_of(url, name, keys, unsigned).reprice(*(entry or []), key=key)
     if as_json:
         tables.echo_json([json.loads(receipt.to_json()) for receipt in receipts])
     else:

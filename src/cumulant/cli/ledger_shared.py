@@ -35,6 +35,9 @@ Note = Annotated[str | None, typer.Option(help="A remark, kept outside of the ch
 Hold = Annotated[int, typer.Option(help="The entry of the hold.")]
 Reason = Annotated[str | None, typer.Option(help="Why, for the record.")]
 Keys = Annotated[Path | None, typer.Option(help="A file of keys that sign entries.", envvar="CUMULANT_LEDGER_KEYS")]
+Unsigned = Annotated[
+    bool, typer.Option("--allow-unsigned", help="Write to an account that is not signed, though a key is given.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -53,9 +56,9 @@ def said(as_json: bool) -> Iterator[None]:
         raise
 
 
-def account_of(url: str, name: str, keys: Path | None) -> Account:
+def account_of(url: str, name: str, keys: Path | None, allow_unsigned: bool = False) -> Account:
     """The account that a command is about."""
-    return Ledger(url, keys).account(name)
+    return Ledger(url, keys, allow_unsigned=allow_unsigned).account(name)
 
 
 def tell(receipt: Receipt, as_json: bool, sentence: str) -> None:

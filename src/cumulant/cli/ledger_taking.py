@@ -16,6 +16,7 @@ from cumulant.cli.ledger_shared import (
     Name,
     Note,
     Run,
+    Unsigned,
     Url,
     account_of,
     app,
@@ -39,6 +40,7 @@ def spend(
         bool, typer.Option("--replay", help="Print the receipt that --key has; it allows to run nothing.")
     ] = False,
     keys: Keys = None,
+    unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
     """Charge a run before it touches the data; publish after this has answered. Exit code 3: refused, nothing was written.
@@ -49,7 +51,7 @@ def spend(
       cumulant ledger spend sqlite:///budget.db clicks/10 "Laplace(scale=5) * 3" --also clicks/11 --key w47
       cumulant ledger spend sqlite:///budget.db patients "Gaussian(sigma=20)" --key report-7/q3 --replay
     """
-    ledger = Ledger(url, keys)
+    ledger = Ledger(url, keys, allow_unsigned=unsigned)
     if replay:
         entry = None if key is None else ledger.account(name).find(key)
         if entry is None:
@@ -72,6 +74,7 @@ def hold(
     team: Group = None,
     note: Note = None,
     keys: Keys = None,
+    unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
     """Set budget aside for a long job before it starts; it stays held until somebody settles or releases it.
@@ -81,7 +84,7 @@ def hold(
       cumulant ledger hold sqlite:///budget.db patients "Gaussian(sigma=2) * 14000" --key job-8841
     """
     with said(as_json):
-        receipts = Ledger(url, keys).hold(expression, [name, *(also or [])], key, team, note)
+        receipts = Ledger(url, keys, allow_unsigned=unsigned).hold(expression, [name, *(also or [])], key, team, note)
     for receipt in receipts:
         tell(receipt, as_json, f"Held; settle by --hold {receipt.seq}.")
 
@@ -95,6 +98,7 @@ def settle(
     everything: Annotated[bool, typer.Option("--all", help="All that was held ran.")] = False,
     key: Key = None,
     keys: Keys = None,
+    unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
     """Charge what ran of a hold and free the rest; publish after this has answered.
@@ -107,7 +111,7 @@ def settle(
     if (expression is None) != everything:
         raise InputError("say what ran: an expression, or --all for all that was held")
     with said(as_json):
-        receipt = account_of(url, name, keys).settle(hold, expression, key)
+        receipt = account_of(url, name, keys, unsigned).settle(hold, expression, key)
     tell(receipt, as_json, "Settled; it may be published.")
 
 
@@ -122,6 +126,7 @@ def release(
     by: Annotated[str | None, typer.Option(help="Who says so.")] = None,
     key: Key = None,
     keys: Keys = None,
+    unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
     """Free a hold of which nothing was seen, on the record. If anything was, settle what ran.
@@ -131,5 +136,5 @@ def release(
       cumulant ledger release sqlite:///budget.db patients --hold 12 --unseen --by dpo
     """
     with said(as_json):
-        receipt = account_of(url, name, keys).release(hold, unseen, by, key)
+        receipt = account_of(url, name, keys, unsigned).release(hold, unseen, by, key)
     tell(receipt, as_json, "Released; what ran under it must never be published.")

@@ -80,6 +80,9 @@ class Hold:
         """Free all of it; see `Account.release`."""
         return self._account.release(self.seq, unseen, by, key)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Hold, (self._account, self.receipts)
+
     def __enter__(self) -> Hold:
         return self
 
@@ -96,6 +99,9 @@ class Account:
     def __init__(self, ledger: Ledger, name: str) -> None:
         self._ledger, self.name = ledger, name
         self._writer = ledger._writer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Account, (self._ledger, self.name)
 
     @property
     def policy(self) -> Policy:
@@ -278,9 +284,11 @@ class Account:
         """The newest entry: what to write into a ticket, so that a rollback is found later."""
         return self._writer.position(self.name).last.receipt()
 
-    def verify(self, receipts: Iterable[Receipt] = (), recompute: bool = False) -> Verdict:
+    def verify(
+        self, receipts: Iterable[Receipt] = (), recompute: bool = False, allow_unknown_signers: bool = False
+    ) -> Verdict:
         """Check every entry; see `Ledger.verify`."""
-        return self._ledger.verify([self.name], receipts, recompute)
+        return self._ledger.verify([self.name], receipts, recompute, allow_unknown_signers)
 
     def note(self, seq: int) -> str | None:
         """The note of an entry, unless it has none or it was erased."""

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Set
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
 from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.filter import Tariff
+from cumulant.accounting.filter import UNIT, Tariff
+from cumulant.curves.memory import recall
 from cumulant.errors import BudgetRefused, CumulantError, LedgerBroken, LedgerError
-from cumulant.ledger.charge import held_prices, settled
-from cumulant.ledger.entry import FIRST, KINDS, Entry, Receipt, canonical
+from cumulant.ledger.charge import charged, held_prices, settled
+from cumulant.ledger.entry import (
+    FIRST,
+    FORMATS,
+    KINDS,
+    Entry,
+    Receipt,
+    canonical,
+    moment_of,
+    name_of,
+    note_digest,
+)
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
 from cumulant.ledger.state import CLOSED, FROZEN, OPEN, State, may
@@ -21,13 +33,20 @@ from cumulant.notation import parse
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What reading raises of a body that no writer wrote."""
 _STATUS = {"freeze": FROZEN, "thaw": OPEN, "close": CLOSED}
+ANY_CLOCK = tuple(_STATUS)
+"""Kinds that only an owner writes: they may be dated before the entry that they follow, and so end a wrong date."""
+TOLERANCE = timedelta(minutes=1)
+"""How far the clocks of two hosts may differ; convention."""
+_NAMES = ("actor", "host", "version", "time", "by", "reason", "unseen", "source", "signer", "team", "run")
+_REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What `verify` found: true if the ledger is sound, else the first entry that is broken and why.
 
-    `checked` says what was looked at. `unsigned` counts signatures by keys that were not at hand.
+    `checked` says what was looked at. `unconfirmed` counts signatures by keys that were not at hand. `unsigned` names the
+    accounts whose entries are not signed, if keys were given. Where the tables and not an entry are broken, `account` is None.
     """
 
     sound: bool
@@ -37,7 +56,8 @@ class Verdict:
     account: str | None = None
     seq: int | None = None
     reason: str = ""
-    unsigned: int = 0
+    unconfirmed: int = 0
+    unsigned: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.sound
@@ -45,9 +65,16 @@ class Verdict:
     def __str__(self) -> str:
         looked = f"{self.entries} entries of {self.accounts} accounts, by {', '.join(self.checked)}"
         if self.sound:
-            return f"sound: {looked}" + (
-                f"; {self.unsigned} signatures by keys that are not at hand" if self.unsigned else ""
-            )
+            said = [f"sound: {looked}"]
+            if self.unconfirmed:
+                said.append(f"{self.unconfirmed} signatures by keys that are not at hand")
+            if self.unsigned:
+                said.append(
+                    f"not signed, so whoever has the database could have written it: {', '.join(self.unsigned)}"
+                )
+            return "; ".join(said)
+        if self.account is None:
+            return f"broken: {self.reason}"
         return f"broken at entry {self.seq} of {self.account!r}: {self.reason}"
 
 
@@ -56,40 +83,75 @@ class _Broken(Exception):
 
 
 def verify(
-    store: Store, names: Iterable[str], keys: Keys, receipts: Iterable[Receipt] = (), recompute: bool = False
+    store: Store,
+    names: Iterable[str],
+    keys: Keys,
+    receipts: Iterable[Receipt] = (),
+    recompute: bool = False,
+    allow_unknown_signers: bool = False,
 ) -> Verdict:
-    """Check every entry of these accounts, and that every receipt is about one of them."""
+    """Check every entry of these accounts, that every receipt is about one of them, and what protects the tables."""
     names, receipts = list(names), list(receipts)
-    checked = ("chain and sums", "decisions", *(["charges"] if recompute else []), *(["receipts"] if receipts else []))
-    entries = unsigned = 0
+    known = len(names), ("chain and sums", "decisions", *_more(recompute, receipts, keys))
+    entries = unconfirmed = 0
+    unsigned: list[str] = []
+    edited = {digest for digest, text in store.notes() if note_digest(text) != digest}
     for name in names:
-        walk = Walk(store, name, keys, recompute)
+        walk = Walk(store, name, keys, recompute, allow_unknown_signers, edited)
+        reason = None
         try:
             for _ in walk.entries(receipt for receipt in receipts if receipt.account == name):
                 entries += 1
         except (_Broken, CumulantError) as error:
-            return Verdict(False, entries, len(names), checked, name, walk.seq, str(error), unsigned + walk.unsigned)
+            reason = str(error)
         except _MALFORMED as error:
             reason = f"its body is not one that this library writes ({type(error).__name__}: {error})"
-            return Verdict(False, entries, len(names), checked, name, walk.seq, reason, unsigned + walk.unsigned)
-        unsigned += walk.unsigned
+        unconfirmed += walk.unconfirmed
+        if reason is not None:
+            return Verdict(False, entries, *known, name, walk.seq, reason, unconfirmed)
+        unsigned += [name] if keys.keys and not walk.signed else []
     for receipt in receipts:
         if receipt.account not in names:
             reason = "there is a receipt for this entry and no such account: the ledger was rolled back or replaced"
-            return Verdict(False, entries, len(names), checked, receipt.account, receipt.seq, reason, unsigned)
-    return Verdict(True, entries, len(names), checked, unsigned=unsigned)
+            return Verdict(False, entries, *known, receipt.account, receipt.seq, reason, unconfirmed)
+    damage = store.damage()
+    if damage is not None:
+        reason = f"{damage}; check all receipts, then export the ledger and import it into a new one"
+        return Verdict(False, entries, *known, None, None, reason, unconfirmed)
+    return Verdict(True, entries, *known, unconfirmed=unconfirmed, unsigned=tuple(unsigned))
+
+
+def _more(recompute: bool, receipts: list[Receipt], keys: Keys) -> Iterator[str]:
+    if recompute:
+        yield "charges"
+    if receipts:
+        yield "receipts"
+    if keys.keys:
+        yield "signatures"
 
 
 class Walk:
     """One pass over the entries of an account, from the first, with everything added up again."""
 
-    def __init__(self, store: Store, account: str, keys: Keys, recompute: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        account: str,
+        keys: Keys,
+        recompute: bool,
+        allow_unknown_signers: bool = False,
+        edited: Set[str] = frozenset(),
+    ) -> None:
         self._store, self._account, self._keys, self._recompute = store, account, keys, recompute
+        self._strangers, self._edited = allow_unknown_signers or not keys.keys, edited
         self.seq = 0
-        self.unsigned = 0
+        self.unconfirmed = 0
+        self.signed = False
+        self._format = 0
+        self._before: datetime | None = None
         self._holds: dict[int, dict[str, Any]] = {}
         self._repriced: dict[int, Amounts] = {}
-        self._fresh: dict[str, bool] = {}
+        self._fresh: dict[Hashable, bool] = {}
 
     def entries(self, receipts: Iterable[Receipt] = ()) -> Iterator[Entry]:
         """Each entry once it is checked; the exception leaves `seq` at the first that is broken."""
@@ -100,11 +162,12 @@ class Walk:
                 raise _Broken(f"entry {self.seq} is missing")
             self._chained(entry, previous)
             if entry.seq == 0:
-                self._open(entry)
                 state = State.empty(self._rule)
             elif state is not None:
                 before, state = state, self._moved(entry, state)
+                state = state if self._format == 1 else state.rounded()
                 self._decided(entry, before, state)
+            self._check_time(entry)
             if state is None or canonical(state.to_dict()) != entry.state:
                 raise _Broken("its sums are not those of the entries up to it")
             if wanted.get(entry.seq, entry.hash) != entry.hash:
@@ -125,24 +188,56 @@ class Walk:
         if entry.digest() != entry.hash:
             raise _Broken("its hash is not that of what it holds")
         self.content = entry.content()
-        if canonical(self.content) != entry.body or self.content.get("format") != 1 or entry.kind not in KINDS:
+        written = self.content.get("format")
+        if type(written) is not int or written not in FORMATS or entry.kind not in KINDS:
             raise _Broken("its body is not in a format that this library writes")
+        if canonical(self.content) != entry.body:
+            raise _Broken("its body is not spelled in the format that this library writes")
+        self._format = written
+        self._check_texts(entry)
+        self._check_note()
+        if entry.seq == 0:
+            self._open(entry)
+        self._check_signature(entry)
+
+    def _check_texts(self, entry: Entry) -> None:
+        """Names are printed to terminals and pages, so they have none but printable characters."""
+        texts = [entry.account, entry.key, entry.request, *(self.content.get(name, "") for name in _NAMES)]
+        if not all(isinstance(text, str) and text.isprintable() for text in texts):
+            raise _Broken("one of its names is not a text of printable characters")
+
+    def _check_note(self) -> None:
+        note = self.content.get("note")
+        if note is not None and (not isinstance(note, str) or note in self._edited):
+            raise _Broken("its note is not the one that was written: the text and its digest differ")
+
+    def _check_signature(self, entry: Entry) -> None:
         signer = self.content.get("signer")
         if signer is None:
             if entry.signature:
                 raise _Broken("it has a signature and names no key")
-            if entry.seq and self._policy.signed:
+            if self.signed:
                 raise _Broken("it is not signed, in an account whose entries are")
-        else:
-            confirmed = self._keys.confirms(str(signer), entry.hash, entry.signature)
-            if confirmed is False:
-                raise _Broken(f"its signature is not by the key {signer!r}")
-            self.unsigned += confirmed is None
+            return
+        if not self.signed:
+            raise _Broken("it is signed, in an account whose entries are not")
+        confirmed = self._keys.confirms(str(signer), entry.hash, entry.signature)
+        if confirmed is False:
+            raise _Broken(f"its signature is not by the key {signer!r}")
+        if confirmed is None and not self._strangers:
+            raise _Broken(
+                f"it is signed by the key {signer!r}, which is not among those given; "
+                "add that key, or allow unknown signers"
+            )
+        self.unconfirmed += confirmed is None
 
     def _open(self, entry: Entry) -> None:
         if entry.kind != "open":
             raise _Broken("an account begins with the entry that opens it")
+        name_of("name", entry.account)
         self._policy = Policy.from_dict(self.content.get("policy", {}))
+        self._policy.prove()
+        self.signed = self._policy.signed
         self._rule = self._policy.rule()
         self._tariff = Tariff(self._rule)
 
@@ -171,17 +266,21 @@ class Walk:
                 twin = self._store.by_key(str(other), entry.key)
                 if twin is None or (twin.kind, twin.run) != (entry.kind, content.get("run")):
                     raise _Broken(f"its hold ends in all of its accounts alike, and not so in {other!r}")
+            taken = Amounts.read(held["charge"])
             charge = self._amounts("charge") if entry.kind == "settle" else zero
-            if entry.kind == "settle" and settled(self._rule, held, parse(content["run"]))[1] != charge:
-                raise _Broken("its charge is not what ran at the prices of its hold")
-            return state.moved(charge, zero - Amounts.read(held["charge"]), team)
+            if entry.kind == "settle":
+                if settled(self._rule, held, parse(content["run"]), self._format)[1] != charge:
+                    raise _Broken("its charge is not what ran at the prices of its hold")
+                if not taken.rounded_up(UNIT).covers(charge.rounded_up(UNIT)):
+                    raise _Broken("it takes more than was held")
+            return state.moved(charge, zero - taken, team)
         if entry.kind == "reprice":
             return state.moved(self._reprice(), zero, team)
         if entry.kind == "grant":
             share = Fraction(str(content.get("share")))
             if not 0 < share <= 1:
                 raise _Broken("an allowance is a part of the budget")
-            return state.granted(str(team), share, self._rule)
+            return state.granted(name_of("team", team), share, self._rule)
         if entry.kind in _STATUS:
             return State(state.spent, state.held, _STATUS[entry.kind], state.teams)
         raise _Broken("an account is opened once")
@@ -194,32 +293,37 @@ class Walk:
 
     def _quoted(self, entry: Entry, charge: Amounts) -> None:
         content = self.content
+        if content.get("rigour") != "proved":
+            raise _Broken("its charge is not said to be proved, and a budget takes no other")
         if entry.kind == "hold":
             prices = held_prices(content)
-            if self._rule.charge((price, times) for times, price in prices.values()) != charge:
+            if charged(self._rule, ((price, times) for times, price in prices.values()), self._format) != charge:
                 raise _Broken("its charge is not that of its prices")
             if dict(parse(str(content["run"])).terms) != {mechanism: times for mechanism, (times, _) in prices.items()}:
                 raise _Broken("its prices are not for what is held")
+        together = content.get("accounts", [self._account])
+        if not isinstance(together, list) or self._account not in together:
+            raise _Broken("the accounts that it was written in are not a list with its own among them")
         for other in content.get("accounts", []):
             twin = self._store.by_key(str(other), entry.key)
-            if twin is None or twin.request != entry.request:
+            if twin is None or (twin.request, twin.kind, twin.run) != (entry.request, entry.kind, content["run"]):
                 raise _Broken(f"it was written together with one in {other!r}, where it is missing")
         if self._recompute:
             self._charged(str(content["run"]), charge)
 
     def _charged(self, text: str, charge: Amounts) -> None:
         """Whether the charge covers what this library proves for the run; a lower one today is no fault."""
-        known = f"{text}\n{charge.texts()}"
-        if known not in self._fresh:
+
+        def covered() -> bool:
             run = parse(text)
             self._policy.accepts(run)
             try:
                 prices = self._tariff.prices(run)
             except BudgetRefused as error:
                 raise _Broken(f"what it charges for cannot be charged to this account: {error}") from error
-            lower = self._rule.charge((price.lower, times) for price, times in prices)
-            self._fresh[known] = charge.covers(lower)
-        if not self._fresh[known]:
+            return charge.covers(self._rule.exact_charge((price.lower, times) for price, times in prices))
+
+        if not recall(self._fresh, (text, charge), covered, _REMEMBERED):
             raise _Broken(f"its charge is below what this library proves that {text} costs")
 
     def _reprice(self) -> Amounts:
@@ -229,6 +333,7 @@ class Walk:
             target is None
             or target.kind not in ("spend", "settle")
             or target.content().get("team") != self.content.get("team")
+            or target.run != self.content.get("run")
         ):
             raise _Broken("it changes the price of an entry that has none")
         old, new = self._amounts("old"), self._amounts("charge")
@@ -236,8 +341,7 @@ class Walk:
             raise _Broken("the price that it replaces is not the price of that entry")
         if self._rule.cheaper(old, new) != new:
             raise _Broken("it raises a price, or changes slack")
-        if self._recompute:
-            self._charged(str(target.run), new)
+        self._charged(str(target.run), new)  # it is rare, and gives budget back: it is always proved
         self._repriced[target.seq] = new
         return new - old
 
@@ -247,12 +351,26 @@ class Walk:
         team = self.content.get("team")
         if not after.spent.sensible() or not after.held.sensible():
             raise _Broken("more was taken back than there was")
-        if entry.kind in ("spend", "hold"):
-            may(before, entry.kind, self._account)
-            if not after.proved(self._rule, team, self.content.get("certificates")):
-                raise _Broken("its certificate does not prove that the budget allowed it")
-        if entry.kind in ("settle", "release", "reprice") and not before.total.covers(after.total):
-            raise _Broken("it takes budget, and only spends and holds may")
+        may(before, entry.kind, self._account)
+        if entry.kind in ("spend", "hold") and not after.proved(self._rule, team, self.content.get("certificates")):
+            raise _Broken("its certificate does not prove that the budget allowed it")
+
+    def _check_time(self, entry: Entry) -> None:
+        """A spend is not later than the expiry, and no entry is much older than the one before it.
+
+        Entries of format 1 were written without a rule about clocks: theirs may be a minute late, and go back.
+        """
+        if self._format == 1 and (self._policy.expires is None or entry.kind not in ("spend", "hold")):
+            self._before = None
+            return
+        time = moment_of(self.content)
+        late = timedelta(0) if self._format != 1 else TOLERANCE
+        if entry.kind in ("spend", "hold") and self._policy.expired(time - late):
+            raise _Broken(f"it is dated {time.isoformat()}, after the account has expired at {self._policy.expires}")
+        back = self._before is not None and time < self._before - TOLERANCE
+        if self._format != 1 and back and entry.kind not in ANY_CLOCK:
+            raise _Broken("it is dated more than a minute before the entry that it follows")
+        self._before = None if self._format == 1 else time
 
 
 def check_last(entry: Entry, keys: Keys, signed: bool) -> None:

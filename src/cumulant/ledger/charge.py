@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cumulant.accounting.amounts import Amounts
 from cumulant.accounting.filter import Filter, Tariff
 from cumulant.errors import InputError, LedgerBroken, shown
+from cumulant.ledger.entry import FORMAT
 from cumulant.ledger.policy import Policy
 from cumulant.mechanisms.mechanism import Expression, Mechanism
 from cumulant.notation import parse
@@ -47,14 +48,14 @@ def quote(policy: Policy, tariff: Tariff, run: Expression) -> Quote:
     return Quote(text, terms, tariff.rule.charge((price, times) for _, times, price in terms))
 
 
-def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None) -> tuple[str, Amounts]:
+def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None, format: int = FORMAT) -> tuple[str, Amounts]:
     """What is settled of a hold, and its charge at the prices that the hold recorded; None stands for all of it.
 
     Terms are compared and not charges: what is smaller at every order may still be another law.
     """
     prices = held_prices(held)
     if run is None:
-        return str(held["run"]), rule.charge((price, times) for times, price in prices.values())
+        return str(held["run"]), charged(rule, ((price, times) for times, price in prices.values()), format)
     for mechanism, times in run.terms.items():
         most = prices.get(mechanism, (0, rule.zero()))[0]
         if times > most:
@@ -62,7 +63,13 @@ def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None) -> tu
                 f"{mechanism} is to be settled {times} times and was held {most} times; settle what ran, each mechanism at "
                 "most as often as it was held"
             )
-    return run.notation(), rule.charge((prices[mechanism][1], times) for mechanism, times in run.terms.items())
+    ran = ((prices[mechanism][1], times) for mechanism, times in run.terms.items())
+    return run.notation(), charged(rule, ran, format)
+
+
+def charged(rule: Filter, prices: Iterable[tuple[Amounts, int]], format: int) -> Amounts:
+    """The charge at these prices as entries of a format have it: those of format 1 did not round squares and slack."""
+    return rule.exact_charge(prices) if format == 1 else rule.charge(prices)
 
 
 def held_prices(held: Mapping[str, Any]) -> dict[Mechanism, tuple[int, Amounts]]:

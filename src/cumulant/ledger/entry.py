@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
 from cumulant.domains import listed
 from cumulant.errors import InputError, LedgerBroken, shown
 
-FORMAT = 1
+FORMAT = 2
+"""The format of the bodies that this library writes: 2 rounds squares, slack and their sums up to 1e-18."""
+FORMATS = (1, FORMAT)
+"""The formats of the bodies that this library reads."""
+HASHED = 1
+"""The layout of what an entry's hash is over, and of the lines of an export."""
 COLUMNS = ("account", "seq", "kind", "key", "request", "hold", "body", "state", "prev", "hash", "signature")
 KINDS = ("open", "spend", "hold", "settle", "release", "grant", "reprice", "freeze", "thaw", "close")
 FIRST = ""
@@ -88,7 +94,7 @@ class Entry:
     def digest(self) -> str:
         """SHA-256 over everything but itself and the signature, which is over this."""
         parts = [
-            FORMAT,
+            HASHED,
             self.account,
             self.seq,
             self.kind,
@@ -128,6 +134,24 @@ class Entry:
     def receipt(self, replayed: bool = False) -> Receipt:
         """What the writer keeps."""
         return Receipt(self.account, self.seq, self.hash, self.kind, self.key, replayed)
+
+
+def moment_of(content: Mapping[str, Any]) -> datetime:
+    """When the writer of a body says that it was written; LedgerBroken if that is no moment."""
+    try:
+        found = datetime.fromisoformat(content["time"])
+    except (KeyError, TypeError, ValueError):
+        found = None
+    if found is None or found.tzinfo is None:
+        raise LedgerBroken(
+            f"the time {shown(content.get('time'))} of an entry is no moment; run cumulant ledger verify"
+        )
+    return found
+
+
+def note_digest(text: str) -> str:
+    """The digest that the chain has of a note, with its salt."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _object(text: str, entry: Entry, what: str) -> dict[str, Any]:

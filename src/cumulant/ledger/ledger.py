@@ -33,7 +33,9 @@ class Ledger:
     """Privacy budgets that many processes share, durable and checked before they are spent.
 
     `url` is `sqlite:///relative`, `sqlite:////absolute` or `postgresql://…`; `keys` is a file of keys that sign entries.
-    A ledger may be used by many threads and after a fork: each has a connection of its own.
+    A writer that holds a key which signs refuses accounts that are not signed, unless `allow_unsigned=True`.
+    A ledger may be used by many threads and after a fork: each has a connection of its own. It can be pickled, and connects
+    again where it is read: the pickle holds the address and the keys.
 
     >>> import cumulant as cm, tempfile
     >>> ledger = cm.Ledger(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
@@ -47,9 +49,20 @@ class Ledger:
     (['open', 'spend'], True)
     """
 
-    def __init__(self, url: str, keys: Keys | str | Path | None = None, actor: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        keys: Keys | str | Path | None = None,
+        actor: str | None = None,
+        allow_unsigned: bool = False,
+    ) -> None:
         ring = keys if isinstance(keys, Keys) else Keys() if keys is None else Keys.load(_path(keys))
-        self._writer = Writer(opened(url), ring, None if actor is None else name_of("actor", actor))
+        who = None if actor is None else name_of("actor", actor)
+        self._writer = Writer(opened(url), ring, who, allow_unsigned is True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        writer = self._writer
+        return Ledger, (writer.store.url, writer.keys, writer.actor, writer.allow_unsigned)
 
     @property
     def _store(self) -> Store:
@@ -195,10 +208,15 @@ class Ledger:
     # ---- checking and moving
 
     def verify(
-        self, accounts: Iterable[str] = (), receipts: Iterable[Receipt] = (), recompute: bool = False
+        self,
+        accounts: Iterable[str] = (),
+        receipts: Iterable[Receipt] = (),
+        recompute: bool = False,
+        allow_unknown_signers: bool = False,
     ) -> Verdict:
         """Check all accounts, or these: chain and sums, decisions, with `recompute` also charges; and receipts, if given.
 
+        With keys, an entry that is signed by another key is broken, unless `allow_unknown_signers=True`.
         The verdict is true if all is sound; otherwise it names the first entry that is not, and why.
         """
         wanted, known = listed("accounts", accounts), listed("receipts", receipts)
@@ -207,7 +225,8 @@ class Ledger:
             raise InputError(f"{shown(wrong[0])} is not a receipt; read one by Receipt.from_json(text)")
         with self._store.reading():
             names = names_of("accounts", wanted) if wanted else self._store.written()
-            return verify(self._store, names, self._writer.keys, known, recompute is True)
+            strangers = allow_unknown_signers is True
+            return verify(self._store, names, self._writer.keys, known, recompute is True, strangers)
 
     def files(self) -> list[Path]:
         """The files that this ledger is kept in; none if it is kept by a server."""
@@ -228,7 +247,9 @@ class Ledger:
 
         The accounts are frozen until their owner says that the source is closed (`thaw`).
         """
-        self.upgrade()
+        self._store.connection(create=True)
+        if self._store.schema() == 0:
+            self.upgrade()
         return transfer.read(self._store, lines, self._writer.keys)
 
     def upgrade(self) -> tuple[int, int]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime, time
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from cumulant import domains
-from cumulant.accounting.filter import Filter, GaussianSum, Plan
+from cumulant.accounting.filter import MOST_EPSILON, Filter, GaussianSum, Plan
 from cumulant.accounting.mixture import Mixture
 from cumulant.accounting.printed import rounded_up
-from cumulant.domains import Exact, Number, spelling
-from cumulant.errors import BudgetRefused, InputError, LedgerBroken, RelationError, shown
+from cumulant.domains import Domain, Exact, Number, spelling
+from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken, RelationError, shown
 from cumulant.ledger.entry import name_of
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.notation import parse
@@ -21,6 +24,12 @@ from cumulant.relation import Relation
 
 MODES = ("adaptive", "gaussian", "planned")
 UNITS = ("record", "person-day", "person")
+_ORDER = domains.POSITIVE
+_WEIGHT = Domain(Fraction(0), Fraction(1), high_closed=True)
+_MOST_ORDERS = 1000
+"""Convention: an account is opened with 13 orders; more than this only cost time."""
+_LARGEST_MU = 10**4
+"""The end of the search in `GaussianSum.opened`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,58 +69,107 @@ class Policy:
         signed: bool,
     ) -> Policy:
         """A policy with everything that its rule needs; InputError where it could never allow anything."""
-        loss, failure = domains.EPSILON.check("epsilon", epsilon), domains.DELTA.check("delta", delta)
-        share = domains.SLACK.check("slack", slack)
-        if failure >= 1:
-            raise InputError(f"delta={failure} holds for everything and protects nobody; give a delta below 1")
-        if share > failure:
-            raise InputError(f"slack={share} is a part of delta={failure}, so it cannot exceed it")
         between = Relation.read(relation)
-        if between is Relation.ANY:
-            raise InputError("relation='any' says nothing about people; choose 'replace-one' or 'add-remove'")
-        choices: tuple[tuple[str, Any, tuple[str, ...]], ...] = (("mode", mode, MODES), ("unit", unit, UNITS))
-        for name, value, known in choices:
-            if not isinstance(value, str) or value not in known:
-                raise InputError(f"{name}={shown(value)} is unknown; choose one of {', '.join(known)}")
-        wanted, planned = _run("like", like, between), _run("plan", plan, between)
-        if (mode == "planned") != (planned is not None):
-            raise InputError("a planned account needs plan=…, what may run at most, and no other account takes one")
-        orders: tuple[Exact, ...] = ()
-        weights: tuple[Exact, ...] = ()
-        mu = None
-        if mode == "adaptive":
-            rule = Mixture.opened(loss, failure, share, None if wanted is None else wanted.curve())
-            orders, weights = tuple(map(Exact, rule.orders)), tuple(map(Exact, rule.weights))
-        elif mode == "gaussian":
-            mu = Exact(GaussianSum.opened(loss, failure, share).mu)
-        elif planned is not None:
-            if share:
-                raise InputError("a planned account takes no slack: its epsilon is that of the plan at all of delta")
-            reached = planned.epsilon(delta=failure)
-            if planned.estimated or Fraction(reached if reached < float("inf") else 10**400) > loss:
-                raise BudgetRefused(
-                    f"the plan is proved to have epsilon {rounded_up(reached)} at delta {failure}, above {loss}"
-                )
-        texts = {
-            name: None if value is None else name_of(name, value) for name, value in (("owner", owner), ("data", data))
-        }
-        return cls(
-            loss,
-            failure,
-            share,
+        stated = cls(
+            domains.EPSILON.check("epsilon", epsilon),
+            domains.DELTA.check("delta", delta),
+            domains.SLACK.check("slack", slack),
             between,
             unit,
             mode,
-            orders,
-            weights,
-            mu,
-            None if planned is None else planned.notation(),
-            None if wanted is None else wanted.notation(),
-            texts["owner"],
-            None if expires is None else moment(expires),
-            texts["data"],
-            signed,
+            owner=owner,
+            expires=None if expires is None else moment(expires),
+            data=data,
+            signed=signed,
         )
+        stated._check_statement()
+        wanted, planned = _run("like", like, between), _run("plan", plan, between)
+        policy = replace(
+            stated,
+            plan=None if planned is None else planned.notation(),
+            like=None if wanted is None else wanted.notation(),
+        )
+        policy._check_plan()
+        if mode == "adaptive":
+            curve = None if wanted is None else wanted.curve()
+            rule = Mixture.opened(policy.epsilon, policy.delta, policy.slack, curve)
+            policy = replace(policy, orders=tuple(map(Exact, rule.orders)), weights=tuple(map(Exact, rule.weights)))
+        elif mode == "gaussian":
+            policy = replace(policy, mu=Exact(GaussianSum.opened(policy.epsilon, policy.delta, policy.slack).mu))
+        policy.check()
+        policy.prove()
+        return policy
+
+    # ---- the checks of whoever opens an account are those of whoever reads one
+
+    def check(self) -> None:
+        """InputError where no account can be opened with this policy, or where it promises more than is proved."""
+        self._check_statement()
+        for name, text in (("like", self.like), ("plan", self.plan)):
+            _run(name, text, self.relation)
+        self._check_plan()
+        self._check_orders()
+        if (self.mode == "gaussian") != (self.mu is not None):
+            raise InputError("a Gaussian account has a mu, and no other account has one")
+        if self.mu is not None:
+            if not 0 < self.mu <= _LARGEST_MU:
+                raise InputError(f"mu={self.mu} must be a number above 0 and at most {_LARGEST_MU}")
+            if not GaussianSum(self.epsilon, self.delta - self.slack, self.slack, self.mu).holds():
+                raise InputError(f"mu={self.mu} is not proved to have delta {self.delta} at epsilon {self.epsilon}")
+
+    def prove(self) -> None:
+        """BudgetRefused where the plan is not proved to fit into the budget; that may take seconds.
+
+        Mu is proved by `check` already: one formula in balls.
+        """
+        if self.plan is None:
+            return
+        reached = _plan_epsilon(self.plan, self.delta)
+        if Fraction(reached if reached < math.inf else 10**400) > self.epsilon:
+            raise BudgetRefused(
+                f"the plan is proved to have epsilon {rounded_up(reached)} at delta {self.delta}, above {self.epsilon}"
+            )
+
+    def _check_statement(self) -> None:
+        for name, domain in (("epsilon", domains.EPSILON), ("delta", domains.DELTA), ("slack", domains.SLACK)):
+            domain.check(name, getattr(self, name))
+        if self.delta >= 1:
+            raise InputError(f"delta={self.delta} holds for everything and protects nobody; give a delta below 1")
+        if self.slack > self.delta:
+            raise InputError(f"slack={self.slack} is a part of delta={self.delta}, so it cannot exceed it")
+        if self.relation is Relation.ANY:
+            raise InputError("relation='any' says nothing about people; choose 'replace-one' or 'add-remove'")
+        choices: tuple[tuple[str, Any, tuple[str, ...]], ...] = (("mode", self.mode, MODES), ("unit", self.unit, UNITS))
+        for name, value, known in choices:
+            if not isinstance(value, str) or value not in known:
+                raise InputError(f"{name}={shown(value)} is unknown; choose one of {', '.join(known)}")
+        for name, value in (("owner", self.owner), ("data", self.data)):
+            if value is not None:
+                name_of(name, value)
+        if self.expires is not None and moment(self.expires) != self.expires:
+            raise InputError(f"expires={shown(self.expires)} must be a time in UTC, such as 2027-12-31T23:59:59+00:00")
+        if not isinstance(self.signed, bool):
+            raise InputError(f"signed={shown(self.signed)} must be true or false")
+
+    def _check_plan(self) -> None:
+        if (self.mode == "planned") != (self.plan is not None):
+            raise InputError("a planned account needs plan=…, what may run at most, and no other account takes one")
+        if self.plan is not None and self.slack:
+            raise InputError("a planned account takes no slack: its epsilon is that of the plan at all of delta")
+
+    def _check_orders(self) -> None:
+        some = self.mode == "adaptive" and self.delta > self.slack
+        if len(self.orders) != len(self.weights) or bool(self.orders) != some or len(self.orders) > _MOST_ORDERS:
+            raise InputError(
+                "an adaptive account with a delta has as many weights as orders, and no other account has any"
+            )
+        if self.mode == "adaptive" and self.epsilon > MOST_EPSILON:
+            raise InputError(f"epsilon={self.epsilon} protects nobody; give at most 1e6")
+        for name, domain, values in (("orders", _ORDER, self.orders), ("weights", _WEIGHT, self.weights)):
+            for value in values:
+                domain.check(name, value)
+        if sum(self.weights) > 1:
+            raise InputError("the weights of the account's orders exceed 1, so its rule proves nothing")
 
     def rule(self) -> Filter:
         """The filter that decides."""
@@ -155,22 +213,27 @@ class Policy:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Policy:
-        """What `to_dict` wrote; LedgerBroken where it is not a policy."""
+        """Read what `to_dict` wrote; LedgerBroken where no account can be opened with it."""
         try:
+            if set(fields) != {field.name for field in dataclass_fields(cls)}:
+                raise InputError("it has other fields than a policy")
             found = dict(fields)
-            found["relation"] = Relation.read(found["relation"])
+            found["relation"] = Relation.read(_text(found["relation"]))
             for name in ("epsilon", "delta", "slack"):
-                found[name] = Exact(found[name])
+                found[name] = Exact(_text(found[name]))
             for name in ("orders", "weights"):
-                found[name] = tuple(Exact(number) for number in found[name])
-            found["mu"] = None if found["mu"] is None else Exact(found["mu"])
+                if not isinstance(found[name], list):
+                    raise InputError(f"{name}={shown(found[name])} must be a list")
+                found[name] = tuple(Exact(_text(number)) for number in found[name])
+            found["mu"] = None if found["mu"] is None else Exact(_text(found["mu"]))
+            for name in ("plan", "like"):
+                found[name] = None if found[name] is None else _text(found[name])
             policy = cls(**found)
-        except (KeyError, TypeError, ValueError) as error:
+            policy.check()
+        except (KeyError, TypeError, ValueError, RecursionError, CumulantError) as error:
             raise LedgerBroken(
-                f"the policy of the account cannot be read ({error}); run cumulant ledger verify"
+                f"the policy of the account is not one that can be opened: {error}; run cumulant ledger verify"
             ) from error
-        if sum(policy.weights) > 1 or len(policy.orders) != len(policy.weights) or min(policy.orders, default=1) <= 0:
-            raise LedgerBroken("the weights of the account's orders exceed 1, so its rule proves nothing")
         return policy
 
 
@@ -195,6 +258,19 @@ def explained(name: str, policy: Policy) -> str:
             "by receipts and signatures only.",
         ]
     )
+
+
+@lru_cache(maxsize=64)
+def _plan_epsilon(plan: str, delta: Exact) -> float:
+    """The epsilon that is proved for a plan at delta; infinity for one that rests on a function that is only sampled."""
+    run = parse(plan)
+    return math.inf if run.estimated else run.epsilon(delta=delta)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{shown(value)} must be a text")
+    return value
 
 
 def _run(name: str, value: Expression | str | None, between: Relation) -> Expression | None:

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cumulant.errors import InputError, LedgerError, shown
-from cumulant.ledger.store import Interrupted, Statement, Store
+from cumulant.ledger.store import Interrupted, Statement, Store, Taken
 
-_AGAIN = ("25P03", "40001", "40P01", "23505", "55P03", "57P01", "57P02", "57P03")
-"""Idle for too long, serialisation failure, deadlock, unique key, lock not available, and servers that stop or start."""
+_AGAIN = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03")
+"""Idle for too long, serialisation failure, deadlock, lock not available, and servers that stop or start."""
 _EVERYTHING = 0
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _DURABLY = (
@@ -23,7 +23,7 @@ _DURABLY = (
 """A stricter setting of the server stays; whatever else a role or a session has set does not. And a client that was stopped,
 or is cut off, while it has the lock loses both: nobody else could spend until then."""
 _LONGEST_SILENCE = "300s"
-_ROLE = re.compile(r"[a-z_][a-z0-9_$]{0,62}")
+_ROLE = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,54}")
 _DURABLE = {"fsync": "on", "full_page_writes": "on"}
 
 _TABLES = (
@@ -41,16 +41,44 @@ _TABLES = (
     "ALTER TABLE entry ENABLE ROW LEVEL SECURITY",
 )
 
+_FOLLOWING = (
+    # the table is named by the trigger and not found by the search path, which a spender can set
+    "CREATE FUNCTION entries_follow() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$ "
+    "DECLARE last bigint; BEGIN "
+    "EXECUTE format('SELECT max(seq) FROM %I.%I WHERE account = $1', TG_TABLE_SCHEMA, TG_TABLE_NAME) "
+    "INTO last USING NEW.account; "
+    "IF NEW.seq <> coalesce(last, -1) + 1 OR (NEW.seq = 0) <> (NEW.kind = 'open') THEN "
+    "RAISE EXCEPTION 'an entry follows the newest one, and the first one opens the account' USING ERRCODE = '23505'; "
+    "END IF; RETURN NEW; END $$",
+    "CREATE TRIGGER entries_follow BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION entries_follow()",
+)
+_TRIGGERS = (("entries_stay", "entries_remain"), ("entries_follow",))
+"""The triggers that each version of the schema adds."""
+_INDEXES = {
+    "btree (account, seq)": True,
+    "btree (account, key)": True,
+    "btree (account, hold) WHERE (hold IS NOT NULL)": True,
+    "btree (account, seq) WHERE (kind = 'hold'::text)": False,
+}
+"""The indexes of the table of entries, as the server spells them, and whether each is unique."""
+_ENTRIES = "(SELECT oid FROM pg_catalog.pg_class WHERE relname = 'entry' AND pg_catalog.pg_table_is_visible(oid))"
+
+_NOBODY = ("public", "none")
+"""Names that stand for everybody or for no role."""
+
 _RIGHTS = {
     "spender": (
         "GRANT SELECT, INSERT ON entry TO {role}",
         "GRANT SELECT ON meta TO {role}",
         "GRANT SELECT, INSERT ON note TO {role}",
+        "DROP POLICY IF EXISTS {role}_reads ON entry",
+        "DROP POLICY IF EXISTS {role}_spends ON entry",
         "CREATE POLICY {role}_reads ON entry FOR SELECT TO {role} USING (true)",
         "CREATE POLICY {role}_spends ON entry FOR INSERT TO {role} WITH CHECK (kind IN ('spend', 'hold', 'settle'))",
     ),
     "auditor": (
         "GRANT SELECT ON entry, meta, note TO {role}",
+        "DROP POLICY IF EXISTS {role}_reads ON entry",
         "CREATE POLICY {role}_reads ON entry FOR SELECT TO {role} USING (true)",
     ),
 }
@@ -111,7 +139,7 @@ class PostgreSQL(Store):
     table are the safety. Servers that do not wait for the disk are refused.
     """
 
-    migrations = (_TABLES,)
+    migrations = (_TABLES, _FOLLOWING)
     snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def _connect(self, create: bool) -> _Session:
@@ -159,6 +187,8 @@ class PostgreSQL(Store):
         try:
             yield
         except psycopg.Error as error:
+            if error.sqlstate == "23505":
+                raise Taken(f"another writer was first: {_first_line(error)}") from error
             if error.sqlstate in _AGAIN or (error.sqlstate is None and isinstance(error, psycopg.OperationalError)):
                 raise Interrupted(f"{self.shown} was interrupted: {_first_line(error)}") from error
             if connection.connection.closed or (error.sqlstate or "").startswith("08"):
@@ -175,6 +205,43 @@ class PostgreSQL(Store):
         # to_regclass would answer from a cache that waiting for an advisory lock does not renew
         where = "relname = ? AND relkind IN ('r', 'p') AND pg_table_is_visible(oid)"
         return bool(self.execute(f"SELECT 1 FROM pg_catalog.pg_class WHERE {where}", name))
+
+    def damage(self) -> str | None:
+        wanted = {name for some in _TRIGGERS[: self.schema()] for name in some}
+        triggers, rules, indexes, security, functions = self._ask(
+            [
+                (
+                    f"SELECT tgname, tgenabled IN ('O', 'A') FROM pg_trigger WHERE tgrelid = {_ENTRIES} AND NOT tgisinternal",
+                    (),
+                ),
+                (f"SELECT rulename FROM pg_rewrite WHERE ev_class = {_ENTRIES}", ()),
+                (
+                    "SELECT pg_get_indexdef(indexrelid), indisunique FROM pg_index "
+                    f"WHERE indrelid = {_ENTRIES} AND indisvalid",
+                    (),
+                ),
+                (f"SELECT relrowsecurity FROM pg_class WHERE oid = {_ENTRIES}", ()),
+                (
+                    "SELECT tgname, prosrc FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid "
+                    f"WHERE tgrelid = {_ENTRIES} AND NOT tgisinternal",
+                    (),
+                ),
+            ]
+        )
+        enabled = {name for name, fires in triggers if fires}
+        for name in sorted(wanted - enabled):
+            return f"the trigger {name} was dropped or disabled"
+        for (name,) in [*((name,) for name in sorted({name for name, _ in triggers} - wanted)), *rules]:
+            return f"somebody has added the trigger or rule {name}"
+        sources = {source for statement in (*_TABLES, *_FOLLOWING) for source in statement.split("$$")[1:2]}
+        for name, source in functions:
+            if source not in sources:
+                return f"the function of the trigger {name} was changed"
+        found = {text.partition(" USING ")[2]: unique for text, unique in indexes}
+        for text, unique in _INDEXES.items():
+            if text not in found or (unique and not found[text]):
+                return f"the index {text} of the entries was dropped or changed"
+        return None if security == [(True,)] else "the row security of the entries was disabled"
 
     @contextmanager
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:
@@ -205,8 +272,8 @@ class PostgreSQL(Store):
 
     def grant(self, kind: str, role: str) -> None:
         """Give a role of the database the rights of a spender or an auditor."""
-        if kind not in _RIGHTS or not _ROLE.fullmatch(role):
-            raise InputError(f"role={shown(role)} must be a plain name, such as budget_spender")
+        if kind not in _RIGHTS or not _ROLE.fullmatch(role) or role in _NOBODY:
+            raise InputError(f"role={shown(role)} must be the plain name of one role, such as budget_spender")
         with self.transaction([]):
             for statement in _RIGHTS[kind]:
                 self.execute(statement.format(role=role))

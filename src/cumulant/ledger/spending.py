@@ -52,7 +52,7 @@ def _taken(account: str, kind: str, quoted: Quote, team: str | None, together: l
     def change(position: Position) -> Change:
         rule, state, zero = position.tariff.rule, position.state, position.tariff.rule.zero()
         spends = kind == "spend"
-        after = state.moved(quoted.charge if spends else zero, zero if spends else quoted.charge, team)
+        after = state.moved(quoted.charge if spends else zero, zero if spends else quoted.charge, team).rounded()
         certificates = after.certificates(rule, team)
         if certificates is None:
             raise _Full(account, position, quoted, team)

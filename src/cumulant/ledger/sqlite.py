@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -11,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError
-from cumulant.ledger.store import Interrupted, Statement, Store
+from cumulant.ledger.store import Interrupted, Statement, Store, Taken
 
 fcntl: Any
 try:
@@ -48,6 +49,13 @@ _TABLES = (
     "CREATE TRIGGER entries_remain BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END",
 )
 
+_FOLLOWING = (
+    "CREATE TRIGGER entries_follow BEFORE INSERT ON entry WHEN NEW.seq <> "
+    "COALESCE((SELECT MAX(seq) FROM entry WHERE account = NEW.account), -1) + 1 OR (NEW.seq = 0) <> (NEW.kind = 'open') "
+    "BEGIN SELECT RAISE(ABORT, 'an entry follows the newest one, and the first one opens the account'); END",
+)
+_OBJECT = re.compile(r"CREATE (?:UNIQUE )?(TABLE|INDEX|TRIGGER) (\w+)")
+
 
 class SQLite(Store):
     """SQLite in WAL mode with synchronous=FULL: what was answered survives a crash and a power cut.
@@ -56,7 +64,7 @@ class SQLite(Store):
     free, where SQLite itself would poll.
     """
 
-    migrations = (_TABLES,)
+    migrations = (_TABLES, _FOLLOWING)
     snapshot = "BEGIN"
 
     def __init__(self, url: str) -> None:
@@ -137,7 +145,7 @@ class SQLite(Store):
         try:
             yield
         except sqlite3.IntegrityError as error:
-            raise Interrupted(f"another writer was first: {error}") from error
+            raise Taken(f"another writer was first: {error}") from error
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
                 raise Interrupted(f"{self.path} stayed locked for {_PATIENCE} s: {error}") from error
@@ -155,6 +163,18 @@ class SQLite(Store):
 
     def _has_table(self, name: str) -> bool:
         return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name))
+
+    def damage(self) -> str | None:
+        rows = self.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        found = {(kind.upper(), name): text for kind, name, text in rows}
+        for statement in (statement for some in self.migrations[: self.schema()] for statement in some):
+            made = _OBJECT.match(statement)
+            assert made is not None
+            kind, name = made[1], made[2]
+            if found.pop((kind, name), None) != statement:
+                return f"the {kind.lower()} {name} was dropped or changed"
+        added = sorted(name for kind, name in found if kind == "TRIGGER")
+        return f"somebody has added the trigger {added[0]}" if added else None
 
     @contextmanager
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.filter import Filter
+from cumulant.accounting.filter import UNIT, Filter
 from cumulant.errors import BudgetRefused, InputError, LedgerBroken, shown
 
 OPEN, FROZEN, CLOSED = "open", "frozen", "closed"
@@ -52,6 +52,19 @@ class State:
             mine = self.team(team)
             teams[team] = replace(mine, spent=mine.spent + spent, held=mine.held + held)
         return replace(self, spent=self.spent + spent, held=self.held + held, teams=MappingProxyType(teams))
+
+    def rounded(self) -> State:
+        """Round every sum up to the unit, as entries of format 2 do: sums of exact quotients would grow for ever."""
+        teams = {
+            name: replace(team, spent=team.spent.rounded_up(UNIT), held=team.held.rounded_up(UNIT))
+            for name, team in self.teams.items()
+        }
+        return replace(
+            self,
+            spent=self.spent.rounded_up(UNIT),
+            held=self.held.rounded_up(UNIT),
+            teams=MappingProxyType(teams),
+        )
 
     def team(self, name: str) -> Team:
         """The allowance of a team; InputError if none was granted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -13,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cumulant.errors import InputError, LedgerError
+from cumulant.errors import InputError, LedgerBroken, LedgerError, shown
 from cumulant.ledger.entry import COLUMNS, Entry
 
-SCHEMA = 1
-"""The version this library reads and writes."""
+SCHEMA = 2
+"""The version that this library writes; it reads this one and all before it."""
 
 _FIELDS = ", ".join(COLUMNS)
 _MARKS = ", ".join("?" for _ in COLUMNS)
@@ -26,6 +27,7 @@ _NEWEST = (
     "FROM entry WHERE account = ? ORDER BY seq DESC LIMIT 1"
 )
 _PAGE, _FEW = 1000, 500
+_VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 Statement = tuple[str, Sequence[Any]]
 """Its text, with ? for each value, and the values."""
@@ -44,6 +46,10 @@ class Standing:
 
 class Interrupted(LedgerError):
     """A transaction did not come to a known end: the same request has to be made again, with the same key."""
+
+
+class Taken(Interrupted):
+    """A key, a number or a hold is taken: another writer was first."""
 
 
 class _Owned:
@@ -103,6 +109,10 @@ class Store(ABC):
     def _has_table(self, name: str) -> bool:
         """Whether there is a table of this name."""
 
+    @abstractmethod
+    def damage(self) -> str | None:
+        """Name what protects the tables and was dropped, disabled or added since they were made; None if nothing was."""
+
     def _outdated(self, connection: Any) -> bool:
         """Whether the address leads somewhere else by now than when this connection was made."""
         return False
@@ -154,7 +164,11 @@ class Store(ABC):
     @contextmanager
     def transaction(self, accounts: Sequence[str]) -> Iterator[None]:
         """A transaction that nobody else has on these accounts; all of it is durable when it ends, or none of it."""
+        if accounts:
+            self._check_writable()
         with self._transaction(accounts), self._within():
+            if not accounts:
+                self._check_writable()
             yield
 
     @contextmanager
@@ -172,11 +186,19 @@ class Store(ABC):
 
     def schema(self) -> int:
         """The version of the schema; 0 if there is none."""
-        return int(self.execute("SELECT value FROM meta WHERE name = 'schema'")[0][0]) if self._has_table("meta") else 0
+        if not self._has_table("meta"):
+            return 0
+        rows = self.execute("SELECT value FROM meta WHERE name = 'schema'")
+        text = str(rows[0][0]) if rows else ""
+        if not _VERSION.fullmatch(text):
+            raise LedgerBroken(
+                f"the table meta of {self.shown} names schema {shown(text)}, which is no version; restore that row"
+            )
+        return int(text)
 
     def _check_schema(self, create: bool) -> None:
-        found = self.schema()
-        if found == SCHEMA or (found < SCHEMA and create):
+        self._local.schema = found = self.schema()
+        if 0 < found <= SCHEMA or (found == 0 and create):
             return
         if found > SCHEMA:
             raise LedgerError(
@@ -184,21 +206,32 @@ class Store(ABC):
             )
         if found == 0:
             raise LedgerError(f"there is no ledger in {self.shown}; make one by: cumulant ledger create, or upgrade")
-        raise LedgerError(
-            f"the ledger has schema {found}, an older one; change it by: cumulant ledger upgrade {self.shown}"
-        )
+
+    def _check_writable(self) -> None:
+        """LedgerError where the tables are of an older version, which this library reads and does not write."""
+        self.connection()
+        if self._local.schema != SCHEMA:
+            self._local.schema = self.schema()  # somebody may have upgraded it meanwhile
+        if 0 < self._local.schema < SCHEMA:
+            raise LedgerError(
+                f"the ledger has schema {self._local.schema}, an older one that can be read and verified; "
+                f"to write to it, run: cumulant ledger upgrade {self.shown}"
+            )
 
     def upgrade(self) -> tuple[int, int]:
         """Bring the schema to the version of this library, under the lock; the version before and after."""
         self.connection(create=True)
-        with self.transaction([]):
+        with self._transaction([]), self._within():
             before = self.schema()
+            if before > SCHEMA:
+                raise LedgerError(f"the ledger has schema {before} and this library knows {SCHEMA}; use a newer one")
             for number, statements in enumerate(self.migrations[before:], before + 1):
                 for statement in statements:
                     self.execute(statement)
                 self.execute("DELETE FROM meta WHERE name = 'schema'")
                 self.execute("INSERT INTO meta (name, value) VALUES ('schema', ?)", str(number))
-        return before, self.schema()
+        self._local.schema = self.schema()
+        return before, self._local.schema
 
     @property
     def shown(self) -> str:
@@ -295,11 +328,15 @@ class Store(ABC):
         rows = self.execute("SELECT text FROM note WHERE digest = ?", digest)
         return str(rows[0][0]) if rows else None
 
-    def notes(self) -> list[tuple[str, str]]:
-        """Every note that was not erased."""
-        return [
-            (str(digest), str(text)) for digest, text in self.execute("SELECT digest, text FROM note ORDER BY digest")
-        ]
+    def notes(self) -> Iterator[tuple[str, str]]:
+        """Every note that was not erased, a page at a time."""
+        last = ""
+        while True:
+            rows = self.execute(f"SELECT digest, text FROM note WHERE digest > ? ORDER BY digest LIMIT {_PAGE}", last)
+            yield from ((str(digest), str(text)) for digest, text in rows)
+            if len(rows) < _PAGE:
+                return
+            last = rows[-1][0]
 
     def keep_note(self, digest: str, text: str) -> None:
         """Store a note."""

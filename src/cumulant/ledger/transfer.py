@@ -9,11 +9,11 @@ from typing import Any, TextIO
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError, shown
 from cumulant.ledger.chain import Verdict, verify
-from cumulant.ledger.entry import COLUMNS, FORMAT, Entry, canonical
+from cumulant.ledger.entry import COLUMNS, HASHED, Entry, canonical
 from cumulant.ledger.keys import Keys
-from cumulant.ledger.store import Store, imported
+from cumulant.ledger.store import Store, Taken, imported
 
-_HEADER = {"cumulant-ledger": FORMAT}
+_HEADER = {"cumulant-ledger": HASHED}
 _BATCH = 1000
 
 
@@ -48,6 +48,14 @@ def read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
     """Fill an empty store with what `write` wrote, all or nothing; its accounts are frozen."""
     if isinstance(lines, str | bytes | dict) or not isinstance(lines, Iterable):
         raise InputError(f"lines={shown(lines)} must be the lines of an export, such as an open file")
+    try:
+        return _read(store, lines, keys)
+    except Taken as error:
+        raise InputError(f"the export has a key, a hold or a note twice ({error}); nothing was imported") from error
+
+
+def _read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
+    following: dict[str, int] = {}
     with store.transaction([]):
         if store.execute("SELECT 1 FROM entry LIMIT 1"):
             raise LedgerError(
@@ -59,12 +67,14 @@ def read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
             row = _row(number, line)
             if first:
                 if row != _HEADER:
-                    raise InputError(f"line 1 is not the beginning of an exported ledger of format {FORMAT}")
+                    raise InputError(f"line 1 is not the beginning of an exported ledger of format {HASHED}")
                 first = False
             elif "note" in row:
                 store.keep_note(str(row["note"]), str(row.get("text")))
             else:
-                batch.append(_entry(number, row))
+                entry = _entry(number, row)
+                _check_order(number, entry, following)
+                batch.append(entry)
                 if len(batch) == _BATCH:
                     store.append(batch)
                     batch = []
@@ -77,6 +87,19 @@ def read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
         for account in store.names():
             store.mark(imported(account), "1")
     return verdict
+
+
+def _check_order(number: int, entry: Entry, following: dict[str, int]) -> None:
+    """InputError where a line repeats an entry, LedgerBroken where one is missing before it."""
+    expected = following.get(entry.account, 0)
+    if entry.seq < expected:
+        raise InputError(f"line {number} repeats entry {entry.seq} of {shown(entry.account)}; nothing was imported")
+    if entry.seq > expected:
+        raise LedgerBroken(
+            f"the export is broken: entry {expected} of {shown(entry.account)} is missing before line {number}; "
+            "nothing was imported"
+        )
+    following[entry.account] = expected + 1
 
 
 def _row(number: int, line: str) -> dict[str, Any]:

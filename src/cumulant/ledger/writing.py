@@ -17,9 +17,9 @@ from typing import Any
 from cumulant.accounting.filter import Tariff
 from cumulant.curves.memory import recall
 from cumulant.errors import BudgetRefused, InputError, KeyConflict, LedgerBroken, LedgerError
-from cumulant.ledger.chain import check_last, check_signer
+from cumulant.ledger.chain import ANY_CLOCK, TOLERANCE, check_last, check_signer
 from cumulant.ledger.charge import Quote, quote
-from cumulant.ledger.entry import FORMAT, Entry, Receipt, canonical
+from cumulant.ledger.entry import FORMAT, Entry, Receipt, canonical, moment_of, note_digest
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
 from cumulant.ledger.state import State, may
@@ -66,8 +66,8 @@ class Job:
 class Writer:
     """Writes jobs, all or none, and remembers the policies of accounts, which never change."""
 
-    def __init__(self, store: Store, keys: Keys, actor: str | None) -> None:
-        self.store, self.keys, self.actor = store, keys, actor or _user()
+    def __init__(self, store: Store, keys: Keys, actor: str | None, allow_unsigned: bool = False) -> None:
+        self.store, self.keys, self.actor, self.allow_unsigned = store, keys, actor or _user(), allow_unsigned
         self._policies: dict[str, tuple[Policy, Tariff]] = {}
         self._quotes: dict[Hashable, Quote] = {}
         self._seen: dict[str, tuple[Entry, State]] = {}  # the newest entry of an account that was checked, and its sums
@@ -159,17 +159,18 @@ class Writer:
     ) -> tuple[list[Entry], dict[str, tuple[Entry, State]]]:
         positions: dict[str, Position] = {}
         entries = []
+        moment = now()
         for job, request in zip(jobs, requests, strict=True):
             if job.account not in positions:
                 positions[job.account] = self.position(job.account, standing[job.account])
             position = positions[job.account]
-            self._allowed(job, position)
-            entry = self._entry(job, request, job.change(position), position.last)
+            self._allowed(job, position, moment)
+            entry = self._entry(job, request, job.change(position), position.last, moment)
             entries.append(entry[0])
             positions[job.account] = replace(position, last=entry[0], state=entry[1])
         return entries, {account: (position.last, position.state) for account, position in positions.items()}
 
-    def _allowed(self, job: Job, position: Position) -> None:
+    def _allowed(self, job: Job, position: Position, moment: datetime) -> None:
         if position.imported and job.kind != "thaw":
             raise BudgetRefused(
                 f"account {job.account!r} was imported and is frozen: it is a second copy until its owner says that the first "
@@ -177,20 +178,37 @@ class Writer:
             )
         may(position.state, job.kind, job.account)
         if position.policy.expires is not None and job.kind in ("spend", "hold"):
-            for clock in (now(), self.store.now()):
+            for clock in (moment, self.store.now()):
                 if position.policy.expired(clock):
                     raise BudgetRefused(f"account {job.account!r} has expired at {position.policy.expires}")
+        written = position.last.content()
+        if written.get("format") != 1 and job.kind not in ANY_CLOCK:
+            before = moment_of(written)
+            if moment < before - TOLERANCE:
+                raise LedgerError(
+                    f"the clock of this host says {moment.isoformat(timespec='seconds')}, and entry {position.last.seq} of "
+                    f"{job.account!r} is dated {before.isoformat()}: set the clock; if that date is wrong, the owner "
+                    "freezes the account and thaws it again"
+                )
 
-    def _entry(self, job: Job, request: str, change: Change, last: Entry | None) -> tuple[Entry, State]:
+    def _entry(
+        self, job: Job, request: str, change: Change, last: Entry | None, moment: datetime
+    ) -> tuple[Entry, State]:
         body = {
             "format": FORMAT,
             "actor": self.actor,
             "host": socket.gethostname(),
-            "time": now().isoformat(timespec="seconds"),
+            "time": moment.isoformat(timespec="seconds"),
             "version": _version(),
             **change.body,
         }
+        state = change.state.rounded()
         signed = change.body["policy"]["signed"] if last is None else self.policy(job.account)[0].signed
+        if self.keys.signer is not None and not signed and not self.allow_unsigned:
+            raise LedgerError(
+                f"account {job.account!r} is not signed, and there is a key here that signs: somebody may have rewritten it; "
+                "verify it with receipts, or say allow_unsigned=True (--allow-unsigned)"
+            )
         if signed:
             if self.keys.signer is None:
                 raise LedgerError(
@@ -201,7 +219,7 @@ class Writer:
             body["signer"] = self.keys.signer.name
         if job.note is not None:
             salted = f"{secrets.token_hex(16)} {job.note}"
-            body["note"] = sha256(salted.encode("utf-8", "surrogatepass")).hexdigest()
+            body["note"] = note_digest(salted)
             self.store.keep_note(body["note"], salted)
         entry = Entry(
             job.account,
@@ -211,19 +229,19 @@ class Writer:
             request,
             change.hold,
             canonical(body),
-            canonical(change.state.to_dict()),
+            canonical(state.to_dict()),
             "" if last is None else last.hash,
         )
         entry = replace(entry, hash=entry.digest())
         if signed and self.keys.signer is not None:
             entry = replace(entry, signature=self.keys.signer.sign(entry.hash))
-        return entry, change.state
+        return entry, state
 
     def open(self, account: str, key: str, policy: Policy) -> Receipt:
         """Write the first entry of an account, within a transaction."""
         change = Change({"policy": policy.to_dict()}, State.empty(policy.rule()))
         job = Job(account, "open", key, policy.to_dict(), lambda _: change)
-        entry, _ = self._entry(job, f"{_digest(job, [account])}:{_nonce(os.getpid())}:", change, None)
+        entry, _ = self._entry(job, f"{_digest(job, [account])}:{_nonce(os.getpid())}:", change, None, now())
         self.store.append([entry])
         return entry.receipt()
 
@@ -281,6 +299,7 @@ def _version() -> str:
 
 def _user() -> str:
     try:
-        return getpass.getuser()
+        found = getpass.getuser()
+        return found if found.isprintable() and found else "unknown"
     except (OSError, KeyError, ImportError):
         return "unknown"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cumulant.cli.app import answer
-from cumulant.training import FixedSizeSampler
+from cumulant.training import BallsInBinsSampler, FixedSizeSampler
 
 
 def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -108,3 +108,16 @@ def test_a_coin_is_read_however_it_was_written(
     scores.write_text("member,score\n0.5,1\n", encoding="utf-8")
     code, _, err = asked(capsys, *words)
     assert (code, "line 2 of" in err) == (2, True)
+
+
+def test_conformance_to_other_laws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sampler = BallsInBinsSampler(population=200, steps=10, key=bytes(32))
+    file = tmp_path / "passes.txt"
+    file.write_text("".join(f"{' '.join(map(str, batch))}\n" for _ in range(20) for batch in sampler), encoding="utf-8")
+    words = ["conformance", str(file), "--population", "200"]
+    assert asked(capsys, *words, "--steps", "10", "--quiet")[:2] == (0, "consistent\n")
+    code, out, _ = asked(capsys, *words, "--rate", "1/10")
+    assert code == 1
+    assert "REFUTED by" in out
+    assert asked(capsys, *words, "--rate", "1", "--cycle", "10", "--quiet")[:2] == (1, "refuted\n")  # parts change
+    assert asked(capsys, *words, "--steps", "10", "--out", str(tmp_path / "x.png"))[0] == 2

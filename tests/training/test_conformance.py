@@ -1,13 +1,14 @@
 """Conformance refutes loaders that draw something else, and raises false alarms as often as its level says."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import cumulant as cm
-from cumulant.training import FixedSizeSampler, conformance
+from cumulant.training import BallsInBinsSampler, CyclicPoissonSampler, FixedSizeSampler, PoissonSampler, conformance
 
 POPULATION, SAMPLE, BATCHES, LEVEL = 1797, 64, 2000, 1e-3
 RNG = np.random.default_rng(18)
@@ -155,3 +156,95 @@ def test_one_law_is_asked_for() -> None:
     for law in ({}, {"sample": 3, "rate": "0.1"}):
         with pytest.raises(cm.InputError, match="one of them"):
             conformance([[1], [2]], 10, **law)  # type: ignore[arg-type]
+
+
+# ---- balls in bins, and Poisson samples from parts in turn
+
+STEPS, PASSES = 28, 40
+
+
+def allocated(rng: np.random.Generator, redraw: bool = True) -> list[list[int]]:
+    batches: list[list[int]] = []
+    for number in range(PASSES):
+        if redraw or number == 0:
+            bins = rng.integers(STEPS, size=POPULATION)
+        batches += [np.flatnonzero(bins == step).tolist() for step in range(STEPS)]
+    return batches
+
+
+def permuted(rng: np.random.Generator) -> list[list[int]]:
+    return [part.tolist() for _ in range(PASSES) for part in np.array_split(rng.permutation(POPULATION), STEPS)]
+
+
+def by_number(rng: np.random.Generator) -> list[list[int]]:
+    """Random sizes, but records in data-set order."""
+    ends = [np.sort(rng.integers(STEPS, size=POPULATION)) for _ in range(PASSES)]
+    return [np.flatnonzero(bins == step).tolist() for bins in ends for step in range(STEPS)]
+
+
+def shifted(rng: np.random.Generator) -> list[list[int]]:
+    """One draw, that every pass starts one step later."""
+    bins = rng.integers(STEPS, size=POPULATION)
+    return [np.flatnonzero((bins + t) % STEPS == step).tolist() for t in range(PASSES) for step in range(STEPS)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "refuted"),
+    [
+        (
+            lambda rng: [
+                b for s in [BallsInBinsSampler(POPULATION, STEPS, bytes(32))] for _ in range(PASSES) for b in s
+            ],
+            "",
+        ),
+        (allocated, ""),
+        (lambda rng: allocated(rng, redraw=False), "overlap"),
+        (shifted, "overlap"),
+        (permuted, "size"),
+        (by_number, "order"),
+        (lambda rng: list(poisson())[: STEPS * PASSES], "coverage"),
+        (lambda rng: allocated(rng)[1:], "coverage"),
+    ],
+    ids=["ours", "numpy", "one draw", "one draw, shifted", "permutations", "sorted", "Poisson", "not from the start"],
+)
+def test_balls_in_bins(batches: Callable[[np.random.Generator], list[list[int]]], refuted: str) -> None:
+    found = conformance(batches(np.random.default_rng(7)), POPULATION, steps=STEPS)
+    assert list(found) == ["size", "coverage", "overlap", "order"]
+    if refuted:
+        assert found[refuted] < 1e-9
+    else:
+        assert min(found.values()) > LEVEL
+
+
+def test_false_alarms_about_balls_in_bins() -> None:
+    rng = np.random.default_rng(8)
+    alarms = {"size": 0, "overlap": 0, "order": 0}
+    for _ in range(400):
+        batches = [np.flatnonzero(bins == s).tolist() for bins in rng.integers(5, size=(6, 60)) for s in range(5)]
+        found = conformance(batches, 60, steps=5)
+        alarms = {test: count + (found[test] < 0.05) for test, count in alarms.items()}
+    assert all(stats.binom.cdf(count, 400, 0.05) < 0.9999 for count in alarms.values())
+
+
+def test_poisson_samples_from_parts_in_turn() -> None:
+    sampler = CyclicPoissonSampler(600, "1/3", cycle=6, steps=1200, key=bytes(32))
+    batches = list(sampler)
+    assert min(conformance(batches, 600, rate="1/3", cycle=6).values()) > LEVEL
+    assert conformance(batches, 600, rate="1/4", cycle=6)["size"] < 1e-9
+    assert conformance(PoissonSampler(600, "1/18", steps=1200, key=bytes(32)), 600, rate="1/3", cycle=6)["parts"] == 0
+    same = [batches[t % 6] for t in range(1200)]  # one draw, used again
+    assert conformance(same, 600, rate="1/3", cycle=6)["overlap"] < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"steps": 5, "rate": "1/5"}, "one of them"),
+        ({"cycle": 5, "sample": 2}, "give their rate"),
+        ({"steps": 5}, "whole passes"),
+        ({"rate": "1/2", "cycle": 5}, "whole cycles"),
+    ],
+)
+def test_laws_that_batches_cannot_be_tested_against(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(cm.InputError, match=said):
+        conformance([[0], [1], [2], [3], [4], [5]], 10, **given)

@@ -175,7 +175,7 @@ def test_the_law_is_the_scheme_that_is_accounted() -> None:
         (lambda: PoissonSampler(10, 0), "rate=0"),
         (lambda: FixedSizeSampler(10, 2).draw(-1), "step=-1"),
         (lambda: FixedSizeSampler(10, 2).batch_iterator(11), "num_examples=11"),
-        (lambda: FixedSizeSampler(10, 2).batch_iterator(10, rng=1), "rng is not used"),
+        (lambda: FixedSizeSampler(10, 2).batch_iterator(10, rng="x"), "numpy generator"),
         (lambda: FixedSizeSampler(10, 2).load_state_dict({}), "not the state"),
         (lambda: FixedSizeSampler(10, 2).load_state_dict(FixedSizeSampler(10, 3).state_dict()), "same sizes"),
         (

@@ -112,25 +112,32 @@ def conformance(
         Path, typer.Argument(metavar="FILE", help="One batch per line: record numbers, by commas or spaces.")
     ],
     population: Annotated[int, typer.Option(help="Records in the data set, numbered from 0.")],
-    sample: Annotated[int, typer.Option(help="Records per batch.")],
+    sample: Annotated[int | None, typer.Option(help="Records per batch, for samples of a fixed size.")] = None,
+    rate: Annotated[str | None, typer.Option(help="The probability of a record, for Poisson samples.")] = None,
+    cycle: Annotated[int | None, typer.Option(help="With --rate: the number of parts that take turns.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of a pass, for balls in bins.")] = None,
     level: Level = "0.001",
     out: Out = None,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print `refuted` or `consistent` alone.")] = False,
 ) -> int:
-    """Does a loader draw uniform samples of a fixed size, afresh for every batch? Four tests of its batches.
+    """Does a loader draw what is accounted? Tests of its batches against samples of a fixed size, or another law.
 
-    Exit code 0: consistent. 1: refuted by one of the tests, each at a quarter of the level.
+    Exit code 0: consistent. 1: refuted by one of the tests, each at its share of the level.
 
     \b
-    Example:
+    Examples:
       cumulant conformance batches.txt --population 60000 --sample 256
+      cumulant conformance batches.txt --population 60000 --rate 256/60000
+      cumulant conformance batches.txt --population 60000 --steps 234
     """
     alpha = LEVEL.check("level", level)
     batches = list(_batches(file))
-    found = tested(batches, population, sample)
-    refuting = [test for test, p in found.items() if 4 * p <= alpha]
+    found = tested(batches, population, sample, rate=rate, cycle=cycle, steps=steps)
+    refuting = [test for test, p in found.items() if len(found) * p <= alpha]
     if out is not None:
+        if sample is None:
+            raise InputError("--out draws samples of a fixed size only; give --sample, or leave --out away")
         from cumulant.figures import audits
 
         charts = [audits.coverage(batches, population, sample), audits.overlap(batches, population)]
@@ -140,7 +147,7 @@ def conformance(
     elif as_json:
         typer.echo(json.dumps({**found, "refuted": bool(refuting), "by": refuting, "batches": len(batches)}))
     else:
-        verdict = f"REFUTED by {', '.join(refuting)}" if refuting else "consistent with fresh uniform samples"
+        verdict = f"REFUTED by {', '.join(refuting)}" if refuting else "consistent with this law"
         typer.echo(f"{verdict} ({len(batches):,} batches, level {alpha}).")
         typer.echo(", ".join(f"{test}: p = {rounded_up(p)}" for test, p in found.items()) + " (approximate)")
     return REFUTED if refuting else 0

@@ -1,15 +1,19 @@
 """Training loops that run what is accounted: samplers, clipping and noise, audits, and the statement at the end."""
 
 from cumulant.training import audit
+from cumulant.training.balls_in_bins import BallsInBinsSampler
 from cumulant.training.budget import Budget
 from cumulant.training.card import Setting, statement
 from cumulant.training.conformance import conformance
+from cumulant.training.cyclic_poisson import CyclicPoissonSampler
 from cumulant.training.noise import clipped, rounded_gaussian
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler
 from cumulant.training.sgd import NoisySGD
 
 __all__ = [
+    "BallsInBinsSampler",
     "Budget",
+    "CyclicPoissonSampler",
     "FixedSizeSampler",
     "NoisySGD",
     "PoissonSampler",

@@ -1,4 +1,4 @@
-"""Tests of batches against the law that is accounted: uniform samples of a fixed size, or Poisson samples."""
+"""Tests of batches against the law that is accounted: fixed-size, Poisson, cyclic Poisson samples or balls in bins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from cumulant.domains import COUNT, RATE, Number, listed
-from cumulant.errors import InputError
+from cumulant.errors import InputError, shown
 
 PER_BIN = 20
 """First elements per bin of their ranks, at least, so that counts are nearly normal."""
@@ -20,9 +20,18 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def conformance(
-    batches: Iterable[Iterable[int]], population: int, sample: int | None = None, *, rate: Number | None = None
+    batches: Iterable[Iterable[int]],
+    population: int,
+    sample: int | None = None,
+    *,
+    rate: Number | None = None,
+    cycle: int | None = None,
+    steps: int | None = None,
 ) -> dict[str, float]:
-    """p-values of tests of whether batches are fresh samples: of the size `sample`, or Poisson samples of `rate`.
+    """p-values of tests of whether batches follow a law: give `sample`, `rate`, `rate` and `cycle`, or `steps`.
+
+    `sample` means uniform samples of this size, `rate` Poisson samples, with `cycle` from so many parts of the data in turn,
+    and `steps` balls in bins: passes of so many steps in which each record is once, drawn afresh in every pass.
 
     Wrap the data set so that the loader returns record numbers from 0 to population - 1, and give its batches in the order in
     which they came, at least some hundred. Small values refute:
@@ -33,6 +42,12 @@ def conformance(
     * `overlap`: how many records consecutive batches share, against the hypergeometric law. Shuffled epochs share none.
     * `order`: the rank of the first record within its batch. Sorted batches begin with the smallest. A Poisson sample is a
       set, so `order` is not tested with `rate`.
+
+    With `cycle`, the batches of one cycle together are tested as a Poisson sample of `rate`, and `parts` is 0 if a record was
+    drawn from two parts. With `steps` the tests are about whole passes: `coverage` is 0 unless every record is in every pass
+    once; `size` tests the sizes against the multinomial law, from which shuffled batches of equal sizes differ; `overlap`
+    compares the step of each record with its step in the pass before, which refutes one draw for all passes; `order` looks
+    for a trend of steps with record numbers.
 
     The p-values are approximate, by the normal and chi-square laws, and what is not refuted is not proved: a loader may pass
     and be predictable all the same.
@@ -47,10 +62,20 @@ def conformance(
     >>> poisson = cm.training.PoissonSampler(population=500, rate="1/25", steps=400, key=bytes([3]) * 32)
     >>> min(conformance(poisson, 500, rate="1/25").values()) > 0.01
     True
+    >>> allocated = cm.training.BallsInBinsSampler(population=500, steps=25, key=bytes(32))
+    >>> passes = [batch for _ in range(20) for batch in allocated]
+    >>> min(conformance(passes, 500, steps=25).values()) > 0.01
+    True
+    >>> conformance(passes[:25] * 20, 500, steps=25)["overlap"]
+    0.0
     """
     records = int(COUNT.check("population", population))
-    if (sample is None) == (rate is None):
-        raise InputError("give sample=… for samples of fixed size, or rate=… for Poisson samples, one of them")
+    if [sample, rate, steps].count(None) != 2:
+        raise InputError(
+            "give sample=… for samples of fixed size, rate=… for Poisson samples, or steps=… for balls in bins, one of them"
+        )
+    if cycle is not None and rate is None:
+        raise InputError(f"cycle={shown(cycle)} is for Poisson samples from parts in turn; give their rate=… as well")
     size = None if sample is None else int(COUNT.check("sample", sample))
     if size is not None and size > records:
         raise InputError(f"sample={size} must be at most population={records}")
@@ -58,14 +83,75 @@ def conformance(
     drawn = [_batch(batch, records, number) for number, batch in enumerate(listed("batches", batches))]
     if len(drawn) < 2:
         raise InputError(f"{len(drawn)} batches are too few to test; give at least 2, better some hundred")
+    if steps is not None:
+        return _allocation(drawn, records, int(COUNT.check("steps", steps)))
+    if probability is not None:
+        whole = 1 if cycle is None else int(COUNT.check("cycle", cycle))
+        return _poisson(drawn, records, probability) if whole == 1 else _cycles(drawn, records, probability, whole)
     distinct = [np.unique(batch) for batch in drawn]
     once = all(len(batch) == len(set_) for batch, set_ in zip(drawn, distinct, strict=True))
     uniform = {"coverage": _coverage(distinct, records), "overlap": _overlap(distinct, records)}
-    if probability is not None:
-        sizes = np.array([len(batch) for batch in drawn])
-        return {"size": _binomial(sizes, records, probability) if once else 0.0, **uniform}
     exact = once and all(len(batch) == size for batch in drawn)
     return {"size": float(exact), **uniform, "order": _order(drawn)}
+
+
+def _poisson(drawn: list[Integers], records: int, rate: float) -> dict[str, float]:
+    """Tests of Poisson samples."""
+    distinct = [np.unique(batch) for batch in drawn]
+    sizes = np.array([len(batch) for batch in drawn])
+    once = all(len(batch) == len(set_) for batch, set_ in zip(drawn, distinct, strict=True))
+    return {
+        "size": _binomial(sizes, records, rate) if once else 0.0,
+        "coverage": _coverage(distinct, records),
+        "overlap": _overlap(distinct, records),
+    }
+
+
+def _cycles(drawn: list[Integers], records: int, rate: float, cycle: int) -> dict[str, float]:
+    """Tests of Poisson samples from parts in turn: all draws of one cycle are a Poisson sample, and parts are disjoint."""
+    whole = len(drawn) // cycle
+    if whole < 2:
+        raise InputError(
+            f"{len(drawn)} batches have {whole} whole cycles of {cycle}; give at least 2, better some hundred"
+        )
+    merged = [np.concatenate(drawn[cycle * t : cycle * (t + 1)]) for t in range(whole)]
+    parts = [np.unique(np.concatenate(drawn[part::cycle])) for part in range(cycle)]
+    disjoint = sum(map(len, parts)) == len(np.unique(np.concatenate(parts)))
+    return {**_poisson(merged, records, rate), "parts": float(disjoint)}
+
+
+def _allocation(drawn: list[Integers], records: int, steps: int) -> dict[str, float]:
+    """Tests of balls in bins, drawn afresh in every pass; batches after the last whole pass are left out."""
+    whole = len(drawn) // steps
+    if whole < 2:
+        raise InputError(f"{len(drawn)} batches have {whole} whole passes of {steps} steps; give at least 2")
+    passes = [drawn[steps * t : steps * (t + 1)] for t in range(whole)]
+    sizes = np.array([[len(batch) for batch in batches] for batches in passes])
+    together = [np.concatenate(batches) for batches in passes]
+    if not all(np.array_equal(np.sort(each), np.arange(records)) for each in together):
+        return {"size": 1.0, "coverage": 0.0, "overlap": 1.0, "order": 1.0}
+    places = np.empty((whole, records), dtype=np.int64)
+    for row, numbers, lengths in zip(places, together, sizes, strict=True):
+        row[numbers] = np.repeat(np.arange(steps), lengths)
+    if steps == 1:
+        return {"size": 1.0, "coverage": 1.0, "overlap": 1.0, "order": 1.0}
+    # steps of one record in two passes differ, modulo `steps`, by a uniform number, independently for all pairs of passes
+    moved = np.bincount(np.mod(np.diff(places, axis=0), steps).ravel(), minlength=steps)
+    trend = float(np.sum((places - (steps - 1) / 2) @ (np.arange(records) - (records - 1) / 2)))
+    variance = whole * (steps**2 - 1) / 12 * records * (records**2 - 1) / 12
+    z = trend / math.sqrt(variance) if variance else 0.0
+    return {
+        "size": _even(sizes.ravel(), records / steps, whole * (steps - 1)),
+        "coverage": 1.0,
+        "overlap": _even(moved, (whole - 1) * records / steps, steps - 1),
+        "order": _two_sided(float(special.ndtr(z)), float(special.ndtr(-z))),
+    }
+
+
+def _even(counts: Integers, expected: float, freedom: int) -> float:
+    """Counts against equal expectations by chi-square, two-sided: too even is wrong too."""
+    statistic = float(np.sum((counts - expected) ** 2) / expected)
+    return _two_sided(float(special.chdtr(freedom, statistic)), float(special.chdtrc(freedom, statistic)))
 
 
 def _binomial(sizes: Integers, records: int, rate: float) -> float:

@@ -8,18 +8,20 @@ exact if the words are uniform and independent, that is up to SHAKE-256 being a 
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cumulant.domains import COUNT, RATE, Exact, Number
 from cumulant.errors import InputError, shown
 from cumulant.lock import Lock
+from cumulant.mechanisms.mechanism import Expression
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.scheme import Scheme
 from cumulant.sampling.without_replacement import WithoutReplacement
@@ -29,7 +31,18 @@ SHORTEST_KEY = 16
 MOST_RECORDS = 2**40
 """Indices are cut from words of 64 bits, and a draw must fit into memory."""
 
+USUAL_DEVIATIONS = 5
+"""Standard deviations above the mean to which batches are padded: a larger draw, one in 10^6, costs one compilation."""
+
 Words = np.ndarray[Any, np.dtype[np.uint64]]
+Indices = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class PaddedBatch(NamedTuple):
+    """A draw in an array of fixed length: record numbers, and a mask that is False where the array was filled up."""
+
+    indices: Indices
+    mask: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Sampler(ABC):
@@ -49,10 +62,10 @@ class Sampler(ABC):
     """
 
     def __init__(self, population: int, steps: int, key: bytes | None, rank: int, world: int) -> None:
-        self._population = _whole("population", population)
-        self._steps = _whole("steps", steps)
-        self._world = _whole("world", world)
-        self._rank = _whole("rank", rank, least=0)
+        self._population = checked_whole("population", population)
+        self._steps = checked_whole("steps", steps)
+        self._world = checked_whole("world", world)
+        self._rank = checked_whole("rank", rank, least=0)
         if self._population > MOST_RECORDS:
             raise InputError(f"population={self._population} must be at most 2^40 records")
         if self._rank >= self._world:
@@ -63,7 +76,7 @@ class Sampler(ABC):
                 "secrets.token_bytes(32), send it to all processes and give it as key=…"
             )
         self._lock = Lock()
-        self._hold(secrets.token_bytes(KEY_BYTES) if key is None else _secret(key))
+        self._hold(secrets.token_bytes(KEY_BYTES) if key is None else checked_key(key))
         self._step = 0
 
     # ---- the key
@@ -99,6 +112,20 @@ class Sampler(ABC):
     def law(self) -> Scheme:
         """The sampling scheme that the draws follow, for the accounting."""
 
+    def releases(self, steps: int) -> int:
+        """Return how often the law applies in the first so many steps: once per step, unless it is about whole passes."""
+        return checked_whole("steps", steps, least=0)
+
+    def accounted_run(self, mechanism: Expression, steps: int | None = None) -> Expression:
+        """Return what is accounted if every step ran `mechanism` on its draw; `steps` are those handed out by default.
+
+        >>> import cumulant as cm
+        >>> sampler = FixedSizeSampler(population=100, sample=5, steps=10)
+        >>> sampler.accounted_run(cm.Gaussian.from_clipping(norm=1, noise=2, relation="replace-one"), steps=10)
+        Gaussian(sigma=2, sensitivity=2, geometry="ball") @ WithoutReplacement(sample=5, population=100) * 10
+        """
+        return mechanism @ self.law * self.releases(self.step if steps is None else steps)
+
     @property
     def population(self) -> int:
         """The number of records it draws from."""
@@ -133,7 +160,7 @@ class Sampler(ABC):
         >>> sampler.draw(7) == sampler.draw(7), len(set(sampler.draw(7))), sampler.step
         (True, 3, 0)
         """
-        number = _whole("step", step, least=0)
+        number = checked_whole("step", step, least=0)
         with self._lock:  # another key in the middle of a draw would change its law
             return self._draw(number)[self._rank :: self._world]
 
@@ -152,8 +179,11 @@ class Sampler(ABC):
     def __len__(self) -> int:
         return self._steps
 
-    def batch_iterator(self, num_examples: int, rng: object = None) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+    def batch_iterator(self, num_examples: int, rng: Any = None) -> Iterator[Indices]:
         """One pass as arrays, with the signature of JAX Privacy's batch selection strategies.
+
+        `rng`, a numpy generator or a seed of one, replaces the secret key by one that is drawn from it. A seed that others
+        know, or can try out, gives all samples away: leave it out unless a run must be repeated.
 
         >>> sampler = FixedSizeSampler(population=100, sample=5, steps=2)
         >>> [batch.shape for batch in sampler.batch_iterator(100)]
@@ -164,8 +194,42 @@ class Sampler(ABC):
                 f"num_examples={shown(num_examples)} but this sampler draws from population={self._population}"
             )
         if rng is not None:
-            raise InputError("rng is not used: draws follow from the sampler's secret key; give key=… to repeat them")
+            try:
+                key = np.random.default_rng(rng).bytes(KEY_BYTES)
+            except (TypeError, ValueError) as error:
+                raise InputError(f"rng={shown(rng)} must be a numpy generator or a seed of one: {error}") from error
+            with self._lock:
+                self._hold(key)
         return (np.array(batch, dtype=np.int64) for batch in self)
+
+    def padded_batches(self, size: int | None = None) -> Iterator[PaddedBatch]:
+        """One pass as pairs of record numbers and mask, of a fixed shape: compiled code then sees one shape only.
+
+        The mask is True for what was drawn; what fills up the shape is record 0 with mask False, whose clipped gradient must
+        be multiplied by 0. Nothing of a draw is left out: one that exceeds `size` is padded to a multiple of it. By default
+        `size` is that of a fixed sample, else one that about one draw in a million exceeds.
+
+        >>> sampler = FixedSizeSampler(population=100, sample=5, steps=1)
+        >>> [(batch.indices.shape, batch.mask.tolist()) for batch in sampler.padded_batches(8)]
+        [((8,), [True, True, True, True, True, False, False, False])]
+        """
+        shape = self._usual_size() if size is None else checked_whole("size", size)
+        for batch in self:
+            length = max(1, -(-len(batch) // shape)) * shape
+            indices = np.zeros(length, dtype=np.int64)
+            indices[: len(batch)] = batch
+            yield PaddedBatch(indices, np.arange(length) < len(batch))
+
+    @property
+    @abstractmethod
+    def inclusion(self) -> float:
+        """The probability of a record to be in one draw."""
+
+    def _usual_size(self) -> int:
+        """A multiple of 8 that the part of this process of one draw exceeds about once in a million times."""
+        mean = self._population * self.inclusion
+        most = mean + USUAL_DEVIATIONS * math.sqrt(mean * (1 - self.inclusion)) + USUAL_DEVIATIONS
+        return -(-math.ceil(min(most, self._population) / self._world) // 8) * 8
 
     def fingerprint(self) -> str:
         """A hash of key, sizes and step, to compare processes with: equal on all ranks, and it tells nothing of the key.
@@ -205,9 +269,9 @@ class Sampler(ABC):
         expected = {"sampler": type(self).__name__, "population": self._population, **self._sizes()}
         try:
             found = {name: state[name] for name in expected}
-            step = _whole("step", state["step"], least=0)
+            step = checked_whole("step", state["step"], least=0)
             key = state.get("key")
-            secret = None if key is None else _secret(bytes.fromhex(key))
+            secret = None if key is None else checked_key(bytes.fromhex(key))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"this is not the state of a sampler ({error}); give what state_dict() returned"
@@ -236,6 +300,24 @@ class Sampler(ABC):
         about = f"cumulant 1 {type(self).__name__} {self._population} {self._sizes()} {label} {step}".encode()
         key = self._held()
         return hashlib.shake_256(len(key).to_bytes(8, "big") + key + about).digest(size)
+
+    def _uniform(self, step: int, label: str, bound: int, count: int) -> Indices:
+        """So many independent uniform numbers below a bound."""
+        return uniform_numbers(self._held(), f"{type(self).__name__} {self._sizes()} {label} {step}", bound, count)
+
+    def _poisson(self, step: int, records: Indices, rate: Exact) -> list[int]:
+        """Each of these records independently with this exact probability, in ascending order."""
+        open_records = records
+        chosen: list[int] = []
+        rest, level = rate.numerator, 0
+        while open_records.size and rest:
+            # rest / denominator is what is left of the rate below the bits that were equal to its own
+            threshold, rest = divmod(rest << 32, rate.denominator)
+            drawn = np.frombuffer(self._stream(step, f"bits {level}", 4 * open_records.size), dtype="<u4")
+            chosen.extend(open_records[drawn < threshold].tolist())
+            open_records = open_records[drawn == threshold]
+            level += 1
+        return sorted(chosen)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self._sizes().items())
@@ -271,8 +353,8 @@ class FixedSizeSampler(Sampler):
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        self._sample = _whole("sample", sample)
-        records = _whole("population", population)
+        self._sample = checked_whole("sample", sample)
+        records = checked_whole("population", population)
         if self._sample > records:
             raise InputError(f"sample={self._sample} must be at most population={records}")
         super().__init__(records, records // self._sample if steps is None else steps, key, rank, world)
@@ -289,6 +371,13 @@ class FixedSizeSampler(Sampler):
     @property
     def law(self) -> WithoutReplacement:
         return WithoutReplacement(sample=self._sample, population=self._population)
+
+    @property
+    def inclusion(self) -> float:
+        return self._sample / self._population
+
+    def _usual_size(self) -> int:
+        return self._sample // self._world
 
     def _sizes(self) -> dict[str, Any]:
         return {"sample": self._sample}
@@ -353,28 +442,38 @@ class PoissonSampler(Sampler):
     def law(self) -> Poisson:
         return Poisson(rate=self._rate)
 
+    @property
+    def inclusion(self) -> float:
+        return float(self._rate)
+
     def _sizes(self) -> dict[str, Any]:
         return {"rate": f"{self._rate.numerator}/{self._rate.denominator}"}
 
     def _draw(self, step: int) -> list[int]:
-        open_records = np.arange(self._population)
-        chosen: list[int] = []
-        rest, level = self._rate.numerator, 0
-        while open_records.size and rest:
-            # rest / denominator is what is left of the rate below the bits that were equal to its own
-            threshold, rest = divmod(rest << 32, self._rate.denominator)
-            drawn = np.frombuffer(self._stream(step, f"bits {level}", 4 * open_records.size), dtype="<u4")
-            chosen.extend(open_records[drawn < threshold].tolist())
-            open_records = open_records[drawn == threshold]
-            level += 1
-        return sorted(chosen)
+        return self._poisson(step, np.arange(self._population), self._rate)
+
+
+def uniform_numbers(key: bytes, label: str, bound: int, count: int) -> Indices:
+    """Return so many independent uniform numbers below a bound, which follow from a key and a label.
+
+    They are remainders of words of 64 bits. Words below 2^64 mod bound are drawn anew, so that no remainder is favoured.
+    """
+    least = 2**64 % bound
+    numbers = np.zeros(count, dtype=np.int64)
+    missing, level = np.arange(count), 0
+    while missing.size:
+        about = len(key).to_bytes(8, "big") + key + f"cumulant 1 numbers {label} {level}".encode()
+        drawn = _words(hashlib.shake_256(about).digest(8 * missing.size))
+        numbers[missing] = (drawn % np.uint64(bound)).astype(np.int64)
+        missing, level = missing[drawn < least], level + 1
+    return numbers
 
 
 def _words(stream: bytes) -> Words:
     return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False)
 
 
-def _whole(name: str, value: Any, least: int = 1) -> int:
+def checked_whole(name: str, value: Any, least: int = 1) -> int:
     """A whole number of at least this."""
     try:
         if isinstance(value, bool | np.bool_):
@@ -387,7 +486,8 @@ def _whole(name: str, value: Any, least: int = 1) -> int:
     return number if number == 0 else int(COUNT.check(name, number))
 
 
-def _secret(key: object) -> bytes:
+def checked_key(key: object) -> bytes:
+    """Return the key as bytes; InputError if it is too short to be secret."""
     if not isinstance(key, bytes | bytearray | memoryview) or len(bytes(key)) < SHORTEST_KEY:
         raise InputError(
             f"the key must be at least {SHORTEST_KEY} secret bytes; leave it out, or make one with secrets.token_bytes(32)"

@@ -1,0 +1,133 @@
+"""A sampler that allocates every record to one step of each pass: balls in bins, drawn afresh in every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from cumulant.errors import InputError
+from cumulant.sampling.random_allocation import RandomAllocation
+from cumulant.training.sampler import Sampler
+
+
+class BallsInBinsSampler(Sampler):
+    """Passes of `steps` steps in which every record is in one step, chosen uniformly: the law of `RandomAllocation`.
+
+    Every record gets a uniform number of a step, independently of the other records and afresh in every pass. Batches have
+    random sizes and may be empty; an empty step runs too, on noise alone. Divide sums by a constant that was chosen without
+    looking at the number of records, which add/remove neighbours keep secret.
+
+    A pass is one release: `law` is about all of its steps, and a pass that was started counts as a whole one. The rest of a
+    pass can be drawn only by the key that began it. So a sampler that goes on with another key (a state without the key, a
+    copy, a forked process) leaves the rest of the pass out and begins the next one.
+
+    One draw that all passes use again is another scheme with a larger epsilon, so `redraw=False` is refused.
+
+    >>> sampler = BallsInBinsSampler(population=1000, steps=10, key=bytes(32))
+    >>> sampler.law
+    RandomAllocation(steps=10)
+    >>> sorted(record for batch in sampler for record in batch) == list(range(1000))
+    True
+    >>> import cumulant as cm
+    >>> sampler.accounted_run(cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove"), steps=25)
+    Gaussian(sigma=2, relation="add-remove") @ RandomAllocation(steps=10) * 3
+    """
+
+    def __init__(
+        self,
+        population: int,
+        steps: int,
+        key: bytes | None = None,
+        *,
+        rank: int = 0,
+        world: int = 1,
+        redraw: bool = True,
+    ) -> None:
+        if redraw is not True:
+            raise InputError(
+                f"redraw={redraw!r}: one draw for all passes is another scheme, whose epsilon is larger; its bound is not "
+                "offered here, so draw afresh in every pass"
+            )
+        self._first = 0
+        self._allocation: tuple[bytes, int, list[list[int]]] | None = None
+        super().__init__(population, steps, key, rank, world)
+
+    @property
+    def law(self) -> RandomAllocation:
+        return RandomAllocation(steps=self._steps)
+
+    def releases(self, steps: int) -> int:
+        return -(-super().releases(steps) // self._steps)
+
+    @property
+    def inclusion(self) -> float:
+        return 1 / self._steps
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"steps": self._steps}
+
+    def __repr__(self) -> str:
+        return f"BallsInBinsSampler(population={self._population}, steps={self._steps})"
+
+    # ---- drawing
+
+    def _draw(self, step: int) -> list[int]:
+        key = self._held()
+        if step < self._first:
+            raise InputError(
+                f"step={step} is in a pass that another key began, and only that key knows where its records are; go on with "
+                f"step {self._first}, or load a state with its key"
+            )
+        number, place = divmod(step, self._steps)
+        if self._allocation is None or self._allocation[:2] != (key, number):
+            bins = self._uniform(number, "bins", self._steps, self._population)
+            order = np.argsort(bins, kind="stable")
+            ends = np.searchsorted(bins[order], np.arange(1, self._steps))
+            self._allocation = key, number, [part.tolist() for part in np.split(order, ends)]
+        return list(self._allocation[2][place])
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield `steps` draws from the present step on; after another key began, from the next pass on."""
+        with self._lock:
+            self._held()
+            self._step = max(self._step, self._first)
+        yield from super().__iter__()
+
+    # ---- keys
+
+    def _hold(self, key: bytes | None) -> None:
+        super()._hold(key)
+        self._allocation = None
+        self._first = -(-getattr(self, "_step", 0) // self._steps) * self._steps
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what pickles and copies take along: neither the key nor the draws of the present pass."""
+        return {**super().__getstate__(), "_allocation": None}
+
+    def state_dict(self, secret: bool = False) -> dict[str, Any]:
+        """Return where it is, with a mark by which the key of the present pass is recognised; the key only if asked for.
+
+        >>> sorted(BallsInBinsSampler(population=100, steps=5).state_dict())
+        ['mark', 'population', 'sampler', 'step', 'steps']
+        """
+        with self._lock:
+            return {**super().state_dict(secret), "mark": self._mark()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state: with its key bit for bit, with another key at the start of the next pass.
+
+        >>> sampler = BallsInBinsSampler(population=100, steps=5)
+        >>> first = next(iter(sampler))
+        >>> sampler.load_state_dict(sampler.state_dict())
+        >>> next(iter(sampler)) == sampler.draw(5)
+        True
+        """
+        with self._lock:
+            super().load_state_dict(state)
+            self._first = 0 if state.get("mark") == self._mark() else -(-self._step // self._steps) * self._steps
+            self._step = max(self._step, self._first)
+
+    def _mark(self) -> str:
+        return self._stream(0, "mark", 16).hex()

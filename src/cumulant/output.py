@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from cumulant.errors import InputError
 
@@ -25,7 +25,7 @@ _STREAMS = ("/dev/", "/proc/")
 @contextmanager
 def open_output(
     path: str | Path, inputs: Iterable[str | Path] = (), mode: int = ORDINARY, *, binary: bool = False
-) -> Iterator[IO[Any]]:
+) -> Iterator[Any]:
     """Open a new file that takes the place of `path` when the block ends without an exception.
 
     Until then, and after an exception, what was there stays as it was. `inputs` are files that are being read: writing onto
@@ -113,7 +113,7 @@ def _status(path: str | Path) -> os.stat_result | None:
 
 
 @contextmanager
-def _encoded(raw: Any, binary: bool) -> Iterator[IO[Any]]:
+def _encoded(raw: Any, binary: bool) -> Iterator[Any]:
     """The file as it is, or as UTF-8 text."""
     if binary:
         yield raw

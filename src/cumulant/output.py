@@ -90,9 +90,22 @@ def check_target(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         read = _status(each)
         if read is not None and (read.st_dev, read.st_ino) == (there.st_dev, there.st_ino):
             raise InputError(f"{path} is read by the same command; name another file for the output")
-    with suppress(OSError), open(path, "rb") as file:
-        if file.read(len(_DATABASE)) == _DATABASE:
-            raise InputError(f"{path} is a database, which would be lost; name another file for the output")
+    if _is_database(Path(path)):
+        raise InputError(f"{path} is a database, which would be lost; name another file for the output")
+
+
+def _is_database(path: Path) -> bool:
+    """Tell whether a file is an SQLite database, without opening one that this process may be using.
+
+    Closing any handle of such a file would end the locks that this process has on it.
+    """
+    if any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-shm")):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_DATABASE)) == _DATABASE
+    except OSError:
+        return False
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,19 +1,23 @@
 """The embedded store: which files it takes, and what it says of those it does not."""
 
+import fcntl
 import gc
 import io
 import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import cumulant as cm
-from cumulant.errors import LedgerError
+from cumulant.errors import LedgerBroken, LedgerError
 from cumulant.ledger import sqlite as store
 from cumulant.ledger.entry import Entry
 from cumulant.ledger.store import SCHEMA
@@ -226,3 +230,175 @@ def test_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tomorrow = cm.Ledger(url)
     assert tomorrow.upgrade() == (SCHEMA, SCHEMA + 1)
     assert tomorrow.verify()
+
+
+# ---- one file under two names
+
+
+def test_a_hard_link_is_refused(tmp_path: Path) -> None:
+    one = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = one.create("a", epsilon=1, delta=1e-6)
+    account.spend(STEP)
+    os.link(tmp_path / "budget.db", tmp_path / "twin.db")
+    with pytest.raises(LedgerError, match="has 2 names"):
+        cm.Ledger(f"sqlite:///{tmp_path}/twin.db").account("a").spend(STEP)
+    with pytest.raises(LedgerError, match="has 2 names"):
+        account.spend(STEP)  # the process that had it open notices too
+    (tmp_path / "twin.db").unlink()
+    account.spend(STEP)
+    assert [entry.seq for entry in account.history()] == [0, 1, 2]
+
+
+def test_a_link_by_name_is_the_same_ledger(tmp_path: Path) -> None:
+    one = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta=1e-6)
+    (tmp_path / "link.db").symlink_to(tmp_path / "budget.db")
+    other = cm.Ledger(f"sqlite:///{tmp_path}/link.db").account("a")
+    assert [one.spend(STEP).seq, other.spend(STEP).seq, one.spend(STEP).seq] == [1, 2, 3]
+    assert not list(tmp_path.glob("link.db?*"))  # one queue, and one -wal
+
+
+def test_a_file_that_is_mounted_alone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "table").write_text(f"{MOUNTS}40 22 254:0 /x {tmp_path}/budget.db rw - ext4 /dev/vda rw\n")
+    assert (tmp_path / "budget.db", "ext4") in list(store.mounts(tmp_path / "table"))
+    cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta=1e-6)
+    monkeypatch.setattr(store, "mounts", lambda *_: iter([(tmp_path / "budget.db", "ext4")]))
+    with pytest.raises(LedgerError, match="mount its directory instead"):
+        cm.Ledger(f"sqlite:///{tmp_path}/budget.db").account("a")
+    monkeypatch.setattr(store, "mounts", lambda *_: iter([(tmp_path, "ext4")]))
+    cm.Ledger(f"sqlite:///{tmp_path}/budget.db").account("a").spend(STEP)
+
+
+# ---- files that vanish
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_removed_wal_is_noticed(tmp_path: Path, suffix: str, replaced: bool) -> None:
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.create("a", epsilon=1, delta=1e-6)
+    account.spend(STEP)
+    file = tmp_path / f"budget.db{suffix}"
+    content = file.read_bytes()
+    file.unlink()
+    if replaced:
+        file.write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(LedgerBroken, match="was removed while this process had the ledger open"):
+            account.spend(STEP)
+    with ThreadPoolExecutor(1) as other, pytest.raises(LedgerBroken, match="was removed"):
+        other.submit(account.spend, STEP).result()
+    with pytest.raises(LedgerBroken, match="was removed"):
+        account.status()
+
+
+def test_a_wal_that_is_removed_while_an_entry_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.create("a", epsilon=1, delta=1e-6)
+    append = ledger._store.append
+
+    def remove(entries: list[Entry]) -> None:
+        append(entries)
+        (tmp_path / "budget.db-wal").unlink()
+
+    monkeypatch.setattr(ledger._store, "append", remove)
+    with pytest.raises(LedgerBroken, match="was removed"):
+        account.spend(STEP)
+
+
+def test_closing_does_not_look_like_a_removal(tmp_path: Path) -> None:
+    """The last connection that is closed takes -wal and -shm along."""
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.create("a", epsilon=1, delta=1e-6)
+    for _ in range(3):
+        account.spend(STEP)
+        ledger.close()
+        gc.collect()
+        assert not (tmp_path / "budget.db-wal").exists()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: account.spend(STEP), range(8)))
+    assert account.verify()
+
+
+# ---- rights and patience
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name.removeprefix("budget.db"): stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(("group", "mode"), [(False, 0o600), (True, 0o660)])
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_files_are_for_their_owner(tmp_path: Path, group: bool, mode: int, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db", group=group)
+        ledger.create("a", epsilon=1, delta=1e-6).spend(STEP)
+        assert modes(tmp_path) == dict.fromkeys(["", "-wal", "-shm", ".lock"], mode)
+        (tmp_path / "budget.db.lock").unlink()
+        cm.Ledger(f"sqlite:///{tmp_path}/budget.db").account("a").spend(STEP)
+        assert modes(tmp_path)[".lock"] == mode  # that of the ledger, whoever makes it
+    finally:
+        os.umask(before)
+
+
+HOLD = """
+import fcntl, os, signal, sqlite3, sys
+if sys.argv[2] == "file":
+    lock = os.open(sys.argv[1] + ".lock", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+else:
+    connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "database"])
+def test_a_stopped_writer_is_named(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta=1e-6)
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.5)
+    account = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").account("a")
+    said = "has held the lock of .* for 0.5 s: pid {} .*, stopped.*; nothing was written"
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "budget.db"), kind]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "held\n"
+            while Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+                time.sleep(0.01)
+            with ThreadPoolExecutor(4) as pool:
+                waiting = [pool.submit(account.spend, STEP, key=f"k{n}") for n in range(4)]
+                for each in waiting:
+                    with pytest.raises(LedgerError, match=said.format(other.pid)):
+                        each.result()
+        finally:
+            other.kill()
+    assert account.spend(STEP, key="k0").seq == 1  # nobody who gave up still has a turn
+    assert [entry.seq for entry in account.history()] == [0, 1]
+
+
+def test_whoever_waits_has_a_turn(tmp_path: Path) -> None:
+    account = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta=1e-6)
+    lock = os.open(tmp_path / "budget.db.lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(account.spend, STEP) for _ in range(4)]
+        time.sleep(0.2)
+        assert not any(each.done() for each in waiting)
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        assert sorted(each.result().seq for each in waiting) == [1, 2, 3, 4]
+    os.close(lock)
+
+
+def test_owners_of_locks(tmp_path: Path) -> None:
+    table, file = tmp_path / "locks", tmp_path / "file"
+    file.touch()
+    number = file.stat().st_ino
+    table.write_text(
+        f"1: FLOCK  ADVISORY  WRITE 123 fe:01:{number} 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 124 fe:01:{number} 0 EOF\n"
+        f"2: POSIX  ADVISORY  WRITE 125 fe:01:{number + 1} 0 EOF\n3: POSIX  ADVISORY  WRITE 0 fe:01:{number} 0 EOF\n"
+        f"4: POSIX  ADVISORY  READ 126 fe:01:{number} 128 128\n5: POSIX  ADVISORY  READ 127 fe:01:{number} 120 120\n"
+    )
+    assert store.lock_owners([file, tmp_path / "missing"], table) == [123, 127]
+    assert store.lock_owners([file], tmp_path / "missing") == []

@@ -12,7 +12,7 @@ from cumulant.accounting.printed import rounded_up
 from cumulant.cli import ledger_governing, ledger_taking
 from cumulant.cli import ledger_tables as tables
 from cumulant.cli.codes import ExitCode
-from cumulant.cli.ledger_shared import Json, Keys, Name, Url, account_of, app
+from cumulant.cli.ledger_shared import GroupFiles, Json, Keys, Name, Url, account_of, app
 from cumulant.errors import InputError
 from cumulant.ledger.entry import Receipt
 from cumulant.ledger.ledger import Ledger
@@ -147,6 +147,7 @@ def export_(
 def import_(
     url: Url,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What export wrote.", show_default=False)],
+    group: GroupFiles = False,
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
@@ -158,7 +159,7 @@ def import_(
     """
     try:
         with file.open(encoding="utf-8") as lines:
-            verdict = Ledger(url, keys).import_(lines)
+            verdict = Ledger(url, keys, group=group).import_(lines)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
     if as_json:

@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from cumulant.cli import ledger_tables as tables
-from cumulant.cli.ledger_shared import Json, Key, Keys, Name, Reason, Unsigned, Url, account_of, app, said, tell
+from cumulant.cli.ledger_shared import (
+    GroupFiles,
+    Json,
+    Key,
+    Keys,
+    Name,
+    Reason,
+    Unsigned,
+    Url,
+    account_of,
+    app,
+    said,
+    tell,
+)
 from cumulant.ledger.ledger import Ledger
 
 
@@ -30,6 +43,7 @@ def create(
     same_data: Annotated[
         bool, typer.Option("--same-data", help="There is an account on this data, and that is meant.")
     ] = False,
+    group: GroupFiles = False,
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
@@ -41,7 +55,7 @@ def create(
       cumulant ledger create sqlite:///budget.db counts --epsilon 1 --delta 1e-6 --mode gaussian
       cumulant ledger create sqlite:///budget.db survey --epsilon 1 --delta 1e-6 --mode planned --plan "PureDP(0.1) * 9"
     """
-    ledger = Ledger(url, keys)
+    ledger = Ledger(url, keys, group=group)
     with said(as_json):
         account = ledger.create(
             name,
@@ -186,6 +200,7 @@ def upgrade(
     url: Url,
     spender: Annotated[str | None, typer.Option(help="A role of PostgreSQL that may spend, hold and settle.")] = None,
     auditor: Annotated[str | None, typer.Option(help="A role of PostgreSQL that may read and verify.")] = None,
+    group: GroupFiles = False,
     as_json: Json = False,
 ) -> None:
     """Make the tables of a ledger, or bring them to the version of this library, under the lock; give roles their rights.
@@ -195,7 +210,7 @@ def upgrade(
       cumulant ledger upgrade sqlite:///budget.db
       cumulant ledger upgrade postgresql://owner@db/budget --spender budget_spender --auditor budget_auditor
     """
-    ledger = Ledger(url)
+    ledger = Ledger(url, group=group)
     before, after = ledger.upgrade()
     for kind, role in (("spender", spender), ("auditor", auditor)):
         if role is not None:

@@ -38,6 +38,9 @@ Keys = Annotated[Path | None, typer.Option(help="A file of keys that sign entrie
 Unsigned = Annotated[
     bool, typer.Option("--allow-unsigned", help="Write to an account that is not signed, though a key is given.")
 ]
+GroupFiles = Annotated[
+    bool, typer.Option("--group", help="A new SQLite file can be used by its group too, not by its owner alone.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -8,14 +8,14 @@ from cumulant.errors import InputError, shown
 from cumulant.ledger.store import Store
 
 
-def opened(url: Any) -> Store:
-    """The store at an address."""
+def opened(url: Any, group: bool = False) -> Store:
+    """The store at an address; new files are for their owner alone, or for the group of their owner too."""
     if not isinstance(url, str):
         raise InputError(f"url={shown(url)} must be a text such as sqlite:///budget.db or postgresql://host/database")
     if url.startswith("sqlite:///"):
         from cumulant.ledger.sqlite import SQLite
 
-        return SQLite(url)
+        return SQLite(url, group is True)
     if url.startswith(("postgresql://", "postgres://")):
         from cumulant.ledger.postgres import PostgreSQL
 

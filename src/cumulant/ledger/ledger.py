@@ -33,6 +33,7 @@ class Ledger:
     """Privacy budgets that many processes share, durable and checked before they are spent.
 
     `url` is `sqlite:///relative`, `sqlite:////absolute` or `postgresql://…`; `keys` is a file of keys that sign entries.
+    A new SQLite file can be used by its owner alone, with `group=True` by the group of its owner too.
     A writer that holds a key which signs refuses accounts that are not signed, unless `allow_unsigned=True`.
     A ledger may be used by many threads and after a fork: each has a connection of its own. It can be pickled, and connects
     again where it is read: the pickle holds the address and the keys.
@@ -55,10 +56,11 @@ class Ledger:
         keys: Keys | str | Path | None = None,
         actor: str | None = None,
         allow_unsigned: bool = False,
+        group: bool = False,
     ) -> None:
         ring = keys if isinstance(keys, Keys) else Keys() if keys is None else Keys.load(_path(keys))
         who = None if actor is None else name_of("actor", actor)
-        self._writer = Writer(opened(url), ring, who, allow_unsigned is True)
+        self._writer = Writer(opened(url, group), ring, who, allow_unsigned is True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         writer = self._writer

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import stat
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError
-from cumulant.ledger.store import Interrupted, Statement, Store, Taken
+from cumulant.ledger.store import Busy, Interrupted, Statement, Store, Taken
 
 fcntl: Any
 try:
@@ -35,7 +37,14 @@ _REMOTE = (
     "sshfs",
     "virtiofs",
 )
-_PATIENCE = 60
+LOCK_SECONDS = 30.0
+"""Seconds that a writer waits for its turn; convention: far above the 0.3 s that eight busy writers wait at worst."""
+_WRITE_LOCK = ["120", "120"]
+"""The byte of -shm that a writer locks, WAL_WRITE_LOCK of SQLite; a lock for reading on it stops writers too."""
+_OWNER = 0o600
+"""Mode of new files for their owner alone: whoever may read a lock file may hold the lock."""
+_GROUP = 0o660
+"""Mode of new files for their owner and its group."""
 
 _TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -67,7 +76,7 @@ class SQLite(Store):
     migrations = (_TABLES, _FOLLOWING)
     snapshot = "BEGIN"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, group: bool = False) -> None:
         super().__init__(url)
         text = url.removeprefix("sqlite:///")
         if not text or "\0" in text or text.startswith(":"):
@@ -75,6 +84,8 @@ class SQLite(Store):
                 f"url={url!r} names no file; a ledger in memory would forget: use sqlite:///relative or sqlite:////absolute"
             )
         self.path = Path(text).absolute()
+        self._mode = _GROUP if group else _OWNER
+        self._lost = False
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         try:
@@ -83,6 +94,7 @@ class SQLite(Store):
             raise LedgerError(f"{self.path} cannot be opened: {error}; nothing was written") from error
 
     def _opened(self, create: bool) -> sqlite3.Connection:
+        self._check_whole()
         if not create and not self.path.exists():
             raise LedgerError(
                 f"there is no ledger in {self.path}; make one by: cumulant ledger create sqlite:///{self.path} NAME …"
@@ -96,8 +108,23 @@ class SQLite(Store):
                 f"{self.path} is on a file system of type {kind}, where locks and shared memory cannot be relied upon; "
                 "keep the ledger on a local disk, or use PostgreSQL"
             )
+        if Path(os.path.realpath(self.path)) in dict(mounts()):
+            raise LedgerError(
+                f"{self.path} is mounted as a single file, so others write its -wal file somewhere else and two ledgers arise; "
+                "mount its directory instead, as in: docker run -v /srv/ledger:/data"
+            )
+        self._file()
         with self._queue() if create else nullcontext():  # of parallel first opens one makes the file
+            if create:
+                self._make_file()
             return self._ready(create)
+
+    def _make_file(self) -> None:
+        """Make an empty file for its owner alone, or for its group; SQLite gives -wal and -shm the same mode."""
+        with suppress(FileExistsError):
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, self._mode)
+            os.chmod(self.path, self._mode)  # whatever the umask is
+            os.close(descriptor)
 
     def _ready(self, create: bool) -> sqlite3.Connection:
         try:
@@ -105,7 +132,7 @@ class SQLite(Store):
                 f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}",
                 uri=True,
                 isolation_level=None,
-                timeout=_PATIENCE,
+                timeout=LOCK_SECONDS,
             )
         except sqlite3.Error as error:
             raise LedgerError(f"{self.path} cannot be opened: {error}") from error
@@ -114,26 +141,58 @@ class SQLite(Store):
                 found = self._run(connection, f"PRAGMA {setting}", ())
                 if setting.startswith("journal") and found != [("wal",)]:
                     raise LedgerError(f"{self.path} cannot be put into WAL mode; keep the ledger on a local disk")
+            self._run(connection, "SELECT 1 FROM sqlite_master", ())  # from now on there are -wal and -shm
+            self._local.file, self._local.beside = self._file(), self._beside()
         except BaseException:
             connection.close()
             raise
-        self._local.file = self._file()
         return connection
 
     def files(self) -> list[Path]:
         return [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm", "-journal", ".lock")]
 
     def _file(self) -> tuple[int, int] | None:
-        """Which file the path names."""
+        """The device and number of the file that the path names now; LedgerError if it has a second name."""
         try:
             found = os.stat(self.path)
         except OSError:
             return None
+        if found.st_nlink > 1:
+            raise LedgerError(
+                f"{self.path} has {found.st_nlink} names (hard links), and each name would be a ledger of its own; remove the "
+                "other names, and copy a ledger by: cumulant ledger export"
+            )
         return found.st_dev, found.st_ino
+
+    def _beside(self) -> list[tuple[int, int] | None]:
+        """The same of the files beside it that belong to an open database."""
+        found: list[tuple[int, int] | None] = []
+        for suffix in ("-wal", "-shm"):
+            try:
+                status = os.stat(f"{self.path}{suffix}")
+                found.append((status.st_dev, status.st_ino))
+            except OSError:
+                found.append(None)
+        return found
 
     def _outdated(self, connection: sqlite3.Connection) -> bool:
         # what is written to a file that was put away is lost: a backup that is put in its place has a new number
-        return not connection.in_transaction and self._file() != self._local.file
+        if connection.in_transaction:
+            return False
+        if self._file() != self._local.file:
+            return True
+        if self._beside() != self._local.beside:
+            self._lost = True
+        self._check_whole()
+        return False
+
+    def _check_whole(self) -> None:
+        """Raise LedgerBroken in every thread once -wal or -shm was removed: a new connection would not see what was lost."""
+        if self._lost:
+            raise LedgerBroken(
+                f"{self.path}-wal or -shm was removed while this process had the ledger open, so entries may be lost; "
+                "stop every process, freeze the accounts, and run cumulant ledger verify with receipts"
+            )
 
     def _run_all(self, connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         with self._translated():
@@ -148,7 +207,7 @@ class SQLite(Store):
             raise Taken(f"another writer was first: {error}") from error
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
-                raise Interrupted(f"{self.path} stayed locked for {_PATIENCE} s: {error}") from error
+                raise self._busy() from error
             raise LedgerError(f"{self.path} refuses: {error}; nothing was written") from error
         except sqlite3.DatabaseError as error:
             raise LedgerBroken(
@@ -200,34 +259,135 @@ class SQLite(Store):
 
     @contextmanager
     def _queue(self) -> Iterator[None]:
-        """The lock file next to the ledger; the kernel frees it when its owner dies."""
+        """Take the lock file next to the ledger; the kernel frees it when its owner dies."""
+        lock = self._lock_file()
+        if fcntl is not None and not _take_turn(lock, LOCK_SECONDS):
+            raise self._busy()
         try:
-            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise LedgerError(f"{self.path}.lock cannot be opened: {error}; nothing was written") from error
-        try:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
             if fcntl is not None:
                 fcntl.flock(lock, fcntl.LOCK_UN)  # a child that another thread forked meanwhile has a copy
             os.close(lock)
 
+    @property
+    def _lock_path(self) -> Path:
+        """The lock file; a ledger that is reached by a link has one."""
+        return Path(os.path.realpath(self.path) + ".lock")
 
-def file_system(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> str:
-    """The type of the file system that a directory is on; empty where the system does not say."""
+    def _lock_file(self) -> int:
+        """Open the lock file, or make it for those who may write to the ledger: whoever may read it could hold the lock."""
+        path, flags = self._lock_path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
+        try:
+            with suppress(FileNotFoundError):
+                return os.open(path, flags)
+            mode = stat.S_IMODE(os.stat(self.path).st_mode) & _GROUP if self.path.exists() else self._mode
+            lock = os.open(path, flags | os.O_CREAT, mode)
+            with suppress(OSError):  # another process has made it meanwhile
+                os.chmod(path, mode)
+            return lock
+        except OSError as error:
+            raise LedgerError(f"{path} cannot be opened: {error}; nothing was written") from error
+
+    def _busy(self) -> Busy:
+        """Say who has held the lock for too long: the lock file, or that of SQLite itself."""
+        files = [self._lock_path, self.path, Path(f"{self.path}-shm")]
+        owners = ", ".join(map(_described, lock_owners(files))) or "its number cannot be seen from here"
+        return Busy(
+            f"another process has held the lock of {self.path} for {LOCK_SECONDS:g} s: {owners}; nothing was written; "
+            "end that process, or ask again"
+        )
+
+
+class _Turn:
+    """A wait for a file lock in a thread of its own, because the system call knows no time-out.
+
+    A thread that waits in the kernel gets its turn in order; asking again and again does not.
+    """
+
+    def __init__(self, lock: int) -> None:
+        self._lock, self._guard = lock, threading.Lock()
+        self._mine, self._abandoned = threading.Event(), False
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        with self._guard:
+            if self._abandoned:
+                os.close(self._lock)
+            else:
+                self._mine.set()
+
+    def came(self, seconds: float) -> bool:
+        """Whether the lock is ours in time; if not, the thread closes the file."""
+        try:
+            self._mine.wait(seconds)
+        finally:
+            with self._guard:
+                self._abandoned = not self._mine.is_set()
+        return not self._abandoned
+
+
+def _take_turn(lock: int, seconds: float) -> bool:
+    """Take a file lock within so many seconds; if that fails, the file is closed."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return _Turn(lock).came(seconds)
+    except OSError as error:
+        os.close(lock)
+        raise LedgerError(f"the file system refuses a lock: {error}; nothing was written") from error
+
+
+def lock_owners(files: Sequence[Path], table: Path = Path("/proc/locks")) -> list[int]:
+    """The processes that hold a lock which stops writers on one of these files, where the system tells."""
+    numbers = set()
+    for file in files:
+        with suppress(OSError):
+            numbers.add(str(os.stat(file).st_ino))
+    try:
+        lines = table.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return []
+    found = set()
+    for line in lines:
+        fields = line.split()
+        if len(fields) < 8 or fields[1] == "->" or fields[5].rpartition(":")[2] not in numbers:
+            continue
+        stops = fields[3] == "WRITE" or fields[6:8] == _WRITE_LOCK
+        if stops and fields[4].isdigit() and int(fields[4]):
+            found.add(int(fields[4]))
+    return sorted(found - {os.getpid()}) or sorted(found)
+
+
+def _described(process: int) -> str:
+    """The number of a process, with its name and whether it is stopped."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return f"pid {process}"
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    return f"pid {process} ({name}{', stopped' if rest.split()[:1] == ['T'] else ''})"
+
+
+def mounts(table: Path = Path("/proc/self/mountinfo")) -> Iterator[tuple[Path, str]]:
+    """Every place where something is mounted, with the type of its file system; nothing where the system does not say."""
     try:
         lines = table.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return ""
-    best, kind = "", ""
+        return
     for line in lines:
         before, _, after = line.partition(" - ")
         fields = before.split()
-        if len(fields) < 5 or not after:
-            continue
-        place = fields[4].encode().decode("unicode_escape", errors="replace")
-        if (place == "/" or folder == Path(place) or Path(place) in folder.parents) and len(place) >= len(best):
-            best, kind = place, after.split()[0]
+        if len(fields) >= 5 and after:
+            yield Path(fields[4].encode().decode("unicode_escape", errors="replace")), after.split()[0]
+
+
+def file_system(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> str:
+    """The type of the file system that a directory is on; empty where the system does not say."""
+    best, kind = Path(), ""
+    for place, found in mounts(table):
+        if (folder == place or place in folder.parents) and len(place.parts) >= len(best.parts):
+            best, kind = place, found
     return kind

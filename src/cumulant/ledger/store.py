@@ -52,6 +52,10 @@ class Taken(Interrupted):
     """A key, a number or a hold is taken: another writer was first."""
 
 
+class Busy(LedgerError):
+    """Somebody else has held the lock for too long; nothing was written."""
+
+
 class _Owned:
     """A connection that is closed when nobody uses it any more: at the end of its thread, or with its store.
 

@@ -143,7 +143,7 @@ TOGETHER = {
     "PureDP(1) @ RepeatAndSelect(mean=2) @ Poisson(rate=0.1)": "write the sample inside",
     "PureDP(1) @ Group(size=2) @ Poisson(rate=0.1)": "write the sample first and Group last",
     "PrivacyProfile([1], [0.01]) @ Group(size=2)": "state one (epsilon, delta) of it",
-    'Laplace(1) @ Poisson(rate=0.1, relation="replace-one")': "only sums of clipped vectors",
+    'Laplace(1) @ Poisson(rate=0.1, relation="replace-one")': "needs the distance of a record from an absent one",
 }
 
 

@@ -123,6 +123,6 @@ def test_one_round_is_proved_and_vectors_have_no_lower_end() -> None:
     ],
     ids=["no noise", "half a dimension", "negative"],
 )
-def test_refused(given: dict[str, str], said: str) -> None:
+def test_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(cm.InputError, match=said):
         cm.Skellam(**given)

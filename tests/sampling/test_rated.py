@@ -101,16 +101,12 @@ def test_a_record_replaced_on_poisson_samples() -> None:
         at = np.linspace(-4 - 9 * sigma, 4 + 9 * sigma, 2001)
         width = at[1] - at[0]
         p, q = (clipped_sums(np.array([*others, x]), rate, sigma, at) * width for x in (first, second))
-        pair = run.ran().parts[0].pair
-        assert pair is not None
-        assert pair.geometry == "ball"
         for x in (0.0, 0.3, 1.0):
-            needed, claimed = hockey_stick(p, q, x), rate * float(pair.profile(math.log1p(math.expm1(x) / rate)))
+            needed, claimed = hockey_stick(p, q, x), run.delta(x)
             assert needed <= claimed * (1 + 1e-6) + 1e-9
             shares.append(needed / claimed if claimed > 1e-6 else 0.0)
-    assert max(shares) > 0.3
+    assert max(shares) > 0.9
     assert run.delta(0.3) < (run * 2).delta(0.3)
-    assert run.guarantee(delta=1e-6).lower is None
     same = run.inner @ cm.WithoutReplacement(rate=rate)
     assert (run * 3).epsilon(1e-6) <= (same * 3).epsilon(1e-6) * (1 + 2e-3)
     assert run.rdp(2, bound="gaussian-ball") == same.rdp(2, bound="gaussian-ball")
@@ -149,7 +145,7 @@ def test_a_record_replaced_in_one_and_two_rounds(sigma: str, rate: str) -> None:
         for x in (0.0, 0.3, 1.0):
             needed, claimed = np.maximum(p - math.exp(x) * q, 0).sum(axis=1), (run * rounds).delta(x)
             assert (needed <= claimed * (1 + 1e-12)).all()
-            assert x or needed.max() > 0.8 * claimed
+            assert needed.max() > 0.95 * claimed
 
 
 def test_text_equality_and_pickles() -> None:
@@ -172,11 +168,11 @@ def test_text_equality_and_pickles() -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (lambda: cm.Laplace(2) @ cm.Poisson(rate="0.1", relation="replace-one"), "only sums of clipped vectors"),
-        (lambda: cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1", relation="replace-one"), "only sums of clipped vectors"),
+        (lambda: cm.Laplace(2) @ cm.Poisson(rate="0.1", relation="replace-one"), "from an absent one"),
+        (lambda: cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1", relation="replace-one"), "from an absent one"),
         (
             lambda: cm.Gaussian(sigma=1, geometry="ball") * 2 @ cm.Poisson(rate="0.1", relation="replace-one"),
-            "one on each sample",
+            "noise on each sample",
         ),
         (lambda: cm.WithoutReplacement(sample=3, population=3, relation="add-remove"), "must be below population"),
         (lambda: cm.WithoutReplacement(rate="0.1", relation="any"), "must be 'replace-one' or 'add-remove'"),

@@ -34,6 +34,7 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
+from cumulant.relation import Relation
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -146,13 +147,19 @@ def _square(part: Part) -> Fraction | None:
     """Of the mu of one round; None if there is none."""
     known = []
     if part.inner is not None:  # a sample is no worse than what runs on it
-        found = gaussian(part.inner)
-        known.append(found)
+        known.append(_widened(part) * gaussian(part.inner))
     elif part.pair is not None and (shift := part.pair.gaussian_shift()) is not None:
         return shift**2
     known.append(_of_pure(scalars.proved_pure(part.curve("best"), part.estimated)))
     least = min(known)
     return Fraction(least) ** 2 if math.isfinite(least) else None
+
+
+def _widened(part: Part) -> int:
+    """Return 2 where a record is replaced and what runs is stated for one added or removed, which is half as far; else 1."""
+    stated = None if part.inner is None else part.inner.relation
+    replaced = part.scheme is not None and part.scheme.relation is Relation.REPLACE_ONE
+    return 2 if replaced and stated is Relation.ADD_REMOVE else 1
 
 
 def _of_pure(epsilon: float) -> float:

@@ -12,6 +12,7 @@ from cumulant.accounting.printed import percent, rounded_down, rounded_up
 from cumulant.accounting.question import DISTANCE
 from cumulant.bounds.table import BOUNDS
 from cumulant.conversion.conversions import CONVERSIONS
+from cumulant.relation import Relation
 
 if TYPE_CHECKING:
     from cumulant.conversion.verify import Verification
@@ -278,12 +279,19 @@ def assumptions(run: Ran) -> list[str]:
     found = list(dict.fromkeys(scheme.assumed or f"every sample is drawn as {scheme} says" for scheme in schemes))
     found += dict.fromkeys(part.assumed for part in nested if part.assumed)
     if any(part.sensitive for part in nested):
-        stated = next((scheme.takes for scheme in schemes if scheme.takes is not scheme.relation), run.relation)
-        found.append(stated.assumed)
+        others = (_sensitivities(part) for part in nested)
+        found.append(next((each for each in others if each not in (None, run.relation)), run.relation).assumed)
     functions = [short_name(part) for part in nested if part.scheme is None and not part.written]
     if functions:
         found.append(f"what the Python function of {functions[0]} says is true of every pair of neighbours")
     return [*found, "all parameters were fixed in advance, not chosen from earlier outputs"]
+
+
+def _sensitivities(part: Part) -> Relation | None:
+    """Return the relation of the sensitivities of what runs on the samples of this part; None without a sample."""
+    if part.scheme is None or part.inner is None:
+        return None
+    return part.scheme.takes if part.inner.relation is Relation.ANY else part.inner.relation
 
 
 def assumed(run: Ran) -> str:

@@ -6,12 +6,13 @@ from cumulant.bounds.allocation_table import ALLOCATION
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.drawn_tables import TRUNCATED_POISSON, WITH_REPLACEMENT
 from cumulant.bounds.poisson_table import POISSON
+from cumulant.bounds.replacement_table import REPLACEMENT
 from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
 from cumulant.errors import InputError, shown
 from cumulant.hints import nearest
 
 BOUNDS: dict[str, Bound] = dict(WITHOUT_REPLACEMENT)
-for _table in (POISSON, ALLOCATION, WITH_REPLACEMENT, TRUNCATED_POISSON):
+for _table in (POISSON, REPLACEMENT, ALLOCATION, WITH_REPLACEMENT, TRUNCATED_POISSON):
     BOUNDS |= {name: bound for name, bound in _table.items() if name not in BOUNDS}
 """Every row by name; a name that several have is here with its statement about sampling without replacement."""
 

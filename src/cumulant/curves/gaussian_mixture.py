@@ -31,8 +31,8 @@ from cumulant.numerics.quadrature import log_excess
 
 _MOST_NODES, _MOST_BALLS = 1 << 15, 1 << 11
 _MOST_TERMS = 1 << 21
-_WIDEST = 4.0
-_ANGLE = math.pi / 3
+WIDEST = 4.0
+ANGLE = math.pi / 3
 _TRIES = 6
 _FEW_SHIFTS = 8
 """Shifts up to which every sum runs over all of them; measured: windows cost more than they save below it."""
@@ -45,7 +45,7 @@ _NO_PART = -60.0
 
 _FARTHEST, _POINTS, _STEPS = 45.0, 4001, 4
 _LOG_ROOT = math.log(2 * math.pi) / 2
-_ROOM = 1e-6
+MARGIN = 1e-6
 """Added to logarithms of bounds that floats evaluate."""
 
 
@@ -160,13 +160,26 @@ def _summed(x: Enclosure) -> Enclosure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """Nodes start + (k + 1/2) step, k < count, and the half width of the strip."""
 
     start: float
     step: float
     count: int
     strip: float
+
+
+def rounded_plan(low: float, high: float, step: float, zero: float, strip: float) -> Plan | None:
+    """Return nodes from low to high, exactly as far apart as the rule says; None where they are too many.
+
+    L = 0 at z = zero lies about half way between two of them.
+    """
+    if not (high - low) / step <= _MOST_NODES:
+        return None
+    step = float(np.ldexp(math.floor(np.ldexp(*np.frexp(step)[:1], 20)), -20 + int(np.frexp(step)[1])))
+    middle = round(8 * zero / step) * step / 8
+    below = max(math.ceil((middle - low) / step), 1)
+    return Plan(middle - below * step, step, below + max(math.ceil((high - middle) / step), 1), strip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +234,7 @@ class MixtureCurve(Curve):
             log_excess_ = Enclosure(log_excess_.mid, log_excess_.radius + part / (1 - part))
         return on.log1p_exp(log_excess_)
 
-    def _plan(self, lam: Array, digits: float) -> _Plan | None:
+    def _plan(self, lam: Array, digits: float) -> Plan | None:
         """Where the nodes are; None where they are too many."""
         c, top = FLOATS.number(self.law.largest), float(lam.max())
         if not c < 1e4 or not top < 1e9 or c < 1e-100:
@@ -230,8 +243,8 @@ class MixtureCurve(Curve):
         size = 2 * math.log(min(c, 1.0)) + 2 * math.log(float(1 - self._weight_of_nothing()))
         size += math.log(min(float(lam.min()), 1.0) + 1e-300)
         need = digits - size + math.log(2 * top + 2)
-        angle = _ANGLE if self._removed else min(_ANGLE, math.sqrt(30 / max(top, 1e-300)))
-        strip = min(angle / c, _WIDEST)
+        angle = ANGLE if self._removed else min(ANGLE, math.sqrt(30 / max(top, 1e-300)))
+        strip = min(angle / c, WIDEST)
         step = 2 * math.pi * strip / (need + strip * strip / 2 + 20)
         if self._removed:
             # the moment is at least that of the largest shift alone, where that is large
@@ -243,18 +256,12 @@ class MixtureCurve(Curve):
             first, weight = float(self.law.shifts[0]), math.log(float(self.law.weights[0]))
             low = -top * first - math.sqrt(2 * (need + max(top * (top + 1) * first**2 / 2 - top * weight, 0.0)))
             high = c + math.sqrt(2 * need)
-        if not (high - low) / step <= _MOST_NODES:
-            return None
-        # nodes are exactly as far from one another as the rule says, and L = 0 lies about half way between two of them
-        step = float(np.ldexp(math.floor(np.ldexp(*np.frexp(step)[:1], 20)), -20 + int(np.frexp(step)[1])))
-        middle = round(8 * self.law.crossing(0.0) / step) * step / 8
-        below = max(math.ceil((middle - low) / step), 1)
-        return _Plan(middle - below * step, step, below + max(math.ceil((high - middle) / step), 1), strip)
+        return rounded_plan(low, high, step, self.law.crossing(0.0), strip)
 
     def _weight_of_nothing(self) -> Fraction:
         return self.law.weights[0] if self.law.shifts[0] == 0 else Fraction(0)
 
-    def _sum(self, lam: Array, floats: Array, plan: _Plan, on: Arithmetic) -> tuple[Array, Array]:
+    def _sum(self, lam: Array, floats: Array, plan: Plan, on: Arithmetic) -> tuple[Array, Array]:
         """The logarithms of the rule and of a bound of its error, for each order."""
         log_weight, L = recall(
             self._known, (plan, on.exact, on.enclosing, on.precision()), lambda: self._nodes(plan, on), 8
@@ -265,7 +272,7 @@ class MixtureCurve(Curve):
         found: Any = np.concatenate(parts)
         return found, self._log_error(floats, _middle(found, on), plan)
 
-    def _nodes(self, plan: _Plan, on: Arithmetic) -> tuple[Array, Array]:
+    def _nodes(self, plan: Plan, on: Arithmetic) -> tuple[Array, Array]:
         """log of the weights of the nodes, and L there."""
         z = on.asarray(plan.start + (np.arange(plan.count) + 0.5) * plan.step)
         return -z * z / 2 - _root(on) + on.log(on.number(plan.step)), self.law.log_ratio(z, on)
@@ -278,7 +285,7 @@ class MixtureCurve(Curve):
             kernel = on.log_add_exp(_log_excess(-(each * L), on), on.log(each) + _log_excess(L, on))
         return on.log_sum_exp(kernel + log_weight)
 
-    def _log_error(self, lam: Array, size: Array, plan: _Plan) -> Array:
+    def _log_error(self, lam: Array, size: Array, plan: Plan) -> Array:
         """The rule, 2 e^{b^2/2} k (I + 2a) / (e^{2 pi b/h} - 1), and both tails of the nodes; in floats with room to spare."""
         c, a, b = float(self.law.largest), lam + 1, plan.strip
         low, high = plan.start + plan.step, plan.start + (plan.count - 1) * plan.step
@@ -286,13 +293,13 @@ class MixtureCurve(Curve):
         rule = math.log(2) + b * b / 2 + turned - 2 * math.pi * b / plan.step + np.logaddexp(size, np.log(2 * a)) + 1
         with np.errstate(divide="ignore"):
             if self._removed:
-                right = a * lam * c * c / 2 + _log_tail(high - a * c)
-                left = np.log(lam) + _log_tail(np.full(lam.shape, -low))
+                right = a * lam * c * c / 2 + log_tail(high - a * c)
+                left = np.log(lam) + log_tail(np.full(lam.shape, -low))
             else:
                 first, weight = float(self.law.shifts[0]), math.log(float(self.law.weights[0]))
-                right = np.log(lam) + _log_tail(np.full(lam.shape, high - c))
-                left = -lam * weight + lam * a * first**2 / 2 + _log_tail(-low - lam * first)
-        return np.logaddexp(rule, np.logaddexp(left, right)) + _ROOM
+                right = np.log(lam) + log_tail(np.full(lam.shape, high - c))
+                left = -lam * weight + lam * a * first**2 / 2 + log_tail(-low - lam * first)
+        return np.logaddexp(rule, np.logaddexp(left, right)) + MARGIN
 
     def _far(self, lam: Array, on: Arithmetic) -> Array:
         """Joint convexity, log SUM w_i e^{a lambda c_i^2/2}, and Minkowski's inequality, or the smallest shift alone."""
@@ -378,6 +385,6 @@ def _log_excess(x: Array, on: Arithmetic) -> Array:
     return BOUNDED.log_excess(x) if on.enclosing else log_excess(x)
 
 
-def _log_tail(t: Array) -> Array:
+def log_tail(t: Array) -> Array:
     """log of e^{-t^2/2} / 2, at least P(z > t) for t >= 0; 0 below."""
     return np.where(t > 0, -t * t / 2 - math.log(2), 0.0)

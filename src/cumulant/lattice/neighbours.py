@@ -21,6 +21,9 @@ CORNER = (
     "data sets whose odd records and the rest are three values, one of them half way and aside, and as far from both"
 )
 TURNED = f"{CORNER}, the other way round"
+OPPOSITE = "data sets in which a record at one end is replaced by one at the other end, beside records that add nothing"
+"""On Poisson samples; also the neighbours of their closed form."""
+
 ADAPTIVE = "data sets with one record that counts, asked by queries that adapt to every answer (Theorem P)"
 
 
@@ -37,6 +40,13 @@ class Neighbours:
     covered: bool = False
     transform: Transform | None = None
     """Of the step, where the line may be asked."""
+
+
+def opposite(pair: Pair) -> Iterator[Neighbours]:
+    """The two laws of a Poisson sample in which a record is replaced by its opposite."""
+    step = pair.below(Fraction(1), "symmetric")
+    if step is not None:
+        yield Neighbours(OPPOSITE, step, transform=pair.transform_below(Fraction(1), "symmetric"))
 
 
 def proposition11(pair: Pair, rate: Fraction) -> Iterator[Neighbours]:

@@ -13,6 +13,7 @@ from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.relation import Relation
 
 
 @register
@@ -31,12 +32,14 @@ class DiscreteGaussian(Mechanism):
     sigma: Number
     sensitivity: Number = 1
     dimension: Number | None = None
+    relation: Relation = Relation.ANY
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"sigma": POSITIVE, "sensitivity": POSITIVE}
     defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
+        object.__setattr__(self, "relation", Relation.read(self.relation))
         if self.dimension is not None:
             object.__setattr__(self, "dimension", COUNT.check("dimension", self.dimension))
 
@@ -48,11 +51,12 @@ class DiscreteGaussian(Mechanism):
         return math.floor(sensitivity) ** 2 if self._line() else math.floor(sensitivity**2)
 
     def key(self) -> Hashable:
-        return Fraction(Exact(self.sigma)), self._squared_shift(), self._line()
+        return Fraction(Exact(self.sigma)), self._squared_shift(), self._line(), self.relation
 
     def arguments(self) -> Mapping[str, str]:
         dimension = {} if self.dimension is None else {"dimension": Exact(self.dimension).notation}
-        return {**Mechanism.arguments(self), **dimension}
+        stated = {} if self.relation is Relation.ANY else {"relation": f'"{self.relation}"'}
+        return {**Mechanism.arguments(self), **dimension, **stated}
 
     def own_curve(self, bound: str) -> Curve:
         pair = self.pair()

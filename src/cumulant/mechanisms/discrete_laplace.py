@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cumulant.curves.curve import Curve
 from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.relation import Relation
 
 if TYPE_CHECKING:
     from cumulant.pairs.discrete_laplace import DiscreteLaplacePair
@@ -30,12 +31,21 @@ class DiscreteLaplace(Mechanism):
 
     scale: Number
     sensitivity: Number = 1
+    relation: Relation = Relation.ANY
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"scale": POSITIVE, "sensitivity": POSITIVE}
     defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
 
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        object.__setattr__(self, "relation", Relation.read(self.relation))
+
     def key(self) -> Hashable:
-        return Fraction(Exact(self.scale)), math.floor(Exact(self.sensitivity))
+        return Fraction(Exact(self.scale)), math.floor(Exact(self.sensitivity)), self.relation
+
+    def arguments(self) -> Mapping[str, str]:
+        stated = {} if self.relation is Relation.ANY else {"relation": f'"{self.relation}"'}
+        return {**Mechanism.arguments(self), **stated}
 
     def own_curve(self, bound: str) -> Curve:
         return self.pair().curve()

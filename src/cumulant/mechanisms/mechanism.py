@@ -373,7 +373,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
     made: Expression | None = scheme.around(inner)
     if made is not None:
         return made
-    if inner.relation not in (Relation.ANY, scheme.takes):
+    if not scheme.accepts(inner.relation):
         said = f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}"
         clipped = f'that of a clipped sum by Gaussian.from_clipping(norm, noise, relation="{scheme.takes}")'
         raise RelationError(f"{said}; state every sensitivity under one relation, {clipped}")
@@ -385,7 +385,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
             raise InputError(f"{said}; state it for {size} records")
     if isinstance(inner, Sampled) and (single := scheme.of(inner.scheme)) is not None:
         return sampled(inner.inner, single)
-    if refused := scheme.refuses(inner.pair() if isinstance(inner, Mechanism) else None):
+    if refused := scheme.refuses(inner.pair() if isinstance(inner, Mechanism) else None, inner.relation):
         raise HypothesisError(f"{inner}: {refused}")
     return Sampled(inner, scheme)
 

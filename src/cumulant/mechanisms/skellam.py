@@ -13,6 +13,7 @@ from cumulant.curves.skellam import SkellamVector
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.relation import Relation
 
 
 @register
@@ -32,12 +33,14 @@ class Skellam(Mechanism):
     variance: Number
     sensitivity: Number = 1
     dimension: Number | None = None
+    relation: Relation = Relation.ANY
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {"variance": POSITIVE, "sensitivity": POSITIVE}
     defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
+        object.__setattr__(self, "relation", Relation.read(self.relation))
         if self.dimension is not None:
             object.__setattr__(self, "dimension", COUNT.check("dimension", self.dimension))
 
@@ -54,11 +57,12 @@ class Skellam(Mechanism):
         return squared, squared if self.dimension is None else min(squared, math.isqrt(squared * int(self.dimension)))
 
     def key(self) -> Hashable:
-        return Fraction(Exact(self.variance)), self._sensitivities(), self._line()
+        return Fraction(Exact(self.variance)), self._sensitivities(), self._line(), self.relation
 
     def arguments(self) -> Mapping[str, str]:
         dimension = {} if self.dimension is None else {"dimension": Exact(self.dimension).notation}
-        return {**Mechanism.arguments(self), **dimension}
+        stated = {} if self.relation is Relation.ANY else {"relation": f'"{self.relation}"'}
+        return {**Mechanism.arguments(self), **dimension, **stated}
 
     def own_curve(self, bound: str) -> Curve:
         pair = self.pair()

@@ -15,6 +15,7 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.theta import log_zero, log_zero_ball
 from cumulant.pairs.atoms import AtomLoss
+from cumulant.pairs.noise_replacement import NoiseReplacementPair
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
 from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Transform
@@ -46,6 +47,21 @@ class DiscreteGaussianPair(Pair):
 
     def grouped(self, size: int) -> DiscreteGaussianPair:
         return DiscreteGaussianPair(self.shift * size, self.variance)
+
+    def replacement(self, rate: Fraction) -> Pair | None:
+        if not self.shift or rate == 1:
+            return self.grouped(2)
+        return NoiseReplacementPair(self, rate) if self._far() + 2 * self.shift <= _MOST_LOSSES else None
+
+    def log_masses(self, on: Arithmetic) -> Array | None:
+        far = self._far() + self.shift
+        if not far <= _MOST_LOSSES:
+            return None
+        outputs = range(math.ceil(far) + 2)
+        if on is FLOATS:
+            v, x = float(self.variance), np.arange(len(outputs))
+            return np.asarray(-x * x / (2 * v) - log_zero(v))
+        return on.asarray([Fraction(-x * x) / (2 * self.variance) for x in outputs]) - log_zero_ball(self.variance)
 
     @property
     def closed(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array, Scalar
 from cumulant.pairs.finite_losses import LossPair
 from cumulant.pairs.laplace import LaplacePair
+from cumulant.pairs.laplace_replacement import DiscreteLaplaceReplacementPair
 from cumulant.pairs.pair import Pair
 
 MOST_LOSSES = 1024
@@ -62,6 +63,11 @@ class DiscreteLaplacePair(LossPair):
 
     def grouped(self, size: int) -> DiscreteLaplacePair:
         return DiscreteLaplacePair.of(self.unit, self.shift * size, None if self.least is None else self.least * size)
+
+    def replacement(self, rate: Fraction) -> Pair | None:
+        if not self.shift or rate == 1:
+            return self.grouped(2)
+        return DiscreteLaplaceReplacementPair(self.unit, self.shift, rate, self.least, self.attained)
 
     @property
     def unit_loss(self) -> float | None:

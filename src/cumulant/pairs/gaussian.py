@@ -18,6 +18,7 @@ from cumulant.numerics.quadrature import log_concave
 from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.pairs.gaussian_law import GaussianLaw
+from cumulant.pairs.gaussian_replacement import GaussianReplacementPair
 from cumulant.pairs.gaussian_transform import GaussianBase, Unsampled
 from cumulant.pairs.law import Law
 from cumulant.pairs.pair import LARGEST_SHIFT, Pair
@@ -85,6 +86,15 @@ class GaussianPair(Pair):
 
     def grouped(self, size: int) -> Pair:
         return GaussianPair.of_square(self._squared() * size**2, "")
+
+    def replacement(self, rate: Fraction) -> Pair | None:
+        if not self.geometry:  # several queries on one sample tell more than one about who is in it
+            return None
+        half = Fraction(1, 2) if self.geometry == "ball" else Fraction(1)
+        if rate == 1:
+            return GaussianPair.of_square(self._squared() * (2 * half) ** 2, "ball")
+        least = None if self.square is None else half * root(self.square)[0]
+        return GaussianReplacementPair(half * self.shift, rate, least)
 
     @property
     def integrable(self) -> bool:

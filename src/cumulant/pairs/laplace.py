@@ -18,6 +18,7 @@ from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.numerics.taylor import coefficients, exponential_sum, line, sinh_over
 from cumulant.pairs.integrals import DROP, Nodes, logistic
+from cumulant.pairs.laplace_replacement import LaplaceReplacementPair
 from cumulant.pairs.laplace_transform import LaplaceBase
 from cumulant.pairs.laplace_triples import LaplaceCorner, LaplaceTriple
 from cumulant.pairs.law import Law, ball_exp, point
@@ -72,6 +73,9 @@ class LaplacePair(Pair):
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
         return Mixed(LaplaceBase(self.shift), rate, direction) if SLIGHTEST <= self.shift <= STRONGEST else None
+
+    def replacement(self, rate: Fraction) -> Pair:
+        return self.grouped(2) if rate == 1 else LaplaceReplacementPair(self.shift, rate, self.attained)
 
     def grouped(self, size: int) -> Pair:
         return LaplacePair(self.shift * size, self.attained, self.query)

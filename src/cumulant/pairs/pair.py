@@ -61,6 +61,9 @@ class Pair(ABC):
     attained: bool = True
     """Some neighbouring data sets have these two laws; otherwise they bound from above only."""
 
+    rounded_curve: bool = False
+    """The curve is above that of the two laws, so that it says nothing from below."""
+
     @property
     def whole_class(self) -> bool:
         """Whether all that is known is the largest loss, so that every mechanism of that privacy is meant."""
@@ -189,6 +192,14 @@ class Pair(ABC):
 
     def grouped(self, size: int) -> Pair | None:
         """The pair of data sets that differ in so many records, where it is known."""
+        return None
+
+    def replacement(self, rate: Fraction) -> Pair | None:
+        """The pair of a Poisson sample of this rate > 0 in which one record is replaced by another, where it is known.
+
+        This pair is then that of a record added or removed; of `geometry="ball"` that of a record replaced, with what an
+        absent record leaves in the centre.
+        """
         return None
 
     def shuffled(self, reports: int) -> Pair | None:

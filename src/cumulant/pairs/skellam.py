@@ -18,6 +18,7 @@ from cumulant.numerics.differences import up_to
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.pairs.atoms import AtomLoss
 from cumulant.pairs.finite_losses import log_terms
+from cumulant.pairs.noise_replacement import NoiseReplacementPair
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
 
@@ -55,6 +56,19 @@ class SkellamPair(Pair):
         """The output beyond which there is less mass than any float; None where that is out of reach."""
         found = _reach(self.variance)
         return found + self.shift if found + self.shift <= _MOST_LOSSES else None
+
+    def replacement(self, rate: Fraction) -> Pair | None:
+        if not self.shift or rate == 1:
+            return self.grouped(2)
+        return NoiseReplacementPair(self, rate) if self.log_masses(FLOATS) is not None else None
+
+    def log_masses(self, on: Arithmetic) -> Array | None:
+        count = _reach(self.variance) + 2 * self.shift + 1
+        if count > _MOST_LOSSES:
+            return None
+        bits = max(_BITS, on.precision())
+        found = log_scaled(self.variance, count, bits)
+        return np.array([float(each) for each in found]) if on is FLOATS else np.array(found, dtype=object)
 
     @property
     def closed(self) -> bool:

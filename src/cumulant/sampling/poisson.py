@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from cumulant.bounds.bound import Bound
+from cumulant.bounds.bound import Bound, amplified
 from cumulant.bounds.poisson_table import POISSON
-from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
+from cumulant.bounds.replacement_table import BALL_REPLACEMENT, REPLACEMENT
+from cumulant.curves.closed import Concentrated
+from cumulant.curves.curve import Curve
 from cumulant.domains import spelling
-from cumulant.lattice.neighbours import Neighbours, proposition11
+from cumulant.errors import HypothesisError
+from cumulant.lattice.neighbours import Neighbours, opposite, proposition11
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Sized
 from cumulant.sampling.scheme import Scheme, known
@@ -29,7 +32,7 @@ class Poisson(Sized):
 
     Statements are for add/remove neighbours: data sets of which one has one record more. Sensitivities are add/remove
     too, C for sums of vectors clipped to norm C, and hold for samples of every size, the empty one included. With
-    `relation="replace-one"` they are for a record that is replaced, and for sums of clipped vectors only (docs/samples.md).
+    `relation="replace-one"` they are for a record that is replaced, and for sums with log-concave noise (docs/samples.md).
 
     >>> import cumulant as cm
     >>> step = cm.Gaussian.from_clipping(norm=1, noise=1, relation="add-remove") @ cm.Poisson(rate=0.01)
@@ -87,47 +90,89 @@ class Poisson(Sized):
 
 
 class ReplacingPoisson(Poisson):
-    """Poisson samples for a record that is replaced by another: Theorem C, for sums of clipped vectors.
+    """Poisson samples for a record that is replaced by another: noise around the centre, and at both ends.
 
-    Given who else is in the sample the output is (1-g) N(s) + g N(s + v), v the record, on one data set, and with v' on the
-    other. 0, v and v' lie in one ball, so that every theorem about three such values holds (docs/samples.md).
+    Given who else is in the sample the output is (1-g) N(s) + g N(s + u), u the record, on one data set, and with v on the
+    other. Opposite records at the largest distance from 0 are worst for every epsilon and in every dimension (docs/samples.md).
     """
 
     __slots__ = ()
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    bounds: ClassVar[Mapping[str, Bound]] = {name: row for name, row in WITHOUT_REPLACEMENT.items() if row.upper}
-    sharpened: ClassVar[str] = "profile"
+    bounds: ClassVar[Mapping[str, Bound]] = BALL_REPLACEMENT
+    sharpened: ClassVar[str] = "replacement"
     assumed: ClassVar[str] = (
-        "every record enters each Poisson sample independently of the others, and one that is absent adds the centre of the "
-        "ball, 0, to the sum"
+        "every record enters each Poisson sample independently of the others, and one that is absent adds nothing to the sum: "
+        'its sensitivity is for a record added or removed, or with geometry="ball" 0 is the centre of the ball'
     )
 
-    def refuses(self, pair: Pair | None) -> str:
-        if pair is not None and pair.geometry == "ball":
+    @property
+    def takes(self) -> Relation:
+        return Relation.ADD_REMOVE
+
+    def accepts(self, relation: Relation) -> bool:
+        """All relations; `refuses` looks at the pair too."""
+        return True
+
+    def refuses(self, pair: Pair | None, stated: Relation) -> str:
+        known = pair is not None and self._replaced(pair) is not None
+        if (known and stated is Relation.ADD_REMOVE) or (pair is not None and pair.geometry == "ball"):
             return ""
+        if known:
+            return (
+                "a Poisson sample with a record replaced needs the distance of a record from an absent one; "
+                'state the sensitivity of a record added or removed and say so by relation="add-remove"'
+            )
         return (
-            "for a record that is replaced on a Poisson sample only sums of clipped vectors with Gaussian noise are covered, "
-            'one on each sample; state it by Gaussian.from_clipping(norm, noise, relation="replace-one"), or leave relation out'
+            "a Poisson sample with a record replaced covers one sum with log-concave noise on each sample; "
+            'state it by Gaussian.from_clipping(norm, noise, relation="add-remove"), or leave relation out of Poisson'
         )
 
+    def _replaced(self, pair: Pair) -> Pair | None:
+        return pair.replacement(self.rate) if self.rate else pair
+
+    def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
+        name = self.theorem(bound)
+        if not self.rate:
+            return Concentrated(rho=Fraction(0))  # whatever runs, it never sees the record
+        whole = None if pair is None else pair.replacement(Fraction(1))
+        if pair is None or whole is None:
+            raise HypothesisError(f"{subject}: {self.refuses(None, self.relation)}")
+        rows = BALL_REPLACEMENT if pair.geometry == "ball" else REPLACEMENT
+        if name not in rows:
+            raise HypothesisError(
+                f'{name} does not apply to {subject}: it needs Gaussian noise with geometry="ball"; use bound="best"'
+            )
+        return amplified(rows, name, whole.curve(), pair, self.rate, subject) if self.rate < 1 else whole.curve()
+
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        step = pair.above(self.rate, "symmetric")
-        return None if step is None else (step,)
+        found = self._replaced(pair)
+        return None if found is None else found.unsampled()
 
     def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
-        found = pair.transform(self.rate, "symmetric")
+        replaced = self._replaced(pair)
+        found = None if replaced is None else replaced.transform(Fraction(1), "symmetric")
         return None if found is None else (found,)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
-        """The absent record is not one of the two, so that no data sets are known to need as much."""
-        return iter(())
+        replaced = self._replaced(pair)
+        return iter(()) if replaced is None else opposite(replaced)
 
     def share(self) -> Fraction | None:  # type: ignore[override]
         return self.rate if self.rate == 1 else None
 
+    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+        replaced = self._replaced(pair)
+        return (pair, None) if replaced is None else (replaced, Fraction(1))
+
+    def by_lemma3(self) -> Fraction:
+        raise HypothesisError(
+            "composition theorems take the epsilon of a record replaced, which a Poisson sample is not given; use "
+            'method="best"'
+        )
+
     def cone(self, pair: Pair) -> Fraction | None:
-        return self.rate
+        return None
 
 
 Poisson.others = (ReplacingPoisson,)

@@ -58,8 +58,15 @@ class Scheme(ABC):
         """Whether no record is ever in a sample."""
         return False
 
-    def refuses(self, pair: Pair | None) -> str:
-        """Why what has this pair, None for several mechanisms together, may not run on its samples; empty if it may."""
+    def accepts(self, relation: Relation) -> bool:
+        """Whether what runs on its samples may be stated for these neighbours."""
+        return relation in (Relation.ANY, self.takes)
+
+    def refuses(self, pair: Pair | None, stated: Relation) -> str:
+        """Why what has this pair, None for several mechanisms together, may not run on its samples; empty if it may.
+
+        `stated` is the relation of its sensitivity.
+        """
         return ""
 
     @classmethod

@@ -1,0 +1,160 @@
+"""Gaussian noise on a Poisson sample in which one record is replaced by its opposite (docs/samples.md).
+
+Letters: c = distance of a record from an absent one over sigma, g = rate, R(z) = 1 - g + g e^{cz - c^2/2}, and the loss
+L(z) = log R(z) - log R(-z), which is odd and increasing. Its inverse is z = (L/2 + asinh(A sinh(L/2))) / c with
+A = (1-g) e^{c^2/2} / g.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.curves.gaussian_replacement import ReplacementCurve
+from cumulant.numerics.arithmetic import Arithmetic, Array
+from cumulant.numerics.differences import escalated
+from cumulant.numerics.later import special
+from cumulant.pairs.mixing import sampled_loss
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.step import Loss
+
+_SMALLEST_DISTANCE = Fraction(1, 10**100)
+"""Distance over sigma at and below which no grid is offered; convention, as for mixtures."""
+_LARGEST_DISTANCE = Fraction(150)
+"""Distance over sigma above which no grid is offered; half of what mixtures take, because two records are compared."""
+_FARTHEST_DISTANCE = 10**6
+"""Distance over sigma beyond which nothing is protected."""
+_FARTHEST = 39.0
+"""Standard deviations beyond which the normal law has less mass than any float."""
+_LEAST_LOG = -745.0
+"""Logarithm of the least positive float."""
+_LARGEST_LOSS = 1e6
+"""Loss beyond which floats report the profile at this loss, which is larger."""
+_LOG_LARGE = 20.0
+"""log x beyond which asinh x is log 2x to the last bit."""
+_LOG_ROOT = math.log(2 * math.pi) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianReplacementPair(Pair):
+    """P = (1-g)N(0) + gN(c) against Q = (1-g)N(0) + gN(-c); reflection swaps them.
+
+    It dominates every Poisson sample in which a record at distance c or less from an absent one is replaced by another such
+    record, in every dimension. Records at c and -c have these laws. `least` is a distance below c where c was rounded up.
+
+    >>> GaussianReplacementPair(Fraction(1), Fraction(1, 10)).profile([0, 0.1])
+    array([0.06826895, 0.03399638])
+    """
+
+    distance: Fraction
+    rate: Fraction
+    least: Fraction | None = None
+
+    symmetric = True
+
+    def curve(self) -> ReplacementCurve:
+        return ReplacementCurve.of(self.distance, self.rate)
+
+    @property
+    def dominated(self) -> Pair:
+        return self if self.least is None else GaussianReplacementPair(self.least, self.rate)
+
+    @property
+    def closed(self) -> bool:
+        return self.distance <= _FARTHEST_DISTANCE
+
+    def loss(self) -> Loss | None:
+        offered = _SMALLEST_DISTANCE < self.distance <= _LARGEST_DISTANCE
+        return ReplacementLoss(float(self.distance), float(self.rate), float(1 - self.rate)) if offered else None
+
+    def _log_profile(self, epsilons: Array) -> Array:
+        if self.distance > _FARTHEST_DISTANCE:
+            return np.zeros(epsilons.shape)
+        c, g, kept = float(self.distance), float(self.rate), float(1 - self.rate)
+        size = np.minimum(epsilons, _LARGEST_LOSS)
+        with np.errstate(all="ignore"):
+            z = ReplacementLoss(c, g, kept).place(size)
+            still = math.log(kept) + special.log_ndtr(-z) if kept else np.full(z.shape, -np.inf)
+            p = np.logaddexp(still, math.log(g) + special.log_ndtr(c - z))
+            q = size + np.logaddexp(still, math.log(g) + special.log_ndtr(-c - z))
+            found = p + np.log(-np.expm1(np.minimum(q - p, 0.0)))
+        return np.where(np.isnan(found), 0.0, np.minimum(found, 0.0))
+
+    def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
+        if self.distance > _FARTHEST_DISTANCE:
+            return np.array([on.number(1) for _ in epsilons], dtype=object)
+
+        def evaluate() -> Array:
+            c, g, kept = on.number(self.distance), on.number(self.rate), on.number(1 - self.rate)
+            found = []
+            for epsilon in epsilons:
+                half = on.number(epsilon) / 2
+                z = (half + (kept / g * (c * c / 2).exp() * half.sinh()).asinh()) / c
+                p, q = (kept * _above(z) + g * _above(z - shift) for shift in (c, -c))
+                found.append(p - (2 * half).exp() * q)
+            return np.array(found, dtype=object)
+
+        return np.asarray(escalated(evaluate, on, np.frompyfunc(lambda v: v.nonnegative_part(), 1, 1), negligible=4096))
+
+
+def _above(z: Any) -> Any:
+    """P(N(0, 1) > z) as a ball."""
+    return (z / type(z)(2).sqrt()).erfc() / 2
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacementLoss(Loss):
+    """L at the output z under Q, whose density is that of N(0, 1) times R(-z)."""
+
+    shift: float
+    rate: float
+    kept: float
+
+    def loss(self, y: Array) -> Array:
+        c, size = self.shift, np.abs(y)
+        # w - 1 = 2 g k sinh(cz) / R(-z), k = e^{-c^2/2}, keeps its digits near 0; the exponential may overflow far out
+        below = sampled_loss(-c * size - c * c / 2, self.rate, self.kept)
+        near = self.rate * np.exp(-c * c / 2 - below) * 2 * np.sinh(np.minimum(c * size, 30.0))
+        far = sampled_loss(c * size - c * c / 2, self.rate, self.kept) - below
+        return np.asarray(np.sign(y) * np.where(c * size < 1, np.log1p(near), far))
+
+    def place(self, x: Array) -> Array:
+        c, half = self.shift, np.abs(x) / 2
+        with np.errstate(divide="ignore"):
+            log_sinh = np.where(
+                half < 1, np.log(np.sinh(np.minimum(half, 1.0))), half + np.log(-np.expm1(-2 * half) / 2)
+            )
+            log_a = (math.log(self.kept) if self.kept else -math.inf) - math.log(self.rate) + c * c / 2
+            log_arg = log_sinh + log_a
+            turned = np.where(
+                log_arg > _LOG_LARGE, log_arg + math.log(2), np.arcsinh(np.exp(np.minimum(log_arg, 30.0)))
+            )
+        ends = _FARTHEST + c
+        return np.asarray(np.clip(np.sign(x) * (half + turned) / c, -ends, ends))
+
+    def log_density(self, y: Array) -> Array:
+        c = self.shift
+        return np.asarray(-y * y / 2 - _LOG_ROOT + sampled_loss(-c * y - c * c / 2, self.rate, self.kept))
+
+    def roughness(self, y: Array) -> Array:
+        # |He_8(z)| <= (|z| + 3)^8, for every part of P and Q
+        return np.abs(y) + self.shift + 3
+
+    def reach(self, log_mass: float) -> float:
+        return self.lifted_reach(log_mass, 0.0)
+
+    def lifted_reach(self, log_mass: float, lam: float) -> float:
+        """P(z > c + Z) is at most e^{-Z^2/2} / 2."""
+        if log_mass < _LEAST_LOG:
+            return math.inf
+        far = (1 + 2 * lam) * self.shift + math.sqrt(2 * max(-log_mass, 0.5))
+        return float(self.loss(np.array([far]))[0])
+
+    @property
+    def distance(self) -> float:
+        # L > 0 where z > 0
+        return self.rate * math.erf(self.shift / math.sqrt(2))

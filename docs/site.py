@@ -57,6 +57,7 @@ MENU = {
     "Research": [
         "docs/bounds/README.md",
         "docs/exact.md",
+        "docs/theorem-b.md",
         "docs/adaptive-rounds.md",
         "docs/test-orders.md",
         "docs/line.md",

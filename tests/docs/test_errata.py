@@ -13,7 +13,7 @@ import cumulant
 
 SOURCE = Path(cumulant.__file__).parent
 PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text()
-TABLE = re.findall(r"^\| (E-\d+) \| [^|]+ \| ([^|]+) \| `(test_\w+)` \|$", PAGE, re.MULTILINE)
+TABLE = re.findall(r"^\| (E-\d+) \| [^|]+ \| [^|]+ \| ([^|]+) \| `(test_\w+)` \|$", PAGE, re.MULTILINE)
 ROWS = {erratum: places for erratum, places, _ in TABLE}
 TESTS = {erratum: name for erratum, _, name in TABLE}
 ENTRIES = re.findall(r"^## (E-\d+): ", PAGE, re.MULTILINE)
@@ -21,7 +21,7 @@ CITED = re.compile(r"(?<![\w.-])E-\d+\b")
 
 
 def test_every_entry_has_a_row_and_every_row_an_entry() -> None:
-    assert list(ROWS) == ENTRIES == [f"E-{number}" for number in range(1, 26)]
+    assert list(ROWS) == ENTRIES == [f"E-{number}" for number in range(1, 27)]
 
 
 @pytest.mark.parametrize("erratum", ENTRIES)
@@ -35,6 +35,12 @@ def test_the_places_exist_and_cite_the_erratum(erratum: str) -> None:
         if name:
             found = reduce(getattr, name.split("."), module)
             assert getattr(found, "__module__", module.__name__) == module.__name__, place
+
+
+def test_every_entry_has_a_kind() -> None:
+    kinds = re.findall(r"^\| E-\d+ \| [^|]+ \| ([^|]+) \|", PAGE, re.MULTILINE)
+    assert len(kinds) == len(ENTRIES)
+    assert set(kinds) == {"wrong formula", "misprint", "loose", "reading", "numerics", "improvement"}
 
 
 def test_the_tests_exist() -> None:

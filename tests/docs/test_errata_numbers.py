@@ -162,7 +162,12 @@ def test_e13_the_transition() -> None:
     for sigma in (5.0, 10.0):
         curve = [theorem9(a, 0.001, gaussian(sigma)) for a in range(2, 300)]
         early.append(next(a for a, value in enumerate(curve, start=2) if value > 2 * curve[0] * a / 2))
-    assert f"from order {early[0]} (s = 5) and {early[1]} (s = 10) on" in text
+    rule = optimize.brentq(lambda a: math.log(0.001 * a) + a / 200, 1.01, 1000)
+    assert (
+        f"from order {early[0]} (s = 5) and {early[1]} (s = 10) on, where the printed rule says {rule:.0f} at s = 10"
+        in text
+    )
+    assert early[1] < rule
     assert f"stays {-math.log(0.001):.2f} below" in text
     pure = math.log(9)
     assert f"{math.log1p(0.001 * math.expm1(pure)) / (0.001 * pure):.2f} times g eps(inf)" in text
@@ -210,6 +215,26 @@ def test_e15_large_orders() -> None:
     assert 0.08 < max(value for (a, _), value in excess.items() if a >= 5) < 0.09
     assert excess[2, 1] == pytest.approx(0.12, abs=5e-3)
     assert "at most 0.09" in text
+
+
+def test_e16_theorem_13_against_the_exact_value() -> None:
+    """The exact optimum of k rounds of randomized response, from the binomial law of its flips, in logarithms."""
+
+    def least(epsilon: float, rounds: int, log_delta: float) -> float:
+        flips = np.arange(rounds + 1)
+        loss = (rounds - 2 * flips) * epsilon
+        log_p = stats.binom.logpmf(flips, rounds, special.expit(-epsilon))
+        log_q = np.logaddexp.accumulate(log_p - loss)
+        above = np.logaddexp.accumulate(log_p) - log_delta
+        inside = above > 0
+        return float(np.max(log_delta + np.log(np.expm1(above[inside])) - log_q[inside]))
+
+    text = part("E-16")
+    for log10, said, rounds in ((-8, 1.26, 31192), (-12, 1.17, 16336), (-250, 1.01, 31192)):
+        log_delta = log10 * math.log(10)
+        printed = 0.001 * math.sqrt(-2 * rounds * log_delta) + 2 * rounds * 0.001**2
+        assert said <= printed / least(0.001, rounds, log_delta) <= said + 0.01
+        assert f"{said} times" in text
 
 
 def test_e17_finite_differences() -> None:
@@ -261,8 +286,8 @@ def test_e22_printed_forms_cancel() -> None:
     with flint.ctx.workprec(300):
         x = flint.arb(1) / 10**9
         exact = float((flint.arb(2) / 3 * x.exp() + flint.arb(1) / 3 * (-2 * x).exp()).log())
-    ratio = max(abs(printed) / exact, exact / max(abs(printed), 1e-300))
-    assert ratio > 50  # the page says 57; the last bits of log and exp decide
+    assert not 0.5 < printed / exact < 2  # not one digit; the last bits of log and exp decide which number it is
+    assert "not one digit is right" in part("E-22")
     assert cm.Laplace(scale=10**9).rdp(2) == pytest.approx(exact, rel=1e-12)
 
 
@@ -271,8 +296,23 @@ def test_e23_the_classical_calibration() -> None:
         first, second = (special.log_ndtr(sign / (2 * sigma) - epsilon * sigma) for sign in (1, -1))
         return float(first + np.log(-np.expm1(epsilon + second - first)))
 
-    true = optimize.brentq(lambda x: log_delta(x, 0.5) - math.log(1e-8), 1, 40)
-    assert f"eps {math.sqrt(2 * math.log(1.25e8)) / 0.5:.2f} claimed, {true:.2f} true" in part("E-23")
+    for sigma, words in (
+        (0.5, "(delta 1e-8: eps {:.2f} claimed, {:.2f} true)"),
+        (1.0, "(eps {:.2f} claimed at 1e-8, {:.2f} true)"),
+    ):
+        true = optimize.brentq(lambda x, s=sigma: log_delta(x, s) - math.log(1e-8), 1, 40)
+        assert words.format(math.sqrt(2 * math.log(1.25e8)) / sigma, true) in part("E-23")
+    with flint.ctx.workprec(400):
+        holds = []
+        for digits in range(1, 37):
+            delta = flint.arb(10) ** -digits
+            epsilon = (2 * (flint.arb("1.25") / delta).log()).sqrt()
+            upper, lower = (
+                ((epsilon - flint.arb(shift)) / flint.arb(2).sqrt()).erfc() / 2 for shift in ("0.5", "-0.5")
+            )
+            holds.append(bool(upper - epsilon.exp() * lower <= delta))
+    assert holds == [True] * 35 + [False]
+    assert "true down to delta = 1e-35" in part("E-23")
 
 
 def test_e24_squares() -> None:
@@ -297,6 +337,25 @@ def test_e25_what_must_not_be_mixed() -> None:
     table = cm.from_rdp_points([2, 3], [0.1, 0.2]) @ cm.WithoutReplacement(rate="0.1")
     assert math.isfinite(table.rdp(3, bound="theorem9"))
     assert table.rdp(4, bound="theorem9") == math.inf
+
+
+def test_e26_hypotheses_that_lack_a_word() -> None:
+    text = part("E-26")
+    x = np.linspace(0, 6, 6001)
+    falling, rising = np.exp(-x), x / 4 + 0.06 * np.sin(4 * x)
+    assert (np.diff(falling) < 0).all()
+    assert (np.diff(rising) > 0).all()
+    total = falling + rising
+    assert np.sum((total[1:-1] < total[:-2]) & (total[1:-1] < total[2:])) == 3
+    assert f"{math.log(0.5):.4f}" in text  # K(-1) = log Q(p > 0)
+    cubes = [n**3 + 1 for n in range(8)]
+    causal = np.convolve(cubes, [-1, 3, -3, 1], mode="full")
+    assert causal[3] == -6  # Delta^3 of n^3 is 6, at x = 0: three places later, and with the other sign
+    second = 6 * -1.0  # the second derivative of x^3/y^2 in x at x = -1, y = 1
+    assert second < 0
+    line = [max(0.0, lam - 1) + 0.2 for lam in np.linspace(0.1, 3, 30)]  # a kink, and no tangent through the origin
+    slopes = [value / lam for value, lam in zip(line, np.linspace(0.1, 3, 30), strict=True)]
+    assert 0 < int(np.argmin(slopes)) < 29
 
 
 def test_part_a_numbers() -> None:

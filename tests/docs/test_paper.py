@@ -151,12 +151,12 @@ NUMBERS: dict[str, tuple[str, Callable[[], float]]] = {
     "Section 3.1, Gaussian": ("1.201122", lambda: 1 / math.sqrt(math.log(2))),
     "Proposition 11": ("4.081077e-8", lambda: math.log1p(1e-6 * math.expm1(0.04))),
     "Section 3, the gap": ("0.001695", lambda: (1000 * -math.log(0.999) + math.log(2)) / 999),
-    "Section 3, phase transition": ("345.4", lambda: 50 * math.log(1000)),
+    "Sections 1 and 4, phase transition": ("345.4", lambda: 50 * math.log(1000)),
     "Theorem 27": (
         "6.126389e-3",
         lambda: math.fsum((-1) ** i * math.comb(4, i) * math.exp(i * (i - 1) / 50) for i in range(5)),
     ),
-    "eq. (5), Definitions 14 and 15": ("1.788195", half_moment),
+    "Definition 14; Definition 15, eq. (5)": ("1.788195", half_moment),
     "Lemma 31": ("1.908749e-3", lemma31),
     "Proposition 34, queries": ("30.348543", lambda: 5 * math.sqrt(2 * LOG)),
     "Proposition 35, projection": ("1.112878", two_tables),
@@ -203,3 +203,25 @@ def test_item_17_where_the_second_coefficient_switches() -> None:
         smaller = 4 * math.expm1(square) if sigma > switch else 2 * math.exp(square)
         run = cumulant.Gaussian(sigma=sigma) @ cumulant.WithoutReplacement(rate="0.001")
         assert run.rdp(2, bound="theorem9") == pytest.approx(math.log1p(1e-6 * smaller), rel=1e-9)
+
+
+def test_no_law_has_a_polynomial_cgf_of_higher_degree() -> None:
+    """Item 13: exp(-t^2/2 - t^4/10), the transform of a law with a CGF of degree 4, would have a negative density."""
+
+    def density(x: float) -> float:
+        transform = integrate.quad(lambda t: math.exp(-(t**2) / 2 - t**4 / 10) * math.cos(t * x), 0, 12, limit=200)
+        return float(transform[0]) / math.pi
+
+    assert min(density(x / 10) for x in range(30, 60)) < -1e-5
+    assert cumulant.Gaussian(sigma=2).rdp([2, 40]).tolist() == pytest.approx([2 / 8, 40 / 8])
+
+
+def test_truncated_concentration_ends_at_omega() -> None:
+    """Item 13: (rho, omega)-tCDP, orders below omega only; eq. (3) takes the best of them."""
+    truncated, whole = cumulant.ZeroConcentrated(rho="0.1", omega=5), cumulant.ZeroConcentrated(rho="0.1")
+    assert truncated.rdp(4) == pytest.approx(0.4)
+    assert truncated.rdp(6) == math.inf
+    by_hand = min(0.1 * a + math.log(1e9) / (a - 1) for a in (4 + i / 1000 for i in range(1000)))
+    found = truncated.epsilon("1e-9", method="rdp", conversion="classic")
+    assert found == pytest.approx(by_hand, rel=1e-3)
+    assert found > whole.epsilon("1e-9", method="rdp", conversion="classic")

@@ -325,7 +325,7 @@ class Projected(Wrapped):
     """Proposition 35: the smaller of the curve and the lower convex hull of (0, 0) and its values on the scan.
 
     The true K is convex, is 0 at 0 and lies below the curve, so it lies below every chord; past the last node nothing is
-    extrapolated (K_M <= F <= K, E-8).
+    extrapolated (K_M <= F <= K, E-8). A bound with kinks need have no tangent through (0, 0), so the hull is taken (E-26).
     """
 
     _hull: list[tuple[Array, Array]] = field(default_factory=list, compare=False, repr=False)

@@ -29,6 +29,8 @@ _MOST_TERMS, _MOST_PRODUCTS, _MOST_VALUES = 1 << 22, 3e3, 5e5
 def stencil(order: int) -> tuple[int, ...]:
     """The filter of Delta^(order): (-1)^{l-i} C(l, i), i = 0 … l. The printed sign (-1)^i holds for even l only.
 
+    It weighs f(x), f(x+1), … as it stands; as a convolution it would be shifted by l (E-26).
+
     >>> stencil(2), stencil(3), stencil(4)
     ((1, -2, 1), (-1, 3, -3, 1), (1, -4, 6, -4, 1))
     """

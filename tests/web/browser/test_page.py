@@ -145,6 +145,208 @@ def test_calibration(page: Any) -> None:
     assert page.find_element(By.ID, "run").get_attribute("value") == "PureDP(epsilon=0.125) * 8"
 
 
+# ---- an old answer never stands beside a new question
+
+STRUCK = "return document.getElementById('answer').classList.contains('stale')"
+CONTROLS = {
+    "mechanism": "Laplace",
+    "mechanism-noise_multiplier": "0.5",
+    "mechanism-clip": "2",
+    "sampling": "WithoutReplacement",
+    "sampling-rate": "2%",
+    "rounds": "7",
+    "delta": "1e-3",
+    "run": "PureDP(2)",
+    "other": "PureDP(3)",
+    "target": "2",
+    "unknown": "rounds",
+}
+"""Every control of the form, and another value for it."""
+
+CALIBRATION = {"target", "unknown"}
+"""What only the calibration asks about."""
+
+
+def changed(browser: Any, name: str, value: str) -> None:
+    """By a person: a choice, or keys."""
+    browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
+    field = browser.find_element(By.ID, name)
+    if field.tag_name == "select":
+        Select(field).select_by_value(value)
+    else:
+        typed(browser, name, value)
+
+
+def line_through(browser: Any, place: str) -> bool:
+    script = "return getComputedStyle(document.querySelector(arguments[0])).textDecorationLine === 'line-through'"
+    return bool(browser.execute_script(script, place))
+
+
+def copying(browser: Any) -> bool:
+    return bool(browser.execute_script("return [...document.querySelectorAll('[data-copy]')].some((e) => !e.disabled)"))
+
+
+def said(browser: Any, name: str) -> str:
+    return str(browser.find_element(By.ID, name).text)
+
+
+def test_every_control_is_tried(page: Any) -> None:
+    script = "return [...document.querySelectorAll('#question :is(input, select, textarea)')].map((each) => each.id)"
+    assert set(page.execute_script(script)) == set(CONTROLS)
+
+
+@pytest.mark.parametrize("name", sorted(CONTROLS.keys() - CALIBRATION))
+def test_any_change_strikes_the_answer_out_at_once(page: Any, name: str) -> None:
+    assert not page.execute_script(STRUCK)
+    assert copying(page)
+    changed(page, name, CONTROLS[name])
+    assert page.execute_script(STRUCK)  # no answer of the server is waited for
+    assert line_through(page, "#answer .number")
+    assert line_through(page, "#charts figcaption")
+    assert "ask again" in said(page, "stale")
+    assert not copying(page)
+    page.find_element(By.ID, "ask").click()
+    until(page, f"return !({STRUCK.removeprefix('return ')})")
+    assert said(page, "stale") == ""
+    until(page, "return document.querySelector('#answer .number') && !document.getElementById('copies').hidden")
+    assert not line_through(page, "#answer .number")
+    assert copying(page)
+
+
+def test_the_old_question_has_its_answer_again(page: Any) -> None:
+    changed(page, "delta", "1e-3")
+    assert page.execute_script(STRUCK)
+    changed(page, "delta", "0")
+    assert not page.execute_script(STRUCK)
+    assert copying(page)
+
+
+def test_less_noise_does_not_keep_its_epsilon(page: Any, server: Client) -> None:
+    """The headline stayed at 1.753 for noise 0.5, which needs 15.48."""
+    page.get("about:blank")
+    page.get(server.address)
+    before = numbers(page)
+    changed(page, "mechanism-noise_multiplier", "0.5")
+    assert page.execute_script(STRUCK)
+    if folder := os.environ.get("SCREENSHOTS"):
+        page.set_window_size(1000, page.execute_script("return document.documentElement.scrollHeight") + 140)
+        page.save_screenshot(str(Path(folder) / "page-struck.png"))
+    run = page.find_element(By.ID, "run").get_attribute("value")
+    after = asked(page)
+    assert after == [epsilon(run, "1e-6")] != before
+    assert not page.execute_script(STRUCK)
+
+
+HELD = """
+window.held = [];
+const real = window.real || window.fetch;
+window.real = real;
+window.fetch = (...asked) => new Promise((go, no) => window.held.push(() => real(...asked).then(go, no)));
+"""
+RELEASE = "window.fetch = window.real; for (const each of window.held.splice(0)) each()"
+
+
+def test_an_answer_that_comes_late_is_struck_out(page: Any) -> None:
+    changed(page, "run", "PureDP(2)")
+    page.execute_script(HELD)
+    page.find_element(By.ID, "ask").click()
+    changed(page, "run", "PureDP(5)")
+    assert page.execute_script(STRUCK)
+    page.execute_script(RELEASE)
+    assert numbers(page) == ["epsilon = 2"]
+    assert page.execute_script(STRUCK)
+    assert not copying(page)
+    until(page, "return document.querySelectorAll('#charts figure').length === 3")
+    assert line_through(page, "#charts figcaption")
+
+
+def test_a_complaint_about_an_old_run_goes(page: Any) -> None:
+    changed(page, "run", "Gausian(2)")
+    assert asked(page) == []
+    changed(page, "run", "Gaussian(2)")
+    assert page.execute_script("return document.getElementById('problem').hidden")
+    assert page.execute_script("return document.getElementById('place').hidden")
+
+
+def fielded(browser: Any) -> None:
+    """A calibration that takes no time: how many rounds of PureDP(0.125) meet epsilon 1."""
+    changed(browser, "mechanism", "PureDP")
+    changed(browser, "mechanism-epsilon", "0.125")
+    changed(browser, "sampling", "")
+    changed(browser, "unknown", "rounds")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("target", "2"),
+        ("unknown", "mechanism-epsilon"),
+        ("delta", "1e-3"),
+        ("mechanism-epsilon", "0.25"),
+        ("rounds", "9"),
+    ],
+)
+def test_a_change_strikes_the_calibration_out(page: Any, name: str, value: str) -> None:
+    fielded(page)
+    page.find_element(By.ID, "calibrate").click()
+    until(page, "return /Use times/.test(document.getElementById('calibrated').textContent)")
+    assert not line_through(page, "#calibrated")
+    until(page, "return document.querySelector('#answer .number')")
+    assert page.execute_script(STRUCK) is False
+    changed(page, name, value)
+    assert line_through(page, "#calibrated")
+    assert page.execute_script(STRUCK) is (name not in CALIBRATION)
+
+
+def test_a_calibration_that_comes_late_writes_nothing(page: Any) -> None:
+    fielded(page)
+    page.execute_script(HELD)
+    page.find_element(By.ID, "calibrate").click()
+    changed(page, "mechanism", "Laplace")
+    run = page.find_element(By.ID, "run").get_attribute("value")
+    page.execute_script(RELEASE)
+    until(page, "return /calibrate again/.test(document.getElementById('calibrated').textContent)")
+    assert page.find_element(By.ID, "run").get_attribute("value") == run
+
+
+def test_a_calibration_is_about_the_run_that_is_shown(page: Any) -> None:
+    """A typed run was calibrated as the fields have it, and overwritten."""
+    changed(page, "run", "PureDP(0.5) * 3")
+    page.find_element(By.ID, "calibrate").click()
+    assert "differ" in said(page, "calibrated")
+    assert page.find_element(By.ID, "run").get_attribute("value") == "PureDP(0.5) * 3"
+    changed(page, "run", "PureDP(0.125) * ?")
+    page.find_element(By.ID, "calibrate").click()
+    until(page, "return /Use times = 8/.test(document.getElementById('calibrated').textContent)")
+    assert page.find_element(By.ID, "run").get_attribute("value") == "PureDP(0.125) * 8"
+    assert numbers(page) == ["epsilon = 1"]
+
+
+def test_another_address_is_another_question(page: Any, server: Client) -> None:
+    page.execute_script("location.hash = 'run=PureDP(4)&delta=0'")
+    until(page, "return /= 4/.test(document.querySelector('#answer .number')?.textContent)")
+    assert not page.execute_script(STRUCK)
+    assert copying(page)
+
+
+def test_the_ledger_shows_what_was_searched_last(page: Any) -> None:
+    page.find_element(By.ID, "show-ledger").click()
+    until(page, "return document.querySelector('#accounts button')")
+    page.find_element(By.CSS_SELECTOR, "#accounts button").click()
+    until(page, "return document.querySelectorAll('#history tbody tr').length >= 2")
+    page.execute_script(HELD)
+    typed(page, "search", "zzz")  # which nothing has
+    page.execute_script("window.late = window.held.splice(0); window.fetch = window.real")
+    typed(page, "search", "first")
+    until(page, "return /^1 of/.test(document.querySelector('#history caption').textContent)")
+    page.execute_script("for (const each of window.late) each()")
+    time.sleep(0.5)
+    assert page.execute_script("return document.querySelector('#history caption').textContent").startswith("1 of")
+    page.execute_script("document.getElementById('receipt').textContent = 'Receipt: old'")
+    typed(page, "spend-run", "Gaussian(sigma=60)")
+    assert said(page, "receipt") == ""
+
+
 def test_charts_say_their_values_by_pointer_and_by_keys(page: Any) -> None:
     chart = page.find_element(By.CSS_SELECTOR, "#charts svg")
     chart.send_keys(Keys.ARROW_RIGHT)

@@ -87,6 +87,25 @@ function wrong(error, run) {
 
 function right() { by("problem").hidden = true; by("place").hidden = true; }
 
+// ---- an answer belongs to its question: one that no longer fits the form is struck out at once
+
+const texts = (...ids) => ids.map((id) => by(id).value.trim());
+const questions = {
+  answer: () => JSON.stringify(texts("run", "other", "delta")),
+  calibrated: () => JSON.stringify([...texts("run", "unknown", "target", "delta"), built(by("unknown").value)]),
+};
+const answers = { answer: null, calibrated: null };  // the question that each answer on the page belongs to
+const old = (which) => answers[which] !== null && answers[which] !== questions[which]();
+
+function judge() {
+  const struck = old("answer");
+  for (const id of ["answer", "charts"]) by(id).classList.toggle("stale", struck);
+  by("calibrated").classList.toggle("stale", old("calibrated"));
+  by("stale").textContent = struck ? "The question has changed. What is struck out answers the old one: ask again." : "";
+  for (const button of document.querySelectorAll("[data-copy]")) button.disabled = struck;
+  if (struck) { by("copied").textContent = ""; right(); }
+}
+
 // ---- the answer
 
 let shown = null;
@@ -129,6 +148,8 @@ async function explore() {
   if (other) state.set("other", other);
   history.replaceState(null, "", `#${state}`);
   right();
+  answers.answer = questions.answer();
+  judge();
   by("answer").replaceChildren(make("p", "Looking for the best bound …"));
   by("charts").replaceChildren();
   by("copies").hidden = true;
@@ -136,7 +157,10 @@ async function explore() {
   const found = [];
   for (const each of runs) {
     try { found.push(await ask("/api/explore", { run: each, delta })); }
-    catch (error) { if (turn === asked) { by("answer").replaceChildren(); wrong(error, each); } return; }
+    catch (error) {
+      if (turn === asked) { by("answer").replaceChildren(); wrong(error, each); judge(); }
+      return;
+    }
   }
   if (turn !== asked) return;
   shown = found[0];
@@ -144,6 +168,7 @@ async function explore() {
   found.forEach((each, i) => cards.append(card(each, i ? "two" : "one", runs.length > 1)));
   by("answer").replaceChildren(cards);
   by("copies").hidden = false;
+  judge();
   for (const [kind, logarithmic] of CHARTS) {
     try {
       const drawn = await Promise.all(runs.map((each) => ask("/api/chart", { run: each, delta, kind })));
@@ -157,21 +182,32 @@ async function explore() {
   by("charts").dataset.done = String(turn);
 }
 
+let searched = 0;
+
 async function calibrate() {
-  const unknown = by("unknown").value;
+  const unknown = by("unknown").value, run = by("run").value.trim(), turn = ++searched, own = run.includes("?");
+  const [epsilon, delta] = texts("target", "delta"), question = answers.calibrated = questions.calibrated();
+  judge();
+  if (!own && run !== built()) {
+    by("calibrated").textContent = "The expression and the fields differ. Write ? for the number that you look for, or choose it again above.";
+    return;
+  }
   by("calibrated").textContent = "Searching …";
   try {
-    const question = { run: built(unknown), epsilon: by("target").value.trim(), delta: by("delta").value.trim() };
-    const found = await ask("/api/calibrate", question);
+    const found = await ask("/api/calibrate", { run: own ? run : built(unknown), epsilon, delta });
+    if (turn !== searched) return;
+    if (question !== questions.calibrated()) { by("calibrated").textContent = "The question has changed: calibrate again."; return; }
     by("calibrated").textContent = `Use ${found.parameter} = ${found.value}: epsilon ≤ ${Chart.short(found.guarantee.epsilon)}`
       + (found.fails === null ? "." : `; ${found.fails} fails.`);
-    by(unknown).value = String(found.value);
-    rebuilt();
+    if (own) { by("run").value = run.replace("?", found.value); typed(); }
+    else { by(unknown).value = String(found.value); rebuilt(); }
+    answers.calibrated = questions.calibrated();
     await explore();
-  } catch (error) { by("calibrated").textContent = error.error; }
+  } catch (error) { if (turn === searched) by("calibrated").textContent = error.error; }
 }
 
 async function copy(what) {
+  if (old("answer")) return;
   const text = what === "link" ? location.href : shown[what];
   try { await navigator.clipboard.writeText(text); by("copied").textContent = "Copied."; }
   catch { by("copied").textContent = text; }
@@ -179,7 +215,7 @@ async function copy(what) {
 
 // ---- the ledger
 
-let account = null;
+let account = null, looked = 0;
 
 function view(name) {
   for (const each of ["explore", "ledger"]) {
@@ -210,7 +246,7 @@ async function accounts() {
       bar.append(used);
       box.append(bar, make("p", `${Math.round(share * 1000) / 10} % used` + (each.fits === null ? "" : `; ${each.fits} × ${each.like} still fit`)));
       const open = make("button", `History of ${each.account}`, { type: "button" });
-      open.addEventListener("click", () => { account = each.account; by("history-view").hidden = false; past(); });
+      open.addEventListener("click", () => { account = each.account; by("receipt").textContent = ""; by("history-view").hidden = false; past(); });
       box.append(open);
       by("accounts").append(box);
     }
@@ -219,9 +255,11 @@ async function accounts() {
 }
 
 async function past() {
+  const turn = ++looked;
   by("history-title").textContent = `History of ${account}`;
   try {
     const found = await ask(`/api/ledger/history?${new URLSearchParams({ account, search: by("search").value })}`);
+    if (turn !== looked) return;
     const table = make("table"), head = make("tr"), body = make("tbody");
     for (const each of ["Entry", "Kind", "When", "Who", "Run", "Receipt"]) head.append(make("th", each, { scope: "col" }));
     table.append(make("caption", `${found.matching} of ${found.all} entries`), make("thead"), body);
@@ -238,7 +276,7 @@ async function past() {
       body.append(row);
     }
     by("history").replaceChildren(table);
-  } catch (error) { by("history").replaceChildren(make("p", error.error)); }
+  } catch (error) { if (turn === looked) by("history").replaceChildren(make("p", error.error)); }
 }
 
 async function spend(event) {
@@ -246,6 +284,7 @@ async function spend(event) {
   try {
     const found = await ask("/api/ledger/spend", { account, run: by("spend-run").value }, { authorization: `Bearer ${by("token").value}` });
     by("receipt").textContent = `Receipt: ${JSON.stringify(found)}`;
+    by("verdict").textContent = "";
     await accounts();
     await past();
   } catch (error) { by("receipt").textContent = error.error; }
@@ -261,6 +300,8 @@ by("run").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); explore(); }
 });
 by("run").addEventListener("input", typed);
+for (const event of ["input", "change"]) by("question").addEventListener(event, judge);  // after what the fields do themselves
+by("spend-run").addEventListener("input", () => { by("receipt").textContent = ""; });
 for (const [event, open] of [["beforeprint", true], ["afterprint", false]])  // on paper nothing can be unfolded
   window.addEventListener(event, () => { for (const each of document.querySelectorAll("#answer details")) each.open = open; });
 by("calibrate").addEventListener("click", calibrate);

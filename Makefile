@@ -80,6 +80,7 @@ hunt-ledger: $(VENV)/.installed ## Kill writers and servers of the ledger for 30
 	$(BIN)/python -m tests.ledger.kill --seconds 600 --writers 8 --url postgresql
 	$(BIN)/python -m tests.ledger.kill --seconds 600 --writers 8 --url postgresql --crash-server
 	CUMULANT_EVERY_BYTE=1 $(BIN)/python -m pytest -q tests/ledger/test_tamper.py
+	$(BIN)/python -m tests.ledger.forgery --mutants 10000 --seed 1
 
 bench-ledger: $(VENV)/.installed ## What a spend costs, in SQLite and in PostgreSQL, as parts of what the disk can do
 	$(BIN)/python -m benchmarks.ledger --url sqlite

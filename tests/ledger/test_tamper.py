@@ -18,32 +18,11 @@ from cumulant.ledger.account import Account
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.entry import COLUMNS, Entry, canonical
 from cumulant.ledger.keys import Keys
+from tests.ledger.forgery import Altered
 
 STEP = cm.Gaussian(sigma=50)
 EVERY = "CUMULANT_EVERY_BYTE" in os.environ
 KEYS = Keys.read("hmac k " + "5a" * 32)
-
-
-class Altered:
-    """A store that holds other entries than were written."""
-
-    def __init__(self, entries: list[Entry]) -> None:
-        self.entries = entries
-
-    def scan(self, account: str) -> Iterator[Entry]:
-        return iter(self.entries)
-
-    def at(self, account: str, seq: int) -> Entry | None:
-        return next((entry for entry in self.entries if entry.seq == seq), None)
-
-    def notes(self) -> Iterator[tuple[str, str]]:
-        return iter(())
-
-    def damage(self) -> str | None:
-        return None
-
-    def by_key(self, account: str, key: str) -> Entry | None:
-        return next((entry for entry in self.entries if (entry.account, entry.key) == (account, key)), None)
 
 
 def full(url: str, keys: Keys | None = None) -> Account:

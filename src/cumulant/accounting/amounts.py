@@ -12,6 +12,7 @@ from cumulant.errors import InputError, shown
 
 _TEXT = re.compile(r"(\d+)(?:/([1-9]\d*))?(?:\+(\d+)inf)?")
 _LONGEST, _SHORT = 20_000, 4000
+_WHOLE = frozenset([int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +41,25 @@ class Amounts:
         if not isinstance(texts, list):
             raise InputError(f"{shown(texts)} is not a list of amounts")
         values: list[int | Fraction] = []
-        infinite: list[int] = []
-        for text in texts:
-            if isinstance(text, str) and len(text) <= _SHORT and text.isascii() and text.isdigit():
+        infinite = [0] * len(texts)
+        for place, text in enumerate(texts):
+            if type(text) is str and text.isdigit() and text.isascii() and len(text) <= _SHORT:
                 values.append(int(text))
-                infinite.append(0)
                 continue
             found = _TEXT.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
             if found is None:
                 raise InputError(f"{shown(text)} is not an amount")
             values.append(_plain(Fraction(int(found[1]), int(found[2]))) if found[2] else int(found[1]))
-            infinite.append(int(found[3] or 0))
+            infinite[place] = int(found[3] or 0)
         return cls(tuple(values), tuple(infinite))
 
     def texts(self) -> list[str]:
         """One text for each place: a whole number or a quotient, and how often infinity was added to it."""
-        return [
-            str(value) if not count else f"{value}+{count}inf"
-            for value, count in zip(self.values, self.infinite, strict=True)
-        ]
+        found = list(map(str, self.values))
+        for place, count in enumerate(self.infinite):
+            if count:
+                found[place] += f"+{count}inf"
+        return found
 
     def __add__(self, other: Amounts) -> Amounts:
         return Amounts(tuple(map(add, self.values, other.values)), tuple(map(add, self.infinite, other.infinite)))
@@ -78,7 +79,7 @@ class Amounts:
 
     def rounded_up(self, unit: int) -> Amounts:
         """Each number that is not whole, rounded up to the next multiple of 1 / unit: its text stays short."""
-        if all(type(value) is int for value in self.values):
+        if _WHOLE.issuperset(map(type, self.values)):
             return self
         return Amounts(tuple(round_up(value, unit) for value in self.values), self.infinite)
 
@@ -96,7 +97,7 @@ class Amounts:
 
     def sensible(self) -> bool:
         """Whether no place is below zero."""
-        return min((*self.values, *self.infinite), default=0) >= 0
+        return min(self.values, default=0) >= 0 and min(self.infinite, default=0) >= 0
 
     def at(self, place: int) -> int | Fraction | None:
         """The number at a place; None if it is infinite."""

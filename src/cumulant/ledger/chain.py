@@ -38,6 +38,8 @@ ANY_CLOCK = tuple(_STATUS)
 TOLERANCE = timedelta(minutes=1)
 """How far the clocks of two hosts may differ; convention."""
 _NAMES = ("actor", "host", "version", "time", "by", "reason", "unseen", "source", "signer", "team", "run")
+_NOTHING = ("",) * len(_NAMES)
+_TEXTS = frozenset([str])
 _REMEMBERED = 4096
 
 
@@ -202,8 +204,8 @@ class Walk:
 
     def _check_texts(self, entry: Entry) -> None:
         """Names are printed to terminals and pages, so they have none but printable characters."""
-        texts = [entry.account, entry.key, entry.request, *(self.content.get(name, "") for name in _NAMES)]
-        if not all(isinstance(text, str) and text.isprintable() for text in texts):
+        texts = [entry.account, entry.key, entry.request, *map(self.content.get, _NAMES, _NOTHING)]
+        if not _TEXTS.issuperset(map(type, texts)) or not "".join(texts).isprintable():
             raise _Broken("one of its names is not a text of printable characters")
 
     def _check_note(self) -> None:

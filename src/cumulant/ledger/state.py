@@ -14,6 +14,7 @@ from cumulant.errors import BudgetRefused, InputError, LedgerBroken, shown
 
 OPEN, FROZEN, CLOSED = "open", "frozen", "closed"
 
+_WHOLE = frozenset([int])
 Certificates = dict[str, list[int]]
 
 
@@ -55,16 +56,14 @@ class State:
 
     def rounded(self) -> State:
         """Round every sum up to the unit, as entries of format 2 do: sums of exact quotients would grow for ever."""
+        spent, held = self.spent.rounded_up(UNIT), self.held.rounded_up(UNIT)
+        if not self.teams:
+            return self if spent is self.spent and held is self.held else replace(self, spent=spent, held=held)
         teams = {
             name: replace(team, spent=team.spent.rounded_up(UNIT), held=team.held.rounded_up(UNIT))
             for name, team in self.teams.items()
         }
-        return replace(
-            self,
-            spent=self.spent.rounded_up(UNIT),
-            held=self.held.rounded_up(UNIT),
-            teams=MappingProxyType(teams),
-        )
+        return replace(self, spent=spent, held=held, teams=MappingProxyType(teams))
 
     def team(self, name: str) -> Team:
         """The allowance of a team; InputError if none was granted."""
@@ -125,7 +124,7 @@ class State:
 
 
 def _whole(numbers: Any) -> bool:
-    return isinstance(numbers, list) and all(type(number) is int for number in numbers)
+    return isinstance(numbers, list) and _WHOLE.issuperset(map(type, numbers))
 
 
 def may(state: State, kind: str, account: str) -> None:

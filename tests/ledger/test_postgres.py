@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from urllib.parse import urlsplit, urlunsplit
 
@@ -136,6 +137,7 @@ def test_tenants_see_their_own_accounts(url: str) -> None:
         f"GRANT USAGE ON SCHEMA {server.schema(url)} TO {name}",
         f"GRANT SELECT, INSERT ON entry TO {name}",
         f"GRANT SELECT ON meta TO {name}",
+        f"GRANT SELECT, UPDATE ON queue TO {name}",
         f"CREATE POLICY {name}_reads ON entry FOR SELECT TO {name} USING (account LIKE 'north/%')",
         f"CREATE POLICY {name}_spends ON entry FOR INSERT TO {name} "
         "WITH CHECK (account LIKE 'north/%' AND kind IN ('spend', 'hold', 'settle'))",
@@ -275,3 +277,71 @@ def test_a_text_that_no_database_can_hold(url: str) -> None:
     with pytest.raises(cm.InputError):
         account.spend(STEP, note="a\0b")
     assert account.head().seq == 0
+
+
+# ---- the queue of writers
+
+
+def test_an_auditor_cannot_stop_writers(url: str) -> None:
+    import psycopg
+
+    account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    with psycopg.connect(role(url, "auditor")) as auditor:
+        for lock in ("FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                auditor.execute(f"SELECT * FROM queue {lock}")  # type: ignore[call-overload,unused-ignore]
+            auditor.rollback()
+        for mode in ("SHARE", "ROW SHARE", "ROW EXCLUSIVE", "EXCLUSIVE"):
+            for table in ("queue", "entry"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    auditor.execute(f"LOCK TABLE {table} IN {mode} MODE")  # type: ignore[call-overload,unused-ignore]
+                auditor.rollback()
+        auditor.execute("LOCK TABLE queue, entry IN ACCESS SHARE MODE")
+        auditor.execute("SELECT pg_advisory_xact_lock(0), pg_advisory_xact_lock(hashtextextended('a', 7))")
+        auditor.execute("SELECT pg_advisory_xact_lock(place) FROM queue")
+        assert account.spend(STEP).seq == 1
+        cm.Ledger(url).create("b", epsilon=1, delta="1e-6")
+
+
+def test_a_session_that_has_the_lock_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import psycopg
+
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.3)
+    owner = cm.Ledger(url)
+    account = owner.create("a", epsilon=1, delta="1e-6")
+    spender = role(url, "spender")
+    with psycopg.connect(spender) as session:
+        session.execute("SELECT * FROM queue FOR UPDATE")
+        who = f"pid {session.info.backend_pid} .role {session.info.user}, idle in transaction."
+        with ThreadPoolExecutor(4) as pool:
+            waiting = [pool.submit(account.spend, STEP) for _ in range(4)]
+            for each in waiting:
+                with pytest.raises(
+                    LedgerError, match=f"has held the lock of .* for 0.3 s: .*{who}.*; nothing was written"
+                ):
+                    each.result()
+        with pytest.raises(LedgerError, match=who):
+            owner.create("b", epsilon=1, delta="1e-6")
+    assert account.spend(STEP).seq == 1
+    assert owner.accounts() == ["a"]
+
+
+def test_a_spender_cannot_change_the_queue(url: str) -> None:
+    import psycopg
+
+    cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    with psycopg.connect(role(url, "spender"), autocommit=True) as spender:
+        for change in ("UPDATE queue SET place = place + 5000", "DELETE FROM queue", "TRUNCATE queue"):
+            with pytest.raises(psycopg.Error, match=r"never changed|permission denied"):
+                spender.execute(change)  # type: ignore[call-overload,unused-ignore]
+
+
+def test_a_place_that_is_gone_is_said(url: str) -> None:
+    owner = cm.Ledger(url)
+    account = owner.create("a", epsilon=1, delta="1e-6")
+    execute(url, "ALTER TABLE queue DISABLE TRIGGER places_stay", "DELETE FROM queue")
+    with pytest.raises(LedgerError, match="has lost a place"):
+        account.spend(STEP)
+    verdict = owner.verify()
+    assert not verdict
+    assert "queue" in str(verdict)

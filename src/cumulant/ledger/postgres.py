@@ -6,23 +6,47 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 from cumulant.errors import InputError, LedgerError, shown
-from cumulant.ledger.store import Interrupted, Statement, Store, Taken
+from cumulant.ledger.store import SCHEMA, Busy, Interrupted, Statement, Store, Taken
 
-_AGAIN = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03")
-"""Idle for too long, serialisation failure, deadlock, lock not available, and servers that stop or start."""
-_EVERYTHING = 0
+_AGAIN = ("25P03", "40001", "40P01", "57P01", "57P02", "57P03")
+"""Idle for too long, serialisation failure, deadlock, and servers that stop or start."""
+_NOT_IN_TIME = "55P03"
+"""The lock was not free within `lock_timeout`."""
+_NO_PLACE = "22012"
+"""Division by zero: a place of the queue is gone."""
+LOCK_SECONDS = 30.0
+"""Seconds that a writer waits for its turn; convention, as in the embedded store."""
+PLACES = 1024
+"""Places in the queue of writers; accounts that share one wait for one another. Derived: 3 % that two of 8 accounts do."""
+_EVERYTHING = -1
+"""The place of those who open accounts and give rights."""
+_NO_TABLES_YET = 0
+"""The advisory lock of those who make or upgrade the tables; nobody spends then."""
+_TURN = "SELECT 1 / count(*) FROM (SELECT 1 FROM queue WHERE place = ? FOR UPDATE) AS mine"
+"""Wait for a place. Only who may update the queue can take it, so that a role that may only read cannot stop writers."""
+_OWNERS = (
+    "SELECT pid, usename, coalesce(state, 'hidden') FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND pid IN "
+    "(SELECT pid FROM pg_locks WHERE granted AND ((locktype = 'relation' AND relation = to_regclass('queue') AND "
+    "mode = 'RowShareLock') OR (locktype = 'advisory' AND (classid, objid, objsubid) = (0, 0, 1)))) AND pid NOT IN "
+    "(SELECT pid FROM pg_locks WHERE NOT granted) ORDER BY pid"
+)
+"""Sessions that are at the head of the queue: those that wait in it have a lock that is not granted."""
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _DURABLY = (
     "SELECT set_config('synchronous_commit', "
     "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
-    "set_config('idle_in_transaction_session_timeout', ?, true)"
+    "set_config('idle_in_transaction_session_timeout', ?, true), set_config('lock_timeout', ?, true)"
 )
 """A stricter setting of the server stays; whatever else a role or a session has set does not. And a client that was stopped,
 or is cut off, while it has the lock loses both: nobody else could spend until then."""
-_LONGEST_SILENCE = "300s"
+_LONGEST_SILENCE = "20s"
+"""Below LOCK_SECONDS, so that those who wait for a client that was stopped get their turn; it decides within a millisecond."""
+_LONGEST_IMPORT_SILENCE = "300s"
+"""An import reads its lines from somewhere while it has the lock."""
 _ROLE = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,54}")
 _DURABLE = {"fsync": "on", "full_page_writes": "on"}
 
@@ -52,6 +76,17 @@ _FOLLOWING = (
     "END IF; RETURN NEW; END $$",
     "CREATE TRIGGER entries_follow BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION entries_follow()",
 )
+_QUEUE = (
+    "CREATE TABLE queue (place integer PRIMARY KEY)",
+    f"INSERT INTO queue (place) SELECT generate_series({_EVERYTHING}, {PLACES - 1})",
+    "CREATE TRIGGER places_stay BEFORE UPDATE OR DELETE ON queue FOR EACH ROW EXECUTE FUNCTION entries_stay()",
+    # whoever could read or spend before the upgrade can do so after it
+    "DO $$ DECLARE given record; BEGIN FOR given IN SELECT pg_get_userbyid(grantee) AS role, "
+    "CASE privilege_type WHEN 'INSERT' THEN 'UPDATE' ELSE 'SELECT' END AS kind FROM pg_class, aclexplode(relacl) "
+    "WHERE oid = 'entry'::regclass AND privilege_type IN ('SELECT', 'INSERT') AND grantee <> 0 LOOP "
+    "EXECUTE format('GRANT %s ON queue TO %I', given.kind, given.role); END LOOP; END $$",
+)
+"""Rows that writers lock; nothing is ever written to them."""
 _TRIGGERS = (("entries_stay", "entries_remain"), ("entries_follow",))
 """The triggers that each version of the schema adds."""
 _INDEXES = {
@@ -71,13 +106,14 @@ _RIGHTS = {
         "GRANT SELECT, INSERT ON entry TO {role}",
         "GRANT SELECT ON meta TO {role}",
         "GRANT SELECT, INSERT ON note TO {role}",
+        "GRANT SELECT, UPDATE ON queue TO {role}",
         "DROP POLICY IF EXISTS {role}_reads ON entry",
         "DROP POLICY IF EXISTS {role}_spends ON entry",
         "CREATE POLICY {role}_reads ON entry FOR SELECT TO {role} USING (true)",
         "CREATE POLICY {role}_spends ON entry FOR INSERT TO {role} WITH CHECK (kind IN ('spend', 'hold', 'settle'))",
     ),
     "auditor": (
-        "GRANT SELECT ON entry, meta, note TO {role}",
+        "GRANT SELECT ON entry, meta, note, queue TO {role}",
         "DROP POLICY IF EXISTS {role}_reads ON entry",
         "CREATE POLICY {role}_reads ON entry FOR SELECT TO {role} USING (true)",
     ),
@@ -133,13 +169,13 @@ class _Session:
 
 
 class PostgreSQL(Store):
-    """PostgreSQL at READ COMMITTED: an advisory lock for each account, taken in sorted order, is the queue.
+    """PostgreSQL at READ COMMITTED: locks of rows in a table of their own, taken in sorted order, are the queue.
 
-    The lock needs no right on the table, so that a spender has SELECT and INSERT and nothing else. The unique keys of the
-    table are the safety. Servers that do not wait for the disk are refused.
+    A spender has SELECT and INSERT on the entries and may lock places in the queue; an auditor may do neither. The unique keys
+    of the table are the safety. Servers that do not wait for the disk are refused.
     """
 
-    migrations = (_TABLES, _FOLLOWING)
+    migrations = (_TABLES, (*_FOLLOWING, *_QUEUE))
     snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def _connect(self, create: bool) -> _Session:
@@ -187,6 +223,13 @@ class PostgreSQL(Store):
         try:
             yield
         except psycopg.Error as error:
+            if error.sqlstate == _NOT_IN_TIME:
+                raise Busy(f"the lock of {self.shown} was not free in time; nothing was written") from error
+            if error.sqlstate == _NO_PLACE:
+                raise LedgerError(
+                    f"the table queue of {self.shown} has lost a place, so writers cannot wait for one another; restore it, "
+                    "and run cumulant ledger verify"
+                ) from error
             if error.sqlstate == "23505":
                 raise Taken(f"another writer was first: {_first_line(error)}") from error
             if error.sqlstate in _AGAIN or (error.sqlstate is None and isinstance(error, psycopg.OperationalError)):
@@ -228,6 +271,8 @@ class PostgreSQL(Store):
                 ),
             ]
         )
+        if self.schema() >= 2 and self.execute("SELECT count(*) FROM queue") != [(PLACES + 1,)]:
+            return "the queue of writers has lost or gained places"
         enabled = {name for name, fires in triggers if fires}
         for name in sorted(wanted - enabled):
             return f"the trigger {name} was dropped or disabled"
@@ -248,14 +293,21 @@ class PostgreSQL(Store):
         """Lock and read are two statements: at READ COMMITTED the second one sees what the former owner of the lock wrote."""
         session: _Session = self.connection(create=not accounts)
         try:
-            session.later(_BEGIN)
-            session.later(_DURABLY, (_LONGEST_SILENCE,))
             if not accounts:
-                session.later("SELECT pg_advisory_xact_lock(?)", (_EVERYTHING,))
-            for account in sorted(set(accounts)):
-                session.later("SELECT pg_advisory_xact_lock(hashtextextended(?, 7))", (account,))
+                self._local.schema = self.schema()
+            session.later(_BEGIN)
+            silence = _LONGEST_SILENCE if accounts else _LONGEST_IMPORT_SILENCE
+            session.later(_DURABLY, (silence, f"{LOCK_SECONDS:g}s"))
+            if self._local.schema < SCHEMA:
+                session.later("SELECT pg_advisory_xact_lock(?)", (_NO_TABLES_YET,))
+            else:
+                for place in sorted({_place(account) for account in accounts} or {_EVERYTHING}):
+                    session.later(_TURN, (place,))
             yield
             self._run(session, "COMMIT", ())
+        except Busy as busy:
+            session.roll_back()
+            raise self._busy() from busy
         except Interrupted:
             self.forget()
             raise
@@ -265,6 +317,14 @@ class PostgreSQL(Store):
             except Exception:  # the connection is gone, and with it the transaction
                 self.forget()
             raise
+
+    def _busy(self) -> Busy:
+        """Say which sessions have held the lock for too long."""
+        owners = [f"pid {pid} (role {role}, {state})" for pid, role, state in self.execute(_OWNERS)]
+        return Busy(
+            f"another session has held the lock of {self.shown} for {LOCK_SECONDS:g} s: "
+            f"{', '.join(owners) or 'it has just ended'}; nothing was written; end it by pg_terminate_backend, or ask again"
+        )
 
     def now(self) -> datetime:
         ((now,),) = self.execute("SELECT clock_timestamp()")
@@ -277,6 +337,11 @@ class PostgreSQL(Store):
         with self.transaction([]):
             for statement in _RIGHTS[kind]:
                 self.execute(statement.format(role=role))
+
+
+def _place(account: str) -> int:
+    """The place of an account in the queue."""
+    return int.from_bytes(sha256(account.encode("utf-8", "surrogatepass")).digest()[:8], "big") % PLACES
 
 
 def _first_line(error: BaseException) -> str:

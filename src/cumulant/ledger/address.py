@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cumulant.errors import InputError, shown
+from cumulant.ledger.password import without_password
 from cumulant.ledger.store import Store
 
 
@@ -20,4 +21,6 @@ def opened(url: Any, group: bool = False) -> Store:
         from cumulant.ledger.postgres import PostgreSQL
 
         return PostgreSQL(url)
-    raise InputError(f"url={shown(url)} is not a ledger; use sqlite:///relative, sqlite:////absolute or postgresql://…")
+    raise InputError(
+        f"url={shown(without_password(url))} is not a ledger; use sqlite:///relative, sqlite:////absolute or postgresql://…"
+    )

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from cumulant.errors import InputError, LedgerError, shown
+from cumulant.ledger.password import may_be_quoted
 from cumulant.ledger.store import SCHEMA, Busy, Interrupted, Statement, Store, Taken
 
 _AGAIN = ("25P03", "40001", "40P01", "57P01", "57P02", "57P03")
@@ -187,6 +188,11 @@ class PostgreSQL(Store):
                 )
             )
         except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError) as error:
+            if not may_be_quoted(self.url):  # nor may the message, or the error that it comes from
+                raise Interrupted(
+                    f"{self.shown} cannot be reached; write @ : / ? # % of the password as %40 %3A %2F %3F %23 %25, "
+                    "or leave it to PGPASSWORD"
+                ) from None
             raise Interrupted(f"{self.shown} cannot be reached: {_first_line(error)}") from error
         try:
             for name, wanted in _DURABLE.items():

@@ -16,6 +16,7 @@ from typing import Any
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError, shown
 from cumulant.ledger.entry import COLUMNS, Entry
+from cumulant.ledger.password import without_password
 
 SCHEMA = 2
 """The version that this library writes; it reads this one and all before it."""
@@ -240,8 +241,7 @@ class Store(ABC):
     @property
     def shown(self) -> str:
         """The address without its password."""
-        before, at, after = self.url.partition("@")
-        return f"{before.split('://')[0]}://…@{after}" if at else self.url
+        return without_password(self.url)
 
     # ---- entries
 

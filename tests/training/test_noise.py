@@ -1,7 +1,6 @@
 """Clipping keeps its sensitivity whatever comes in, and noise is rounded as the ideal one is."""
 
 import math
-import secrets
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +11,7 @@ from scipy import special, stats
 import cumulant as cm
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.training import clipped, noise, rounded_gaussian
-from cumulant.training.noise import exact_noise, fast_noise
+from cumulant.training.noise import exact_noise, fast_noise, quick_noise, secret_bytes
 
 
 def stream(seed: int) -> Any:
@@ -73,8 +72,21 @@ def test_a_sum_of_squares_that_wraps_is_seen() -> None:
 
     row = np.full(2**24, 2**20, dtype=np.int64)
     assert int(np.sum(row * row)) == 0
-    assert not _within(row, Fraction(2**20))
-    assert not _within(np.array([np.iinfo(np.int64).min]), Fraction(2**20))
+    assert not _within(row[None], Fraction(2**20)).any()
+    several = np.array([[np.iinfo(np.int64).min, 0], [2**20, 0], [2**20, 1], [0, 0], [-(2**20), 0]])
+    assert _within(several, Fraction(2**20)).tolist() == [False, True, False, True, True]
+    assert _within(np.zeros((3, 0), dtype=np.int64), Fraction(5)).all()
+
+
+def test_many_rows_are_clipped_as_each_alone() -> None:
+    """Blocks of rows end anywhere; wide rows are longer than a block."""
+    rng = np.random.default_rng(4)
+    for shape in ((3, 2**18 + 5), (700, 1000), (5, 0)):
+        rows = rng.normal(size=shape) * np.exp(5 * rng.normal(size=(shape[0], 1)))
+        rows[1:2, :1] = math.nan
+        together = clipped(rows, norm=2)
+        assert all(np.array_equal(together[i], clipped(rows[i : i + 1], norm=2)[0]) for i in range(0, len(rows), 99))
+        assert together.any() == bool(shape[1])
 
 
 def test_an_offender_is_set_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +159,66 @@ def test_what_floats_decide_is_what_balls_find(sigma: Any, draws: int) -> None:
         assert by_balls(word, scale) == {value}
 
 
+@pytest.mark.parametrize(
+    ("sigma", "draws"), [("3/2", 4_000), (2**20 * 3, 15_000), ("1e-3", 2_000), (2**25, 6_000)], ids=str
+)
+def test_what_32_bits_decide_is_decided_for_all_further_bits(sigma: Any, draws: int) -> None:
+    scale = Fraction(sigma)
+    rng = np.random.default_rng(21)
+    # as many small words as large ones: in all octaves, and on both sides of their ends
+    sizes = 2.0 ** rng.uniform(14, 31, draws // 2)
+    small = (sizes.astype(np.int64) - (2**31) * rng.integers(0, 2, draws // 2)).astype(np.int32)
+    ends = np.array([s * 2**k + d for k in range(15, 31) for d in (-1, 0, 1) for s in (1, -1)], dtype=np.int32)
+    words = np.concatenate([np.frombuffer(stream(22)(2 * draws), dtype="<i4"), small, ends])
+    found, places = quick_noise(words, scale)
+    decided = np.setdiff1d(np.arange(len(words)), places)
+    assert len(decided) > len(words) / 4
+    for word, value in zip(words[decided].view(np.uint32).tolist(), found[decided].tolist(), strict=True):
+        for low in (0, 2**32 - 1):
+            assert by_balls((word << 32) | low, scale) == {value}
+
+
+def test_few_draws_need_more_than_32_bits() -> None:
+    words = np.frombuffer(stream(23)(4 * 10**6), dtype="<i4")
+    assert len(quick_noise(words, Fraction(2**22))[1]) < 0.03 * 10**6
+
+
+def test_threads_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = np.frombuffer(stream(24)(4 * 300_001), dtype="<i4")
+    found = []
+    for processors in (1, 2, 5):
+        monkeypatch.setattr(noise, "_processors", lambda count=processors: count)
+        found.append(quick_noise(words, Fraction(2**20)))
+    for values, places in found[1:]:
+        assert np.array_equal(places, found[0][1])
+        decided = np.setdiff1d(np.arange(len(words)), places)
+        assert np.array_equal(values[decided], found[0][0][decided])
+    assert rounded_gaussian(np.zeros(0, dtype=int), 1).shape == (0,)
+
+
+@pytest.mark.parametrize("sigma", [2**20, 2**29])
+def test_a_number_is_that_of_its_64_bits(sigma: int) -> None:
+    """Whether 32 bits decided it or not: the bits that are taken later continue those that were taken first."""
+    taken: list[bytes] = []
+
+    def source(size: int) -> bytes:
+        taken.append(stream(25 + len(taken))(size))
+        return taken[-1]
+
+    found = rounded_gaussian(np.zeros(50_000, dtype=int), sigma, source=source)
+    if sigma > 2**25:
+        words = np.frombuffer(taken[0], dtype="<u8")
+    else:
+        first = np.frombuffer(taken[0], dtype="<i4")
+        _, places = quick_noise(first, Fraction(sigma))
+        low = np.zeros(50_000, dtype=np.uint64)
+        low[places] = np.frombuffer(taken[1], dtype="<u4")
+        words = (first.view(np.uint32).astype(np.uint64) << np.uint64(32)) | low
+    expected, undecided = fast_noise(words, Fraction(sigma))
+    assert undecided.sum() < 10
+    assert np.array_equal(found[~undecided], expected[~undecided])
+
+
 @pytest.mark.parametrize("sigma", [Fraction(3, 2), Fraction(2**20 * 17), Fraction(2**36)], ids=str)
 def test_cells_that_hold_a_boundary_are_left_to_balls(sigma: Fraction) -> None:
     """P[normal > (k + 1/2) / sigma] lies in the cell of a word: both roundings are possible there."""
@@ -214,7 +286,8 @@ def test_float_noise_tells_neighbours_apart_and_rounded_noise_does_not() -> None
 def test_secret_bits_are_taken_by_default() -> None:
     one, other = (rounded_gaussian(np.zeros(8, dtype=int), sigma=10**6) for _ in range(2))
     assert one.tolist() != other.tolist()
-    assert secrets.token_bytes in (rounded_gaussian.__kwdefaults__ or {}).values()
+    assert secret_bytes in (rounded_gaussian.__kwdefaults__ or {}).values()
+    assert len({secret_bytes(32) for _ in range(100)}) == 100
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from cumulant.training.cyclic_poisson import CyclicPoissonSampler
 from cumulant.training.noise import clipped, rounded_gaussian
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler
 from cumulant.training.sgd import NoisySGD
+from cumulant.training.worst_case import known_order_scores, likelihood_ratio_scores, spread_scores, worst_case_data
 
 __all__ = [
     "BallsInBinsSampler",
@@ -21,6 +22,10 @@ __all__ = [
     "audit",
     "clipped",
     "conformance",
+    "known_order_scores",
+    "likelihood_ratio_scores",
     "rounded_gaussian",
+    "spread_scores",
     "statement",
+    "worst_case_data",
 ]

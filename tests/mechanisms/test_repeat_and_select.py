@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import cumulant as cm
-from cumulant.curves.selected import by_divergences, by_poisson
+from cumulant.curves.selected import Excess, by_divergences, by_poisson
 from cumulant.mechanisms import repeat_and_select
 from cumulant.mechanisms.repeat_and_select import between, covering
 from cumulant.numerics.arithmetic import BALLS
@@ -75,7 +76,9 @@ def test_divergences_of_enumerated_selections() -> None:
             one, other = selected(p, g, eta), selected(q, g, eta)
         else:
             mean = round(1 / g, 3)
-            exact = by_poisson(base.curve(), Fraction(mean), Fraction(max(hockey_stick(p, q, 0), 0.0)))
+            both = [(p, q), (q, p)]
+            excess = Excess.of(lambda asked, both=both: [max(hockey_stick(*each, x) for each in both) for x in asked])
+            exact = by_poisson(base.curve(), Fraction(mean), excess)
             one, other = (np.diff(np.exp(-mean * (1 - np.append(0.0, np.cumsum(x)))), prepend=0.0) for x in (p, q))
         for order in (1.3, 2.0, 8.0):
             needed = max(renyi(one, other, order), renyi(other, one, order))
@@ -202,11 +205,33 @@ def test_what_is_added_is_not_below_its_formula(monkeypatch: pytest.MonkeyPatch)
     assert added() < honest
 
 
+@pytest.mark.parametrize(
+    ("sigma", "mean", "delta", "needed", "before"),
+    [("4.94", 129, 1e-4, 4.554, 11.256), (10, 10, 1e-6, 0.7811, 0.846)],
+)
+def test_a_poisson_number_of_runs(sigma: str, mean: int, delta: float, needed: float, before: float) -> None:
+    """h <= e^{(a-1) m delta(log(a/(a-1)))}, and the tightest order of log(1 + m h (e^((a-1) D) - 1)) by the definition."""
+    run = cm.Gaussian(sigma=sigma) @ cm.RepeatAndSelect(mean=mean, number="poisson")
+    orders = 1 + np.geomspace(0.5, 400, 4000)
+    shift = 1 / float(sigma)
+    x = np.log(orders / (orders - 1))
+    profile = ndtr(shift / 2 - x / shift) - np.exp(x) * ndtr(-shift / 2 - x / shift)
+    with np.errstate(over="ignore"):
+        grown = np.log1p(mean * np.exp((orders - 1) * mean * profile) * np.expm1((orders - 1) * orders * shift**2 / 2))
+    rdp = grown / (orders - 1)
+    epsilon = np.min(rdp + np.log1p(-1 / orders) - (np.log(delta) + np.log(orders)) / (orders - 1))
+    assert epsilon == pytest.approx(needed, rel=1e-3)
+    assert epsilon * (1 - 1e-6) <= run.epsilon(delta, method="rdp") <= epsilon * (1 + 1e-3) < before
+
+
 def test_unknown_divergences_are_not_zero() -> None:
     """Of a Python function nothing is enclosed; order 1 is then what a larger order says, and never 0."""
     run = cm.mechanism(rdp=lambda a: a / 200, name="mine") @ cm.RepeatAndSelect(mean=10)
     assert 0.1 < run.kl < 1
-    assert by_poisson(cm.ApproximateDP(1, "0.1").curve(), Fraction(2), Fraction(1)).kl() > 0
+    assert (
+        by_poisson(cm.ApproximateDP(1, "0.1").curve(), Fraction(2), Excess.of(lambda asked: [1.0 for _ in asked])).kl()
+        > 0
+    )
 
 
 def test_what_covers_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,11 +150,11 @@ class Selected(Mechanism):
         return "the runs see all the data and their number is secret; write the sample inside, expr @ sample @ RepeatAndSelect"
 
     def own_curve(self, bound: str) -> Curve:
-        from cumulant.curves.selected import by_divergences, by_poisson
+        from cumulant.curves.selected import Excess, by_divergences, by_poisson
 
         base, scheme = self.inner.curve(), self.scheme
         if scheme.number == "poisson":
-            return by_poisson(base, scheme.mean, Fraction(self._deltas([0.0])[0]))
+            return by_poisson(base, scheme.mean, Excess.of(self._deltas))
         return by_divergences(base, scheme.mean, scheme.shape, scheme.least_share())
 
     def _deltas(self, epsilons: list[float]) -> list[float]:

@@ -206,3 +206,47 @@ def test_what_is_refused() -> None:
         cm.KaryResponse(values=3, p="1/2").privacy_loss("add")
     with pytest.raises(cm.InputError, match="choose one of both, remove, add"):
         cm.PureDP(1).privacy_loss("up")
+
+
+def test_one_direction_of_one_round_is_exact() -> None:
+    """Both directions of sampled masses by enumeration, to the last digits, as `delta` answers for both at once."""
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        run, p, q = finite(rng, 4)
+        rate = float(rng.choice([0.1, 0.5, 0.9]))
+        sampled = run @ cm.Poisson(rate=rate)
+        removed, added = sampled.privacy_loss("remove"), sampled.privacy_loss("add")
+        mixed = [((1 - rate) * q + rate * p, q), ((1 - rate) * p + rate * q, p)]
+        for x in (-0.3, 0.0, 0.05, 0.4):
+            there = max(hockey_stick(one, other, x) for one, other in mixed)
+            back = max(hockey_stick(other, one, x) for one, other in mixed)
+            assert removed.hockey_stick(x) == pytest.approx(there, rel=1e-12, abs=1e-14)
+            assert added.hockey_stick(x) == pytest.approx(back, rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_the_largest_loss_of_a_record_added(rounds: int) -> None:
+    """A sample without the record has probability 1 - rate, so that the loss is at most -log(1 - rate) in each round."""
+    gaussian = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.1") * rounds
+    assert gaussian.privacy_loss("add").epsilon(0) == pytest.approx(-rounds * math.log(0.9), rel=1e-12)
+    assert gaussian.privacy_loss("add").epsilon(0) >= -rounds * math.log1p(-0.1)
+    assert gaussian.privacy_loss("remove").epsilon(0) == math.inf
+    assert gaussian.privacy_loss("add").hockey_stick(rounds * 0.11) == 0
+    response = cm.RandomizedResponse(p="3/4") @ cm.Poisson(rate="0.3") * rounds
+    needed = {"remove": math.log(0.7 + 0.9), "add": -math.log(0.7 + 0.1)}
+    for direction, each in needed.items():
+        assert response.privacy_loss(direction).epsilon(0) == pytest.approx(rounds * each, rel=1e-12)
+    mixture = cm.GaussianMixture(sigma=1, shifts=[0, 1, 2], weights=["0.8", "0.1", "0.1"]) * rounds
+    assert mixture.privacy_loss("add").epsilon(0) == pytest.approx(-rounds * math.log(0.8), rel=1e-12)
+    without = cm.GaussianMixture(sigma=1, shifts=[1, 2], weights=["0.5", "0.5"])
+    assert without.privacy_loss("add").epsilon(0) == math.inf
+
+
+def test_a_direction_takes_an_accuracy() -> None:
+    run = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.2") * 4
+    loss = run.privacy_loss("add")
+    rough, fine = (loss.hockey_stick("0.2", accuracy=accuracy) for accuracy in ("0.1", "1e-5"))
+    assert fine < rough
+    assert loss.epsilon(1e-3, accuracy="1e-5") < loss.epsilon(1e-3, accuracy="0.1")
+    with pytest.raises(cm.InputError, match="accuracy"):
+        loss.hockey_stick(1, accuracy=-1)

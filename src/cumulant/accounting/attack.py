@@ -187,6 +187,8 @@ def in_brief(run: Ran, fpr: Number, method: str, epsilon: float, delta: float) -
             min(found, attacks.curve_true_positive_rate(run.curve(), [rate])[0]),
             min(largest, attacks.curve_advantage(run.curve())),
         )
+    if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
+        found = min(found, _normal_power(rate, shift))
     if by_statements:
         known = _Statements(run, by_statements)
         if by_statements == "exact":
@@ -211,6 +213,8 @@ def _ways(run: Ran, method: str) -> tuple[bool, str]:
 
 def _bounds(run: Ran, rates: Sequence[Exact], method: str) -> Floats:
     by_curve, by_statements = _ways(run, method)
+    if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
+        return np.array([_normal_power(rate, shift) for rate in rates])
     found = np.ones(len(rates))
     if by_curve:
         found = attacks.curve_true_positive_rate(run.curve(), rates)
@@ -220,6 +224,24 @@ def _bounds(run: Ran, rates: Sequence[Exact], method: str) -> Floats:
         known.search([_Search(scale, float(rate)) for rate, most in zip(rates, found, strict=True) if most > 0])
         found = np.minimum(found, known.bounds(rates))
     return found
+
+
+def _lone_gaussian(run: Ran) -> Fraction | None:
+    """Return mu if the run is N(mu, 1) against N(0, 1), all its rounds together; else None."""
+    rounds = rounds_of(run)[0]
+    single = None if rounds is None else rounds.single()
+    return single[0].gaussian_shift() if single is not None and single[1] == 1 else None
+
+
+def _normal_power(rate: Fraction, shift: Fraction) -> float:
+    """Phi(Phi^-1(rate) + mu), rounded up: the most powerful test of two normal laws."""
+    if not 0 < rate < 1:
+        return float(rate)
+    with BALLS.at(_BITS):
+        root_two = BALLS.number(2).sqrt()
+        place = -(2 * BALLS.number(rate)).erfcinv() * root_two + BALLS.number(shift)
+        found = (-place / root_two).erfc() / 2
+        return rounded_up(min(at_least(found.upper()), Fraction(1))) if found.is_finite() else 1.0
 
 
 # ---- where to ask

@@ -67,26 +67,32 @@ class PrivacyLoss:
             )
         return cls(run, way)
 
-    def hockey_stick(self, epsilon: Number | Iterable[Number]) -> float | Floats:
-        """E (p - e^epsilon q)_+ at every real epsilon, at most: the delta of statements about this direction alone."""
+    def hockey_stick(
+        self, epsilon: Number | Iterable[Number], *, accuracy: Number = DEFAULT_ACCURACY
+    ) -> float | Floats:
+        """E (p - e^epsilon q)_+ at every real epsilon, at most: the delta of statements about this direction alone.
+
+        `accuracy` is that of `delta`: what a grid may add to epsilon, relatively.
+        """
         asked, scalar = checked("epsilon", epsilon, ANY_EPSILON)
+        question = _question("epsilon", accuracy)
         if self.direction == "both":
-            found = np.atleast_1d(answering.delta(self.run, asked, _question("epsilon")))
+            found = np.atleast_1d(answering.delta(self.run, asked, question))
         else:
-            found = np.array([self._directed(each) for each in asked])
+            found = np.array([self._directed(each, question) for each in asked])
         return float(found[0]) if scalar else found
 
-    def _directed(self, epsilon: Exact) -> float:
+    def _directed(self, epsilon: Exact, question: Question) -> float:
         other = self._swapped()
         if epsilon < 0:
-            return below_zero(epsilon, other._directed(Exact(-epsilon)))
-        whole = float(np.asarray(answering.delta(self.run, epsilon, _question("epsilon"))))
+            return below_zero(epsilon, other._directed(Exact(-epsilon), question))
+        whole = float(np.asarray(answering.delta(self.run, epsilon, question)))
         rounds = rounds_of(self.run)[0]
         if rounds is None:
             return whole  # what holds for both directions holds for each
         from cumulant.lattice.two_sided import directed_delta
 
-        return min(whole, directed_delta(rounds, self._place, rounded_down(epsilon), DEFAULT_ACCURACY))
+        return min(whole, directed_delta(rounds, self._place, epsilon, float(question.accuracy)))
 
     @property
     def _place(self) -> int:
@@ -96,16 +102,25 @@ class PrivacyLoss:
         swapped = {"remove": "add", "add": "remove"}
         return PrivacyLoss(self.run, swapped.get(self.direction, self.direction))
 
-    def epsilon(self, delta: Number) -> float:
-        """The least epsilon that is proved at this delta, for this direction alone."""
-        asked = DELTA.check("delta", delta)
-        whole = float(np.asarray(answering.epsilon(self.run, asked, _question("delta"))))
-        rounds = rounds_of(self.run)[0]
-        if self.direction == "both" or rounds is None or not 0 < asked < 1:
-            return whole
-        from cumulant.lattice.two_sided import directed_epsilon
+    def epsilon(self, delta: Number, *, accuracy: Number = DEFAULT_ACCURACY) -> float:
+        """The least epsilon that is proved at this delta, for this direction alone.
 
-        return min(whole, directed_epsilon(rounds, self._place, rounded_down(asked), DEFAULT_ACCURACY))
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.5")
+        >>> run.privacy_loss("add").epsilon(0), run.epsilon(0)  # log 2: half of all samples do not hold the record
+        (0.69314..., inf)
+        """
+        asked, question = DELTA.check("delta", delta), _question("delta", accuracy)
+        whole = float(np.asarray(answering.epsilon(self.run, asked, question)))
+        rounds = rounds_of(self.run)[0]
+        if self.direction == "both" or rounds is None or asked == 1:
+            return whole
+        from cumulant.lattice.two_sided import directed_epsilon, directed_largest
+
+        whole = min(whole, directed_largest(rounds, self._place))
+        if asked == 0:
+            return whole
+        return min(whole, directed_epsilon(rounds, self._place, rounded_down(asked), float(question.accuracy)))
 
     def tail(self, x: Number | Iterable[Number]) -> float | Floats:
         """P(loss > x), at most, for every pair of neighbours: by the best of some hockey-stick divergences below x."""
@@ -169,5 +184,5 @@ def _below(number: Fraction) -> list[float]:
     return [x * share for share in _SHARES] if x > 0 else [x - gap for gap in _BEYOND]
 
 
-def _question(asked: str) -> Question:
-    return Question.put(DEFAULT_METHOD, None, None, DEFAULT_ACCURACY, asked)
+def _question(asked: str, accuracy: Number = DEFAULT_ACCURACY) -> Question:
+    return Question.put(DEFAULT_METHOD, None, None, accuracy, asked)

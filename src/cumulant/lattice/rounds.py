@@ -122,6 +122,13 @@ class Rounds:
         """Whether neighbouring data sets reach the closed form of the only round, so that no valid bound is below it."""
         return self.single() is not None and self.single() == self.single_below()
 
+    def single_directed(self) -> tuple[Pair, Fraction] | None:
+        """Pair and rate of the only round, if it sees a record removed or added by a coin of its own."""
+        single = self.single()
+        if single is None or single[1] == 1 or self.parts[0][0].drawn or len(self.parts[0][0].steps or ()) != 2:
+            return None
+        return single
+
     def alike(self) -> tuple[Round, int] | None:
         """The only kind of round and how often it runs, if there is one kind and several rounds."""
         return self.parts[0] if len(self.parts) == 1 and self.parts[0][1] > 1 else None

@@ -56,6 +56,26 @@ def enclosed_delta(pair: Pair, rate: Fraction, epsilon: Fraction, bits: int = BI
         return low, high
 
 
+def single_added_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
+    """Return the delta of a record that is added to a Poisson sample, rounded up.
+
+    H_t(Q || (1-g)Q + gP) = (1 - t(1-g)) H_s(Q || P), t = e^epsilon, s = tg / (1 - t(1-g)), and 0 where t(1-g) >= 1.
+    """
+    with BALLS.at(BITS):
+        t, g = BALLS.number(epsilon).exp(), BALLS.number(rate)
+        kept = (1 - t * (1 - g)).nonnegative_part()
+        if kept == 0:
+            return 0.0
+        # s >= 1, and the profile falls: a smaller number will do
+        odds = (t * g / kept).lower()
+        least = max(-at_least(-odds.log().lower()), Fraction(0)) if odds > 1 else Fraction(0)
+        try:
+            found = kept * pair.profile(min(least, Fraction(_FARTHEST)), BALLS)
+        except CertificateError:
+            return 1.0
+        return rounded_up(min(max(at_least(found.upper()), Fraction(0)), Fraction(1))) if found.is_finite() else 1.0
+
+
 def single_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
     """The least epsilon at this delta in (0, 1), rounded up; +inf where none is shown to be enough."""
     _, high = _bracket(pair, rate, delta)

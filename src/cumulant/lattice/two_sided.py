@@ -19,7 +19,7 @@ from cumulant.lattice.line import Effort, Proved
 from cumulant.lattice.neighbours import ADAPTIVE, PAIR
 from cumulant.lattice.rounds import Kinds, Rounds
 from cumulant.lattice.silence import Slow
-from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 from cumulant.progress import watched
 
 _CLOSED = "closed form"
@@ -211,9 +211,23 @@ def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) 
     return found
 
 
-def directed_delta(rounds: Rounds, direction: int, epsilon: float, accuracy: float) -> float:
+def directed_delta(rounds: Rounds, direction: int, epsilon: Fraction, accuracy: float) -> float:
     """A delta at this epsilon >= 0 that is enough for one direction of the neighbours; 1 where no grid comes to an answer."""
-    return min(_enough_delta(_directed(rounds, direction), epsilon, max(accuracy, _FINEST_GRID)).value, 1.0)
+    single = rounds.single_directed()
+    if single is not None:
+        return (closed.single_added_delta if direction else closed.single_delta)(*single, epsilon)
+    asked = rounded_down(epsilon)
+    if directed_largest(rounds, direction) <= asked:
+        return 0.0
+    return min(_enough_delta(_directed(rounds, direction), asked, max(accuracy, _FINEST_GRID)).value, 1.0)
+
+
+def directed_largest(rounds: Rounds, direction: int) -> float:
+    """An epsilon that is enough for one direction at delta = 0; +inf where the loss has no end or may be infinite."""
+    terms = _directed(rounds, direction)
+    if any(step.leak > 0 for step, _ in terms):
+        return math.inf
+    return float(raised(sum(times * step.largest() for step, times in terms), MANY))
 
 
 def directed_epsilon(rounds: Rounds, direction: int, delta: float, accuracy: float) -> float:

@@ -247,6 +247,10 @@ class Gaussian(Mechanism):
 
     def pair(self) -> Pair | None:
         square = self._squared_shift()
+        if square is None:
+            from cumulant.pairs.exposed import ExposedPair
+
+            return ExposedPair()
         if not square:
             return None
         from cumulant.pairs.gaussian import GaussianPair

@@ -92,6 +92,10 @@ class Laplace(Mechanism):
 
     def pair(self) -> Pair | None:
         shift = self._shift()
+        if shift is None:
+            from cumulant.pairs.exposed import ExposedPair
+
+            return ExposedPair()
         if not shift:
             return None
         from cumulant.pairs.laplace import LaplacePair

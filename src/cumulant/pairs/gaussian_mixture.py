@@ -193,6 +193,10 @@ class MixtureLoss(Loss):
         far = (1 + lam) * float(self.law.largest) + math.sqrt(2 * max(-log_mass, 0.5))
         return float(self.loss(np.array([far]))[0])
 
+    def least(self) -> float:
+        # R is at least the weight of no shift
+        return math.log(float(self.law.weights[0])) if not self.law.shifts[0] else -math.inf
+
     def lowest(self, log_mass: float) -> float:
         return float(self.loss(np.array([-math.sqrt(2 * max(min(-log_mass, -_LEAST), 0.5))]))[0])
 

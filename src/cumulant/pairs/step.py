@@ -69,6 +69,10 @@ class Loss(ABC):
         """A loss that is not above all but e^log_mass of Q; of a symmetric pair the mirror image of `reach`."""
         return -self.reach(log_mass)
 
+    def least(self) -> float:
+        """A loss that is below all finite ones; of a symmetric pair the mirror image of the largest."""
+        return -self.reach(-math.inf)
+
     def lifted_reach(self, log_mass: float, lam: float) -> float:
         """The same for the law tilted by e^{lam x}."""
         return self.reach(log_mass)
@@ -125,6 +129,10 @@ class Step(ABC):
     def cells(self, step: float, log_mass: float) -> Cells:
         """The pair on a grid of this step; masses below e^log_mass may be moved up to the grid or to infinity."""
 
+    def largest(self) -> float:
+        """A loss that no finite one exceeds, up to rounding; +inf where none is known."""
+        return math.inf
+
     def log_atoms(self, lam: float) -> float:
         """log of the part of the law, tilted by e^{lam l}, that single losses hold: its spectrum returns to that for ever."""
         return 0.0
@@ -157,6 +165,10 @@ class Mixture(Step):
     @property
     def leak(self) -> float:
         return 0.0 if self.direction == "add" and self.kept > 0 else self.rate * self.law.leak
+
+    def largest(self) -> float:
+        low, high = sampled_loss(np.array([self.law.least(), self.law.reach(-math.inf)]), self.rate, self.kept)
+        return -self._lowest(float(low)) if self.direction == "add" else float(high)
 
     def _range(self, log_mass: float) -> tuple[float, float]:
         return (0.0 if self.direction == "symmetric" else self.law.lowest(log_mass)), self.law.reach(log_mass)

@@ -234,6 +234,24 @@ def test_two_processes_share_one_draw(processes: list[dict[str, Any]]) -> None:
         assert process["expected"] == 10
 
 
+def test_two_processes_with_sharded_weights_share_one_draw(processes: list[dict[str, Any]]) -> None:
+    whole = FixedSizeSampler(40, 20, steps=3, key=bytes(32))
+    for step_number in range(3):
+        parts = [process["shards seen"][10 * step_number : 10 * step_number + 10] for process in processes]
+        assert sorted(parts[0] + parts[1]) == sorted(whole.draw(step_number))
+        for record, weight in enumerate(processes[0]["shards moved"][step_number]):
+            assert weight == pytest.approx(float(record in whole.draw(step_number)), abs=1e-3)
+    for process in processes:
+        assert process["shards history"] == [[1e-6, "20/40", 3]]
+        assert "ghost_fsdp" in process["shards with hooks"]
+
+
+def test_two_processes_without_a_wrapper_are_refused(processes: list[dict[str, Any]]) -> None:
+    for process in processes:
+        for said in (process["late"], process["part"], *process["unwrapped"]):
+            assert "2 processes are running" in said
+
+
 def test_two_processes_refuse(processes: list[dict[str, Any]]) -> None:
     assert "different keys" in processes[1]["different keys"]
     for process in processes:

@@ -29,7 +29,6 @@ from tests.integrations.loops import (
     step,
     stock,
     train,
-    weights,
 )
 
 
@@ -163,17 +162,13 @@ def test_trap_accumulated_gradients() -> None:
     optimizer.step()
     assert opacus.accountant.history[0][1] == pytest.approx(3 / 29)
     engine, module, optimizer, loader = stock(SHUFFLED, poisson_sampling=False)
-    batches = iter(loader)
-    for _ in range(3):
-        batch = next(batches)
-        torch.nn.functional.cross_entropy(module(batch[0]), batch[1]).backward()
-    before = weights(module)
-    with pytest.raises(cm.InputError, match="accumulated"):
-        optimizer.step()
-    assert weights(module) == before
+    batch = next(batches := iter(loader))
+    torch.nn.functional.cross_entropy(module(batch[0]), batch[1]).backward()
+    with pytest.raises(DrawsAndSteps, match="accumulated"):
+        next(batches)
     assert len(engine.accountant) == 0
     *_, module, optimizer, loader = fixed()
-    with pytest.raises(DrawsAndSteps, match="1 batches were drawn but 0"):
+    with pytest.raises(DrawsAndSteps, match="accumulated"):
         for batch in loader:
             torch.nn.functional.cross_entropy(module(batch[0]), batch[1]).backward()
 
@@ -214,7 +209,7 @@ def test_trap_skipped_and_repeated_steps() -> None:
             if number != 1:
                 step(module, optimizer, batch)
     *_, module, optimizer, loader = fixed()
-    with pytest.raises(DrawsAndSteps, match="1 batches were drawn but 2"):
+    with pytest.raises(DrawsAndSteps, match="used by a step already"):
         for batch in loader:
             step(module, optimizer, batch)
             step(module, optimizer, batch)
@@ -224,9 +219,9 @@ def test_trap_a_sampler_that_is_sharded_by_others_draws_more_than_is_stepped() -
     """As accelerate does: each process takes whole batches in turn, so that one step sees several draws."""
     engine, module, optimizer, loader = fixed(steps=4)
     shard = DataLoader(loader.dataset, batch_sampler=_EveryOther(loader.batch_sampler))
-    with pytest.raises(DrawsAndSteps, match="4 batches were drawn but 2"):
+    with pytest.raises(DrawsAndSteps, match="iterates a copy"):
         train(module, optimizer, shard)
-    assert len(engine.accountant) == 2
+    assert len(engine.accountant) == 0
 
 
 class _EveryOther:

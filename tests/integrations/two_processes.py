@@ -9,11 +9,13 @@ import torch
 from opacus import PrivacyEngine
 from opacus.distributed import DifferentiallyPrivateDistributedDataParallel as DPDDP
 from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler
+from torch.distributed.fsdp import fully_shard
 
 from cumulant import InputError
 from cumulant.integrations.opacus import make_private
 
 RECORDS, SAMPLE, STEPS = 40, 20, 3
+NORM = 0.1  # below the norm of every gradient, so that all of them are clipped to it
 
 
 class OneHot(torch.utils.data.Dataset[torch.Tensor]):
@@ -65,6 +67,94 @@ def stock_poisson(rank: int) -> str:
     return ""
 
 
+def unwrapped(accountant: str) -> str:
+    """What is said if two processes train a module that nothing wraps."""
+    module = torch.nn.Linear(RECORDS, 1, bias=False)
+    optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
+    engine = PrivacyEngine(accountant=accountant)
+    both = {"module": module, "optimizer": optimizer, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
+    loader = torch.utils.data.DataLoader(OneHot(), batch_size=4)
+    try:
+        if accountant == "cumulant-fixed-size":
+            make_private(engine, dataset=OneHot(), sample=SAMPLE, **both)
+        else:
+            engine.make_private(data_loader=loader, poisson_sampling=accountant == "cumulant", **both)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def part_of_the_processes(rank: int) -> str:
+    """What is said if the module is wrapped for one of the two processes."""
+    groups = [torch.distributed.new_group([one]) for one in range(2)]
+    module = torch.nn.parallel.DistributedDataParallel(
+        torch.nn.Linear(RECORDS, 1, bias=False), process_group=groups[rank]
+    )
+    optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
+    engine = PrivacyEngine(accountant="cumulant-fixed-size")
+    both = {"module": module, "optimizer": optimizer, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
+    try:
+        make_private(engine, dataset=OneHot(), sample=SAMPLE, **both)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def sharded(mode: str, data: OneHot) -> tuple[str, list[list[float]], list[tuple[float, str, int]]]:
+    """A module whose weights are sharded: what is said, how the weights move, and what is accounted."""
+    torch.manual_seed(0)
+    module = fully_shard(torch.nn.Linear(RECORDS, 2, bias=False))
+    optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
+    engine = PrivacyEngine(accountant="cumulant-fixed-size")
+    both = {"module": module, "optimizer": optimizer, "noise_multiplier": 1e-6, "max_grad_norm": NORM}
+    try:
+        module, optimizer, criterion, loader = make_private(
+            engine,
+            dataset=data,
+            sample=SAMPLE,
+            steps=STEPS,
+            grad_sample_mode=mode,
+            criterion=torch.nn.CrossEntropyLoss(),
+            key=bytes(32),
+            **both,
+        )
+    except InputError as error:
+        return str(error), [], []
+    moved = []
+    for batch in loader:
+        before = next(module.parameters()).detach().full_tensor().clone()
+        optimizer.zero_grad()
+        criterion(module(batch), torch.zeros(len(batch), dtype=torch.long)).backward()
+        optimizer.step()
+        after = next(module.parameters()).detach().full_tensor()
+        moved.append((after - before).norm(dim=0).mul(SAMPLE / NORM).tolist())
+    return "", moved, engine.accountant.history
+
+
+def late_group(directory: Path, rank: int) -> str:
+    """What is said if the processes meet after make_private, as under Lightning: before, each of them was alone."""
+    module = torch.nn.Linear(RECORDS, 1, bias=False)
+    optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
+    engine = PrivacyEngine(accountant="cumulant-fixed-size")
+    both = {"module": module, "optimizer": optimizer, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
+    module, optimizer, loader = make_private(engine, dataset=OneHot(), sample=SAMPLE, **both)
+    meet(directory, rank)
+    try:
+        for batch in loader:
+            optimizer.zero_grad()
+            module(batch).mean().backward()
+            optimizer.step()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def meet(directory: Path, rank: int) -> None:
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{directory / 'rendezvous'}", rank=rank, world_size=2
+    )
+
+
 def local_batches(rank: int, rate: float, seed: int) -> list[list[int]]:
     """What Opacus' own distributed Poisson sampler draws here, as positions in this rank's part."""
     torch.manual_seed(seed)
@@ -77,9 +167,7 @@ def local_batches(rank: int, rate: float, seed: int) -> list[list[int]]:
 def main(rank: int, directory: Path) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{directory / 'rendezvous'}", rank=rank, world_size=2
-    )
+    late = late_group(directory, rank)
     torch.manual_seed(0)
     data = OneHot()
     module = DPDDP(torch.nn.Linear(RECORDS, 1, bias=False))
@@ -103,7 +191,16 @@ def main(rank: int, directory: Path) -> None:
         module(batch).mean().backward()
         optimizer.step()
         moved.append((before - next(module.parameters()).detach()).flatten().mul(SAMPLE).tolist())
+    shards = OneHot()
+    _, moved_shards, history = sharded("ghost_fsdp", shards)
     found = {
+        "late": late,
+        "unwrapped": [unwrapped(name) for name in ("cumulant-fixed-size", "cumulant", "cumulant-shuffled")],
+        "part": part_of_the_processes(rank),
+        "shards seen": shards.seen,
+        "shards moved": moved_shards,
+        "shards history": history,
+        "shards with hooks": sharded("hooks", OneHot())[0],
         "seen": data.seen,
         "moved": moved,
         "history": engine.accountant.history,

@@ -8,6 +8,7 @@ those of Opacus, in floating point: the guarantees are for ideal ones (`CAVEATS`
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 from collections.abc import Mapping
 from fractions import Fraction
@@ -17,25 +18,27 @@ import torch
 from opacus.accountants import register_accountant
 from opacus.data_loader import dtype_safe, shape_safe, wrap_collate_with_empty
 from opacus.optimizers import DPOptimizer
-from torch.utils.data import default_collate
+from torch.utils.data import DataLoader, default_collate
 
+from cumulant.calibrate import calibrate
 from cumulant.domains import POSITIVE, Number, spelling
 from cumulant.errors import InputError, shown
 from cumulant.integrations.opacus_accountants import (
     ADAPTIVE,
     CAVEATS,
+    RANDOM_ROWS,
     Accountant,
     FixedSizeAccountant,
     PoissonAccountant,
     ShuffledAccountant,
     torch_rate,
 )
-from cumulant.integrations.opacus_loading import AccountedLoader, DrawsAndSteps
+from cumulant.integrations.opacus_loading import DrawsAndSteps
+from cumulant.integrations.opacus_steps import processes, secret_generator, unwrapped
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.sampling.poisson import Poisson
 from cumulant.training.sampler import KEY_BYTES, FixedSizeSampler, PoissonSampler, Sampler
-from cumulant.training.sgd import NoisySGD
 
 __all__ = [
     "CAVEATS",
@@ -51,7 +54,7 @@ __all__ = [
 
 OPACUS = ("rdp", "prv", "gdp")
 
-for _name in ("attach_step_hook", "accumulated_iterations", "params"):
+for _name in ("attach_step_hook", "accumulated_iterations", "params", "clip_and_accumulate", "add_noise", "pre_step"):
     if not hasattr(DPOptimizer, _name):
         raise ImportError(f"this release of Opacus has no DPOptimizer.{_name}; install opacus>=1.6,<1.7")
 
@@ -80,7 +83,8 @@ def make_private(
     pass over the loader has `steps` draws. `loader` has further arguments of the DataLoader, `options` those of Opacus'
     make_private. With several processes each takes its part of the one shared draw; rank 0 makes the key and sends it.
 
-    What is drawn and what is accounted are compared at every batch; DrawsAndSteps if they differ.
+    Every step must use one draw of the loader, and all of it; DrawsAndSteps says what it did instead. Noise comes from a
+    generator with a secret state, whatever torch.manual_seed was told, unless `noise_generator=…` is given.
     """
     accountant = engine.accountant
     if not isinstance(accountant, Accountant):
@@ -97,16 +101,12 @@ def make_private(
             )
     if not POSITIVE.check("noise_multiplier", float(noise_multiplier)):
         raise InputError(f"noise_multiplier={shown(noise_multiplier)} must be positive")
-    world = _world(module)
+    if options.get("rand_on_empty"):
+        raise InputError(RANDOM_ROWS)
+    world = _world(module, options.get("grad_sample_mode", "hooks"))
     rank = torch.distributed.get_rank() if world > 1 else 0
     key = _shared_key(key) if world > 1 else key
-    records = len(dataset)
-    law: Sampler
-    if sample is not None:
-        law, expected = FixedSizeSampler(records, sample, steps, key, rank=rank, world=world), sample / world
-    else:
-        law = PoissonSampler(records, rate or 0, steps, key, rank=rank, world=world)
-        expected = float(law.rate * records) / world
+    law = _sampler(len(dataset), sample, rate, steps, key, rank, world)
     if world > 1:
         _compare(law)
     given = dict(loader or {})
@@ -114,47 +114,79 @@ def make_private(
         given["collate_fn"] = _collated(dataset, given.get("collate_fn", default_collate))
         if options.get("clipping") == "adaptive":
             raise InputError(ADAPTIVE)
-    private = AccountedLoader(dataset, law, accountant, **given)
     accountant.text(law)  # the accountant must be the one of this law
-    before, accountant.law = accountant.law, law
+    before = accountant.law, accountant.generator
+    accountant.law = law
+    if options.get("noise_generator") is None and not getattr(engine, "secure_mode", False):
+        options["noise_generator"] = accountant.generator = secret_generator(next(iter(module.parameters())).device)
     try:
         found = engine.make_private(
             module=module,
             optimizer=optimizer,
-            data_loader=private,
+            data_loader=DataLoader(dataset, batch_sampler=law, **given),
             noise_multiplier=noise_multiplier,
             max_grad_norm=max_grad_norm,
             poisson_sampling=False,
             **options,
         )
     finally:
-        accountant.law = before
+        accountant.law, accountant.generator = before
+    expected = float(law.rate * len(dataset)) if isinstance(law, PoissonSampler) else float(sample or 0)
     found[0].forbid_grad_accumulation()
-    found[1].expected_batch_size = expected
+    found[1].expected_batch_size = expected / world
     return tuple(found)
 
 
+def _sampler(
+    records: int, sample: int | None, rate: Number | None, steps: int | None, key: bytes | None, rank: int, world: int
+) -> Sampler:
+    if sample is not None:
+        return FixedSizeSampler(records, sample, steps, key, rank=rank, world=world)
+    return PoissonSampler(records, rate or 0, steps, key, rank=rank, world=world)
+
+
 def make_private_with_epsilon(
-    engine: Any, *, dataset: Any, sample: int, epsilon: Number, delta: Number, steps: int, **options: Any
+    engine: Any,
+    *,
+    dataset: Any,
+    epsilon: Number,
+    delta: Number,
+    steps: int,
+    sample: int | None = None,
+    rate: Number | None = None,
+    **options: Any,
 ) -> tuple[Any, ...]:
-    """The same with the noise multiplier that meets (epsilon, delta) after so many steps of samples of fixed size.
+    """make_private with the noise multiplier that meets (epsilon, delta) after so many steps.
 
     Opacus' own search would use 1 / len(loader) for the rate. `steps` is the total number; `per_pass=…` may be given for the
     number of draws in one pass over the loader.
     """
     if len(engine.accountant):
         raise InputError("steps were accounted already, and the search starts from none; use a new engine")
-    plan = NoisySGD(batch=sample, records=len(dataset), steps=steps, noise_multiplier=1)
-    found = plan.calibrated(epsilon, delta)
-    per_pass = options.pop("per_pass", min(steps, max(1, len(dataset) // sample)))
+    if (sample is None) == (rate is None):
+        raise InputError("give sample=… for samples of fixed size, or rate=… for Poisson samples, one of them")
+    law = _sampler(len(dataset), sample, rate, None, None, 0, 1)
+
+    def run(noise: Any) -> Expression:
+        return Gaussian.from_clipping(norm=1, noise=noise, relation=law.law.relation) @ law.law * steps
+
+    found = calibrate(run, epsilon, delta)
+    per_pass = options.pop("per_pass", min(steps, len(law)))
     return make_private(
         engine,
         dataset=dataset,
         sample=sample,
+        rate=rate,
         steps=per_pass,
-        noise_multiplier=float(found.noise_multiplier),
+        noise_multiplier=_rounded_up(found.value),
         **options,
     )
+
+
+def _rounded_up(value: Any) -> float:
+    """The smallest float that is at least a number: more noise, never less."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= Fraction(value) else math.nextafter(nearest, math.inf)
 
 
 def from_opacus(state_dict: Mapping[str, Any]) -> Expression:
@@ -189,13 +221,29 @@ def _collated(dataset: Any, collate: Any) -> Any:
 # ---- several processes
 
 
-def _world(module: Any) -> int:
+def _world(module: Any, mode: str) -> int:
+    """The number of processes that sum their gradients for this module; InputError if they are not all there are."""
     from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
+    from torch.distributed.fsdp import FSDPModule
     from torch.nn.parallel import DistributedDataParallel
 
-    if not isinstance(module, DifferentiallyPrivateDistributedDataParallel | DistributedDataParallel):
+    world = processes()
+    if world == 1:
         return 1
-    return int(torch.distributed.get_world_size())
+    if isinstance(module, FSDPModule):
+        if mode != "ghost_fsdp":
+            raise InputError(
+                f"grad_sample_mode={shown(mode)} does not add up shards; use 'ghost_fsdp' with fully_shard"
+            )
+        meshes = {getattr(parameter, "device_mesh", None) for parameter in module.parameters()}
+        together = min((1 if mesh is None else mesh.size() for mesh in meshes), default=1)
+    elif isinstance(module, DistributedDataParallel):
+        together = torch.distributed.get_world_size(module.process_group)
+    else:
+        together = world if isinstance(module, DifferentiallyPrivateDistributedDataParallel) else 1
+    if together != world:
+        raise InputError(unwrapped(world))
+    return world
 
 
 def _shared_key(key: bytes | None) -> bytes:

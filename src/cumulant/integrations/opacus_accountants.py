@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from opacus.accountants import IAccountant
-from opacus.optimizers import AdaClipDPOptimizer
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
-from cumulant.errors import CumulantError, InputError, RelationError, shown
-from cumulant.integrations.opacus_loading import count_passes
+from cumulant.errors import InputError, RelationError, shown
+from cumulant.integrations.opacus_loading import Draw, Draws, account_loader, check_shuffled
+from cumulant.integrations.opacus_steps import (
+    KNOWN,
+    AccountedSteps,
+    adapts,
+    processes,
+    random_source,
+    unwrapped,
+)
 from cumulant.lock import Lock
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
@@ -31,12 +39,19 @@ from cumulant.training.sgd import SAMPLINGS
 CAVEATS = (
     "noise was added in floating point: the guarantee is for ideal noise",
     "clipping was computed in float32: norms may exceed the bound by rounding",
+    "the number of gradients in a step was compared with the records that were drawn for it, not their contents",
 )
 PUBLIC_SIZES = "the number of records, the length of the loader and the expected batch size are public"
 ADAPTIVE = (
     "adaptive clipping divides by the size of a Poisson sample without noise and counts with sensitivity 1, which is not what "
     "Opacus accounts for; use it with samples of fixed size"
 )
+
+RANDOM_ROWS = (
+    "rand_on_empty=True puts a random record into empty samples, which shows that they were empty; leave it out"
+)
+LOADER = {"module", "optimizer", "data_loader", "poisson_sampling", "distributed", "clipping", "rand_on_empty"}
+"""Names in Opacus' make_private that tell which loader and which optimizer the hook is for."""
 
 Hook = Callable[[Any], None]
 
@@ -50,10 +65,6 @@ def torch_rate(rate: float) -> Fraction:
     return Fraction(math.ceil(Fraction(float(np.float32(rate))) * 2**24), 2**24)
 
 
-def _adapts(optimizer: Any) -> bool:
-    return isinstance(optimizer, AdaClipDPOptimizer) or hasattr(optimizer, "_adjusted_noise_multiplier")
-
-
 class Accountant(IAccountant):
     """What the three have in common: a history of (noise multiplier, rate, steps), of which epsilon is a function."""
 
@@ -61,6 +72,7 @@ class Accountant(IAccountant):
     method = "best"  # "rdp" is faster and a little larger
     adaptive = True  # whether adaptive clipping is what the noise multiplier says
     sampling = ""  # the name in SAMPLINGS of the loop that is accounted
+    secret_samples = True  # whether the proof needs that nobody knows the samples
 
     def __init__(self) -> None:
         self.history: list[tuple[float, float | str, int]] = []
@@ -72,7 +84,11 @@ class Accountant(IAccountant):
         """Steps that were accounted in this process, whatever a checkpoint brought along."""
         self.records: int | None = None
         """The number of records of the data set, once a loader was seen; deltas of a statement are compared with it."""
+        self.generator: Any = None
+        """The secret generator that noise comes from, where make_private made one."""
         self._budget: Budget | None = None
+        self._draws: list[Draws] = []
+        self._noticed: list[str] = []
         self._lock = Lock()
 
     @classmethod
@@ -82,7 +98,9 @@ class Accountant(IAccountant):
     @property
     def caveats(self) -> tuple[str, ...]:
         """What the guarantee does not cover."""
-        return CAVEATS
+        open_draws = sum(draws.unused for draws in self._draws)
+        left = (f"{open_draws} batches were handed out that no step used",) if open_draws else ()
+        return (*CAVEATS, *self._noticed, *left)
 
     # ---- what ran
 
@@ -167,51 +185,62 @@ class Accountant(IAccountant):
     def _check(self, noise: float, rate: float | str) -> None:
         """Whether this step may stand behind the others."""
 
+    def account(self, noise: float, rate: float | str, draw: Draw) -> None:
+        """Account for one step that used one draw."""
+        self.step(noise_multiplier=noise, sample_rate=rate)
+
+    def _notice(self, caveat: str) -> None:
+        with self._lock:
+            if caveat not in self._noticed:
+                self._noticed.append(caveat)
+
     def _limited(self) -> Budget | None:
         if self.limit is None:
             return None
         if self._budget is None:
-            given = self.limit
-            self._budget = given if isinstance(given, Budget) else Budget(*given)
+            given = self.limit if isinstance(self.limit, Budget) else Budget(*self.limit)
+            # one that was used already counts from none again, because the history is counted below
+            self._budget = Budget.from_terms(given.terms()) if given.taken else given
             for noise, rate, count in self.history:  # what a checkpoint brought along
                 self._budget.allow(self.noisy(noise, rate), count)
         return self._budget
 
-    def _hook(self, rate: float | str) -> Hook:
-        def hook(optimizer: Any) -> None:
-            try:
-                if not self.adaptive and _adapts(optimizer):
-                    raise InputError(ADAPTIVE)
-                if optimizer.accumulated_iterations != 1:
-                    raise InputError(
-                        f"gradients of {optimizer.accumulated_iterations} batches were accumulated into one step, which no "
-                        "theorem covers; use BatchMemoryManager, or a larger sample"
-                    )
-                self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=rate)
-            except CumulantError:
-                for parameter in optimizer.params:  # the noisy gradient and the raw sums must not be used either
-                    parameter.grad = parameter.summed_grad = parameter.grad_sample = None
-                raise
-
-        return hook
-
     def get_optimizer_hook_fn(self, sample_rate: float) -> Hook:
-        """The hook that `make_private` attaches; it looks at the loader that it is called for."""
-        if self.law is not None:
-            self.records = self.law.population
-            return self._hook(self.text(self.law))
+        """The hook that `make_private` attaches; it watches the loader and the optimizer that it is called for."""
         frame = inspect.currentframe()
         caller = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
-        if not {"data_loader", "poisson_sampling", "distributed", "clipping"} <= caller.keys():
+        if not caller.keys() >= LOADER:
             raise InputError(
                 "this accountant reads the law from the loader, and there is none here; use PrivacyEngine.make_private, or "
                 "call step(noise_multiplier=…, sample_rate=…) yourself if you know how batches are drawn"
             )
-        self.records = len(caller["data_loader"].dataset)
-        return self._stock(caller, sample_rate)
+        if caller["rand_on_empty"]:
+            raise InputError(RANDOM_ROWS)
+        loader, optimizer, law = caller["data_loader"], caller["optimizer"], self.law
+        rate = self._stock(caller, sample_rate) if law is None else self.text(law)
+        world = 1 if law is None else law.world
+        if processes() != world:
+            raise InputError(unwrapped(processes()))
+        self.records = len(loader.dataset)
+        drawn_by_torch = getattr(loader.batch_sampler, "generator", None) if law is None else None
+        draws = account_loader(loader)
 
-    def _stock(self, caller: Mapping[str, Any], rate: float) -> Hook:
-        """The hook for a loader of Opacus or of the user, or an InputError."""
+        def account(noise: float, draw: Draw) -> None:
+            if not self.adaptive and adapts(optimizer):
+                raise InputError(ADAPTIVE)
+            self.account(noise, rate, draw)
+            self._notice(steps.noise_source())
+            if law is None and self.secret_samples:
+                self._notice(random_source("samples", KNOWN, drawn_by_torch, "cpu"))
+
+        steps = AccountedSteps(caller["module"], optimizer, draws, account, world)
+        steps.secret = self.generator
+        steps.attach()
+        self._draws.append(draws)
+        return steps.hook
+
+    def _stock(self, caller: Mapping[str, Any], rate: float) -> float | str:
+        """Return the rate of a loader of Opacus or of the user, or raise InputError."""
         raise NotImplementedError
 
     def text(self, sampler: Sampler) -> str:
@@ -220,8 +249,21 @@ class Accountant(IAccountant):
 
     # ---- checkpoints
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from the state of an accountant of the same name; anything else is refused."""
+    def state_dict(self, destination: Any = None) -> Any:
+        """Return the history with the limit and the caveats that were noticed, as plain data."""
+        state = super().state_dict(destination)
+        limit = self.limit if isinstance(self.limit, Budget | None) else Budget(*self.limit)
+        state["limit"] = None if limit is None else limit.terms()
+        state["caveats"] = list(self._noticed)
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *, forget: bool = False) -> None:
+        """Go on from the state of an accountant of the same name; anything else is refused.
+
+        A state that has fewer steps than ran in this process is refused, because those steps still count. With `forget=True`
+        you say that nobody and no program saw anything of them. The limit of the state is taken over; a limit that was set
+        here and differs is refused, unless `forget=True` keeps it.
+        """
         if not isinstance(state_dict, Mapping) or not {"history", "mechanism"} <= state_dict.keys():  # type: ignore[redundant-expr]
             raise InputError("this is not the state of an accountant; give what state_dict() returned")
         found = state_dict["mechanism"]
@@ -233,8 +275,40 @@ class Accountant(IAccountant):
         history = [(float(noise), rate, int(count)) for noise, rate, count in state_dict["history"]]
         for noise, rate, _ in history:
             self.noisy(noise, rate)
+        terms = state_dict.get("limit")
+        limit = None if terms is None else Budget.from_terms(terms)
         with self._lock:
+            if self.taken and not forget and not _contains(history, self.history):
+                raise InputError(
+                    f"the state has {_counted(history)} steps, but {_counted(self.history)} were accounted here: they still "
+                    "count if anybody or any program saw anything of them. Load the weights alone, or give forget=True"
+                )
+            if limit is not None and (self.limit is None or not forget):
+                mine = self.limit if isinstance(self.limit, Budget | None) else Budget(*self.limit)
+                if mine is not None and mine.terms() != limit.terms():
+                    raise InputError(
+                        f"the state was trained under the limit {limit.limit}, but this accountant has {mine.limit}: set no "
+                        "limit before loading, or give forget=True to keep the new one"
+                    )
+                plain = not (terms or {}).get("adaptive") and (terms or {}).get("schedule") is None
+                self.limit = limit.limit if plain else limit
             self.history, self._budget = history, None
+            for caveat in state_dict.get("caveats", ()):
+                self._notice(str(caveat))
+
+
+def _counted(history: list[tuple[float, float | str, int]]) -> int:
+    return sum(count for _, _, count in history)
+
+
+def _contains(history: list[tuple[float, float | str, int]], others: list[tuple[float, float | str, int]]) -> bool:
+    """Tell whether a history has every step of another one."""
+    left: Counter[tuple[float, float | str]] = Counter()
+    for noise, rate, count in history:
+        left[noise, rate] += count
+    for noise, rate, count in others:
+        left[noise, rate] -= count
+    return all(count >= 0 for count in left.values())
 
 
 class PoissonAccountant(Accountant):
@@ -249,14 +323,14 @@ class PoissonAccountant(Accountant):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        return (*CAVEATS, PUBLIC_SIZES)
+        return (*super().caveats, PUBLIC_SIZES)
 
     def noisy(self, noise: float, rate: float | str) -> Expression:
         exact = Exact(rate) if isinstance(rate, str) else torch_rate(rate)
         gaussian = Gaussian.from_clipping(norm=1, noise=noise, relation="add-remove")
         return gaussian @ Poisson(rate=spelling(Fraction(exact)))
 
-    def _stock(self, caller: Mapping[str, Any], rate: float) -> Hook:
+    def _stock(self, caller: Mapping[str, Any], rate: float) -> float | str:
         loader = caller["data_loader"]
         if not caller["poisson_sampling"]:
             raise InputError(
@@ -274,7 +348,7 @@ class PoissonAccountant(Accountant):
         if type(loader.batch_sampler) is not UniformWithReplacementSampler:
             raise InputError(f"{type(loader.batch_sampler).__name__} is no Poisson sampler that this accountant knows")
         exact = torch_rate(loader.batch_sampler.sample_rate)
-        return self._hook(f"{exact.numerator}/{exact.denominator}")
+        return f"{exact.numerator}/{exact.denominator}"
 
     def text(self, sampler: Sampler) -> str:
         if not isinstance(sampler, PoissonSampler):
@@ -306,7 +380,7 @@ class FixedSizeAccountant(Accountant):
                 "history is about one data set; use a new engine"
             )
 
-    def _stock(self, caller: Mapping[str, Any], rate: float) -> Hook:
+    def _stock(self, caller: Mapping[str, Any], rate: float) -> float | str:
         raise InputError(
             "PrivacyEngine.make_private keeps a loader that does not draw samples of fixed size afresh; use make_private of "
             "cumulant.integrations.opacus with sample=…"
@@ -329,12 +403,12 @@ class ShuffledAccountant(Accountant):
     sampling = "shuffled"
     PASS = "pass"
 
+    secret_samples = False
+
     def __init__(self) -> None:
         super().__init__()
-        self.started = 0
-        """Passes over the loader that were started."""
         self.steps = 0
-        self._charged = 0
+        self._charged: set[int] = set()
 
     def noisy(self, noise: float, rate: float | str) -> Expression:
         return Gaussian.from_clipping(norm=1, noise=noise, relation="replace-one") @ ShuffledBatches()
@@ -349,55 +423,52 @@ class ShuffledAccountant(Accountant):
         return whole
 
     def step(self, *, noise_multiplier: float, sample_rate: float | str) -> None:
-        noise = float(noise_multiplier)
+        """Account for a step of which no pass is known: it counts as a pass of its own."""
+        self._charge(float(noise_multiplier), None)
+
+    def account(self, noise: float, rate: float | str, draw: Draw) -> None:
+        self._charge(noise, draw.pass_number)
+
+    def _charge(self, noise: float, begun: int | None) -> None:
+        """Charge the pass that a step belongs to, once."""
         if not noise > 0:
             raise InputError(f"noise_multiplier={noise} adds no noise, so nothing is private; it must be positive")
         with self._lock:
-            self._account(noise)
-
-    def _account(self, noise: float) -> None:
-        """Charge the passes that were started since the last step."""
-        if self.history and self.history[-1][0] != noise:
-            raise InputError(
-                f"noise_multiplier={noise} after {self.history[-1][0]}: passes may overlap, so one noise for all of them is "
-                "accounted; use a new engine and add the two guarantees"
-            )
-        new = max(self.started, 1) - self._charged
-        if new > 0:
-            budget = self._limited()
-            if budget is not None:
-                budget.allow(self.noisy(noise, self.PASS), new)
-            passes = self.history[-1][2] if self.history else 0
-            self.history = [(noise, self.PASS, passes + new)]
-            self._charged += new
-        self.steps += 1
-        self.taken += 1
-
-    def start_pass(self) -> None:
-        """Count a pass over the loader that is about to start."""
-        with self._lock:
-            self.started += 1
+            if self.history and self.history[-1][0] != noise:
+                raise InputError(
+                    f"noise_multiplier={noise} after {self.history[-1][0]}: passes may overlap, so one noise for all of them "
+                    "is accounted; use a new engine and add the two guarantees"
+                )
+            if begun is None or begun not in self._charged:
+                budget = self._limited()
+                if budget is not None:
+                    budget.allow(self.noisy(noise, self.PASS))
+                passes = self.history[-1][2] if self.history else 0
+                self.history = [(noise, self.PASS, passes + 1)]
+                self._charged |= set() if begun is None else {begun}
+            self.steps += 1
+            self.taken += 1
 
     def __len__(self) -> int:
         return self.steps
 
-    def _stock(self, caller: Mapping[str, Any], rate: float) -> Hook:
+    def _stock(self, caller: Mapping[str, Any], rate: float) -> float | str:
         if caller["poisson_sampling"] or caller["distributed"]:
             raise InputError(
                 "the shuffled accountant takes poisson_sampling=False on one process; for Poisson samples use "
                 "accountant='cumulant'"
             )
-        count_passes(caller["data_loader"], self)
-        return self._hook(rate)
+        check_shuffled(caller["data_loader"])
+        return rate
 
     def state_dict(self, destination: Any = None) -> Any:
-        """The state, with the number of steps."""
+        """Return the state, with the number of steps."""
         state = super().state_dict(destination)
         state["steps"] = self.steps
         return state
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any], *, forget: bool = False) -> None:
         with self._lock:
-            super().load_state_dict(state_dict)
+            super().load_state_dict(state_dict, forget=forget)
             self.steps = int(state_dict.get("steps", 0))
-            self.started = self._charged = 0  # a resumed run starts a pass anew
+            self._charged = set()  # a resumed run starts a pass anew

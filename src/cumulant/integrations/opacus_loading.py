@@ -1,116 +1,305 @@
-"""Loaders that know what was drawn from them, so that draws can be compared with the steps that were accounted."""
+"""Loaders that hand out numbered draws, of which every accounted step uses up exactly one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+import itertools
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
 
+from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler
 
 from cumulant.errors import CumulantError, InputError
+from cumulant.lock import Lock
 from cumulant.training.sampler import Sampler
 
-
-class Steps(Protocol):
-    """What counts the steps that were accounted in this process."""
-
-    taken: int
+_PASSES = itertools.count(1)
+"""Numbers of passes, unique in this process: two loaders of one engine never share one."""
 
 
 class DrawsAndSteps(CumulantError):
     """Batches that were drawn and steps that were accounted are not the same: the law of the sampler is not what ran."""
 
 
-def _differ(drawn: int, stepped: int) -> DrawsAndSteps:
-    return DrawsAndSteps(
-        f"{drawn} batches were drawn but {stepped} steps accounted: every draw must be used by exactly one step, whatever is "
-        "in it. Do not accumulate gradients over batches (use BatchMemoryManager), skip batches, step twice on one, evaluate "
-        "on this loader, or let accelerate prepare it"
-    )
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One batch that was drawn: its number, the pass that it belongs to, and its records on this process."""
+
+    number: int
+    pass_number: int
+    records: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"batch {self.number + 1} ({len(self.records)} records)"
+
+
+@dataclass(slots=True)
+class Pass:
+    """One pass over a loader: its number, and the draws that were made and not yet handed out."""
+
+    number: int
+    queue: deque[Draw] = field(default_factory=deque)
+
+
+class Draws:
+    """The draws of one loader: which were handed out to the loop, and which of them a step has used.
+
+    At most one draw is open: handed out and not used. The next one is handed out when a step has used it. A pass that is
+    broken off before the step leaves its draw open, and the next pass begins with it: so step k always uses draw k, and no
+    draw can be rejected for what is in it.
+    """
+
+    def __init__(self, ahead: int, sampler: Sampler | None = None) -> None:
+        self._sampler = sampler
+        self.ahead = ahead
+        """The number of batches that workers may have drawn before they are handed out."""
+        self.handed = 0
+        """The number of draws that were handed out to the loop."""
+        self.used = 0
+        """The number of draws that a step has used."""
+        self.pending: Callable[[], bool] | None = None
+        """Tells whether gradients were computed that no step has used; it chooses the words of a refusal."""
+        self._open: Draw | None = None
+        self._loose = False  # the iterator that handed out the open draw is gone, so a new pass may begin with it
+        self._again = False
+        self._last: Draw | None = None
+        self._split: Pass | None = None
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "pending": None}
+
+    @property
+    def unused(self) -> int:
+        """The number of draws that were handed out and that no step has used: 0 or 1."""
+        return int(self._open is not None)
+
+    # ---- handing out
+
+    def begin_pass(self, splitter: Any) -> tuple[Pass, Draw | None]:
+        """Start a pass and return it with the draw that the pass before left open; `splitter` is that of a memory manager."""
+        with self._lock:
+            begun = Pass(next(_PASSES))
+            if self._split is not None and self._split.queue:
+                raise DrawsAndSteps(
+                    f"a pass over the loader of BatchMemoryManager was broken off: {self._split.queue[0]} has no step. Its "
+                    "physical batches cannot be told apart from those of the next pass. Let every such pass end, or break "
+                    "after a whole batch and with num_workers=0"
+                )
+            left = self._open if self._loose else None
+            if left is not None and self._again:
+                raise DrawsAndSteps(
+                    f"{left} was handed out in two passes, and no step used it. Rejecting a batch changes the law of the "
+                    "sample. Call optimizer.step() for every batch, also for small or empty ones"
+                )
+            if left is not None:
+                self._open, self._again = None, True
+            self._split = None if splitter is None else begun
+            return begun, left
+
+    def check_ahead(self, begun: Pass) -> None:
+        """Refuse to draw for a memory manager if an earlier draw was not used; its loader does not ask `check_used`."""
+        with self._lock:
+            if len(begun.queue) > self.ahead:
+                raise self._unused(begun.queue[0])
+
+    def check_used(self) -> None:
+        """Refuse to hand out a draw while another one is open."""
+        with self._lock:
+            if self._open is not None and not self._loose:
+                raise self._unused(self._open)
+
+    def loosen(self, draw: Draw | None) -> None:
+        """Note that the iterator that handed out a draw is gone."""
+        with self._lock:
+            self._loose = self._loose or (draw is not None and draw is self._open)
+
+    def hand_out(self, begun: Pass) -> Draw:
+        """Open the next draw of a pass."""
+        with self._lock:
+            if self._open is not None:
+                raise self._unused(self._open)
+            self._open, self._loose = begun.queue.popleft(), False
+            self.handed += 1
+            if self._sampler is not None:  # its state counts what was handed out, not what workers drew
+                self._sampler.count_draw(self._open.number)
+            return self._open
+
+    def _unused(self, draw: Draw) -> DrawsAndSteps:
+        if self.pending is not None and self.pending():
+            return DrawsAndSteps(
+                f"the next batch was asked for before a step used the gradients of {draw}. Gradients that are accumulated "
+                "over batches have no proof. Call optimizer.step() after every batch, or use BatchMemoryManager"
+            )
+        return DrawsAndSteps(
+            f"the next batch was asked for, but no accounted step used {draw}. A batch that is skipped changes the law of the "
+            "sample. Call optimizer.step() for every batch, also for small or empty ones, and evaluate on another loader"
+        )
+
+    # ---- using up
+
+    def match(self, rows: int) -> Draw:
+        """Return the open draw, for a step that clipped so many gradients; DrawsAndSteps if the step used anything else."""
+        with self._lock:
+            if self._open is None and self._split is not None and self._split.queue:
+                self.hand_out(self._split)
+            if self._open is None:
+                raise self._none(rows)
+            if rows != len(self._open.records):
+                raise DrawsAndSteps(
+                    f"this step clipped {rows} gradients, but {self._open} is what was drawn for it. Every record must have "
+                    "one gradient. Use the whole batch and nothing else, and keep one row per record"
+                )
+            return self._open
+
+    def use(self, draw: Draw) -> None:
+        """Close a draw: a step was accounted for it."""
+        with self._lock:
+            self._open, self._last, self._again = None, draw, False
+            self.used += 1
+
+    def _none(self, rows: int) -> DrawsAndSteps:
+        if self._last is None:
+            return DrawsAndSteps(
+                f"this step used {rows} records that the accounted loader has not handed out. Iterate over the loader that "
+                "make_private returned, not over another one or the data set"
+            )
+        if rows == len(self._last.records):
+            return DrawsAndSteps(
+                f"{self._last} was used by a step already. A second step on one batch needs a second draw. Call "
+                "optimizer.step() once for every batch of the loader that make_private returned"
+            )
+        return DrawsAndSteps(
+            f"this step used {rows} records, and the accounted loader has handed out none since {self._last}. Iterate over "
+            "the loader that make_private returned, not over another one or the data set"
+        )
 
 
 class AccountedSampler:
-    """The batch sampler of an accounted loader: draws of a sampler, compared with steps wherever that is possible.
+    """The batch sampler of an accounted loader: it numbers the draws of a sampler.
 
-    At the end of a pass if no worker draws ahead, and at the start of the next one in any case: after a complete pass draws
-    and steps are equal; a pass that was broken off may have drawn batches that nobody used.
+    Only its own loader and BatchMemoryManager may iterate it. A framework that rebuilds the loader would draw ahead, split
+    draws among processes or repeat them, so it is refused.
     """
 
-    def __init__(self, sampler: Sampler, steps: Steps, ahead: bool) -> None:
-        self.sampler = sampler
-        self._steps, self._ahead = steps, ahead
-        self._drawn = self._before = 0
-        self._started = self._complete = False
+    def __init__(self, sampler: Any, draws: Draws) -> None:
+        self.sampler, self.draws = sampler, draws
+        self.current: Pass | None = None
+        self._permitted = False
+        self._drawn = 0
+
+    @contextmanager
+    def permit(self) -> Iterator[None]:
+        """Let the loader iterate."""
+        self._permitted = True
+        try:
+            yield
+        finally:
+            self._permitted = False
 
     def __iter__(self) -> Iterator[list[int]]:
-        self.reconcile()
-        self._drawn, self._before, self._started, self._complete = 0, self._steps.taken, True, False
-        for batch in self.sampler:
-            self._drawn += 1
-            yield batch
-        self._complete = True
-        if not self._ahead:
-            self.reconcile()
+        splitter = None
+        if not self._permitted:
+            caller = sys._getframe(1)
+            splitter = caller.f_locals.get("self")
+            if not isinstance(splitter, BatchSplittingSampler):
+                raise DrawsAndSteps(
+                    f"{_outsider(caller)} iterates a copy of the accounted loader, so its draws cannot be compared with steps. "
+                    "Do not let it prepare or rebuild this loader. Iterate over the loader that make_private returned"
+                )
+        return self._pass(splitter)
 
-    def reconcile(self) -> None:
-        """DrawsAndSteps if the last pass did not account for what it drew."""
-        stepped = self._steps.taken - self._before
-        if self._started and (stepped > self._drawn or (self._complete and stepped < self._drawn)):
-            raise _differ(self._drawn, stepped)
+    def _pass(self, splitter: Any) -> Iterator[list[int]]:
+        begun, left = self.draws.begin_pass(splitter)
+        self.current = begun
+        if splitter is not None and splitter.optimizer._step_skip_queue:
+            raise DrawsAndSteps(
+                "BatchMemoryManager has told the optimizer of physical batches that never came, because a pass was broken "
+                "off. Let every such pass end, or break after a whole batch and with num_workers=0"
+            )
+        for draw in itertools.islice(self._numbered(begun, left), len(self)):
+            if splitter is not None:
+                self.draws.check_ahead(begun)
+            begun.queue.append(draw)
+            yield list(draw.records)
+
+    def _numbered(self, begun: Pass, left: Draw | None) -> Iterator[Draw]:
+        if left is not None:
+            yield left
+        if isinstance(self.sampler, Sampler):
+            for number in itertools.count(self.sampler.step):
+                yield Draw(number, begun.number, tuple(self.sampler.draw(number)))
+        for records in self.sampler:
+            number, self._drawn = self._drawn, self._drawn + 1
+            yield Draw(number, begun.number, tuple(records))
 
     def __len__(self) -> int:
         return len(self.sampler)
 
 
 class AccountedLoader(DataLoader[Any]):
-    """A DataLoader that hands out the next batch only if the last one was followed by exactly one accounted step."""
+    """A DataLoader that hands out the next batch when exactly one accounted step has used the last one."""
 
-    def __init__(self, dataset: Any, sampler: Sampler, steps: Steps, **options: Any) -> None:
-        ahead = bool(options.get("num_workers", 0))
-        super().__init__(dataset, batch_sampler=AccountedSampler(sampler, steps, ahead), **options)
-        self._accounted, self._records = steps, sampler.population
+    _accounted_records: int
 
     def __iter__(self) -> Iterator[Any]:
-        if len(self.dataset) != self._records:
+        if len(self.dataset) != self._accounted_records:
             raise InputError(
-                f"the data set has {len(self.dataset)} records now, and {self._records} when it was made private: "
+                f"the data set has {len(self.dataset)} records now, and {self._accounted_records} when it was made private: "
                 "neighbours have one size; call make_private again with a new engine"
             )
-        before = self._accounted.taken
-        for handed, batch in enumerate(super().__iter__(), start=1):
-            yield batch
-            stepped = self._accounted.taken - before
-            if stepped != handed:
-                raise _differ(handed, stepped)
+        sampler: Any = self.batch_sampler
+        before = sampler.current
+        with sampler.permit():
+            iterator = super().__iter__()
+        begun = sampler.current if sampler.current is not before else None
+        return self._handed_out(sampler, iterator, begun)
+
+    def _handed_out(self, sampler: AccountedSampler, iterator: Iterator[Any], begun: Pass | None) -> Iterator[Any]:
+        draw = None
+        try:
+            while True:
+                sampler.draws.check_used()
+                try:
+                    batch = next(iterator)
+                except StopIteration:
+                    return
+                begun = begun or sampler.current  # without workers a pass begins with its first batch
+                if begun is not None:
+                    draw = sampler.draws.hand_out(begun)
+                yield batch
+        finally:
+            sampler.draws.loosen(draw)
 
 
-class Passes(Protocol):
-    """What counts passes over a loader."""
-
-    def start_pass(self) -> None:
-        """Count one more pass."""
-
-
-class CountedSampler:
-    """The sampler of a shuffled loader, counting every pass that is started, broken off or not."""
-
-    def __init__(self, sampler: Any, passes: Passes) -> None:
-        self.sampler, self._passes = sampler, passes
-
-    def __iter__(self) -> Iterator[int]:
-        self._passes.start_pass()
-        return iter(self.sampler)
-
-    def __len__(self) -> int:
-        return len(self.sampler)
+def account_loader(loader: DataLoader[Any]) -> Draws:
+    """Make a loader an accounted one, in place, and return its draws."""
+    sampler: Any = loader.batch_sampler
+    if isinstance(sampler, AccountedSampler):
+        raise InputError("this loader is accounted already; make a new one for every engine")
+    if not getattr(loader, "in_order", True):
+        raise InputError("in_order=False hands out batches in another order than they were drawn; leave it out")
+    ours = sampler if isinstance(sampler, Sampler) else None
+    draws = Draws(loader.num_workers * (loader.prefetch_factor or 1), ours)
+    kind = type(loader)
+    loader.__class__ = type(f"Accounted{kind.__name__}", (AccountedLoader, kind), {})
+    # torch forbids to assign these to a loader that exists; they are read anew at every pass
+    vars(loader)["batch_sampler"] = AccountedSampler(sampler, draws)
+    vars(loader)["_accounted_records"] = len(loader.dataset)
+    return draws
 
 
-def count_passes(loader: DataLoader[Any], passes: Passes) -> None:
-    """Count the passes over a loader that visits every record at most once in each; InputError if it may do otherwise."""
-    batches = loader.batch_sampler
+def check_shuffled(loader: DataLoader[Any]) -> None:
+    """Refuse a loader that may visit a record more than once in a pass."""
+    batches: Any = loader.batch_sampler
     inner = getattr(batches, "sampler", None)
-    if isinstance(inner, CountedSampler):
-        raise InputError("this loader is counted already; make a new one for every engine")
+    if isinstance(batches, AccountedSampler):
+        raise InputError("this loader is accounted already; make a new one for every engine")
     if type(batches) is not BatchSampler or type(inner) not in (RandomSampler, SequentialSampler):
         raise InputError(
             f"{type(batches).__name__} over {type(inner).__name__} may draw a record twice in one pass (DistributedSampler "
@@ -121,4 +310,13 @@ def count_passes(loader: DataLoader[Any], passes: Passes) -> None:
         raise InputError(
             "RandomSampler with replacement or num_samples above the number of records draws records twice"
         )
-    batches.sampler = CountedSampler(inner, passes)
+
+
+def _outsider(frame: FrameType | None) -> str:
+    """Name the package that iterates: the first one in the stack that is neither torch nor this library."""
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in ("torch", "cumulant", "contextlib", ""):
+            return "this code" if package == "__main__" else f"{package}"
+        frame = frame.f_back
+    return "another loader"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from cumulant.accountant import Accountant
 from cumulant.accounting.printed import rounded_up
@@ -11,6 +12,7 @@ from cumulant.domains import DELTA, EPSILON, Number, times
 from cumulant.errors import BudgetRefused, InputError
 from cumulant.lock import Lock
 from cumulant.mechanisms.mechanism import Expression
+from cumulant.notation import parse
 from cumulant.training.sgd import NoisySGD, largest
 
 
@@ -69,6 +71,34 @@ class Budget:
     def taken(self) -> int:
         """Steps that were allowed so far."""
         return self._taken
+
+    def terms(self) -> dict[str, Any]:
+        """Return how it was opened, as plain data for a checkpoint; not what was taken from it.
+
+        >>> Budget(3, 1e-5).terms()
+        {'epsilon': '3', 'delta': '1e-5', 'adaptive': False, 'schedule': None}
+        """
+        plan = None if self._plan is None else [[str(step), count] for step, count in self._plan]
+        return {
+            "epsilon": str(self._epsilon),
+            "delta": str(self._delta),
+            "adaptive": self._rule is not None,
+            "schedule": plan,
+        }
+
+    @classmethod
+    def from_terms(cls, terms: Mapping[str, Any]) -> Budget:
+        """Open a new budget on the terms of another one.
+
+        >>> Budget.from_terms(Budget(3, 1e-5).terms()).limit
+        (3.0, 1e-05)
+        """
+        try:
+            schedule = terms["schedule"]
+            plan = None if schedule is None else [(parse(text), int(count)) for text, count in schedule]
+            return cls(terms["epsilon"], terms["delta"], schedule=plan, adaptive=bool(terms["adaptive"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"these are not the terms of a budget ({error}); give what terms() returned") from error
 
     def allow(self, step: Expression | NoisySGD, count: int = 1) -> int:
         """Count steps that are about to run and return how many ran then; BudgetRefused if they do not fit, all or none.

@@ -176,6 +176,17 @@ class Sampler(ABC):
                 batch = self.draw(step)
             yield batch
 
+    def count_draw(self, step: int) -> None:
+        """Count the draw of a step as handed out, for a loader whose workers draw ahead of the loop.
+
+        >>> sampler = FixedSizeSampler(population=100, sample=5, steps=2)
+        >>> sampler.count_draw(0)
+        >>> sampler.step
+        1
+        """
+        with self._lock:
+            self._step = max(self._step, checked_whole("step", step, least=0) + 1)
+
     def __len__(self) -> int:
         return self._steps
 

@@ -1,0 +1,213 @@
+"""Steps of an Opacus optimizer, watched from clipping to noise, and accounted before the weights move."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from opacus.optimizers import AdaClipDPOptimizer
+
+from cumulant.errors import CumulantError, InputError
+from cumulant.integrations.opacus_loading import Draw, Draws
+
+NORM_TOLERANCE = 1e-6
+"""Relative difference of clipping norms that are equal but were computed in float32; derived: a few units in its last place."""
+UNSEEDED_BITS = 48
+"""A generator that nobody seeded starts from a random 64-bit number; one below 2^48 was given. Wrong once in 65,536 runs."""
+MT19937_WORDS = 624
+"""Words of 32 bits in the state of torch's generator on a CPU; derived: the definition of MT19937."""
+MT19937_OFFSET = 24
+"""Bytes before those words in the state of a torch.Generator: its seed, two counters and a flag."""
+
+SUBTRACTED = "can subtract the noise"
+KNOWN = "knows the samples"
+
+Account = Callable[[float, Draw], None]
+"""Accounts for a step with this noise multiplier on this draw, or raises."""
+
+
+def processes() -> int:
+    """The number of processes that train together, as far as torch knows."""
+    distributed = torch.distributed
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def adapts(optimizer: Any) -> bool:
+    """Tell whether an optimizer chooses its clipping norm from the data."""
+    return isinstance(optimizer, AdaClipDPOptimizer) or hasattr(optimizer, "_adjusted_noise_multiplier")
+
+
+class AccountedSteps:
+    """The steps of one optimizer, each of which must use one draw of one loader.
+
+    It wraps the methods of the optimizer that clip, add noise and step. So it sees how many gradients were clipped and to
+    which norm, also where a memory manager splits a batch, and it accounts for a step even if its hook was replaced.
+    """
+
+    def __init__(self, module: Any, optimizer: Any, draws: Draws, account: Account, world: int) -> None:
+        self._module, self._optimizer, self._draws = module, optimizer, draws
+        self._account, self._world = account, world
+        self._clipped: list[tuple[int, float]] = []
+        self._normed: tuple[int, float] | None = None
+        self._noise = (0.0, 0.0)
+        self._done = False
+        self.secret: Any = None
+        """A generator with a secret state, if the noise comes from one."""
+
+    def attach(self) -> None:
+        """Wrap the methods of the optimizer, and of the module where that one clips."""
+        optimizer, module = self._optimizer, self._module
+        if hasattr(module, "get_norm_sample"):  # fast gradient clipping and ghost clipping
+            module.get_norm_sample = self._seeing_norms(module.get_norm_sample)
+            optimizer.accumulate = self._seeing_sums(optimizer.accumulate)
+        else:
+            optimizer.clip_and_accumulate = self._seeing_clips(optimizer.clip_and_accumulate)
+        optimizer.add_noise = self._seeing_noise(optimizer.add_noise)
+        optimizer.pre_step = self._accounting(optimizer.pre_step)
+        self._draws.pending = self._pending
+
+    def hook(self, optimizer: Any) -> None:
+        """Account for the step that is about to move the weights; the hook that Opacus attaches."""
+        if optimizer is not self._optimizer:
+            raise InputError("this hook belongs to another optimizer; call make_private for each optimizer")
+        self._step()
+
+    # ---- what is seen
+
+    def _seeing_clips(self, clip: Callable[[], None]) -> Callable[[], None]:
+        def clip_and_accumulate() -> None:
+            found = self._optimizer.params[0].grad_sample
+            rows = sum(len(part) for part in found) if isinstance(found, list) else 0 if found is None else len(found)
+            norms = getattr(self._optimizer, "max_grad_norms", None) or [self._optimizer.max_grad_norm]
+            clip()
+            self._clipped.append((rows, math.hypot(*map(float, norms))))
+
+        return clip_and_accumulate
+
+    def _seeing_norms(self, norm: Callable[[], Any]) -> Callable[[], Any]:
+        def get_norm_sample() -> Any:
+            found = norm()
+            self._normed = (found.numel(), float(self._module.max_grad_norm))
+            return found
+
+        return get_norm_sample
+
+    def _seeing_sums(self, accumulate: Callable[[], None]) -> Callable[[], None]:
+        def accumulate_sums() -> None:
+            rows, norm = self._normed or (0, 0.0)
+            if adapts(self._optimizer):  # the norm is chosen after the norms were seen, and clips this batch
+                norm = float(self._module.max_grad_norm)
+            self._normed = None
+            accumulate()
+            self._clipped.append((rows, norm))
+
+        return accumulate_sums
+
+    def _seeing_noise(self, add: Callable[[], None]) -> Callable[[], None]:
+        def add_noise() -> None:
+            self._noise = (float(self._optimizer.noise_multiplier), float(self._optimizer.max_grad_norm))
+            add()
+
+        return add_noise
+
+    def _accounting(self, pre_step: Callable[..., Any]) -> Callable[..., Any]:
+        def accounted_pre_step(*arguments: Any, **options: Any) -> Any:
+            self._done = False
+            try:
+                moves = pre_step(*arguments, **options)
+                if moves and not self._done:  # the hook was replaced
+                    self._step()
+            except BaseException:
+                self._clipped = []
+                raise
+            if moves:
+                self._clipped = []
+            return moves
+
+        return accounted_pre_step
+
+    def _pending(self) -> bool:
+        if self._clipped or self._normed is not None:
+            return True
+        samples = [getattr(parameter, "grad_sample", None) for parameter in self._optimizer.params]
+        flat = [part for found in samples for part in (found if isinstance(found, list) else [found])]
+        return any(part is not None and not hasattr(part, "_processed") for part in flat)
+
+    # ---- what is accounted
+
+    def _step(self) -> None:
+        try:
+            if processes() != self._world:
+                raise InputError(unwrapped(processes()))
+            if self._optimizer.accumulated_iterations != 1:
+                raise InputError(
+                    f"gradients of {self._optimizer.accumulated_iterations} batches were accumulated into one step, which no "
+                    "theorem covers; use BatchMemoryManager, or a larger sample"
+                )
+            noise, norm = self._noise
+            for _, clipped in self._clipped:
+                if not math.isclose(clipped, norm, rel_tol=NORM_TOLERANCE):
+                    raise InputError(
+                        f"gradients were clipped to the norm {clipped:g}, but the noise was made for the norm {norm:g}: set "
+                        "max_grad_norm of optimizer and module together, and only between steps"
+                    )
+            draw = self._draws.match(sum(rows for rows, _ in self._clipped))
+            self._account(noise, draw)
+            self._draws.use(draw)
+        except CumulantError:
+            self._clear()
+            raise
+        self._done = True
+
+    def _clear(self) -> None:
+        """Drop the noisy gradient and the raw sums: neither may be used after a refusal."""
+        for parameter in self._optimizer.params:
+            parameter.grad = parameter.summed_grad = parameter.grad_sample = None
+        for state in getattr(self._optimizer, "grad_state", {}).values():
+            state["summed_grad"] = None
+
+    def noise_source(self) -> str:
+        """Say by name where the noise comes from, as a caveat."""
+        given = self._optimizer.generator
+        if given is not None and given is self.secret:
+            return "noise came from torch's generator with a secret state, which is not cryptographic"
+        return random_source("noise", SUBTRACTED, given, self._optimizer.params[0].device)
+
+
+def random_source(what: str, harm: str, given: Any, device: Any) -> str:
+    """Say by name which generator of torch noise or samples came from, and who can do what harm by it."""
+    if given is not None:
+        return f"{what} came from a torch generator that was given: who knows its seed {harm}"
+    cuda = torch.device(device).type == "cuda"
+    if (torch.cuda.initial_seed() if cuda else torch.initial_seed()) < 2**UNSEEDED_BITS:
+        return f"{what} came from torch's generator after torch.manual_seed: who knows the seed {harm}"
+    if cuda:
+        return f"{what} came from torch's generator, which is not cryptographic"
+    return f"{what} came from torch's generator, which starts from 32 random bits: who tries them all {harm}"
+
+
+def unwrapped(world: int) -> str:
+    """Say why several processes without a wrapper are refused."""
+    return (
+        f"{world} processes are running, but the module was made private for another number of them: each would train on "
+        "samples of its own. Wrap the module in DPDDP, DDP or fully_shard before make_private, or run one process"
+    )
+
+
+def secret_generator(device: Any) -> torch.Generator:
+    """A generator of torch with a secret state.
+
+    On a CPU torch.manual_seed uses 32 bits of its seed, which can all be tried; so the whole state is drawn.
+    """
+    generator = torch.Generator(device)
+    generator.manual_seed(secrets.randbits(63))
+    if torch.device(device).type == "cpu":
+        state = generator.get_state().numpy().copy()
+        words = np.frombuffer(secrets.token_bytes(4 * MT19937_WORDS), dtype="<u4").astype("<u8")
+        state[MT19937_OFFSET : MT19937_OFFSET + 8 * MT19937_WORDS] = words.view(np.uint8)
+        generator.set_state(torch.from_numpy(state))
+    return generator

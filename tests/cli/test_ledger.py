@@ -1,14 +1,21 @@
 """`cumulant ledger`: exit codes, JSON, tables, broken states."""
 
+import io
 import json
 import os
 import sqlite3
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cumulant.cli import app
+from cumulant.cli import ledger_tables as tables
+from cumulant.ledger.account import Account
+from cumulant.ledger.entry import Entry
+from cumulant.ledger.ledger import Ledger
 
 STEP = "Gaussian(sigma=50)"
 
@@ -226,3 +233,65 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
         out = capsys.readouterr().out
         assert f"cumulant ledger {command}" in out
         assert "--json" in out
+
+
+# ---- history
+
+
+@pytest.fixture
+def long(shell: Shell) -> Account:
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    account = Ledger(shell.url).account("a")
+    account.spend_all(["Gaussian(sigma=5000)"] * 2500, keys=[f"k{n}" for n in range(1, 2501)])
+    return account
+
+
+def test_a_history_in_parts(shell: Shell, long: Account) -> None:
+    lines = shell("history", "a", "--last", "3").splitlines()
+    assert [line.split()[0] for line in lines] == ["entry", "2498", "2499", "2500"]
+    assert lines[1].endswith("Gaussian(sigma=5000) (k2498)")
+    assert [entry["seq"] for entry in shell.json("history", "a", "--start", "2499")] == [2499, 2500]
+    assert [entry["seq"] for entry in shell.json("history", "a", "--start", "2499", "--last", "1")] == [2500]
+    assert len(shell.json("history", "a")) == 2501
+    assert shell.json("history", "a", "--last", "0") == []
+    today = next(long.history()).time
+    assert len(shell.json("history", "a", "--since", today)) == 2501
+    assert len(shell.json("history", "a", "--since", today[:10])) == 2501
+    assert shell.json("history", "a", "--since", "2099-01-01") == []
+    assert "since='yesterday' must be a date or a time" in shell("history", "a", "--since", "yesterday", code=2)
+    assert "last=-1 must be" in shell("history", "a", "--last", "-1", code=2)
+    assert [entry.seq for entry in long.newest()] == list(range(2500, -1, -1))
+    assert [entry.seq for entry in long.newest(2)] == [1, 0]
+
+
+class Sink(io.TextIOBase):
+    """A standard output that keeps its first line only."""
+
+    def __init__(self) -> None:
+        self.first, self.lines = "", 0
+
+    def write(self, text: str) -> int:
+        self.first, self.lines = self.first or text, self.lines + text.count("\n")
+        return len(text)
+
+
+@pytest.mark.parametrize("show", [tables.history, tables.history_json])
+def test_a_history_is_printed_as_it_is_read(show: Any, long: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something is out before the second entry is read; four times the entries take no more memory."""
+    sink = Sink()
+    monkeypatch.setattr("sys.stdout", sink)
+
+    def read(times: int) -> Iterator[Entry]:
+        for _ in range(times):
+            for number, entry in enumerate(long.history()):
+                assert number < 1 or sink.first
+                yield entry
+
+    peaks = []
+    for times in (1, 4):
+        tracemalloc.start()
+        show(read(times), times * 2501)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert sink.lines >= 5 * 2500
+    assert peaks[1] < 1.2 * peaks[0] < 20_000_000

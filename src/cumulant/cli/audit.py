@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,9 +17,10 @@ from cumulant.cli.questions import Json
 from cumulant.domains import DELTA
 from cumulant.errors import InputError
 from cumulant.notation import parse
-from cumulant.training.audit import LEVEL, Claim, ManyRuns, many_runs
-from cumulant.training.canaries import WEAKNESS, OneRun, one_run
-from cumulant.training.conformance import conformance as tested
+
+if TYPE_CHECKING:
+    from cumulant.training.audit import ManyRuns
+    from cumulant.training.canaries import OneRun
 
 REFUTED = 1
 _WORDS = {True: "refuted", False: "consistent"}
@@ -58,6 +59,14 @@ def audit(
         raise InputError(f"trials={kind!r} is unknown; choose many or one")
     if (guesses is None) == (kind == "one"):
         raise InputError("give --guesses with --trials one, such as --guesses 20,50,100, and only there")
+    from cumulant.training.audit import (
+        LEVEL,
+        Claim,
+        ManyRuns,
+        many_runs,
+    )  # and scipy with them: other commands start sooner
+    from cumulant.training.canaries import WEAKNESS, one_run
+
     run, asked, alpha = parse(expression), DELTA.check("delta", delta), LEVEL.check("level", level)
     members, scores = _columns(file)
     claim = Claim.of(run, min(SMALLEST_CLAIMED, float(asked)) or SMALLEST_CLAIMED)
@@ -98,6 +107,8 @@ def audit(
 
 
 def _counts(found: ManyRuns | OneRun) -> str:
+    from cumulant.training.canaries import OneRun
+
     if isinstance(found, OneRun):
         each = ", ".join(f"{c:,} of {r:,}" for c, r in zip(found.correct, found.guesses, strict=True))
         return f"Right guesses about {found.canaries:,} canaries: {each}."
@@ -131,6 +142,9 @@ def conformance(
       cumulant conformance batches.txt --population 60000 --rate 256/60000
       cumulant conformance batches.txt --population 60000 --steps 234
     """
+    from cumulant.training.audit import LEVEL
+    from cumulant.training.conformance import conformance as tested
+
     alpha = LEVEL.check("level", level)
     batches = list(_batches(file))
     found = tested(batches, population, sample, rate=rate, cycle=cycle, steps=steps)

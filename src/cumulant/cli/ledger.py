@@ -60,20 +60,23 @@ def history(
     url: Url,
     name: Name,
     start: Annotated[int, typer.Option(help="The first entry to show.")] = 0,
+    last: Annotated[int | None, typer.Option(metavar="N", help="Show the newest N entries only.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Show entries from this date or time on, in UTC.")
+    ] = None,
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """The entries of an account, in order.
+    """The entries of an account, in order, printed as they are read.
 
     \b
-    Example:
-      cumulant ledger history sqlite:///budget.db patients --start 100
+    Examples:
+      cumulant ledger history sqlite:///budget.db patients --last 20
+      cumulant ledger history sqlite:///budget.db patients --since 2026-10-01 --json
     """
-    entries = account_of(url, name, keys).history(start)
-    if as_json:
-        tables.echo_json([tables.plain(entry) for entry in entries])
-    else:
-        tables.history(entries)
+    account = account_of(url, name, keys)
+    entries, count = account.history(start, last, since), account.head().seq + 1 - start
+    (tables.history_json if as_json else tables.history)(entries, count if last is None else min(count, last))
 
 
 @app.command()

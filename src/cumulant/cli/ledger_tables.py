@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,12 @@ from cumulant.errors import InputError
 from cumulant.ledger.account import Status
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.entry import Entry, Receipt
+from cumulant.progress import told
 
 _BAR = 20
+"""Characters of the bar that shows how much is used."""
+_EVERY = 1000
+"""Entries between two movements of the bar."""
 
 
 def echo_json(value: Any) -> None:
@@ -97,16 +103,35 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
     yield "head", found.head
 
 
-def history(entries: Iterable[Entry]) -> None:
-    """One line for each entry."""
-    from rich.console import Console
-    from rich.table import Column, Table
-
-    table = Table("entry", "kind", Column("what", overflow="fold"), Column("key", overflow="fold"), "who", "when")
-    for entry in entries:
+def history(entries: Iterable[Entry], count: int) -> None:
+    """Print one line for each of about so many entries, as they are read."""
+    typer.echo(f"{'entry':>7}  {'kind':<7}  {'when':<19}  {'who':<12}  what (key)")
+    for entry in _counted(entries, count):
         content = entry.content()
-        what = entry.run or content.get("team") or content.get("reason") or ""
+        what = str(content.get("run") or content.get("team") or content.get("reason") or "")
         if entry.hold is not None:
             what = f"{what} (hold {entry.hold})".strip()
-        table.add_row(str(entry.seq), entry.kind, str(what), entry.key, entry.actor, entry.time.removesuffix("+00:00"))
-    Console().print(table, markup=False, highlight=False)
+        when, who = str(content.get("time")).removesuffix("+00:00"), str(content.get("actor"))
+        line = f"{entry.seq:>7}  {entry.kind:<7}  {when:<19}  {who:<12}  {what} ({entry.key})"
+        sys.stdout.write(f"{''.join(each if each.isprintable() else '?' for each in line)}\n")
+
+
+def history_json(entries: Iterable[Entry], count: int) -> None:
+    """Print one JSON list of about so many entries, each on a line of its own, as they are read."""
+    before = "["
+    for entry in _counted(entries, count):
+        sys.stdout.write(before + json.dumps(_finite(plain(entry)), ensure_ascii=True, allow_nan=False))
+        before = ",\n"
+    sys.stdout.write("[]\n" if before == "[" else "]\n")
+
+
+def _counted(entries: Iterable[Entry], count: int) -> Iterator[Entry]:
+    """The entries, with a bar where the terminal shows no lines; the first lines are printed at once."""
+    with ExitStack() as stack:
+        tell = None if sys.stdout.isatty() else stack.enter_context(told(count // _EVERY + 1))
+        for number, entry in enumerate(entries):
+            if number % _EVERY == 0 and tell is not None:
+                tell(f"{number:,} of {count:,} entries")
+            yield entry
+            if number == 0:
+                sys.stdout.flush()

@@ -14,7 +14,7 @@ from cumulant.ledger import spending
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.charge import expression
 from cumulant.ledger.entry import Entry, Receipt, name_of, number_of
-from cumulant.ledger.policy import Policy, explained
+from cumulant.ledger.policy import Policy, explained, moment
 from cumulant.ledger.state import CLOSED, FROZEN, OPEN
 from cumulant.ledger.store import imported
 from cumulant.ledger.writing import Change, Job, Position, now
@@ -271,10 +271,27 @@ class Account:
         """
         return explained(self.name, self.policy)
 
-    def history(self, start: int = 0) -> Iterator[Entry]:
-        """The entries in order: `.seq`, `.kind`, `.key`, `.run`, `.time` and everything else that was written."""
+    def history(self, start: int = 0, last: int | None = None, since: str | None = None) -> Iterator[Entry]:
+        """The entries in order: `.seq`, `.kind`, `.key`, `.run`, `.time` and everything else that was written.
+
+        `start` is the first entry, `last` how many of the newest there are at most, `since` a date or time in UTC after which
+        they were written, by the clocks of their writers. They are read as they are asked for, so that a long history takes
+        little memory.
+        """
+        first = number_of("start", start)
+        if last is not None:
+            first = max(first, self.head().seq + 1 - number_of("last", last))
         self._writer.policy(self.name)
-        return self._writer.store.scan(self.name, number_of("start", start))
+        entries = self._writer.store.scan(self.name, first)
+        if since is None:
+            return entries
+        earliest = moment(since, "since", at_its_end=False)
+        return (entry for entry in entries if entry.time >= earliest)
+
+    def newest(self, before: int | None = None) -> Iterator[Entry]:
+        """The entries from the newest, or from the one before this number, back to the first; read as they are asked for."""
+        self._writer.policy(self.name)
+        return self._writer.store.scan_back(self.name, None if before is None else number_of("before", before))
 
     def find(self, key: str) -> Entry | None:
         """The entry with this key, if there is one; it authorises nothing."""

@@ -285,8 +285,8 @@ def _run(name: str, value: Expression | str | None, between: Relation) -> Expres
     return run
 
 
-def moment(text: str) -> str:
-    """A date, which means its end, or a time, which means UTC if it names no zone, as the text that is stored.
+def moment(text: str, what: str = "expires", at_its_end: bool = True) -> str:
+    """A date, which means its end or its beginning, or a time, in UTC if it names no zone, as the text that is stored.
 
     >>> moment("2027-12-31"), moment("2027-12-31T12:00+02:00")
     ('2027-12-31T23:59:59+00:00', '2027-12-31T10:00:00+00:00')
@@ -294,7 +294,7 @@ def moment(text: str) -> str:
     try:
         found = datetime.fromisoformat(text)
         if len(text) <= 10:
-            found = datetime.combine(found.date(), time(23, 59, 59))
+            found = datetime.combine(found.date(), time(23, 59, 59) if at_its_end else time())
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"expires={shown(text)} must be a date or a time, such as 2027-12-31") from None
+        raise InputError(f"{what}={shown(text)} must be a date or a time, such as 2027-12-31") from None

@@ -28,6 +28,8 @@ _NEWEST = (
     "FROM entry WHERE account = ? ORDER BY seq DESC LIMIT 1"
 )
 _PAGE, _FEW = 1000, 500
+_BEYOND = 2**63 - 1
+"""The largest number that both databases can hold."""
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 Statement = tuple[str, Sequence[Any]]
@@ -304,6 +306,20 @@ class Store(ABC):
         while True:
             rows = self.execute(
                 f"SELECT {_FIELDS} FROM entry WHERE account = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}", account, last
+            )
+            yield from map(Entry.of, rows)
+            if len(rows) < _PAGE:
+                return
+            last = rows[-1][1]
+
+    def scan_back(self, account: str, before: int | None = None) -> Iterator[Entry]:
+        """The entries of an account below a number, the newest first, a page at a time."""
+        last = _BEYOND if before is None else before
+        while True:
+            rows = self.execute(
+                f"SELECT {_FIELDS} FROM entry WHERE account = ? AND seq < ? ORDER BY seq DESC LIMIT {_PAGE}",
+                account,
+                last,
             )
             yield from map(Entry.of, rows)
             if len(rows) < _PAGE:

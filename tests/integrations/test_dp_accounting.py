@@ -4,6 +4,7 @@ import copy
 import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
@@ -220,6 +221,18 @@ def test_expressions_without_an_event(run: cm.Expression) -> None:
         (dpa.dp_event.DiscreteLaplaceDpEvent(0.5, 3), R.REPLACE_ONE, "DiscreteLaplace(scale=2, sensitivity=6)"),
         (dpa.ZCDpEvent(0.5), R.ADD_OR_REMOVE_ONE, "ZeroConcentrated(rho=0.5)"),
         (dpa.ZCDpEvent(0.5), R.REPLACE_ONE, "ZeroConcentrated(rho=0.5)"),
+        (dpa.ZCDpEvent(0.5, 0.1), R.REPLACE_ONE, "ZeroConcentrated(rho=0.5, xi=0.1)"),
+        (
+            dpa.PoissonSampledDpEvent(0.1, GAUSSIAN),
+            R.REPLACE_ONE,
+            'Gaussian(sigma=2, relation="add-remove") @ Poisson(rate=0.1, relation="replace-one")',
+        ),
+        (
+            dpa.PoissonSampledDpEvent(0.1, dpa.dp_event.DiscreteLaplaceDpEvent(0.5, 3)),
+            R.REPLACE_ONE,
+            'DiscreteLaplace(scale=2, sensitivity=3, relation="add-remove") @ Poisson(rate=0.1, relation="replace-one")',
+        ),
+        (dpa.PoissonSampledDpEvent(1.0, GAUSSIAN), R.REPLACE_ONE, 'Gaussian(sigma=2, sensitivity=2, geometry="ball")'),
         (
             dpa.PoissonSampledDpEvent(0.1, GAUSSIAN),
             R.REPLACE_SPECIAL,
@@ -298,10 +311,9 @@ def test_events_that_protect_nobody(event: Any) -> None:
     [
         (WITHOUT, R.ADD_OR_REMOVE_ONE),
         (WITHOUT, R.REPLACE_SPECIAL),
-        (dpa.PoissonSampledDpEvent(0.1, GAUSSIAN), R.REPLACE_ONE),
+        (dpa.PoissonSampledDpEvent(0.1, dpa.RandomizedResponseDpEvent(0.5, 2)), R.REPLACE_ONE),
         (dpa.RandomizedResponseDpEvent(0.5, 2), R.ADD_OR_REMOVE_ONE),
         (dpa.RandomizedResponseDpEvent(0.5, 3), R.ADD_OR_REMOVE_ONE),
-        (dpa.ZCDpEvent(0.5, 0.1), R.REPLACE_ONE),
         (dpa.UnsupportedDpEvent(), R.REPLACE_ONE),
         (dpa.dp_event.DiscreteLaplaceDpEvent(0.0, 1), R.ADD_OR_REMOVE_ONE),
         (dpa.dp_event.SingleEpochTreeAggregationDpEvent(1.0, 3), R.ADD_OR_REMOVE_ONE),
@@ -358,3 +370,72 @@ def test_threads_share_an_accountant() -> None:
     sys.setswitchinterval(before)
     assert shared.run == from_dp_event(dpa.SelfComposedDpEvent(GAUSSIAN, 2400), R.ADD_OR_REMOVE_ONE)
     assert shared.ledger == dpa.SelfComposedDpEvent(GAUSSIAN, 2400)
+
+
+# ---- events of later releases, by objects with the same class names and fields
+
+
+@dataclass(frozen=True)
+class EpsilonDeltaDpEvent:
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class ExponentialMechanismDpEvent:
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class PermuteAndFlipDpEvent:
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianDpEvent:
+    sigma: float
+    sensitivity: float = 1.0
+    dimension: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("event", "relation", "text"),
+    [
+        (EpsilonDeltaDpEvent(0.5, 1e-6), R.REPLACE_ONE, "ApproximateDP(epsilon=0.5, delta=1e-06)"),
+        (EpsilonDeltaDpEvent(0.5, 0.0), R.ADD_OR_REMOVE_ONE, "PureDP(epsilon=0.5)"),
+        (ExponentialMechanismDpEvent(0.5), R.ADD_OR_REMOVE_ONE, "ExponentialMechanism(epsilon=0.5)"),
+        (PermuteAndFlipDpEvent(0.5), R.REPLACE_ONE, "PermuteAndFlip(epsilon=0.5)"),
+        (DiscreteGaussianDpEvent(3.0), R.ADD_OR_REMOVE_ONE, "DiscreteGaussian(sigma=3)"),
+        (DiscreteGaussianDpEvent(3.0, 2.0, 1), R.REPLACE_ONE, "DiscreteGaussian(sigma=3, sensitivity=4, dimension=1)"),
+        (
+            dpa.PoissonSampledDpEvent(0.1, DiscreteGaussianDpEvent(3.0, 2.0, 1)),
+            R.REPLACE_ONE,
+            'DiscreteGaussian(sigma=3, sensitivity=2, dimension=1, relation="add-remove") '
+            '@ Poisson(rate=0.1, relation="replace-one")',
+        ),
+    ],
+    ids=str,
+)
+def test_events_that_have_no_class_yet(event: Any, relation: Any, text: str) -> None:
+    assert from_dp_event(event, relation) == cm.parse(text)
+
+
+def test_events_of_later_releases_that_say_nothing_or_everything() -> None:
+    for nothing in (EpsilonDeltaDpEvent(0.0, 0.0), ExponentialMechanismDpEvent(0.0), PermuteAndFlipDpEvent(0.0)):
+        assert from_dp_event(nothing, R.REPLACE_ONE) is None
+    for bare in (EpsilonDeltaDpEvent(0.5, 1.0), DiscreteGaussianDpEvent(0.0)):
+        with pytest.raises(NotPrivate):
+            from_dp_event(bare, R.REPLACE_ONE)
+
+
+def test_a_record_replaced_on_poisson_samples_is_what_theirs_says() -> None:
+    event = dpa.PoissonSampledDpEvent(0.01, dpa.GaussianDpEvent(2.0))
+    theirs = pld.PLDAccountant(R.REPLACE_ONE)
+    if theirs.supports(event):
+        needed = theirs.compose(event, 100).get_epsilon(1e-6)
+        assert CumulantAccountant(R.REPLACE_ONE).compose(event, 100).get_epsilon(1e-6) == pytest.approx(
+            needed, rel=1e-3
+        )
+    assert CumulantAccountant(R.REPLACE_ONE).compose(event, 100).get_epsilon(1e-6) == pytest.approx(0.40222, rel=1e-3)
+    run = cm.Gaussian(sigma=2, relation=cm.Relation.ADD_REMOVE) @ cm.Poisson(rate="0.01", relation="replace-one") * 3
+    assert from_dp_event(*to_dp_event(run)) == run

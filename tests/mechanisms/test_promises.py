@@ -176,3 +176,19 @@ def test_what_is_refused() -> None:
         cm.TradeOff(alphas=[0, 0, 1], betas=[1, "0.5", 0])
     with pytest.raises(cm.InputError, match="mu=0 must be"):
         cm.GaussianDP(mu=0)
+
+
+def test_zero_concentrated_with_slack() -> None:
+    """s-approximate rho-zCDP: (delta - s) / (1 - s) is left of delta for the curve, and k promises fail in 1 - (1-s)^k."""
+    plain, slack = cm.ZeroConcentrated(rho="1/50"), cm.ZeroConcentrated(rho="1/50", slack="1e-6")
+    for times in (1, 5):
+        failed = 1 - (1 - Fraction(1, 10**6)) ** times
+        left = (Fraction(1, 10**5) - failed) / (1 - failed)
+        needed = (plain * times).epsilon(left)
+        assert (slack * times).epsilon("1e-5") == pytest.approx(needed, rel=1e-9)
+    assert slack.epsilon("1e-7") == slack.rdp(2) == slack.epsilon(0) == float("inf")
+    assert cm.parse(str(slack)) == slack != plain
+    sampled = slack @ cm.Poisson(rate="0.1")
+    assert sampled.epsilon("1e-5") < slack.epsilon("1e-5")
+    with pytest.raises(cm.InputError, match="slack=1 must be"):
+        cm.ZeroConcentrated(rho=1, slack=1)

@@ -52,6 +52,19 @@ class Exposed(Curve):
 
 
 @dataclass(frozen=True, slots=True)
+class Slackened(Wrapped):
+    """Another curve's statements, except with this probability."""
+
+    failure: Fraction = Fraction(0)
+
+    def slack(self) -> Fraction:
+        return self.failure
+
+    def concentration(self) -> tuple[Fraction, Fraction] | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class Raised(Wrapped):
     """Every divergence larger by the same amount."""
 

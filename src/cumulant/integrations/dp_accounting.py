@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,13 +22,18 @@ from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError
 from cumulant.integrations.dp_accounting_draws import mixture, mixture_event, truncated, with_replacement
 from cumulant.lock import Lock
+from cumulant.mechanisms.approximate import ApproximateDP
 from cumulant.mechanisms.concentrated import ZeroConcentrated
+from cumulant.mechanisms.discrete_gaussian import DiscreteGaussian
 from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
+from cumulant.mechanisms.exponential import ExponentialMechanism
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.gaussian_mixture import GaussianMixture
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled
+from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
+from cumulant.mechanisms.pure import PureDP
 from cumulant.mechanisms.repeat_and_select import RepeatAndSelect, Selected
 from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.numerics.rounding import rounded_down, rounded_up
@@ -88,7 +94,7 @@ def from_dp_event(event: Any, relation: Any) -> Expression | None:
     """
     if relation not in RELATIONS:
         raise InputError(f"relation={relation!r} must be a NeighboringRelation of dp_accounting")
-    read = _READERS.get(type(event))
+    read = _READERS.get(type(event)) or _READERS_BY_NAME.get(type(event).__name__)
     if read is None:
         raise Refused(event, f"{type(event).__name__} has no mechanism in this library")
     try:
@@ -125,23 +131,48 @@ def _discrete_laplace(event: Any, relation: Any) -> Expression:
     noise = Exact(float(event.noise_parameter))
     if noise <= 0:
         raise Refused(event, f"noise_parameter = {event.noise_parameter} must be positive")
-    moved = 2 if RELATIONS[relation] is Relation.REPLACE_ONE else 1
-    return DiscreteLaplace(scale=spelling(1 / Fraction(noise)), sensitivity=moved * int(event.sensitivity))
+    scale = spelling(1 / Fraction(noise))
+    return DiscreteLaplace(scale=scale, sensitivity=_moved(relation) * int(event.sensitivity))
+
+
+def _discrete_gaussian(event: Any, relation: Any) -> Expression:
+    if event.sigma == 0:
+        raise NotPrivate(event, "there is no noise")
+    sensitivity = spelling(_moved(relation) * Fraction(Exact(float(event.sensitivity))))
+    return DiscreteGaussian(float(event.sigma), sensitivity, None if event.dimension is None else int(event.dimension))
+
+
+def _moved(relation: Any) -> int:
+    """How many bounds one record moves a sum of bounded values."""
+    return 2 if RELATIONS[relation] is Relation.REPLACE_ONE else 1
+
+
+def _promise(event: Any, relation: Any) -> Expression | None:
+    if event.delta == 1:
+        raise NotPrivate(event, "the promise may always fail")
+    if event.delta:
+        return ApproximateDP(float(event.epsilon), float(event.delta))
+    return PureDP(float(event.epsilon)) if event.epsilon else None
 
 
 def _concentrated(event: Any, relation: Any) -> Expression | None:
-    if event.xi != 0:
-        raise Refused(event, f"zCDP with xi = {event.xi} has no mechanism in this library")
-    return None if event.rho == 0 else ZeroConcentrated(rho=float(event.rho))
+    return None if event.rho == 0 == event.xi else ZeroConcentrated(rho=float(event.rho), xi=float(event.xi))
 
 
 def _poisson(event: Any, relation: Any) -> Expression | None:
-    if relation is NeighboringRelation.REPLACE_ONE:
-        raise Refused(
-            event, "Poisson samples are accounted under ADD_OR_REMOVE_ONE; nothing is proved under REPLACE_ONE"
-        )
-    inner = from_dp_event(event.event, relation) if event.sampling_probability else None
-    return None if inner is None else _on(inner, Poisson(rate=float(event.sampling_probability)))
+    if not event.sampling_probability:
+        return None
+    rate = float(event.sampling_probability)
+    if relation is not NeighboringRelation.REPLACE_ONE:
+        inner = from_dp_event(event.event, relation)
+        return None if inner is None else _on(inner, Poisson(rate=rate))
+    if rate == 1:
+        return from_dp_event(event.event, relation)
+    # what a record moves from where an absent one leaves it, which a bound on values says
+    inner = from_dp_event(event.event, NeighboringRelation.ADD_OR_REMOVE_ONE)
+    if isinstance(inner, DiscreteLaplace | DiscreteGaussian):
+        inner = replace(inner, relation=Relation.ADD_REMOVE)
+    return None if inner is None else inner @ Poisson(rate=rate, relation=Relation.REPLACE_ONE)
 
 
 def _without_replacement(event: Any, relation: Any) -> Expression | None:
@@ -217,6 +248,17 @@ _READERS: Mapping[type, Callable[[Any, Any], Expression | None]] = {
 }
 
 
+_READERS_BY_NAME: Mapping[str, Callable[[Any, Any], Expression | None]] = {
+    "EpsilonDeltaDpEvent": _promise,
+    "ExponentialMechanismDpEvent": lambda event, relation: (
+        ExponentialMechanism(float(event.epsilon)) if event.epsilon else None
+    ),
+    "PermuteAndFlipDpEvent": lambda event, relation: PermuteAndFlip(float(event.epsilon)) if event.epsilon else None,
+    "DiscreteGaussianDpEvent": _discrete_gaussian,
+}
+"""Events that release 0.6.0 does not have, so that there may be no class to name."""
+
+
 # ---- expressions to events
 
 
@@ -255,14 +297,17 @@ def _single(mechanism: Mechanism, relation: Relation) -> Any:
 
 
 def _sampled(mechanism: Sampled, relation: Relation) -> Any:
-    scheme, inner = mechanism.scheme, _event(mechanism.inner, relation)
+    scheme = mechanism.scheme
     rate = scheme.share()
+    if isinstance(scheme, Poisson) and scheme.relation is Relation.REPLACE_ONE:
+        stated = mechanism.inner.relation
+        return dpa.PoissonSampledDpEvent(_above(scheme.rate), _event(mechanism.inner, stated))
     if rate is not None and scheme == Poisson(rate=rate):
-        return dpa.PoissonSampledDpEvent(_above(rate), inner)
+        return dpa.PoissonSampledDpEvent(_above(rate), _event(mechanism.inner, relation))
     if rate is not None and scheme == WithoutReplacement(rate=rate):
         size, total = scheme.sizes()
         sample, population = (size or rate.numerator), (total or rate.denominator)
-        return dpa.SampledWithoutReplacementDpEvent(int(population), int(sample), inner)
+        return dpa.SampledWithoutReplacementDpEvent(int(population), int(sample), _event(mechanism.inner, relation))
     raise Refused(mechanism, f"{type(scheme).__name__} samples have no event in dp_accounting")
 
 
@@ -298,6 +343,12 @@ def _discrete_laplace_event(mechanism: DiscreteLaplace, relation: Relation) -> A
     return dpa.dp_event.DiscreteLaplaceDpEvent(_above(1 / Fraction(Exact(mechanism.scale))), sensitivity)
 
 
+def _concentrated_event(mechanism: ZeroConcentrated, relation: Relation) -> Any:
+    if mechanism.omega is not None or mechanism.slack:
+        raise Refused(mechanism, "zCDP at some orders, or with slack, has no event in dp_accounting")
+    return dpa.ZCDpEvent(_above(Exact(mechanism.rho)), _above(Exact(mechanism.xi)))
+
+
 def _selected_event(mechanism: Selected, relation: Relation) -> Any:
     scheme = mechanism.scheme
     mean, shape = float(scheme.mean), float(scheme.shape)
@@ -320,7 +371,7 @@ _WRITERS: Mapping[type, Callable[[Any, Relation], Any]] = {
     ),
     DiscreteLaplace: _discrete_laplace_event,
     Selected: _selected_event,
-    ZeroConcentrated: lambda mechanism, relation: dpa.ZCDpEvent(_above(mechanism.rho)),
+    ZeroConcentrated: _concentrated_event,
 }
 
 
@@ -352,7 +403,7 @@ class CumulantAccountant(PrivacyAccountant):
     >>> event = dpa.SampledWithoutReplacementDpEvent(60_000, 256, dpa.GaussianDpEvent(2.0))
     >>> accountant.compose(event, 4687).get_epsilon(1e-5)
     1.617
-    >>> accountant.supports(dpa.PoissonSampledDpEvent(0.1, dpa.GaussianDpEvent(1.0)))
+    >>> accountant.supports(dpa.PoissonSampledDpEvent(0.1, dpa.RandomizedResponseDpEvent(0.5, 2)))
     False
     """
 

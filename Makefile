@@ -12,6 +12,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 
 PAPER := Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000
 WORLD := torch==2.13.0 opacus==1.6.0 dp-accounting==0.6.0 'scikit-learn>=1.4' matplotlib
+WORLD += jax==0.10.2 optax==0.2.8 jax-privacy==2.0.0
 PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help

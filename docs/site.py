@@ -34,6 +34,7 @@ MENU = {
     "Start": [HOME, "README.md", "docs/tutorial.md", "docs/which-mechanism.md", "docs/explanation.md"],
     "Train": [
         "docs/how-to-train.md",
+        "docs/how-to-train-jax.md",
         "docs/which-sampler.md",
         "docs/how-to-audit.md",
         "docs/model-card.md",

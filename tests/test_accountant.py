@@ -170,7 +170,20 @@ def test_mixed_relations_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '{"cumulant": 2, "terms": []}', '{"cumulant": 1, "terms": [["PureDP(1)"]]}']
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"cumulant": 2, "terms": []}',
+        '{"cumulant": 1, "terms": [["PureDP(1)"]]}',
+        '{"cumulant": 1, "terms": ""}',
+        '{"cumulant": 1, "terms": {}}',
+        '{"cumulant": 1, "terms": null}',
+        '{"cumulant": true, "terms": []}',
+        '{"cumulant": 1, "terms": [[1, 1]]}',
+        '{"cumulant": 1, "terms": [["PureDP(1)", true]]}',
+    ],
 )
 def test_broken_state_is_refused(text: str) -> None:
     with pytest.raises(cm.InputError):

@@ -62,6 +62,38 @@ def test_a_changed_file_is_named(folder: Path, tmp_path: Path, name: str, capsys
     assert verified(place).changed == tuple(sorted((name, "more.txt")))
 
 
+@pytest.mark.parametrize("name", ["statement.txt", "again.sh"])
+def test_words_that_were_changed_are_found_behind_repaired_digests(folder: Path, tmp_path: Path, name: str) -> None:
+    from hashlib import sha256
+
+    from cumulant.archiving import said
+
+    place = copied(folder, tmp_path / "copy")
+    (place / name).write_text("epsilon = 0.01\n")
+    contents = json.loads((place / "contents.json").read_text())
+    contents[name] = sha256((place / name).read_bytes()).hexdigest()
+    (place / "contents.json").write_text(json.dumps(contents))
+    found = verified(place)
+    assert not found.holds
+    assert found.changed == (name,)
+    state = json.loads((place / "guarantee.json").read_text()) | {"cumulant": "0.0.1"}
+    (place / "guarantee.json").write_text(json.dumps(state))
+    contents["guarantee.json"] = sha256((place / "guarantee.json").read_bytes()).hexdigest()
+    (place / "contents.json").write_text(json.dumps(contents))
+    assert any("its words were not compared with its numbers" in sentence for sentence in said(verified(place)))
+
+
+@pytest.mark.parametrize("name", ["contents.json", "guarantee.json"])
+def test_a_pipe_is_not_waited_for(folder: Path, tmp_path: Path, name: str) -> None:
+    import os
+
+    place = copied(folder, tmp_path / "copy")
+    (place / name).unlink()
+    os.mkfifo(place / name)
+    with pytest.raises(cm.InputError, match="not an ordinary file"):
+        verified(place)
+
+
 def test_a_smaller_epsilon_is_not_confirmed(folder: Path, tmp_path: Path) -> None:
     place = copied(folder, tmp_path / "copy")
     state = json.loads((place / "guarantee.json").read_text())

@@ -272,3 +272,18 @@ def test_dask(here: cm.Sweep) -> None:
         assert cm.sweep(TEXT, **GRID, delta="1e-6", executor=executor) == here
         failed = cm.sweep("Gaussian(sigma={s})", s=[1, 0], delta="1e-6", executor=executor)
         assert [math.isfinite(row["epsilon"] or math.inf) for row in failed] == [True, False]
+
+
+def test_a_number_in_a_journal_that_was_edited_is_not_believed(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    whole = cm.sweep("Gaussian(sigma={s})", s=[1, 2], delta="1e-6", journal=journal)
+    assert cm.sweep("Gaussian(sigma={s})", s=[1, 2], delta="1e-6", journal=journal) == whole
+    head, first, second = journal.read_text().splitlines()
+    smaller = json.loads(first)
+    smaller["row"]["epsilon"] /= 2
+    swapped = json.loads(first) | {"key": json.loads(second)["key"]}
+    without = {name: value for name, value in json.loads(first).items() if name != "digest"}
+    for line in (smaller, swapped, without):
+        journal.write_text("\n".join([head, json.dumps(line), second]) + "\n")
+        with pytest.raises(cm.InputError, match="is damaged"):
+            cm.sweep("Gaussian(sigma={s})", s=[1, 2], delta="1e-6", journal=journal)

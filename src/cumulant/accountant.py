@@ -183,11 +183,15 @@ class Accountant(Expression):
         """The accountant that `to_json` wrote."""
         try:
             state = json.loads(text)
-            version, terms = state["cumulant"], [(str(name), times) for name, times in state["terms"]]
-            limit = state.get("limit")
-        except (TypeError, ValueError, KeyError, RecursionError) as error:
+            version, listed, limit = state["cumulant"], state["terms"], state.get("limit")
+            if not isinstance(listed, list):
+                raise TypeError("its terms are not a list")
+            terms = [(name, times) for name, times in listed if isinstance(name, str)]
+            if len(terms) < len(listed):
+                raise TypeError("a term is not described by a text")
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise InputError(f"this is not the state of an accountant ({error}); give the text of to_json()") from error
-        if version != 1:
+        if type(version) is not int or version != 1:
             raise InputError(f"accountant state of version {shown(version)} is not known; this library reads version 1")
         accountant = cls(limit)
         for name, times in terms:

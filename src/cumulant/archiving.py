@@ -47,6 +47,8 @@ class Verified:
     check: Verification
     lower: bool | None
     changed: tuple[str, ...]
+    release: str = ""
+    """The release that wrote it, if it is another one: its words were not compared with those of this release."""
 
     @property
     def holds(self) -> bool:
@@ -130,13 +132,16 @@ def _new_folder(folder: Path) -> Iterator[Path]:
 
 
 def verified(folder: str | Path) -> Verified:
-    """Open an archive: prove its guarantee again from its exact inputs, and compare every file with its SHA-256."""
+    """Open an archive: prove its guarantee again from its exact inputs, and compare every file with its SHA-256.
+
+    The statement and the script are also compared with those that the proved guarantee leads to, if this release wrote them.
+    """
     if not isinstance(folder, str | Path):
         raise InputError(f"folder={shown(folder)} must be the name of a folder")
     place = Path(folder)
     try:
-        listed: Any = json.loads((place / CONTENTS).read_text(encoding="utf-8"))
-        text = (place / GUARANTEE).read_text(encoding="utf-8")
+        listed: Any = json.loads(_text(place / CONTENTS))
+        text = _text(place / GUARANTEE)
         if not isinstance(listed, dict):
             raise ValueError("its list of contents is no list of files")
         here = {file.name for file in place.iterdir() if file.is_file()} - {CONTENTS}
@@ -145,7 +150,12 @@ def verified(folder: str | Path) -> Verified:
         raise InputError(f"{place} is no archive ({error}); give a folder that cumulant archive wrote") from error
     found = Guarantee.from_json(text)
     changed = (here | listed.keys()) - same
-    return Verified(found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))))
+    release = json.loads(text).get("cumulant")
+    ours = release == version("cumulant")
+    expected = {STATEMENT: found.explain() + "\n", AGAIN: _again(found, found.method)} if ours else {}
+    changed |= {name for name, words in expected.items() if name not in here or _read(place / name) != words}
+    other = "" if ours else str(release)
+    return Verified(found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))), other)
 
 
 def said(found: Verified) -> list[str]:
@@ -155,7 +165,23 @@ def said(found: Verified) -> list[str]:
         told.insert(0, f"CHANGED since it was written, or missing: {', '.join(found.changed)}.")
     else:
         told.insert(0, "Every file is as it was written.")
+    if found.release:
+        told.insert(1, f"cumulant {shown(found.release)} wrote it: its words were not compared with its numbers.")
     return told
+
+
+def _text(file: Path) -> str:
+    """The text of an ordinary file; a pipe or a device would be waited for without end."""
+    if not file.is_file():
+        raise ValueError(f"{file.name} is missing or not an ordinary file")
+    return file.read_text(encoding="utf-8")
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except ValueError:
+        return None
 
 
 def _digest(file: Path) -> str:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -262,10 +263,11 @@ def _sentence(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Journal:
-    """JSON lines: what is asked, then a line for each answered setting."""
+    """JSON lines: what is asked, then a line for each answered setting with its digest."""
 
     path: Path
     rows: dict[str, Row]
+    head: Mapping[str, Any]
 
     @classmethod
     def opened(cls, path: str | Path, expression: str, question: Question) -> _Journal:
@@ -291,10 +293,13 @@ class _Journal:
         if not whole:
             with open_output(path, binary=True) as file:
                 file.write(_line(head))
-            return cls(path, {})
+            return cls(path, {}, head)
         try:
             first, *others = (json.loads(line) for line in whole)
             rows = {each["key"]: _read(each["row"]) for each in others}
+            for number, each in enumerate(others, 2):
+                if each["digest"] != _digest(first, each["key"], each["row"]):
+                    raise ValueError(f"line {number} was changed")
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"journal={shown(str(path))} is damaged ({error!r}); remove it to start afresh") from error
         if first != head:
@@ -304,11 +309,17 @@ class _Journal:
         if len(whole) < len(lines):
             with open_output(path, binary=True) as file:
                 file.write(b"".join(whole))
-        return cls(path, rows)
+        return cls(path, rows, head)
 
     def write(self, key: str, row: Row) -> None:
+        plain = {name: _plain(value) for name, value in row.items()}
         with self.path.open("ab") as file:
-            file.write(_line({"key": key, "row": {name: _plain(value) for name, value in row.items()}}))
+            file.write(_line({"key": key, "row": plain, "digest": _digest(self.head, key, plain)}))
+
+
+def _digest(head: Mapping[str, Any], key: str, row: Mapping[str, Any]) -> str:
+    """SHA-256 of a row together with its question: a number that was edited, or comes from elsewhere, is not believed."""
+    return sha256(json.dumps([head, key, row], sort_keys=True).encode()).hexdigest()
 
 
 def _line(state: Mapping[str, Any]) -> bytes:

@@ -60,7 +60,8 @@ def test_another_process_verifies_it_from_the_text_alone() -> None:
 def test_a_smaller_number_is_not_confirmed(name: str) -> None:
     state = GUARANTEES[name].to_dict()
     assert not cm.Guarantee.from_json(json.dumps(state | {"epsilon": 0.9 * state["epsilon"]})).verify().holds
-    assert not cm.Guarantee.from_json(json.dumps(state | {"delta": 0.5 * state["delta"]})).verify().holds
+    with pytest.raises(InputError, match="delta of this guarantee is not what"):
+        cm.Guarantee.from_json(json.dumps(state | {"delta": 0.5 * state["delta"]}))
 
 
 def test_another_run_is_noticed() -> None:
@@ -69,6 +70,75 @@ def test_another_run_is_noticed() -> None:
         cm.Guarantee.from_json(json.dumps(state | {"run": "Gaussian(sigma=9) @ WithoutReplacement(rate=0.001) * 6000"}))
     weaker = json.loads(json.dumps(state).replace("sigma=5", "sigma=4"))
     assert not cm.Guarantee.from_json(json.dumps(weaker)).verify().holds
+
+
+@pytest.mark.parametrize("name", ["closed form", "cone", "lattice", "one order", "paper", "pure", "distance", "slack"])
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("assumptions", []),
+        ("assumptions", ["nothing"] * 9),
+        ("bound", "theorem27"),
+        ("plan.bound", "invented"),
+        ("order", 7.25),
+        ("order", 0.5),
+        ("plan.order", "2"),
+        ("method", "paper"),
+        ("conversion", "magic"),
+        ("witness", "two data sets that nobody has seen"),
+        ("lower_rigour", "certain"),
+        ("terms.0.bound", "theorem27"),
+        ("terms.0.nodes", [3.5]),
+        ("terms.0.value", 1e-9),
+        ("question.value", "0.5"),
+        ("plan.points", -1),
+        ("plan.points", 1.5),
+        ("plan.width", -1),
+        ("radius", -1.0),
+    ],
+)
+def test_what_is_said_besides_the_number_is_not_believed(name: str, path: str, value: Any) -> None:
+    """Refused when it is read, or not confirmed: fields that the statement was not proved with."""
+    state = json.loads(GUARANTEES[name].to_json())
+    *outer, last = path.split(".")
+    place: Any = state
+    for step in outer:
+        place = place[int(step) if step.isdigit() else step]
+    if place[last] == value:
+        return
+    place[last] = value
+    if (name, path) in (("cone", "order"), ("cone", "plan.order")):
+        state["plan"]["order"], state["order"] = "8", 8.0  # of an exact answer the order only says how it was computed
+        assert cm.Guarantee.from_json(json.dumps(state)).verify().holds
+        return
+    try:
+        found = cm.Guarantee.from_json(json.dumps(state))
+    except InputError:
+        return
+    assert not found.verify().holds or found.lower_confirmed() is False
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400), "1" * 5000, 1e308, "inf", -1, 0, None, [], {}, True, "1/0"])
+def test_no_value_of_any_field_raises_anything_else(huge: Any) -> None:
+    def everywhere(value: Any) -> Any:
+        yield huge
+        if isinstance(value, dict):
+            for name in value:
+                for new in everywhere(value[name]):
+                    yield value | {name: new}
+        if isinstance(value, list):
+            for number in range(len(value)):
+                for new in everywhere(value[number]):
+                    yield [*value[:number], new, *value[number + 1 :]]
+
+    for name in ("one order", "pure", "distance"):
+        for state in everywhere(json.loads(GUARANTEES[name].to_json())):
+            try:
+                found = cm.Guarantee.from_json(json.dumps(state))
+                found.verify()
+                found.explain()
+            except (InputError, CertificateError):
+                continue
 
 
 def test_a_python_function_stays_behind() -> None:

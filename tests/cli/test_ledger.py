@@ -4,6 +4,8 @@ import io
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,6 +185,33 @@ def test_every_refusal_is_an_answer_in_json(shell: Shell) -> None:
     shell("close", "a")
     for words in (("freeze", "a"), ("thaw", "a"), ("close", "a"), ("grant", "a", "team", "--share", "1/2")):
         assert "is closed" in json.loads(_out(shell, *words, "--json", code=3))["refused"]
+
+
+@pytest.mark.parametrize("out", [">&-", "> /dev/full", "| true"])
+def test_what_was_written_is_said_where_it_can_be_read(shell: Shell, out: str) -> None:
+    """A closed or full standard output is no reason to think that nothing was charged."""
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    command = f"{sys.executable} -m cumulant ledger spend sqlite:///budget.db a 'Gaussian(sigma=50)' --json {out}"
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}} >&2"], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.rstrip().endswith("0")
+    assert len(shell("history", "a", "--json").split('"kind"')) == 3
+    if out != "| true":  # that reader may or may not have left before
+        assert "It was written, and the answer could not be printed. Receipt: a 1:" in done.stderr
+
+
+def test_names_on_a_terminal_without_accents(shell: Shell) -> None:
+    shell("create", "größe", "--epsilon", "1", "--delta", "1e-6")
+    for words in ("status sqlite:///budget.db", "history sqlite:///budget.db größe", "verify sqlite:///budget.db"):
+        done = subprocess.run(
+            [sys.executable, "-m", "cumulant", "ledger", *words.split()],
+            capture_output=True,
+            check=True,
+            env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        )
+        assert done.stderr == b""
+        assert done.stdout.isascii()
 
 
 def test_signatures_by_strangers_and_none(shell: Shell) -> None:

@@ -25,6 +25,7 @@ from cumulant.accounting.amounts import Amounts
 from cumulant.accounting.filter import Tariff
 from cumulant.errors import CumulantError
 from cumulant.ledger.chain import Verdict, verify
+from cumulant.ledger.entry import COLUMNS as TABLE
 from cumulant.ledger.entry import Entry, Receipt, canonical
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
@@ -67,13 +68,13 @@ Path = tuple[str | int, ...]
 
 
 class Altered:
-    """A store that holds other entries than were written."""
+    """A store that holds other entries than were written; cells are read as those of a table are."""
 
     def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
 
     def scan(self, account: str) -> Iterator[Entry]:
-        return iter(self.entries)
+        return (Entry.of([getattr(entry, column) for column in TABLE]) for entry in self.entries)
 
     def at(self, account: str, seq: int) -> Entry | None:
         return next((entry for entry in self.entries if entry.seq == seq), None)

@@ -1,16 +1,22 @@
 """Accounts: what each operation writes, what it refuses, and that a refusal writes nothing."""
 
 import math
+import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.filter import GaussianSum, Step
 from cumulant.errors import KeyConflict, LedgerError
 from cumulant.ledger import writing
 from cumulant.ledger.account import Account
+from cumulant.ledger.entry import canonical
 from cumulant.ledger.policy import Policy
+from cumulant.ledger.state import State
+from cumulant.pairs.gaussian import GaussianPair
 
 STEP = cm.Gaussian(sigma=50)
 
@@ -242,6 +248,40 @@ def test_expiry_and_clocks(ledger: cm.Ledger, monkeypatch: pytest.MonkeyPatch) -
     assert ledger.verify()
 
 
+@pytest.mark.parametrize("mode", ["gaussian", "adaptive"])
+def test_digits_stay_few(ledger: cm.Ledger, mode: str) -> None:
+    """Sums of exact quotients had more digits with every spend, and no Python writes more than 4300 of them."""
+    rng = random.Random(6)
+    account = ledger.create("a", epsilon=1, delta="1e-6", slack="1e-7", mode=mode)
+    runs: list[cm.Gaussian | cm.ApproximateDP] = [cm.Gaussian(sigma=rng.uniform(2000, 3000)) for _ in range(200)]
+    runs += [cm.ApproximateDP(rng.uniform(1e-6, 1e-5), rng.uniform(1e-12, 1e-10)) for _ in range(100)]
+    held = account.hold(cm.Gaussian(sigma=rng.uniform(2000, 3000)) * 3)
+    account.spend_all(runs)
+    held.settle(None)
+    last = list(account.history())[-1].sums()
+    assert max(len(text) for name in ("spent", "held") for text in last[name]) < 45
+    assert account.verify(recompute=True)
+    slack = sum(run.curve().slack() for run in runs)
+    assert 0 <= account._writer.position("a").state.spent.values[-1] - slack < Fraction(101, 10**18)
+
+
+def test_a_hundred_thousand_random_sigmas() -> None:
+    """The sums of a Gaussian account after so many spends: short texts, never below the truth, hardly above it."""
+    rng = random.Random(7)
+    rule = GaussianSum.opened(Fraction(1), Fraction(1, 10**6))
+    state, truth = State.empty(rule), Fraction(0)
+    for number in range(100_000):
+        shift = 1 / Fraction(rng.uniform(1e4, 1e6))
+        step = Step(number, "noise", GaussianPair(shift).curve(), GaussianPair(shift))
+        price = rule.price(step)
+        state = state.moved(rule.charge([(price.upper, 1)]), rule.zero(), None).rounded()
+        truth += shift**2 if number < 100 else 0
+        if number == 99:
+            assert 0 <= state.spent.values[0] - truth <= Fraction(100, 10**18)
+    assert len(canonical(state.to_dict())) < 200
+    assert rule.certificate(state.total) is not None
+
+
 def test_verify_refuses_dates_that_writers_refuse(ledger: cm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     account = ledger.create("a", epsilon=1, delta=1e-6, expires="2999-12-31")
     account.spend(STEP)
@@ -452,6 +492,15 @@ def test_a_writer_with_a_key_refuses_what_is_not_signed(url: str) -> None:
     assert verdict.unsigned == ("plain",)
     assert "not signed, so whoever has the database could have written it: plain" in str(verdict)
     assert cm.Ledger(url).verify().unsigned == ()
+
+
+def test_a_batch_names_the_key_that_is_taken(account: Account) -> None:
+    first = account.spend(STEP, key="b")
+    with pytest.raises(KeyConflict, match="key 'b' of 'patients' is taken, by entry 1") as found:
+        account.spend_all([STEP, STEP * 2, STEP], keys=["a", "b", "c"])
+    assert found.value.receipt == replace(first, replayed=True)
+    assert account.find("a") is None
+    assert account.spend_all([STEP, STEP], keys=["d", "e"])[1].seq == 3
 
 
 def test_ledgers_accounts_and_holds_can_be_pickled(ledger: cm.Ledger) -> None:

@@ -205,6 +205,29 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
     assert account.verify()
 
 
+def test_a_medium_that_cannot_be_written_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/budget.db"
+    account = cm.Ledger(url).create("a", epsilon=1, delta=1e-6)
+    receipt = account.spend(STEP)
+    account._ledger.close()
+    with sqlite3.connect(tmp_path / "budget.db") as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    for path in tmp_path.glob("budget.db[-.]*"):
+        path.unlink()
+    monkeypatch.setattr(store.SQLite, "_read_only", lambda _: True)
+    sealed = cm.Ledger(url)
+    assert sealed.verify([], [receipt], recompute=True)
+    assert sealed.account("a").status().entries == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["budget.db"]
+    with pytest.raises(LedgerError, match="readonly"):
+        sealed.account("a").spend(STEP)
+    sealed.close()
+    (tmp_path / "budget.db-wal").write_bytes(b"entries")
+    with pytest.raises(LedgerError, match="copy both files to a disk that can be written to"):
+        cm.Ledger(url).verify()
+
+
 def test_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/budget.db"
     ledger = cm.Ledger(url)

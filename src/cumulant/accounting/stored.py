@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.metadata import version
 from typing import Any
 
 from cumulant.accounting.parts import ran
-from cumulant.accounting.plan import Plan, Term
-from cumulant.accounting.question import Question
+from cumulant.accounting.plan import Plan, Term, term
+from cumulant.accounting.question import BASELINES, Question
 from cumulant.accounting.statement import RIGOUR, assumptions
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.scalars import Answer
@@ -90,8 +90,14 @@ def read(text: str | bytes) -> tuple[dict[str, Any], Plan | None]:
         )
     try:
         found = _fields(state)
-        return found, _plan(state, found)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        plan = _plan(state, found)
+        if plan is not None:
+            _check_provenance(state, found, plan)
+            found |= {"terms": plan.terms, "bound": plan.bound}
+        return found, plan
+    except InputError:
+        raise
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise InputError(f"this guarantee is incomplete or damaged ({error!r}); write it again by to_json()") from error
 
 
@@ -109,6 +115,43 @@ def _fields(state: Mapping[str, Any]) -> dict[str, Any]:
     )  # absent in what earlier releases wrote
     terms = tuple(_term(each) for each in state["terms"])
     return found | {"bits": bits, "relation": Relation.read(state["relation"]), "terms": terms}
+
+
+def _check_provenance(state: Mapping[str, Any], found: Mapping[str, Any], plan: Plan) -> None:
+    """InputError where a field says something else than the run and the plan, from which verify proves the statement."""
+    by_delta, answer, question = found["asked"] == "delta", plan.answer, plan.question
+    epsilon, delta = (
+        question.stated if not by_delta else found["epsilon"],
+        question.stated if by_delta else found["delta"],
+    )
+    order = None if plan.order is None else str(plan.order)
+    steps, points = answer.width, answer.points
+    right = {
+        "asked": state["question"]["asked"] == found["asked"],
+        "method": question.method == found["method"],
+        "epsilon": epsilon == found["epsilon"],
+        "delta": delta == found["delta"],
+        "conversion": answer.way == found["conversion"],
+        "order": state["plan"]["order"] == order and (found["order"] is None or found["order"] > 1),
+        "witness": plan.lower is not None or not (found["witness"] or found["lower_rigour"]),
+        "lower_rigour": plan.lower is None or found["lower_rigour"] in RIGOUR,
+        "lower_delta" if by_delta else "lower": found["lower_delta" if by_delta else "lower"] is None,
+        "radius": (found["bits"] is None) == (found["radius"] is None) and 0 <= (found["radius"] or 0) < math.inf,
+        "points": answer.exact or points == 0,
+        "width": steps is None or (answer.exact and 0 < steps < math.inf),
+        "note": found["note"].isprintable() and found["witness"].isprintable(),
+    }
+    if not answer.exact:
+        right["bound"] = answer.bound == ("lemma3" if answer.way in BASELINES else question.row)
+    if state["cumulant"] == version("cumulant"):  # another release may say the same in other words
+        right["assumptions"] = state["assumptions"] == assumptions(plan.run)
+        right["terms"] = found["terms"] == plan.terms
+        right["bound"] = right.get("bound", True) and found["bound"] == plan.bound
+    for name, holds in right.items():
+        if not holds:
+            raise InputError(
+                f"{name} of this guarantee is not what its run and its plan lead to; write it again by to_json()"
+            )
 
 
 def _term(state: Mapping[str, Any]) -> Term:
@@ -130,10 +173,16 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
+def _count(name: str, value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise InputError(f"{name}={shown(value)} of this guarantee must be a whole number")
+    return value
+
+
 def _number(name: str, value: Any) -> float:
     if value == "inf":
         return math.inf
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
         raise InputError(f'{name}={shown(value)} of this guarantee must be a number or "inf"')
     return float(value)
 
@@ -166,7 +215,13 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any]) -> Plan | None:
         _text("way", how["way"]),
         found["note"],
         None if how["width"] is None else _number("width", how["width"]),
-        int(how["points"]),
+        _count("points", how["points"]),
     )
     ends = found[lower], found["witness"], found["lower_rigour"]
-    return Plan(run, question.at(given), answer, found["terms"], *ends)
+    order = None if answer.exact else answer.order
+    # what each part contributes follows from the run and the order: it is computed again and not believed
+    terms = tuple(
+        replace(term(part, answer.bound, order), round=told.round)
+        for part, told in zip(run.parts, found["terms"], strict=True)
+    )
+    return Plan(run, question.at(given), answer, terms, *ends)

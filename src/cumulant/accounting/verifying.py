@@ -37,8 +37,9 @@ def lower_confirmed(plan: Plan) -> bool | None:
     """Whether the lower end is found again, up to the accuracy of its grid; None where there is none."""
     if plan.lower is None:
         return None
-    found, _, _ = lower(plan.run, plan.question, plan.answer.value)
-    return found is not None and found >= plan.lower * (1 - 4 * float(plan.question.accuracy))
+    found, witness, _ = lower(plan.run, plan.question, plan.answer.value)
+    near = found is not None and found >= plan.lower * (1 - 4 * float(plan.question.accuracy))
+    return near and witness == plan.witness
 
 
 def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:
@@ -76,6 +77,11 @@ def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
     rounds, _ = rounds_of(plan.run)
     if rounds is None:
         raise CertificateError("the run is no longer one that the exact layer can take")
+    if plan.answer.bound != rounds.named(plan.answer.way):
+        note = (
+            f"it names the bound {plan.answer.bound!r}, and {rounds.named(plan.answer.way)!r} is the one that answers"
+        )
+        return Verification(False, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0, note)
     statement = question.exactly(epsilon, delta)
     proved = plan.answer.rigour == "proved"
     found = other_route.verify(rounds, plan.answer.way, *statement, float(question.accuracy), proved)

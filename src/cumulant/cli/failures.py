@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from io import TextIOWrapper
 
 from cumulant.cli.codes import ExitCode
 from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken
@@ -18,13 +20,16 @@ _CODES = ((BudgetRefused, ExitCode.REFUSED), (LedgerBroken, ExitCode.BROKEN), (I
 
 def guarded(work: Callable[[], int]) -> int:
     """Do the work and return its exit code; errors are one sentence on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if getattr(stream, "errors", None) == "strict" and isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without accents shows them as \\xf6
     try:
         code = work()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is None where the shell has closed it
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader has left; what is still buffered must not fail again when the interpreter closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon_output()
         return ExitCode.NO
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -32,6 +37,12 @@ def guarded(work: Callable[[], int]) -> int:
         return failed(error, next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.NO))
     except Exception as error:
         return failed(f"unexpected {type(error).__name__}: {error}; please report it with the command", ExitCode.NO)
+
+
+def abandon_output() -> None:
+    """Drop what is still buffered for a reader that has left: it must not fail again when the interpreter closes stdout."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def failed(error: object, code: ExitCode) -> ExitCode:

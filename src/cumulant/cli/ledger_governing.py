@@ -18,6 +18,7 @@ from cumulant.cli.ledger_shared import (
     Unsigned,
     Url,
     account_of,
+    announce,
     app,
     said,
     tell,
@@ -73,7 +74,8 @@ def create(
             same_data=same_data,
         )
     if as_json:
-        tables.echo_json({**json.loads(account.head().to_json()), "policy": account.policy.to_dict()})
+        made = {**json.loads(account.head().to_json()), "policy": account.policy.to_dict()}
+        announce(json.dumps(made), f"Account: {name}")
         return
     tell(account.head(), False, f"Account {name!r} holds ({epsilon}, {delta}) whatever is asked of it.")
     if same_data and data is not None:
@@ -190,9 +192,10 @@ def reprice(
     with said(as_json):
         receipts = account_of(url, name, keys, unsigned).reprice(*(entry or []), key=key)
     if as_json:
-        tables.echo_json([json.loads(receipt.to_json()) for receipt in receipts])
+        announce(json.dumps([json.loads(receipt.to_json()) for receipt in receipts]), f"Prices: {len(receipts)}")
     else:
-        typer.echo(f"{len(receipts)} prices are lower now." if receipts else "No price is lower; nothing was written.")
+        lower = f"{len(receipts)} prices are lower now." if receipts else "No price is lower; nothing was written."
+        announce(lower, f"Prices: {len(receipts)}")
 
 
 @app.command()

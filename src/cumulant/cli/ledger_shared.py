@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated
 import typer
 
 from cumulant.cli import ledger_tables as tables
+from cumulant.cli.failures import abandon_output
 from cumulant.errors import BudgetRefused, KeyConflict
 from cumulant.ledger.account import Account
 from cumulant.ledger.entry import Receipt
@@ -66,4 +68,17 @@ def account_of(url: str, name: str, keys: Path | None, allow_unsigned: bool = Fa
 
 def tell(receipt: Receipt, as_json: bool, sentence: str) -> None:
     """A receipt, as JSON or after a sentence."""
-    typer.echo(receipt.to_json() if as_json else f"{sentence} Receipt: {receipt.account} {receipt.seq}:{receipt.hash}")
+    told = f"Receipt: {receipt.account} {receipt.seq}:{receipt.hash}"
+    announce(receipt.to_json() if as_json else f"{sentence} {told}", told)
+
+
+def announce(text: str, written: str) -> None:
+    """Print what was written; where nobody can read it, say so on stderr: the entry is there and the command has succeeded."""
+    try:
+        if sys.stdout is not None:
+            typer.echo(text)
+            sys.stdout.flush()
+            return
+    except (OSError, ValueError):
+        abandon_output()
+    sys.stderr.write(f"It was written, and the answer could not be printed. {written}\n")

@@ -126,10 +126,26 @@ class SQLite(Store):
             os.chmod(self.path, self._mode)  # whatever the umask is
             os.close(descriptor)
 
+    def _read_only(self) -> bool:
+        """Whether nobody can write here: the medium is read-only, or this process has no right to and no -wal file waits."""
+        with suppress(OSError, AttributeError):
+            if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
+                return True
+        allowed = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
+        return not allowed and not Path(f"{self.path}-wal").exists()
+
     def _ready(self, create: bool) -> sqlite3.Connection:
+        # SQLite cannot read a file in WAL mode where it cannot write, unless it is told that nobody else writes either
+        sealed = not create and self._read_only()
+        mode = "ro&immutable=1" if sealed else "rwc" if create else "rw"
+        if sealed and self._waiting():
+            raise LedgerError(
+                f"{self.path}-wal holds entries that are not in {self.path.name}, and this medium is read-only; "
+                "copy both files to a disk that can be written to, and verify them there"
+            )
         try:
             connection = sqlite3.connect(
-                f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}",
+                f"file:{quote(str(self.path))}?mode={mode}",
                 uri=True,
                 isolation_level=None,
                 timeout=LOCK_SECONDS,
@@ -137,7 +153,8 @@ class SQLite(Store):
         except sqlite3.Error as error:
             raise LedgerError(f"{self.path} cannot be opened: {error}") from error
         try:
-            for setting in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
+            settings = ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF")
+            for setting in settings[-1:] if sealed else settings:
                 found = self._run(connection, f"PRAGMA {setting}", ())
                 if setting.startswith("journal") and found != [("wal",)]:
                     raise LedgerError(f"{self.path} cannot be put into WAL mode; keep the ledger on a local disk")
@@ -147,6 +164,12 @@ class SQLite(Store):
             connection.close()
             raise
         return connection
+
+    def _waiting(self) -> bool:
+        try:
+            return os.stat(f"{self.path}-wal").st_size > 0
+        except OSError:
+            return False
 
     def files(self) -> list[Path]:
         return [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm", "-journal", ".lock")]

@@ -118,9 +118,11 @@ class Writer:
                     standing = self._standings(jobs)
                     found = [standing[job.account].taken.get(job.key) for job in jobs]
                     if any(found):
+                        _check_whole_call(jobs, found)
                         return [
                             _replayed(job, entry, request)
                             for job, entry, request in zip(jobs, found, requests, strict=True)
+                            if entry is not None
                         ]
                     entries, newest = self._entries(jobs, requests, standing)
                     self.store.append(entries)
@@ -246,10 +248,21 @@ class Writer:
         return entry.receipt()
 
 
-def _replayed(job: Job, entry: Entry | None, request: str) -> Receipt:
+def _check_whole_call(jobs: Sequence[Job], found: Sequence[Entry | None]) -> None:
+    """KeyConflict where some keys of a call are taken and others are free; it names one that is taken."""
+    if all(found):
+        return
+    job, entry = next((job, entry) for job, entry in zip(jobs, found, strict=True) if entry is not None)
+    conflict = KeyConflict(
+        f"key {job.key!r} of {job.account!r} is taken, by entry {entry.seq}, and other keys of this call are free; "
+        "nothing was written: take new keys for all of them"
+    )
+    conflict.receipt = entry.receipt(replayed=True)
+    raise conflict
+
+
+def _replayed(job: Job, entry: Entry, request: str) -> Receipt:
     """The receipt of an entry that has the key of a job, if it was written for the same request by this process."""
-    if entry is None:
-        raise KeyConflict(f"key {job.key!r} is taken in another account of the same request; take a new key")
     digest, nonce, call = request.split(":")
     old_digest, old_nonce, old_call = [*entry.request.split(":"), "", ""][:3]
     if digest == old_digest and nonce == old_nonce:

@@ -23,7 +23,7 @@ class ZeroConcentrated(Mechanism):
 
     >>> ZeroConcentrated(rho="1/50").rdp(2)
     0.04
-    >>> ZeroConcentrated(rho="1/50", slack="1e-6").epsilon(1e-5) > ZeroConcentrated(rho="1/50").epsilon("9e-6")
+    >>> ZeroConcentrated(rho="1/50", slack="1e-6").epsilon(1e-5) > ZeroConcentrated(rho="1/50").epsilon(1e-5)
     True
     """
 

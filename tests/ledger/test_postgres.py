@@ -145,6 +145,7 @@ def test_tenants_see_their_own_accounts(url: str) -> None:
     tenant = cm.Ledger(as_role(url, name))
     assert tenant.accounts() == ["north/a"]
     tenant.account("north/a").spend(STEP)
+    assert tenant.verify(recompute=True)
     with pytest.raises(cm.InputError, match="there is no account 'south/a'"):
         tenant.account("south/a")
     assert owner.verify()

@@ -13,6 +13,7 @@ from cumulant.errors import LedgerBroken, LedgerError
 from cumulant.ledger.entry import Receipt
 from cumulant.ledger.store import SCHEMA
 from tests.ledger import server
+from tests.ledger.test_postgres import as_role
 from tests.ledger.test_tamper import tampered
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -103,6 +104,23 @@ def test_an_upgrade_keeps_every_entry_and_the_ledger_goes_on(old: str) -> None:
     cm.Ledger(old, keys=KEYS).account("signed").thaw()
     check(old)
     assert ledger.upgrade() == (SCHEMA, SCHEMA)
+
+
+def test_roles_keep_their_rights_through_an_upgrade(old: str) -> None:
+    if old.startswith("sqlite"):
+        return
+    cm.Ledger(old).upgrade()
+    for kind in ("spender", "auditor"):
+        role = f"old_{kind}_{server.schema(old)}"
+        change(old, f"GRANT USAGE ON SCHEMA {server.schema(old)} TO {role}")
+        account = cm.Ledger(as_role(old, role)).account("block/1")
+        assert account.verify(recompute=True)
+        if kind == "spender":
+            account.spend(STEP, note="after the upgrade")
+        else:
+            with pytest.raises(LedgerError, match="may not do that"):
+                account.spend(STEP)
+    check(old)
 
 
 def test_an_account_that_had_run_out_of_digits_goes_on(old: str) -> None:

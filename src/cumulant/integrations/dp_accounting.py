@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -127,19 +126,20 @@ def _response(event: Any, relation: Any) -> Expression:
     return RandomizedResponse(p=spelling(told)) if values == 2 else KaryResponse(values=values, p=spelling(told))
 
 
-def _discrete_laplace(event: Any, relation: Any) -> Expression:
+def _discrete_laplace(event: Any, relation: Any, stated: Relation = Relation.ANY) -> Expression:
     noise = Exact(float(event.noise_parameter))
     if noise <= 0:
         raise Refused(event, f"noise_parameter = {event.noise_parameter} must be positive")
     scale = spelling(1 / Fraction(noise))
-    return DiscreteLaplace(scale=scale, sensitivity=_moved(relation) * int(event.sensitivity))
+    return DiscreteLaplace(scale=scale, sensitivity=_moved(relation) * int(event.sensitivity), relation=stated)
 
 
-def _discrete_gaussian(event: Any, relation: Any) -> Expression:
+def _discrete_gaussian(event: Any, relation: Any, stated: Relation = Relation.ANY) -> Expression:
     if event.sigma == 0:
         raise NotPrivate(event, "there is no noise")
     sensitivity = spelling(_moved(relation) * Fraction(Exact(float(event.sensitivity))))
-    return DiscreteGaussian(float(event.sigma), sensitivity, None if event.dimension is None else int(event.dimension))
+    dimension = None if event.dimension is None else int(event.dimension)
+    return DiscreteGaussian(float(event.sigma), sensitivity, dimension, stated)
 
 
 def _moved(relation: Any) -> int:
@@ -169,9 +169,10 @@ def _poisson(event: Any, relation: Any) -> Expression | None:
     if rate == 1:
         return from_dp_event(event.event, relation)
     # what a record moves from where an absent one leaves it, which a bound on values says
-    inner = from_dp_event(event.event, NeighboringRelation.ADD_OR_REMOVE_ONE)
-    if isinstance(inner, DiscreteLaplace | DiscreteGaussian):
-        inner = replace(inner, relation=Relation.ADD_REMOVE)
+    added = NeighboringRelation.ADD_OR_REMOVE_ONE
+    discrete = {"DiscreteLaplaceDpEvent": _discrete_laplace, "DiscreteGaussianDpEvent": _discrete_gaussian}
+    read = discrete.get(type(event.event).__name__)
+    inner = from_dp_event(event.event, added) if read is None else read(event.event, added, Relation.ADD_REMOVE)
     return None if inner is None else inner @ Poisson(rate=rate, relation=Relation.REPLACE_ONE)
 
 
@@ -299,9 +300,9 @@ def _single(mechanism: Mechanism, relation: Relation) -> Any:
 def _sampled(mechanism: Sampled, relation: Relation) -> Any:
     scheme = mechanism.scheme
     rate = scheme.share()
-    if isinstance(scheme, Poisson) and scheme.relation is Relation.REPLACE_ONE:
-        stated = mechanism.inner.relation
-        return dpa.PoissonSampledDpEvent(_above(scheme.rate), _event(mechanism.inner, stated))
+    drawn = scheme.numbers().get("rate")
+    if drawn is not None and scheme == Poisson(rate=spelling(drawn), relation=Relation.REPLACE_ONE):
+        return dpa.PoissonSampledDpEvent(_above(drawn), _event(mechanism.inner, mechanism.inner.relation))
     if rate is not None and scheme == Poisson(rate=rate):
         return dpa.PoissonSampledDpEvent(_above(rate), _event(mechanism.inner, relation))
     if rate is not None and scheme == WithoutReplacement(rate=rate):

@@ -173,3 +173,66 @@ def test_a_removal_beside_an_addition_is_no_profile_of_two_removals() -> None:
     mixture = cm.GaussianMixture(sigma=1, shifts=[0, 2], weights=["0.5", "0.5"])
     assert cm.parallel(mixture, mixture, relation="replace-one").pair() is None
     assert cm.parallel(cm.Laplace(2), cm.Laplace(3), relation="replace-one").pair() is not None
+
+
+REPORTS = [
+    cm.RandomizedResponse(p="0.75"),
+    cm.KaryResponse(values=3, p="0.5"),
+    cm.KaryResponse(values=2, p="0.7"),
+    cm.SubsetSelection(values=4, size=2, epsilon=1),
+    cm.UnaryEncoding(p="0.75", q="0.25"),
+]
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=str)
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_group_in_several_parts_changes_all_their_reports(report: cm.Mechanism, size: int) -> None:
+    """Three people report, and two or three of them change: the losses of their reports add up."""
+    run = cm.parallel(report, report, report, by="position") @ cm.Group(size=size)
+    several = report * size
+    assert run.epsilon(0) >= several.epsilon(0) * (1 - 1e-9)
+    for x in ("0.5", "1", "2"):
+        assert run.delta(epsilon=x) >= (several.guarantee(epsilon=x).lower_delta or 0.0)
+    assert run.rdp(2) >= several.rdp(2) * (1 - 1e-9)
+    assert run.advantage >= (several.guarantee(epsilon=0).lower_delta or 0.0)
+    assert run.gaussian_mu >= report.gaussian_mu * size**0.5 * (1 - 1e-9)
+    with pytest.raises(cm.BudgetRefused):
+        cm.Accountant(limit=(several.pure * 0.6, "1e-9")).compose(run)
+
+
+def test_a_group_of_two_responses_by_definition() -> None:
+    response = cm.RandomizedResponse(p="0.75")
+    run = (response | response) @ cm.Group(size=2)
+    p = np.array([0.75, 0.25])
+    first, second = product([p, p]), product([p[::-1], p[::-1]])
+    for epsilon in (0.0, 1.0, 2.0):
+        assert run.delta(epsilon=epsilon) >= hockey_stick(first, second, epsilon)
+    assert run.epsilon(0) == pytest.approx(2 * math.log(3), rel=1e-12)
+
+
+def test_noise_of_groups_is_the_worst_in_one_part() -> None:
+    """A chain of k neighbours moves noise by k shifts, wherever its steps are: nothing is lost by the parts."""
+    for one in (cm.Gaussian(sigma=4), cm.Laplace(scale=4), cm.PureDP("0.3"), cm.DiscreteLaplace(scale=3)):
+        assert ((one | one) @ cm.Group(size=2)).epsilon(1e-6) == (one @ cm.Group(size=2)).epsilon(1e-6)
+
+
+def test_a_part_is_not_about_a_group() -> None:
+    grouped = cm.RandomizedResponse(p="0.75") @ cm.Group(size=2)
+    for part in (grouped, grouped @ cm.RepeatAndSelect(mean=2), grouped + cm.PureDP(1)):
+        with pytest.raises(cm.InputError, match="write Group last"):
+            part | cm.PureDP(1)
+
+
+def test_runs_of_one_name_are_not_equal() -> None:
+    """(A + B) was 1.159 where (B + A) was 190.1: two functions that are called the same are two."""
+    small, large = cm.mechanism(rdp=lambda order: order / 2000), cm.mechanism(rdp=lambda order: order * 20)
+    a, b = (cm.parallel(m, m, relation="replace-one") for m in (small, large))
+    assert str(a) == str(b)
+    assert a != b
+    assert (a + b).epsilon("1e-5") == (b + a).epsilon("1e-5") > 150
+    accountant = cm.Accountant()
+    accountant.compose(a)
+    accountant.compose(b)
+    assert len(accountant.terms) == 2
+    assert cm.parallel(small, small, relation="replace-one") == a
+    assert cm.parallel(small, small, small, relation="replace-one") != a

@@ -41,11 +41,15 @@ def numbers(seed: int, count: int = 300) -> list[Fraction]:
 
 
 def test_fractions_become_the_neighbouring_floats() -> None:
+    """Each end holds as a binary number and as the decimal that it prints as; no float between it and the value does."""
     for value in numbers(1):
         low, high = rounded_down(value), rounded_up(value)
         assert Fraction(low) <= value <= Fraction(high)
-        assert high in (low, math.nextafter(low, math.inf))
+        assert Fraction(repr(low)) <= value <= Fraction(repr(high))
+        nearer = math.nextafter(high, 0.0)
+        assert Fraction(nearer) < value or Fraction(repr(nearer)) < value
         assert rounded_up(-value) == -low
+    assert (rounded_up(Fraction(1, 10)), rounded_up(Fraction(1, 2)), rounded_up(Fraction(0))) == (0.1, 0.5, 0.0)
 
 
 def test_parts_grow_and_each_is_more_than_it_says() -> None:

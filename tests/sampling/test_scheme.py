@@ -287,3 +287,46 @@ def test_a_sample_of_a_sample_is_drawn_from_as_many_records_as_there_are() -> No
     )
     with pytest.raises(cm.InputError, match="stated for 100 records but runs on samples of 50"):
         inner @ cm.WithoutReplacement(sample=50, population=1000)
+
+
+STATED = [
+    cm.Gaussian(sigma=1) @ cm.TruncatedPoisson(rate=".99", limit=1, population=50),
+    cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.1", relation="add-remove"),
+    cm.Gaussian(sigma=1) @ cm.WithoutReplacement(sample=5, population=50, relation="add-remove"),
+]
+RANDOM = [
+    cm.Poisson(rate=".9"),
+    cm.Poisson(sample=45, population=50),
+    cm.TruncatedPoisson(rate=".9", limit=10, population=50),
+    cm.RandomAllocation(steps=3),
+    cm.RandomAllocation(steps=5, picks=2),
+]
+
+
+@pytest.mark.parametrize("scheme", RANDOM, ids=str)
+@pytest.mark.parametrize("inner", STATED, ids=str)
+def test_what_is_stated_for_one_size_is_refused_on_samples_of_random_size(inner: cm.Mechanism, scheme: Scheme) -> None:
+    with pytest.raises(cm.InputError, match=r"samples of .* have random sizes"):
+        inner @ scheme
+    with pytest.raises(cm.InputError, match=r"samples of .* have random sizes"):
+        (cm.Gaussian(sigma=1) + inner * 2) @ scheme
+
+
+@pytest.mark.parametrize("inner", STATED, ids=str)
+def test_a_stated_size_says_nothing_of_a_group(inner: cm.Mechanism) -> None:
+    """From 50 records to 52 there is a step from 51 to 52, about which a statement for 50 says nothing."""
+    for run in (inner, inner * 3 + cm.PureDP(1), inner | cm.PureDP(1), inner @ cm.RepeatAndSelect(mean=2)):
+        with pytest.raises(cm.HypothesisError, match="size"):
+            run @ cm.Group(size=2)
+    moved = cm.parallel(inner, cm.PureDP(1), relation="replace-one")
+    assert moved.epsilon(1e-3) > 0
+    with pytest.raises(cm.HypothesisError, match="change both sizes"):
+        moved @ cm.Group(size=2)
+
+
+def test_two_numbers_of_records_are_not_composed_by_their_order() -> None:
+    """50 records and one more are 51 and one less, so that the cases of both statements do not match one by one."""
+    one, other = (cm.Gaussian(sigma=1) @ cm.TruncatedPoisson(rate="0.9", limit=1, population=n) for n in (1, 2))
+    for epsilon in (1, 2):
+        assert (one + other).delta(epsilon) >= max(one.delta(epsilon), other.delta(epsilon))
+    assert "do not match" in (one + other).guarantee(epsilon=1).note

@@ -185,3 +185,25 @@ def test_text_words_and_calibration() -> None:
     assert cm.calibrate(text, epsilon=1, delta="1e-6").guarantee.epsilon <= 1
     assert math.isfinite(run.epsilon("1e-6", method="rdp"))
     assert Fraction(run.epsilon("1e-6")) < run.epsilon("1e-6", method="rdp")
+
+
+@pytest.mark.parametrize(("rate", "limit", "population"), [(0.99, 1, 1), (0.5, 1, 1), (0.9, 1, 2), (0.7, 2, 3)])
+def test_losses_of_one_direction_cover_one_record_more(rate: float, limit: int, population: int) -> None:
+    """Either data set may be the one of `population` records: the larger one has as many, or one more."""
+    run = cm.Gaussian(sigma=1) @ TruncatedPoisson(rate=rate, limit=limit, population=population)
+    for direction in ("remove", "add"):
+        loss = run.privacy_loss(direction)
+        for larger in (population, population + 1):
+            values = [1.0] + [-1.0] * (larger - 1)
+            first = law(values, chances(larger, rate, limit), 1.0)
+            second = law(values[1:], chances(larger - 1, rate, limit), 1.0)
+            laws = (first, second) if direction == "remove" else (second, first)
+            for epsilon in (0.0, 1.0, 3.0):
+                assert loss.hockey_stick(epsilon) >= hockey_stick(*laws, epsilon) * (1 - 1e-9)
+            assert hockey_stick(*laws, loss.epsilon("1e-3")) <= 1e-3 * SLIP
+
+
+def test_gaussian_mu_counts_displaced_records_twice() -> None:
+    run = cm.Gaussian(sigma=1) @ TruncatedPoisson(rate=".99", limit=1, population=50)
+    assert run.gaussian_mu == 2
+    assert (cm.RandomizedResponse(p="0.6") @ TruncatedPoisson(rate=".99", limit=1, population=50)).gaussian_mu > 0

@@ -184,3 +184,12 @@ def test_what_is_drawn_over_and_over() -> None:
     assert many.epsilon(delta=1e-6) == pytest.approx(cm.Gaussian(sigma="31.25").epsilon(delta=1e-6), rel=1e-9)
     edge = cm.Gaussian(sigma=1000) @ cm.WithReplacement(sample=96, population=3)
     assert 0 < edge.epsilon(delta=1e-6) < math.inf
+
+
+def test_gaussian_mu_counts_every_copy() -> None:
+    """A record that is drawn 20 times moves the sum 20 times as far."""
+    run = cm.Gaussian(sigma=1) @ cm.WithReplacement(sample=20, population=100)
+    assert run.gaussian_mu == 20
+    assert (run * 4).gaussian_mu == pytest.approx(40)
+    assert (cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.2")).gaussian_mu == 1
+    assert (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=5)).gaussian_mu == 1

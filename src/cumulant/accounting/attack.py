@@ -144,10 +144,13 @@ def gaussian(run: Ran) -> float:
 
 
 def _square(part: Part) -> Fraction | None:
-    """Of the mu of one round; None if there is none."""
-    known = []
-    if part.inner is not None:  # a sample is no worse than what runs on it
-        known.append(_widened(part) * gaussian(part.inner))
+    """Return mu squared of one round; None if the round is not known to be Gaussian-DP."""
+    known: list[float] = []
+    if part.inner is not None:
+        # k copies of a record change what runs as a group of k does: k mu (Dong, Roth, Su 2022, Theorem 2.14)
+        copies, found = None if part.scheme is None else part.scheme.copies, gaussian(part.inner)
+        if copies is not None and math.isfinite(found):
+            known.append(rounded_up(Fraction(found) * copies * _widened(part)))
     elif part.pair is not None and (shift := part.pair.gaussian_shift()) is not None:
         return shift**2
     known.append(_of_pure(scalars.proved_pure(part.curve("best"), part.estimated)))

@@ -14,7 +14,7 @@ from cumulant.accounting.printed import stated
 from cumulant.accounting.question import DEFAULT_METHOD, Question
 from cumulant.accounting.stored import plain
 from cumulant.domains import DELTA, EPSILON, Exact, Number
-from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up
 
 _NEXT_TO_PURE = (Exact("1e-6"), Exact("1e-100"))
 """What is true with delta = 0 is true with these, so data sets that refute a claim here refute the pure one too."""
@@ -69,20 +69,25 @@ def checked(run: Ran, epsilon: Number, delta: Number, accuracy: Number) -> Check
     found = answering.answer(run, by_delta)
     lower, witness = _lower(run, by_delta, found.value)
     value, rigour, verdict = found.value, found.rigour, "open"
-    if value <= claimed and rigour != "estimated":
+    if _reached(value, claimed) and rigour != "estimated":
         verdict = "holds"
-    elif lower is not None and lower > claimed:
+    elif lower is not None and not _reached(lower, claimed):
         verdict = "false"
     elif 0 < given < 1:
         by_epsilon = Question.put(DEFAULT_METHOD, None, None, accuracy, "epsilon").at(claimed)
         enough = answering.answer(run, by_epsilon)
         needed, name, _ = answering.lower(run, by_epsilon, enough.value)
-        if enough.value <= given and enough.rigour != "estimated":
+        if _reached(enough.value, given) and enough.rigour != "estimated":
             verdict, value, rigour = "holds", min(value, rounded_up(claimed)), enough.rigour
-        elif needed is not None and needed > given:
+        elif needed is not None and not _reached(needed, given):
             verdict, lower, witness = "false", max(lower or 0.0, rounded_down(claimed)), name
-    slack = rounded_down(claimed - Fraction(value)) if math.isfinite(value) else -math.inf
+    slack = rounded_down(claimed - as_printed(value)) if math.isfinite(value) else -math.inf
     return Check(verdict, stated(claimed), stated(given), value, lower, slack, witness, rigour, run.relation, run.text)
+
+
+def _reached(bound: float, claimed: Fraction) -> bool:
+    """Whether a bound, read as it prints, is at most what is claimed: a printed bound holds too."""
+    return math.isfinite(bound) and as_printed(bound) <= claimed
 
 
 def _lower(run: Ran, question: Question, found: float) -> tuple[float | None, str]:

@@ -59,6 +59,7 @@ def _round(pair: Pair, scheme: Scheme) -> Round:
         transforms,
         scheme.triples(),
         drawn=seen is not pair,
+        records=scheme.sizes()[1],
     )
 
 

@@ -25,6 +25,9 @@ Reports = tuple[tuple[Extremes, Fraction, int], ...]
 
 _RARELY = Fraction(1, 100)
 
+_DIRECTIONS = 2
+"""The record removed, and the record added."""
+
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -46,6 +49,8 @@ class Round:
     """The rate at which a round is a triple of neighbouring laws, where it is."""
     drawn: bool = False
     """Whether the pair is that of the sample itself, and not of what runs on it."""
+    records: Fraction | None = None
+    """The number of records that its statement is for, where it is for one number only."""
 
     def transform(self, direction: int) -> Transform | None:
         """The transform of that step."""
@@ -100,9 +105,11 @@ class Rounds:
     def aligned(self) -> bool:
         """Whether all rounds that have directions have the same ones, so that they are composed one by one.
 
-        Directions come in the same order: those of a data set that may be larger or smaller are twice those of others.
+        Directions come in the same order: those of a data set that may be larger or smaller are twice those of others. Two
+        numbers of records have no such order: 50 and one more is 51 and one less.
         """
-        return all(self._directions() % (len(one.steps or ()) or 1) == 0 for one, _ in self.parts)
+        sizes = {one.records for one, _ in self.parts if len(one.steps or ()) > _DIRECTIONS}
+        return len(sizes) <= 1 and all(self._directions() % (len(one.steps or ()) or 1) == 0 for one, _ in self.parts)
 
     def _directions(self) -> int:
         return max((len(one.steps or ()) for one, _ in self.parts), default=1)

@@ -216,15 +216,19 @@ def directed_delta(rounds: Rounds, direction: int, epsilon: Fraction, accuracy: 
     single = rounds.single_directed()
     if single is not None:
         return (closed.single_added_delta if direction else closed.single_delta)(*single, epsilon)
-    asked = rounded_down(epsilon)
+    asked, grid = rounded_down(epsilon), max(accuracy, _FINEST_GRID)
     if directed_largest(rounds, direction) <= asked:
         return 0.0
-    return min(_enough_delta(_directed(rounds, direction), asked, max(accuracy, _FINEST_GRID)).value, 1.0)
+    return min(max(_enough_delta(terms, asked, grid).value for terms in _directed(rounds, direction)), 1.0)
 
 
 def directed_largest(rounds: Rounds, direction: int) -> float:
     """An epsilon that is enough for one direction at delta = 0; +inf where the loss has no end or may be infinite."""
-    terms = _directed(rounds, direction)
+    return max(_largest(terms) for terms in _directed(rounds, direction))
+
+
+def _largest(terms: Terms) -> float:
+    """The largest sum of losses, rounded up; +inf where one has no end or may be infinite."""
     if any(step.leak > 0 for step, _ in terms):
         return math.inf
     return float(raised(sum(times * step.largest() for step, times in terms), MANY))
@@ -232,12 +236,14 @@ def directed_largest(rounds: Rounds, direction: int) -> float:
 
 def directed_epsilon(rounds: Rounds, direction: int, delta: float, accuracy: float) -> float:
     """An epsilon at this delta in (0, 1) that is enough for one direction; +inf where no grid comes to an answer."""
-    return _enough_epsilon(_directed(rounds, direction), math.log(delta), max(accuracy, _FINEST_GRID)).value
+    grid = max(accuracy, _FINEST_GRID)
+    return max(_enough_epsilon(terms, math.log(delta), grid).value for terms in _directed(rounds, direction))
 
 
-def _directed(rounds: Rounds, direction: int) -> Terms:
+def _directed(rounds: Rounds, direction: int) -> list[Terms]:
+    """The compositions of one direction; of a stated number of records the larger data set has as many, or one more."""
     every = list(rounds.upper())
-    return every[min(direction, len(every) - 1)]
+    return every if len(every) == 1 else every[direction::2]
 
 
 def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool = False) -> Answer | None:

@@ -47,6 +47,13 @@ class Group(Scheme):
         return {"size": SIZES}
 
     def around(self, inner: Any) -> Expression:
+        for mechanism in inner.terms:
+            if self.size > 1 and (refused := mechanism.ungrouped()):
+                raise HypothesisError(f"{mechanism} for a group of {self.size}: {refused}")
+        return self.chain(inner)
+
+    def chain(self, inner: Expression) -> Expression:
+        """The expression for data sets that so many neighbours join, each step of which it is stated for."""
         return run({_grouped(mechanism, int(self.size)): times for mechanism, times in inner.terms.items()})
 
     def __eq__(self, other: object) -> bool:
@@ -65,7 +72,7 @@ class Group(Scheme):
 def _grouped(mechanism: Mechanism, size: int) -> Mechanism:
     if isinstance(mechanism, Grouped):
         return _grouped(mechanism.inner, mechanism.size * size)
-    if mechanism.own_curve("best").slack() and (mechanism.pair() is None or mechanism.pair().grouped(size) is None):  # type: ignore[union-attr]
+    if mechanism.own_curve("best").slack() and mechanism.grouped_pair(size) is None:
         raise HypothesisError(
             f"{mechanism} may fail, and how often for a group is known of ApproximateDP only; state one (epsilon, delta) of it"
         )
@@ -95,6 +102,14 @@ class Grouped(Mechanism):
     def frozen(self) -> bool:
         return self.inner.frozen
 
+    @property
+    def records_changed(self) -> int:
+        return self.size * self.inner.records_changed
+
+    @property
+    def sized(self) -> bool:
+        return self.inner.sized
+
     def key(self) -> Hashable:
         return self.inner, self.size
 
@@ -106,8 +121,7 @@ class Grouped(Mechanism):
         return grouped(self.inner.own_curve("best"), self.size) if pair is None else pair.curve()
 
     def pair(self) -> Pair | None:
-        inner = None if self.inner.amplified else self.inner.pair()
-        return None if inner is None else inner.grouped(self.size)
+        return self.inner.grouped_pair(self.size)
 
     def part(self, times: int) -> Part:
         inner = self.inner.part(1)

@@ -62,6 +62,16 @@ class Expression(Answers):
         """Whether it is data alone, so that what is known about it stays true; a Python object in it may change."""
         return all(mechanism.frozen for mechanism in self.terms)
 
+    @property
+    def records_changed(self) -> int:
+        """In how many records the data sets differ that its statements compare; 1 unless a Group says more."""
+        return max((mechanism.records_changed for mechanism in self.terms), default=1)
+
+    @property
+    def sized(self) -> bool:
+        """Whether its statements are for data sets of one size, so that it cannot run on a sample of random size."""
+        return any(mechanism.sized for mechanism in self.terms)
+
     def notation(self) -> str:
         """The text that `parse` reads back; NotationError where a Python function is part of the description."""
         if not self.terms:
@@ -230,6 +240,14 @@ class Mechanism(Expression):
     def relation(self) -> Relation:
         return Relation.ANY
 
+    @property
+    def records_changed(self) -> int:
+        return 1
+
+    @property
+    def sized(self) -> bool:
+        return self.data_size() is not None
+
     @abstractmethod
     def key(self) -> Hashable:
         """Everything that equality means: exact values, not spellings."""
@@ -264,9 +282,22 @@ class Mechanism(Expression):
         """The dominating pair, if it is known."""
         return None
 
+    def grouped_pair(self, size: int) -> Pair | None:
+        """The dominating pair of data sets that differ in so many records, if it is known."""
+        pair = None if self.amplified else self.pair()
+        return None if pair is None else pair.grouped(size)
+
     def unsampled(self) -> str:
         """Why it may not run on a sample; empty if it may."""
         return ""
+
+    def ungrouped(self) -> str:
+        """Why nothing is known of a group of records; empty if something may be."""
+        if not self.sized or self.relation is not Relation.ADD_REMOVE:
+            return ""
+        return (
+            "it is stated for a data set of one size and one record more or less, and a group changes the size by more"
+        )
 
     def data_size(self) -> Exact | None:
         """The number of records its statement is for, where it depends on that."""
@@ -338,6 +369,10 @@ class Sampled(Mechanism):
     def silent(self) -> bool:
         return self.scheme.silent or all(mechanism.silent for mechanism in self.inner.terms)
 
+    @property
+    def sized(self) -> bool:
+        return self.scheme.sized
+
     def data_size(self) -> Exact | None:
         return self.scheme.sizes()[1]
 
@@ -379,6 +414,11 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
         raise RelationError(f"{said}; state every sensitivity under one relation, {clipped}")
     size, _ = scheme.sizes()
     for mechanism in inner.terms:
+        if mechanism.sized and not scheme.fixed:
+            raise InputError(
+                f"{mechanism} is stated for data sets of one size, but samples of {scheme} have random sizes; "
+                "state it without a size, or draw samples of a fixed size around it"
+            )
         stated = mechanism.data_size()
         if None not in (stated, size) and stated != size:
             said = f"{mechanism} is stated for {stated} records but runs on samples of {size}"

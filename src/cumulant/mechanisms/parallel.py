@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -78,6 +79,11 @@ class Parallel(Mechanism):
                 "a replaced record may leave one part and enter another, which is a removal and an addition; state the parts "
                 'for add-remove neighbours and say parallel(..., relation="replace-one"), or by="position" if its place decides'
             )
+        for part in self.parts:
+            if part.records_changed > 1:
+                raise InputError(
+                    f"{part} is about a group of records, which may lie in several parts; write Group last, around all parts"
+                )
 
     @property
     def relation(self) -> Relation:
@@ -87,7 +93,8 @@ class Parallel(Mechanism):
         """What one change of the data may be: one part; if a record moves two of them, if it stays one of them twice."""
         if not self.moved:
             return self.parts
-        twice = [part @ SCHEMES["Group"](size=2) for part in dict.fromkeys(self.parts)]  # type: ignore[call-arg]
+        two = SCHEMES["Group"](size=2)  # type: ignore[call-arg]
+        twice = [two.chain(part) for part in dict.fromkeys(self.parts)]  # type: ignore[attr-defined]
         pairs = dict.fromkeys(frozenset((i, j)) for i in range(len(self.parts)) for j in range(i))
         sums = [self.parts[min(each)] + self.parts[max(each)] for each in pairs]
         return tuple(dict.fromkeys([*twice, *sums]))
@@ -104,15 +111,25 @@ class Parallel(Mechanism):
     def frozen(self) -> bool:
         return all(part.frozen for part in self.parts)
 
+    @property
+    def sized(self) -> bool:
+        return any(part.sized for part in self.parts)
+
     def key(self) -> Hashable:
         return (
-            tuple(sorted(str(part) for part in self.parts)) if self.moved else frozenset(self.parts),
+            frozenset(Counter(self.parts).items()) if self.moved else frozenset(self.parts),
             self.by,
             self.moved,
         )
 
     def part(self, times: int) -> Part:
         return replace(Mechanism.part(self, times), assumed=ASSUMED)
+
+    def ungrouped(self) -> str:
+        if self.moved and self.sized:
+            return "its parts are stated for one size each, and records that move from one part to another change both sizes"
+        terms = (mechanism for part in self.parts for mechanism in part.terms)
+        return next((refused for mechanism in terms if (refused := mechanism.ungrouped())), "")
 
     def unsampled(self) -> str:
         return "the parts are of all the data; put the sample into each part"
@@ -122,6 +139,11 @@ class Parallel(Mechanism):
 
     def pair(self) -> Pair | None:
         return None if not self.frozen or self.estimated else _remembered(self)
+
+    def grouped_pair(self, size: int) -> Pair | None:
+        """The records of a group may lie in several parts, so that only a chain of neighbours says what they change."""
+        pair = self.pair()
+        return pair.grouped(size) if pair is not None and pair.chained else None
 
     def _pair(self) -> Pair | None:
         """The polygon through points of the larger profile, which is convex; and a lone kind of part is itself."""

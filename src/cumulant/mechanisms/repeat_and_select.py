@@ -143,8 +143,19 @@ class Selected(Mechanism):
     def frozen(self) -> bool:
         return self.inner.frozen
 
+    @property
+    def records_changed(self) -> int:
+        return self.inner.records_changed
+
+    @property
+    def sized(self) -> bool:
+        return self.inner.sized
+
     def key(self) -> Hashable:
         return self.inner, self.scheme
+
+    def ungrouped(self) -> str:
+        return next((refused for mechanism in self.inner.terms if (refused := mechanism.ungrouped())), "")
 
     def unsampled(self) -> str:
         return "the runs see all the data and their number is secret; write the sample inside, expr @ sample @ RepeatAndSelect"

@@ -51,29 +51,50 @@ _FLOAT_BITS = 1100
 
 
 def rounded_down(value: Fraction) -> float:
-    """The largest finite float that is not above the value: the safe side of a delta or epsilon that is asked for.
+    """The largest finite float that is not above the value, nor is the decimal it prints as: a lower bound, read either way.
 
     >>> rounded_down(Fraction(10) ** 400), rounded_down(1 - Fraction(1, 10**30)) < 1
     (1.7976931348623157e+308, True)
+    >>> found = rounded_down(Fraction(1, 7))
+    >>> Fraction(found) <= Fraction(1, 7), Fraction(repr(found)) <= Fraction(1, 7)
+    (True, True)
     """
     try:
-        nearest = float(value)
+        found = float(value)
     except OverflowError:
-        return sys.float_info.max
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+        return sys.float_info.max if value > 0 else -math.inf
+    while found > -math.inf and (Fraction(found) > value or as_printed(found) > value):
+        found = math.nextafter(found, -math.inf)
+    return found
 
 
 def rounded_up(value: Fraction) -> float:
-    """The smallest float that is not below the value.
+    """The smallest float that is not below the value, nor is the decimal it prints as: an upper bound, read either way.
+
+    Without the second half a bound that a reader copies from the screen may be too small in its 17th digit.
 
     >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3) > rounded_up(Fraction(1, 3)) - 1e-16
     True
+    >>> found = rounded_up(Fraction(2, 11))
+    >>> Fraction(found) >= Fraction(2, 11), Fraction(repr(found)) >= Fraction(2, 11)
+    (True, True)
     """
     try:
-        nearest = float(value)
+        found = float(value)
     except OverflowError:
-        return math.inf
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+        return math.inf if value > 0 else -sys.float_info.max
+    while found < math.inf and (Fraction(found) < value or as_printed(found) < value):
+        found = math.nextafter(found, math.inf)
+    return found
+
+
+def as_printed(value: float) -> Fraction:
+    """The decimal that a finite float prints as, exactly.
+
+    >>> as_printed(0.1)
+    Fraction(1, 10)
+    """
+    return Fraction(repr(float(value)))
 
 
 def raised(value: Any, part: float) -> Any:

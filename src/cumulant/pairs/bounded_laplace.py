@@ -30,6 +30,7 @@ class BoundedLaplacePair(Pair):
     bound: Fraction
 
     symmetric = True
+    chained = True
 
     def curve(self) -> BoundedLaplace:
         return BoundedLaplace(self.shift, self.bound)

@@ -41,6 +41,7 @@ class DiscreteGaussianPair(Pair):
     variance: Fraction
 
     symmetric = True
+    chained = True
 
     def curve(self) -> Theta:
         return Theta(self.shift, self.variance)

@@ -33,6 +33,8 @@ class DiscreteLaplacePair(LossPair):
     """The shift of Laplace noise that is a post-processing of what neighbouring data sets have, where this was rounded up."""
     attained: bool = True
 
+    chained = True
+
     @classmethod
     def of(cls, unit: Fraction, shift: int, least: Fraction | None = None) -> DiscreteLaplacePair:
         """The pair itself; of a shift beyond all grids the coarser one that dominates it.

@@ -51,6 +51,7 @@ class GaussianPair(Pair):
     square: Fraction | None = None
 
     symmetric = True
+    chained = True
 
     @classmethod
     def of_square(cls, square: Fraction, geometry: str = "diameter") -> GaussianPair:

@@ -52,6 +52,7 @@ class LaplacePair(Pair):
     query: str = ""
 
     symmetric = True
+    chained = True
 
     def curve(self) -> LaplaceShift:
         return LaplaceShift(self.shift)

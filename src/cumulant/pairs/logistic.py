@@ -31,6 +31,7 @@ class LogisticPair(LossPair):
     epsilon: Fraction
 
     attained = False
+    chained = True
 
     def curve(self) -> BoundedRange:
         """That of the class, which is smaller than that of the pair."""

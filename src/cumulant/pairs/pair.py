@@ -58,6 +58,9 @@ class Pair(ABC):
     symmetric: bool = False
     """(P, Q) and (Q, P) are the same pair up to a bijection of the outputs."""
 
+    chained: bool = False
+    """`grouped` follows from a chain of neighbours, each step dominated by this pair, wherever the records of a group are."""
+
     attained: bool = True
     """Some neighbouring data sets have these two laws; otherwise they bound from above only."""
 

@@ -51,6 +51,11 @@ class ResponsePair(Pair):
     def whole_class(self) -> bool:
         return not self.one_bit
 
+    @property
+    def chained(self) -> bool:  # type: ignore[override]
+        """One bit stays one bit in one mechanism only; two mechanisms report two bits about two records."""
+        return not self.one_bit
+
     def curve(self) -> Response:
         return Response(p=self.p, epsilon=self.epsilon)
 
@@ -230,6 +235,7 @@ class PromisePair(Pair):
     attained: bool = True
 
     symmetric = True
+    chained = True
 
     def curve(self) -> Response:
         return Response(epsilon=self.epsilon, leak=self.leak)

@@ -45,6 +45,7 @@ class SkellamPair(Pair):
     variance: Fraction
 
     symmetric = True
+    chained = True
 
     def curve(self) -> SkellamCurve:
         return SkellamCurve(self.shift, self.variance)

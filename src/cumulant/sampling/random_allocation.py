@@ -57,6 +57,11 @@ class RandomAllocation(Scheme):
         object.__setattr__(self, "length", many)
         object.__setattr__(self, "picks", some)
 
+    @property
+    def copies(self) -> int:
+        """In the only step that has the record."""
+        return 1
+
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         most = {"picks": replace(COUNT, high=Fraction(Exact(others["steps"])))} if "steps" in others else {}

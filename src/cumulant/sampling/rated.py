@@ -30,6 +30,10 @@ class Rated(Scheme):
     def __init__(self, rate: Number) -> None:
         """Every such scheme may be given by its rate."""
 
+    @property
+    def copies(self) -> int:
+        return 1
+
     def numbers(self) -> Mapping[str, Fraction]:
         return {"rate": self.rate}
 

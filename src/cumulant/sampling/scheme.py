@@ -48,6 +48,19 @@ class Scheme(ABC):
     sharpened: ClassVar[str] = "best"
     """The row of its table that loss distributions are the sharp form of: what a guarantee from them names."""
 
+    fixed: ClassVar[bool] = False
+    """Whether every sample has the same public size; otherwise nothing that is stated for one size may run on it."""
+
+    @property
+    def sized(self) -> bool:
+        """Whether its statements are for data sets of one size."""
+        return self.sizes()[1] is not None
+
+    @property
+    def copies(self) -> int | None:
+        """In how many records, as `takes` counts them, samples of neighbours differ at most; None where it is not said."""
+        return None
+
     @property
     def takes(self) -> Relation:
         """For which neighbours what runs on its samples is stated."""

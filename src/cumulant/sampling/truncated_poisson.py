@@ -64,6 +64,11 @@ class TruncatedPoisson(Scheme):
         for name, value in (("rate", share), ("limit", most), ("population", total)):
             object.__setattr__(self, name, value)
 
+    @property
+    def copies(self) -> int:
+        """A record that takes the place of another adds one and removes one."""
+        return 2
+
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
         return {"rate": RATE}

@@ -51,6 +51,7 @@ class WithReplacement(Scheme):
     population: Exact
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    fixed: ClassVar[bool] = True
     bounds: ClassVar[Mapping[str, Bound]] = WITH_REPLACEMENT
     sharpened: ClassVar[str] = "with-replacement"
     assumed: ClassVar[str] = (
@@ -66,6 +67,11 @@ class WithReplacement(Scheme):
                 f"sample={self.sample} of population={self.population} draws every record more than {_MOST_OFTEN} times on "
                 "average, which hides nothing; state the mechanism without a sample, for a Group(size=...) of as many copies"
             )
+
+    @property
+    def copies(self) -> int:
+        """Every draw may be of one record."""
+        return int(self.sample)
 
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:

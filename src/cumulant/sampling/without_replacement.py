@@ -40,6 +40,7 @@ class WithoutReplacement(Sized):
 
     word: ClassVar[str] = "WithoutReplacement"
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    fixed: ClassVar[bool] = True
     bounds: ClassVar[Mapping[str, Bound]] = WITHOUT_REPLACEMENT
     sharpened: ClassVar[str] = "profile"
     assumed: ClassVar[str] = (
@@ -120,6 +121,11 @@ class Displacing(WithoutReplacement):
     @property
     def takes(self) -> Relation:
         return Relation.REPLACE_ONE
+
+    @property
+    def sized(self) -> bool:
+        """The rate is that of the larger data set, whatever its size."""
+        return True
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
         found = [pair.above(self.rate, direction) for direction in _DIRECTIONS]

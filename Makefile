@@ -10,6 +10,7 @@ WHEEL_TESTS ?= tests/accounting tests/cli tests/docs tests/mechanisms tests/trai
 BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 
+DPSGD := Gaussian(noise_multiplier=1.1, clip=1, relation='add-remove') @ Poisson(rate=1%) * 1000
 PAPER := Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000
 WORLD := torch==2.13.0 opacus==1.6.0 dp-accounting==0.6.0 'scikit-learn>=1.4' matplotlib
 WORLD += jax==0.10.2 optax==0.2.8 jax-privacy==2.0.0
@@ -17,12 +18,15 @@ PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-frameworks test-browser test-wheel build docs lint format bench hunt clean hunt-ledger bench-ledger test-postgres
+.PHONY: help run paper test test-frameworks test-browser test-wheel build docs lint format bench hunt clean hunt-ledger bench-ledger test-postgres
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.installed ## The paper's run: 600,000 rounds of a subsampled Gaussian, delta 1e-8
+run: $(VENV)/.installed ## A DP-SGD run: 1,000 steps, noise multiplier 1.1, Poisson batches of 1 %, delta 1e-6
+	@$(BIN)/cumulant epsilon "$(DPSGD)" --delta 1e-6
+
+paper: $(VENV)/.installed ## The paper's run: 600,000 rounds of a subsampled Gaussian query of sensitivity 1, delta 1e-8
 	@$(BIN)/cumulant epsilon "$(PAPER)" --delta 1e-8
 
 test: $(VENV)/.installed ## All tests and doctests

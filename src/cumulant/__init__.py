@@ -3,6 +3,12 @@
 The analytical moments accountant of Wang, Balle and Kasiviswanathan: describe what ran, get an epsilon that can be defended.
 
 >>> import cumulant as cm
+>>> step = cm.Gaussian(noise_multiplier="1.1", clip=1, relation="add-remove") @ cm.Poisson(rate="1%")  # DP-SGD
+>>> (step * 1000).epsilon(delta=1e-6)
+1.753
+
+The run of the paper, 600,000 rounds of a query of sensitivity 1:
+
 >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
 >>> run.epsilon(delta=1e-8, method="paper")
 2.02701

@@ -57,7 +57,7 @@ def test_what_is_bounded_is_not_called_proved(name: str, capsys: pytest.CaptureF
 
 # commands whose answer is a word, a number or a list, what is printed with --quiet; {} is a folder
 QUIET = {
-    "rdp 'PureDP(1) * 2' --orders 2,inf": "1.47066 2.00001",  # 2 log(p^2/q + q^2/p) with p/q = e; arrays are moved up
+    "rdp 'PureDP(1) * 2' --orders 2,inf": "1.470651329 2.000000001",  # 2 log(p^2/q + q^2/p) with p/q = e; arrays are moved up
     "sweep 'PureDP({{e}}) * 3' --set e=1,2,-1 --delta 0": "3\n6\n-",
     "dpsgd --batch 5 --records 5 --steps 3 --noise-multiplier 9 --delta 1e-5 --sampling fixed-size": None,
     "archive 'PureDP(1) * 2' --delta 0 --out {}/archive --no-plot": "2",

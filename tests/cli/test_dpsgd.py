@@ -1,10 +1,12 @@
 """`cumulant dpsgd`: every way to form batches, the search for noise, and the factor 2."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.printed import rounded_up
 from cumulant.cli.app import answer
 
 DIGITS = ["--batch", "64", "--records", "1797", "--delta", "1e-5"]
@@ -84,3 +86,83 @@ def test_a_noise_multiplier_meets_the_factor_two(explain: list[str], capsys: pyt
     ):
         _, out, _ = asked(capsys, "epsilon", honest, "--delta", "1e-5", *explain)
         assert "FACTOR 2" not in out
+
+
+# ---- one epsilon for one run
+
+PLAN = ("--batch", "256", "--records", "60000", "--epochs", "5", "--delta", "1e-5")
+
+
+@pytest.mark.parametrize("sampling", ["fixed-size", "poisson", "balls-in-bins", "shuffled"])
+def test_one_run_has_one_epsilon(sampling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Table, --per-epoch, --json and --quiet of dpsgd, and `cumulant epsilon`; the last epoch said 5.135 below 4.711."""
+    words = ("dpsgd", *PLAN, "--noise-multiplier", "1.1", "--sampling", sampling)
+    _, out, _ = asked(capsys, *words, "--json", "--per-epoch")
+    (row,) = json.loads(out)["rows"]
+    assert row["per_epoch"][-1]["epsilon"] == row["epsilon"]
+    _, out, _ = asked(capsys, *words, "--per-epoch")
+    shown = rounded_up(row["epsilon"])
+    assert f"  {shown}  " in next(line for line in out.splitlines() if line.startswith(sampling))
+    assert out.rstrip().endswith(f"epsilon {shown}")
+    _, quiet, _ = asked(capsys, *words, "--quiet")
+    _, alone, _ = asked(capsys, "epsilon", row["run"], "--delta", "1e-5", "--quiet")
+    assert quiet == alone
+    assert len(quiet.strip().replace(".", "").lstrip("0")) >= 9
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "shuffled"])
+def test_dpsgd_and_calibrate_find_the_same_noise(sampling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("dpsgd", *PLAN, "--epsilon", "3", "--sampling", sampling)
+    _, out, _ = asked(capsys, *words, "--json")
+    (row,) = json.loads(out)["rows"]
+    _, quiet, _ = asked(capsys, *words, "--quiet")
+    run = {
+        "poisson": "Gaussian(noise_multiplier=?, relation='add-remove') @ Poisson(rate=256/60000) * 1172",
+        "shuffled": "Gaussian(noise_multiplier=?, relation='replace-one') @ ShuffledBatches() * 5",
+    }
+    _, found, _ = asked(capsys, "calibrate", run[sampling], "--epsilon", "3", "--delta", "1e-5", "--quiet")
+    assert found == quiet
+    assert float(found) == row["noise_multiplier"]
+
+
+def test_quiet_has_ten_digits_in_every_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run = "Gaussian(sigma=1.1) @ Poisson(rate=1%) * 100"
+    _, expected, _ = asked(capsys, "epsilon", run, "--delta", "1e-5", "--quiet")
+    assert len(expected.strip().replace(".", "").lstrip("0")) == 10
+    _, swept, _ = asked(capsys, "sweep", run.replace("100", "{k}"), "--set", "k=100", "--delta", "1e-5", "--quiet")
+    assert swept == expected
+    folder = str(tmp_path / "release")
+    _, stored, _ = asked(capsys, "archive", run, "--delta", "1e-5", "--out", folder, "--no-plot", "--quiet")
+    assert stored == expected
+
+
+# ---- sentences that misled
+
+
+def test_the_truth_0_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was "[0, 0]: a smaller claim than its lower end is false for any data sets"."""
+    for words in (("epsilon", "Gaussian(sigma=1e6)", "--delta", "0.1"), ("delta", "PureDP(1)", "--epsilon", "2")):
+        for more in ((), ("--explain",)):
+            _, out, _ = asked(capsys, *words, *more)
+            told = " ".join(out.split())
+            assert f"The true {words[0]} is 0." in told
+            assert "[0, 0]" not in told
+            assert "any data sets" not in told
+            assert "below 0" not in told
+
+
+def test_pure_privacy_is_not_said_to_come_from_divergences(capsys: pytest.CaptureFixture[str]) -> None:
+    """ "known by its curve only, so the answer comes from Renyi divergences" stood below "Proved by pure …"."""
+    run = "PureDP(1) @ Poisson(rate=0.5) @ Group(size=2)"
+    found = cm.parse(run).guarantee(delta="1e-12")
+    assert found.order == float("inf")
+    _, out, _ = asked(capsys, "epsilon", run, "--delta", "1e-12")
+    told = " ".join(out.split())
+    assert "pure differential privacy" in told
+    assert "curve only" not in told
+    assert found.note == ""
+
+
+def test_lemma_3_is_not_cited_for_random_allocation(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = asked(capsys, "epsilon", "PureDP(0.5) @ RandomAllocation(steps=3)", "--delta", "0")
+    assert "Lemma 3" not in out

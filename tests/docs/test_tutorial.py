@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from cumulant.accounting.statement import doubled
 from cumulant.cli.app import answer
+from cumulant.notation import parse
 from cumulant.web.questions import answered
 
 ROOT = Path(__file__).parents[2]
@@ -132,3 +134,59 @@ def test_the_check_can_fail() -> None:
         with pytest.raises(AssertionError):
             agrees(1.2345, wrong)
     assert "_agrees(f(x), '# 3')" in checked("f(x)  # 3")
+
+
+# ---- what people see first
+
+PAPER = "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001)"
+OPENINGS = (
+    "README.md",
+    "Makefile",
+    "docs/home.md",
+    "docs/explanation.md",
+    "docs/how-to-calibrate.md",
+    "docs/how-to-check.md",
+)
+COMMANDS = ("", "epsilon", "delta", "check", "calibrate", "sweep", "plot", "archive")
+EXPRESSION = re.compile(
+    r"(?:(?:cm\.)?(?:Gaussian|Laplace|PureDP|RandomizedResponse)\((?:[^()]|\([^()]*\))*\)"
+    r"(?: @ (?:cm\.)?\w+\((?:[^()]|\([^()]*\))*\))?)"
+)
+
+
+def written(text: str) -> list[str]:
+    """Every mechanism on a sample, or alone, in a text; what is looked for counts as 1."""
+    found = [" ".join(each.replace("cm.", "").replace("?", "1").split()) for each in EXPRESSION.findall(text)]
+    return [re.sub(r"\{\w+\}", "1", each) for each in found]
+
+
+def careful(text: str) -> bool:
+    return bool(doubled(parse(text).ran()))
+
+
+def opening(name: str) -> str:
+    if name in OPENINGS:
+        return (ROOT / name).read_text(encoding="utf-8")
+    out = StringIO()
+    with redirect_stdout(out):
+        assert answer([*name.split(), "--help"]) == 0
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", [*OPENINGS, *COMMANDS])
+def test_what_people_see_first_is_dp_sgd_without_a_warning(name: str) -> None:
+    """The flagship example was answered by "CAREFUL, FACTOR 2 … this number is too small"."""
+    found = written(opening(name))
+    assert found
+    assert "noise_multiplier" in found[0] or "relation=" in found[0]
+    assert "@ Poisson" in found[0]
+    assert not careful(found[0])
+    for each in found:
+        assert not careful(each) or each.startswith((PAPER, "Gaussian(sigma=1) @ WithoutReplacement(rate=0.001)")), each
+
+
+def test_the_package_opens_with_dp_sgd() -> None:
+    import cumulant
+
+    assert not careful(written(cumulant.__doc__ or "")[0])
+    assert "noise_multiplier" in written(cumulant.__doc__ or "")[0]

@@ -72,11 +72,20 @@ def test_what_each_epoch_has_spent() -> None:
     rows = sgd.per_epoch(1e-5)
     assert [row["step"] for row in rows] == [29, 57, 85]
     assert all(list(row) == ["step", "epsilon", "epsilon_lower", "delta", "relation"] for row in rows)
-    alone = [sgd.after(k).epsilon(1e-5, method="rdp") for k in (29, 57, 85)]
+    alone = [sgd.after(k).epsilon(1e-5) for k in (29, 57, 85)]
     assert [row["epsilon"] for row in rows] == pytest.approx(alone, rel=1e-6)
-    best = sgd.per_epoch(1e-5, method="best")[-1]
-    assert best["epsilon_lower"] <= best["epsilon"] <= rows[-1]["epsilon"]
+    assert rows[-1]["epsilon"] == sgd.epsilon(1e-5)
+    divergences = sgd.per_epoch(1e-5, method="rdp")
+    assert divergences[-1]["epsilon"] == sgd.epsilon(1e-5, method="rdp") > rows[-1]["epsilon"]
     assert rows[0]["relation"] == "replace-one"
+
+
+@pytest.mark.parametrize("sampling", list(SAMPLINGS))
+def test_the_last_epoch_has_the_epsilon_of_the_run(sampling: str) -> None:
+    sgd = cm.NoisySGD(batch=64, records=640, epochs="2.5", noise_multiplier=2, sampling=sampling)
+    rows = sgd.per_epoch("1e-5")
+    assert rows[-1]["epsilon"] == sgd.epsilon("1e-5") == sgd.guarantee("1e-5").epsilon
+    assert [row["epsilon"] for row in rows] == sorted(row["epsilon"] for row in rows)
 
 
 def test_a_loop_without_amplification_has_no_lower_end() -> None:

@@ -205,7 +205,9 @@ def _answer(run: Ran, question: Question) -> Answer:
         return exact
     if exact is not None and math.isinf(exact.value):
         note = "no grid gave a finite answer, so it comes from Renyi divergences"
-    return replace(_by_distance(run, question, found) or found, note=note)
+    found = _by_distance(run, question, found) or found
+    pure = found.order == math.inf and math.isfinite(found.value)
+    return replace(found, note="" if pure else note)  # pure privacy adds up, and no divergence was converted
 
 
 def _settled(rounds: Rounds | None, question: Question, exact: Answer) -> bool:

@@ -80,11 +80,17 @@ class Attacked(ABC):
         """A mu for which it is mu-GDP, rounded up: every attack is one on N(mu, 1) against N(0, 1); +inf if none is known.
 
         Gaussian noise has its shift, pure epsilon 2 Phi^-1(e^epsilon / (1 + e^epsilon)), a sample what runs on it, and squares
-        add. A trade-off holds at every epsilon, so that samples of Gaussian noise gain nothing.
+        add. It is the strict one: the trade-off holds at every epsilon, without a failure probability, so that samples of
+        Gaussian noise gain nothing. For DP-SGD it is much larger than the mu of central-limit theorems, which hold in the limit
+        only, or with slack. Compare runs by `epsilon` or `true_positive_rate` instead.
 
         >>> import cumulant as cm
         >>> (cm.Gaussian(sigma=2) * 4).gaussian_mu, cm.ZeroConcentrated(rho=1).gaussian_mu
         (1.0, inf)
+        >>> (
+        ...     cm.Gaussian(sigma="1.1") @ cm.Poisson(rate="0.01") * 1000
+        ... ).gaussian_mu  # sqrt(1000) / 1.1, as if not sampled
+        28.748
         """
         from cumulant.accounting import attack
 

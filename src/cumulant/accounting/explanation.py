@@ -38,7 +38,7 @@ def explanation(plan: Plan, epsilon: float, delta: float) -> str:
     )
     how = _by_losses(plan) if plan.answer.exact else _by_curve(plan, epsilon, delta)
     lower = ""
-    if plan.answer.exact and plan.lower is not None:
+    if plan.answer.exact and plan.lower:
         lower = f" No claim below {rounded_down(plan.lower)} is true, shown by {plan.witness}."
     factor = doubled(plan.run)
     return "\n".join(

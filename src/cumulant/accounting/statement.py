@@ -124,13 +124,14 @@ def _no_epsilon(plan: Plan) -> str:
 def interval(plan: Plan) -> str:
     """What is known from below."""
     if plan.run.surrogate:
-        return f"No lower end is known: the run may be more private than its bound. The true {plan.question.found} is open."
-    if plan.lower is None:
+        return "No lower end is known: the run may be more private than this."
+    found, lower, upper = plan.question.found, plan.lower, plan.answer.value
+    if upper == 0:
+        return f"The true {found} is 0."
+    if not lower:  # that nothing below 0 is true says nothing
         return ""
-    return (
-        f"The true {plan.question.found} lies in [{rounded_down(plan.lower)}, {rounded_up(plan.answer.value)}]: "
-        f"a smaller claim than its lower end is false for {plan.witness}."
-    )
+    least = rounded_down(lower)
+    return f"The true {found} lies in [{least}, {rounded_up(upper)}]. No accountant can report less than {least} for this run."
 
 
 def attacker(run: Ran, caught: float, advantage: float) -> Iterator[str]:
@@ -219,7 +220,7 @@ def proof(plan: Plan) -> str:
     if order is None:
         return f"{by} {unconverted(way)}."
     if math.isinf(order):
-        amplified = ", with Lemma 3 of the paper for the samples" if sampled else ""
+        amplified = f"; for the samples by {_theorems(plan)}" if sampled else ""
         return f"{by} pure differential privacy (order infinity), which adds up{amplified}."
     amplified = f"{_theorems(plan)}; " if sampled else "the Renyi divergences of the mechanisms, which add up; "
     at = "an order just above 1" if f"{order:g}" == "1" else f"order {order:g}"

@@ -7,16 +7,12 @@ import math
 import sys
 
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.printed import rounded_up
 from cumulant.cli import words
 from cumulant.cli.codes import ExitCode
 from cumulant.cli.direct import Asked
 from cumulant.domains import DELTA, GUARANTEED
 from cumulant.notation import parse
 from cumulant.progress import patient
-
-_DIGITS = 10
-"""Of a number that stands alone: a script may want more than a reader."""
 
 
 def answer(asked: Asked) -> int:
@@ -36,7 +32,7 @@ def answer(asked: Asked) -> int:
 
 def _text(found: Guarantee, asked: Asked) -> str:
     if asked.quiet:
-        return rounded_up(found.epsilon if asked.found == "epsilon" else found.delta, _DIGITS)
+        return words.bare_number(found.epsilon if asked.found == "epsilon" else found.delta)
     if asked.json:
         fields = found.to_dict()
         return json.dumps(fields | {"explanation": found.explain()} if asked.explain else fields)

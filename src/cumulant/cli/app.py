@@ -57,13 +57,17 @@ def cumulant(
 ) -> None:
     """How much privacy has been spent? Describe what ran, get an epsilon that can be defended.
 
-    The run of the paper, 600,000 rounds of Gaussian noise on samples of one in a thousand:
+    DP-SGD, 1,000 steps with noise multiplier 1.1 and Poisson batches of one in a hundred:
 
     \b
-      cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8
+      cumulant epsilon "Gaussian(noise_multiplier=1.1, clip=1, relation='add-remove') @ Poisson(rate=1%) * 1000" --delta 1e-6
+      cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5
 
     An expression is what you would write in Python: '@' runs a mechanism on a sample, '*' repeats, '+' adds to the run.
-    DP-SGD is said in its own words: "Gaussian(noise_multiplier=1.1, clip=1, relation='add-remove') @ Poisson(rate=1%) * 1000".
+
+    \b
+    The run of the paper, a query of sensitivity 1 with Gaussian noise, 600,000 rounds:
+      cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8
 
     Exit codes: 0 answered, holds or consistent; 1 no (a claim is false, a guarantee not confirmed, an audit refutes, epsilon is
     infinite) or error; 2 wrong usage or input; 3 refused by a budget; 4 open, or a broken ledger.

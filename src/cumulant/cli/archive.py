@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from cumulant.accounting.printed import rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.archiving import archive as archived
 from cumulant.cli import words
@@ -33,12 +32,12 @@ def archive(
 
     \b
     Examples:
-      cumulant archive "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8 --out release-1
+      cumulant archive "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(1%) * 1000" --delta 1e-6 --out release-1
       cumulant verify release-1
     """
     found = archived(expression, out, delta=delta, epsilon=epsilon, method=method, accuracy=accuracy, plot=not no_plot)
     if quiet:
-        typer.echo(rounded_up(found.epsilon if found.asked == "delta" else found.delta))
+        typer.echo(words.bare_number(found.epsilon if found.asked == "delta" else found.delta))
     else:
         typer.echo(found.to_json() if as_json else words.answer(found))
         typer.echo(f"{out}: check it again by: cumulant verify {out}", err=True)

@@ -37,8 +37,8 @@ def calibrate(
 
     \b
     Examples:
-      cumulant calibrate "Gaussian(sigma=?) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 2 --delta 1e-8
-      cumulant calibrate "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * ?" --epsilon 2 --delta 1e-8
+      cumulant calibrate "Gaussian(noise_multiplier=?, relation='add-remove') @ Poisson(1%) * 1000" --epsilon 2 --delta 1e-6
+      cumulant calibrate "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(1%) * ?" --epsilon 2 --delta 1e-6
       cumulant calibrate "Laplace(2) @ WithoutReplacement(sample=?, population=60000) * 900" --epsilon 1 --delta 1e-6
       cumulant calibrate "PureDP(epsilon=?) * 30" --epsilon 1 --delta 1e-6 --json
       cumulant calibrate "Gaussian(sigma=?) * 10" --advantage 0.1

@@ -41,9 +41,9 @@ def check(
 
     \b
     Examples:
-      cumulant check "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 1.74 --delta 1e-8
+      cumulant check "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000" --epsilon 2 --delta 1e-6
       cumulant check "Laplace(scale=2) * 3" --epsilon 1 --delta 0
-      cumulant check "Gaussian(sigma=1) @ Poisson(rate=0.01) * 1000" --epsilon 2 --delta 1e-5 --json
+      cumulant check "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 1.74 --delta 1e-8 --json
     """
     try:
         run = parse(expression)

@@ -13,6 +13,7 @@ import typer
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.cli.questions import Json
+from cumulant.cli.words import bare_number
 from cumulant.domains import DELTA, POSITIVE
 from cumulant.errors import InputError
 from cumulant.hints import nearest
@@ -37,9 +38,7 @@ def dpsgd(
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
     sampling: Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(SAMPLINGS)}.")] = None,
-    per_epoch: Annotated[
-        bool, typer.Option("--per-epoch", help="Also what is spent after each epoch, by Renyi divergences.")
-    ] = False,
+    per_epoch: Annotated[bool, typer.Option("--per-epoch", help="Also what is spent after each epoch.")] = False,
     as_json: Json = False,
     quiet: Annotated[
         bool,
@@ -75,7 +74,7 @@ def dpsgd(
         rows.append((sgd, sgd.guarantee(asked)))
     if quiet:
         for sgd, found in rows:
-            number = rounded_up(found.epsilon) if epsilon is None else str(sgd.noise_multiplier)
+            number = bare_number(found.epsilon) if epsilon is None else str(sgd.noise_multiplier)
             typer.echo(number if sampling else f"{sgd.sampling} {number}")
         return _code(rows)
     if as_json:
@@ -91,7 +90,7 @@ def dpsgd(
     for sgd, _ in rows:
         typer.echo(textwrap.fill(f"{sgd.sampling}: {sgd.loop.assumes}.", WIDTH, subsequent_indent="  "))
     for sgd, _ in rows if per_epoch else ():
-        typer.echo(f"\n{sgd.sampling}, after each epoch (Renyi divergences, rounded up):")
+        typer.echo(f"\n{sgd.sampling}, after each epoch (rounded up):")
         for spent in sgd.per_epoch(asked):
             typer.echo(f"  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
     return _code(rows)

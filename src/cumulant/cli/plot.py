@@ -32,7 +32,7 @@ def plot(
 
     \b
     Examples:
-      cumulant plot "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --out run.png
+      cumulant plot "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000" --delta 1e-6 --out run.png
       cumulant plot "Laplace(2) @ WithoutReplacement(rate=0.01) * 900" --out attack.svg --kind trade-off
       cumulant plot "Gaussian(sigma=1) @ Poisson(rate=0.01) * 1000" --out rounds.png --kind rounds --delta 1e-5 --json
     """

@@ -53,10 +53,10 @@ def epsilon(
 
     \b
     Examples:
-      cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8
-      cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8 --method paper
+      cumulant epsilon "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000" --delta 1e-6
+      cumulant epsilon "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000" --delta 1e-6 --explain
       cumulant epsilon "Laplace(2) @ WithoutReplacement(sample=256, population=60000) * 9000 + PureDP(1)" --delta 1e-6
-      cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8 --explain
+      cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8 --method paper
       cumulant epsilon "Laplace(scale=2) * 3" --delta 0 --json
       cumulant epsilon "Laplace(scale=2) * 20" --delta 1e-6 --prove
     """
@@ -81,8 +81,8 @@ def delta(
 
     \b
     Examples:
-      cumulant delta "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 2
-      cumulant delta "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 2 --explain
+      cumulant delta "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000" --epsilon 2
+      cumulant delta "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000" --epsilon 2 --explain
       cumulant delta "RandomizedResponse(p=0.6) * 10" --epsilon 1 --method paper --json
     """
     return answer(
@@ -122,7 +122,8 @@ def rdp(
         return
     if quiet:
         for name, row in values.items():
-            typer.echo(" ".join("-" if row is None else _rounded(name, value) for value in row or [0.0]))
+            upper = BOUNDS[name].upper
+            typer.echo(" ".join("-" if row is None else words.bare_number(value, upper) for value in row or [0.0]))
         return
     from rich.console import Console
     from rich.table import Table

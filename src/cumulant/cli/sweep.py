@@ -13,6 +13,7 @@ from cumulant.accounting.printed import rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.cli.codes import ExitCode
 from cumulant.cli.questions import Accuracy, Bound, Conversion, Json, Method
+from cumulant.cli.words import bare_number
 from cumulant.errors import InputError, shown
 from cumulant.sweeping import Sweep
 from cumulant.sweeping import sweep as swept
@@ -54,7 +55,7 @@ def sweep(
 
     \b
     Examples:
-      cumulant sweep "Gaussian(sigma={s}) @ WithoutReplacement(rate=0.001) * {k}" --set s=4,5 --set k=1000,600000 --delta 1e-8
+      cumulant sweep "Gaussian({s}, relation='add-remove') @ Poisson(rate=1%) * {k}" --set s=1,2 --set k=100,1000 --delta 1e-6
       cumulant sweep "Laplace({b}) * 30" --set b=1,2,4 --delta 1e-6 --out laplace.csv
       cumulant sweep "Gaussian({s}) * {k}" --set s=1,2,4,8 --set k=1,10,100 --delta 1e-6 --plot heat.png
       cumulant sweep "Gaussian({s}) @ Poisson(rate={q}) * 900" --set s=1,2 --set q=0.01,0.1 --epsilon 1 --workers 4 --json
@@ -94,7 +95,7 @@ def sweep(
         found.plot(plot, "lines" if lines else None)
     if quiet:
         for row in found:
-            typer.echo("-" if row["error"] else rounded_up(row[found.found]))
+            typer.echo("-" if row["error"] else bare_number(row[found.found]))
     elif as_json:
         typer.echo(json.dumps([{name: _plain(row[name]) for name in found.names} for row in found]))
     else:

@@ -9,11 +9,14 @@ from cumulant.accounting import attack
 from cumulant.accounting import statement as words
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.parts import Ran
-from cumulant.accounting.printed import rounded_up
+from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.domains import Exact
 
 WIDEST_LINE = 110
 ONE_PERCENT = Exact("0.01")
+
+QUIET_DIGITS = 10
+"""Significant digits of a number that stands alone: a script may want more than a reader (convention)."""
 
 
 def answer(found: Guarantee) -> str:
@@ -36,6 +39,15 @@ def explanation(found: Guarantee) -> str:
     """The answer with `--explain`: the same, and what proves it besides."""
     said = _answer(found)
     return wrapped(*said, *(line for line in found.explain().splitlines() if line not in said))
+
+
+def bare_number(value: float, upper: bool = True) -> str:
+    """The number as `--quiet` prints it, in every command: ten digits, rounded so that it still holds.
+
+    >>> bare_number(1.6362122494542497), bare_number(1.6362122494542497, upper=False)
+    ('1.63621225', '1.636212249')
+    """
+    return rounded_up(float(value), QUIET_DIGITS) if upper else rounded_down(float(value), QUIET_DIGITS)
 
 
 def divergence(run: Ran, bound: str) -> str:

@@ -16,6 +16,7 @@ from cumulant.accounting.amounts import Amounts
 from cumulant.errors import LedgerBroken
 from cumulant.ledger.account import Account
 from cumulant.ledger.chain import Verdict, verify
+from cumulant.ledger.charge import Quote
 from cumulant.ledger.entry import COLUMNS, Entry, canonical
 from cumulant.ledger.keys import Keys
 from tests.ledger.forgery import Altered
@@ -345,6 +346,38 @@ def test_nothing_follows_the_end_of_an_account(tmp_path: Path, kind: str) -> Non
         )()
     verdict = account.verify()
     assert (verdict.seq, "closed" in verdict.reason) == (2, True)
+
+
+def test_prices_of_a_hold_that_were_shifted_are_found_when_it_is_settled(tmp_path: Path) -> None:
+    """The charge of the hold is right; what is settled of it is cheap, because the price of the rest was raised."""
+    account = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta="1e-6")
+    with pytest.MonkeyPatch.context() as patch:
+
+        def shifted(quote: Quote) -> list[list[Any]]:
+            (one, times, cheap), (other, more, dear) = [(text, times, price) for text, times, price in quote.terms]
+            moved = cheap - cheap.scaled(Fraction(1, 100))
+            return [[one, str(times), (cheap - moved).texts()], [other, str(more), (dear + moved).texts()]]
+
+        patch.setattr(Quote, "prices", shifted)
+        hold = account.hold(cm.Gaussian(sigma=20) + cm.Gaussian(sigma=21))
+    assert account.verify(recompute=True)
+    hold.settle(cm.Gaussian(sigma=20))
+    verdict = account.verify(recompute=True)
+    assert (verdict.seq, "below what this library proves" in verdict.reason) == (2, True)
+
+
+def test_an_import_proves_every_charge_again(tmp_path: Path) -> None:
+    """Nothing else would see a charge of nothing before the next writer spends the whole budget once more."""
+    account = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta="1e-6")
+    account.spend(STEP * 100)
+    first, second = account.history()
+    nothing = ["0"] * len(second.content()["charge"])
+    forgery = replace(second, body=canonical(second.content() | {"charge": nothing}), state=first.state)
+    lines = [{"cumulant-ledger": 1}] + [
+        {name: getattr(entry, name) for name in COLUMNS} | {"hash": entry.digest()} for entry in (first, forgery)
+    ]
+    with pytest.raises(LedgerBroken, match="below what this library proves"):
+        cm.Ledger(f"sqlite:///{tmp_path}/copy.db").import_(map(canonical, lines))
 
 
 def test_an_edited_note_is_found_and_an_erased_one_is_not_missed(url: str) -> None:

@@ -291,6 +291,8 @@ class Walk:
                     raise _Broken("its charge is not what ran at the prices of its hold")
                 if not taken.rounded_up(UNIT).covers(charge.rounded_up(UNIT)):
                     raise _Broken("it takes more than was held")
+                if self._recompute:  # prices of a hold that are too low and too high have the right sum
+                    self._charged(str(content["run"]), charge)
             return state.moved(charge, zero - taken, team)
         if entry.kind == "reprice":
             return state.moved(self._reprice(), zero, team)

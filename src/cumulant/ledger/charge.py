@@ -78,9 +78,11 @@ def held_prices(held: Mapping[str, Any]) -> dict[Mechanism, tuple[int, Amounts]]
         found: dict[Mechanism, tuple[int, Amounts]] = {}
         for text, times, price in held["prices"]:
             (mechanism,) = parse(text).terms
+            if not (times.isascii() and times.isdigit()) or mechanism in found:
+                raise ValueError(f"{times} is not a number of times, or {text} has two prices")
             found[mechanism] = (int(times), Amounts.read(price))
         return found
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LedgerBroken(f"the prices of a hold cannot be read ({error}); run cumulant ledger verify") from error
 
 

@@ -81,7 +81,7 @@ def _read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
         if first:
             raise InputError("there is nothing to import; give what cumulant ledger export wrote")
         store.append(batch)
-        verdict = verify(store, store.written(), keys)
+        verdict = verify(store, store.written(), keys, recompute=True)
         if not verdict:
             raise LedgerBroken(f"the export is {verdict}; nothing was imported")
         for account in store.names():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -63,3 +64,37 @@ def test_it_answers_and_stops() -> None:
         finally:
             server.terminate()
         server.wait(30)
+
+
+def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert answer(["serve", "--port", str(port)]) == 1  # 3 is for what a budget refuses
+    found = capsys.readouterr()
+    assert (
+        found.err
+        == f"error: port {port} of 127.0.0.1 cannot be used: Address already in use; choose another one by --port\n"
+    )
+    assert found.out == ""
+
+
+def test_it_stops_while_questions_are_being_answered() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "cumulant", "serve", "--port", str(port), "--seconds", "600"]
+    slow = {"run": "Gaussian(sigma=1) @ WithoutReplacement(rate=0.01) * 1000 + " * 200 + "PureDP(1)", "delta": 1e-6}
+    body = json.dumps(slow | {"kind": "attack"}).encode()
+    head = (
+        f"POST /api/chart HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+    )
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
+            line.sendall(f"{head}\r\n\r\n".encode() + body)
+            time.sleep(3)
+            server.send_signal(signal.SIGINT)
+            assert server.wait(60) in (0, 130, -2)

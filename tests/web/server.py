@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import uvicorn
-
+from cumulant.web.connections import bound, server
 from cumulant.web.safety import Application
 
 
@@ -52,16 +51,16 @@ class Client:
 
 
 @contextmanager
-def served(page: Application, **options: Any) -> Iterator[Client]:
-    """The page on a free port of this machine."""
-    settings = uvicorn.Config(page, host="127.0.0.1", port=0, log_level="error", **options)
-    server = uvicorn.Server(settings)
-    thread = threading.Thread(target=server.run, daemon=True)
+def served(page: Application) -> Iterator[Client]:
+    """The page on a free port of this machine, as `cumulant serve` runs it."""
+    running, listening = server(page), bound(0)
+    thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
     thread.start()
-    while not server.started:
+    while not running.started:
         time.sleep(0.01)
     try:
-        yield Client(server.servers[0].sockets[0].getsockname()[1])
+        yield Client(listening.getsockname()[1])
     finally:
-        server.should_exit = True
+        running.should_exit = True
         thread.join(20)
+        listening.close()

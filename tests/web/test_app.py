@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +17,7 @@ from typing import Any
 import pytest
 
 import cumulant as cm
-from cumulant.web import safety
+from cumulant.web import connections, safety
 from cumulant.web.app import STATIC, application
 from cumulant.web.workers import Workers
 from tests.web.server import Client, served
@@ -97,7 +101,11 @@ def test_files_and_their_headers(page: Client, name: str) -> None:
         ("epsilon", {"run": "Gaussian(1)"}, 422, "delta: Field required"),
         ("epsilon", {"run": 5, "delta": 1}, 422, "run: "),
         ("epsilon", {"run": "Gaussian(1)", "delta": None}, 422, "delta"),
-        ("epsilon", {"run": "Gaussian(1)", "delta": True, "more": 1}, 422, "more: "),
+        ("epsilon", {"run": "Gaussian(1)", "delta": 0.1, "more": 1}, 422, "more: "),
+        ("epsilon", {"run": "Gaussian(1)", "delta": True}, 422, "delta: true and false are no numbers"),
+        ("delta", {"run": "Gaussian(1)", "epsilon": False}, 422, "epsilon: true and false are no numbers"),
+        ("check", {"run": "Gaussian(1)", "epsilon": True, "delta": 0}, 422, "epsilon: true and false are no numbers"),
+        ("epsilon", {"run": "Gaussian(1)", "delta": [1]}, 422, "delta"),
         ("epsilon", [], 422, "the question is not right"),
         ("delta", {"run": "Gaussian(1)", "epsilon": -1}, 400, "epsilon=-1 must be"),
         ("epsilon", {"run": "PureDP(1) + " * 5000 + "PureDP(1)", "delta": 0}, 422, "at most 20000 characters"),
@@ -223,6 +231,9 @@ def test_the_ledger_is_shown(page: Client) -> None:
     assert past["all"] == 2
     receipt = json.dumps({"account": "patients <2026>"} | {name: past["entries"][0][name] for name in ("seq", "hash")})
     assert page.post("/api/ledger/verify", {"receipts": [receipt]})[1]["whole"]
+    assert past["next"] is None
+    assert page.get("/api/ledger/history", account="patients <2026>", before="1").json()["entries"][0]["kind"] == "open"
+    assert page.get("/api/ledger/history", account="patients <2026>", before="-1").status == 422
     assert page.get("/api/ledger/history", account="nobody").status == 400
     forged = receipt.replace('"hash": "', '"hash": "00')
     assert not page.post("/api/ledger/verify", {"receipts": [forged]})[1]["whole"]
@@ -239,6 +250,8 @@ def test_spending_needs_the_token_and_fits_the_budget(page: Client) -> None:
     )
     assert (status, "does not fit" in found["error"]) == (409, True)
     assert page.get("/api/ledger/spend").status == 405  # nothing changes by GET
+    again = [page.post("/api/ledger/spend", asked, authorization="Bearer secret") for _ in range(6)]
+    assert [(status, found["seq"], found["replayed"]) for status, found in again] == [(200, receipt["seq"], True)] * 6
 
 
 def test_without_a_ledger_or_a_token(tmp_path: Path) -> None:
@@ -250,3 +263,154 @@ def test_without_a_ledger_or_a_token(tmp_path: Path) -> None:
         asked = {"account": "a", "run": "PureDP(0.1)"}
         assert page.post("/api/ledger/spend", asked, authorization="Bearer None")[0] == 403
         assert page.get("/api/ledger").json()["spending"] is False
+
+
+def test_a_history_is_paged_by_its_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cumulant.web import ledger_questions
+
+    url = f"sqlite:///{tmp_path}/budget.db"
+    account = cm.Ledger(url).create("a", epsilon=1, delta=1e-6)
+    account.spend_all(["Gaussian(sigma=5000)"] * 550, keys=[f"k{n}" for n in range(1, 551)])
+    monkeypatch.setattr(ledger_questions, "MOST_SEARCHED", 300)
+
+    def pages(search: str) -> list[list[int]]:
+        found, before = [], None
+        while True:
+            asked = {"ledger": url, "account": "a", "search": search, "before": before}
+            answer = ledger_questions.history(asked)
+            assert answer["looked"] <= 300
+            found.append([row["seq"] for row in answer["entries"]])
+            before = answer["next"]
+            if before is None:
+                return found
+
+    everything = pages("")
+    assert [len(page) for page in everything] == [200, 200, 151]
+    assert [seq for page in everything for seq in page] == list(range(550, -1, -1))
+    assert [seq for page in pages('"k12') for seq in page] == [*range(129, 119, -1), 12]
+
+
+def test_questions_about_a_ledger_are_limited_like_others(tmp_path: Path) -> None:
+    """A ledger that is locked for long: spends are stopped, say so, and the page answers other questions meanwhile."""
+    url = f"sqlite:///{tmp_path}/budget.db"
+    account = cm.Ledger(url).create("a", epsilon=1, delta=1e-6)
+    account.spend("Gaussian(sigma=50)")
+    with served(application(url, "secret", Workers(most=2, seconds=3))) as page:
+        assert page.get("/api/ledger").status == 200
+        lock = os.open(tmp_path / "budget.db.lock", os.O_RDWR)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        asked = {"account": "a", "run": "Gaussian(sigma=50)"}
+        with ThreadPoolExecutor(6) as pool:
+            waiting = [
+                pool.submit(page.post, "/api/ledger/spend", asked, authorization="Bearer secret") for _ in range(6)
+            ]
+            found = [each.result() for each in waiting]
+        assert sorted({status for status, _ in found}) == [429, 504]
+        late = next(said["error"] for status, said in found if status == 504)
+        assert re.search(r"look for key [0-9a-f]{32} in the history before you ask again", late)
+        os.close(lock)
+        assert page.post("/api/ledger/verify", {})[1]["whole"]
+    assert len(list(account.history())) == 2
+
+
+def test_verifying_leaves_workers_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, inside = threading.Event(), threading.Semaphore(0)
+
+    def slow(self: Workers, kind: str, asked: Any) -> tuple[int, dict[str, Any]]:
+        if kind == "verify":
+            inside.release()
+            gate.wait(60)
+        return 200, {}
+
+    monkeypatch.setattr(Workers, "_asked", slow)
+    with served(application("sqlite:///nowhere.db")) as page, ThreadPoolExecutor(44) as pool:
+        waiting = [pool.submit(page.post, "/api/ledger/verify", {}) for _ in range(44)]
+        for _ in range(2):
+            assert inside.acquire(timeout=60)
+        assert page.post("/api/epsilon", {"run": "PureDP(1)", "delta": 0})[0] == 200
+        while sum(each.done() for each in waiting) < 42:
+            time.sleep(0.01)
+        gate.set()
+        found = [each.result()[0] for each in waiting]
+    assert sorted(found) == [200] * 2 + [429] * 42
+
+
+# ---- silent connections
+
+
+def test_silent_sockets_do_not_take_the_page_down(page: Client) -> None:
+    silent = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(200)]
+    try:
+        for each in silent[::2]:
+            each.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ")
+        for _ in range(5):
+            assert page.get("/").status == 200
+        told = silent[0].recv(10_000).decode()
+        assert told.startswith("HTTP/1.1 503 ")
+        assert json.loads(told.partition("\r\n\r\n")[2])["error"].startswith("too many connections")
+    finally:
+        for each in silent:
+            each.close()
+
+
+def test_a_header_that_does_not_arrive_is_given_up(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    for begun in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n"):
+        with socket.create_connection(("127.0.0.1", page.port), timeout=20) as late:
+            late.sendall(begun)
+            told = late.recv(10_000).decode()
+            assert told.startswith("HTTP/1.1 408 ")
+            assert "did not arrive within 0.3 seconds" in json.loads(told.partition("\r\n\r\n")[2])["error"]
+            assert late.recv(10) == b""
+
+
+def test_a_second_header_that_does_not_arrive(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that was used before is no longer silent than a new one."""
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    with socket.create_connection(("127.0.0.1", page.port), timeout=20) as late:
+        late.sendall(b"GET /page.css HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        found = b""
+        while b"}" not in found[-3:]:
+            found += late.recv(100_000)
+        late.sendall(b"GET / HTT")
+        assert late.recv(10_000).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_crowd_of_requests_is_told_to_wait(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    begun = (
+        b"POST /api/check HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n"
+    )
+    busy = []
+    try:
+        for _ in range(3):
+            busy.append(socket.create_connection(("127.0.0.1", page.port)))
+            busy[-1].sendall(begun)
+            time.sleep(0.2)  # its header has arrived before somebody else comes
+        found = page.get("/")
+        assert found.status == 503
+        assert found.headers["retry-after"] == "1"
+        assert found.json()["error"] == "3 requests are being answered already; ask again in a moment"
+    finally:
+        for each in busy:
+            each.close()
+
+
+def test_what_is_no_request_is_answered_in_json(page: Client) -> None:
+    with socket.create_connection(("127.0.0.1", page.port), timeout=20) as line:
+        line.sendall(b"\x16\x03\x01 hello\r\n\r\n")
+        told = line.recv(10_000).decode()
+    assert told.startswith("HTTP/1.1 400 ")
+    assert "no HTTP request" in json.loads(told.partition("\r\n\r\n")[2])["error"]
+
+
+def test_the_password_of_the_ledger_is_not_answered() -> None:
+    for url in (
+        "postgresql://me:s3cret@hunter2@127.0.0.1:1/db",
+        "postgresql://127.0.0.1:1/db?password=s3cret",
+        "postgresql://me:s3cret%zzhunter2@127.0.0.1:1/db",
+    ):
+        with served(application(url)) as page:
+            found = page.get("/api/ledger")
+            assert found.status == 503
+            assert not any(word in found.text for word in ("s3cret", "hunter2"))

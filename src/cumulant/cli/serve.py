@@ -47,16 +47,16 @@ def serve(
     if allow_spend and ledger is None:
         raise InputError("--allow-spend needs a --ledger to spend from")
     try:
-        import uvicorn
-
         from cumulant.web.app import application
+        from cumulant.web.connections import bound, server
         from cumulant.web.workers import Workers
     except ImportError:
         raise CumulantError(
             "the page needs FastAPI and uvicorn; install them with: pip install 'cumulant[web]'"
         ) from None
     token = secrets.token_urlsafe(24) if allow_spend else None
-    page = application(ledger, token, Workers(seconds=seconds))
+    page = server(application(ledger, token, Workers(seconds=seconds)))
+    listening = bound(port)
     address = f"http://127.0.0.1:{port}/"
     if as_json:
         typer.echo(json.dumps({"address": address, "token": token}))
@@ -69,13 +69,7 @@ def serve(
         import webbrowser
 
         threading.Timer(1.0, webbrowser.open, [address]).start()
-    uvicorn.run(
-        page,
-        host="127.0.0.1",
-        port=port,
-        log_level="warning",
-        timeout_keep_alive=5,
-        limit_concurrency=64,
-        server_header=False,
-        access_log=False,
-    )
+    with listening:
+        page.run(sockets=[listening])
+    if not page.started:
+        raise CumulantError("the page could not be started; please report it with the command")

@@ -8,6 +8,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -111,7 +112,7 @@ class Writer:
     def write(self, jobs: Sequence[Job]) -> list[Receipt]:
         """Write all jobs in one transaction, or none; a call that was interrupted finds what it wrote by its key."""
         call, accounts = secrets.token_hex(8), [job.account for job in jobs]
-        requests = [f"{_digest(job, accounts)}:{_nonce(os.getpid())}:{call}" for job in jobs]
+        requests = [f"{_digest(job, accounts)}:{nonce()}:{call}" for job in jobs]
         for attempt in range(_ATTEMPTS):
             try:
                 with self.store.transaction(sorted(set(accounts))):
@@ -243,7 +244,7 @@ class Writer:
         """Write the first entry of an account, within a transaction."""
         change = Change({"policy": policy.to_dict()}, State.empty(policy.rule()))
         job = Job(account, "open", key, policy.to_dict(), lambda _: change)
-        entry, _ = self._entry(job, f"{_digest(job, [account])}:{_nonce(os.getpid())}:", change, None, now())
+        entry, _ = self._entry(job, f"{_digest(job, [account])}:{nonce()}:", change, None, now())
         self.store.append([entry])
         return entry.receipt()
 
@@ -286,13 +287,26 @@ def _digest(job: Job, accounts: Sequence[str]) -> str:
 
 
 @cache
-def _nonce(process: int) -> str:
-    """One random name for this process; a fork or a restart has another, and may not use the receipts of this one."""
+def _own_nonce(process: int) -> str:
     return secrets.token_hex(16)
 
 
+_asking: ContextVar[str | None] = ContextVar("asking", default=None)
+"""The name of the process that asks through this one."""
+
+
+def nonce() -> str:
+    """One random name for this process; a fork or a restart has another, and may not use the receipts of this one."""
+    return _asking.get() or _own_nonce(os.getpid())
+
+
+def speak_for(name: str) -> None:
+    """Write from now on under the name of the process that asks through this one, so that its retries are retries."""
+    _asking.set(name)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_nonce.cache_clear)  # numbers of processes come again
+    os.register_at_fork(after_in_child=_own_nonce.cache_clear)  # numbers of processes come again
 
 
 def now() -> datetime:

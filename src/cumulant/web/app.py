@@ -9,17 +9,16 @@ from contextlib import asynccontextmanager
 from hmac import compare_digest
 from importlib.resources import files
 from typing import Annotated, Any
+from uuid import uuid4
 
-from fastapi import FastAPI, Header
+from fastapi import FastAPI, Header, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken
-from cumulant.ledger.account import Account
-from cumulant.ledger.entry import Receipt
 from cumulant.ledger.ledger import Ledger
+from cumulant.ledger.writing import nonce
 from cumulant.web.catalogue import catalogue
 from cumulant.web.safety import Application, Guarded, Refused
 from cumulant.web.workers import Workers
@@ -27,11 +26,26 @@ from cumulant.web.workers import Workers
 STATIC = {"": "text/html", "page.js": "text/javascript", "chart.js": "text/javascript", "page.css": "text/css"}
 """Every file that is given away, and as what; nothing else is."""
 
-MOST_ENTRIES = 200
 _LONGEST = 20_000
+"""Characters of a text in a question."""
+_MOST_LISTED = 1000
+"""Names or receipts in one question."""
 
 Text = Annotated[str, Field(max_length=_LONGEST)]
-Number = Annotated[int | float | str, Field(description="a number, or its exact text such as 1e-6 or 1/3")]
+
+
+def _no_truth(value: Any) -> Any:
+    """Refuse true and false, which Python would take for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("true and false are no numbers; give one such as 1e-6, or its text")
+    return value
+
+
+Number = Annotated[
+    int | float | str,
+    BeforeValidator(_no_truth),
+    Field(description="a number, or its exact text such as 1e-6 or 1/3"),
+]
 
 
 class _Question(BaseModel):
@@ -76,22 +90,32 @@ class Drawing(_Question):
 class Spending(_Question):
     """A run that an account is charged for, under a key that makes a second request the same one."""
 
-    account: str
-    key: str | None = None
+    account: Text
+    key: Text | None = None
 
 
 class Accounts(BaseModel):
     """The accounts that are verified, all without names; and receipts that somebody has kept, as JSON text."""
 
     model_config = ConfigDict(extra="forbid")
-    accounts: list[str] = []
-    receipts: list[Text] = []
+    accounts: Annotated[list[Text], Field(max_length=_MOST_LISTED)] = []
+    receipts: Annotated[list[Text], Field(max_length=_MOST_LISTED)] = []
+
+
+_LATE = {
+    "accounts": "the ledger did not answer within {seconds:g} seconds; ask cumulant ledger status in the shell",
+    "history": "the ledger did not answer within {seconds:g} seconds; ask cumulant ledger history in the shell",
+    "verify": "checking took more than {seconds:g} seconds and was stopped; run cumulant ledger verify in the shell",
+    "spend": "the ledger did not answer within {seconds:g} seconds; look for key {key} in the history before you ask again",
+}
+"""What is said of questions about the ledger that were stopped."""
 
 
 def application(ledger: str | None = None, token: str | None = None, workers: Workers | None = None) -> Application:
     """The page, with the ledger at this address if one is named; only who knows the token may spend, nobody without one."""
     asking = workers or Workers()
-    book = None if ledger is None else Ledger(ledger)
+    if ledger is not None:
+        Ledger(ledger)  # an address that leads nowhere is said at once
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -106,14 +130,14 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
     async def invalid(_: Any, error: RequestValidationError) -> Response:
         first = error.errors()[0] if error.errors() else {"loc": (), "msg": "it cannot be read"}
         where = ".".join(str(each)[:40] for each in first["loc"] if each != "body")
-        told = f"the question is not right: {where or 'JSON'}: {first['msg']}"
+        told = f"the question is not right: {where or 'JSON'}: {first['msg'].removeprefix('Value error, ')}"
         return _json(422, {"error": told[:400], "position": None})
 
     @app.exception_handler(HTTPException)
     @app.exception_handler(404)
     @app.exception_handler(405)
     async def elsewhere(_: Any, error: Any) -> Response:
-        told = {404: "there is nothing here", 405: "this is asked in another way"}
+        told = {404: "there is nothing here", 405: "method not allowed"}
         sentence = told.get(error.status_code, "the question cannot be read")
         return _json(error.status_code, {"error": f"{sentence}; see /openapi.json", "position": None})
 
@@ -168,44 +192,38 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
 
     # ---- the ledger
 
-    def opened() -> Ledger:
-        if book is None:
+    def ask_ledger(kind: str, **asked: Any) -> Response:
+        if ledger is None:
             raise Refused(404, "this page was started without a ledger; start it with cumulant serve --ledger URL")
-        return book
+        status, found = asking.ask(kind, {"ledger": ledger, **asked})
+        if status == 504:
+            found = {"error": _LATE[kind].format(seconds=asking.seconds, **asked), "position": None}
+        return _json(
+            status, {**found, "spending": token is not None} if kind == "accounts" and status == 200 else found
+        )
 
     @app.exception_handler(Refused)
     async def refused(_: Any, error: Refused) -> Response:
         return _json(error.status, {"error": str(error), "position": None})
 
-    @app.exception_handler(CumulantError)
-    async def wrong(_: Any, error: CumulantError) -> Response:
-        codes = ((BudgetRefused, 409), (LedgerBroken, 500), (InputError, 400))
-        code = next((code for kind, code in codes if isinstance(error, kind)), 503)
-        return _json(code, {"error": str(error), "position": None})
-
     @app.get("/api/ledger")
     def accounts() -> Response:
         """Where every account stands, and whether this page may spend."""
-        book = opened()
-        rows = [Account(book, name).status().to_dict() for name in book.accounts()[:MOST_ENTRIES]]
-        return _json(200, {"accounts": rows, "spending": token is not None})
+        return ask_ledger("accounts")
 
     @app.get("/api/ledger/history")
-    def history(account: str, search: str = "", start: int = 0) -> Response:
-        """The entries of an account that contain a text, the last ones first."""
-        entries = list(opened().account(account).history(max(start, 0)))
-        found = [
-            {"seq": e.seq, "kind": e.kind, "time": e.time, "actor": e.actor, "run": e.run, "key": e.key, "hash": e.hash}
-            for e in entries
-        ]
-        match = [row for row in found if search.lower() in json.dumps(row, ensure_ascii=False).lower()]
-        return _json(200, {"entries": match[::-1][:MOST_ENTRIES], "matching": len(match), "all": len(found)})
+    def history(
+        account: Annotated[str, Query(max_length=_LONGEST)],
+        search: Annotated[str, Query(max_length=_LONGEST)] = "",
+        before: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
+    ) -> Response:
+        """The entries of an account that contain a text, the last ones first, below `before`; `next` is where to go on."""
+        return ask_ledger("history", account=account, search=search, before=before)
 
     @app.post("/api/ledger/verify")
     def verify(asked: Accounts) -> Response:
         """Whether the chain of every entry is whole."""
-        verdict = opened().verify(asked.accounts, [Receipt.from_json(each) for each in asked.receipts])
-        return _json(200, {"whole": bool(verdict), "said": str(verdict)[:2000]})
+        return ask_ledger("verify", accounts=asked.accounts, receipts=asked.receipts)
 
     @app.post("/api/ledger/spend")
     def spend(asked: Spending, authorization: Annotated[str, Header()] = "") -> Response:
@@ -214,14 +232,14 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
             raise Refused(403, "this page may not spend; start it with --allow-spend")
         if not compare_digest(authorization.encode(), f"Bearer {token}".encode()):
             raise Refused(401, "spending needs the token that cumulant serve has printed")
-        receipt = opened().account(asked.account).spend(asked.run, key=asked.key)
-        return _json(200, json.loads(receipt.to_json()))
+        key = uuid4().hex if asked.key is None else asked.key
+        return ask_ledger("spend", account=asked.account, run=asked.run, key=key, nonce=nonce())
 
     return Guarded(app)
 
 
 def _json(status: int, fields: dict[str, Any]) -> Response:
-    later = {"Retry-After": "1"} if status == 429 else None
+    later = {"Retry-After": "1"} if status in (429, 503) else None
     return Response(json.dumps(_finite(fields)), status, later, "application/json")
 
 

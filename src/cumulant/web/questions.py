@@ -11,9 +11,10 @@ from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.calibrate import calibrate
 from cumulant.domains import DELTA, Exact
-from cumulant.errors import CumulantError, InputError
+from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken, LedgerError
 from cumulant.figures.charts import CHARTS
 from cumulant.notation import parse
+from cumulant.web.ledger_questions import LEDGER_QUESTIONS
 
 _DRAWN = {"rounds": "rounds", "epsilon": "epsilon", "attack": "trade-off"}
 """The charts of the page, by the names of those of a picture."""
@@ -87,7 +88,10 @@ QUESTIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "calibrate": calibration,
     "explore": explore,
     "chart": chart,
+    **LEDGER_QUESTIONS,
 }
+_CODES = ((BudgetRefused, 409), (InputError, 400), (LedgerBroken, 500), (LedgerError, 503), (CumulantError, 409))
+"""The status of HTTP that each kind of error has; the first that fits."""
 
 
 def answered(kind: str, asked: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -100,10 +104,9 @@ def answered(kind: str, asked: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """
     try:
         return 200, QUESTIONS[kind](asked)
-    except InputError as error:
-        return 400, {"error": str(error), "position": error.position}
     except CumulantError as error:
-        return 409, {"error": str(error), "position": None}
+        code = next(code for kind, code in _CODES if isinstance(error, kind))
+        return code, {"error": str(error), "position": getattr(error, "position", None)}
     except MemoryError:
         return 413, {"error": "the question needs more memory than one question may have", "position": None}
     except Exception as error:

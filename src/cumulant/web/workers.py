@@ -12,6 +12,9 @@ from typing import Any
 MOST = 8
 """Questions that are answered at the same time."""
 
+MOST_OF_A_KIND = {"verify": 2}
+"""Questions of a kind that are answered at the same time, so that long ones leave workers to others."""
+
 SECONDS = 30.0
 """After which a question is stopped."""
 
@@ -78,28 +81,45 @@ class Workers:
     def __init__(self, most: int = MOST, seconds: float = SECONDS) -> None:
         self.most, self.seconds = most, seconds
         self._free = threading.BoundedSemaphore(most)
+        self._some = {kind: threading.BoundedSemaphore(count) for kind, count in MOST_OF_A_KIND.items()}
         self._idle: list[_Worker] = []
+        self._busy: set[_Worker] = set()
         self._lock = threading.Lock()
         self._closed = False
 
     def ask(self, kind: str, asked: Mapping[str, Any]) -> Answer:
         """The status and the answer; 429 where all are busy, 504 where it took too long."""
-        if not self._free.acquire(blocking=False):
-            return 429, _told(f"{self.most} questions are being answered already; ask again in a moment")
+        some = self._some.get(kind)
+        if some is not None and not some.acquire(blocking=False):
+            return 429, _told(
+                f"{MOST_OF_A_KIND[kind]} such questions are being answered already; ask again in a moment"
+            )
         try:
-            return self._asked(kind, asked)
+            if not self._free.acquire(blocking=False):
+                return 429, _told(f"{self.most} questions are being answered already; ask again in a moment")
+            try:
+                return self._asked(kind, asked)
+            finally:
+                self._free.release()
         finally:
-            self._free.release()
+            if some is not None:
+                some.release()
 
     def _asked(self, kind: str, asked: Mapping[str, Any]) -> Answer:
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         try:
             worker = worker or _Worker()
+            with self._lock:
+                if self._closed:
+                    worker.stop()
+                    return 503, _told("the page is being stopped")
+                self._busy.add(worker)
             worker.line.send((kind, asked))
             if worker.line.poll(self.seconds):
                 found: Answer = worker.line.recv()
                 with self._lock:
+                    self._busy.discard(worker)
                     if not self._closed:
                         self._idle.append(worker)
                         return found
@@ -107,18 +127,28 @@ class Workers:
                 return found
         except (EOFError, OSError):  # it was killed, or ran out of memory
             if worker is not None:
-                worker.stop()
+                self._stop(worker)
+            if self._closed:
+                return 503, _told("the page is being stopped")
             return 500, _told("the question ended its worker; ask a smaller one")
-        worker.stop()
+        self._stop(worker)
         return 504, _told(f"the question took more than {self.seconds:g} seconds and was stopped; ask a smaller one")
 
+    def _stop(self, worker: _Worker) -> None:
+        with self._lock:
+            self._busy.discard(worker)
+        worker.stop()
+
     def close(self) -> None:
-        """Stop every worker that is not busy; the others stop after their answer."""
+        """Stop every worker; whoever waits for the answer of a busy one is told that the page is being stopped."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
+            busy = list(self._busy)
         for worker in idle:
             worker.stop()
+        for worker in busy:
+            worker.process.kill()  # its line ends, and the thread that waits there does the rest
 
 
 def _told(sentence: str) -> dict[str, Any]:

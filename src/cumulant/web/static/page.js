@@ -254,15 +254,18 @@ async function accounts() {
   } catch (error) { by("ledger-problem").textContent = error.error; by("ledger-problem").hidden = false; }
 }
 
-async function past() {
+async function past(before = null) {
   const turn = ++looked;
   by("history-title").textContent = `History of ${account}`;
   try {
-    const found = await ask(`/api/ledger/history?${new URLSearchParams({ account, search: by("search").value })}`);
+    const asked = { account, search: by("search").value };
+    if (before !== null) asked.before = before;
+    const found = await ask(`/api/ledger/history?${new URLSearchParams(asked)}`);
     if (turn !== looked) return;
     const table = make("table"), head = make("tr"), body = make("tbody");
     for (const each of ["Entry", "Kind", "When", "Who", "Run", "Receipt"]) head.append(make("th", each, { scope: "col" }));
-    table.append(make("caption", `${found.matching} of ${found.all} entries`), make("thead"), body);
+    const more = found.next === null ? "" : `, and more below entry ${found.next}`;
+    table.append(make("caption", `${found.entries.length} of ${found.all} entries${more}`), make("thead"), body);
     table.tHead.append(head);
     for (const each of found.entries) {
       const row = make("tr"), cell = make("td"), button = make("button", "Copy", { type: "button", "aria-label": `Copy the receipt of entry ${each.seq}` });
@@ -276,7 +279,15 @@ async function past() {
       body.append(row);
     }
     by("history").replaceChildren(table);
+    if (before !== null) by("history").prepend(button("Newest entries", () => past()));
+    if (found.next !== null) by("history").append(button("Older entries", () => past(found.next)));
   } catch (error) { if (turn === looked) by("history").replaceChildren(make("p", error.error)); }
+}
+
+function button(text, act) {
+  const made = make("button", text, { type: "button" });
+  made.addEventListener("click", act);
+  return made;
 }
 
 async function spend(event) {
@@ -307,7 +318,7 @@ for (const [event, open] of [["beforeprint", true], ["afterprint", false]])  // 
 by("calibrate").addEventListener("click", calibrate);
 for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button.dataset.copy));
 for (const name of ["explore", "ledger"]) by(`show-${name}`).addEventListener("click", () => view(name));
-by("search").addEventListener("input", past);
+by("search").addEventListener("input", () => past());
 by("spending").addEventListener("submit", spend);
 by("verify").addEventListener("click", async () => {
   by("verdict").textContent = "Verifying …";

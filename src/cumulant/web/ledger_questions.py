@@ -1,0 +1,82 @@
+"""What the page can be asked about a ledger, as functions of JSON values; they run in worker processes too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from cumulant.ledger.account import Account
+from cumulant.ledger.entry import Entry, Receipt
+from cumulant.ledger.ledger import Ledger
+from cumulant.ledger.writing import speak_for
+
+MOST_ENTRIES = 200
+"""Rows in one answer: as many as a page shows without getting slow."""
+MOST_SEARCHED = 20_000
+"""Entries that one question looks through; measured: about a second. The next one goes on where this one stopped."""
+_LONGEST_VERDICT = 2000
+"""Characters of a verdict."""
+
+
+@lru_cache(maxsize=1)
+def _book(url: str) -> Ledger:
+    return Ledger(url)
+
+
+def accounts(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Where accounts stand, in the order of their names."""
+    book = _book(asked["ledger"])
+    names = book.accounts()
+    return {"accounts": [Account(book, name).status().to_dict() for name in names[:MOST_ENTRIES]], "all": len(names)}
+
+
+def history(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The newest entries below `before` that contain a text, the last one first; `next` is where to go on, if anywhere."""
+    account, wanted = _book(asked["ledger"]).account(asked["account"]), asked["search"].lower()
+    rows, looked, place = [], 0, None
+    for entry in account.newest(asked["before"]):
+        if len(rows) == MOST_ENTRIES or looked == MOST_SEARCHED:
+            place = entry.seq + 1
+            break
+        looked += 1
+        row = _row(entry)
+        if wanted in json.dumps(row, ensure_ascii=False).lower():
+            rows.append(row)
+    return {"entries": rows, "looked": looked, "next": place, "all": account.head().seq + 1}
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    content = entry.content()
+    return {
+        "seq": entry.seq,
+        "kind": entry.kind,
+        "time": content.get("time"),
+        "actor": content.get("actor"),
+        "run": content.get("run"),
+        "key": entry.key,
+        "hash": entry.hash,
+    }
+
+
+def verify(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the chain of every entry is whole."""
+    verdict = _book(asked["ledger"]).verify(asked["accounts"], [Receipt.from_json(each) for each in asked["receipts"]])
+    return {"whole": bool(verdict), "said": str(verdict)[:_LONGEST_VERDICT]}
+
+
+def spend(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Charge an account, in the name of the process that was asked."""
+    speak_for(asked["nonce"])
+    receipt = _book(asked["ledger"]).account(asked["account"]).spend(asked["run"], key=asked["key"])
+    found: dict[str, Any] = json.loads(receipt.to_json())
+    return found
+
+
+LEDGER_QUESTIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "accounts": accounts,
+    "history": history,
+    "verify": verify,
+    "spend": spend,
+}

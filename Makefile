@@ -4,6 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BENCH := .venv-bench
 FRAMEWORKS := .venv-frameworks
+PINNED := .venv-pinned
 BROWSER := .venv-browser
 WHEEL := .venv-wheel
 WHEEL_TESTS ?= tests/accounting tests/cli tests/docs tests/mechanisms tests/training tests/web $(wildcard tests/test_*.py)
@@ -13,7 +14,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 DPSGD := Gaussian(noise_multiplier=1.1, clip=1, relation='add-remove') @ Poisson(rate=1%) * 1000
 PAPER := Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000
 WORLD := torch==2.13.0 opacus==1.6.0 dp-accounting==0.6.0 'scikit-learn>=1.4' matplotlib
-WORLD += jax==0.10.2 optax==0.2.8 jax-privacy==2.0.0
+WORLD += jax==0.10.2 optax==0.2.8 jax-privacy==2.0.0 lightning==2.6.6 accelerate==1.15.0 transformers==5.22.2
 PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
@@ -34,7 +35,8 @@ test: $(VENV)/.installed ## All tests and doctests
 	@$(MAKE) --no-print-directory test-frameworks
 
 # In a call of its own: collecting doctests imports every file, and warnings of frameworks are not errors of ours.
-test-frameworks: $(FRAMEWORKS)/.installed ## Tests with the real torch, Opacus and dp-accounting (the first time a gigabyte)
+test-frameworks: $(FRAMEWORKS)/.installed $(PINNED)/.installed ## Tests with the real torch, Opacus, Lightning, transformers, JAX and dp-accounting (the first time a gigabyte)
+	$(PINNED)/bin/python -m pytest -o addopts="--import-mode=importlib --strict-markers -ra" tests/pinned
 	$(FRAMEWORKS)/bin/python -m pytest -o addopts="--doctest-modules --import-mode=importlib --strict-markers -ra" \
 		-o filterwarnings=default src/cumulant/integrations tests/integrations
 
@@ -95,7 +97,7 @@ test-postgres: $(VENV)/.installed ## The tests of the ledger alone, against the 
 	$(BIN)/python -m pytest -n auto src/cumulant/ledger tests/ledger tests/cli/test_ledger.py
 
 clean: ## Remove environments, caches and builds
-	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(BROWSER) $(WHEEL) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(PINNED) $(BROWSER) $(WHEEL) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted install is repeated.
@@ -107,6 +109,12 @@ $(VENV)/.installed: pyproject.toml
 $(FRAMEWORKS)/.installed: pyproject.toml Makefile
 	$(call environment,$(FRAMEWORKS))
 	@$(FRAMEWORKS)/bin/python -m pip install $(PIP_FLAGS) --editable . $(WORLD) 'pytest>=8.2'
+	@touch $@
+
+# Peers that pin other versions than the rest: TensorFlow Privacy 0.9.0 takes dp-accounting 0.4.3.
+$(PINNED)/.installed: pyproject.toml Makefile
+	$(call environment,$(PINNED))
+	@$(PINNED)/bin/python -m pip install $(PIP_FLAGS) --editable . dp-accounting==0.4.3 'pytest>=8.2'
 	@touch $@
 
 $(BROWSER)/.installed: pyproject.toml Makefile

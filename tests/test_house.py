@@ -16,8 +16,8 @@ MODULES = {
     for path in sorted(SOURCE.rglob("*.py"))
 }
 
-ABOUT_SEVERAL = {"browser", "laws", "oracles", "docs"}
-"""Rooms of tests that are about no one file: laws over everything registered, reference values, pages."""
+ABOUT_SEVERAL = {"browser", "laws", "oracles", "docs", "pinned"}
+"""Rooms of tests that are about no one file: laws over everything registered, reference values, pages, older peers."""
 
 ABOUT_EVERYTHING = {"house", "import", "input", "threads", "wrong_types"}
 """Tests about no one file that stand beside the rooms or in one."""

@@ -15,7 +15,15 @@ from dp_accounting import NeighboringRelation as R
 from dp_accounting import pld, rdp
 
 import cumulant as cm
-from cumulant.integrations.dp_accounting import CumulantAccountant, NotPrivate, Refused, from_dp_event, to_dp_event
+from cumulant.integrations.dp_accounting import (
+    CumulantAccountant,
+    NotPrivate,
+    Refused,
+    from_dp_event,
+    read_dp_event,
+    to_dp_event,
+)
+from tests.pinned.exported_events import EVENTS
 
 DELTA = 1e-5
 GAUSSIAN = dpa.GaussianDpEvent(2.0)
@@ -439,3 +447,24 @@ def test_a_record_replaced_on_poisson_samples_is_what_theirs_says() -> None:
     assert CumulantAccountant(R.REPLACE_ONE).compose(event, 100).get_epsilon(1e-6) == pytest.approx(0.40222, rel=1e-3)
     run = cm.Gaussian(sigma=2, relation=cm.Relation.ADD_REMOVE) @ cm.Poisson(rate="0.01", relation="replace-one") * 3
     assert from_dp_event(*to_dp_event(run)) == run
+
+
+@pytest.mark.parametrize(("text", "expression"), EVENTS.items())
+def test_events_of_an_older_release_are_read(text: str, expression: str) -> None:
+    assert str(from_dp_event(read_dp_event(text), R.ADD_OR_REMOVE_ONE)) == expression
+
+
+def test_text_is_read_and_never_run() -> None:
+    event = read_dp_event("GaussianDpEvent(noise_multiplier=np.float64(1.5))")
+    assert event == dpa.GaussianDpEvent(1.5)
+    for text in (
+        "__import__('os').getcwd()",
+        "print(1)",
+        "GaussianDpEvent(1.1)",
+        "GaussianDpEvent(noise_multiplier=print)",
+        "GaussianDpEvent(noise=1)",
+        "",
+        "(" * 5000,
+    ):
+        with pytest.raises(cm.InputError):
+            read_dp_event(text)

@@ -1,1 +1,1 @@
-"""Other people's frameworks, each imported by name only and with the extra of that name: opacus, dp_accounting."""
+"""Other people's frameworks, each imported by name only and with its extra: opacus, transformers, lightning, dp_accounting."""

@@ -8,9 +8,11 @@ multiplier of half the size.
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from importlib.metadata import version
 from typing import Any
 
 import dp_accounting as dpa
@@ -41,7 +43,14 @@ from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.scheme import Scheme
 from cumulant.sampling.without_replacement import WithoutReplacement
 
-__all__ = ["CumulantAccountant", "NotPrivate", "Refused", "from_dp_event", "to_dp_event"]
+__all__ = ["CumulantAccountant", "NotPrivate", "Refused", "from_dp_event", "read_dp_event", "to_dp_event"]
+
+if version("dp-accounting").split(".")[:2] != ["0", "6"]:
+    raise ImportError(
+        f"dp-accounting {version('dp-accounting')} is installed, but this adapter is for 0.6. TensorFlow Privacy pins 0.4.3. "
+        "Write repr(event) into a file there, and read it in another environment by "
+        "cumulant.integrations.dp_accounting.read_dp_event(text)"
+    )
 
 RELATIONS: Mapping[Any, Relation] = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: Relation.ADD_REMOVE,
@@ -102,6 +111,34 @@ def from_dp_event(event: Any, relation: Any) -> Expression | None:
         raise
     except CumulantError as error:
         raise Refused(event, str(error)) from error
+
+
+def read_dp_event(text: str) -> Any:
+    """Read the text that repr() made of an event, also of an older dp_accounting; nothing else is evaluated.
+
+    >>> read_dp_event("SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=1.1), count=3)")
+    SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=1.1), count=3)
+    """
+    try:
+        return _build_event(ast.parse(text, mode="eval").body)
+    except (SyntaxError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"this is not the text of an event ({error}); give what repr(event) returned") from error
+
+
+def _build_event(node: ast.expr) -> Any:
+    """Build an event, a list or a number from its syntax."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        kinds = {kind.__name__: kind for kind in _READERS}
+        if node.func.id not in kinds:
+            raise InputError(f"{node.func.id} has no mechanism in this library")
+        if node.args:
+            raise ValueError("its arguments have no names")
+        return kinds[node.func.id](**{each.arg or "": _build_event(each.value) for each in node.keywords})
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("np.float64", "np.int64") and len(node.args) == 1:
+        return _build_event(node.args[0])
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_build_event(each) for each in node.elts]
+    return ast.literal_eval(node)
 
 
 def _gaussian(event: Any, relation: Any) -> Expression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from collections import Counter
@@ -15,7 +16,7 @@ from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
-from cumulant.errors import InputError, RelationError, shown
+from cumulant.errors import BudgetRefused, InputError, RelationError, shown
 from cumulant.integrations.opacus_loading import Draw, Draws, account_loader, check_shuffled
 from cumulant.integrations.opacus_steps import (
     KNOWN,
@@ -188,6 +189,24 @@ class Accountant(IAccountant):
     def account(self, noise: float, rate: float | str, draw: Draw) -> None:
         """Account for one step that used one draw."""
         self.step(noise_multiplier=noise, sample_rate=rate)
+
+    @property
+    def per_step(self) -> bool:
+        """Whether every step is accounted for by itself; else every pass is."""
+        return SAMPLINGS[self.sampling].per_step
+
+    def fits(self) -> bool:
+        """Tell whether one more step like the last one, or one more pass, fits into the limit; nothing is counted."""
+        with self._lock:
+            budget = self._limited()
+            if budget is None or not self.history:
+                return True
+            noise, rate, _ = self.history[-1]
+            try:
+                copy.deepcopy(budget).allow(self.noisy(noise, rate))
+            except BudgetRefused:
+                return False
+            return True
 
     def _notice(self, caveat: str) -> None:
         with self._lock:

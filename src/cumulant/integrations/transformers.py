@@ -1,0 +1,90 @@
+"""A callback for the Trainer of Hugging Face transformers: it clears gradients, logs epsilon and stops at the limit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from cumulant.domains import Number
+from cumulant.errors import InputError
+from cumulant.integrations.opacus_accountants import Accountant
+
+__all__ = ["PrivacyCallback"]
+
+STATE = "privacy_accountant.json"
+"""The name of the file in a checkpoint that has the state of the accountant."""
+
+
+class PrivacyCallback(TrainerCallback):
+    """What a Trainer needs to train with an optimizer and a loader of `cumulant.integrations.opacus.make_private`.
+
+    The Trainer clears gradients of the module alone and not those that Opacus keeps, so its second step would fail. This
+    callback clears both after every step. It logs epsilon, stops before a step that would exceed the limit of the accountant,
+    and writes the state of the accountant into every checkpoint.
+
+    Set `module.accepts_loss_kwargs = False`, because the module of Opacus hands on every argument of the Trainer to yours.
+    Let `get_train_dataloader` return the loader as it is: a loader that accelerate prepares is refused. Resume with
+    `ignore_data_skip=True`, and call `restore(checkpoint)` before.
+    """
+
+    def __init__(self, engine: Any, optimizer: Any, delta: Number) -> None:
+        accountant = engine.accountant
+        if not isinstance(accountant, Accountant):
+            raise InputError(
+                f"{type(accountant).__name__} is not an accountant of cumulant; make the engine by "
+                'PrivacyEngine(accountant="cumulant-fixed-size")'
+            )
+        self._accountant, self._optimizer, self._delta = accountant, optimizer, delta
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Refuse settings that make one step of several batches, or skip batches."""
+        if args.gradient_accumulation_steps != 1:
+            raise InputError(
+                f"gradient_accumulation_steps={args.gradient_accumulation_steps} makes one step of several batches, which no "
+                "theorem covers; give 1 and a larger sample"
+            )
+        if state.global_step and not args.ignore_data_skip:
+            raise InputError("a resumed Trainer skips batches that were seen before; give ignore_data_skip=True")
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Clear what the step before has left."""
+        self._optimizer.zero_grad()
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Clear the gradients that Opacus keeps, which the Trainer does not know."""
+        self._optimizer.zero_grad()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> Any:
+        """Stop if one more step would exceed the limit."""
+        if self._accountant.per_step and not self._accountant.fits():
+            control.should_training_stop = True
+        return control
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **given: Any) -> Any:
+        """Stop if one more pass would exceed the limit."""
+        if not self._accountant.fits():
+            control.should_training_stop = True
+        return control
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **given: Any) -> None:
+        """Add epsilon to what is logged."""
+        if logs is not None:
+            spent = self._accountant.spent(self._delta)
+            logs["epsilon"] = spent["epsilon"]
+            if state.log_history:
+                state.log_history[-1]["epsilon"] = spent["epsilon"]
+
+    def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Write the state of the accountant into the checkpoint."""
+        directory = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        (directory / STATE).write_text(json.dumps(self._accountant.state_dict()), encoding="utf-8")
+
+    def restore(self, checkpoint: str | Path) -> None:
+        """Load the state of the accountant from a checkpoint of the Trainer."""
+        file = Path(checkpoint) / STATE
+        if not file.exists():
+            raise InputError(f"{file} does not exist; the checkpoint was written without this callback")
+        self._accountant.load_state_dict(json.loads(file.read_text(encoding="utf-8")))

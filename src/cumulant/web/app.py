@@ -130,7 +130,7 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
     async def invalid(_: Any, error: RequestValidationError) -> Response:
         first = error.errors()[0] if error.errors() else {"loc": (), "msg": "it cannot be read"}
         where = ".".join(str(each)[:40] for each in first["loc"] if each != "body")
-        told = f"the question is not right: {where or 'JSON'}: {first['msg'].removeprefix('Value error, ')}"
+        told = f"the question is not right: {where or 'JSON'}: {str(first['msg']).removeprefix('Value error, ')}"
         return _json(422, {"error": told[:400], "position": None})
 
     @app.exception_handler(HTTPException)

@@ -29,7 +29,7 @@ class Connection(H11Protocol):
     _late: asyncio.TimerHandle | None = None
     _since = 0.0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override,unused-ignore]
         super().connection_made(transport)
         self._since = self.loop.time()
         self._watch()

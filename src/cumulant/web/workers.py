@@ -128,11 +128,16 @@ class Workers:
         except (EOFError, OSError):  # it was killed, or ran out of memory
             if worker is not None:
                 self._stop(worker)
-            if self._closed:
+            if self.closed:
                 return 503, _told("the page is being stopped")
             return 500, _told("the question ended its worker; ask a smaller one")
         self._stop(worker)
         return 504, _told(f"the question took more than {self.seconds:g} seconds and was stopped; ask a smaller one")
+
+    @property
+    def closed(self) -> bool:
+        """Whether no question is answered any more."""
+        return self._closed
 
     def _stop(self, worker: _Worker) -> None:
         with self._lock:

@@ -287,7 +287,7 @@ def _digest(job: Job, accounts: Sequence[str]) -> str:
 
 
 @cache
-def _own_nonce(process: int) -> str:
+def _nonce(process: int) -> str:
     return secrets.token_hex(16)
 
 
@@ -297,7 +297,7 @@ _asking: ContextVar[str | None] = ContextVar("asking", default=None)
 
 def nonce() -> str:
     """One random name for this process; a fork or a restart has another, and may not use the receipts of this one."""
-    return _asking.get() or _own_nonce(os.getpid())
+    return _asking.get() or _nonce(os.getpid())
 
 
 def speak_for(name: str) -> None:
@@ -306,7 +306,7 @@ def speak_for(name: str) -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_own_nonce.cache_clear)  # numbers of processes come again
+    os.register_at_fork(after_in_child=_nonce.cache_clear)  # numbers of processes come again
 
 
 def now() -> datetime:

@@ -35,7 +35,8 @@ def accounts(asked: Mapping[str, Any]) -> dict[str, Any]:
 def history(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The newest entries below `before` that contain a text, the last one first; `next` is where to go on, if anywhere."""
     account, wanted = _book(asked["ledger"]).account(asked["account"]), asked["search"].lower()
-    rows, looked, place = [], 0, None
+    rows: list[dict[str, Any]] = []
+    looked, place = 0, None
     for entry in account.newest(asked["before"]):
         if len(rows) == MOST_ENTRIES or looked == MOST_SEARCHED:
             place = entry.seq + 1

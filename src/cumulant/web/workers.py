@@ -111,7 +111,7 @@ class Workers:
         try:
             worker = worker or _Worker()
             with self._lock:
-                if self._closed:
+                if self.ended():
                     worker.stop()
                     return 503, _told("the page is being stopped")
                 self._busy.add(worker)
@@ -120,7 +120,7 @@ class Workers:
                 found: Answer = worker.line.recv()
                 with self._lock:
                     self._busy.discard(worker)
-                    if not self._closed:
+                    if not self.ended():
                         self._idle.append(worker)
                         return found
                 worker.stop()
@@ -128,14 +128,13 @@ class Workers:
         except (EOFError, OSError):  # it was killed, or ran out of memory
             if worker is not None:
                 self._stop(worker)
-            if self.closed:
+            if self.ended():
                 return 503, _told("the page is being stopped")
             return 500, _told("the question ended its worker; ask a smaller one")
         self._stop(worker)
         return 504, _told(f"the question took more than {self.seconds:g} seconds and was stopped; ask a smaller one")
 
-    @property
-    def closed(self) -> bool:
+    def ended(self) -> bool:
         """Whether no question is answered any more."""
         return self._closed
 

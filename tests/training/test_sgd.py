@@ -136,3 +136,56 @@ def test_steps_that_fit_and_the_next_that_does_not() -> None:
 def test_what_is_wrong_is_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(cm.InputError, match=said):
         cm.NoisySGD(**{**MNIST, **changed})
+
+
+# ---- schedules
+
+
+def test_a_schedule_is_the_sum_of_its_segments() -> None:
+    sgd = cm.NoisySGD(batch=64, records=1797, noise_multiplier=2, schedule=[("1.5", 100), (1, 40)], sampling="poisson")
+    assert sgd.total_steps == 140
+    one, two = (cm.NoisySGD(batch=64, records=1797, steps=1, noise_multiplier=z, sampling="poisson") for z in (3, 2))
+    assert sgd.run == one.after(100) + two.after(40)
+    assert sgd.after(100) == one.after(100)
+    assert sgd.after(120) == one.after(100) + two.after(20)
+    best = sgd.epsilon(1e-5)
+    assert one.after(140).epsilon(1e-5) < best < two.after(140).epsilon(1e-5)
+    with pytest.raises(cm.InputError, match="at most 140"):
+        sgd.after(141)
+    rows = sgd.per_epoch(1e-5, method="rdp")
+    assert rows[-1]["step"] == 140
+    assert rows[-1]["epsilon"] == pytest.approx(sgd.epsilon(1e-5, method="rdp"))
+    assert "3 for 100 steps, then 2 for 40 steps" in str(sgd)
+
+
+def test_a_schedule_is_calibrated_as_a_whole_and_kept_by_a_budget() -> None:
+    sgd = cm.NoisySGD(batch=64, records=1797, noise_multiplier=1, schedule=[(2, 50), (1, 50)]).calibrated(2, 1e-5)
+    assert 1.999 < sgd.epsilon(1e-5) <= 2
+    (first, _), (second, _) = sgd.segments
+    assert first == 2 * second
+    budget = cm.training.Budget(2, 1e-5)
+    assert [budget.allow(sgd) for _ in range(100)][-1] == 100
+    with pytest.raises(cm.BudgetRefused):
+        budget.allow(sgd)
+    within = 1.0001 * sgd.after(70).epsilon(1e-5)
+    assert cm.training.Budget(within, 1e-5).most(sgd) == sgd.steps_within(within, 1e-5) == 70
+    with pytest.raises(cm.InputError, match="schedule of its own"):
+        cm.training.Budget(2, 1e-5, adaptive=True).allow(sgd)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"schedule": [(1, 10)], "steps": 11}, "leave epochs"),
+        ({"schedule": [(1, 10)], "epochs": 1}, "leave epochs"),
+        ({"schedule": []}, "leave epochs"),
+        ({"schedule": [(0, 10)]}, "schedule=0"),
+        ({"schedule": [(1, "x")]}, "schedule"),
+        ({"schedule": [1, 2]}, "pairs"),
+        ({"schedule": [(1, 10)], "sampling": "shuffled"}, "whole passes"),
+        ({"schedule": [(1, 10)], "sampling": "balls-in-bins"}, "whole passes"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(cm.InputError, match=said):
+        cm.NoisySGD(batch=64, records=1797, noise_multiplier=1, **given)

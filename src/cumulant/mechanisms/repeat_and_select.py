@@ -98,7 +98,7 @@ class RepeatAndSelect(Scheme):
         with BALLS.at(_BITS):
             for room in (2.0**-k for k in range(50, 0, -2)):
                 g = Fraction(math.exp(low)) * (1 - Fraction(room))
-                if _enclosed(g, self.shape) >= BALLS.number(self.mean):
+                if enclosed_mean(g, self.shape) >= BALLS.number(self.mean):
                     return g
         raise InputError(f"mean={self.mean} with shape={self.shape} is too large; nothing of so many runs is private")
 
@@ -250,7 +250,7 @@ def _expected(log_share: float, shape: float) -> float:
     return math.exp(-log_share) * (less / -log_share if not shape else shape * less / -math.expm1(shape * log_share))
 
 
-def _enclosed(g: Fraction, shape: Fraction) -> Any:
+def enclosed_mean(g: Fraction, shape: Fraction) -> Any:
     """The mean of K: (1/g - 1) / log(1/g) at shape 0, else eta (1 - g) / (g (1 - g^eta))."""
     log_share, eta = BALLS.number(g).log(), BALLS.number(shape)
     less = -(eta * log_share).expm1() / eta if shape else -log_share

@@ -7,6 +7,7 @@ from cumulant.training.card import Setting, statement
 from cumulant.training.conformance import conformance
 from cumulant.training.cyclic_poisson import CyclicPoissonSampler
 from cumulant.training.noise import clipped, rounded_gaussian
+from cumulant.training.repetitions import draw_repetitions
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler
 from cumulant.training.sgd import NoisySGD
 from cumulant.training.worst_case import known_order_scores, likelihood_ratio_scores, spread_scores, worst_case_data
@@ -22,6 +23,7 @@ __all__ = [
     "audit",
     "clipped",
     "conformance",
+    "draw_repetitions",
     "known_order_scores",
     "likelihood_ratio_scores",
     "rounded_gaussian",

@@ -110,7 +110,11 @@ class Budget:
         20
         """
         new = times(count)
-        if isinstance(step, NoisySGD) and step.loop.per_step:
+        if isinstance(step, NoisySGD) and step.schedule is not None and (self._rule or self._plan is not None):
+            raise InputError(
+                "this plan has a schedule of its own; open the budget without adaptive=True and schedule=…"
+            )
+        if isinstance(step, NoisySGD) and step.loop.per_step and step.schedule is None:
             step = step.after(1)
         with self._lock:
             if self._rule is not None:
@@ -129,10 +133,13 @@ class Budget:
     def most(self, step: Expression | NoisySGD) -> int:
         """How many such steps fit in all, if no others run; 0 if not one does."""
 
-        def run(count: int) -> Expression:
-            return step.after(count) if isinstance(step, NoisySGD) else step * count
+        def fits(count: int) -> bool:
+            if isinstance(step, NoisySGD) and step.schedule is not None and count > step.total_steps:
+                return False
+            run = step.after(count) if isinstance(step, NoisySGD) else step * count
+            return Fraction(run.epsilon(self._delta)) <= self._epsilon
 
-        return largest(lambda count: Fraction(run(count).epsilon(self._delta)) <= self._epsilon)
+        return largest(fits)
 
     def _compose(self, rule: Accountant, step: Expression | NoisySGD, new: int) -> None:
         """Charge steps by the rule for adaptive choices; a plan is charged where a step starts a pass."""

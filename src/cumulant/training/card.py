@@ -287,7 +287,7 @@ def _unamplified(sgd: NoisySGD) -> Expression:
     An added record would shift all later batches of such a loader, so only replacing one is bounded: it moves one sum of
     each pass, by up to twice the clipping norm.
     """
-    noise = Exact(sgd.noise_multiplier)
+    noise = min(noise for noise, _ in sgd.segments)
     noisy_sum = Gaussian.from_clipping(norm=1, noise=noise, relation=Relation.REPLACE_ONE)
     return noisy_sum @ ShuffledBatches() * sgd.passes(sgd.total_steps)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.printed import stated
 from cumulant.calibrate import calibrate
 from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, spelling
-from cumulant.errors import InputError, shown
+from cumulant.errors import CumulantError, InputError, shown
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.mechanisms.shuffled_batches import ShuffledBatches
@@ -99,6 +99,10 @@ class NoisySGD:
     norm; "poisson" and "balls-in-bins" about adding or removing one, where it moves by up to the norm. Epsilons of different
     relations cannot be compared as they stand: replace-one is the stronger statement.
 
+    `schedule` lets the noise change: pairs of a factor and a number of steps, in their order, where the noise is
+    `noise_multiplier * factor`. It must be fixed before the first step, and says the steps itself. A noise that is chosen from
+    earlier outputs is no schedule; it is charged by `Budget(adaptive=True)`.
+
     >>> sgd = NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier=4)
     >>> sgd.run
     Gaussian(sigma=4, sensitivity=2, geometry="ball") @ WithoutReplacement(sample=64, population=1797) * 85
@@ -107,6 +111,10 @@ class NoisySGD:
     >>> poisson = NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier=4, sampling="poisson")
     >>> str(poisson.relation), poisson.epsilon(delta=1e-5)
     ('add-remove', 0.29)
+    >>> NoisySGD(
+    ...     batch=64, records=1797, noise_multiplier=4, schedule=[("1.5", 40), (1, 45)], sampling="poisson"
+    ... ).segments
+    ((Exact('6'), 40), (Exact('4'), 45))
     """
 
     batch: int
@@ -116,6 +124,7 @@ class NoisySGD:
     steps: int | None = None
     clip_norm: Number = 1
     sampling: str = "fixed-size"
+    schedule: Sequence[tuple[Number, int]] | None = None
 
     def __post_init__(self) -> None:
         self._set("batch", int(COUNT.check("batch", self.batch)))
@@ -124,6 +133,8 @@ class NoisySGD:
             raise InputError(f"batch={self.batch} must be at most records={self.records}")
         self._set("noise_multiplier", POSITIVE.check("noise_multiplier", self.noise_multiplier))
         self._set("clip_norm", POSITIVE.check("clip_norm", self.clip_norm))
+        if self.schedule is not None:
+            self._plan_steps(self.schedule)
         if (self.epochs is None) == (self.steps is None):
             raise InputError("NoisySGD takes epochs=… or steps=…, one of them")
         if self.steps is not None:
@@ -135,6 +146,29 @@ class NoisySGD:
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+
+    def _plan_steps(self, schedule: Sequence[tuple[Number, int]]) -> None:
+        """Check a schedule and take the number of steps from it."""
+        try:
+            pairs = tuple(
+                (POSITIVE.check("schedule", factor), int(COUNT.check("schedule", n))) for factor, n in schedule
+            )
+        except CumulantError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"schedule={shown(schedule)} must be pairs of a factor and a number of steps, such as [(2, 100), (1, 50)]"
+            ) from error
+        total = sum(count for _, count in pairs)
+        if not pairs or self.epochs is not None or self.steps not in (None, total):
+            raise InputError(f"a schedule of {total} steps says how many there are; leave epochs=… and steps=… out")
+        self._set("schedule", pairs)
+        self._set("steps", total)
+        if self.sampling in SAMPLINGS and not self.loop.per_step:
+            raise InputError(
+                f"sampling={self.sampling!r} is accounted by whole passes, in which the noise must not change; use "
+                '"fixed-size" or "poisson" with a schedule'
+            )
 
     # ---- what ran
 
@@ -176,9 +210,31 @@ class NoisySGD:
         """What is accounted, as an expression."""
         return self.after(self.total_steps)
 
+    @property
+    def segments(self) -> tuple[tuple[Exact, int], ...]:
+        """Noise multipliers, and for how many steps in turn each of them is used."""
+        noise = Exact(self.noise_multiplier)
+        if self.schedule is None:
+            return ((noise, self.total_steps),)
+        return tuple((Exact(noise * Exact(factor)), int(count)) for factor, count in self.schedule)
+
     def after(self, steps: int) -> Expression:
-        """What is accounted after so many steps."""
-        return self.loop.release(self) * self._releases(int(COUNT.check("steps", steps)))
+        """What is accounted after so many steps; a schedule says no more than its own steps."""
+        count = int(COUNT.check("steps", steps))
+        if self.schedule is None:
+            return self.loop.release(self) * self._releases(count)
+        if count > self.total_steps:
+            raise InputError(f"steps={count} must be at most {self.total_steps}, the steps of the schedule")
+        parts: list[Expression] = []
+        for noise, planned in self.segments:
+            if count > 0:
+                one = replace(self, noise_multiplier=noise, schedule=None)
+                parts.append(one.loop.release(one) * min(planned, count))
+            count -= planned
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole + part
+        return whole
 
     def _releases(self, steps: int) -> int:
         return steps if self.loop.per_step else self.passes(steps)
@@ -208,6 +264,8 @@ class NoisySGD:
         last, per = self.total_steps, Fraction(self.records, self.batch)
         counts = [math.ceil(per * epoch) for epoch in range(1, math.ceil(last / per) + 1)]
         ends = list(dict.fromkeys(min(count, last) for count in counts))
+        if self.schedule is not None:
+            return [self.spent(end, delta, method) for end in ends]
         over = self.loop.release(self).epsilon_over([self._releases(end) for end in ends], delta, method)
         found = [*(float(epsilon) for epsilon in over[:-1]), self.epsilon(delta, method)]
         return [self._logged(end, epsilon, None, delta) for end, epsilon in zip(ends, found, strict=True)]
@@ -250,14 +308,18 @@ class NoisySGD:
         target = POSITIVE.check("epsilon", epsilon)
 
         def fits(steps: int) -> bool:
+            if self.schedule is not None and steps > self.total_steps:
+                return False
             return Fraction(self.after(steps).epsilon(delta)) <= target
 
         return largest(fits)
 
     def __str__(self) -> str:
+        planned = ", then ".join(f"{noise} for {count:,} steps" for noise, count in self.segments)
+        noise = self.noise_multiplier if self.schedule is None else planned
         return (
             f"DP-SGD with batches of {self.batch:,} of {self.records:,} records, {self.total_steps:,} steps, noise multiplier "
-            f"{self.noise_multiplier}, {self.sampling} batches, for {self.relation} neighbours"
+            f"{noise}, {self.sampling} batches, for {self.relation} neighbours"
         )
 
 

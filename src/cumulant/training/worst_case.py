@@ -99,8 +99,11 @@ def _log_ratios(plan: NoisySGD, sums: Any) -> Floats:
     size = float(Exact(plan.clip_norm))
     replaced = plan.relation is Relation.REPLACE_ONE
     shift, base = (2 * size, -plan.batch * size) if replaced else (size, 0.0)
-    deviation = float(Exact(plan.noise_multiplier)) * size
-    return np.asarray((shift * (_steps(sums) - base) - shift * shift / 2) / deviation**2)
+    found = _steps(sums)
+    noises = [float(noise) for noise, count in plan.segments for _ in range(min(count, found.shape[-1]))]
+    noises += [noises[-1]] * (found.shape[-1] - len(noises))
+    deviation = np.array(noises[: found.shape[-1]]) * size
+    return np.asarray((shift * (found - base) - shift * shift / 2) / deviation**2)
 
 
 def _steps(sums: Any) -> Floats:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy import stats
+from scipy.special import logsumexp, ndtr
 
 import cumulant as cm
 from cumulant.pairs.announced import AnnouncedPair
@@ -193,3 +194,40 @@ def test_gaussian_mu_counts_every_copy() -> None:
     assert (run * 4).gaussian_mu == pytest.approx(40)
     assert (cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.2")).gaussian_mu == 1
     assert (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=5)).gaussian_mu == 1
+
+
+@pytest.mark.parametrize("scale", [1, 20])
+@pytest.mark.parametrize(("sample", "population"), [(40, 10), (60, 200), (256, 60_000)])
+def test_divergences_are_finite_and_hold(sample: int, population: int, scale: int) -> None:
+    """Many copies are unlikely and count all the same: the record moves the sum by k with the probability of k copies."""
+    run = cm.DiscreteLaplace(scale=scale) @ cm.WithReplacement(sample=sample, population=population)
+    x, k = np.arange(-60.0 * scale, sample + 60.0 * scale), np.arange(sample + 1)
+    log_p = logsumexp(stats.binom.logpmf(k, sample, 1 / population)[:, None] - np.abs(x - k[:, None]) / scale, axis=0)
+    log_p, log_q = (each + math.log(math.tanh(0.5 / scale)) for each in (log_p, -np.abs(x) / scale))
+    for order in (1.5, 2.0, 6.0):
+        found = run.rdp(order)
+        assert math.isfinite(found)
+        for one, other in ((log_p, log_q), (log_q, log_p)):
+            assert logsumexp(order * one + (1 - order) * other) / (order - 1) <= found * (1 + 1e-9)
+    assert run.kl <= run.rdp(1.5)
+
+
+def test_divergences_of_gaussian_noise_are_finite() -> None:
+    gaussian = cm.Gaussian(sigma=2, sensitivity=2, geometry="ball") @ cm.WithReplacement(sample=256, population=60_000)
+    assert math.isfinite(gaussian.rdp(2))
+    assert math.isfinite((gaussian * 10 + cm.Gaussian(sigma=1)).rdp(2))
+    assert gaussian.kl < 1e-4
+
+
+@pytest.mark.parametrize("mechanism", [cm.DiscreteLaplace(scale=1), cm.Gaussian(sigma=3)], ids=str)
+def test_no_copies_are_left_out_of_divergences(mechanism: cm.Mechanism) -> None:
+    """Steps of a quarter are no less than all of them one by one, which for few draws are within reach."""
+    scheme, pair = WithReplacement(sample=60, population=10), mechanism.pair()
+    assert pair is not None
+    every = scheme._announced(pair, Fraction(0))
+    assert every is not None
+    assert every.curve().slack() == 0
+    assert scheme.curve(mechanism.curve, pair, "best", "").slack() > 0
+    for order in (2.0, 8.0, 20.0):
+        needed, found = float(every.curve().rdp([order])[0]), float((mechanism @ scheme).rdp(order))
+        assert needed * (1 - 1e-9) <= found <= 1.5 * needed

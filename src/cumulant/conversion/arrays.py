@@ -35,6 +35,7 @@ def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
 
     What may fail with a positive probability, whatever its curve says of the rest, has no finite divergence.
     """
+    curve = curve.strict() if upper else curve
     if upper and curve.slack() > 0:
         return np.full(orders.shape, np.inf)
     found = curve.rdp(orders, BOUNDED)
@@ -50,6 +51,7 @@ def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
 
 def cgf(curve: Curve, lam: Array, upper: bool = True) -> Floats:
     """K at finite lam > 0, likewise."""
+    curve = curve.strict() if upper else curve
     if upper and curve.slack() > 0:
         return np.full(lam.shape, np.inf)
     found = curve.cgf(lam, BOUNDED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -63,6 +63,10 @@ class Curve(ABC):
         """A probability s with which none of the above holds: both laws are mixtures, a part s of each is anything at all,
         and the other parts, of weight 1 - s, obey the curve. Exact, or rounded up where many rounds were composed."""
         return Fraction(0)
+
+    def strict(self) -> Curve:
+        """A curve of the same mechanism without slack, where one is known; it is larger. Itself where none is."""
+        return self
 
     def concentration(self) -> tuple[Fraction, Fraction] | None:
         """(xi, rho) with K(lambda) <= lambda xi + lambda (lambda + 1) rho at every lambda (Remark 8), where it is known."""
@@ -205,6 +209,9 @@ class Composition(Curve):
     def slack(self) -> Fraction:
         return at_least_once((curve.slack(), times) for curve, times in self.parts)
 
+    def strict(self) -> Curve:
+        return Composition(tuple((curve.strict(), times) for curve, times in self.parts)) if self.slack() else self
+
     def concentration(self) -> tuple[Fraction, Fraction] | None:
         xi = rho = Fraction(0)
         for curve, times in self.parts:
@@ -250,6 +257,9 @@ class Lowest(Curve):
             if unknown.any():
                 value[unknown] = self._least([on.known(curve.cgf(lam[unknown], on)) for curve in self.curves], on)
         return value
+
+    def strict(self) -> Curve:
+        return replace(self, curves=tuple(curve.strict() for curve in self.curves)) if self.slack() else self
 
     def _planned(self, lam: Array, on: Arithmetic) -> Array:
         """Only the curve that is lowest in floats: each is valid, so any choice is."""

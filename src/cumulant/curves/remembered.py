@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cumulant.curves.curve import Wrapped
+from cumulant.curves.curve import Curve, Wrapped
 from cumulant.curves.memory import recall
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 
@@ -37,6 +37,9 @@ class Remembered(Wrapped):
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return self._recall(("pure", on.enclosing, on.precision()), lambda: self.curve.at_infinity(on))
+
+    def strict(self) -> Curve:
+        return self.curve.strict() if self.slack() else self
 
     def _recall(self, key: Hashable, value: Callable[[], Any]) -> Any:
         return recall(self._answers, key, value, _REMEMBERED)

@@ -14,6 +14,7 @@ import numpy as np
 from cumulant.curves.curve import Curve
 from cumulant.curves.highest import Highest
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.rationals import enclosed_logs, log_rational
 from cumulant.numerics.rounding import at_least, rounded_up
 from cumulant.pairs.cells import Cells, Grid, place_atoms
 from cumulant.pairs.mixing import unsampled_ball
@@ -44,6 +45,8 @@ class AnnouncedPair(Pair):
     cases: tuple[tuple[Face, ...], ...]
     directed: bool
     leak: Fraction = Fraction(0)
+    beyond: tuple[Face, ...] = ()
+    """Faces that are larger than what leaks, where they are known: a curve without slack takes them in its place."""
 
     attained = False
 
@@ -62,7 +65,12 @@ class AnnouncedPair(Pair):
     def _coin(self, case: tuple[Face, ...]) -> Coin:
         """Given that nothing leaks, which is slack: e^K = 1 + SUM weight (e^K_i - 1) / (1 - leak)."""
         curves = tuple(self._sampled(face) for face in case)
-        return Coin(tuple(face.weight / (1 - self.leak) for face in case), curves, self.leak)
+        every = Coin(
+            tuple(face.weight for face in (*case, *self.beyond)),
+            (*curves, *(self._sampled(face) for face in self.beyond)),
+        )
+        weights = tuple(face.weight / (1 - self.leak) for face in case)
+        return Coin(weights, curves, self.leak, every if self.beyond else None)
 
     def _sampled(self, face: Face) -> Curve:
         if face.rate == 1:
@@ -132,6 +140,13 @@ class _Unknown(Curve):
         return on.asarray(lam) * 0 + on.number(np.inf)
 
 
+def _log(weight: Fraction, on: Arithmetic) -> Any:
+    """log of a weight, also where it is below all floats."""
+    if on.exact:
+        return on.log(on.number(weight))
+    return enclosed_logs([weight.as_integer_ratio()])[0] if on.enclosing else log_rational(weight)
+
+
 @dataclass(frozen=True, slots=True)
 class Coin(Curve):
     """e^K = 1 + SUM w_i (e^K_i - 1): a coin that is seen decides which of several curves holds (joint convexity otherwise)."""
@@ -139,12 +154,14 @@ class Coin(Curve):
     weights: tuple[Fraction, ...]
     curves: tuple[Curve, ...]
     leak: Fraction = Fraction(0)
+    every: Coin | None = None
+    """All faces, also those that the leak stands for, where they are known."""
 
     enclosed = True
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         values = [curve.cgf(lam, on) for curve in self.curves]
-        logs = [on.log(on.number(w)) + on.log_expm1(value) for w, value in zip(self.weights, values, strict=True)]
+        logs = [_log(w, on) + on.log_expm1(value) for w, value in zip(self.weights, values, strict=True)]
         found = on.log1p_exp(reduce(on.log_add_exp, logs))
         # never more than the largest of them, which stays known where their logarithms are not
         return on.minimum(found, reduce(on.maximum, values)) if sum(self.weights) <= 1 else found
@@ -158,6 +175,9 @@ class Coin(Curve):
 
     def slack(self) -> Fraction:
         return self.leak
+
+    def strict(self) -> Curve:
+        return self if self.every is None else self.every
 
 
 @dataclass(frozen=True, slots=True)

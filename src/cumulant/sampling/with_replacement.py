@@ -96,7 +96,20 @@ class WithReplacement(Scheme):
             if many is None or not many.symmetric or (many.amplified() is None and many.loss() is None):
                 return None
             faces.append(Face(weight, many, rate))
-        return AnnouncedPair((tuple(faces),), directed=False, leak=leak)
+        return AnnouncedPair((tuple(faces),), False, leak, self._beyond(pair, len(weights), rate) if leak else ())
+
+    def _beyond(self, pair: Pair, last: int, rate: Fraction) -> tuple[Face, ...]:
+        """More copies than the last, in steps of a quarter: the probability of more than before, with the most of the step."""
+        faces, sample = [], int(self.sample)
+        while last < sample and rate:
+            most = min(last + max(last // 4, 1), sample)
+            many = pair.grouped(most)
+            if many is None or not many.symmetric or many.amplified() is None:
+                return ()
+            weight = above(lambda: upper_tail(sample, Fraction(1, int(self.population)), last + 1) / BALLS.number(rate))  # noqa: B023
+            faces.append(Face(min(weight, Fraction(1)), many, rate))
+            last = most
+        return tuple(faces)
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
         announced = None if pair is None else self._announced(pair, _CURVE_TAIL)

@@ -92,6 +92,7 @@ hunt-ledger: $(VENV)/.installed ## Kill writers and servers of the ledger for 30
 bench-ledger: $(VENV)/.installed ## What a spend costs, in SQLite and in PostgreSQL, as parts of what the disk can do
 	$(BIN)/python -m benchmarks.ledger --url sqlite
 	$(BIN)/python -m benchmarks.ledger --url postgresql
+	$(BIN)/python -m benchmarks.ledger_growth
 
 test-postgres: $(VENV)/.installed ## The tests of the ledger alone, against the PostgreSQL that is found (make test runs them too)
 	$(BIN)/python -m pytest -n auto src/cumulant/ledger tests/ledger tests/cli/test_ledger.py

@@ -4,7 +4,7 @@
 
 Wall-clock numbers depend on the disk and are given as fractions of its measured rate of fdatasync; those of single spends are
 information. Exits with 1 if a bar is missed: processor time per spend 1 ms, a spend at the end of many entries 1.2 times one
-at their beginning, 100,000 entries verified in 30 s, batches of 1,000 at 1,500 entries per second or the disk's limit,
+at their beginning, 100,000 entries verified in 20 s, batches of 1,000 at 1,500 entries per second or the disk's limit,
 adaptivity 6 %.
 """
 
@@ -132,7 +132,7 @@ def measured(url: str, empty: str, folder: Path, entries: int, seconds: float) -
     yield Line("the same in processor time", late_processor / early_processor, "", 1.2)
     start, used = time.perf_counter(), time.process_time()
     verdict = ledger.verify()
-    most = 30.0 * verdict.entries / 100_000
+    most = 20.0 * verdict.entries / 100_000
     yield Line(f"verify {verdict.entries:,} entries", time.perf_counter() - start, "s", most)
     yield Line("the same in processor time", time.process_time() - used, "s")
     assert verdict, str(verdict)

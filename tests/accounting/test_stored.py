@@ -107,10 +107,8 @@ def test_what_is_said_besides_the_number_is_not_believed(name: str, path: str, v
     if place[last] == value:
         return
     place[last] = value
-    if (name, path) in (("cone", "order"), ("cone", "plan.order")):
-        state["plan"]["order"], state["order"] = "8", 8.0  # of an exact answer the order only says how it was computed
-        assert cm.Guarantee.from_json(json.dumps(state)).verify().holds
-        return
+    if path in ("order", "plan.order") and value in (7.25, "2"):
+        state["plan"]["order"], state["order"] = "8", 8.0  # both of them alike
     try:
         found = cm.Guarantee.from_json(json.dumps(state))
     except InputError:

@@ -51,6 +51,8 @@ class Plan:
     lower: float | None
     witness: str
     lower_rigour: str = ""
+    release: str = ""
+    """The release that wrote a plan which was read; empty for one that was made here."""
 
     @property
     def order(self) -> Fraction | None:

@@ -224,4 +224,4 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any]) -> Plan | None:
         replace(term(part, answer.bound, order), round=told.round)
         for part, told in zip(run.parts, found["terms"], strict=True)
     )
-    return Plan(run, question.at(given), answer, terms, *ends)
+    return Plan(run, question.at(given), answer, terms, *ends, release=str(state["cumulant"]))

@@ -566,3 +566,26 @@ def test_empty_batches_are_steps_too() -> None:
     )
     train(module, optimizer, loader)
     assert len(engine.accountant) == 3
+
+
+def test_a_sampler_that_is_changed_afterwards() -> None:
+    engine, module, optimizer, loader = made(POISSON, ours=False)
+    loader.batch_sampler.sampler.sample_rate = 0.5
+    with pytest.raises(cm.InputError, match=r"was 0\.05 and is 0\.5 now"):
+        train(module, optimizer, loader)
+    assert len(engine.accountant) == 0
+    for accountant in (FIXED, POISSON, SHUFFLED):
+        *_, loader = made(accountant)
+        with pytest.raises(AttributeError):
+            loader.batch_sampler.sampler = range(3)
+
+
+def test_a_pass_that_draws_a_record_twice() -> None:
+    found = made(SHUFFLED)
+    _, module, optimizer, loader = found
+    loader.batch_sampler.sampler.sampler = [7] * RECORDS
+    refused(found, lambda: train(module, optimizer, loader), "second time in one pass", 0)
+    found = made(SHUFFLED)
+    _, module, optimizer, loader = found
+    loader.batch_sampler.sampler.sampler = list(range(SAMPLE)) * 2
+    refused(found, lambda: train(module, optimizer, loader), "second time in one pass", 1)

@@ -241,12 +241,18 @@ class Accountant(IAccountant):
         if processes() != world:
             raise InputError(unwrapped(processes()))
         self.records = len(loader.dataset)
+        drawn_rate = getattr(loader.batch_sampler, "sample_rate", None)
         drawn_by_torch = getattr(loader.batch_sampler, "generator", None) if law is None else None
-        draws = account_loader(loader)
+        source = loader.batch_sampler
+        draws = account_loader(loader, once=not self.per_step)
 
         def account(noise: float, draw: Draw) -> None:
             if not self.adaptive and adapts(optimizer):
                 raise InputError(ADAPTIVE)
+            if law is None and getattr(source, "sample_rate", None) != drawn_rate:
+                raise InputError(
+                    f"the rate of the sampler was {drawn_rate} and is {source.sample_rate} now; make a new loader"
+                )
             self.account(noise, rate, draw)
             self._notice(steps.noise_source())
             if law is None and self.secret_samples:

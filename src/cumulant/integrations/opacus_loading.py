@@ -40,10 +40,11 @@ class Draw:
 
 @dataclass(slots=True)
 class Pass:
-    """One pass over a loader: its number, and the draws that were made and not yet handed out."""
+    """One pass over a loader: its number, the draws that were made and not yet handed out, and all records so far."""
 
     number: int
     queue: deque[Draw] = field(default_factory=deque)
+    records: set[int] = field(default_factory=set)
 
 
 class Draws:
@@ -187,11 +188,17 @@ class AccountedSampler:
     draws among processes or repeat them, so it is refused.
     """
 
-    def __init__(self, sampler: Any, draws: Draws) -> None:
-        self.sampler, self.draws = sampler, draws
+    def __init__(self, sampler: Any, draws: Draws, once: bool) -> None:
+        self._sampler, self._once = sampler, once
+        self.draws = draws
         self.current: Pass | None = None
         self._permitted = False
         self._drawn = 0
+
+    @property
+    def sampler(self) -> Any:
+        """The sampler whose draws are numbered."""
+        return self._sampler
 
     @contextmanager
     def permit(self) -> Iterator[None]:
@@ -235,6 +242,13 @@ class AccountedSampler:
             for number in itertools.count(self.sampler.step):
                 yield Draw(number, begun.number, tuple(self.sampler.draw(number)))
         for records in self.sampler:
+            if self._once:
+                if len(set(records)) < len(records) or not begun.records.isdisjoint(records):
+                    raise DrawsAndSteps(
+                        "the loader draws a record for the second time in one pass, but a pass is accounted as visiting each "
+                        "record once. Use shuffle=True or shuffle=False without a sampler of your own"
+                    )
+                begun.records.update(records)
             number, self._drawn = self._drawn, self._drawn + 1
             yield Draw(number, begun.number, tuple(records))
 
@@ -277,8 +291,8 @@ class AccountedLoader(DataLoader[Any]):
             sampler.draws.loosen(draw)
 
 
-def account_loader(loader: DataLoader[Any]) -> Draws:
-    """Make a loader an accounted one, in place, and return its draws."""
+def account_loader(loader: DataLoader[Any], once: bool = False) -> Draws:
+    """Make a loader an accounted one, in place, and return its draws; `once` if no record may come twice in a pass."""
     sampler: Any = loader.batch_sampler
     if isinstance(sampler, AccountedSampler):
         raise InputError("this loader is accounted already; make a new one for every engine")
@@ -289,7 +303,7 @@ def account_loader(loader: DataLoader[Any]) -> Draws:
     kind = type(loader)
     loader.__class__ = type(f"Accounted{kind.__name__}", (AccountedLoader, kind), {})
     # torch forbids to assign these to a loader that exists; they are read anew at every pass
-    vars(loader)["batch_sampler"] = AccountedSampler(sampler, draws)
+    vars(loader)["batch_sampler"] = AccountedSampler(sampler, draws, once)
     vars(loader)["_accounted_records"] = len(loader.dataset)
     return draws
 

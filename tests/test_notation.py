@@ -408,3 +408,19 @@ def test_poisson_samples_by_their_expected_size() -> None:
         cm.Poisson(sample=3, population=2)
     with pytest.raises(cm.InputError, match="takes rate"):
         cm.Poisson(rate="0.1", sample=1, population=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("Gaussian(1) @ Poisson(rate=256/1.2M)", "1.2M at position 31.*write 1200000"),
+        ("Gaussian(1) * 10k", "10k at position 14.*write 10000"),
+        ("Gaussian(1) @ WithoutReplacement(sample=256, population=1.2M)", "write 1200000"),
+        ('Gaussian(1) @ Poisson(rate="256/1.2M")', "1.2M is 1200000"),
+    ],
+)
+def test_letters_behind_numbers_are_spelled_out(text: str, meant: str) -> None:
+    with pytest.raises(cm.InputError, match=meant):
+        parse(text)
+    with pytest.raises(cm.InputError, match=r"1\.2M is 1200000"):
+        cm.WithoutReplacement(sample=256, population="1.2M")

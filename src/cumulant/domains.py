@@ -27,6 +27,11 @@ _UNDERSCORES = re.compile(r"(?<=[0-9])_(?=[0-9])")
 _LONGEST_TEXT, _LONGEST_QUOTIENT = 400, 2500
 """Of a decimal, and of a quotient: every fraction that is short enough reads back from its own text."""
 
+SUFFIXES = {"k": 3, "K": 3, "M": 6, "G": 9, "B": 9}
+"""Letters that people write behind a number, and the powers of ten that they stand for (convention)."""
+
+_SUFFIXED = re.compile(r"(?:\d{1,99}/)?(\d{1,99}(?:\.\d{1,99})?)([kKMGB])")
+
 _LARGEST_EXPONENT = 400
 _MOST_BITS = 4096
 _FLOATS = 2**1023
@@ -131,7 +136,19 @@ def _meant(text: str) -> str:
     """What else it may have been meant to be."""
     if "^" in text or "**" in text:
         return "powers of ten are written with e; "
+    if (short := _SUFFIXED.fullmatch(text)) is not None:
+        return f"{short[1]}{short[2]} is {without_suffix(short[1], short[2])}; "
     return "a decimal has a point, and thousands are not separated; " if re.fullmatch(r"[\d.,]{1,99}", text) else ""
+
+
+def without_suffix(number: str, letter: str) -> str:
+    """Return the number in full that people write with a letter behind it.
+
+    >>> without_suffix("1.2", "M"), without_suffix("10", "k")
+    ('1200000', '10000')
+    """
+    value = Fraction(number.replace("_", "")) * 10 ** SUFFIXES[letter]
+    return spelling(value)
 
 
 def _tidy(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cumulant.domains import SUFFIXES, without_suffix
 from cumulant.errors import NotationError
 from cumulant.hints import GREEK, MEANT
 
@@ -19,6 +20,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
+
+_LETTER = re.compile(f"[{''.join(SUFFIXES)}](?!\\w)", re.ASCII)
 
 
 class Token(NamedTuple):
@@ -42,6 +45,11 @@ def tokens(text: str) -> Iterator[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise NotationError(f"unexpected {text[position]!r} at position {position}{_hint(text[position])}")
+        if match.lastgroup == "number" and (letter := _LETTER.match(text, match.end())) is not None:
+            raise NotationError(
+                f"{match[0]}{letter[0]} at position {position} has a letter behind the number; "
+                f"write {without_suffix(match[0], letter[0])}"
+            )
         if match.lastgroup != "space":
             yield Token(str(match.lastgroup), GREEK.get(match[0], match[0]), position)
         position = match.end()

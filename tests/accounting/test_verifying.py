@@ -413,3 +413,10 @@ def test_an_integral_that_decimals_cannot_evaluate_is_verified_in_balls(delta: s
     assert check.holds
     assert (check.arithmetic, check.quantity) == ("balls", "epsilon")
     assert check.lower > (1 - 1e-12) * check.epsilon
+
+
+def test_a_check_is_said_without_units_in_the_last_place() -> None:
+    """It said "1e+08 ulp below it" of a number that was rounded to be read."""
+    told = str(cm.Laplace(scale=2).guarantee(delta=1e-6, method="rdp").verify())
+    assert "holds: evaluated again" in told
+    assert "ulp" not in told

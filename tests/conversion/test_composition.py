@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from cumulant.conversion.composition import (
     theorem13,
 )
 from cumulant.curves.closed import lemma3
+from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import FLOATS
 
 FIGURE2 = json.loads((Path(__file__).parents[1] / "oracles" / "figure2.json").read_text())
@@ -239,3 +241,15 @@ def test_optimised_at_the_edges() -> None:
     assert optimised([(pure(0.3), 1.0, 10, 0.0)], 1.0, optimal) == 0.0
     assert optimised([(lambda delta: np.full(delta.shape, math.nan), 0.1, 10, 0.0)], 1e-6, optimal) == math.inf
     assert optimised([(gaussian(1), 1e-9, 5, 0.0)], 1e-5, optimal) == 0.0
+
+
+def test_numbers_may_be_text() -> None:
+    rounds, texts = [(0.01, 1e-9, 100)], [("0.01", "1e-9", 100)]
+    for theorem in (naive, theorem13, dwork_rothblum_vadhan, simplified, optimal):
+        assert theorem(texts, "1e-6") == theorem(rounds, 1e-6)
+        assert theorem([("1/100", Fraction(1, 10**9), 100)], "1e-6") >= theorem(rounds, 1e-6) * (1 - 1e-12)
+        third = theorem([("1/3", 0, 3)], "1e-6")
+        assert theorem([(1 / 3, 0, 3)], 1e-6) * (1 - 1e-12) <= third <= theorem([(0.33334, 0, 3)], 1e-6)
+        with pytest.raises(InputError):
+            theorem([("x", 0, 3)], 1e-6)
+    assert optimal_delta("0.01", "0", 1000, "1.3") == optimal_delta(0.01, 0, 1000, 1.3)

@@ -16,7 +16,7 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.laplace import LaplacePair
 from cumulant.pairs.logistic import LogisticPair
-from cumulant.pairs.majorant import EXACT
+from cumulant.pairs.majorant import ON_BALLS
 from cumulant.pairs.transform import NODES, Lattice, Mixed
 
 covered_from: Any = silence._covered
@@ -324,7 +324,7 @@ def test_no_point_of_the_rectangle_is_above_the_majorant(name: str, direction: s
         top = 8.0
         for centre, half, height in ((0.5, 0.4, 0.3), (0.2, 0.3, 0.9 / t), (0.6, 0.3, 2.5 / t)):
             sides = [BALLS.number(x) for x in (centre, half, height)]
-            found = float(law.log_majorant(sign, lam, top, sides[0], sides[1], sides[2], EXACT))
+            found = float(law.log_majorant(sign, lam, top, sides[0], sides[1], sides[2], ON_BALLS))
             edge = np.linspace(-1, 1, 801)
             v = np.concatenate([centre + half * edge + 1j * height, centre + half + 1j * height * edge])
             v = np.concatenate([v, centre - half + 1j * height * edge])
@@ -338,7 +338,7 @@ def test_no_point_of_the_rectangle_is_above_the_majorant(name: str, direction: s
         # and the error of a panel is 8 r M rho^-2n / (1 - rho^-2)
         panel = law._panel(BALLS.number(lam), top, 0.0, 0.5, 3.4)
         sides = [BALLS.number(x) for x in (0.25, 0.25 * (3.4 + 1 / 3.4) / 2, 0.25 * (3.4 - 1 / 3.4) / 2)]
-        size = float(law.log_majorant(sign, BALLS.number(lam), top, sides[0], sides[1], sides[2], EXACT))
+        size = float(law.log_majorant(sign, BALLS.number(lam), top, sides[0], sides[1], sides[2], ON_BALLS))
         expected = math.log(8 * 0.25) + size - 2 * NODES * math.log(3.4) - math.log1p(-(3.4**-2))
         assert float(panel.error.log()) == pytest.approx(expected, abs=1e-9)
 
@@ -349,7 +349,7 @@ def test_with_a_wide_angle_w_may_be_small() -> None:
         base: Any = LAWS["laplace"][0].transform(Fraction(1, 2), "add")
         lam, height = 4.0, 2.5
         sides = [BALLS.number(x) for x in (0.0, 1e-9, height)]
-        found = float(base.log_majorant(-1, lam, 0.0, sides[0], sides[1], sides[2], EXACT))
+        found = float(base.log_majorant(-1, lam, 0.0, sides[0], sides[1], sides[2], ON_BALLS))
         truth = math.log(1 / 4) - 0.5 - lam * math.log(math.cos(height / 2))
         assert truth <= found <= truth + 1e-6
 

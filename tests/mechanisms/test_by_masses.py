@@ -71,3 +71,23 @@ def test_equal_laws_lose_nothing_at_any_order() -> None:
     """At order infinity the enclosure is a little wider than its value 0, which a ball then settles."""
     same = cm.from_masses([0.5, 0.5], [0.5, 0.5])
     assert same.rdp([1, 2, math.inf]).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        cm.from_masses(["0.8", "0.2"], ["0.5", "0.5"]),
+        cm.from_masses(["0.3", "0.7"], ["0.6", "0.4"]),
+        cm.RandomizedResponse(p="0.65"),
+    ],
+    ids=str,
+)
+def test_the_distance_itself_needs_no_epsilon(run: cm.Mechanism) -> None:
+    """The total variation distance is 0.3, so that at delta 0.3 epsilon is 0; it was 1.3e-317."""
+    assert run.epsilon("0.3") == 0
+    assert list(run.epsilon(["0.3", "0.31"])) == [0, 0]
+    assert (run @ cm.Poisson(rate="1/2")).epsilon("0.15") == 0
+    assert 0 < run.epsilon("0.2999") < 0.01
+    assert run.guarantee("0.2999").lower > 0  # type: ignore[operator]
+    assert run.check(epsilon=0, delta="0.3").verdict == "holds"
+    assert run.check(epsilon=0, delta="0.2999").verdict == "false"

@@ -131,3 +131,14 @@ def test_sums_over_samples_are_simulated() -> None:
     assert sums.mean() == pytest.approx(0.05 * data.sum(), abs=0.02)
     expected = 0.05 * np.sum((data - data.mean()) ** 2) * (1 - 0.05)
     assert sums.var() == pytest.approx(expected, rel=0.03)
+
+
+def test_numbers_may_be_text() -> None:
+    for approximation in (bad_data_approximation, good_data_approximation):
+        assert approximation(2, "5", "1/1000", "100000") == approximation(2, 5, 0.001, 100_000)
+        for wrong in (("0", "0.001", "10"), ("5", "2", "10"), ("5", "0.1", "x"), ("5", "0.1", "1.5")):
+            with pytest.raises(InputError):
+                approximation(2, *wrong)
+    assert data_approximation(2, ["0", "1"], "1", "0", "5", "0.1") == data_approximation(2, [0, 1], 1, 0, 5, 0.1)
+    with pytest.raises(InputError, match="finite numbers"):
+        data_approximation(2, ["x"], 1, 0, 5, 0.1)

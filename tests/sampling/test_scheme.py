@@ -330,3 +330,61 @@ def test_two_numbers_of_records_are_not_composed_by_their_order() -> None:
     for epsilon in (1, 2):
         assert (one + other).delta(epsilon) >= max(one.delta(epsilon), other.delta(epsilon))
     assert "do not match" in (one + other).guarantee(epsilon=1).note
+
+
+# ---- a scheme of one's own has rows of its own
+
+
+class Halved(Scheme):
+    """All the data or nothing, by a fair coin: at most what runs, and the table says so under a name of its own."""
+
+    relation: ClassVar[cm.Relation] = cm.Relation.REPLACE_ONE
+    bounds: ClassVar[Mapping[str, cm.Bound]] = {
+        name: cm.Bound(name, "eps'(a) <= eps(a)", "a coin", "a test", lambda base, pair, rate: base, nothing)
+        for name in ("mine", "best")
+    }
+
+
+def test_the_row_of_a_scheme_of_ones_own_is_accepted_by_name() -> None:
+    """bound="mine" was an unknown name, although the guarantee had named it."""
+    run = cm.Gaussian(sigma=2) @ Halved() * 3
+    assert run.rdp(2, bound="mine") == (cm.Gaussian(sigma=2) * 3).rdp(2)
+    assert run.epsilon("1e-5", method="rdp", bound="mine") == (cm.Gaussian(sigma=2) * 3).epsilon("1e-5", method="rdp")
+    found = run.guarantee("1e-5", bound="mine")
+    assert found.bound == "mine"
+    assert "mine" in found.explain()
+    with pytest.raises(cm.HypothesisError, match="mine is not a theorem about Poisson samples"):
+        (cm.Gaussian(sigma=2) @ cm.Poisson(rate="0.1")).rdp(2, bound="mine")
+    with pytest.raises(cm.InputError, match="unknown"):
+        run.rdp(2, bound="yours")
+    assert "mine" not in cm.BOUNDS
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        cm.Poisson(rate="0.1"),
+        cm.WithoutReplacement(rate="0.1"),
+        cm.WithoutReplacement(rate="0.1", relation="add-remove"),
+        cm.RandomAllocation(steps=10),
+        cm.WithReplacement(sample=9, population=90),
+        cm.TruncatedPoisson(rate="0.1", limit=20, population=90),
+    ],
+    ids=str,
+)
+def test_the_row_that_an_exact_answer_names_can_be_asked_for(scheme: Scheme) -> None:
+    run = cm.Gaussian(sigma=3) @ scheme * 2
+    named = run.guarantee("1e-5", method="exact", accuracy="0.1").bound
+    assert run.epsilon("1e-5", method="exact", bound=scheme.sharpened, accuracy="0.1") > 0
+    assert named in ("gaussian-cone", scheme.sharpened)
+
+
+def test_a_sample_that_displaces_says_what_to_do() -> None:
+    scheme = cm.WithoutReplacement(rate="0.1", relation="add-remove")
+    with pytest.raises(
+        cm.RelationError, match="a fixed-size sample displaces a record, so give the mechanism for replace"
+    ) as told:
+        cm.Gaussian(sigma=1, relation=cm.Relation.ADD_REMOVE) @ scheme
+    assert "Displacing" not in str(told.value)
+    with pytest.raises(cm.HypothesisError, match="not a theorem about WithoutReplacement samples"):
+        (cm.Gaussian(sigma=1) @ scheme).rdp(2, bound="theorem9")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cumulant.bounds.bound import Bound
-from cumulant.bounds.table import BOUNDS
 from cumulant.bounds.table import row as bound_row
 from cumulant.curves.curve import Curve, compose
 from cumulant.errors import HypothesisError
@@ -54,7 +53,7 @@ class Part:
 
     def row(self, bound: str) -> Bound:
         """The theorem of this name about the way in which its samples are drawn."""
-        return (None if self.scheme is None else self.scheme.bounds.get(bound)) or BOUNDS[bound]
+        return (None if self.scheme is None else self.scheme.bounds.get(bound)) or bound_row(bound)
 
     @property
     def lone(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cumulant import domains
 from cumulant.accounting.printed import stated
+from cumulant.bounds.table import OWN
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion.conversions import Conversion
 from cumulant.conversion.conversions import conversion as conversion_row
@@ -36,8 +37,8 @@ GUIDE = "rdp"
 DEFAULT_ACCURACY = 1e-3
 """The part of epsilon that the grid of the exact layer may cost."""
 
-EXACT_BOUNDS = ("best", "profile", "poisson")
-"""The bounds that loss distributions exist for."""
+EXACT_BOUNDS = ("best", "profile", "poisson", "replacement", "allocation", "with-replacement", "truncated-poisson")
+"""The bounds that loss distributions exist for: what an exact answer may name."""
 
 _NOTHING = Exact(0)
 _EXAMPLES = {"method": DEFAULT_METHOD, "bound": "best", "conversion": "cks"}
@@ -157,7 +158,7 @@ def two_sided_method(method: str, bound: str | None, conversion: str | None) -> 
             raise InputError(
                 'method="exact" converts nothing, so it takes no conversion; use method="rdp" to choose one'
             )
-        if bound is not None and bound not in EXACT_BOUNDS:
+        if bound is not None and bound not in EXACT_BOUNDS and bound not in OWN:
             raise InputError(
                 f'method="exact" takes no bound={bound!r}; choose one of {", ".join(EXACT_BOUNDS)}, or method="rdp"'
             )

@@ -10,7 +10,7 @@ from cumulant.accounting.parts import Part, Ran
 from cumulant.accounting.plan import Plan
 from cumulant.accounting.printed import percent, rounded_down, rounded_up
 from cumulant.accounting.question import DISTANCE
-from cumulant.bounds.table import BOUNDS
+from cumulant.bounds.table import row as bound_row
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.relation import Relation
 
@@ -263,7 +263,7 @@ def divergence(run: Ran, bound: str) -> Iterator[str]:
     else:
         cited = dict.fromkeys(citation(part, bound) for part in run.parts if part.scheme is not None)
         by = f"The bound on samples is {' and '.join(cited)}." if cited else ""
-        rounded = "; rounded up" if BOUNDS[bound].upper else "; a lower bound, rounded down"
+        rounded = "; rounded up" if bound_row(bound).upper else "; a lower bound, rounded down"
     yield f"Renyi divergence, {relation(run)}{rounded}."
     yield what_ran(run)
     yield by

@@ -17,6 +17,10 @@ for _table in (POISSON, REPLACEMENT, ALLOCATION, WITH_REPLACEMENT, TRUNCATED_POI
 """Every row by name; a name that several have is here with its statement about sampling without replacement."""
 
 
+OWN: dict[str, Bound] = {}
+"""Rows of schemes that are written elsewhere, by name: the scheme says them when its class is made."""
+
+
 def row(name: str) -> Bound:
     """The row of this name.
 
@@ -24,7 +28,7 @@ def row(name: str) -> Bound:
     'Wang, Balle, Kasiviswanathan 2019, Theorem 9'
     """
     try:
-        return BOUNDS[name]
+        return BOUNDS[name] if name in BOUNDS else OWN[name]
     except (KeyError, TypeError):
         raise InputError(
             f"bound={shown(name)} is unknown{nearest(name, BOUNDS)}; choose one of {', '.join(BOUNDS)}"

@@ -9,20 +9,21 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from cumulant.curves.closed import lemma3
-from cumulant.domains import Exact
+from cumulant.domains import Exact, Number
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.logspace import log_sum
-from cumulant.numerics.rounding import FEW, FORMULA, LONG, U, raised
+from cumulant.numerics.rounding import FEW, FORMULA, LONG, U, raised, rounded_down, rounded_up
 
-Round = tuple[float, float, int]
-"""epsilon and delta of a round, and how many such rounds there are."""
+Round = tuple[Any, Any, int]
+"""epsilon and delta of a round, as floats or as text, and how many such rounds there are."""
 
-Method = Callable[[Iterable[Round], float], float]
+Method = Callable[[Iterable[Round], Number], float]
 """A composition theorem: (rounds, total delta) -> total epsilon."""
 
 Step = tuple[Callable[[Array], Array], float, int, float]
@@ -30,19 +31,19 @@ Step = tuple[Callable[[Array], Array], float, int, float]
 delta at which it has an epsilon."""
 
 
-def naive(rounds: Iterable[Round], delta: float) -> float:
+def naive(rounds: Iterable[Round], delta: Number) -> float:
     """Basic composition: epsilons add, deltas add.
 
     >>> naive([(0.1, 1e-9, 10)], delta=1e-8)
     1.0000000000
     """
-    rounds = tuple(rounds)
+    rounds, delta = _numbers(rounds), _number(delta, up=False)
     if delta >= 1:
         return 0.0
     return _up(_sum(epsilon * times for epsilon, _, times in rounds)) if _within(rounds, delta) else math.inf
 
 
-def theorem13(rounds: Iterable[Round], delta: float) -> float:
+def theorem13(rounds: Iterable[Round], delta: Number) -> float:
     """Theorem 13 as printed: epsilon sqrt(2 k log(1/d)) + 2 k epsilon^2 at the total delta k delta_round + d.
 
     Valid for every epsilon, because Kairouz, Oh and Viswanath's k epsilon tanh(epsilon/2) is at most k epsilon^2 / 2.
@@ -53,7 +54,7 @@ def theorem13(rounds: Iterable[Round], delta: float) -> float:
     return _azuma(rounds, delta, lambda epsilon: 2 * epsilon * epsilon)
 
 
-def dwork_rothblum_vadhan(rounds: Iterable[Round], delta: float) -> float:
+def dwork_rothblum_vadhan(rounds: Iterable[Round], delta: Number) -> float:
     """The same theorem in its literature form: epsilon sqrt(2 k log(1/d)) + k epsilon (e^epsilon - 1).
 
     >>> round(dwork_rothblum_vadhan([(0.01, 0, 1000)], delta=1e-6), 6)
@@ -62,7 +63,7 @@ def dwork_rothblum_vadhan(rounds: Iterable[Round], delta: float) -> float:
     return _azuma(rounds, delta, lambda epsilon: epsilon * _expm1(epsilon))
 
 
-def simplified(rounds: Iterable[Round], delta: float) -> float:
+def simplified(rounds: Iterable[Round], delta: Number) -> float:
     """Kairouz, Oh and Viswanath, Theorems 3.4 and 3.5: closed form, rounds of different kinds allowed.
 
     min{ S, T + sqrt(2 V log(e + sqrt(V)/d)), T + sqrt(2 V log(1/d)) }  with  S = sum epsilon,  V = sum epsilon^2,
@@ -71,7 +72,7 @@ def simplified(rounds: Iterable[Round], delta: float) -> float:
     >>> round(simplified([(0.01, 0, 1000)], delta=1e-6), 6)
     1.641491
     """
-    rounds = tuple(rounds)
+    rounds, delta = _numbers(rounds), _number(delta, up=False)
     if delta >= 1:
         return 0.0
     d = _remainder(rounds, delta)
@@ -86,7 +87,7 @@ def simplified(rounds: Iterable[Round], delta: float) -> float:
     return _up(min(total, drift + math.sqrt(2 * variance * log_odds)))
 
 
-def optimal(rounds: Iterable[Round], delta: float) -> float:
+def optimal(rounds: Iterable[Round], delta: Number) -> float:
     """Kairouz, Oh and Viswanath, Theorem 3.3, between its grid points too: the least epsilon of these rounds.
 
     No better number follows from (epsilon, delta) alone: it is attained by a product of randomized responses. The exact
@@ -101,7 +102,7 @@ def optimal(rounds: Iterable[Round], delta: float) -> float:
     >>> round(optimal(mixed, delta=1e-6), 4), round(simplified(mixed, delta=1e-6), 4)
     (2.4078, 3.7487)
     """
-    rounds = _kinds(rounds)
+    rounds, delta = _kinds(_numbers(rounds)), _number(delta, up=False)
     if delta >= 1 or not is_exact(rounds, delta):
         return simplified(rounds, delta)
     d = _remainder(rounds, delta)
@@ -118,7 +119,7 @@ def optimal(rounds: Iterable[Round], delta: float) -> float:
     return _up(min(total, max(0.0, found)))
 
 
-def is_exact(rounds: Iterable[Round], delta: float) -> bool:
+def is_exact(rounds: Iterable[Round], delta: Number) -> bool:
     """Return whether `optimal` computes the exact composition of these rounds, rather than `simplified`.
 
     >>> is_exact([(0.01, 0, 600_000), (0.1, 0, 12)], delta=1e-6)
@@ -126,7 +127,7 @@ def is_exact(rounds: Iterable[Round], delta: float) -> bool:
     >>> is_exact([(0.1 + 0.01 * i, 0, 9) for i in range(20)], delta=1e-6)
     False
     """
-    rounds = _kinds(rounds)
+    rounds, delta = _kinds(_numbers(rounds)), _number(delta, up=False)
     if sum(times for *_, times in rounds) > _MOST_TIMES or not all(math.isfinite(epsilon) for epsilon, *_ in rounds):
         return False
     if len(rounds) <= 1 or delta >= 1:
@@ -143,12 +144,13 @@ def _kinds(rounds: Iterable[Round]) -> tuple[Round, ...]:
     return tuple((epsilon, round_delta, times) for (epsilon, round_delta), times in counts.items())
 
 
-def optimal_delta(epsilon: float, round_delta: float, times: int, total_epsilon: float) -> float:
+def optimal_delta(epsilon: Number, round_delta: Number, times: int, total_epsilon: Number) -> float:
     """The total delta of k equal rounds at a total epsilon e: 1 - (1-delta)^k (1 - sum_l p_l (1 - e^e q_l/p_l)_+).
 
     >>> round(optimal_delta(0.01, 0, 1000, total_epsilon=1.365447) * 1e6, 4)
     1.0
     """
+    epsilon, round_delta, total_epsilon = _number(epsilon), _number(round_delta), _number(total_epsilon, up=False)
     if not total_epsilon < times * epsilon * (1 + 2 * U):
         own = 0.0
     elif times > _MOST_TIMES or not math.isfinite(times * epsilon):
@@ -160,7 +162,7 @@ def optimal_delta(epsilon: float, round_delta: float, times: int, total_epsilon:
     return _up(total) if total < 1 else 1.0
 
 
-def optimised(steps: Iterable[Step], delta: float, method: Method) -> float:
+def optimised(steps: Iterable[Step], delta: Number, method: Method) -> float:
     """Item 47: the least total epsilon over the choice of the delta at which each round is stated; see `optimised_rounds`.
 
     >>> gaussian = lambda d: 1 / 50 + np.sqrt(2 * np.log(1 / d)) / 5  # eq. (3) at sigma = 5
@@ -170,7 +172,7 @@ def optimised(steps: Iterable[Step], delta: float, method: Method) -> float:
     return optimised_rounds(steps, delta, method)[0]
 
 
-def optimised_rounds(steps: Iterable[Step], delta: float, method: Method) -> tuple[float, tuple[Round, ...]]:
+def optimised_rounds(steps: Iterable[Step], delta: Number, method: Method) -> tuple[float, tuple[Round, ...]]:
     """The same with the rounds as they are stated on the data: `method(rounds, delta)` is that epsilon; none if it is inf.
 
     A round that is (e, d)-DP on a sample of rate g is (log(1 + g (e^e - 1)), g d)-DP on the data (Lemma 3). Every
@@ -182,7 +184,8 @@ def optimised_rounds(steps: Iterable[Step], delta: float, method: Method) -> tup
     >>> round(epsilon, 5), round(round_delta * times / 1e-8, 2), optimal([(epsilon, round_delta, times)], 1e-8) == total
     (0.0025, 0.53, True)
     """
-    steps = tuple(steps)
+    steps = tuple((curve, _number(rate), times, _number(own)) for curve, rate, times, own in steps)
+    delta = _number(delta, up=False)
     if delta >= 1:
         return 0.0, ()
     count = sum(times for _, _, times, _ in steps)
@@ -231,6 +234,22 @@ _SHARES = (-10.0, -7.0, -5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5,
 _REFINEMENTS = 4
 
 
+def _numbers(rounds: Iterable[Round]) -> tuple[Round, ...]:
+    """Return the rounds with epsilons and deltas as floats, whichever way they are written."""
+    return tuple((_number(epsilon), _number(round_delta), times) for epsilon, round_delta, times in rounds)
+
+
+def _number(value: Number, up: bool = True) -> float:
+    """Return a float for a number that may be text: one that prints as it, else the next one up, or down."""
+    if isinstance(value, float):
+        return value
+    exact = Exact(value)
+    nearest = float(exact)
+    if Exact(nearest) == exact:
+        return nearest
+    return rounded_up(exact) if up else rounded_down(exact)
+
+
 def _scaled(own: float, rate: float) -> float:
     """own * rate, rounded up; 0 and a product with 1 are exact."""
     return float(raised(own * rate, FEW)) if rate < 1 else own
@@ -244,9 +263,9 @@ def _amplified(epsilon_of_delta: Callable[[Array], Array], rate: float, round_de
     return lemma3(BOUNDED.asarray(base), BOUNDED.number(rate), BOUNDED).upper() if rate < 1 else base
 
 
-def _azuma(rounds: Iterable[Round], delta: float, drift: Callable[[float], float]) -> float:
+def _azuma(rounds: Iterable[Round], delta: Number, drift: Callable[[float], float]) -> float:
     """sum drift(epsilon) + sqrt(2 log(1/d) sum epsilon^2): Azuma's inequality for losses bounded by epsilon."""
-    rounds = tuple(rounds)
+    rounds, delta = _numbers(rounds), _number(delta, up=False)
     if delta >= 1:
         return 0.0
     spent = _sum(round_delta * times for _, round_delta, times in rounds)

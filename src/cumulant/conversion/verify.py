@@ -101,8 +101,6 @@ class Verification:
             f"{self.quantity} = {self.stated!r}{given} {self._verdict()}: evaluated again {how}, "
             f"the bound lies in [{self.lower}, {self.upper}]"
         )
-        if self.ulps and self.arithmetic in ("decimal", "balls"):
-            found += f", {abs(self.ulps):.2g} ulp {'below' if self.holds else 'above'} it"
         return found + (f"; {self.note}" if self.note else "")
 
     def _verdict(self) -> str:

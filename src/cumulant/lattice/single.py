@@ -143,6 +143,8 @@ def _outward(start: float) -> Iterator[float]:
 
 def _enough(pair: Pair, rate: Fraction, delta: Fraction, e0: Fraction) -> bool | None:
     """Whether g d(e0) <= delta; None where no precision that is tried decides it."""
+    if e0 == 0 and (distance := pair.total_variation()) is not None:  # balls never decide that two fractions are equal
+        return rate * distance <= delta
     for bits in _BITS:
         with BALLS.at(bits):
             try:

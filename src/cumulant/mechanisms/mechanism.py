@@ -404,12 +404,14 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
     """`inner @ scheme`, with a sample of a sample normalised to one sample where that is the same law."""
     for mechanism in inner.terms if scheme.draws else ():
         if refused := mechanism.unsampled():
-            raise InputError(f"{mechanism} on a {type(scheme).__name__} sample: {refused}")
+            raise InputError(f"{mechanism} on a {scheme.called} sample: {refused}")
     made: Expression | None = scheme.around(inner)
     if made is not None:
         return made
     if not scheme.accepts(inner.relation):
-        said = f"{type(scheme).__name__} makes {scheme.relation} statements but {inner} is stated for {inner.relation}"
+        if scheme.displaces:
+            raise RelationError(f"{inner} is stated for {inner.relation}, and {scheme} needs more: {scheme.displaces}")
+        said = f"{scheme.called} makes {scheme.relation} statements but {inner} is stated for {inner.relation}"
         clipped = f'that of a clipped sum by Gaussian.from_clipping(norm, noise, relation="{scheme.takes}")'
         raise RelationError(f"{said}; state every sensitivity under one relation, {clipped}")
     size, _ = scheme.sizes()

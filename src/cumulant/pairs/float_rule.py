@@ -15,7 +15,7 @@ import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.pairs.majorant import FLOATS
+from cumulant.pairs.majorant import ON_FLOATS
 from cumulant.pairs.mixing import enclosed_loss
 from cumulant.pairs.transform import NODES, Mixed, legendre
 
@@ -145,7 +145,7 @@ def float_variation(law: Mixed, lam: float, low: float, high: float) -> float:
     x = t * edges
     log_w = np.log(kept + g * np.exp(x))
     middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2 * (1 + MARGIN)
-    log_q = law.base.log_top(middle, half, np.zeros_like(middle), FLOATS)
+    log_q = law.base.log_top(middle, half, np.zeros_like(middle), ON_FLOATS)
     if not (lam + 2) * float(np.abs(log_w).max()) + float(np.abs(x).max()) + float(np.abs(log_q).max()) <= LARGEST:
         raise OverflowError("the numbers of one round are too large for floats")
     sides = []

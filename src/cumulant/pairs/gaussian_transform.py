@@ -14,7 +14,7 @@ import numpy as np
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import U
-from cumulant.pairs.majorant import EXACT
+from cumulant.pairs.majorant import ON_BALLS
 from cumulant.pairs.mixing import sampled_loss
 from cumulant.pairs.transform import Base, Transform
 
@@ -133,7 +133,7 @@ def _constants(t: Fraction, on: Any) -> tuple[Any, Any]:
     if on is BOUNDED:
         return BOUNDED.number(t) / 2, Enclosure(_LOG_ROOT, 2 * U)
     # by its two integers: a fraction takes long to hash
-    return _exactly(t.numerator, t.denominator, BALLS.precision()) if on is EXACT else (float(t) / 2, _LOG_ROOT)
+    return _exactly(t.numerator, t.denominator, BALLS.precision()) if on is ON_BALLS else (float(t) / 2, _LOG_ROOT)
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Scalar
-from cumulant.pairs.majorant import FLOATS
+from cumulant.pairs.majorant import ON_FLOATS
 from cumulant.pairs.transform import Base
 
 
@@ -31,7 +31,7 @@ class _Sloping(Base):
         """log c."""
 
     def density(self, on: Any) -> Callable[[Any], Any]:
-        on = FLOATS if on is np else on
+        on = ON_FLOATS if on is np else on
         top, t = self.log_constant(on), on.number(self.t)
         return lambda v: top - t * (v + 1) / 2
 

@@ -35,4 +35,4 @@ class _Floats:
     chosen, maximum, minimum = staticmethod(np.where), np.maximum, np.minimum
 
 
-EXACT, FLOATS = _Exact(), _Floats()
+ON_BALLS, ON_FLOATS = _Exact(), _Floats()

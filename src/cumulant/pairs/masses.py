@@ -218,6 +218,10 @@ class DiscretePair(_Finite, Pair):
             values.append(np.concatenate(blocks) if blocks else np.zeros(0))
         return np.maximum(values[0], values[1])
 
+    def total_variation(self) -> Fraction:
+        there = self.directions()[0]
+        return Fraction(there.alone + sum(x - y for x, y in there.points if x > y), there.whole)
+
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
         there, back = self.directions()
         return np.asarray(np.frompyfunc(lambda eps: there.profile(eps, on).max(back.profile(eps, on)), 1, 1)(epsilons))

@@ -31,8 +31,6 @@ OnSample = Callable[[Fraction], Curve]
 
 _BITS = 128
 
-"""Where a search for epsilon ends, and the largest one whose exponential is a float."""
-
 LARGEST_SHIFT = 10**4
 """Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales."""
 
@@ -215,6 +213,10 @@ class Pair(ABC):
 
     def extremes(self) -> Extremes | None:
         """The triples on a sample of fixed size of which one is worst for every convex test function; None if not known."""
+        return None
+
+    def total_variation(self) -> Fraction | None:
+        """Return the exact total variation distance, which is delta at epsilon 0; None if it is not a known fraction."""
         return None
 
     # ---- moments and profile

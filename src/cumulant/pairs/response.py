@@ -121,6 +121,9 @@ class ResponsePair(Pair):
             gap = np.log(-np.expm1(np.minimum(epsilons - e0, 0.0)))
         return np.asarray(gap - FLOATS.log1p_exp(-e0))
 
+    def total_variation(self) -> Fraction | None:
+        return None if self.p is None else 2 * self.p - 1
+
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
         e0 = self.curve().pure(on)
         p = 1 / (1 + (-e0).exp())

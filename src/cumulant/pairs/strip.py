@@ -17,7 +17,7 @@ import numpy as np
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import Enclosure
 from cumulant.pairs.float_rule import LARGEST, MARGIN, FloatRule, float_rule, weighed
-from cumulant.pairs.majorant import EXACT, FLOATS
+from cumulant.pairs.majorant import ON_BALLS, ON_FLOATS
 from cumulant.pairs.transform import Mixed, Panel, Rule
 
 _WIDEST = 0.95 * math.pi
@@ -95,12 +95,12 @@ class _Along:
 @np.errstate(all="ignore")
 def _strip(law: Mixed, lam: float, top: float, log_error: float, span: tuple[float, float]) -> Strip | None:
     """The strip that takes the fewest points; None where it is not offered, or panels take fewer."""
-    if len(law.signs) != 1 or law.base.growth(0.0, FLOATS) is None:
+    if len(law.signs) != 1 or law.base.growth(0.0, ON_FLOATS) is None:
         return None
     highest = min(_WIDEST / float(law.base.shift), math.sqrt(2 * abs(log_error)) + 4, _HIGHEST)
     heights = highest * _HEIGHTS
     sizes = _sizes(law, lam, top, span, heights)
-    lift = _Along(law, lam, top, heights[:, 0], FLOATS).lift() + log_error
+    lift = _Along(law, lam, top, heights[:, 0], ON_FLOATS).lift() + log_error
     step = 2 * math.pi * heights[:, 0] / (np.logaddexp(sizes, lift) + math.log(2) - log_error)
     step = np.where(np.isfinite(step) & (step > 0), step, 0.0)
     best = int(np.argmax(step))
@@ -119,7 +119,7 @@ def _strip(law: Mixed, lam: float, top: float, log_error: float, span: tuple[flo
 def _sizes(law: Mixed, lam: float, top: float, span: tuple[float, float], heights: Any) -> Any:
     """log of the integral along each height between the ends, in floats."""
     edges = np.linspace(*span, _CELLS + 1)
-    return np.logaddexp.reduce(_Along(law, lam, top, heights, FLOATS).between(edges[:-1], edges[1:]), axis=1)
+    return np.logaddexp.reduce(_Along(law, lam, top, heights, ON_FLOATS).between(edges[:-1], edges[1:]), axis=1)
 
 
 def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
@@ -129,7 +129,7 @@ def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
     exact, height, (sign,) = BALLS.number(lam), BALLS.number(strip.height), law.signs
     t, g = BALLS.number(law.base.shift), BALLS.number(law.rate)
     low, step = arb(strip.low), (arb(strip.high) - arb(strip.low)) / strip.steps
-    density, losses, weights = law.base.density(EXACT), [], []
+    density, losses, weights = law.base.density(ON_BALLS), [], []
     power = 1 + exact if sign > 0 else -exact
     for i in range(strip.steps + 1):
         v = low + i * step
@@ -139,7 +139,7 @@ def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
     ends = law.beyond(exact, [strip.low, strip.high])
     # Lemma T: 2 J / (e^{2 pi d/h} - 1), J along v + id
     edges = [arb(each) for each in np.linspace(strip.low, strip.high, _CELLS + 1).tolist()]
-    along = _Along(law, exact, arb(top), height, EXACT)
+    along = _Along(law, exact, arb(top), height, ON_BALLS)
     size = ends * along.lift().exp()
     for a, b in pairwise(edges):
         size += along.between(a, b).exp()
@@ -157,7 +157,7 @@ def float_strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> FloatR
     step = (Enclosure(strip.high) - strip.low) / float(strip.steps)
     v = Enclosure(strip.low) + step * np.arange(strip.steps + 1.0)
     span, height = (strip.low, strip.high), strip.height
-    lift = float(_Along(law, lam, top, height, FLOATS).lift())
+    lift = float(_Along(law, lam, top, height, ON_FLOATS).lift())
     size = float(_sizes(law, lam, top, span, np.array([[height]]))[0])
     turns = 2 * math.pi * height / float(step.mid) * (1 - MARGIN)
     if not (

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
-from cumulant.pairs.majorant import EXACT, FLOATS
+from cumulant.pairs.majorant import ON_BALLS, ON_FLOATS
 from cumulant.pairs.mixing import sampled_loss
 
 NODES = 32
@@ -232,7 +232,7 @@ class Mixed(Transform):
 
     def log_majorant(self, sign: int, lam: Any, top: float, centre: Any, half: Any, height: Any, on: Any) -> Any:
         """log of a bound of |q0 w^{1+z}| (sign 1) or |q0 w^{-z}| for |u| <= top on the rectangle; +inf where none is known."""
-        t, g, kept = self._floats() if on is FLOATS else map(on.number, (self.base.shift, self.rate, 1 - self.rate))
+        t, g, kept = self._floats() if on is ON_FLOATS else map(on.number, (self.base.shift, self.rate, 1 - self.rate))
         angle = t * height
         left, right = g * on.exp(t * (centre - half)), g * on.exp(t * (centre + half))
         # |w| <= 1 - g + g e^xr, and |w| >= (1 - g + g e^xl) cos(theta/2)
@@ -270,7 +270,9 @@ class Mixed(Transform):
         """log of the bound of Lemma Q for every panel and every rho, for the sign that is worse."""
         r, middle = ((high - low) / 2)[:, None], ((low + high) / 2)[:, None]
         half, height = r * (_RHO + 1 / _RHO) / 2, r * (_RHO - 1 / _RHO) / 2
-        size = np.max([self.log_majorant(sign, lam, top, middle, half, height, FLOATS) for sign in self.signs], axis=0)
+        size = np.max(
+            [self.log_majorant(sign, lam, top, middle, half, height, ON_FLOATS) for sign in self.signs], axis=0
+        )
         found = np.log(8 * r / (1 - _RHO**-2)) + size - 2 * NODES * np.log(_RHO) + _ROOM
         return np.where(np.isnan(found), np.inf, found)
 
@@ -311,7 +313,7 @@ class Mixed(Transform):
         r, centre = (b - a) / 2, (a + b) / 2
         half, height = r * (q + 1 / q) / 2, r * (q - 1 / q) / 2
         losses, plus, minus = [], [], []
-        density, forward, backward, power = self.base.density(EXACT), 1 in self.signs, -1 in self.signs, 1 + lam
+        density, forward, backward, power = self.base.density(ON_BALLS), 1 in self.signs, -1 in self.signs, 1 + lam
         for node, weight in legendre(BALLS.precision()):
             v = centre + r * node
             L = (g * (t * v).expm1()).log1p()
@@ -325,7 +327,7 @@ class Mixed(Transform):
         share = 8 * r * q ** (-2 * NODES) / (1 - q**-2)
         error = arb(0)
         for sign in self.signs:
-            error += share * self.log_majorant(sign, lam, top, centre, half, height, EXACT).exp()
+            error += share * self.log_majorant(sign, lam, top, centre, half, height, ON_BALLS).exp()
         # |L - c|^2 <= 2 R^2 + 2 c^2, R >= |log|w|| + pi
         right, left = (kept + g * (t * (centre + half)).exp()).log(), (kept + g * (t * (centre - half)).exp()).log()
         most = arb.max(abs(right), abs(left + arb(_LEAST_COSINE).log())) + 4
@@ -360,7 +362,7 @@ class Mixed(Transform):
             tops = []
             for i in range(count):
                 a, b = arb(edges[i]), arb(edges[i + 1])
-                log_q = self.base.log_top((a + b) / 2, (b - a) / 2, arb(0), EXACT)
+                log_q = self.base.log_top((a + b) / 2, (b - a) / 2, arb(0), ON_BALLS)
                 tops.append(log_q + power * (logs[i + 1][1] if power >= 0 else logs[i][1]) - logs[i][0])
             largest = tops[0]
             for each in tops[1:]:

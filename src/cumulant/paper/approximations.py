@@ -6,17 +6,17 @@ bounds and never enter a guarantee; they exist to reproduce the paper's figures,
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from cumulant.domains import COUNT, POSITIVE, RATE, Exact, Number
 from cumulant.domains import orders as read_orders
 from cumulant.errors import InputError
 from cumulant.paper.normal import aligned_divergence
 
 
-def data_approximation(orders: Any, values: Any, record: float, other: float, sigma: float, rate: float) -> Any:
+def data_approximation(orders: Any, values: Any, record: Number, other: Number, sigma: Number, rate: Number) -> Any:
     """Appendix C for given data, two normal laws: an approximation for these data sets, not a bound and no guarantee.
 
     They are the sum over a sample of the numbers `values` and `record`, plus N(0, sigma^2), and the same with `other` in place
@@ -31,9 +31,14 @@ def data_approximation(orders: Any, values: Any, record: float, other: float, si
     True
     """
     array, scalar = read_orders(orders)
-    data = np.asarray(values, dtype=np.float64).ravel()
-    if not (np.isfinite(data).all() and math.isfinite(record) and math.isfinite(other)):
-        raise InputError("values, record and other must be finite numbers")
+    sigma, rate = float(POSITIVE.check("sigma", sigma)), float(RATE.check("rate", rate))
+    record, other = float(Exact(record)), float(Exact(other))
+    try:
+        data = np.asarray(values, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise InputError("values must be finite numbers") from None
+    if not np.isfinite(data).all():
+        raise InputError("values must be finite numbers")
     means, variances = [], []
     for changed in (record, other):
         all_data = np.append(data, changed)
@@ -52,18 +57,19 @@ def data_approximation(orders: Any, values: Any, record: float, other: float, si
     return float(value[0]) if scalar else value
 
 
-def good_data_approximation(orders: Any, sigma: float, rate: float, population: float) -> Any:
+def good_data_approximation(orders: Any, sigma: Number, rate: Number, population: Number) -> Any:
     """Example 29, half of the records at each end: D_a ~ a g^2 / (2 sigma^2 + g (n - 1/n) / 2). Not a bound.
 
     >>> good_data_approximation(2, sigma=5, rate=0.001, population=100_000)
     2.00000000...e-08
     """
     array, scalar = read_orders(orders)
+    sigma, rate, population = _read(sigma, rate, population)
     value = array * rate**2 / (2 * sigma**2 + rate * (population - 1 / population) / 2)
     return float(value[0]) if scalar else value
 
 
-def bad_data_approximation(orders: Any, sigma: float, rate: float, population: float) -> Any:
+def bad_data_approximation(orders: Any, sigma: Number, rate: Number, population: Number) -> Any:
     """Example 28, all records but one at one end: N(g, sigma^2 + g (n-1)/n) from N(0, sigma^2). Not a bound.
 
     With a* = 1 + sigma^2 n / (g (n-1)), corrected (E-5):
@@ -73,7 +79,17 @@ def bad_data_approximation(orders: Any, sigma: float, rate: float, population: f
     4.0801584...e-08
     """
     array, scalar = read_orders(orders)
+    sigma, rate, population = _read(sigma, rate, population)
     # in units of the second law: 1 + w = variance ratio = a*/(a*-1), z = g / sigma
     gap = rate * (1 - 1 / population) / sigma**2
     value = aligned_divergence(np.array([gap]), np.array([rate / sigma]), array)
     return float(value[0]) if scalar else value
+
+
+def _read(sigma: Number, rate: Number, population: Number) -> tuple[float, float, float]:
+    """Return the three parameters as floats, whichever way they are written."""
+    return (
+        float(POSITIVE.check("sigma", sigma)),
+        float(RATE.check("rate", rate)),
+        float(COUNT.check("population", population)),
+    )

@@ -71,6 +71,11 @@ class Sized(Rated):
     """What the two sizes are, where an error has to say it."""
 
     word: ClassVar[str]
+
+    @property
+    def called(self) -> str:
+        return self.word
+
     """What the notation calls it."""
 
     others: ClassVar[tuple[type[Sized], ...]] = ()

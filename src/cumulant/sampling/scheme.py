@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from cumulant.bounds.bound import Bound, proved
-from cumulant.bounds.table import row
+from cumulant.bounds.table import BOUNDS, OWN, row
 from cumulant.curves.closed import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.domains import Domain, Exact
@@ -42,6 +42,9 @@ class Scheme(ABC):
     assumed: ClassVar[str] = ""
     """What must be true of the samples, and no theorem can know."""
 
+    displaces: ClassVar[str] = ""
+    """Why what runs is stated for other neighbours than the samples, where that is so."""
+
     draws: ClassVar[bool] = True
     """Whether what runs sees a part of the data; what may not run on a sample is then refused."""
 
@@ -60,6 +63,15 @@ class Scheme(ABC):
     def copies(self) -> int | None:
         """In how many records, as `takes` counts them, samples of neighbours differ at most; None where it is not said."""
         return None
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        OWN.update({name: each for name, each in getattr(cls, "bounds", {}).items() if name not in BOUNDS})
+
+    @property
+    def called(self) -> str:
+        """What the notation calls it."""
+        return type(self).__name__
 
     @property
     def takes(self) -> Relation:
@@ -120,8 +132,8 @@ class Scheme(ABC):
         """The name of a row of its table; HypothesisError where that is no theorem about its samples."""
         name = row(bound).name
         if name not in self.bounds:
-            kind = type(self).__name__
-            raise HypothesisError(f"{name} is not a theorem about {kind} samples; use one of {', '.join(self.bounds)}")
+            told = f"{name} is not a theorem about {self.called} samples"
+            raise HypothesisError(f"{told}; use one of {', '.join(self.bounds)}")
         return name
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
@@ -137,7 +149,7 @@ class Scheme(ABC):
     def by_lemma3(self) -> Fraction:
         """The rate g of Lemma 3, (e, d) -> (log(1 + g (e^e - 1)), g d); HypothesisError where it is not claimed."""
         raise HypothesisError(
-            f"Lemma 3 is not a theorem about {type(self).__name__} samples; use one of {', '.join(self.bounds)}"
+            f"Lemma 3 is not a theorem about {self.called} samples; use one of {', '.join(self.bounds)}"
         )
 
     def amplified(self, epsilon: Fraction, delta: Fraction) -> tuple[float, Fraction]:

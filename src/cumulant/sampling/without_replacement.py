@@ -118,6 +118,11 @@ class Displacing(WithoutReplacement):
                 "a sample of all records of the larger data set is none of the smaller one; sample must be below population"
             )
 
+    displaces: ClassVar[str] = (
+        "a fixed-size sample displaces a record, so give the mechanism for replace-one neighbours, where a clipped sum has "
+        'twice the clipping norm: Gaussian.from_clipping(norm, noise, relation="replace-one")'
+    )
+
     @property
     def takes(self) -> Relation:
         return Relation.REPLACE_ONE

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.curves.curve import Curve
 from cumulant.curves.integers import Theta
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.theta import log_zero, log_zero_ball
 from cumulant.pairs.atoms import AtomLoss
+from cumulant.pairs.discrete_gaussian_curve import DiscreteGaussianCurve
 from cumulant.pairs.noise_replacement import NoiseReplacementPair
-from cumulant.pairs.pair import Pair
+from cumulant.pairs.pair import OnSample, Pair
 from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
 from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Transform
 
@@ -49,10 +51,26 @@ class DiscreteGaussianPair(Pair):
     def grouped(self, size: int) -> DiscreteGaussianPair:
         return DiscreteGaussianPair(self.shift * size, self.variance)
 
+    # ---- samples, by their divergences
+
+    def _sampled(self, rate: Fraction, kind: str) -> Curve:
+        if rate == 1 or not self.shift:
+            return self.curve()
+        whole = self.grouped(2).curve() if kind == "replacement" else self.curve()
+        return DiscreteGaussianCurve(self.shift, self.variance, rate, kind, whole)
+
+    def mixed(self) -> OnSample:
+        return lambda rate: self._sampled(rate, "remove")
+
+    def amplified(self) -> OnSample:
+        return lambda rate: self._sampled(rate, "profile")
+
     def replacement(self, rate: Fraction) -> Pair | None:
         if not self.shift or rate == 1:
             return self.grouped(2)
-        return NoiseReplacementPair(self, rate) if self._far() + 2 * self.shift <= _MOST_LOSSES else None
+        if not self._far() + 2 * self.shift <= _MOST_LOSSES:
+            return None
+        return NoiseReplacementPair(self, rate, self._sampled(rate, "replacement"))
 
     def log_masses(self, on: Arithmetic) -> Array | None:
         far = self._far() + self.shift

@@ -42,16 +42,20 @@ class IntegerNoise(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NoiseReplacementPair(LossPair):
-    """r around 0 and around m or -m. Its curve is that of joint convexity, which is larger.
+    """r around 0 and around m or -m.
 
     `whole` adds what was cut off to the leak; without it the pair bounds from below.
     """
 
     noise: IntegerNoise
     rate: Fraction
+    known: Curve | None = None
+    """Its curve, where that is known; else that of joint convexity, which is larger."""
     whole: bool = True
 
-    rounded_curve = True
+    @property
+    def rounded_curve(self) -> bool:  # type: ignore[override]
+        return self.known is None
 
     @property
     def closed(self) -> bool:
@@ -67,7 +71,7 @@ class NoiseReplacementPair(LossPair):
         return _CUT if self.whole else Fraction(0)
 
     def curve(self) -> Curve:
-        return Coin((self.rate,), (self.noise.grouped(2).curve(),))
+        return self.known or Coin((self.rate,), (self.noise.grouped(2).curve(),))
 
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
         m, log_r = self.noise.shift, self._masses(on)

@@ -88,11 +88,14 @@ hunt-ledger: $(VENV)/.installed ## Kill writers and servers of the ledger for 30
 	$(BIN)/python -m tests.ledger.kill --seconds 600 --writers 8 --url postgresql --crash-server
 	CUMULANT_EVERY_BYTE=1 $(BIN)/python -m pytest -q tests/ledger/test_tamper.py
 	$(BIN)/python -m tests.ledger.forgery --mutants 10000 --seed 1
+	$(BIN)/python -m tests.ledger.disturbance --seconds 300 --writers 8 --removals 50
+	CUMULANT_ROUNDS=50 $(BIN)/python -m pytest -q tests/laws/test_shared_objects.py
 
 bench-ledger: $(VENV)/.installed ## What a spend costs, in SQLite and in PostgreSQL, as parts of what the disk can do
 	$(BIN)/python -m benchmarks.ledger --url sqlite
 	$(BIN)/python -m benchmarks.ledger --url postgresql
-	$(BIN)/python -m benchmarks.ledger_growth
+	$(BIN)/python -m benchmarks.ledger_growth --url sqlite
+	$(BIN)/python -m benchmarks.ledger_growth --url postgresql
 
 test-postgres: $(VENV)/.installed ## The tests of the ledger alone, against the PostgreSQL that is found (make test runs them too)
 	$(BIN)/python -m pytest -n auto src/cumulant/ledger tests/ledger tests/cli/test_ledger.py

@@ -25,7 +25,7 @@ ABOUT_EVERYTHING = {"house", "import", "input", "threads", "wrong_types"}
 ABOUT_A_ROOM = {
     "cli": {"mistakes"},
     "integrations": {"audited_loops", "how_to_train", "how_to_train_jax", "training_loops"},
-    "ledger": {"adversary", "concurrency", "forgery", "kill", "model", "schema", "tamper"},
+    "ledger": {"adversary", "concurrency", "disturbance", "forgery", "kill", "model", "schema", "tamper"},
     "mechanisms": {"correlated", "local_reports", "promises"},
 }
 """Attacks on a whole room, and documents that use it."""

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import os
 import pickle
 import sys
 import threading
@@ -17,14 +18,19 @@ import cumulant as cm
 from cumulant.errors import BudgetRefused
 from cumulant.ledger.account import Account, Hold
 from cumulant.paper.moments_accountant import MomentsAccountant
-from cumulant.training import Budget, FixedSizeSampler, PoissonSampler
+from cumulant.training import BallsInBinsSampler, Budget, CyclicPoissonSampler, FixedSizeSampler, PoissonSampler
+from cumulant.training.sampler import Sampler
 
 THREADS = 8
 STEP = cm.Gaussian(sigma=60)
 
 
-@pytest.fixture(autouse=True)
-def impatient() -> Iterator[None]:
+ROUNDS = int(os.environ.get("CUMULANT_ROUNDS", "1"))
+"""How often each test is made; a hunt makes many rounds."""
+
+
+@pytest.fixture(autouse=True, params=range(ROUNDS))
+def impatient(request: pytest.FixtureRequest) -> Iterator[None]:
     """Threads change as often as the interpreter can."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -181,9 +187,17 @@ def test_a_budget_of_a_loop_is_kept(options: dict[str, Any], fits: int | None) -
 
 
 @pytest.mark.parametrize(
-    "sampler", [FixedSizeSampler(100, 10, 500, bytes(32)), PoissonSampler(100, "1/10", 500, bytes(32))]
+    "made",
+    [
+        lambda: FixedSizeSampler(100, 10, 500, bytes(32)),
+        lambda: PoissonSampler(100, "1/10", 500, bytes(32)),
+        lambda: CyclicPoissonSampler(100, "1/10", 5, 500, bytes(32)),
+        lambda: BallsInBinsSampler(100, 500, bytes(32)),
+    ],
+    ids=["fixed-size", "poisson", "cyclic-poisson", "balls-in-bins"],
 )
-def test_no_step_is_drawn_twice(sampler: FixedSizeSampler | PoissonSampler) -> None:
+def test_no_step_is_drawn_twice(made: Callable[[], Sampler]) -> None:
+    sampler = made()
     expected = sorted(tuple(sampler.draw(step)) for step in range(THREADS * 500))
     drawn = together(lambda _: [tuple(batch) for batch in sampler])
     assert sampler.step == THREADS * 500
@@ -220,7 +234,8 @@ def test_a_hold_ends_once(tmp_path: Path) -> None:
 
 # ---- nothing is left out
 
-TESTED = {cm.Accountant, MomentsAccountant, Budget, FixedSizeSampler, PoissonSampler, cm.Ledger, Account, Hold}
+SAMPLERS = {FixedSizeSampler, PoissonSampler, CyclicPoissonSampler, BallsInBinsSampler}
+TESTED = {cm.Accountant, MomentsAccountant, Budget, cm.Ledger, Account, Hold} | SAMPLERS
 FIXED = {cm.Run}
 """Plain classes whose instances never change after they were made."""
 

@@ -85,7 +85,7 @@ class DiscreteGaussianCurve(Curve):
             for i in range(0, len(lam), rows)
         ]
         found: Any = np.concatenate(parts)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _ends(self, lam: Array, on: Arithmetic) -> tuple[int, int] | None:
         """The first and the last output of the sums; None where they are too many."""
@@ -121,7 +121,7 @@ class DiscreteGaussianCurve(Curve):
             g = on.number(self.rate)
             return np.array([(g * on.number(each).expm1()).log1p() for each in losses], dtype=object)
         if on.enclosing:
-            return enclosed_loss(on.asarray(losses), self.rate)  # type: ignore[return-value]
+            return enclosed_loss(on.asarray(losses), self.rate)
         return sampled_loss(on.asarray(losses), float(self.rate), float(1 - self.rate))
 
     def _sums(self, log_p: Array, loss: Array, lam: Array, on: Arithmetic) -> Array:

@@ -589,3 +589,37 @@ def test_a_pass_that_draws_a_record_twice() -> None:
     _, module, optimizer, loader = found
     loader.batch_sampler.sampler.sampler = list(range(SAMPLE)) * 2
     refused(found, lambda: train(module, optimizer, loader), "second time in one pass", 1)
+
+
+def test_noise_that_is_switched_off_after_the_first_step() -> None:
+    engine, module, optimizer, loader = made(FIXED)
+    batches = iter(loader)
+    step(module, optimizer, next(batches))
+
+    def add_none() -> None:
+        for parameter in optimizer.params:
+            parameter.grad = parameter.summed_grad
+
+    optimizer.add_noise = add_none
+    with pytest.raises(cm.InputError, match="adds no noise"):
+        step(module, optimizer, next(batches))
+    assert len(engine.accountant) == 1
+
+
+@pytest.mark.parametrize("norm", [0.0, float("inf")])
+def test_norms_that_clip_nothing(norm: float) -> None:
+    engine, module, optimizer, loader = made(FIXED)
+    optimizer.max_grad_norm = norm
+    with pytest.raises(cm.InputError, match="max_grad_norm"):
+        train(module, optimizer, loader)
+    assert len(engine.accountant) == 0
+
+
+def test_a_step_that_trains_nothing() -> None:
+    engine, module, optimizer, loader = made(FIXED)
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    with pytest.raises(cm.InputError, match="no parameter is trained"):
+        for _ in loader:
+            optimizer.step()
+    assert len(engine.accountant) == 0

@@ -116,7 +116,7 @@ class AccountedSteps:
 
     def _accounting(self, pre_step: Callable[..., Any]) -> Callable[..., Any]:
         def accounted_pre_step(*arguments: Any, **options: Any) -> Any:
-            self._done = False
+            self._done, self._noise = False, (0.0, 0.0)  # noise of an earlier step is none of this one
             try:
                 moves = pre_step(*arguments, **options)
                 if moves and not self._done:  # the hook was replaced
@@ -143,12 +143,22 @@ class AccountedSteps:
         try:
             if processes() != self._world:
                 raise InputError(unwrapped(processes()))
+            if not self._optimizer.params:
+                raise InputError(
+                    "no parameter is trained, so this step has neither clipping nor noise; train at least one"
+                )
             if self._optimizer.accumulated_iterations != 1:
                 raise InputError(
                     f"gradients of {self._optimizer.accumulated_iterations} batches were accumulated into one step, which no "
                     "theorem covers; use BatchMemoryManager, or a larger sample"
                 )
             noise, norm = self._noise
+            if not noise > 0:
+                raise InputError(f"noise_multiplier={noise} adds no noise, so nothing is private; it must be positive")
+            if not 0 < norm < math.inf:
+                raise InputError(
+                    f"max_grad_norm={norm} clips nothing to a norm that noise can cover; it must be positive"
+                )
             for _, clipped in self._clipped:
                 if not math.isclose(clipped, norm, rel_tol=NORM_TOLERANCE):
                     raise InputError(

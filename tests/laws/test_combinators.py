@@ -1,0 +1,188 @@
+"""Combinators of combinators against enumeration on tiny data sets, and faults that are planted for it to find."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from benchmarks import hunt_combinators as hunt
+from benchmarks import hunt_laws
+from benchmarks.enumeration import Tiny, generating, neighbours, release
+from benchmarks.settings import DRAWS
+from cumulant.lattice import two_sided
+from cumulant.mechanisms.mechanism import MECHANISMS, Expression
+from cumulant.mechanisms.parallel import Parallel
+from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.scheme import SCHEMES
+from cumulant.sampling.with_replacement import WithReplacement
+
+FEW = 3
+"""Releases of each expression."""
+
+QUICK = ("RandomizedResponse",)
+"""Mechanisms whose curves take no time, on every kind of sample; the hunt takes all."""
+
+SURROGATES = {"ShuffledBatches"}
+"""Nothing is proved of these samples; the run stands for another one."""
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_two_combinators_against_enumeration(number: int) -> None:
+    assert not hunt.instances(number, hunt.drawn, FEW)[1]
+
+
+@pytest.mark.parametrize("number", range(2 * len(hunt.SAMPLES) ** 2))
+def test_samples_of_samples_against_enumeration(number: int) -> None:
+    leaf = (0, 10)[number % 2]
+    outcome, found = hunt.instances(leaf * len(hunt.SAMPLES) ** 2 + number // 2, hunt.nested, FEW)
+    assert not found, outcome
+
+
+def test_every_scheme_is_hunted() -> None:
+    samples = {type(each).__mro__[0].__name__ for each in (*hunt.SAMPLES, *hunt.OTHERS)}
+    assert samples >= set(SCHEMES) - SURROGATES
+    assert set(DRAWS) == set(MECHANISMS)
+    drawn = {scheme for scheme in SCHEMES if any(scheme in str(hunt.drawn(i)) for i in accepted(400))}
+    assert drawn == set(SCHEMES) - SURROGATES
+
+
+def accepted(count: int) -> list[int]:
+    """Numbers of expressions that the library takes."""
+    found = []
+    for number in range(count):
+        try:
+            hunt.drawn(number)
+        except cm.CumulantError:
+            continue
+        found.append(number)
+    return found
+
+
+# ---- the enumeration itself
+
+
+def test_releases_are_laws_of_what_they_describe() -> None:
+    """Masses sum to 1; neighbouring laws of pure mechanisms are as far apart as the definition allows, and no farther."""
+    rng = np.random.default_rng(4)
+    for run, epsilon in (
+        (cm.RandomizedResponse(p="0.75"), math.log(3)),
+        (cm.PureDP("0.8"), 0.8),
+        (cm.ExponentialMechanism(1), 1.0),
+        (cm.DiscreteLaplace(scale=2), 0.5),
+    ):
+        worst = 0.0
+        for relation in (cm.Relation.ADD_REMOVE, cm.Relation.REPLACE_ONE):
+            for _ in range(30):
+                law = release(run, Tiny(rng, 3, relation))
+                for x, y in neighbours(run, relation, 3, 1, 2):
+                    assert law(x).sum() == pytest.approx(1, abs=1e-12)
+                    worst = max(worst, float(np.abs(np.log(law(x) / law(y))).max()))
+        assert 0.8 * epsilon <= worst <= epsilon * (1 + 1e-9)
+
+
+def test_the_number_of_runs_has_its_mean() -> None:
+    for scheme in (
+        cm.RepeatAndSelect(mean=3),
+        cm.RepeatAndSelect(mean=2, shape=0),
+        cm.RepeatAndSelect(mean="2.5", shape=2),
+        cm.RepeatAndSelect(mean="1.5", number="poisson"),
+    ):
+        step = 1e-6
+        values = generating(scheme, np.array([0.0, 1 - step, 1.0]))
+        assert values[2] == pytest.approx(1)
+        assert (values[2] - values[1]) / step == pytest.approx(float(scheme.mean), rel=1e-4)
+        assert values[0] == pytest.approx(math.exp(-1.5) if scheme.number == "poisson" else 0)
+
+
+def test_neighbours() -> None:
+    run = cm.Gaussian(sigma=1)
+    assert set(neighbours(run, cm.Relation.ADD_REMOVE, 2, 1, 1)) == {((0,), ()), ((1,), ())}
+    assert set(neighbours(run, cm.Relation.ADD_REMOVE, 2, 2, 1)) == {((0,), (1,)), ((1,), (0,))}
+    replaced = neighbours(run, cm.Relation.REPLACE_ONE, 2, 2, 2)
+    assert set(replaced) == {((0, 0), (1, 1)), ((0, 1), (1, 0))}
+    stated = neighbours(run @ cm.TruncatedPoisson("0.5", 1, 2), cm.Relation.ADD_REMOVE, 2, 1, 9)
+    assert {(len(x), len(y)) for x, y in stated} == {(2, 1), (3, 2)}
+
+
+# ---- planted faults
+
+
+def found(run: Expression) -> str:
+    """What the hunt says of one expression, however it was found."""
+    known = hunt.claims.__wrapped__(run)
+    return " ".join(itertools.chain.from_iterable(hunt.faults(run, known, 1, i) for i in range(30)))
+
+
+def test_a_group_that_changes_one_part_only_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Parallel, "grouped_pair", lambda run, size: run.pair() and run.pair().grouped(size))
+    response = cm.RandomizedResponse(p="0.7501")
+    for run in (response | response, cm.parallel(response, response, by="position")):
+        text = found(run @ cm.Group(size=2))
+        assert "delta(0.7)" in text
+        assert "epsilon(0)" in text
+        assert "rdp(2.0)" in text
+
+
+def test_a_stated_size_on_a_random_sample_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Poisson, "fixed", True)
+    run = cm.Gaussian(sigma=1) @ cm.TruncatedPoisson("0.9", limit=1, population=2) @ cm.Poisson(rate="0.9")
+    run_larger = cm.Gaussian(sigma=1) @ cm.TruncatedPoisson("0.9", limit=1, population=50) @ cm.Poisson(rate="0.9")
+    assert "delta" in found(run) + found(run_larger)
+
+
+def test_copies_that_are_not_counted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WithReplacement, "copies", 1)
+    assert "gaussian_mu" in found(cm.Gaussian(sigma=1) @ cm.WithReplacement(sample=2, population=2))
+
+
+def test_a_direction_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_sided, "_directed", lambda rounds, direction: [list(rounds.upper())[direction]])
+    run = cm.Gaussian(sigma=1) @ cm.TruncatedPoisson("0.9", limit=1, population=1)
+    assert "privacy_loss" in found(run)
+
+
+# ---- laws that need no truth
+
+
+RUNS: list[Expression] = [
+    cm.Gaussian(sigma=2) @ cm.Poisson(rate="0.1"),
+    cm.Laplace(scale=3) @ cm.WithoutReplacement(rate="0.2") * 3,
+    cm.PureDP("0.7") @ cm.WithReplacement(sample=3, population=50),
+    cm.Gaussian(sigma=3) @ cm.TruncatedPoisson("0.2", limit=5, population=50),
+    cm.KaryResponse(values=4, p="0.5") @ cm.WithoutReplacement(rate="0.3"),
+    cm.PureDP("0.3") @ cm.Shuffle(reports=100),
+    (cm.RandomizedResponse(p="0.7") | cm.RandomizedResponse(p="0.6")) @ cm.Group(size=2),
+    cm.parallel(cm.Laplace(scale=2), cm.Laplace(scale=3), relation="replace-one"),
+    cm.ApproximateDP("0.1", "1e-4") * 5 + cm.ExponentialMechanism("0.3"),
+]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=str)
+def test_laws_of_runs(run: Expression) -> None:
+    assert not [*hunt_laws.disorder(run), *hunt_laws.printed(run)]
+
+
+def taken(number: int) -> Expression | None:
+    """The run of this number, if the library takes it."""
+    try:
+        return hunt_laws.drawn(number)
+    except cm.CumulantError:
+        return None
+
+
+@pytest.mark.parametrize("combinator", sorted(each for each in hunt_laws.COMBINATORS if "selected" not in each))
+def test_equal_runs_have_equal_curves(combinator: str) -> None:
+    places = enumerate(hunt_laws.PLACES)
+    numbers = [i for i, _ in places if hunt_laws.place(i)[2] == combinator and hunt_laws.place(i)[0] in QUICK]
+    assert len(numbers) == len(QUICK) * len(hunt_laws.SAMPLES)
+    for number in numbers:
+        if (run := taken(number)) is not None:
+            assert not list(hunt_laws.unequal(number, run))
+
+
+def test_equality_by_text_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Parallel, "key", lambda run: (str(run), run.by, run.moved))
+    numbers = [i for i in range(3000) if hunt_laws.place(i)[2] == "parallel, moved" and hunt_laws.place(i)[0] in QUICK]
+    assert any(list(hunt_laws.unequal(i, run)) for i in numbers[:60] if (run := taken(i)) is not None)

@@ -335,3 +335,39 @@ def test_optimal_composition_of_too_many_kinds_says_that_it_took_the_closed_form
     assert few.epsilon("1e-6", method="optimal") < few.epsilon("1e-6", method="strong")
     assert "closed form" in many.guarantee("1e-6", method="optimal").note
     assert many.epsilon("1e-6", method="optimal") == many.epsilon("1e-6", method="strong")
+
+
+# ---- what holds at one number holds at every larger one
+
+SELECTED = cm.TradeOff(alphas=[0, "0.25", 1], betas=[1, "0.25", 0]) @ cm.RepeatAndSelect(mean=5)
+BOUNDED_LOSSES = cm.RandomizedResponse(p="0.999") * 2 + SELECTED
+
+
+def test_pure_privacy_is_a_bound_at_every_delta() -> None:
+    """Where the best finite order cannot be certified, order infinity is: 1e-300 needs no more than 0."""
+    run = cm.PureDP("1e-9") @ cm.Shuffle(reports=10**6) * 1000
+    found = [run.epsilon(delta) for delta in (0, "1e-300", "1e-100", "1e-20", "1e-10")]
+    assert found == sorted(found, reverse=True)
+    assert found[0] <= 1.0000001e-6
+
+
+def test_delta_falls_next_to_the_largest_loss() -> None:
+    """A grid sees one cell there; the largest loss is 2 log 999 and what selection makes of log 3."""
+    top = 16.29841620735894
+    at = [16.2, 16.28, *(top * (1 - 10.0**-i) for i in range(3, 15)), 16.2985]
+    found = [BOUNDED_LOSSES.delta(each) for each in at]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] == 0
+    # delta is convex in e^epsilon: each is at most the chord from the first one to the largest loss
+    for epsilon, delta in zip(at[2:-1], found[2:-1], strict=True):
+        chord = found[0] * math.expm1(epsilon - top) / math.expm1(at[0] - top)
+        assert delta <= chord * (1 + 1e-2) + 1e-12
+
+
+def test_the_epsilon_of_pure_privacy_is_the_largest_loss() -> None:
+    found = BOUNDED_LOSSES.epsilon(0)
+    assert BOUNDED_LOSSES.delta(found * (1 + 1e-12)) == 0
+    assert found <= BOUNDED_LOSSES.epsilon(0, method="rdp")
+    assert found >= BOUNDED_LOSSES.epsilon("1e-200")
+    assert BOUNDED_LOSSES.epsilon([0, "0.1"])[0] == found
+    assert BOUNDED_LOSSES.guarantee(0).verify().holds

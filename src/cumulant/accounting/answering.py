@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cumulant import domains
+from cumulant.accounting.group_lemma import group_delta, group_epsilon, one_record
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.question import DISTANCE, Question, checked, rows
 from cumulant.accounting.remembering import answered
@@ -52,7 +53,9 @@ def epsilon(run: Ran, delta: Number | Iterable[Number], question: Question) -> f
 
 def _epsilons(run: Ran, value: Sequence[Exact], question: Question) -> Floats:
     rounds = rounds_of(run)[0] if question.two_sided else None
-    if not question.row or (rounds and question.method == "exact" and not all(map(_between, value))):
+    if _has_group_lemma(run, question):
+        return np.array([answer(run, question.at(each)).value for each in value])
+    if not question.row or (rounds and not all(map(_between, value))):
         return np.array([answer(run, question.at(each)).value for each in value])
     found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
@@ -79,6 +82,8 @@ def delta(run: Ran, epsilon: Number | Iterable[Number], question: Question) -> f
 
 
 def _deltas(run: Ran, value: Sequence[Exact], question: Question) -> Floats:
+    if _has_group_lemma(run, question):
+        return np.array([answer(run, question.at(each)).value for each in value])
     rounds = rounds_of(run)[0] if question.two_sided else None
     found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
@@ -200,14 +205,50 @@ def _answer(run: Ran, question: Question) -> Answer:
     exact = None if rounds is None else by_losses(rounds, question)
     if exact is not None and (question.method == "exact" or _settled(rounds, question, exact)):
         return exact
-    found = _by_curve(run, question, math.inf if exact is None else exact.value)
+    least = math.inf if exact is None else exact.value
+    found = _by_curve(run, question, least)
+    if (grouped := _by_group_lemma(run, question)) is not None and grouped.value < min(found.value, least):
+        return grouped
     if exact is not None and exact.value < found.value:
         return exact
+    if question.two_sided and (largest := _largest_loss(run, question, found.value)) is not None:
+        return largest
     if exact is not None and math.isinf(exact.value):
         note = "no grid gave a finite answer, so it comes from Renyi divergences"
     found = _by_distance(run, question, found) or found
     pure = found.order == math.inf and math.isfinite(found.value)
     return replace(found, note="" if pure else note)  # pure privacy adds up, and no divergence was converted
+
+
+def _largest_loss(run: Ran, question: Question, below: float) -> Answer | None:
+    """The largest loss as the epsilon of pure privacy, where loss distributions are bounded; None where it is not `below`.
+
+    Each round's pair dominates, so that its losses are at most the largest one of the pair, and losses add.
+    """
+    if question.asked != "delta" or question.value != 0 or below == 0:
+        return None
+    rounds, _ = rounds_of(run)
+    if rounds is None:
+        return None
+    from cumulant.lattice.two_sided import pure_epsilon
+
+    found = pure_epsilon(rounds)
+    return replace(found, bound=rounds.named(found.way)) if found.value < below else None
+
+
+def _has_group_lemma(run: Ran, question: Question) -> bool:
+    """Whether the run is for groups that the lemma may be better for."""
+    return question.method == "best" and question.two_sided and one_record(run) is not None
+
+
+def _by_group_lemma(run: Ran, question: Question) -> Answer | None:
+    """From the profile of the run for one record; None where the run is not for a group, or another method is asked for."""
+    alone = one_record(run) if _has_group_lemma(run, question) and _proper(question) else None
+    if alone is None:
+        return None
+    if question.asked == "epsilon":
+        return group_delta(*alone, question, answer)
+    return group_epsilon(*alone, question, answer)
 
 
 def _settled(rounds: Rounds | None, question: Question, exact: Answer) -> bool:

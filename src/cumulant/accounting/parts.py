@@ -42,6 +42,8 @@ class Part:
     """What a sum of clipped vectors with the same noise over norm is called, if that is something else."""
     assumed: str = ""
     """What must be true of it, and no theorem can know."""
+    alone: Part | None = None
+    """The same for data sets that differ in one record, where it is stated for groups."""
     silent: bool = False
     """Whether what it releases does not depend on the data."""
     written: bool = True

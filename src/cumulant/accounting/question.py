@@ -28,6 +28,9 @@ BASELINES = ("naive", "strong", "optimal")
 DISTANCE = "total variation"
 """The way of a delta that holds at every epsilon: the distance that the whole curve leaves, where no conversion is named."""
 
+GROUP_LEMMA = "group lemma"
+"""The way of a number for groups that follows from the profile of the run for one record."""
+
 DEFAULT_METHOD = "best"
 """Of every question, in Python and in the shell."""
 

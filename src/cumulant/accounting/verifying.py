@@ -8,9 +8,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from cumulant.accounting.answering import answer, by_losses, lower, lower_end, rounds_of
-from cumulant.accounting.plan import Plan
+from cumulant.accounting.group_lemma import grown_delta, one_record
+from cumulant.accounting.plan import Plan, planned
 from cumulant.accounting.printed import rounded_down, rounded_up
-from cumulant.accounting.question import CURVES, DISTANCE, GUIDE, Question
+from cumulant.accounting.question import CURVES, DISTANCE, GROUP_LEMMA, GUIDE, Question
 from cumulant.accounting.statement import RIGOUR
 from cumulant.conversion import scalars
 from cumulant.conversion.attacks import distance_is_at_most
@@ -33,7 +34,27 @@ _SAME_ORDER = 1e-3
 
 def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
     """Whether a second evaluation confirms this epsilon and delta, of which the one that was given means its exact value."""
+    if plan.answer.way == GROUP_LEMMA:
+        return _by_group_lemma(plan, epsilon, delta)
     return _by_losses(plan, epsilon, delta) if plan.answer.exact else _by_curve(plan, epsilon, delta)
+
+
+def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """The statement for one record at epsilon / k is verified, and its delta grown by the lemma once more."""
+    alone = one_record(plan.run)
+    if alone is None:
+        raise CertificateError("the run is no longer one for a group of records")
+    one, size = alone
+    if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
+        return Verification(epsilon >= 0, epsilon, delta, "delta", 0.0, 1.0, 0.0, "none", 0)
+    stated, most = plan.question.exactly(epsilon, delta)
+    x = stated / size
+    base = planned(one, replace(plan.question, asked="epsilon").at(Exact(x)))
+    check = verified(base, *base.statement)
+    upper = grown_delta(base.answer.value, x, size)
+    note = f"by the group lemma from delta = {base.answer.value!r} for one record at epsilon / {size}"
+    holds = check.holds and upper <= most
+    return Verification(holds, epsilon, delta, "delta", 0.0, upper, 0.0, check.arithmetic, check.precision, note)
 
 
 def lower_confirmed(plan: Plan) -> bool | None:
@@ -114,11 +135,18 @@ def _again(plan: Plan, rounds: Rounds, question: Question, epsilon: float, delta
     That shows no mistake of the code, so besides it there is only what encloses the answer: the Rényi bound, which is
     proved by other means, and the lower end.
     """
+    from cumulant.lattice.two_sided import pure_epsilon
+
     bound = "best" if plan.answer.way in ("cone", "adaptive", "order") else "profile"
-    finer = by_losses(rounds, replace(question, accuracy=Exact(question.accuracy / 4), bound=bound))
+    pure = question.asked == "delta" and question.value == 0  # the sum of the largest losses, and no grid
+    finer = (
+        pure_epsilon(rounds)
+        if pure
+        else by_losses(rounds, replace(question, accuracy=Exact(question.accuracy / 4), bound=bound))
+    )
     stated, ask = (epsilon, scalars.proved_epsilon) if question.asked == "delta" else (delta, scalars.proved_delta)
     above = ask(plan.run.curve(), question.value, CONVERSIONS[RENYI])
-    witness = lower_end(rounds, question)
+    witness = None if pure else lower_end(rounds, question)
     low = 0.0 if witness is None else witness.value
     given = epsilon, delta, question.found
     if above.value <= stated and above.proof is not None:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.conversion import tradeoff
+from cumulant.curves.between import between
 from cumulant.curves.closed import response_cgf, response_kl
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
@@ -198,6 +199,8 @@ def _best_orders(curve: Curve, ends: Array, above: Callable[..., Array]) -> Arra
 
     above(x, order, most) says whether the divergence at x is more than `most`; roots lie between 0 and the row's end.
     """
+    if curve.estimated:  # integrals of a user's densities cost most; any order that the search proposes gives a bound
+        curve = between(curve) or curve
     orders, value, before = np.append(1.0, 1 + SCAN), np.empty((ends.size, 0)), np.inf
     while True:
         new = orders[value.shape[1] :]

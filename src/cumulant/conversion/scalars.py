@@ -70,7 +70,11 @@ def proved_epsilon(
             ),
         )
 
-    return _searched(curve, lambda searched: orders.best_epsilon(searched, [delta], conversion), below, at)
+    found = _searched(curve, lambda searched: orders.best_epsilon(searched, [delta], conversion), below, at)
+    pure = float(curve.pure())
+    if pure < min(found.value, below) and curve.slack() <= delta:  # what no finite order proved, order infinity may
+        return at(pure, math.inf)
+    return found
 
 
 def proved_delta(

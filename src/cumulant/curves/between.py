@@ -10,6 +10,7 @@ order is, the curve itself is evaluated there.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +26,12 @@ _COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(_POINTS, _NODES - 1))
 _LAST = 3
 _SETTLED = 1e-12
 """What may be open of K / lambda, relatively, where a search ends."""
+
+_MEASURED = 1e-9
+"""The same for a user's function, whose integrals are no more accurate than about 1e-11 (measured)."""
+
+_FEW = 4
+"""Orders beyond the scan that are evaluated as they come; the search widens by so many at once."""
 
 _NARROW = 1 / 32
 """Panels this narrow, as a part of their order, are not halved: what is asked there is evaluated as it comes."""
@@ -53,16 +60,21 @@ class Between(Wrapped):
     _panels: dict[tuple[float, float], _Panel] = field(default_factory=dict, compare=False, repr=False)
     _halved: set[tuple[float, float]] = field(default_factory=set, compare=False, repr=False)
 
+    @property
+    def _tolerance(self) -> float:
+        return _MEASURED if self.estimated else _SETTLED
+
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on is not FLOATS or np.array_equal(lam, SCAN):
             return self.curve.cgf(lam, on)
-        value, cell = np.empty(lam.shape), np.searchsorted(SCAN, lam)
+        value, cell = np.empty(lam.shape), np.asarray(np.searchsorted(SCAN, lam))
+        far = cell == SCAN.size
+        if far.sum() > _FEW:  # a search that widens asks for few orders, one that refines for many
+            cell[far] += np.floor(np.log2(lam[far] / SCAN[-1])).astype(cell.dtype)
         for right in np.unique(cell).tolist():
             here = cell == right
-            known = 0 < right < SCAN.size
-            value[here] = (
-                self._on_panel(SCAN[right - 1], SCAN[right], lam[here]) if known else self.curve.cgf(lam[here])
-            )
+            known = 0 < right < SCAN.size or (right >= SCAN.size and far.sum() > _FEW)
+            value[here] = self._on_panel(*_ends(right), lam[here]) if known else self.curve.cgf(lam[here])
         return value
 
     def _on_panel(self, low: float, high: float, lam: Array) -> Array:
@@ -89,7 +101,7 @@ class Between(Wrapped):
             return _Panel(low, high)
         coefficients = _COEFFICIENTS @ divergence
         left_open = _NODES * float(np.abs(coefficients[-_LAST:]).max())
-        settled = left_open <= _SETTLED * divergence.min()
+        settled = left_open <= self._tolerance * divergence.min()
         return (
             _Panel(low, high)
             if not settled and high - low < _NARROW * low
@@ -99,17 +111,28 @@ class Between(Wrapped):
     def settled(self, lam: float) -> bool:
         """Whether nothing is open at this order; if not, the panel around it has now been halved."""
         right = int(np.searchsorted(SCAN, lam))
-        if not 0 < right < SCAN.size or lam == SCAN[right]:  # known, or asked as it comes
+        if right == SCAN.size and lam < math.inf:
+            right += math.floor(math.log2(lam / SCAN[-1]))
+        low, high = _ends(right) if right > 0 and lam < math.inf else (lam, lam)
+        asked = (low, high) in self._panels or (low, high) in self._halved
+        if lam in (low, high) or not asked:  # known, or evaluated as it comes
             return True
-        low, high = float(SCAN[right - 1]), float(SCAN[right])
         while (low, high) in self._halved:
             middle = (low + high) / 2
             low, high = (low, middle) if lam < middle else (middle, high)
         panel = self._panel(low, high)
-        if panel.coefficients is None or panel.open <= _SETTLED * panel.divergence(np.array([lam]))[0]:
+        if panel.coefficients is None or panel.open <= self._tolerance * panel.divergence(np.array([lam]))[0]:
             return True
         self._halved.add((low, high))
         return False
+
+
+def _ends(right: int) -> tuple[float, float]:
+    """The orders of the scan around this cell; beyond its end cells are octaves."""
+    if right < SCAN.size:
+        return float(SCAN[right - 1]), float(SCAN[right])
+    low = float(SCAN[-1]) * 2.0 ** (right - SCAN.size)
+    return low, 2 * low
 
 
 def between(curve: Curve) -> Between | None:

@@ -46,6 +46,8 @@ class Curve(ABC):
     enclosed: bool = False
     estimated: bool = False
     remembered: bool = False
+    integrated: bool = False
+    """Whether each value costs an integral over a user's densities, so that within a question it is remembered."""
 
     @abstractmethod
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
@@ -245,6 +247,10 @@ class Lowest(Curve):
         return any(curve.summed for curve in self.curves)
 
     @property
+    def integrated(self) -> bool:  # type: ignore[override]
+        return any(curve.integrated for curve in self.curves)
+
+    @property
     def estimated(self) -> bool:  # type: ignore[override]
         return any(curve.estimated for curve in self.curves)
 
@@ -306,6 +312,10 @@ class Wrapped(Curve):
     @property
     def summed(self) -> bool:  # type: ignore[override]
         return self.curve.summed
+
+    @property
+    def integrated(self) -> bool:  # type: ignore[override]
+        return self.curve.integrated
 
     @property
     def estimated(self) -> bool:  # type: ignore[override]

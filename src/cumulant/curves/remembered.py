@@ -25,7 +25,8 @@ class Remembered(Wrapped):
 
     @property
     def remembered(self) -> bool:  # type: ignore[override]
-        return not self.curve.estimated  # a Python function may change, and is asked as little as possible
+        # a Python function may change, and is asked as little as possible; of densities there is a new curve in each question
+        return not self.curve.estimated or self.curve.integrated
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if on.exact:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cumulant.accounting.printed import brief, rounded_up
+from cumulant.curves.memory import question
 from cumulant.domains import Domain, Number
 from cumulant.errors import InputError, shown
 from cumulant.figures.charts import CHARTS, Chart, Curve
@@ -78,7 +79,10 @@ def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = 
     canvas()  # what is missing is said before the work, not after it
     names = list(CHARTS) if kind == "all" else [kind]
     charts = []
-    with told(len(names) + 1) as tell:
+    with (
+        question(),
+        told(len(names) + 1) as tell,
+    ):  # all charts are one question: a user's densities are integrated once
         for name in names:
             tell(name)
             charts.append(CHARTS[name](run, asked, bounds))

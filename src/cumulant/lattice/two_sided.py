@@ -37,6 +37,9 @@ _ROUGH = 1e-3
 _LOST = 3
 """How often in a row balls say more than a grid before what is asked next is left to grids."""
 
+_NEAR_LARGEST = 0.01
+"""The part of the largest loss within which the chord to it is looked at (measured: grids see their last cell only)."""
+
 _QUICK = 16
 _UNDERFLOW = 1e-322
 _LESS = (0.0, 0.02, 0.3, 2.0)
@@ -82,6 +85,12 @@ def epsilons(
             else _least_epsilon(rounds, delta, limits[id(rounds)], cone, found)
         )
     return [each for each in known if each is not None]
+
+
+def pure_epsilon(rounds: Rounds) -> Answer:
+    """The sum of the largest losses of all rounds, +inf where one is unbounded or may be infinite."""
+    limits = limits_of(rounds)
+    return _answer(limits.largest if limits.leak == 0 else math.inf, _LATTICE, _rigour(rounds))
 
 
 def _known_epsilon(rounds: Rounds, delta: Fraction, limits: Limits) -> Answer | None:
@@ -194,14 +203,15 @@ def _least_delta(
 
 def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) -> Answer:
     asked, best, accuracy = rounded_down(epsilon), search.NOTHING, max(accuracy, _FINEST_GRID)
+    limits = limits_of(rounds)
     for terms in rounds.upper():
         if best is search.NOTHING:
-            best = _enough_delta(terms, asked, accuracy)
+            best = _enough_delta(terms, asked, accuracy, limits)
             continue
         # an order that is enough for one direction shows that the other is smaller, where its own would be far out
         other = search.grid_delta(terms, asked, accuracy, True, most=best.order - 1)
         if other.value > best.value > 0:
-            other = _enough_delta(terms, asked, accuracy)
+            other = _enough_delta(terms, asked, accuracy, limits)
         best = max(best, other, key=lambda bound: bound.value)
     found = _found(best, _LATTICE, rounds)
     reference = rounds.cone() if cone else None
@@ -315,13 +325,32 @@ def _enough_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
     return search.UNKNOWN
 
 
-def _enough_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
-    """The delta of a grid at this epsilon; where none comes to an answer, that of a smaller epsilon, which needs more."""
+def _enough_delta(terms: Terms, epsilon: float, accuracy: float, limits: Limits | None = None) -> Bound:
+    """The delta of a grid at this epsilon; where none comes to an answer, that of a smaller epsilon, which needs more.
+
+    Next to the largest loss a grid sees its last cell only, and the chord from a smaller epsilon to that loss says less.
+    """
+    chorded = search.CERTAIN
+    if limits is not None and (1 - _NEAR_LARGEST) * limits.largest < epsilon < limits.largest:
+        start = epsilon - max(_NEAR_LARGEST * epsilon, limits.largest - epsilon)
+        chorded = _chord(search.grid_delta(terms, start, accuracy, True), start, epsilon, limits)
     for less in _LESS:
         found = search.grid_delta(terms, epsilon * math.exp(-less / 4), accuracy, True)
         if found is not search.CERTAIN:
-            return found
-    return search.CERTAIN
+            return min(found, chorded, key=lambda bound: bound.value)
+    return chorded
+
+
+def _chord(found: Bound, start: float, epsilon: float, limits: Limits) -> Bound:
+    """The bound at `start` carried to a larger epsilon: delta is convex in e^epsilon and the leak at the largest loss L.
+
+    With x = e^epsilon, delta(x) <= leak + (delta(x1) - leak) (e^L - x) / (e^L - x1).
+    """
+    if found is search.CERTAIN or not 0 <= start < epsilon < limits.largest:
+        return search.CERTAIN
+    part = math.expm1(epsilon - limits.largest) / math.expm1(start - limits.largest)
+    value = raised(limits.leak + raised(part, MANY) * max(found.value - limits.leak, 0.0), MANY)
+    return replace(found, value=min(value, found.value))
 
 
 def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:

@@ -130,6 +130,7 @@ class Grouped(Mechanism):
         return replace(
             super(Grouped, self).part(times),
             group=self.size,
+            alone=self.inner.part(times),
             sensitive=any(part.sensitive for part in nested),
             assumed="; ".join(dict.fromkeys(each for each in said if each)),
         )

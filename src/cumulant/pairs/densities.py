@@ -117,6 +117,7 @@ class DensityCurve(Curve):
     pair: DensityPair
 
     estimated = True
+    integrated = True
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if not on.exact and self.pair.separated():
@@ -172,6 +173,7 @@ class SampledDensities(Curve):
     added: bool
 
     estimated = True
+    integrated = True
 
     def _integral(self, lam: Array, slope: bool, on: Arithmetic) -> Array:
         if on.exact:
@@ -226,6 +228,7 @@ class PoissonDensities(Curve):
     rate: Fraction
 
     estimated = True
+    integrated = True
 
     def _largest(self, lam: Array, slope: bool, on: Arithmetic) -> Array:
         rate = Rate.of(self.rate)

@@ -1,0 +1,112 @@
+"""The group lemma on the privacy profile of a whole run, for data sets that differ in k records.
+
+*Lemma.* If a run is (x, d)-differentially private for neighbours, it is (k x, d (e^{kx} - 1) / (e^x - 1))-differentially
+private for data sets that differ in k records, one after the other. *Proof.* With D_0, …, D_k between them and any event A,
+P_0(A) <= e^x P_1(A) + d <= … <= e^{kx} P_k(A) + d (1 + e^x + … + e^{(k-1) x}). QED
+
+It holds at every x: the least k x whose delta is small enough is an answer, and delta at epsilon is that at x = epsilon / k.
+The profile is that of the composition of all rounds, which the doubling of Renyi orders does not know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from cumulant.accounting.parts import Ran
+from cumulant.accounting.question import GROUP_LEMMA, Question
+from cumulant.conversion.scalars import Answer
+from cumulant.domains import Exact
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.rounding import at_least, rounded_up
+
+_BITS = 128
+_FACTOR = 1.25
+"""By how much epsilon grows until it is enough: the delta of one record falls fast, so that few steps suffice."""
+
+_LONGEST = 80
+"""Steps that the search for an epsilon that is enough may take, up to 5e7 times the first one."""
+
+_CLOSE = 1e-6
+"""The part of epsilon within which the search ends; grids are not more accurate."""
+
+_HALVINGS = 40
+
+
+def one_record(run: Ran) -> tuple[Ran, int] | None:
+    """The run for neighbours and the size of the group; None unless every part is for groups of one size."""
+    sizes = {part.group for part in run.parts}
+    alone = tuple(part.alone for part in run.parts if part.alone is not None)
+    if len(sizes) != 1 or len(alone) != len(run.parts) or not alone:
+        return None
+    return Ran(alone, run.relation, run.text), sizes.pop()
+
+
+def group_delta(run: Ran, size: int, question: Question, answer: Callable[[Ran, Question], Answer]) -> Answer:
+    """delta at the epsilon that is asked for; 1 where the lemma says nothing."""
+    x = Exact(Fraction(question.value) / size)
+    found = answer(run, question.at(x))
+    return replace(found, value=grown_delta(found.value, x, size), order=None, proof=None, way=GROUP_LEMMA, note="")
+
+
+def group_epsilon(run: Ran, size: int, question: Question, answer: Callable[[Ran, Question], Answer]) -> Answer | None:
+    """The least k x that the lemma proves at the delta that is asked for; None where none is found."""
+    delta, asked = Fraction(question.value), replace(question, asked="epsilon")
+    known: dict[float, Answer] = {}
+
+    def gap(x: float) -> float:
+        """log of the delta that the lemma gives over the one that is asked for; not positive where x is enough."""
+        known[x] = answer(run, asked.at(Exact(Fraction(x))))
+        grown = grown_delta(known[x].value, Fraction(x), size)
+        if grown <= delta:
+            return min(math.log(grown / float(delta)), 0.0) if grown > 0 else -math.inf
+        return max(math.log(grown / float(delta)), 5e-324)
+
+    start = answer(run, question.at(Exact(delta / size))).value  # the factor is at least k
+    if not 0 <= start < math.inf or float(delta) == 0:
+        return None
+    x = _least(gap, start)
+    if x is None:
+        return None
+    value = rounded_up(size * Fraction(x))
+    return replace(known[x], value=value, order=None, proof=None, way=GROUP_LEMMA, note="")
+
+
+def grown_delta(delta: float, x: Fraction, size: int) -> float:
+    """d (e^{kx} - 1) / (e^x - 1), or k d at x = 0, rounded up and at most 1."""
+    if delta >= 1:
+        return 1.0
+    with BALLS.at(_BITS):
+        one = BALLS.number(x)
+        factor = (size * one).expm1() / one.expm1() if x > 0 else BALLS.number(size)
+        value = BALLS.number(Fraction(delta)) * factor
+        return min(rounded_up(at_least(value.upper())), 1.0) if value.is_finite() else 1.0
+
+
+def _least(gap: Callable[[float], float], start: float) -> float | None:
+    """The least x from the start on whose gap is not positive, nearly; None if none is found.
+
+    The gap is about linear in x, so that the secant is tried, and the middle where that has moved one end only.
+    """
+    high, above = start, gap(start)
+    low, below = high, above
+    for _ in range(_LONGEST):
+        if above <= 0:
+            break
+        low, below = high, above
+        high = max(high * _FACTOR, 1e-3)
+        above = gap(high)
+    if above > 0:
+        return None
+    for turn in range(_HALVINGS):
+        if high - low <= _CLOSE * high or above == 0:
+            break
+        straight = math.isfinite(above) and turn % 3 < 2
+        part = below / (below - above) if straight else 0.5
+        # a little beyond the secant, so that both ends move
+        x = low + (high - low) * min(max(part + (0.02 if turn % 3 else -0.02), 0.02), 0.98)
+        found = gap(x)
+        low, below, high, above = (low, below, x, found) if found <= 0 else (x, found, high, above)
+    return high

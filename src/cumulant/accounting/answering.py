@@ -40,6 +40,9 @@ _PER_OCTAVE = 8
 _ORDERS, _CLEARLY = np.geomspace(1 / 8, 8, 6 * _PER_OCTAVE + 1), 0.01
 """Around the order of the exact answer, where divergences are looked at, and by how much they must be above it."""
 
+_BALLS_LEAVE = 1e-60
+"""Far more than the radius of a delta that is 0 in balls of 256 bits."""
+
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -153,8 +156,9 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     Every bound of divergences is at least that of any two neighbours, and what is left out here is a larger bound.
     """
     nothing = np.zeros(found.value.size, dtype=bool)
-    if rounds is not None and question.method == "best" and rounds.attained:
-        return np.asarray(found.value < (math.inf if question.asked == "delta" else 1.0))
+    if rounds is not None and question.asked == "epsilon" and found.value.size > 1 and rounds.attained:
+        # a curve may know pure privacy as a fraction, where balls leave a little more than nothing
+        return np.asarray((found.value > _BALLS_LEAVE) & (found.value < 1) & (question.method == "best"))
     known = (found.order > 1) & np.isfinite(found.order) & np.isfinite(found.value) & (found.value > 0)
     if rounds is None or not known.any() or question.method != "best":
         return nothing

@@ -342,7 +342,7 @@ class _Turn:
                 self._mine.set()
 
     def came(self, seconds: float) -> bool:
-        """Whether the lock is ours in time; if not, the thread closes the file."""
+        """Return True if the lock is ours in time; if not, the thread closes the file."""
         try:
             self._mine.wait(seconds)
         finally:

@@ -45,7 +45,7 @@ class Connection(H11Protocol):
 
     @property
     def silent(self) -> bool:
-        """Whether no request of it is being answered, and none has arrived up to the end of its header."""
+        """True while no request is being answered and no whole header has arrived."""
         return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
 
     def data_received(self, data: bytes) -> None:

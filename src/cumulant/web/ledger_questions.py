@@ -26,7 +26,7 @@ def _book(url: str) -> Ledger:
 
 
 def accounts(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Where accounts stand, in the order of their names."""
+    """Return the status of each account, in the order of their names."""
     book = _book(asked["ledger"])
     names = book.accounts()
     return {"accounts": [Account(book, name).status().to_dict() for name in names[:MOST_ENTRIES]], "all": len(names)}
@@ -62,7 +62,7 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 
 def verify(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether the chain of every entry is whole."""
+    """Check the chain of every entry."""
     verdict = _book(asked["ledger"]).verify(asked["accounts"], [Receipt.from_json(each) for each in asked["receipts"]])
     return {"whole": bool(verdict), "said": str(verdict)[:_LONGEST_VERDICT]}
 

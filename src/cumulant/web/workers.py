@@ -135,7 +135,7 @@ class Workers:
         return 504, _told(f"the question took more than {self.seconds:g} seconds and was stopped; ask a smaller one")
 
     def ended(self) -> bool:
-        """Whether no question is answered any more."""
+        """Return True once the workers are closed."""
         return self._closed
 
     def _stop(self, worker: _Worker) -> None:

@@ -623,3 +623,39 @@ def test_a_step_that_trains_nothing() -> None:
         for _ in loader:
             optimizer.step()
     assert len(engine.accountant) == 0
+
+
+@pytest.mark.parametrize("hooks", [True, False])
+def test_another_loss_beside_the_one_that_clips(hooks: bool) -> None:
+    """Ghost clipping keeps sums in p.grad: a plain loss adds gradients to them that nobody has clipped."""
+    engine = PrivacyEngine(accountant=FIXED)
+    module, optimizer = model()
+    module, optimizer, criterion, loader = make_private(
+        engine,
+        module=module,
+        optimizer=optimizer,
+        dataset=data(RECORDS),
+        sample=SAMPLE,
+        noise_multiplier=NOISE,
+        max_grad_norm=1.0,
+        grad_sample_mode="ghost",
+        criterion=torch.nn.CrossEntropyLoss(),
+    )
+    batches = iter(loader)
+    step(module, optimizer, next(batches), criterion)
+    with BatchMemoryManager(data_loader=loader, max_physical_batch_size=8, optimizer=optimizer) as small:
+        del batches
+        for batch in small:
+            step(module, optimizer, batch, criterion)
+    assert len(engine.accountant) == 21
+    before = weights(module)
+    with pytest.raises(cm.InputError, match="added or changed after clipping"):
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(module(x), y).backward()
+            if not hooks:
+                module.disable_hooks()
+            torch.nn.functional.cross_entropy(module(x), y).backward()
+            optimizer.step()
+    assert weights(module) == before
+    assert len(engine.accountant) == 21

@@ -53,6 +53,8 @@ class AccountedSteps:
         self._account, self._world = account, world
         self._clipped: list[tuple[int, float]] = []
         self._normed: tuple[int, float] | None = None
+        self._sums: list[tuple[int, int]] | None = None
+        self._foreign = False
         self._noise = (0.0, 0.0)
         self._done = False
         self.secret: Any = None
@@ -63,6 +65,7 @@ class AccountedSteps:
         optimizer, module = self._optimizer, self._module
         if hasattr(module, "get_norm_sample"):  # fast gradient clipping and ghost clipping
             module.get_norm_sample = self._seeing_norms(module.get_norm_sample)
+            module.enable_hooks = self._seeing_gradients(module.enable_hooks)
             optimizer.accumulate = self._seeing_sums(optimizer.accumulate)
         else:
             optimizer.clip_and_accumulate = self._seeing_clips(optimizer.clip_and_accumulate)
@@ -91,17 +94,33 @@ class AccountedSteps:
     def _seeing_norms(self, norm: Callable[[], Any]) -> Callable[[], Any]:
         def get_norm_sample() -> Any:
             found = norm()
-            self._normed = (found.numel(), float(self._module.max_grad_norm))
+            self._normed, self._sums = (found.numel(), float(self._module.max_grad_norm)), None
             return found
 
         return get_norm_sample
+
+    def _seeing_gradients(self, enable: Callable[[], None]) -> Callable[[], None]:
+        """Note the sums of clipped gradients; Opacus enables its hooks when the backward pass that clips has ended."""
+
+        def enable_hooks() -> None:
+            enable()
+            if self._normed is not None and self._sums is None:
+                self._sums = self._gradients()
+
+        return enable_hooks
+
+    def _gradients(self) -> list[tuple[int, int]]:
+        """Identities and versions of the gradients: any later change of one changes its version."""
+        found = [parameter.grad for parameter in self._optimizer.params]
+        return [(id(gradient), -1 if gradient is None else gradient._version) for gradient in found]
 
     def _seeing_sums(self, accumulate: Callable[[], None]) -> Callable[[], None]:
         def accumulate_sums() -> None:
             rows, norm = self._normed or (0, 0.0)
             if adapts(self._optimizer):  # the norm is chosen after the norms were seen, and clips this batch
                 norm = float(self._module.max_grad_norm)
-            self._normed = None
+            self._foreign = self._foreign or self._gradients() != self._sums
+            self._normed = self._sums = None
             accumulate()
             self._clipped.append((rows, norm))
 
@@ -122,10 +141,10 @@ class AccountedSteps:
                 if moves and not self._done:  # the hook was replaced
                     self._step()
             except BaseException:
-                self._clipped = []
+                self._clipped, self._foreign = [], False
                 raise
             if moves:
-                self._clipped = []
+                self._clipped, self._foreign = [], False
             return moves
 
         return accounted_pre_step
@@ -158,6 +177,11 @@ class AccountedSteps:
             if not 0 < norm < math.inf:
                 raise InputError(
                     f"max_grad_norm={norm} clips nothing to a norm that noise can cover; it must be positive"
+                )
+            if self._foreign:
+                raise InputError(
+                    "gradients were added or changed after clipping: another loss, or clipping by somebody else. Call backward "
+                    "of the criterion that make_private returned, and nothing else"
                 )
             for _, clipped in self._clipped:
                 if not math.isclose(clipped, norm, rel_tol=NORM_TOLERANCE):

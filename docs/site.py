@@ -35,6 +35,7 @@ MENU = {
     "Train": [
         "docs/how-to-train.md",
         "docs/how-to-train-jax.md",
+        "docs/training-loops.md",
         "docs/which-sampler.md",
         "docs/how-to-audit.md",
         "docs/model-card.md",

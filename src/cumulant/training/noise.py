@@ -37,6 +37,9 @@ BLOCK_ENTRIES = 2**18
 LARGEST_QUICK_SIGMA = Fraction(2**25)
 """Above it 32 bits leave more than a tenth of all draws undecided."""
 
+LEAST_QUICK_SIZE = 2**13
+"""Below it making the parabolas takes longer than they save."""
+
 MOST_THREADS = 8
 THREAD_ENTRIES = 2**17
 """Draws that are worth a thread: about 3 milliseconds of work."""
@@ -168,7 +171,7 @@ def rounded_gaussian(integers: Any, sigma: Number, *, source: Callable[[int], by
 
 def _noise(size: int, sigma: Fraction, source: Callable[[int], bytes]) -> Integers:
     """So many nearest integers to sigma Z."""
-    if sigma > LARGEST_QUICK_SIGMA:
+    if sigma > LARGEST_QUICK_SIGMA or size < LEAST_QUICK_SIZE:
         words = np.frombuffer(_bytes(source, 8 * size), dtype="<u8").astype(np.uint64, copy=False)
         return _finished(words, sigma, source)
     words32 = np.frombuffer(_bytes(source, 4 * size), dtype="<i4").astype(np.int32, copy=False)

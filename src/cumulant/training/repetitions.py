@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from cumulant.errors import CertificateError, InputError, shown
-from cumulant.mechanisms.repeat_and_select import RepeatAndSelect, enclosed_mean
+from cumulant.mechanisms.repeat_and_select import NUMBERS, RepeatAndSelect, enclosed_mean
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.training.noise import secret_bytes
 
@@ -29,7 +29,7 @@ def draw_repetitions(scheme: RepeatAndSelect, source: Callable[[int], bytes] = s
     >>> draw_repetitions(scheme) >= 1
     True
     """
-    if not isinstance(scheme, RepeatAndSelect):
+    if getattr(scheme, "number", None) not in NUMBERS:
         raise InputError(f"scheme={shown(scheme)} must be a RepeatAndSelect(mean=…): it says how K is drawn")
     bits, drawn = FIRST_BITS, int.from_bytes(source(FIRST_BITS // 8), "little")
     share = None if scheme.number == "poisson" else _largest_share(scheme)

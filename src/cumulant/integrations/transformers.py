@@ -11,6 +11,7 @@ from transformers import TrainerCallback
 from cumulant.domains import Number
 from cumulant.errors import InputError
 from cumulant.integrations.opacus_accountants import Accountant
+from cumulant.output import write_output
 
 __all__ = ["PrivacyCallback"]
 
@@ -80,7 +81,7 @@ class PrivacyCallback(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Write the state of the accountant into the checkpoint."""
         directory = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        (directory / STATE).write_text(json.dumps(self._accountant.state_dict()), encoding="utf-8")
+        write_output(directory / STATE, json.dumps(self._accountant.state_dict()))
 
     def restore(self, checkpoint: str | Path) -> None:
         """Load the state of the accountant from a checkpoint of the Trainer."""

@@ -59,7 +59,7 @@ def hockey_stick(p: Array, q: Array, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize(("mechanism", "noise", "moved"), INTEGERS, ids=str)
+@pytest.mark.parametrize(("mechanism", "noise", "moved"), INTEGERS, ids=[str(each[0]) for each in INTEGERS])
 def test_opposite_records_are_the_worst_and_need_all_of_it(
     mechanism: cm.Mechanism, noise: Noise, moved: int, rate: str
 ) -> None:
@@ -72,7 +72,7 @@ def test_opposite_records_are_the_worst_and_need_all_of_it(
             assert hockey_stick(*laws(noise, float(rate), record, other), epsilon) <= claimed * (1 + 1e-9) + 1e-15
 
 
-@pytest.mark.parametrize(("mechanism", "noise", "moved"), INTEGERS, ids=str)
+@pytest.mark.parametrize(("mechanism", "noise", "moved"), INTEGERS, ids=[str(each[0]) for each in INTEGERS])
 def test_two_rounds_in_which_the_record_may_change_its_mind(mechanism: cm.Mechanism, noise: Noise, moved: int) -> None:
     """Both ends hold the hockey-stick divergence of the product, and no second pair of records needs more."""
     rng, rate = np.random.default_rng(1), "0.3"

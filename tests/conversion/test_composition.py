@@ -219,6 +219,21 @@ def test_the_exact_product_is_brute_force_over_all_outputs() -> None:
         assert truth * (1 - 1e-15) <= found <= truth + 1e-10, (rounds, delta)
 
 
+@pytest.mark.parametrize(
+    ("rounds", "delta"),
+    [
+        ([(120.0, 0.0, 5), (60.0, 0.0, 5)], 0.5),
+        ([(300.0, 0.0, 3), (0.7, 0.0, 3)], 0.99),
+        ([(1e-6, 0.0, 2), (100.0, 0.01, 8)], 0.99),
+        ([(120.0, 0.0, 5), (80.0, 0.0, 4)], 1e-100),
+    ],
+)
+def test_the_exact_product_of_losses_beyond_all_floats_is_brute_force(rounds: list[Any], delta: float) -> None:
+    """e^-loss of the likeliest outcome vanishes beside that of the rarest one, from a loss of 745 on."""
+    truth, found = least_epsilon(rounds, delta), optimal(rounds, delta)
+    assert truth * (1 - 1e-15) <= found <= truth * (1 + 1e-9)
+
+
 def test_the_exact_product_of_kinds_that_are_almost_equal_is_that_of_equal_ones() -> None:
     """Windows that leave out flips are used from a few thousand rounds on."""
     one = optimal([(0.001, 0.0, 5050)], 1e-6)

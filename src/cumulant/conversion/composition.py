@@ -116,7 +116,7 @@ def optimal(rounds: Iterable[Round], delta: Number) -> float:
         found = _log_largest_ratio(epsilon, times, d)
     else:
         found = _log_largest_product_ratio(rounds, d)
-    return _up(min(total, max(0.0, found)))
+    return _up(total if math.isnan(found) else min(total, max(0.0, found)))  # max would turn NaN into 0
 
 
 def is_exact(rounds: Iterable[Round], delta: Number) -> bool:
@@ -378,6 +378,11 @@ _LEAST_DELTA = 1e-290
 _BLOCK = 512
 """The length of the blocks of a cumulative sum: rounding grows with it and with the number of blocks, not with all terms."""
 
+_WIDEST_BLOCK = 600.0
+"""The range of logarithms in one block up to which its sum is taken in floats; derived: e^-745 is the least float.
+
+Beyond it the first terms of a block would vanish beside its last one, and their sums with them."""
+
 
 def _windows(rounds: tuple[Round, ...], d: float) -> list[tuple[int, int]]:
     """The smallest and the largest number of flips that count, for each kind of round."""
@@ -409,7 +414,9 @@ def _log_largest_product_ratio(rounds: tuple[Round, ...], d: float) -> float:
     log_mass, loss = log_mass[order], loss[order]
     log_p, log_q = _log_cumulative(log_mass), _log_cumulative(log_mass - loss)
     size = float(np.max(np.abs(log_mass)) + np.max(np.abs(loss)))
-    error = widest + 4 * U * (2 * _BLOCK + (loss.size / _BLOCK + 8) * (1 + size) - math.log(d))
+    # a wide block takes a step for each term
+    steps = loss.size / _BLOCK + 8 + (_BLOCK if size > _WIDEST_BLOCK / 2 else 0)
+    error = widest + 4 * U * (2 * _BLOCK + steps * (1 + size) - math.log(d))
     with np.errstate(all="ignore"):
         above = log_p + error + math.exp(-_PRODUCT_TAIL) - math.log(d)
         ratio = math.log(d) + np.log(np.expm1(np.maximum(above, 0.0))) - log_q + error
@@ -426,13 +433,18 @@ def _many_flips(epsilon: float, times: int, high: int) -> float:
 
 
 def _log_cumulative(log_terms: Array) -> Array:
-    """The logarithms of the cumulative sums of e^log_terms, block by block so that rounding stays small."""
+    """The logarithms of the cumulative sums of e^log_terms, block by block so that rounding stays small.
+
+    A block that is wider than floats reach is summed in logarithms, term by term.
+    """
     padded = np.full(-(-log_terms.size // _BLOCK) * _BLOCK, -np.inf)
     padded[: log_terms.size] = log_terms
     blocks = padded.reshape(-1, _BLOCK)
     top = blocks.max(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         inside = np.log(np.cumsum(np.exp(blocks - top), axis=1)) + top
+    wide = blocks.min(axis=1, where=blocks > -np.inf, initial=math.inf) < top[:, 0] - _WIDEST_BLOCK
+    inside[wide] = np.logaddexp.accumulate(blocks[wide], axis=1)
     before = np.concatenate([[-np.inf], np.logaddexp.accumulate(inside[:, -1])[:-1]])
     return np.asarray(np.logaddexp(before[:, None], inside)).ravel()[: log_terms.size]
 

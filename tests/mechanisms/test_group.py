@@ -158,3 +158,10 @@ def test_groups_of_several_sizes_have_no_lemma() -> None:
     one = cm.Gaussian(sigma=5) @ cm.Poisson(rate="0.01")
     both = one @ cm.Group(size=2) + one @ cm.Group(size=3)
     assert both.epsilon("1e-5") >= (one @ cm.Group(size=3)).epsilon("1e-5")
+
+
+def test_a_guarantee_by_the_group_lemma_is_read_back() -> None:
+    run = (cm.Gaussian(sigma="1.1") @ cm.Poisson(rate="0.01") * 100) @ cm.Group(size=3)
+    found = run.guarantee("1e-5")
+    assert found.conversion == "group lemma"
+    assert cm.Guarantee.from_json(found.to_json()).verify().holds

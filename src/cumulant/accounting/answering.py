@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cumulant import domains
+from cumulant.accounting.fewer_steps import announced_run, shorter_runs
 from cumulant.accounting.group_lemma import group_delta, group_epsilon, one_record
 from cumulant.accounting.parts import Ran
-from cumulant.accounting.question import DISTANCE, Question, checked, rows
+from cumulant.accounting.question import DISTANCE, FEWER_STEPS, Question, checked, rows
 from cumulant.accounting.remembering import answered
 from cumulant.conversion import arrays, scalars
 from cumulant.conversion.scalars import Answer
@@ -56,7 +57,7 @@ def epsilon(run: Ran, delta: Number | Iterable[Number], question: Question) -> f
 
 def _epsilons(run: Ran, value: Sequence[Exact], question: Question) -> Floats:
     rounds = rounds_of(run)[0] if question.two_sided else None
-    if _has_group_lemma(run, question):
+    if _has_group_lemma(run, question) or _has_steps(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
     if not question.row or (rounds and not all(map(_between, value))):
         return np.array([answer(run, question.at(each)).value for each in value])
@@ -85,7 +86,7 @@ def delta(run: Ran, epsilon: Number | Iterable[Number], question: Question) -> f
 
 
 def _deltas(run: Ran, value: Sequence[Exact], question: Question) -> Floats:
-    if _has_group_lemma(run, question):
+    if _has_group_lemma(run, question) or _has_steps(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
     rounds = rounds_of(run)[0] if question.two_sided else None
     found = _each(rounds, question, value)
@@ -205,6 +206,34 @@ def answer(run: Ran, question: Question) -> Answer:
 def _answer(run: Ran, question: Question) -> Answer:
     if not question.row:
         return _by_composition(run, question)
+    found = _own_answer(run, question)
+    weaker = weaker_answer(run, question, found)
+    if weaker is None or found.value <= weaker[1].value:
+        return found
+    return Answer(weaker[1].value, None, weaker[1].rigour, bound=question.row, way=FEWER_STEPS)
+
+
+def weaker_answer(run: Ran, question: Question, found: Answer | None = None) -> tuple[Ran, Answer] | None:
+    """Return the best answer of the runs with fewer steps and that run; None where the run has no epochs of steps.
+
+    If loss distributions gave the answer that was `found`, only the announced steps are looked at.
+    """
+    announced = announced_run(run) if question.two_sided else None
+    if announced is None:
+        return None
+    best = announced, answer(announced, question)
+    for shorter in shorter_runs(run) if _proper(question) and not (found is not None and found.exact) else ():
+        rounds, _ = rounds_of(shorter)
+        exact = None if rounds is None else by_losses(rounds, question)
+        if exact is not None and exact.value < best[1].value:
+            best = shorter, exact
+        elif exact is not None and exact.value < (math.inf if question.asked == "delta" else 1.0):
+            break  # still fewer steps are less private
+    return best
+
+
+def _own_answer(run: Ran, question: Question) -> Answer:
+    """Return the answer about the run as it is written."""
     rounds, note = rounds_of(run) if question.two_sided and _proper(question) else (None, "")
     exact = None if rounds is None else by_losses(rounds, question)
     if exact is not None and (question.method == "exact" or _settled(rounds, question, exact)):
@@ -238,6 +267,11 @@ def _largest_loss(run: Ran, question: Question, below: float) -> Answer | None:
 
     found = pure_epsilon(rounds)
     return replace(found, bound=rounds.named(found.way)) if found.value < below else None
+
+
+def _has_steps(run: Ran, question: Question) -> bool:
+    """Whether the run has epochs of steps that fewer steps may be better for."""
+    return question.two_sided and announced_run(run) is not None
 
 
 def _has_group_lemma(run: Ran, question: Question) -> bool:
@@ -371,6 +405,8 @@ def epsilon_over(run: Ran, times: Iterable[int], delta: Number, question: Questi
         rows(question.method, None, None)  # says which methods answer this
     counts = [domains.times(k) for k in domains.listed("times", times)]
     question = question.at(domains.DELTA.check("delta", delta))
+    if _has_steps(run, question):
+        return np.array([answer(run.repeated(k), question).value for k in counts])
     if not (question.two_sided and _proper(question)):
         return arrays.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
     found = _over(run, counts, question)

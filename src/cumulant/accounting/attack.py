@@ -17,6 +17,7 @@ import numpy as np
 
 from cumulant.accounting import answering
 from cumulant.accounting.answering import rounds_of
+from cumulant.accounting.fewer_steps import announced_run
 from cumulant.accounting.parts import Part, Ran
 from cumulant.accounting.question import (
     CURVES,
@@ -118,7 +119,13 @@ def advantage(run: Ran, method: str = DEFAULT_METHOD) -> float:
         known = _Statements(run, by_statements)
         known.search([_Halfway(known.scale())])
         found = min(found, tradeoff.advantage(*known.pair))
-    return found
+    announced = _announced(run, method)
+    return found if announced is None else min(found, advantage(announced, method))
+
+
+def _announced(run: Ran, method: str) -> Ran | None:
+    """Return the run with one release in place of each epoch, where the exact layer is asked; None if it has no epochs."""
+    return announced_run(run) if method in METHODS and method not in CURVES else None
 
 
 def bayes_risk(run: Ran, prior: Number) -> float:
@@ -200,6 +207,9 @@ def in_brief(run: Ran, fpr: Number, method: str, epsilon: float, delta: float) -
         else:
             known.ask((epsilon * np.arange(_FEW) / _FEW).tolist())
         found, largest = min(found, known.bounds([rate])[0]), min(largest, tradeoff.advantage(*known.pair))
+    if (announced := _announced(run, method)) is not None:
+        caught, most = in_brief(announced, fpr, method, epsilon, delta)
+        return min(float(found), caught), min(largest, most)
     return float(found), largest
 
 
@@ -226,7 +236,8 @@ def _bounds(run: Ran, rates: Sequence[Exact], method: str) -> Floats:
         scale = known.scale()
         known.search([_Search(scale, float(rate)) for rate, most in zip(rates, found, strict=True) if most > 0])
         found = np.minimum(found, known.bounds(rates))
-    return found
+    announced = _announced(run, method)
+    return found if announced is None else np.minimum(found, _bounds(announced, rates, method))
 
 
 def _lone_gaussian(run: Ran) -> Fraction | None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from cumulant.accounting.parts import Part
 from cumulant.accounting.plan import Plan, Term
 from cumulant.accounting.printed import fraction, rounded_down, rounded_up
-from cumulant.accounting.question import DISTANCE, GROUP_LEMMA
+from cumulant.accounting.question import DISTANCE, FEWER_STEPS, GROUP_LEMMA
 from cumulant.accounting.statement import (
     BY,
     MOST_TERMS,
@@ -98,6 +98,8 @@ def _theorem(plan: Plan, part: Part, term: Term) -> str:
         curve = part.inner.parts[0].described if part.lone else "Lemma 5, the curves of all that ran add up"
     if plan.answer.way == GROUP_LEMMA:
         return "the privacy profile for one record, composed over all rounds"
+    if plan.answer.way == FEWER_STEPS:
+        return "the privacy profile with fewer steps, composed over all rounds"
     if plan.answer.way == DISTANCE:
         return f"the whole curve of {curve}" + (f", on its sample by {term.bound}" if term.bound else "")
     if plan.answer.way not in CONVERSIONS:
@@ -140,6 +142,8 @@ def _converted(plan: Plan, delta: float) -> str:
 def _arithmetic(plan: Plan) -> str:
     if plan.answer.way == GROUP_LEMMA:
         return f"the delta for one record is {plan.answer.rigour}; the lemma multiplied it in balls, rounded up"
+    if plan.answer.way == FEWER_STEPS:
+        return f"the number for fewer steps is {plan.answer.rigour}, and was taken as it is"
     if plan.answer.proof is not None:
         return (
             f"the order was found in float64; there the bound was evaluated once, in balls of {plan.answer.proof.bits} bits; "

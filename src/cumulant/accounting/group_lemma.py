@@ -48,7 +48,7 @@ def group_delta(run: Ran, size: int, question: Question, answer: Callable[[Ran, 
     """delta at the epsilon that is asked for; 1 where the lemma says nothing."""
     x = Exact(Fraction(question.value) / size)
     found = answer(run, question.at(x))
-    return replace(found, value=grown_delta(found.value, x, size), order=None, proof=None, way=GROUP_LEMMA, note="")
+    return _by_lemma(found, grown_delta(found.value, x, size), question)
 
 
 def group_epsilon(run: Ran, size: int, question: Question, answer: Callable[[Ran, Question], Answer]) -> Answer | None:
@@ -71,7 +71,12 @@ def group_epsilon(run: Ran, size: int, question: Question, answer: Callable[[Ran
     if x is None:
         return None
     value = rounded_up(size * Fraction(x))
-    return replace(known[x], value=value, order=None, proof=None, way=GROUP_LEMMA, note="")
+    return _by_lemma(known[x], value, question)
+
+
+def _by_lemma(found: Answer, value: float, question: Question) -> Answer:
+    """Return the number with the rigour of the answer for one record and no trace of how that was evaluated."""
+    return Answer(value, None, found.rigour, bound=question.row, way=GROUP_LEMMA)
 
 
 def grown_delta(delta: float, x: Fraction, size: int) -> float:

@@ -31,6 +31,9 @@ DISTANCE = "total variation"
 GROUP_LEMMA = "group lemma"
 """The way of a number for groups that follows from the profile of the run for one record."""
 
+FEWER_STEPS = "fewer steps"
+"""The way of a number for epochs that follows from epochs of fewer steps, or from one release in place of each."""
+
 DEFAULT_METHOD = "best"
 """Of every question, in Python and in the shell."""
 

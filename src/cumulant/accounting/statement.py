@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cumulant.accounting.parts import Part, Ran
 from cumulant.accounting.plan import Plan
 from cumulant.accounting.printed import percent, rounded_down, rounded_up
-from cumulant.accounting.question import DISTANCE, GROUP_LEMMA
+from cumulant.accounting.question import DISTANCE, FEWER_STEPS, GROUP_LEMMA
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.relation import Relation
@@ -243,6 +243,8 @@ def unconverted(way: str) -> str:
     """What proves a number that no order was converted for."""
     if way == GROUP_LEMMA:
         return "the group lemma on the privacy profile of the whole run for one record"
+    if way == FEWER_STEPS:
+        return "the run with fewer steps in each epoch, or with one release per epoch, which is no more private"
     if way == DISTANCE:
         return (
             "the total variation distance, which bounds delta at every epsilon: at each order the two rates of an attack "

@@ -7,11 +7,11 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from cumulant.accounting.answering import answer, by_losses, lower, lower_end, rounds_of
+from cumulant.accounting.answering import answer, by_losses, lower, lower_end, rounds_of, weaker_answer
 from cumulant.accounting.group_lemma import grown_delta, one_record
 from cumulant.accounting.plan import Plan, planned
 from cumulant.accounting.printed import rounded_down, rounded_up
-from cumulant.accounting.question import CURVES, DISTANCE, GROUP_LEMMA, GUIDE, Question
+from cumulant.accounting.question import CURVES, DISTANCE, FEWER_STEPS, GROUP_LEMMA, GUIDE, Question
 from cumulant.accounting.statement import RIGOUR
 from cumulant.conversion import scalars
 from cumulant.conversion.attacks import distance_is_at_most
@@ -36,6 +36,8 @@ def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
     """Whether a second evaluation confirms this epsilon and delta, of which the one that was given means its exact value."""
     if plan.answer.way == GROUP_LEMMA:
         return _by_group_lemma(plan, epsilon, delta)
+    if plan.answer.way == FEWER_STEPS:
+        return _by_fewer_steps(plan, epsilon, delta)
     return _by_losses(plan, epsilon, delta) if plan.answer.exact else _by_curve(plan, epsilon, delta)
 
 
@@ -55,6 +57,16 @@ def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
     note = f"by the group lemma from delta = {base.answer.value!r} for one record at epsilon / {size}"
     holds = check.holds and upper <= most
     return Verification(holds, epsilon, delta, "delta", 0.0, upper, 0.0, check.arithmetic, check.precision, note)
+
+
+def _by_fewer_steps(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """The statement is verified for the run with fewer steps, which is found again and is no more private."""
+    weaker = weaker_answer(plan.run, plan.question)
+    if weaker is None:
+        raise CertificateError("the run is no longer one of epochs with several steps")
+    run, found = weaker
+    check = verified(replace(plan, run=run, answer=found, terms=(), lower=None, witness=""), epsilon, delta)
+    return replace(check, note=f"for fewer steps, which are no more private; {check.note}".removesuffix("; "))
 
 
 def lower_confirmed(plan: Plan) -> bool | None:

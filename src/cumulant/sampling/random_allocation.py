@@ -45,6 +45,7 @@ class RandomAllocation(Scheme):
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
     bounds: ClassVar[Mapping[str, Bound]] = ALLOCATION
     sharpened: ClassVar[str] = "allocation"
+    announced: ClassVar[bool] = True
     assumed: ClassVar[str] = (
         "RandomAllocation is one whole epoch of all its steps, and each record is in one of them, chosen uniformly, in secret "
         "and independently of the other records, so that batches have random sizes; shuffled batches of a fixed size do not"
@@ -61,6 +62,12 @@ class RandomAllocation(Scheme):
     def copies(self) -> int:
         """In the only step that has the record."""
         return 1
+
+    @property
+    def shorter(self) -> RandomAllocation | None:
+        """The next smaller power of two as the number of steps: more steps are more private, and epochs share these."""
+        fewer = 1 << (int(self.length) - 1).bit_length() - 1
+        return RandomAllocation(fewer) if self.picks == 1 and fewer > 1 else None
 
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:

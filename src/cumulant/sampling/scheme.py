@@ -54,6 +54,14 @@ class Scheme(ABC):
     fixed: ClassVar[bool] = False
     """Whether every sample has the same public size; otherwise nothing that is stated for one size may run on it."""
 
+    announced: ClassVar[bool] = False
+    """Whether what runs, once on all the data, is no more private: telling what was drawn is undone by post-processing."""
+
+    @property
+    def shorter(self) -> Scheme | None:
+        """The same scheme with about half as many steps, which is no more private; None where there is none."""
+        return None
+
     @property
     def sized(self) -> bool:
         """Whether its statements are for data sets of one size."""

@@ -3,11 +3,13 @@
 import copy
 import os
 import pickle
+import signal
 import threading
 
 import pytest
 
 from cumulant.lock import Lock
+from cumulant.numerics.arithmetic import BALLS
 
 
 def held_by_another_thread(lock: Lock) -> threading.Event:
@@ -41,3 +43,15 @@ def test_a_lock_is_free_in_a_child_that_is_forked_while_another_thread_has_it() 
             os._exit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     done.set()
+
+
+def test_balls_can_be_used_in_a_child_that_is_forked_during_a_proof() -> None:
+    done = held_by_another_thread(BALLS._lock)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # a child that waits for ever is ended
+        with BALLS.at(64):
+            os._exit(7)
+    _, status = os.waitpid(child, 0)
+    done.set()
+    assert os.waitstatus_to_exitcode(status) == 7

@@ -8,7 +8,6 @@ either into what the formula computes with.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cumulant.errors import CertificateError
+from cumulant.lock import Lock
 from cumulant.numerics.later import special
 
 Array = Any
@@ -139,7 +139,7 @@ class Balls:
     enclosing = False
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = Lock()
 
     @cached_property
     def _flint(self) -> Any:

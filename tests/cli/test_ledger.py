@@ -158,6 +158,8 @@ def test_signed(shell: Shell) -> None:
         (["spend", "expired", STEP], 3, "has expired"),
         (["verify", "a", "--head", "0:ff"], 4, "rolled back"),
         (["verify", "--head", "0:ff"], 2, "SEQ:HASH"),
+        (["verify", "a", "--head", "\u00b2:ff"], 2, "SEQ:HASH"),
+        (["verify", "a", "--head", f"{'9' * 5000}:ff"], 2, "SEQ:HASH"),
         (["verify", "--receipts", "nowhere"], 2, "cannot be read"),
         (["settle", "a", "--all", "--hold", "7"], 2, "not a hold"),
         (["create", "a", "--epsilon", "1", "--delta", "1e-6"], 2, "already"),

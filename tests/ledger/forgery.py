@@ -77,7 +77,7 @@ class Altered:
         return (Entry.of([getattr(entry, column) for column in TABLE]) for entry in self.entries)
 
     def at(self, account: str, seq: int) -> Entry | None:
-        return next((entry for entry in self.entries if entry.seq == seq), None)
+        return next((entry for entry in self.entries if (entry.account, entry.seq) == (account, seq)), None)
 
     def by_key(self, account: str, key: str) -> Entry | None:
         return next((entry for entry in self.entries if (entry.account, entry.key) == (account, key)), None)

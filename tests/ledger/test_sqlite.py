@@ -280,9 +280,58 @@ def test_a_link_by_name_is_the_same_ledger(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("link.db?*"))  # one queue, and one -wal
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_reader_without_rights_sees_what_others_write(tmp_path: Path, closed: bool) -> None:
+    """SQLite is told that such a file never changes; when it does, the reader must read it again."""
+    url = f"sqlite:///{tmp_path}/budget.db"
+    writer = cm.Ledger(url)
+    writer.create("a", epsilon=1, delta=1e-6)
+    writer.close()
+    gc.collect()
+    assert not (tmp_path / "budget.db-wal").exists()
+    reader = cm.Ledger(url)
+    rights = reader._store
+    assert isinstance(rights, store.SQLite)
+    rights._read_only = lambda: not (tmp_path / "budget.db-wal").exists()  # type: ignore[method-assign]
+    assert reader.verify().entries == 1
+    for entries in (2, 3):
+        writer.account("a").spend(STEP)
+        if closed:
+            writer.close()
+            gc.collect()
+        assert reader.account("a").status().entries == entries
+        assert (reader.verify().sound, reader.verify().entries) == (True, entries)
+
+
+def test_a_file_that_changes_under_a_reader_without_rights(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/budget.db"
+    writer = cm.Ledger(url)
+    writer.create("a", epsilon=1, delta=1e-6)
+    writer.close()
+    gc.collect()
+    reader = cm.Ledger(url)
+    rights = reader._store
+    assert isinstance(rights, store.SQLite)
+    rights._read_only = lambda: not (tmp_path / "budget.db-wal").exists()  # type: ignore[method-assign]
+
+    def read_while_it_is_written() -> None:
+        with rights.reading():
+            rights.names()
+            writer.account("a").spend(STEP)
+            writer.close()
+            gc.collect()
+            rights.names()
+
+    with pytest.raises(LedgerError, match="was written to while it was read; ask again"):
+        read_while_it_is_written()
+    assert reader.verify().entries == 2
+
+
 def test_a_file_that_is_mounted_alone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "table").write_text(f"{MOUNTS}40 22 254:0 /x {tmp_path}/budget.db rw - ext4 /dev/vda rw\n")
-    assert (tmp_path / "budget.db", "ext4") in list(store.mounts(tmp_path / "table"))
+    for name, spelled in (("budget.db", "budget.db"), ("tür\u20ac \\.db", "tür\u20ac\\040\\134.db")):
+        line = f"40 22 254:0 /x {tmp_path}/{spelled} rw - ext4 /dev/vda rw\n"
+        (tmp_path / "table").write_text(f"{MOUNTS}{line}", encoding="utf-8")
+        assert (tmp_path / name, "ext4") in list(store.mounts(tmp_path / "table"))
     cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta=1e-6)
     monkeypatch.setattr(store, "mounts", lambda *_: iter([(tmp_path / "budget.db", "ext4")]))
     with pytest.raises(LedgerError, match="mount its directory instead"):
@@ -296,8 +345,14 @@ def test_a_file_that_is_mounted_alone_is_refused(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_removed_wal_is_noticed(tmp_path: Path, suffix: str, replaced: bool) -> None:
-    ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_removed_wal_is_noticed(tmp_path: Path, suffix: str, replaced: bool, linked: bool) -> None:
+    place = tmp_path / "budget.db"
+    if linked:  # SQLite keeps -wal beside the file, not beside the link
+        (tmp_path / "links").mkdir()
+        place = tmp_path / "links" / "link.db"
+        place.symlink_to(tmp_path / "budget.db")
+    ledger = cm.Ledger(f"sqlite:///{place}")
     account = ledger.create("a", epsilon=1, delta=1e-6)
     account.spend(STEP)
     file = tmp_path / f"budget.db{suffix}"
@@ -412,6 +467,33 @@ def test_whoever_waits_has_a_turn(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_UN)
         assert sorted(each.result().seq for each in waiting) == [1, 2, 3, 4]
     os.close(lock)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_turn_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
+    """A child that was forked during the wait has a copy of the file, and would keep the lock."""
+    path = tmp_path / "lock"
+    path.touch()
+    owner, waiting = os.open(path, os.O_RDWR), os.open(path, os.O_RDWR)
+    fcntl.flock(owner, fcntl.LOCK_EX)
+    turn = store._Turn(waiting)
+    child = os.fork()
+    if child == 0:
+        os.close(owner)
+        signal.pause()
+        os._exit(0)
+    try:
+        assert not turn.came(0.05)
+        fcntl.flock(owner, fcntl.LOCK_UN)
+        for _ in range(200):  # until the thread has closed its file
+            time.sleep(0.01)
+            if not os.path.exists(f"/proc/self/fd/{waiting}"):
+                break
+        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    os.close(owner)
 
 
 def test_owners_of_locks(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.charge import Quote
 from cumulant.ledger.entry import COLUMNS, Entry, canonical
 from cumulant.ledger.keys import Keys
+from cumulant.ledger.store import Interrupted
 from tests.ledger.forgery import Altered
 
 STEP = cm.Gaussian(sigma=50)
@@ -115,6 +116,47 @@ def test_a_cut_tail_is_found_by_its_receipt(entries: list[Entry]) -> None:
     assert check(rewritten, receipts=receipts).seq == len(entries) - 1
     other = replace(receipts[0], account="b")
     assert check(entries, receipts=[other]).account == "b"
+
+
+def test_two_receipts_for_one_entry_contradict_in_either_order(entries: list[Entry]) -> None:
+    """One from before a rollback and one from after it: the second must not replace the first."""
+    mine = entries[1].receipt()
+    before = replace(mine, hash="0" * 64)
+    for receipts in ([before, mine], [mine, before]):
+        verdict = check(entries, receipts=receipts)
+        assert (verdict.sound, verdict.seq) == (False, 1)
+    assert check(entries, receipts=[mine, mine])
+    assert not check(entries, receipts=[replace(mine, seq=-1)])
+
+
+def test_receipts_of_accounts_that_are_not_walked(url: str) -> None:
+    ledger = cm.Ledger(url)
+    for name in ("a", "b"):
+        ledger.create(name, epsilon=1, delta="1e-6")
+    receipt = ledger.account("b").spend(STEP)
+    assert ledger.verify(["a"], [receipt])
+    for wrong, reason in (
+        (replace(receipt, hash="0" * 64), "another hash"),
+        (replace(receipt, seq=2), "missing"),
+        (replace(receipt, seq=2**70), "missing"),
+        (replace(receipt, seq=-1), "missing"),
+        (replace(receipt, account="c"), "no such account"),
+    ):
+        verdict = ledger.verify(["a"], [wrong])
+        assert not verdict
+        assert reason in verdict.reason
+
+
+def test_a_database_that_does_not_answer_is_not_called_broken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = cm.Ledger(url)
+    ledger.create("a", epsilon=1, delta="1e-6")
+
+    def cut(*_: Any) -> Iterator[Entry]:
+        raise Interrupted("the connection was lost")
+
+    monkeypatch.setattr(ledger._store, "scan", cut)
+    with pytest.raises(Interrupted, match="lost"):
+        ledger.verify()
 
 
 def forged(

@@ -20,6 +20,9 @@ from cumulant.output import open_output
 
 __all__ = ["app", "ledger_governing", "ledger_taking"]
 
+_LONGEST_NUMBER = 18
+"""Digits of the number of an entry; databases hold no longer ones."""
+
 
 @app.command()
 def status(
@@ -104,7 +107,7 @@ def verify(
     known = [] if receipts is None else tables.receipts(receipts)
     if head is not None:
         seq, _, digest = head.partition(":")
-        if name is None or not seq.isdigit() or not digest:
+        if name is None or not (seq.isascii() and seq.isdigit()) or len(seq) > _LONGEST_NUMBER or not digest:
             raise InputError(f"--head {head} must be SEQ:HASH, of one account that is named")
         known.append(Receipt(name, int(seq), digest, "", ""))
     ledger = Ledger(url, keys)

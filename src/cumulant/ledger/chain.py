@@ -105,6 +105,8 @@ def verify(
             for _ in walk.entries(receipt for receipt in receipts if receipt.account == name):
                 entries += 1
         except (_Broken, CumulantError) as error:
+            if isinstance(error, LedgerError) and not isinstance(error, LedgerBroken):
+                raise  # the database did not answer, or a key cannot be used: nothing is known about the entries
             reason = str(error)
         except _MALFORMED as error:
             reason = f"its body is not one that this library writes ({type(error).__name__}: {error})"
@@ -113,14 +115,24 @@ def verify(
             return Verdict(False, entries, *known, name, walk.seq, reason, unconfirmed)
         unsigned += [name] if keys.keys and not walk.signed else []
     for receipt in receipts:
-        if receipt.account not in names:
-            reason = "there is a receipt for this entry and no such account: the ledger was rolled back or replaced"
+        reason = None if receipt.account in names else _contradiction(store, receipt)
+        if reason is not None:
             return Verdict(False, entries, *known, receipt.account, receipt.seq, reason, unconfirmed)
     damage = store.damage()
     if damage is not None:
         reason = f"{damage}; check all receipts, then export the ledger and import it into a new one"
         return Verdict(False, entries, *known, None, None, reason, unconfirmed)
     return Verdict(True, entries, *known, unconfirmed=unconfirmed, unsigned=tuple(unsigned))
+
+
+def _contradiction(store: Store, receipt: Receipt) -> str | None:
+    """Say how a receipt contradicts an account that is not walked; None if its entry is there."""
+    entry = store.at(receipt.account, receipt.seq) if 0 <= receipt.seq < 2**63 else None
+    if entry is not None and entry.hash == receipt.hash:
+        return None
+    if store.at(receipt.account, 0) is None:
+        return "there is a receipt for this entry and no such account: the ledger was rolled back or replaced"
+    return "there is a receipt for this entry, which is missing or has another hash: the ledger was rolled back"
 
 
 def _more(recompute: bool, receipts: list[Receipt], keys: Keys) -> Iterator[str]:
@@ -173,7 +185,9 @@ class Walk:
 
     def entries(self, receipts: Iterable[Receipt] = ()) -> Iterator[Entry]:
         """Each entry once it is checked; the exception leaves `seq` at the first that is broken."""
-        wanted = {receipt.seq: receipt.hash for receipt in receipts}
+        wanted: dict[int, set[str]] = {}  # two receipts for one entry are a rollback, so none may replace the other
+        for receipt in receipts:
+            wanted.setdefault(receipt.seq, set()).add(receipt.hash)
         previous, state = FIRST, None
         for entry in self._store.scan(self._account):
             if entry.seq != self.seq:
@@ -188,14 +202,14 @@ class Walk:
             self._check_time(entry)
             if state is None or canonical(state.to_dict()) != entry.state:
                 raise _Broken("its sums are not those of the entries up to it")
-            if wanted.get(entry.seq, entry.hash) != entry.hash:
+            if not wanted.get(entry.seq, set()) <= {entry.hash}:
                 raise _Broken("its hash is not the one on the receipt: the ledger was rolled back and written again")
             yield entry
             previous = entry.hash
             self.seq += 1
         if self.seq == 0:
             raise _Broken("the account has no entries")
-        lost = [seq for seq in wanted if seq >= self.seq]
+        lost = [seq for seq in wanted if not 0 <= seq < self.seq]
         if lost:
             self.seq = min(lost)
             raise _Broken("there is a receipt for this entry, and it is missing: the ledger was rolled back")

@@ -63,6 +63,8 @@ _FOLLOWING = (
     "COALESCE((SELECT MAX(seq) FROM entry WHERE account = NEW.account), -1) + 1 OR (NEW.seq = 0) <> (NEW.kind = 'open') "
     "BEGIN SELECT RAISE(ABORT, 'an entry follows the newest one, and the first one opens the account'); END",
 )
+_OCTAL = re.compile(r"\\([0-7]{3})")
+"""How the table of mounts writes spaces, tabs, line ends and backslashes; other characters stand for themselves."""
 _OBJECT = re.compile(r"CREATE (?:UNIQUE )?(TABLE|INDEX|TRIGGER) (\w+)")
 
 
@@ -132,7 +134,7 @@ class SQLite(Store):
             if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
                 return True
         allowed = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
-        return not allowed and not Path(f"{self.path}-wal").exists()
+        return not allowed and not self._beside_path("-wal").exists()
 
     def _ready(self, create: bool) -> sqlite3.Connection:
         # SQLite cannot read a file in WAL mode where it cannot write, unless it is told that nobody else writes either
@@ -160,6 +162,7 @@ class SQLite(Store):
                     raise LedgerError(f"{self.path} cannot be put into WAL mode; keep the ledger on a local disk")
             self._run(connection, "SELECT 1 FROM sqlite_master", ())  # from now on there are -wal and -shm
             self._local.file, self._local.beside = self._file(), self._beside()
+            self._local.sealed = self._content() if sealed else None
         except BaseException:
             connection.close()
             raise
@@ -167,12 +170,16 @@ class SQLite(Store):
 
     def _waiting(self) -> bool:
         try:
-            return os.stat(f"{self.path}-wal").st_size > 0
+            return os.stat(self._beside_path("-wal")).st_size > 0
         except OSError:
             return False
 
     def files(self) -> list[Path]:
-        return [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm", "-journal", ".lock")]
+        return [self._beside_path(suffix) for suffix in ("", "-wal", "-shm", "-journal", ".lock")]
+
+    def _beside_path(self, suffix: str) -> Path:
+        """The file with this suffix; SQLite keeps it beside the file itself, not beside a link that leads there."""
+        return Path(os.path.realpath(self.path) + suffix)
 
     def _file(self) -> tuple[int, int] | None:
         """The device and number of the file that the path names now; LedgerError if it has a second name."""
@@ -192,18 +199,27 @@ class SQLite(Store):
         found: list[tuple[int, int] | None] = []
         for suffix in ("-wal", "-shm"):
             try:
-                status = os.stat(f"{self.path}{suffix}")
+                status = os.stat(self._beside_path(suffix))
                 found.append((status.st_dev, status.st_ino))
             except OSError:
                 found.append(None)
         return found
 
+    def _content(self) -> tuple[int, int]:
+        """The size of the file and the time of its last change."""
+        found = os.stat(self.path)
+        return found.st_size, found.st_mtime_ns
+
     def _outdated(self, connection: sqlite3.Connection) -> bool:
         # what is written to a file that was put away is lost: a backup that is put in its place has a new number
         if connection.in_transaction:
+            if getattr(self._local, "within", False) and self._local.sealed not in (None, self._content()):
+                raise Interrupted(f"{self.path} was written to while it was read; ask again")
             return False
         if self._file() != self._local.file:
             return True
+        if self._local.sealed is not None:  # SQLite was told that nobody writes: once somebody has, it must read again
+            return bool(self._beside() != self._local.beside or self._content() != self._local.sealed)
         if self._beside() != self._local.beside:
             self._lost = True
         self._check_whole()
@@ -296,7 +312,7 @@ class SQLite(Store):
     @property
     def _lock_path(self) -> Path:
         """The lock file; a ledger that is reached by a link has one."""
-        return Path(os.path.realpath(self.path) + ".lock")
+        return self._beside_path(".lock")
 
     def _lock_file(self) -> int:
         """Open the lock file, or make it for those who may write to the ledger: whoever may read it could hold the lock."""
@@ -314,7 +330,7 @@ class SQLite(Store):
 
     def _busy(self) -> Busy:
         """Say who has held the lock for too long: the lock file, or that of SQLite itself."""
-        files = [self._lock_path, self.path, Path(f"{self.path}-shm")]
+        files = [self._lock_path, self.path, self._beside_path("-shm")]
         owners = ", ".join(map(_described, lock_owners(files))) or "its number cannot be seen from here"
         return Busy(
             f"another process has held the lock of {self.path} for {LOCK_SECONDS:g} s: {owners}; nothing was written; "
@@ -337,6 +353,7 @@ class _Turn:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         with self._guard:
             if self._abandoned:
+                fcntl.flock(self._lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has a copy of the file
                 os.close(self._lock)
             else:
                 self._mine.set()
@@ -404,7 +421,7 @@ def mounts(table: Path = Path("/proc/self/mountinfo")) -> Iterator[tuple[Path, s
         before, _, after = line.partition(" - ")
         fields = before.split()
         if len(fields) >= 5 and after:
-            yield Path(fields[4].encode().decode("unicode_escape", errors="replace")), after.split()[0]
+            yield Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), fields[4])), after.split()[0]
 
 
 def file_system(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> str:

@@ -19,7 +19,7 @@ PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run paper test test-frameworks test-browser test-wheel build docs lint format bench hunt clean hunt-ledger bench-ledger test-postgres
+.PHONY: help run paper test test-frameworks test-browser test-wheel build docs lint format bench hunt clean hunt-ledger bench-ledger test-postgres proofs proofs-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,14 @@ bench-ledger: $(VENV)/.installed ## What a spend costs, in SQLite and in Postgre
 
 test-postgres: $(VENV)/.installed ## The tests of the ledger alone, against the PostgreSQL that is found (make test runs them too)
 	$(BIN)/python -m pytest -n auto src/cumulant/ledger tests/ledger tests/cli/test_ledger.py
+
+# What Coq checks needs Debian's packages, not pip, so it is not part of make test.
+proofs: ## Theorem 9 and the ledger's rule, checked by Coq (apt-get install coq libcoq-mathcomp-analysis)
+	proofs/check
+
+proofs-check: ## The same with coqchk, and wrong statements that must not compile: about 10 minutes
+	proofs/check --mutants
+	cd proofs && coqchk -silent -o -Q . Cumulant Cumulant.instances Cumulant.ledger_rule Cumulant.composition Cumulant.chords Cumulant.conversion
 
 clean: ## Remove environments, caches and builds
 	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(PINNED) $(BROWSER) $(WHEEL) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -60,6 +60,8 @@ MENU = {
         "docs/bounds/README.md",
         "docs/exact.md",
         "docs/theorem-b.md",
+        "docs/machine-checked.md",
+        "proofs/README.md",
         "docs/adaptive-rounds.md",
         "docs/test-orders.md",
         "docs/line.md",

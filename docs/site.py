@@ -122,7 +122,15 @@ def build(out: Path) -> int:
 def sources() -> list[str]:
     """Every page that is written by hand."""
     written = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
-    return ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", *written]
+    return [
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "benchmarks/README.md",
+        "proofs/README.md",
+        *written,
+    ]
 
 
 def reference() -> tuple[str, list[str]]:

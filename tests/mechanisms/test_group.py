@@ -1,6 +1,7 @@
 """Groups: chains of neighbours by definition, and the families that are closed under them."""
 
 import dataclasses
+import itertools
 import math
 from itertools import pairwise
 
@@ -152,6 +153,29 @@ def test_the_group_lemma_asks_the_profile_of_the_whole_run(size: int, times: int
     assert not dataclasses.replace(run.guarantee("1e-5"), epsilon=0.9 * found).verify().holds
     assert run.delta(found) <= 1e-5
     assert run.epsilon(["1e-5", "1e-4"])[0] == found
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        cm.Gaussian(sigma="0.3") @ cm.Poisson(rate="0.01"),
+        cm.DiscreteLaplace(scale="1.5") @ cm.Poisson(rate="0.8") * 2,
+        cm.DiscreteLaplace(scale="1.5") @ cm.Poisson(rate="0.3") @ cm.RepeatAndSelect(mean=3, number="poisson"),
+    ],
+)
+@pytest.mark.parametrize("size", [3, 5])
+def test_the_delta_of_a_group_never_rises_with_epsilon(one: cm.Expression, size: int) -> None:
+    """The factor of the lemma grows with epsilon; where the profile is flat a smaller epsilon proves more."""
+    run = one @ cm.Group(size=size)
+    found = [run.delta(epsilon) for epsilon in ("0", "0.05", "0.3", "1", "2.5", "6", "10")]
+    assert all(later <= earlier * (1 + 1e-3) for earlier, later in itertools.pairwise(found)), found
+    assert found[0] <= size * one.delta(0) * (1 + 1e-12)
+    assert run.guarantee(epsilon="2.5").verify().holds
+
+
+def test_several_deltas_know_the_distance_that_one_knows() -> None:
+    run = cm.DiscreteLaplace(scale="1.5") @ cm.Poisson(rate="0.3") @ cm.RepeatAndSelect(mean=3, number="poisson")
+    assert run.delta(["0", "0.01"]) == pytest.approx([run.delta("0"), run.delta("0.01")], rel=1e-9)
 
 
 def test_groups_of_several_sizes_have_no_lemma() -> None:

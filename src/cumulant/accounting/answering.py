@@ -94,7 +94,8 @@ def _deltas(run: Ran, value: Sequence[Exact], question: Question) -> Floats:
         return found.value
     rest = [each for each, settled in zip(value, _beaten(rounds, question, found), strict=True) if not settled]
     best = found.least(value, rest, lambda: arrays.least_deltas(run.curve(question.row), rest, question.formula))
-    return np.minimum(best, _distance(run, question, best.max(initial=0.0)) if rounds is None else 1.0)
+    by_curve = rounds is None or bool((best < found.value).any())  # as one question alone
+    return np.minimum(best, _distance(run, question, best.max(initial=0.0)) if by_curve else 1.0)
 
 
 def below_zero(epsilon: Fraction, delta: float) -> float:
@@ -285,7 +286,7 @@ def _by_group_lemma(run: Ran, question: Question) -> Answer | None:
     if alone is None:
         return None
     if question.asked == "epsilon":
-        return group_delta(*alone, question, answer)
+        return group_delta(*alone, question, answer, delta)
     return group_epsilon(*alone, question, answer)
 
 

@@ -4,16 +4,18 @@
 private for data sets that differ in k records, one after the other. *Proof.* With D_0, …, D_k between them and any event A,
 P_0(A) <= e^x P_1(A) + d <= … <= e^{kx} P_k(A) + d (1 + e^x + … + e^{(k-1) x}). QED
 
-It holds at every x: the least k x whose delta is small enough is an answer, and delta at epsilon is that at x = epsilon / k.
+It holds at every x: the least k x whose delta is small enough is an answer, and delta at epsilon is the least over all
+x <= epsilon / k. The factor grows with x, so that a smaller x is better where the profile hardly falls.
 The profile is that of the composition of all rounds, which the doubling of Renyi orders does not know.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from cumulant.accounting.parts import Ran
 from cumulant.accounting.question import GROUP_LEMMA, Question
@@ -34,6 +36,15 @@ _CLOSE = 1e-6
 
 _HALVINGS = 40
 
+_PLACES = tuple(4.0**j for j in range(-4, 4))
+"""Places x at which delta is compared; convention: below the first one the factor is k, nearly."""
+
+_NEAR_BEST = tuple(2.0 ** (j / 3) for j in (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5))
+"""Places around the best one, as parts of it; the same for every epsilon, so that delta falls as epsilon grows."""
+
+Deltas = Callable[[Ran, list[Exact], Question], Any]
+"""The deltas of a run at several epsilons, which share what is computed."""
+
 
 def one_record(run: Ran) -> tuple[Ran, int] | None:
     """The run for neighbours and the size of the group; None unless every part is for groups of one size."""
@@ -44,11 +55,30 @@ def one_record(run: Ran) -> tuple[Ran, int] | None:
     return Ran(alone, run.relation, run.text), sizes.pop()
 
 
-def group_delta(run: Ran, size: int, question: Question, answer: Callable[[Ran, Question], Answer]) -> Answer:
+def group_delta(
+    run: Ran, size: int, question: Question, answer: Callable[[Ran, Question], Answer], deltas: Deltas
+) -> Answer:
     """delta at the epsilon that is asked for; 1 where the lemma says nothing."""
-    x = Exact(Fraction(question.value) / size)
+    x = best_place(run, size, question, deltas)
     found = answer(run, question.at(x))
     return _by_lemma(found, grown_delta(found.value, x, size), question)
+
+
+def best_place(run: Ran, size: int, question: Question, deltas: Deltas) -> Exact:
+    """Return the x <= epsilon / k at which the lemma gives the least delta, among places of which the last is epsilon / k."""
+    last = Exact(Fraction(question.value) / size)
+    known: dict[Exact, float] = {}
+
+    def ask(places: Iterable[float]) -> Exact:
+        new = [each for each in map(Exact, map(Fraction, places)) if each < last and each not in known]
+        asked = [*new, last] if last not in known else new
+        if asked:
+            found = deltas(run, asked, replace(question, asked="epsilon"))
+            known.update((x, grown_delta(float(delta), x, size)) for x, delta in zip(asked, found, strict=True))
+        return min(known, key=lambda x: (known[x], -x))
+
+    best = ask([0.0, *_PLACES])
+    return best if best in (0, last) else ask(float(best) * part for part in _NEAR_BEST)
 
 
 def group_epsilon(run: Ran, size: int, question: Question, answer: Callable[[Ran, Question], Answer]) -> Answer | None:

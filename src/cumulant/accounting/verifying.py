@@ -8,7 +8,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from cumulant.accounting.answering import answer, by_losses, lower, lower_end, rounds_of, weaker_answer
-from cumulant.accounting.group_lemma import grown_delta, one_record
+from cumulant.accounting.answering import delta as delta_of
+from cumulant.accounting.group_lemma import best_place, grown_delta, one_record
 from cumulant.accounting.plan import Plan, planned
 from cumulant.accounting.printed import rounded_down, rounded_up
 from cumulant.accounting.question import CURVES, DISTANCE, FEWER_STEPS, GROUP_LEMMA, GUIDE, Question
@@ -42,7 +43,7 @@ def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
 
 
 def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
-    """The statement for one record at epsilon / k is verified, and its delta grown by the lemma once more."""
+    """The statement for one record at the best x <= epsilon / k is verified, and its delta grown by the lemma once more."""
     alone = one_record(plan.run)
     if alone is None:
         raise CertificateError("the run is no longer one for a group of records")
@@ -50,11 +51,12 @@ def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
     if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
         return Verification(epsilon >= 0, epsilon, delta, "delta", 0.0, 1.0, 0.0, "none", 0)
     stated, most = plan.question.exactly(epsilon, delta)
-    x = stated / size
-    base = planned(one, replace(plan.question, asked="epsilon").at(Exact(x)))
+    asked = replace(plan.question, asked="epsilon")
+    x = best_place(one, size, asked.at(Exact(stated)), delta_of)
+    base = planned(one, asked.at(x))
     check = verified(base, *base.statement)
     upper = grown_delta(base.answer.value, x, size)
-    note = f"by the group lemma from delta = {base.answer.value!r} for one record at epsilon / {size}"
+    note = f"by the group lemma from delta = {base.answer.value!r} for one record at epsilon = {float(x)!r}"
     holds = check.holds and upper <= most
     return Verification(holds, epsilon, delta, "delta", 0.0, upper, 0.0, check.arithmetic, check.precision, note)
 

@@ -189,3 +189,41 @@ def test_two_hundred_shifts_three_times() -> None:
     lower = (one * 3).guarantee("1e-6").lower
     assert lower is not None
     assert found >= lower > 0.99 * found
+
+
+# ---- far shifts
+
+
+def test_a_negligible_far_shift_costs_its_weight_and_no_more() -> None:
+    """It was 271,140: no grid holds so large losses, and no order of a divergence forgets them."""
+    run = cm.GaussianMixture(1, [0, 1000], ["0.999999999999", "1e-12"]) * 2
+    found = run.guarantee("1e-6")
+    assert 0 <= found.epsilon < 1e-6
+    assert found.verify().holds
+    assert run.epsilon("1e-13") > 1e5  # below the weight the far shift is seen
+    assert run.guarantee(epsilon=1).lower_delta is None
+    near = cm.GaussianMixture(1, [0, 1], ["0.9", "0.1"]) * 5
+    far = cm.GaussianMixture(1, [0, 1, 1000], ["0.9", "0.099999999999", "1e-12"]) * 5
+    assert far.epsilon("1e-6") == pytest.approx(near.epsilon("1e-6"), rel=1e-5)
+
+
+@pytest.mark.parametrize("weight", [1e-3, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_two_rounds_with_a_far_shift_by_quadrature(weight: float, epsilon: float) -> None:
+    """Outputs near 400 have no mass without the record, and others hardly any density from the far part.
+
+    The announced coin is on both sides, which may cost about its weight.
+    """
+    y = np.linspace(-9, 10, 1901)
+    normal = np.exp(-y * y / 2) / math.sqrt(2 * math.pi) * (y[1] - y[0])
+    shifted = np.exp(-((y - 1) ** 2) / 2) / math.sqrt(2 * math.pi) * (y[1] - y[0])
+    near = 0.9 * normal + (0.1 - weight) * shifted
+    p, q = np.multiply.outer(near, near), np.multiply.outer(normal, normal)
+    remove = 1 - (1 - weight) ** 2 + float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+    add = float(np.maximum(q - math.exp(epsilon) * p, 0).sum())
+    rest = Fraction(1, 10) - Fraction(str(weight))
+    run = cm.GaussianMixture(1, [0, 1, 400], ["0.9", rest, str(weight)]) * 2
+    exact = max(remove, add)
+    assert exact * (1 - 1e-6) <= run.delta(epsilon=epsilon) <= exact * (1 + 2e-3) + weight
+    loss = run.privacy_loss("add")
+    assert add * (1 - 1e-6) <= loss.hockey_stick(epsilon)

@@ -16,6 +16,8 @@ from cumulant.curves.highest import Highest
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import escalated
 from cumulant.numerics.later import special
+from cumulant.numerics.rounding import rounded_up
+from cumulant.pairs.announced import AnnouncedStep
 from cumulant.pairs.pair import OnSample, Pair
 from cumulant.pairs.step import Loss, Step
 
@@ -24,6 +26,9 @@ _FARTHEST = 39.0
 """Standard deviations beyond which there is less mass than any float."""
 
 _LEAST = -745.0
+_NO_SHIFT = Fraction(1, 10**9)
+"""Deviations that stand for no shift beside an announced one: a larger shift dominates, at a loss of about 1e-9."""
+
 _FARTHEST_SHIFT = 10**6
 """Beyond it nothing is protected."""
 
@@ -71,8 +76,32 @@ class GaussianMixturePair(Pair):
         return MixtureLoss(self.law) if _SMALLEST_SHIFT < largest <= _LARGEST_SHIFT else None
 
     def above(self, rate: Fraction, direction: str) -> Step | None:
-        loss = None if direction == "symmetric" else self._on(rate).loss()
-        return None if loss is None else loss.mixture(Fraction(1), direction)
+        pair = self._on(rate)
+        loss = None if direction == "symmetric" else pair.loss()
+        if loss is not None:
+            return loss.mixture(Fraction(1), direction)
+        return pair._leaking(direction) if direction != "symmetric" else None
+
+    def _leaking(self, direction: str) -> Step | None:
+        """The near shifts with the weight w of all far ones as a leak; None if no shift is far, or if all are.
+
+        P = (1-w) P' + w F with F the far part. *Proof* that w + (1-w) H(P'||Q) and w + (1-w) H(Q||P') bound the two
+        directions, H at any e^eps >= 1. Removed: P - e^eps Q <= w F + (1-w) (P' - e^eps Q), and F has mass 1. Added:
+        Q - e^eps P <= w Q + (1-w) (Q - e^eps P'), and Q has mass 1. They are the profiles of a coin that is told: with
+        probability w everything leaks, otherwise the near shifts are seen. So these pairs dominate, and compose. QED
+        """
+        law = self.law
+        near = [
+            (shift, weight) for shift, weight in zip(law.shifts, law.weights, strict=True) if shift <= _LARGEST_SHIFT
+        ]
+        kept = sum((weight for _, weight in near), Fraction(0))
+        if not 0 < kept < 1:
+            return None
+        found = Shifts.of([shift for shift, _ in near], [weight / kept for _, weight in near])
+        if found.largest <= _SMALLEST_SHIFT:
+            found = Shifts.of([_NO_SHIFT], [Fraction(1)])
+        step = GaussianMixturePair(found).above(Fraction(1), direction)
+        return None if step is None else AnnouncedStep(((rounded_up(kept), step),), rounded_up(1 - kept))
 
     def unsampled(self) -> tuple[Step, ...] | None:
         found = [self.above(Fraction(1), direction) for direction in ("remove", "add")]
@@ -80,7 +109,8 @@ class GaussianMixturePair(Pair):
         return steps if len(steps) == len(found) else None
 
     def below(self, rate: Fraction, direction: str) -> Step | None:
-        return self.above(rate, direction)
+        # what leaks in place of a far shift is more than data sets have
+        return None if self._on(rate).loss() is None else self.above(rate, direction)
 
     # ---- the profile
 

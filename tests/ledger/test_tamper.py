@@ -13,7 +13,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.amounts import Amounts
-from cumulant.errors import LedgerBroken
+from cumulant.errors import LedgerBroken, LedgerError
 from cumulant.ledger.account import Account
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.charge import Quote
@@ -477,6 +477,42 @@ def test_what_is_not_signed_is_not_followed(url: str) -> None:
         assert cm.Ledger(url, KEYS).verify().seq == 2
         tampered(url, "DELETE FROM entry WHERE seq = 2")
         account = cm.Ledger(url, KEYS).account("a")
+
+
+@pytest.mark.parametrize("signer", ["stranger", "k", None])
+def test_a_forged_first_entry_is_not_followed_though_the_newest_one_is_signed(
+    tmp_path: Path, signer: str | None
+) -> None:
+    """Epsilon 100 instead of 1, by a key that nobody knows, by the key in another ledger, or in an unsigned account."""
+    keys = None if signer is None else KEYS
+    url = f"sqlite:///{tmp_path}/budget.db"
+    account = cm.Ledger(url, keys).create("a", epsilon=1, delta="1e-6")
+    account.spend(STEP)
+    first = next(account.history())
+    body = json.loads(first.body)
+    body["policy"]["epsilon"] = "100"
+    if signer is not None:
+        body["signer"] = signer
+    forged = replace(first, body=canonical(body))
+    forged = replace(forged, hash=forged.digest())
+    if keys is not None and keys.signer is not None:
+        forged = replace(forged, signature=keys.signer.sign(forged.hash) if signer == "k" else "00" * 32)
+    store = account._writer.store
+    store.execute("DROP TRIGGER entries_stay")
+    row = (forged.body, forged.hash, forged.signature)
+    store.execute("UPDATE entry SET body = ?, hash = ?, signature = ? WHERE seq = 0", *row)
+    with pytest.raises(LedgerError, match="follow" if signer != "stranger" else "not at hand|follow"):
+        cm.Ledger(url, keys).account("a").spend(STEP * 3000)
+    assert account._writer.store.at("a", 2) is None
+
+
+def test_the_first_entry_needs_a_known_key_before_the_second_is_written(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/budget.db"
+    cm.Ledger(url, KEYS).create("a", epsilon=1, delta="1e-6").spend(STEP)
+    both = Keys.read("hmac n " + "6b" * 32 + "\nhmac k " + "5a" * 32)
+    cm.Ledger(url, both).account("a").spend(STEP)
+    with pytest.raises(LedgerError, match="entry 0 of 'a' is signed by the key 'k', which is not at hand"):
+        cm.Ledger(url, Keys.read("hmac n " + "6b" * 32)).account("a").spend(STEP)
 
 
 def test_what_a_process_has_seen_cannot_be_taken_back(url: str) -> None:

@@ -70,6 +70,7 @@ class Writer:
     def __init__(self, store: Store, keys: Keys, actor: str | None, allow_unsigned: bool = False) -> None:
         self.store, self.keys, self.actor, self.allow_unsigned = store, keys, actor or _user(), allow_unsigned
         self._policies: dict[str, tuple[Policy, Tariff]] = {}
+        self._first: dict[str, Entry] = {}  # the entry that each of these policies is in
         self._quotes: dict[Hashable, Quote] = {}
         self._seen: dict[str, tuple[Entry, State]] = {}  # the newest entry of an account that was checked, and its sums
 
@@ -83,6 +84,13 @@ class Writer:
             check_last(first, self.keys, signed=False)
             policy = Policy.from_dict(first.content().get("policy", {}))
             check_last(first, self.keys, policy.signed)
+            second = self.store.at(account, 1)
+            if second is not None and (second.prev != first.hash or second.digest() != second.hash):
+                raise LedgerBroken(
+                    f"entry 1 of {account!r} does not follow the policy in entry 0, which was changed; "
+                    "run cumulant ledger verify"
+                )
+            self._first[account] = first
             self._seen[account] = (first, State.from_dict(first.sums()))
             self._policies[account] = (policy, Tariff(policy.rule()))
         return self._policies[account]
@@ -218,6 +226,7 @@ class Writer:
                     f"entries of {job.account!r} are signed, and there is no key here that can sign; give keys="
                 )
             if last is not None:
+                check_signer(self._first[job.account], self.keys)
                 check_signer(last, self.keys)
             body["signer"] = self.keys.signer.name
         if job.note is not None:

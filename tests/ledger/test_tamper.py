@@ -515,6 +515,21 @@ def test_the_first_entry_needs_a_known_key_before_the_second_is_written(tmp_path
         cm.Ledger(url, Keys.read("hmac n " + "6b" * 32)).account("a").spend(STEP)
 
 
+def test_an_entry_of_the_first_minute_of_all_clocks_can_be_followed(tmp_path: Path) -> None:
+    source = cm.Ledger(f"sqlite:///{tmp_path}/source.db").create("a", epsilon=1, delta="1e-6")
+    first = next(source.history())
+    body = json.loads(first.body) | {"time": "0001-01-01T00:00:00+00:00"}
+    early = replace(first, body=canonical(body))
+    early = replace(early, hash=early.digest())
+    ledger = cm.Ledger(f"sqlite:///{tmp_path}/copy.db")
+    ledger.import_(
+        [canonical({"cumulant-ledger": 1}), canonical({column: getattr(early, column) for column in COLUMNS})]
+    )
+    ledger.account("a").thaw(source_closed=True)
+    ledger.account("a").spend(STEP)
+    assert ledger.verify()
+
+
 def test_what_a_process_has_seen_cannot_be_taken_back(url: str) -> None:
     account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
     account.spend(STEP)

@@ -401,7 +401,7 @@ class Walk:
         late = timedelta(0) if self._format != 1 else TOLERANCE
         if entry.kind in ("spend", "hold") and self._policy.expired(time - late):
             raise _Broken(f"it is dated {time.isoformat()}, after the account has expired at {self._policy.expires}")
-        back = self._before is not None and time < self._before - TOLERANCE
+        back = self._before is not None and self._before - time > TOLERANCE
         if self._format != 1 and back and entry.kind not in ANY_CLOCK:
             raise _Broken("it is dated more than a minute before the entry that it follows")
         self._before = None if self._format == 1 else time

@@ -195,7 +195,7 @@ class Writer:
         written = position.last.content()
         if written.get("format") != 1 and job.kind not in ANY_CLOCK:
             before = moment_of(written)
-            if moment < before - TOLERANCE:
+            if before - moment > TOLERANCE:
                 raise LedgerError(
                     f"the clock of this host says {moment.isoformat(timespec='seconds')}, and entry {position.last.seq} of "
                     f"{job.account!r} is dated {before.isoformat()}: set the clock; if that date is wrong, the owner "

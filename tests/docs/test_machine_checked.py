@@ -42,10 +42,11 @@ def test_theorem_9_and_the_instances_assume_nothing() -> None:
         "boolp.constructive_indefinite_description",
     }
     for name in ("theorem9_symmetric", "theorem9_rounds", "lemma3", "proposition11", "mixture_filter", "two_of_four"):
-        after = ASSUMPTIONS[re.search(rf"^{name}$", ASSUMPTIONS, re.MULTILINE).end() :]  # type: ignore[union-attr]
-        assert (
-            re.search(r"^(Closed under the global context|Axioms:)", after, re.MULTILINE).group(1).startswith("Closed")
-        )  # type: ignore[union-attr]
+        stated = re.search(rf"^{name}$", ASSUMPTIONS, re.MULTILINE)
+        assert stated is not None
+        follows = re.search(r"^(Closed under the global context|Axioms:)", ASSUMPTIONS[stated.end() :], re.MULTILINE)
+        assert follows is not None
+        assert follows[1] == "Closed under the global context", name
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from cumulant.web.questions import answered
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-WITH_FRAMEWORKS = {"how-to-train", "how-to-train-jax", "training-loops"}
+WITH_FRAMEWORKS = {"accounted-loops", "how-to-train", "how-to-train-jax", "training-loops"}
 """Pages whose code needs torch or JAX; tests/integrations runs it."""
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"#\s+(\d+(?:\.(\d+))?(?:e([+-]?\d+))?)(?=$|[:;, ])")

@@ -1,5 +1,7 @@
 """The Trainer of transformers and the loaders of accelerate as they are: what is accounted, stopped and refused."""
 
+import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +147,23 @@ def test_a_loader_that_accelerate_prepared_is_refused_at_once() -> None:
         for batch in prepared:
             step(module, optimizer, batch)
     assert len(engine.accountant) == 0
+
+
+def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "accounted-loops.md"
+    engine, made, _ = trainer(tmp_path)
+    found: dict[str, Any] = {
+        "engine": engine,
+        "module": made.model,
+        "optimizer": made.optimizer,
+        "loader": made.get_train_dataloader(),
+        "args": made.args,
+    }
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for number, block in enumerate(blocks):
+        script = tmp_path / f"block_{number}.py"
+        script.write_text(block, encoding="utf-8")
+        found = runpy.run_path(str(script), found)
+        if number == 0:
+            found["trainer"].train()
+    assert engine.accountant.history == [(2.0, "16/320", 20)]

@@ -66,15 +66,17 @@ def _far(lam: Any, e: Any, on: Arithmetic) -> Any:
 
 
 def _small(lam: Array, e: float) -> Array:
-    """s(x) = y^2/6 - y^4/180 + ...; (1+lam)^n - lam^n - 1 by its factors, u = lam (lam+1)."""
-    h, u = e / 2, lam * (lam + 1)
-    v = u + 1
-    powers = [3 * u, 5 * u * v, 7 * u * v**2, 3 * u * (3 * v**3 + u**2), 11 * u * v * (v**3 + u**2)]
-    powers.append(13 * u * v**2 * (v**3 + 2 * u**2))
+    """s(x) = y^2/6 - y^4/180 + ...; (1+lam)^n - lam^n - 1 by its factors, with lam (lam+1) times h^2 = (e/2)^2 in each.
+
+    The powers of lam alone would leave the range of floats from orders of 1e40 on, where their products with h are small.
+    """
+    h = e / 2
+    u = (h * lam) * (h * (lam + 1))
+    v, square = u + h * h, (h * u) ** 2
+    powers = [3 * u, 5 * u * v, 7 * u * v**2, 3 * u * (3 * v**3 + square), 11 * u * v * (v**3 + square)]
+    powers.append(13 * u * v**2 * (v**3 + 2 * square))
     shares = [1 / 6, -1 / 180, 1 / 2835, -1 / 37800, 1 / 467775, -691 / 3831077250]
-    return np.asarray(
-        sum(share * h ** (2 * j + 2) * power for j, (share, power) in enumerate(zip(shares, powers, strict=True)))
-    )
+    return np.asarray(sum(share * power for share, power in zip(shares, powers, strict=True)))
 
 
 def _near(lam: Array, h: float) -> Array:

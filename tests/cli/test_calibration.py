@@ -70,4 +70,5 @@ def test_what_cannot_be_answered_is_one_sentence(shell: Shell, text: str, senten
 def test_help_shows_examples(shell: Shell) -> None:
     code, out, _ = shell("--help")
     assert code == 0
-    assert 'cumulant calibrate "Gaussian(sigma=?) @ WithoutReplacement(rate=0.001) * 600000"' in out
+    asked = "Gaussian(noise_multiplier=?, relation='add-remove') @ Poisson(1%) * 1000"
+    assert f'cumulant calibrate "{asked}" --epsilon 2 --delta 1e-6' in out

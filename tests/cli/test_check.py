@@ -80,7 +80,7 @@ def test_what_was_stored_is_proved_again(tmp_path: Path, capsys: pytest.CaptureF
     assert fields["run"] == PAPER
 
 
-@pytest.mark.parametrize("change", [{"epsilon": 0.01}, {"delta": 1e-10}, {"lower": 0.1, "epsilon": 0.2}])
+@pytest.mark.parametrize("change", [{"epsilon": 0.01}, {"lower": 0.1, "epsilon": 0.2}])
 def test_what_was_changed_is_not_confirmed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, float]
 ) -> None:
@@ -88,6 +88,14 @@ def test_what_was_changed_is_not_confirmed(
     file.write_text(json.dumps(RUN.to_dict() | change))
     assert answer(["verify", str(file)]) == 1
     assert "NOT confirmed" in capsys.readouterr().out
+
+
+def test_a_delta_that_was_not_asked_for_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The question is part of the file, so that another delta contradicts it."""
+    file = tmp_path / "guarantee.json"
+    file.write_text(json.dumps(RUN.to_dict() | {"delta": 1e-10}))
+    assert answer(["verify", str(file)]) == 2
+    assert "delta of this guarantee is not what its run and its plan lead to" in capsys.readouterr().err
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,10 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         lambda **given: cm.mechanism(**given).rdp(2),
         {"rdp": lambda order: order / 18, "pure": 50, "kl": 1, "name": "mine"},
     ),
+    "from_rdp": (
+        lambda **given: cm.from_rdp(given.pop("rdp", lambda order: order / 18), **given).rdp(2),
+        {"pure": 50, "kl": 1, "name": "mine", "upper_bound": True},
+    ),
     "KaryResponse": (cm.KaryResponse, {"values": 4, "p": "1/2"}),
     "KaryResponse by epsilon": (cm.KaryResponse, {"values": 4, "epsilon": 1}),
     "UnaryEncoding": (cm.UnaryEncoding, {"p": "1/2", "q": "1/5"}),

@@ -106,9 +106,9 @@ test-postgres: $(VENV)/.installed ## The tests of the ledger alone, against the 
 proofs: ## Theorem 9 and the ledger's rule, checked by Coq (apt-get install coq libcoq-mathcomp-analysis)
 	proofs/check
 
-proofs-check: ## The same with coqchk, and wrong statements that must not compile: about 10 minutes
+proofs-check: ## The same with coqchk, and changed statements that must not compile: about 10 minutes
 	proofs/check --mutants
-	cd proofs && coqchk -silent -o -Q . Cumulant Cumulant.instances Cumulant.ledger_rule Cumulant.composition Cumulant.chords Cumulant.conversion
+	cd proofs && coqchk -silent -o -Q . Cumulant Cumulant.instances Cumulant.lemma3 Cumulant.proposition11 Cumulant.ledger_rule Cumulant.composition Cumulant.chords Cumulant.conversion
 
 clean: ## Remove environments, caches and builds
 	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(PINNED) $(BROWSER) $(WHEEL) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -187,11 +187,19 @@ def expression(rng: random.Random, bound: str, ranges: Ranges) -> cm.Expression:
 
     while True:
         try:
-            run = _shaped(rng, bound == "unsampled", sample)
+            replaced = bound == "replacement"
+            run = _replaced(rng, ranges) if replaced else _shaped(rng, bound == "unsampled", sample)
             run.curve(row_of(bound))
         except cm.CumulantError:  # relations that do not mix, a bound that does not apply
             continue
         return run
+
+
+def _replaced(rng: random.Random, ranges: Ranges) -> cm.Expression:
+    """Log-concave noise on a Poisson sample of which a record is replaced, which its own row of the table is about."""
+    kind = rng.choice((cm.Gaussian, cm.Laplace, cm.DiscreteLaplace))
+    noise: Any = kind(decimal(rng, -0.5, 2), relation="add-remove")
+    return cast(cm.Expression, noise @ cm.Poisson(rate=decimal(rng, *ranges.rate), relation="replace-one"))
 
 
 def _shaped(rng: random.Random, unsampled: bool, sample: Callable[[], Scheme]) -> cm.Expression:

@@ -197,9 +197,10 @@ def expression(rng: random.Random, bound: str, ranges: Ranges) -> cm.Expression:
 
 def _replaced(rng: random.Random, ranges: Ranges) -> cm.Expression:
     """Log-concave noise on a Poisson sample of which a record is replaced, which its own row of the table is about."""
-    kind = rng.choice((cm.Gaussian, cm.Laplace, cm.DiscreteLaplace))
-    noise: Any = kind(decimal(rng, -0.5, 2), relation="add-remove")
-    return cast(cm.Expression, noise @ cm.Poisson(rate=decimal(rng, *ranges.rate), relation="replace-one"))
+    kind: Any = rng.choice((cm.Gaussian, cm.Laplace, cm.DiscreteLaplace))
+    sample: Any = cm.Poisson
+    noise = kind(decimal(rng, -0.5, 2), relation="add-remove")
+    return cast(cm.Expression, noise @ sample(rate=decimal(rng, *ranges.rate), relation="replace-one"))
 
 
 def _shaped(rng: random.Random, unsampled: bool, sample: Callable[[], Scheme]) -> cm.Expression:

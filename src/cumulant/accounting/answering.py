@@ -271,12 +271,12 @@ def _largest_loss(run: Ran, question: Question, below: float) -> Answer | None:
 
 
 def _has_steps(run: Ran, question: Question) -> bool:
-    """Whether the run has epochs of steps that fewer steps may be better for."""
+    """Return True if the run has epochs in which fewer steps may give a smaller bound."""
     return question.two_sided and announced_run(run) is not None
 
 
 def _has_group_lemma(run: Ran, question: Question) -> bool:
-    """Whether the run is for groups that the lemma may be better for."""
+    """Return True if the run is for groups, so that the group lemma may give a smaller bound."""
     return question.method == "best" and question.two_sided and one_record(run) is not None
 
 

@@ -86,7 +86,7 @@ def checked(run: Ran, epsilon: Number, delta: Number, accuracy: Number) -> Check
 
 
 def _reached(bound: float, claimed: Fraction) -> bool:
-    """Whether a bound, read as it prints, is at most what is claimed: a printed bound holds too."""
+    """Return True if a bound, read as it prints, is at most the claim: a printed bound holds too."""
     return math.isfinite(bound) and as_printed(bound) <= claimed
 
 

@@ -41,7 +41,7 @@ def shorter_runs(run: Ran) -> Iterator[Ran]:
 
 
 def _announced(part: Part) -> bool:
-    """Whether what runs on the samples of a part bounds the part; what is stated for other groups than it does not."""
+    """Return True if the mechanism on the samples of a part bounds the part: both are for groups of one size."""
     if part.scheme is None or not part.scheme.announced or part.inner is None:
         return False
     return all(each.group == part.group for each in part.inner.parts)

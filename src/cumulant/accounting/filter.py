@@ -114,7 +114,7 @@ class Filter(ABC):
         return self.exact_charge(prices).rounded_up(UNIT)
 
     def exact_charge(self, prices: Iterable[tuple[Amounts, int]]) -> Amounts:
-        """The same charge with squares and slack not rounded: no charge may be below that of the lower prices."""
+        """Return the charge with squares and slack not rounded: no charge may be below that of the lower prices."""
         return sum((price * times for price, times in prices), start=self.zero())
 
     def cheaper(self, old: Amounts, new: Amounts) -> Amounts:

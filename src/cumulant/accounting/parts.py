@@ -43,13 +43,13 @@ class Part:
     assumed: str = ""
     """What must be true of it, and no theorem can know."""
     alone: Part | None = None
-    """The same for data sets that differ in one record, where it is stated for groups."""
+    """The part for data sets that differ in one record, where this one is stated for groups."""
     silent: bool = False
     """Whether what it releases does not depend on the data."""
     written: bool = True
     """Whether its name is a text that can be read back; a Python function has none."""
     surrogate: bool = False
-    """Whether it stands for something that may be more private, so that it bounds from above only."""
+    """True for a surrogate: what ran may be more private, so that only an upper end is known."""
     group: int = 1
     """How many neighbours apart the data sets are that its statements compare."""
 
@@ -88,7 +88,7 @@ class Ran:
 
     @property
     def surrogate(self) -> bool:
-        """Whether it bounds what ran from above only, so that nothing is known from below."""
+        """True if some part is a surrogate, so that nothing is known from below."""
         return len(self.groups) > 1 or any(part.surrogate for part in self.nested())
 
     @property

@@ -47,7 +47,7 @@ class Curve(ABC):
     estimated: bool = False
     remembered: bool = False
     integrated: bool = False
-    """Whether each value costs an integral over a user's densities, so that within a question it is remembered."""
+    """True if each value costs an integral over a user's densities, so that within a question it is remembered."""
 
     @abstractmethod
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:

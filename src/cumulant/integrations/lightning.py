@@ -14,7 +14,7 @@ __all__ = ["PrivacyCallback"]
 
 
 class PrivacyCallback(Callback):
-    """What a Lightning Trainer needs to train with what `cumulant.integrations.opacus.make_private` returned.
+    """A callback that lets a Lightning Trainer train with the results of `cumulant.integrations.opacus.make_private`.
 
     Let `configure_optimizers` return the optimizer and `train_dataloader` the loader, as they are. The callback refuses
     accumulated gradients and several devices before the first step, logs epsilon after every epoch, stops before a step that

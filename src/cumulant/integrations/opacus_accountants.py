@@ -192,7 +192,7 @@ class Accountant(IAccountant):
 
     @property
     def per_step(self) -> bool:
-        """Whether every step is accounted for by itself; else every pass is."""
+        """Return True if every step is accounted for by itself; else every pass is."""
         return SAMPLINGS[self.sampling].per_step
 
     def fits(self) -> bool:

@@ -20,7 +20,7 @@ STATE = "privacy_accountant.json"
 
 
 class PrivacyCallback(TrainerCallback):
-    """What a Trainer needs to train with an optimizer and a loader of `cumulant.integrations.opacus.make_private`.
+    """A callback that lets a Trainer train with the results of `cumulant.integrations.opacus.make_private`.
 
     The Trainer clears gradients of the module alone and not those that Opacus keeps, so its second step would fail. This
     callback clears both after every step. It logs epsilon, stops before a step that would exceed the limit of the accountant,

@@ -126,7 +126,7 @@ class Rounds:
 
     @property
     def attained(self) -> bool:
-        """Whether neighbouring data sets reach the closed form of the only round, so that no valid bound is below it."""
+        """Return True if neighbouring data sets reach the closed form of the only round: no valid bound is below it."""
         return self.single() is not None and self.single() == self.single_below()
 
     def single_directed(self) -> tuple[Pair, Fraction] | None:

@@ -421,7 +421,7 @@ def check_last(entry: Entry, keys: Keys, signed: bool) -> None:
 
 
 def check_signer(entry: Entry, keys: Keys) -> None:
-    """Whoever adds to an account whose entries are signed has to have the keys of the first and of the newest one."""
+    """Refuse a writer to a signed account who lacks the key of its first or of its newest entry."""
     signer = entry.content().get("signer")
     if keys.confirms(str(signer), entry.hash, entry.signature) is None:
         raise LedgerError(

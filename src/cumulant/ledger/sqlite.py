@@ -129,7 +129,7 @@ class SQLite(Store):
             os.close(descriptor)
 
     def _read_only(self) -> bool:
-        """Whether nobody can write here: the medium is read-only, or this process has no right to and no -wal file waits."""
+        """Return True if nobody can write here: a read-only medium, or no right to write and no -wal file that waits."""
         with suppress(OSError, AttributeError):
             if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
                 return True
@@ -195,7 +195,7 @@ class SQLite(Store):
         return found.st_dev, found.st_ino
 
     def _beside(self) -> list[tuple[int, int] | None]:
-        """The same of the files beside it that belong to an open database."""
+        """Return the identities of the files beside it that belong to an open database."""
         found: list[tuple[int, int] | None] = []
         for suffix in ("-wal", "-shm"):
             try:

@@ -54,7 +54,7 @@ class Expression(Answers):
 
     @property
     def surrogate(self) -> bool:
-        """Whether it bounds what ran from above only: the run may be more private, and has no lower end."""
+        """True for a surrogate, which bounds what ran from above only: the run has no lower end."""
         return any(mechanism.surrogate for mechanism in self.terms)
 
     @property
@@ -69,7 +69,7 @@ class Expression(Answers):
 
     @property
     def sized(self) -> bool:
-        """Whether its statements are for data sets of one size, so that it cannot run on a sample of random size."""
+        """True if its statements are for data sets of one size, so that it cannot run on a sample of random size."""
         return any(mechanism.sized for mechanism in self.terms)
 
     def notation(self) -> str:
@@ -323,7 +323,7 @@ class Mechanism(Expression):
 
     @classmethod
     def name(cls) -> str:
-        """What the notation calls it."""
+        """Return the word that the notation has for this scheme."""
         return cls.__name__
 
     def rank(self) -> tuple[str, str]:

@@ -35,4 +35,5 @@ class _Floats:
     chosen, maximum, minimum = staticmethod(np.where), np.maximum, np.minimum
 
 
-ON_BALLS, ON_FLOATS = _Exact(), _Floats()
+ON_BALLS = _Exact()
+ON_FLOATS = _Floats()

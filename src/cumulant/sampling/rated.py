@@ -76,7 +76,7 @@ class Sized(Rated):
     def called(self) -> str:
         return self.word
 
-    """What the notation calls it."""
+    """Return the word that the notation has for this scheme."""
 
     others: ClassVar[tuple[type[Sized], ...]] = ()
     """The same samples for other neighbours."""

@@ -46,25 +46,25 @@ class Scheme(ABC):
     """Why what runs is stated for other neighbours than the samples, where that is so."""
 
     draws: ClassVar[bool] = True
-    """Whether what runs sees a part of the data; what may not run on a sample is then refused."""
+    """True if the mechanism sees a part of the data; one that may not run on a sample is then refused."""
 
     sharpened: ClassVar[str] = "best"
     """The row of its table that loss distributions are the sharp form of: what a guarantee from them names."""
 
     fixed: ClassVar[bool] = False
-    """Whether every sample has the same public size; otherwise nothing that is stated for one size may run on it."""
+    """True if every sample has one public size; otherwise nothing that is stated for one size may run on it."""
 
     announced: ClassVar[bool] = False
-    """Whether what runs, once on all the data, is no more private: telling what was drawn is undone by post-processing."""
+    """True if the mechanism, once on all the data, is no more private: post-processing undoes what was drawn."""
 
     @property
     def shorter(self) -> Scheme | None:
-        """The same scheme with about half as many steps, which is no more private; None where there is none."""
+        """Return the scheme with about half as many steps, which is no more private; None where there is none."""
         return None
 
     @property
     def sized(self) -> bool:
-        """Whether its statements are for data sets of one size."""
+        """True if its statements are for data sets of one size."""
         return self.sizes()[1] is not None
 
     @property
@@ -78,7 +78,7 @@ class Scheme(ABC):
 
     @property
     def called(self) -> str:
-        """What the notation calls it."""
+        """Return the word that the notation has for this scheme."""
         return type(self).__name__
 
     @property
@@ -92,7 +92,7 @@ class Scheme(ABC):
         return False
 
     def accepts(self, relation: Relation) -> bool:
-        """Whether what runs on its samples may be stated for these neighbours."""
+        """Return True if a mechanism on its samples may be stated for these neighbours."""
         return relation in (Relation.ANY, self.takes)
 
     def refuses(self, pair: Pair | None, stated: Relation) -> str:

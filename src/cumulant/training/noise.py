@@ -113,7 +113,7 @@ def _truncated(rows: Floats, units: float) -> Integers:
 
 
 def _within(rows: Integers, units: Fraction) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether the L2 norm of each row is at most this, in integers: entries first, then squares that cannot wrap."""
+    """Return True for each row with an L2 norm of at most this, in integers: entries first, then squares that cannot wrap."""
     most = int(units)  # entries are whole, so they are below the norm if they are below its whole part
     inside = (rows.min(axis=1, initial=0) >= -most) & (
         rows.max(axis=1, initial=0) <= most
@@ -129,7 +129,7 @@ def _within(rows: Integers, units: Fraction) -> np.ndarray[Any, np.dtype[np.bool
 
 
 def secret_bytes(size: int) -> bytes:
-    """So many random bytes of a generator for secrets: that of OpenSSL if Python has it, else of the operating system.
+    """Return random bytes of a generator for secrets: that of OpenSSL if Python has it, else of the operating system.
 
     Both are seeded by the operating system. OpenSSL's takes less than a millisecond for 4 MB.
     """
@@ -170,7 +170,7 @@ def rounded_gaussian(integers: Any, sigma: Number, *, source: Callable[[int], by
 
 
 def _noise(size: int, sigma: Fraction, source: Callable[[int], bytes]) -> Integers:
-    """So many nearest integers to sigma Z."""
+    """Return the nearest integers to independent draws of sigma Z."""
     if sigma > LARGEST_QUICK_SIGMA or size < LEAST_QUICK_SIZE:
         words = np.frombuffer(_bytes(source, 8 * size), dtype="<u8").astype(np.uint64, copy=False)
         return _finished(words, sigma, source)

@@ -313,7 +313,7 @@ class Sampler(ABC):
         return hashlib.shake_256(len(key).to_bytes(8, "big") + key + about).digest(size)
 
     def _uniform(self, step: int, label: str, bound: int, count: int) -> Indices:
-        """So many independent uniform numbers below a bound."""
+        """Return independent uniform integers below a bound."""
         return uniform_numbers(self._held(), f"{type(self).__name__} {self._sizes()} {label} {step}", bound, count)
 
     def _poisson(self, step: int, records: Indices, rate: Exact) -> list[int]:

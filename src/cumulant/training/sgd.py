@@ -219,7 +219,7 @@ class NoisySGD:
         return tuple((Exact(noise * Exact(factor)), int(count)) for factor, count in self.schedule)
 
     def after(self, steps: int) -> Expression:
-        """What is accounted after so many steps; a schedule says no more than its own steps."""
+        """Return the run after this many steps; a schedule says no more than its own steps."""
         count = int(COUNT.check("steps", steps))
         if self.schedule is None:
             return self.loop.release(self) * self._releases(count)

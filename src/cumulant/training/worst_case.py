@@ -95,7 +95,7 @@ LARGEST_RATIO = 700.0
 
 
 def _log_ratios(plan: NoisySGD, sums: Any) -> Floats:
-    """Of each step: log density with record 0 in it against without, both Gaussian with the noise of the plan."""
+    """Return for each step the log ratio of the Gaussian densities with and without record 0."""
     size = float(Exact(plan.clip_norm))
     replaced = plan.relation is Relation.REPLACE_ONE
     shift, base = (2 * size, -plan.batch * size) if replaced else (size, 0.0)

@@ -21,12 +21,15 @@ def told(steps: int, done: int = 0) -> Iterator[Callable[[str], None]]:
 
     Silent unless stderr is a terminal.
     """
+    if not _watching():
+        yield lambda _: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not _watching()) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=steps)
         done -= 1
 

@@ -8,6 +8,7 @@ import pytest
 import cumulant as cm
 from cumulant.accounting.printed import rounded_up
 from cumulant.cli.app import answer
+from cumulant.training.sgd import SAMPLINGS
 
 DIGITS = ["--batch", "64", "--records", "1797", "--delta", "1e-5"]
 
@@ -166,3 +167,8 @@ def test_pure_privacy_is_not_said_to_come_from_divergences(capsys: pytest.Captur
 def test_lemma_3_is_not_cited_for_random_allocation(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = asked(capsys, "epsilon", "PureDP(0.5) @ RandomAllocation(steps=3)", "--delta", "0")
     assert "Lemma 3" not in out
+
+
+def test_the_help_names_every_sampling(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["dpsgd", "--help"]) == 0
+    assert ", ".join(SAMPLINGS) in " ".join(capsys.readouterr().out.split())

@@ -306,6 +306,18 @@ class Sink(io.TextIOBase):
         return len(text)
 
 
+def test_the_first_line_of_a_history_loads_little(shell: Shell, long: Account) -> None:
+    """Imports are what the first line waits for; time itself is not asserted."""
+    heavy = ["scipy.special", "rich", "numpy.random", "cumulant.training", "cumulant.archiving", "cumulant.figures"]
+    words = ["cumulant", "ledger", "history", shell.url, "a"]
+    code = (
+        f"import sys\nfrom cumulant.cli import main\nsys.argv = {words!r}\n"
+        f"try:\n    main()\nexcept SystemExit as end:\n    print(end.code, [name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
 @pytest.mark.parametrize("show", [tables.history, tables.history_json])
 def test_a_history_is_printed_as_it_is_read(show: Any, long: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """Something is out before the second entry is read; four times the entries take no more memory."""

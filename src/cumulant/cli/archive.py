@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
-from cumulant.archiving import archive as archived
 from cumulant.cli import words
 from cumulant.cli.codes import ExitCode
 from cumulant.cli.questions import Accuracy, Json, Method, Quiet, Run
@@ -35,6 +34,8 @@ def archive(
       cumulant archive "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(1%) * 1000" --delta 1e-6 --out release-1
       cumulant verify release-1
     """
+    from cumulant.archiving import archive as archived
+
     found = archived(expression, out, delta=delta, epsilon=epsilon, method=method, accuracy=accuracy, plot=not no_plot)
     if quiet:
         typer.echo(words.bare_number(found.epsilon if found.asked == "delta" else found.delta))

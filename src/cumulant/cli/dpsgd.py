@@ -6,7 +6,7 @@ import json
 import math
 import textwrap
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,12 @@ from cumulant.cli.words import bare_number
 from cumulant.domains import DELTA, POSITIVE
 from cumulant.errors import InputError
 from cumulant.hints import nearest
-from cumulant.training.sgd import SAMPLINGS, NoisySGD
+
+if TYPE_CHECKING:
+    from cumulant.training.sgd import NoisySGD
+
+_SAMPLINGS = "fixed-size, poisson, balls-in-bins, shuffled"
+"""Names of cumulant.training.sgd.SAMPLINGS for --help, written out: training loads scipy, which other commands do without."""
 
 DOUBLED = (
     "The factor 2: gradients are clipped to norm C. Replacing a record moves their sum by up to 2C, so replace-one rows have "
@@ -37,7 +42,7 @@ def dpsgd(
         str | None, typer.Option(help="Standard deviation of the noise on the sum, over the clipping norm.")
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
-    sampling: Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(SAMPLINGS)}.")] = None,
+    sampling: Annotated[str | None, typer.Option(help=f"Only one of: {_SAMPLINGS}.")] = None,
     per_epoch: Annotated[bool, typer.Option("--per-epoch", help="Also what is spent after each epoch.")] = False,
     as_json: Json = False,
     quiet: Annotated[
@@ -55,6 +60,8 @@ def dpsgd(
       cumulant dpsgd --batch 256 --records 60000 --epochs 30 --epsilon 3 --delta 1e-5
       cumulant dpsgd --batch 64 --records 1797 --steps 280 --noise-multiplier 4 --delta 1e-5 --sampling fixed-size --json
     """
+    from cumulant.training.sgd import SAMPLINGS, NoisySGD
+
     if (noise_multiplier is None) == (epsilon is None):
         raise InputError(
             "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"

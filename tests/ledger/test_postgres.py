@@ -346,3 +346,67 @@ def test_a_place_that_is_gone_is_said(url: str) -> None:
     verdict = owner.verify()
     assert not verdict
     assert "queue" in str(verdict)
+
+
+def test_a_spender_who_locks_the_queue_is_named_and_stops_no_reader(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UPDATE gives the right to lock the whole table, which verify reads: it waits as long as a writer."""
+    import psycopg
+
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.3)
+    account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
+    with psycopg.connect(role(url, "spender")) as session:
+        session.execute("LOCK TABLE queue IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(LedgerError, match=f"pid {session.info.backend_pid} .role {session.info.user}, idle"):
+            account.spend(STEP)
+        with pytest.raises(LedgerError, match=r"was locked for 0\.3 s.*pg_terminate_backend"):
+            cm.Ledger(url).verify()
+        assert account.status().entries == 1
+    assert account.spend(STEP).seq == 1
+    assert account.verify()
+
+
+def test_functions_that_others_have_put_into_the_schema_are_not_called(url: str) -> None:
+    """Before PostgreSQL 15 everybody may create in `public`; a function of a closer type would be called by the owner."""
+    name = server.schema(url)
+    trap = f"LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called in {name}'; END $$"
+    execute(
+        url,
+        f"CREATE FUNCTION pg_advisory_xact_lock(integer) RETURNS integer {trap}",
+        f"CREATE FUNCTION format(text, text, name) RETURNS text {trap}",
+        f"CREATE FUNCTION to_regclass(varchar) RETURNS oid {trap}",
+        f"CREATE FUNCTION set_config(text, text, integer) RETURNS text {trap}",
+    )
+    owner = cm.Ledger(url)
+    owner.upgrade()
+    owner.create("a", epsilon=1, delta="1e-6").spend(STEP)
+    assert owner.verify()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            "DROP TRIGGER entries_stay ON entry; CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE ON entry "
+            "FOR EACH ROW WHEN (false) EXECUTE FUNCTION entries_stay()",
+            "the trigger entries_stay was changed",
+        ),
+        (
+            "DROP TRIGGER entries_stay ON entry; CREATE TRIGGER entries_stay BEFORE UPDATE OF key ON entry "
+            "FOR EACH ROW EXECUTE FUNCTION entries_stay()",
+            "the trigger entries_stay was changed",
+        ),
+        (
+            "DROP TRIGGER entries_follow ON entry; CREATE TRIGGER entries_follow AFTER INSERT ON entry "
+            "FOR EACH ROW EXECUTE FUNCTION entries_follow()",
+            "the trigger entries_follow was changed",
+        ),
+        ("ALTER FUNCTION entries_follow RESET search_path", "the function of the trigger entries_follow was changed"),
+        ("CREATE TABLE more () INHERITS (entry)", "added a table whose rows are read as entries"),
+    ],
+)
+def test_protection_that_was_weakened_is_noticed(url: str, change: str, said: str) -> None:
+    owner = cm.Ledger(url)
+    owner.create("a", epsilon=1, delta="1e-6").spend(STEP)
+    assert owner.verify()
+    execute(url, *change.split("; "))
+    assert said in str(owner.verify())

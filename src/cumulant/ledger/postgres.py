@@ -32,10 +32,10 @@ _TURN = "SELECT 1 / count(*) FROM (SELECT 1 FROM queue WHERE place = ? FOR UPDAT
 _OWNERS = (
     "SELECT pid, usename, coalesce(state, 'hidden') FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND pid IN "
     "(SELECT pid FROM pg_locks WHERE granted AND ((locktype = 'relation' AND relation = to_regclass('queue') AND "
-    "mode = 'RowShareLock') OR (locktype = 'advisory' AND (classid, objid, objsubid) = (0, 0, 1)))) AND pid NOT IN "
+    "mode IN ('RowShareLock', 'ExclusiveLock', 'AccessExclusiveLock')) OR (locktype = 'advisory' AND (classid, objid, objsubid) = (0, 0, 1)))) AND pid NOT IN "
     "(SELECT pid FROM pg_locks WHERE NOT granted) ORDER BY pid"
 )
-"""Sessions that are at the head of the queue: those that wait in it have a lock that is not granted."""
+"""Sessions that are at the head of the queue, or have locked the whole table: those that wait have a lock that is not granted."""
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _DURABLY = (
     "SELECT set_config('synchronous_commit', "
@@ -85,11 +85,18 @@ _QUEUE = (
     "DO $$ DECLARE given record; BEGIN FOR given IN SELECT pg_get_userbyid(grantee) AS role, "
     "CASE privilege_type WHEN 'INSERT' THEN 'UPDATE' ELSE 'SELECT' END AS kind FROM pg_class, aclexplode(relacl) "
     "WHERE oid = 'entry'::regclass AND privilege_type IN ('SELECT', 'INSERT') AND grantee <> 0 LOOP "
-    "EXECUTE format('GRANT %s ON queue TO %I', given.kind, given.role); END LOOP; END $$",
+    "EXECUTE pg_catalog.format('GRANT %s ON queue TO %I', given.kind, given.role); END LOOP; END $$",
 )
 """Rows that writers lock; nothing is ever written to them."""
-_TRIGGERS = (("entries_stay", "entries_remain"), ("entries_follow",))
-"""The triggers that each version of the schema adds."""
+_TRIGGERS = ({"entries_stay": 27, "entries_remain": 34}, {"entries_follow": 7})
+"""The triggers that each version of the schema adds, with pg_trigger.tgtype: for each row 1, before 2, insert 4, delete 8,
+update 16, truncate 32."""
+_FUNCTIONS = frozenset(
+    (statement.split("$$")[1], "{search_path=pg_catalog}" if "SET search_path" in statement else "")
+    for statement in (*_TABLES, *_FOLLOWING)
+    if "$$" in statement
+)
+"""The source of each function of a trigger, and the settings it runs under."""
 _INDEXES = {
     "btree (account, seq)": True,
     "btree (account, key)": True,
@@ -194,6 +201,8 @@ class PostgreSQL(Store):
                     "or leave it to PGPASSWORD"
                 ) from None
             raise Interrupted(f"{self.shown} cannot be reached: {_first_line(error)}") from error
+        # whoever reads waits no longer than whoever writes: a spender can lock the whole queue, which verify reads
+        session.later("SELECT set_config('lock_timeout', ?, false)", (f"{LOCK_SECONDS:g}s",))
         try:
             for name, wanted in _DURABLE.items():
                 ((found,),) = self._run(session, f"SHOW {name}", ())
@@ -230,7 +239,10 @@ class PostgreSQL(Store):
             yield
         except psycopg.Error as error:
             if error.sqlstate == _NOT_IN_TIME:
-                raise Busy(f"the lock of {self.shown} was not free in time; nothing was written") from error
+                raise Busy(
+                    f"a table of {self.shown} was locked for {LOCK_SECONDS:g} s; nothing was written; "
+                    "end the session that pg_locks names by pg_terminate_backend, or ask again"
+                ) from error
             if error.sqlstate == _NO_PLACE:
                 raise LedgerError(
                     f"the table queue of {self.shown} has lost a place, so writers cannot wait for one another; restore it, "
@@ -256,11 +268,12 @@ class PostgreSQL(Store):
         return bool(self.execute(f"SELECT 1 FROM pg_catalog.pg_class WHERE {where}", name))
 
     def damage(self) -> str | None:
-        wanted = {name for some in _TRIGGERS[: self.schema()] for name in some}
+        wanted = {name: kind for some in _TRIGGERS[: self.schema()] for name, kind in some.items()}
         triggers, rules, indexes, security, functions = self._ask(
             [
                 (
-                    f"SELECT tgname, tgenabled IN ('O', 'A') FROM pg_trigger WHERE tgrelid = {_ENTRIES} AND NOT tgisinternal",
+                    "SELECT tgname, tgenabled IN ('O', 'A'), tgtype, tgqual IS NULL AND tgattr = '' FROM pg_trigger "
+                    f"WHERE tgrelid = {_ENTRIES} AND NOT tgisinternal",
                     (),
                 ),
                 (f"SELECT rulename FROM pg_rewrite WHERE ev_class = {_ENTRIES}", ()),
@@ -269,30 +282,38 @@ class PostgreSQL(Store):
                     f"WHERE indrelid = {_ENTRIES} AND indisvalid",
                     (),
                 ),
-                (f"SELECT relrowsecurity FROM pg_class WHERE oid = {_ENTRIES}", ()),
                 (
-                    "SELECT tgname, prosrc FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid "
-                    f"WHERE tgrelid = {_ENTRIES} AND NOT tgisinternal",
+                    "SELECT relrowsecurity, EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = pg_class.oid) "
+                    f"FROM pg_class WHERE oid = {_ENTRIES}",
+                    (),
+                ),
+                (
+                    "SELECT tgname, prosrc, coalesce(proconfig::text, '') FROM pg_trigger "
+                    f"JOIN pg_proc ON pg_proc.oid = tgfoid WHERE tgrelid = {_ENTRIES} AND NOT tgisinternal",
                     (),
                 ),
             ]
         )
         if self.schema() >= 2 and self.execute("SELECT count(*) FROM queue") != [(PLACES + 1,)]:
             return "the queue of writers has lost or gained places"
-        enabled = {name for name, fires in triggers if fires}
-        for name in sorted(wanted - enabled):
+        enabled = {name for name, fires, _, _ in triggers if fires}
+        for name in sorted(wanted.keys() - enabled):
             return f"the trigger {name} was dropped or disabled"
-        for (name,) in [*((name,) for name in sorted({name for name, _ in triggers} - wanted)), *rules]:
+        for (name,) in [*((name,) for name in sorted({each[0] for each in triggers} - wanted.keys())), *rules]:
             return f"somebody has added the trigger or rule {name}"
-        sources = {source for statement in (*_TABLES, *_FOLLOWING) for source in statement.split("$$")[1:2]}
-        for name, source in functions:
-            if source not in sources:
+        for name, _, kind, always in triggers:
+            if kind != wanted[name] or not always:
+                return f"the trigger {name} was changed"
+        for name, source, settings in functions:
+            if (source, settings) not in _FUNCTIONS:
                 return f"the function of the trigger {name} was changed"
         found = {text.partition(" USING ")[2]: unique for text, unique in indexes}
         for text, unique in _INDEXES.items():
             if text not in found or (unique and not found[text]):
                 return f"the index {text} of the entries was dropped or changed"
-        return None if security == [(True,)] else "the row security of the entries was disabled"
+        if security[0][1]:
+            return "somebody has added a table whose rows are read as entries"
+        return None if security[0][0] else "the row security of the entries was disabled"
 
     @contextmanager
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:
@@ -305,7 +326,7 @@ class PostgreSQL(Store):
             silence = _LONGEST_SILENCE if accounts else _LONGEST_IMPORT_SILENCE
             session.later(_DURABLY, (silence, f"{LOCK_SECONDS:g}s"))
             if self._local.schema < SCHEMA:
-                session.later("SELECT pg_advisory_xact_lock(?)", (_NO_TABLES_YET,))
+                session.later("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_NO_TABLES_YET,))
             else:
                 for place in sorted({_place(account) for account in accounts} or {_EVERYTHING}):
                     session.later(_TURN, (place,))

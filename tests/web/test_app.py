@@ -135,6 +135,8 @@ def test_a_mistake_has_its_place(page: Client) -> None:
         ({"headers": {"host": "evil.example"}}, 421),
         ({"headers": {"host": "127.0.0.1.evil.example:8417"}}, 421),
         ({"headers": {"host": "evil.example:8417@127.0.0.1x"}}, 421),
+        ({"headers": {"host": "evil.example@127.0.0.1"}}, 421),
+        ({"headers": {"host": "localhost/evil.example"}}, 421),
         ({"headers": {"origin": "https://evil.example"}}, 403),
         ({"headers": {"origin": "null"}}, 403),
         ({"headers": {"sec-fetch-site": "cross-site"}}, 403),
@@ -376,24 +378,69 @@ def test_a_second_header_that_does_not_arrive(page: Client, monkeypatch: pytest.
         assert late.recv(10_000).startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_crowd_of_requests_is_told_to_wait(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crowd_of_requests_is_told_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    gate, inside = threading.Event(), threading.Semaphore(0)
+
+    def slow(self: Workers, kind: str, asked: Any) -> tuple[int, dict[str, Any]]:
+        inside.release()
+        gate.wait(60)
+        return 200, {}
+
+    monkeypatch.setattr(Workers, "_asked", slow)
+    with served(application()) as page, ThreadPoolExecutor(3) as pool:
+        busy = [pool.submit(page.post, "/api/epsilon", {"run": "PureDP(1)", "delta": 0}) for _ in range(3)]
+        for _ in busy:
+            assert inside.acquire(timeout=60)
+        found = page.get("/")
+        gate.set()
+        assert [each.result()[0] for each in busy] == [200] * 3
+    assert found.status == 503
+    assert found.headers["retry-after"] == "1"
+    assert found.json()["error"] == "3 requests are being answered already; ask again in a moment"
+
+
+def test_bodies_that_do_not_arrive_do_not_take_the_page_down(page: Client) -> None:
+    """A header without its body is answered after ten seconds; until then it makes room for others."""
     begun = (
-        b"POST /api/check HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n"
+        b"POST /api/check HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"
     )
-    busy = []
+    slow = []
+    try:
+        for _ in range(70):
+            slow.append(socket.create_connection(("127.0.0.1", page.port), timeout=20))
+            slow[-1].sendall(begun)
+        time.sleep(0.5)  # the headers have arrived before somebody else comes
+        for _ in range(5):
+            assert page.get("/").status == 200
+        assert slow[0].recv(10_000).startswith(b"HTTP/1.1 503 ")
+    finally:
+        for each in slow:
+            each.close()
+
+
+def test_clients_that_do_not_read_do_not_take_the_page_down(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three places, taken by clients that ask a thousand times and read nothing: they are cut."""
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(connections, "READER_SECONDS", 0.3)
+    deaf = []
     try:
         for _ in range(3):
-            busy.append(socket.create_connection(("127.0.0.1", page.port)))
-            busy[-1].sendall(begun)
-            time.sleep(0.2)  # its header has arrived before somebody else comes
-        found = page.get("/")
-        assert found.status == 503
-        assert found.headers["retry-after"] == "1"
-        assert found.json()["error"] == "3 requests are being answered already; ask again in a moment"
+            line = socket.socket()
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.settimeout(20)
+            line.connect(("127.0.0.1", page.port))
+            line.sendall(b"GET /page.js HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 1000)
+            deaf.append(line)
+        for line in deaf:
+            with pytest.raises((ConnectionResetError, BrokenPipeError)):  # noqa: PT012
+                for _ in range(300):  # until the buffers between them are full, and a little longer
+                    line.sendall(b"\r\n")
+                    time.sleep(0.1)
+        assert page.get("/").status == 200
     finally:
-        for each in busy:
-            each.close()
+        for line in deaf:
+            line.close()
 
 
 def test_what_is_no_request_is_answered_in_json(page: Client) -> None:

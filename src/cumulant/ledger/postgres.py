@@ -32,10 +32,11 @@ _TURN = "SELECT 1 / count(*) FROM (SELECT 1 FROM queue WHERE place = ? FOR UPDAT
 _OWNERS = (
     "SELECT pid, usename, coalesce(state, 'hidden') FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND pid IN "
     "(SELECT pid FROM pg_locks WHERE granted AND ((locktype = 'relation' AND relation = to_regclass('queue') AND "
-    "mode IN ('RowShareLock', 'ExclusiveLock', 'AccessExclusiveLock')) OR (locktype = 'advisory' AND (classid, objid, objsubid) = (0, 0, 1)))) AND pid NOT IN "
+    "mode IN ('RowShareLock', 'ExclusiveLock', 'AccessExclusiveLock')) OR "
+    "(locktype = 'advisory' AND (classid, objid, objsubid) = (0, 0, 1)))) AND pid NOT IN "
     "(SELECT pid FROM pg_locks WHERE NOT granted) ORDER BY pid"
 )
-"""Sessions that are at the head of the queue, or have locked the whole table: those that wait have a lock that is not granted."""
+"""Sessions that are at the head of the queue or have locked it as a whole: those that wait have a lock that is not granted."""
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _DURABLY = (
     "SELECT set_config('synchronous_commit', "

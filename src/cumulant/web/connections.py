@@ -19,6 +19,8 @@ HEADER_SECONDS = 5.0
 """Seconds in which a connection must have sent the whole header of a request; convention, a browser takes milliseconds."""
 MOST_CONNECTIONS = 64
 """Connections at once, of all clients: all of them are on this machine and have one address. A browser opens six."""
+READER_SECONDS = 10.0
+"""Seconds in which a client must have read what was written for it; convention, as for the arrival of a request."""
 STOPPING_SECONDS = 2
 """Seconds that answers may still take after Ctrl-C, then their workers are stopped."""
 
@@ -27,6 +29,7 @@ class Connection(H11Protocol):
     """A connection that is closed with a sentence where its header is late or there are too many others."""
 
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override,unused-ignore]
@@ -35,10 +38,10 @@ class Connection(H11Protocol):
         self._watch()
         if len(self.connections) <= MOST_CONNECTIONS:
             return
-        others: list[Any] = [each for each in self.connections if each is not self and getattr(each, "silent", False)]
+        others: list[Any] = [each for each in self.connections if each is not self and getattr(each, "idle", False)]
         if others:
             min(others, key=lambda each: each._since).give_up(
-                503, "too many connections were open, and this one was silent"
+                503, "too many connections were open, and this one was idle"
             )
         else:
             self.give_up(503, f"{MOST_CONNECTIONS} requests are being answered already; ask again in a moment")
@@ -48,13 +51,34 @@ class Connection(H11Protocol):
         """True while no request is being answered and no whole header has arrived."""
         return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
 
+    @property
+    def idle(self) -> bool:
+        """True while nothing is being answered: the header or the body has not arrived, or the connection is closing."""
+        return self.silent or self.conn.their_state is h11.SEND_BODY or self.transport.is_closing()
+
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_watching()
+        self._stop_waiting()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Drop a client that asks and does not read: its answers would keep the place of others for ever."""
+        super().pause_writing()
+        self._unread = self._unread or self.loop.call_later(READER_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Keep a client that reads."""
+        super().resume_writing()
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _watch(self) -> None:
         """Count the seconds while a header is not complete; what arrives of it does not prolong them."""
@@ -70,11 +94,13 @@ class Connection(H11Protocol):
             self._late = None
 
     def give_up(self, status: int, sentence: str) -> None:
-        """Answer with a sentence as JSON, and close."""
+        """Answer with a sentence as JSON, and close; a connection that is closing already is cut."""
         self._stop_watching()
-        if not self.transport.is_closing():
-            self.transport.write(_answer(status, sentence))
-            self.transport.close()
+        if self.transport.is_closing():
+            self.transport.abort()
+            return
+        self.transport.write(_answer(status, sentence))
+        self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import urlsplit
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-HOSTS = ("127.0.0.1", "localhost", "::1")
+HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
+"""Names of this machine, with or without a port, and nothing around them."""
 LARGEST = 100_000
 """Bytes of a request."""
 
@@ -100,7 +101,7 @@ def check(scope: Scope) -> None:
     """Refused, unless the request names this machine as its host and comes from no other page."""
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     host = headers.get("host", "")
-    if _name(f"//{host}") not in HOSTS:
+    if not HOST.fullmatch(host):
         raise Refused(421, "this page answers to 127.0.0.1 and localhost only")
     origin = headers.get("origin")
     if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
@@ -114,13 +115,6 @@ def check(scope: Scope) -> None:
     length = headers.get("content-length", "0")
     if not length.isdigit() or int(length[:20]) > LARGEST:
         raise Refused(413, f"a request has at most {LARGEST} bytes; ask a shorter question")
-
-
-def _name(address: str) -> str | None:
-    try:
-        return urlsplit(address).hostname
-    except ValueError:
-        return None
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -201,6 +202,21 @@ def test_what_was_written_is_said_where_it_can_be_read(shell: Shell, out: str) -
     assert len(shell("history", "a", "--json").split('"kind"')) == 3
     if out != "| true":  # that reader may or may not have left before
         assert "It was written, and the answer could not be printed. Receipt: a 1:" in done.stderr
+
+
+def test_outputs_that_are_full_or_closed(shell: Shell) -> None:
+    """A spend succeeds where nobody can be told; a list that has no room is one sentence."""
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6")
+    command = [sys.executable, "-m", "cumulant", "ledger"]
+    spend = shlex.join([*command, "spend", shell.url, "a", STEP])
+    assert subprocess.run(["bash", "-c", f"{spend} >&- 2>&-"], check=False).returncode == 0
+    assert len(shell.json("history", "a")) == 2
+    for words in (["history", shell.url, "a"], ["export", shell.url]):
+        full = f"{shlex.join([*command, *words])} > /dev/full"
+        done = subprocess.run(["bash", "-c", full], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: the output could not be written: No space left")
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_names_on_a_terminal_without_accents(shell: Shell) -> None:

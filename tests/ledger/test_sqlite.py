@@ -507,3 +507,11 @@ def test_owners_of_locks(tmp_path: Path) -> None:
     )
     assert store.lock_owners([file, tmp_path / "missing"], table) == [123, 127]
     assert store.lock_owners([file], tmp_path / "missing") == []
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "folder", tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(LedgerError, match="is a directory, a pipe or a device; name a file"):
+            cm.Ledger(f"sqlite:///{path}").create("a", epsilon=1, delta="1e-6")

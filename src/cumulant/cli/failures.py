@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -14,6 +15,9 @@ from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBrok
 
 _WIDEST = 76
 """Characters of an expression around a mistake."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors of a disk that has no room, or of a file that cannot be written any more."""
 
 _CODES = ((BudgetRefused, ExitCode.REFUSED), (LedgerBroken, ExitCode.BROKEN), (InputError, ExitCode.USAGE))
 
@@ -31,12 +35,23 @@ def guarded(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         abandon_output()
         return ExitCode.NO
+    except OSError as error:
+        if error.errno not in _FULL:
+            return failed(_unexpected(error), ExitCode.NO)
+        abandon_output()
+        return failed(
+            f"the output could not be written: {error.strerror}; make room, or write it elsewhere", ExitCode.NO
+        )
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except CumulantError as error:
         return failed(error, next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.NO))
     except Exception as error:
-        return failed(f"unexpected {type(error).__name__}: {error}; please report it with the command", ExitCode.NO)
+        return failed(_unexpected(error), ExitCode.NO)
+
+
+def _unexpected(error: Exception) -> str:
+    return f"unexpected {type(error).__name__}: {error}; please report it with the command"
 
 
 def abandon_output() -> None:
@@ -47,6 +62,8 @@ def abandon_output() -> None:
 
 def failed(error: object, code: ExitCode) -> ExitCode:
     """Say what went wrong; the exit code."""
+    if sys.stderr is None:  # the shell has closed it
+        return code
     sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
     if isinstance(error, InputError) and error.position is not None and error.text:
         sys.stderr.write(pointed(error.text, error.position))

@@ -81,4 +81,5 @@ def announce(text: str, written: str) -> None:
             return
     except (OSError, ValueError):
         abandon_output()
-    sys.stderr.write(f"It was written, and the answer could not be printed. {written}\n")
+    if sys.stderr is not None:
+        sys.stderr.write(f"It was written, and the answer could not be printed. {written}\n")

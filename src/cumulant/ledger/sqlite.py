@@ -187,6 +187,10 @@ class SQLite(Store):
             found = os.stat(self.path)
         except OSError:
             return None
+        if not stat.S_ISREG(found.st_mode):
+            raise LedgerError(
+                f"{self.path} is a directory, a pipe or a device; name a file, such as sqlite:///budget.db"
+            )
         if found.st_nlink > 1:
             raise LedgerError(
                 f"{self.path} has {found.st_nlink} names (hard links), and each name would be a ledger of its own; remove the "

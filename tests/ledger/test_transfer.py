@@ -2,12 +2,14 @@
 
 import io
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 import cumulant as cm
 from cumulant.errors import LedgerBroken, LedgerError
+from cumulant.ledger.entry import Entry
 from tests.ledger.test_tamper import full
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -89,6 +91,24 @@ def test_what_is_not_an_export(tmp_path: Path) -> None:
             copy.import_(wrong)
         assert "another writer" not in str(found.value) or "twice" in str(found.value)
         assert copy.accounts() == []
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2J", "a\nb", "a\u202eb", " a", ""])
+def test_names_that_no_account_can_have_are_not_imported(tmp_path: Path, name: str) -> None:
+    """An export whose account was renamed, with every hash repaired."""
+    first, *lines = exported(full(f"sqlite:///{tmp_path}/budget.db")._ledger).splitlines()
+    previous, forged = "", [first]
+    for fields in (json.loads(line) for line in lines):
+        if "seq" not in fields:
+            continue  # a note
+        entry = replace(Entry(**fields), account=name, prev=previous)
+        entry = replace(entry, hash=entry.digest())
+        previous = entry.hash
+        forged.append(json.dumps(asdict(entry)))
+    copy = cm.Ledger(f"sqlite:///{tmp_path}/copy.db")
+    with pytest.raises((cm.InputError, LedgerBroken), match=r"printable|name="):
+        copy.import_(forged)
+    assert copy.accounts() == []
 
 
 @pytest.mark.parametrize("path", sorted(ORACLES.glob("ledger-*.jsonl")), ids=lambda path: path.stem)

@@ -5,10 +5,10 @@
 
      moment_chain      moment a of p(t) K(t, u) against q(t) L(t, u) is at most B C,
                        if moment a p q <= B and moment a (K t) (L t) <= C for every t
-     moment_rounds     if round i has moments of at most B i whatever was answered before, k rounds have at most
-                       the product of B 0 .. B (k-1): Rényi divergences add
+     moment_rounds     if round i has P << Q and moments of at most B i whatever was answered before, k rounds have
+                       P << Q and at most the product of B 0 .. B (k-1): Rényi divergences add
      theorem9_rounds   k rounds, each a mechanism that ignores order on a fresh uniform sample of m of n records, each with
-                       the promise of theorem9_symmetric: the moment is at most (1 + SUM_j C(a,j) (m/n)^j c_j)^k. *)
+                       the promise of theorem9_symmetric: P << Q, and the moment is at most (1 + SUM_j C(a,j) (m/n)^j c_j)^k. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Cumulant Require Import joint_convexity theorem9_core subsampling.
@@ -76,14 +76,20 @@ move=> d; elim: k => [|k IH] /=; last exact: chain_dominated.
 by move=> t /eqP; rewrite oner_eq0.
 Qed.
 
-Theorem moment_rounds a (B : nat -> R) k : (forall i, 0 <= B i) ->
-  (forall i h, moment a (@P i h) (@Q i h) <= B i) ->
-  moment a (@joint P k) (@joint Q k) <= \prod_(i < k) B i.
+Theorem moment_rounds a (B : nat -> R) k :
+  (forall i h, dominated (@P i h) (@Q i h) /\ moment a (@P i h) (@Q i h) <= B i) ->
+  dominated (@joint P k) (@joint Q k) /\ moment a (@joint P k) (@joint Q k) <= \prod_(i < k) B i.
 Proof.
-move=> B0 bound; elim: k => [|k IH].
+move=> promise; split; first by apply: joint_dominated => i h; case: (promise i h).
+elim: k => [|k IH].
   rewrite big_ord0 /moment /= (eq_bigr (fun=> 1)) => [|t _]; last by rewrite !expr1n divr1.
   by rewrite big_const card_unit /= addr0.
-rewrite big_ord_recr /=; apply: moment_chain => //.
+have Bk : 0 <= B k.
+  have [h _|none] := pickP (predT : pred (transcript k)); last first.
+    by have := proj2 (joint_pmf k P_pmf); rewrite big_pred0 // => /esym/eqP; rewrite oner_eq0.
+  apply: le_trans (proj2 (promise k h)); apply: sumr_ge0 => t _.
+  by rewrite divr_ge0 ?exprn_ge0 // ?(proj1 (P_pmf h)) ?(proj1 (Q_pmf h)).
+rewrite big_ord_recr /=; apply: moment_chain => //; last by move=> h; case: (promise k h).
 - by move=> t; exact: (proj1 (joint_pmf k P_pmf)).
 - by move=> t; exact: (proj1 (joint_pmf k Q_pmf)).
 Qed.
@@ -101,18 +107,18 @@ Theorem theorem9_rounds (R : realFieldType) (D : eqType) (T : finType) (n m a k 
          forall e, E = Some e -> forall t, @M i h s t <= (1 + e) * @M i h s' t]) ->
   (forall e, E = Some e -> 0 <= e) ->
   (forall i, i != i0 -> X i = X' i) ->
-  moment a (@joint R T (fun i h => subsampled m (@M i h) X) k) (@joint R T (fun i h => subsampled m (@M i h) X') k)
-  <= (1 + \sum_(2 <= j < a.+1) 'C(a, j)%:R * ((m%:R / n%:R) ^+ j * coefficient B E j)) ^+ k.
+  let P := @joint R T (fun i h => subsampled m (@M i h) X) k in
+  let Q := @joint R T (fun i h => subsampled m (@M i h) X') k in
+  dominated P Q /\ moment a P Q <= (1 + \sum_(2 <= j < a.+1) 'C(a, j)%:R * ((m%:R / n%:R) ^+ j * coefficient B E j)) ^+ k.
 Proof.
 move=> /andP[m0 mn] a1 laws ignores promise E0 XX'; set S := 1 + _.
 have pm i h (Z : 'I_n -> D) : pmf (subsampled m (@M i h) Z) by apply: (subsampled_pmf mn) => s sm; exact: laws.
-have one i h : moment a (subsampled m (@M i h) X) (subsampled m (@M i h) X') <= S.
+have one i h : dominated (subsampled m (@M i h) X) (subsampled m (@M i h) X')
+    /\ moment a (subsampled m (@M i h) X) (subsampled m (@M i h) X') <= S.
   apply: (theorem9_symmetric (i0 := i0)) => //; rewrite ?m0 ?(ltnW a1) //.
   - by move=> s sm; exact: laws.
   - by move=> s s' ss'; exact: ignores.
   - by move=> s s' sm r; exact: promise.
-have S0 : 0 <= S.
-  by apply: le_trans (one 0%N (tt : transcript T 0)); apply: sumr_ge0 => t _; rewrite divr_ge0 ?exprn_ge0 // (proj1 (pm _ _ _)).
 have -> : S ^+ k = \prod_(i < k) S by rewrite prodr_const card_ord.
 exact: (@moment_rounds R T _ _ (fun i h => pm i h X) (fun i h => pm i h X') a (fun=> S)).
 Qed.

@@ -1,7 +1,7 @@
 (* The rule of the ledger, whole: the filter of filter.v with the certificate that the code looks for.
 
-   Orders lam_i with weights w_i > 0 of sum at most 1. A proposal has charges k_i, None for an infinite one; a finite charge
-   bounds the logarithm of E_P e^(lam_i loss). The rule may accept only if it holds a vector v of probabilities on
+   Orders lam_i with weights w_i > 0 of sum at most 1. A proposal has charges k_i, None for an infinite one. A finite charge
+   says that P << Q and bounds the logarithm of E_P e^(lam_i loss); an infinite charge says nothing. The rule may accept only if it holds a vector v of probabilities on
    the orders whose charges are finite so far, K_i the sum of the charges of order i, with
 
      lb = SUM v_i lam_i > 0,   Kb = SUM v_i (K_i + log(v_i / w_i)),   kappa(lb) e^(Kb - lb eps) <= delta.
@@ -66,20 +66,20 @@ Definition discount (h : history T) (i : I) : R := if charge h i is Some k then 
 
 Theorem ledger_rule :
   0 <= eps -> 0 <= delta -> (forall i, 0 < w i) -> \sum_i w i <= 1 ->
-  (forall h, pmf (P h)) -> (forall h, pmf (Q h)) -> (forall h, dominated (P h) (Q h)) ->
-  (forall h i k, charge h i = Some k -> cumulant (P h) (Q h) (lam i) <= expR k) ->
+  (forall h, pmf (P h)) -> (forall h, pmf (Q h)) ->
+  (forall h i k, charge h i = Some k -> dominated (P h) (Q h) /\ cumulant (P h) (Q h) (lam i) <= expR k) ->
   (forall D, accept D -> exists v, certified w lam eps delta D v) ->
   forall d A, probability discount accept P d A <= expR eps * probability discount accept Q d A + delta.
 Proof.
-move=> e0 d0 w0 w1 pP pQ PQ ch ac d A.
+move=> e0 d0 w0 w1 pP pQ ch ac d A.
 apply: (mixture_filter (pow := fun i x => expR (lam i * ln x)) (w := w)) => //.
 - by rewrite -[X in X <= _](expR0 R) ler_expR.
 - by move=> i; rewrite ltW.
 - by move=> i x _; rewrite ltW // expR_gt0.
 - by move=> i x y x0 y0; rewrite lnM ?posrE // mulrDr expRD.
 - by move=> h i; rewrite /discount; case: (charge h i) => // k; rewrite ltW // expR_gt0.
-- move=> h i; rewrite /discount; case E: (charge h i) => [k|]; last by rewrite mul0r ler01.
-  by rewrite expRN ler_pdivr_mull ?expR_gt0 // mulr1; apply: ch.
+- move=> h i; rewrite /discount; case E: (charge h i) => [k|]; last by rewrite ltxx.
+  by case: (ch _ _ _ E) => PQ bound _; rewrite expRN ler_pdivr_mull ?expR_gt0 // mulr1.
 - move=> D /ac[v cv] rho r0; have := certificate_sound w0 cv (ln rho).
   by rewrite expRB lnK // posrE.
 Qed.

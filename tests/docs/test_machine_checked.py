@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.amounts import Amounts
+from cumulant.accounting.filter import Step
+from cumulant.accounting.mixture import PARTS, Mixture
 
 pytestmark = pytest.mark.tree
 
@@ -31,6 +35,15 @@ def test_every_file_is_compiled_and_nothing_is_left_open() -> None:
     assert set(listed) == SOURCES.keys() - {"assumptions.v"}
     for name, text in SOURCES.items():
         assert not re.search(r"\b(Admitted|admit|Axiom|Parameter|Conjecture)\b", text), name
+
+
+def test_every_definition_is_printed_beside_the_statements() -> None:
+    printed = set(re.findall(r"^(\w+) = ", ASSUMPTIONS, re.MULTILINE))
+    defined = {
+        name for text in SOURCES.values() for name in re.findall(r"^(?:Definition|Fixpoint) (\w+)", text, re.MULTILINE)
+    }
+    assert len(defined) > 50
+    assert defined == printed
 
 
 def test_theorem_9_and_the_instances_assume_nothing() -> None:
@@ -61,3 +74,24 @@ def test_the_numbers_of_the_instances_are_those_of_the_library(
     assert math.exp((order - 1) * run.rdp(order, bound="theorem9")) == pytest.approx(top / bottom, rel=1e-12)
     if sample == 1:
         assert math.exp(run.rdp(2, bound="lower")) == pytest.approx(4 / 3, rel=1e-12)
+
+
+def test_the_delta_of_the_ledger_instance_is_that_of_the_library() -> None:
+    """One order, randomized response without its pure epsilon: the rule needs delta = 7/24 at e^epsilon = 2.
+
+    A request for the raw data, whose charge is infinite, is refused with any delta.
+    """
+    assert "+ 7%:R / 24%:R." in SOURCES["instances.v"]
+    mechanism = cm.RandomizedResponse(p="0.75")
+    step = Step(mechanism, str(mechanism), mechanism.curve(), mechanism.pair())
+    for factor, accepted in (("1.000001", True), ("0.999999", False)):
+        rule = Mixture(
+            epsilon=Fraction(math.log(2)),
+            delta=Fraction(7, 24) * Fraction(factor),
+            slack=Fraction(0),
+            orders=(Fraction(1),),
+            weights=(Fraction(1),),
+        )
+        charge = rule.exact_charge([(rule.price(step).upper, 1)]).at(0)
+        assert rule.proves(Amounts.of([charge, None, 0]), (PARTS,)) is accepted
+        assert not rule.proves(Amounts.of([None, None, 0]), (PARTS,))

@@ -19,6 +19,7 @@ class Relation(StrEnum):
 
     REPLACE_ONE = "replace-one"
     ADD_REMOVE = "add-remove"
+    REPLACE_SPECIAL = "replace-special"  # by one record that every mechanism ignores, so that the size is public
     ANY = "any"  # holds for whichever relation the sensitivities are stated under
 
     @classmethod
@@ -29,8 +30,17 @@ class Relation(StrEnum):
                 raise ValueError
             return cls(value.lower().replace("_", "-").replace("/", "-"))
         except ValueError:
-            names = " or ".join(repr(str(member)) for member in (cls.REPLACE_ONE, cls.ADD_REMOVE))
-            raise InputError(f"relation={shown(value)} is unknown; choose {names}") from None
+            raise InputError(f"relation={shown(value)} is unknown; choose {cls.choices()}") from None
+
+    @classmethod
+    def choices(cls) -> str:
+        """The names of all relations that say something about people, for an error.
+
+        >>> Relation.choices()
+        "'replace-one', 'add-remove' or 'replace-special'"
+        """
+        *names, last = (repr(str(each)) for each in cls if each.clipping is not None)
+        return f"{', '.join(names)} or {last}"
 
     @property
     def meaning(self) -> str:
@@ -76,17 +86,19 @@ class Relation(StrEnum):
         """
         if self.clipping is None:
             raise InputError(
-                f"relation={str(self)!r} does not fix the sensitivity of a clipped sum; choose 'replace-one' or 'add-remove'"
+                f"relation={str(self)!r} does not fix the sensitivity of a clipped sum; choose {Relation.choices()}"
             )
         return norm if self.clipping == 1 else Exact(self.clipping * norm)
 
     def of_mean(self, records: int) -> Relation:
-        """The relation of a mean of so many records: replace-one, because with another number it is another mean (E-20).
+        """Return the relation of a mean of so many records: their number must not change (E-20).
+
+        A special record counts as one of them, and adds nothing.
 
         >>> Relation.ANY.of_mean(256), Relation.ANY.of_mean(1)
         (<Relation.REPLACE_ONE: 'replace-one'>, <Relation.ANY: 'any'>)
         """
-        if records == 1:
+        if records == 1 or self is Relation.REPLACE_SPECIAL:
             return self
         if self is Relation.ADD_REMOVE:
             raise RelationError(
@@ -125,6 +137,13 @@ _FACTS = {
         "one record",
         "data sets that differ by adding or removing at most {} records",
         "the group of {} records",
+    ),
+    Relation.REPLACE_SPECIAL: _Facts(
+        "data sets of the same size of which one has a special record, which adds nothing, in place of one record",
+        1,
+        "one record, or that nothing stands in its place",
+        "data sets of the same size that differ in at most {} records, each of which is special in one of them",
+        "the group of {} records, or that nothing stands in their places,",
     ),
     Relation.ANY: _Facts(
         "the relation under which the sensitivities are stated",

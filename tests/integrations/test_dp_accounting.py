@@ -114,7 +114,7 @@ def test_a_leaf_of_a_tree_is_in_as_many_nodes_as_counted() -> None:
         blocks = [(start, 1 << k) for k in range(8) for start in range(0, steps - (1 << k) + 1, 1 << k)]
         most = max(sum(start <= leaf < start + size for start, size in blocks) for leaf in range(steps))
         found = from_dp_event(TREE(1.0, steps), R.REPLACE_SPECIAL)
-        assert found == cm.Gaussian.from_clipping(1, 1, "add-remove") * most
+        assert found == cm.Gaussian(1, relation=cm.Relation.REPLACE_SPECIAL, correlated=True) * most
 
 
 @pytest.mark.parametrize(("mean", "shape"), [(10.0, 1.0), (10.0, 0.0), (5.0, 0.5), (10.0, math.inf)])
@@ -219,6 +219,40 @@ def test_expressions_without_an_event(run: cm.Expression) -> None:
         to_dp_event(run)
 
 
+def test_a_special_record_has_the_numbers_of_one_removed() -> None:
+    """Theirs for REPLACE_SPECIAL is the same as for ADD_OR_REMOVE_ONE, and so is ours; the relation is said."""
+    event = dpa.SelfComposedDpEvent(dpa.PoissonSampledDpEvent(0.05, dpa.GaussianDpEvent(1.2)), 200)
+    ours = {
+        relation: CumulantAccountant(relation).compose(event) for relation in (R.ADD_OR_REMOVE_ONE, R.REPLACE_SPECIAL)
+    }
+    theirs = {relation: pld.PLDAccountant(relation).compose(event) for relation in ours}
+    assert len({accountant.get_epsilon(DELTA) for accountant in ours.values()}) == 1
+    assert len({accountant.get_epsilon(DELTA) for accountant in theirs.values()}) == 1
+    special = ours[R.REPLACE_SPECIAL]
+    assert special.get_epsilon(DELTA) == pytest.approx(theirs[R.REPLACE_SPECIAL].get_epsilon(DELTA), rel=1e-3)
+    assert special.run is not None
+    assert special.run.relation is cm.Relation.REPLACE_SPECIAL
+    assert "special record" in special.guarantee(DELTA).explain()
+    written = to_dp_event(special.run)
+    assert written == (event, R.REPLACE_SPECIAL)
+    assert from_dp_event(*written) == special.run
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        cm.Gaussian.from_tree(sigma=2, steps=7),
+        cm.Gaussian.from_matrix([[1, 0], ["1/2", 1]], sigma=2, relation="add-remove"),
+        cm.Gaussian.from_matrix([[1, 0], ["1/2", 1]], sigma=2, relation="replace-special") * 3,
+    ],
+    ids=str,
+)
+def test_noise_that_is_shared_has_no_event(run: cm.Expression) -> None:
+    """A plain GaussianDpEvent would lose the mark, and a sample of it would be accepted when it is read again."""
+    with pytest.raises(Refused, match="share noise"):
+        to_dp_event(run)
+
+
 # ---- each event under each relation
 
 
@@ -227,7 +261,8 @@ def test_expressions_without_an_event(run: cm.Expression) -> None:
     [
         (dpa.GaussianDpEvent(2.0), R.ADD_OR_REMOVE_ONE, 'Gaussian(sigma=2, relation="add-remove")'),
         (dpa.GaussianDpEvent(2.0), R.REPLACE_ONE, 'Gaussian(sigma=2, sensitivity=2, geometry="ball")'),
-        (dpa.GaussianDpEvent(2.0), R.REPLACE_SPECIAL, 'Gaussian(sigma=2, relation="add-remove")'),
+        (dpa.GaussianDpEvent(2.0), R.REPLACE_SPECIAL, 'Gaussian(sigma=2, relation="replace-special")'),
+        (dpa.LaplaceDpEvent(2.0), R.REPLACE_SPECIAL, 'Laplace(scale=2, relation="replace-special")'),
         (dpa.LaplaceDpEvent(2.0), R.ADD_OR_REMOVE_ONE, 'Laplace(scale=2, relation="add-remove")'),
         (dpa.LaplaceDpEvent(2.0), R.REPLACE_ONE, 'Laplace(scale=2, sensitivity=2, relation="replace-one")'),
         (dpa.RandomizedResponseDpEvent(0.5, 2), R.REPLACE_ONE, "RandomizedResponse(p=0.75)"),
@@ -251,15 +286,15 @@ def test_expressions_without_an_event(run: cm.Expression) -> None:
         (
             dpa.PoissonSampledDpEvent(0.1, GAUSSIAN),
             R.REPLACE_SPECIAL,
-            'Gaussian(sigma=2, relation="add-remove") @ Poisson(rate=0.1)',
+            'Gaussian(sigma=2, relation="replace-special") @ Poisson(rate=0.1, relation="replace-special")',
         ),
         (dpa.PoissonSampledDpEvent(1.0, GAUSSIAN), R.ADD_OR_REMOVE_ONE, 'Gaussian(sigma=2, relation="add-remove")'),
-        (TREE(2.0, 5), R.REPLACE_SPECIAL, 'Gaussian(sigma=2, relation="add-remove") * 3'),
-        (TREE(2.0, [3, 8, 0]), R.REPLACE_ONE, 'Gaussian(sigma=2, sensitivity=2, geometry="ball") * 4'),
+        (TREE(2.0, 5), R.REPLACE_SPECIAL, 'Gaussian(sigma=2, relation="replace-special", correlated="yes") * 3'),
+        (TREE(2.0, [3, 8, 0]), R.REPLACE_ONE, 'Gaussian(2, 2, geometry="ball", correlated="yes") * 4'),
         (
             BEST(GAUSSIAN, 4.5, 0.5),
             R.REPLACE_SPECIAL,
-            'Gaussian(sigma=2, relation="add-remove") @ RepeatAndSelect(4.5, 0.5)',
+            'Gaussian(sigma=2, relation="replace-special") @ RepeatAndSelect(4.5, 0.5)',
         ),
         (BEST(GAUSSIAN, 1.0, 1.0), R.ADD_OR_REMOVE_ONE, 'Gaussian(sigma=2, relation="add-remove")'),
         (
@@ -326,6 +361,13 @@ def test_events_that_protect_nobody(event: Any) -> None:
     [
         (WITHOUT, R.ADD_OR_REMOVE_ONE),
         (WITHOUT, R.REPLACE_SPECIAL),
+        (dpa.RandomizedResponseDpEvent(0.5, 2), R.REPLACE_SPECIAL),
+        (dpa.PoissonSampledDpEvent(0.1, TREE(2.0, 5)), R.REPLACE_SPECIAL),
+        (dpa.PoissonSampledDpEvent(0.1, dpa.ComposedDpEvent([GAUSSIAN, TREE(2.0, 5)])), R.REPLACE_SPECIAL),
+        (dpa.PoissonSampledDpEvent(0.1, dpa.SelfComposedDpEvent(TREE(2.0, 5), 3)), R.REPLACE_SPECIAL),
+        (dpa.PoissonSampledDpEvent(0.1, TREE(2.0, 5)), R.REPLACE_ONE),
+        (dpa.SampledWithoutReplacementDpEvent(100, 10, TREE(2.0, 5)), R.REPLACE_ONE),
+        (dpa.dp_event.SampledWithReplacementDpEvent(100, 10, TREE(2.0, 5)), R.REPLACE_ONE),
         (dpa.PoissonSampledDpEvent(0.1, dpa.RandomizedResponseDpEvent(0.5, 2)), R.REPLACE_ONE),
         (dpa.RandomizedResponseDpEvent(0.5, 2), R.ADD_OR_REMOVE_ONE),
         (dpa.RandomizedResponseDpEvent(0.5, 3), R.ADD_OR_REMOVE_ONE),

@@ -19,7 +19,11 @@ TRUNCATED = E.TruncatedSubsampledGaussianDpEvent(100, 0.25, 20, 2.0)
     ("event", "relation", "expected"),
     [
         (MIXTURE, R.ADD_OR_REMOVE_ONE, "GaussianMixture(sigma=2, shifts=[0, 1, 2], weights=[0.81, 0.18, 0.01])"),
-        (MIXTURE, R.REPLACE_SPECIAL, "GaussianMixture(sigma=2, shifts=[0, 1, 2], weights=[0.81, 0.18, 0.01])"),
+        (
+            MIXTURE,
+            R.REPLACE_SPECIAL,
+            'GaussianMixture(sigma=2, shifts=[0, 1, 2], weights=[0.81, 0.18, 0.01], relation="replace-special")',
+        ),
         (
             TRUNCATED,
             R.ADD_OR_REMOVE_ONE,

@@ -127,7 +127,7 @@ SENTENCES: list[tuple[str, dict[str, Any], str]] = [
     (
         "Poisson",
         {"rate": "0.1", "relation": "sideways"},
-        "relation='sideways' is unknown; choose 'replace-one' or 'add",
+        "relation='sideways' is unknown; choose 'replace-one', 'add",
     ),
 ]
 """A name, what it is given, and how the sentence begins."""

@@ -1,6 +1,9 @@
 """Runs whose steps share noise: they may be repeated and added, and every sample of them is refused."""
 
+import copy
+import dataclasses
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ SAME = cm.Gaussian(sigma=2, squared_sensitivity="1.25", relation=ADD)
 SAMPLES = {
     "Poisson": cm.Poisson(rate="0.1"),
     "Poisson of all": cm.Poisson(rate=1),
+    "replace-special Poisson": cm.Poisson(rate="0.1", relation="replace-special"),
     "replace-one Poisson": cm.Poisson(rate="0.1", relation="replace-one"),
     "WithoutReplacement": cm.WithoutReplacement(rate="0.1"),
     "WithoutReplacement of all": cm.WithoutReplacement(rate=1),
@@ -40,6 +44,11 @@ RUNS = {
     "group": MATRIX @ cm.Group(size=2),
     "selection": MATRIX @ cm.RepeatAndSelect(mean=3),
     "parallel": MATRIX | cm.PureDP(1),
+    "parallel, moved": cm.parallel(MATRIX, MATRIX, relation="replace-one"),
+    "group of a selection": MATRIX @ cm.RepeatAndSelect(mean=2) @ cm.Group(size=2),
+    "special": cm.Gaussian.from_matrix([[1, 0], ["1/2", 1]], sigma=2, relation="replace-special"),
+    "group of one": MATRIX @ cm.Group(size=1),
+    "selection of one": MATRIX @ cm.RepeatAndSelect(mean=1),
 }
 
 
@@ -78,6 +87,30 @@ def test_the_mark_survives_text_and_json(name: str) -> None:
     stored = cm.Guarantee.from_json(found.to_json())
     assert stored == found
     assert stored.run == str(run)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_mark_survives_copies_and_accountants(name: str) -> None:
+    run, accountant = RUNS[name], cm.Accountant()
+    accountant.compose(run, 2)
+    copies: list[cm.Expression] = [copy.copy(run), copy.deepcopy(run), pickle.loads(pickle.dumps(run)), run + run]
+    copies += [accountant, copy.copy(accountant), pickle.loads(pickle.dumps(accountant))]
+    copies += [cm.Accountant.from_json(accountant.to_json()), accountant + cm.PureDP(1)]
+    for each in copies:
+        with pytest.raises(cm.CumulantError):
+            each @ cm.Poisson(rate="0.1", relation=str(run.relation) if name == "special" else None)
+
+
+def test_the_mark_survives_other_parameters() -> None:
+    (node,) = TREE.terms
+    assert isinstance(node, cm.Gaussian)
+    changed = dataclasses.replace(node, sigma=3)
+    found = cm.calibrate(str(MATRIX).replace("sigma=2", "sigma=?"), epsilon=1, delta="1e-5").run
+    for each in (changed, found):
+        with pytest.raises(cm.InputError, match="share noise"):
+            each @ cm.Poisson(rate="0.1")
+    with pytest.raises(cm.InputError, match="share noise"):
+        cm.calibrate(f"({str(MATRIX).replace('sigma=2', 'sigma=?')}) @ Poisson(0.1)", epsilon=1, delta="1e-5")
 
 
 def test_answers_without_a_sample_are_those_of_the_noise() -> None:

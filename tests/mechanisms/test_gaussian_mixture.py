@@ -3,6 +3,7 @@
 import math
 import random
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ def test_text_and_calibration() -> None:
     ],
     ids=["sum", "length", "negative", "weight", "empty"],
 )
-def test_refused(given: dict[str, list[str]], said: str) -> None:
+def test_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(cm.InputError, match=said):
         cm.GaussianMixture(sigma=1, **given)
 

@@ -184,6 +184,17 @@ def test_groups_of_several_sizes_have_no_lemma() -> None:
     assert both.epsilon("1e-5") >= (one @ cm.Group(size=3)).epsilon("1e-5")
 
 
+def test_a_sum_speaks_of_the_smallest_of_its_groups() -> None:
+    """Two records move Gaussian(sigma=1) twice as far, which a sum with it does not know."""
+    run = cm.PureDP(1) @ cm.Group(size=2) + cm.Gaussian(sigma=1)
+    assert run.records_changed == 1
+    assert ((cm.PureDP(1) + cm.Gaussian(sigma=1)) @ cm.Group(size=2)).records_changed == 2
+    assert (cm.PureDP(1) @ cm.Group(size=2) + cm.PureDP(2) @ cm.Group(size=3)).records_changed == 2
+    assert run.delta(0) < ((cm.PureDP(1) + cm.Gaussian(sigma=1)) @ cm.Group(size=2)).delta(0)
+    with pytest.raises(cm.InputError, match="Group last"):
+        cm.parallel(run, cm.PureDP(1))
+
+
 def test_a_guarantee_by_the_group_lemma_is_read_back() -> None:
     run = (cm.Gaussian(sigma="1.1") @ cm.Poisson(rate="0.01") * 100) @ cm.Group(size=3)
     found = run.guarantee("1e-5")

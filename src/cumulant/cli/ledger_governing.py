@@ -35,7 +35,7 @@ def create(
     mode: Annotated[str, typer.Option(help="adaptive, gaussian or planned.")] = "adaptive",
     like: Annotated[str | None, typer.Option(help="A typical workload, for which the rule is tuned.")] = None,
     plan: Annotated[str | None, typer.Option(help="What may run, in a planned account.")] = None,
-    relation: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
+    relation: Annotated[str, typer.Option(help="replace-one, add-remove or replace-special.")] = "replace-one",
     unit: Annotated[str, typer.Option(help="Whom it protects: record, person-day or person.")] = "record",
     slack: Annotated[str, typer.Option(help="The part of delta for promises that may fail.")] = "0",
     expires: Annotated[str | None, typer.Option(help="A date or time after which everything is refused.")] = None,

@@ -55,8 +55,7 @@ if version("dp-accounting").split(".")[:2] != ["0", "6"]:
 RELATIONS: Mapping[Any, Relation] = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: Relation.ADD_REMOVE,
     NeighboringRelation.REPLACE_ONE: Relation.REPLACE_ONE,
-    # a record that contributes nothing takes its place: the same two sums as with add/remove
-    NeighboringRelation.REPLACE_SPECIAL: Relation.ADD_REMOVE,
+    NeighboringRelation.REPLACE_SPECIAL: Relation.REPLACE_SPECIAL,
 }
 
 
@@ -141,7 +140,7 @@ def _build_event(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def _gaussian(event: Any, relation: Any) -> Expression:
+def _gaussian(event: Any, relation: Any) -> Gaussian:
     if event.noise_multiplier == 0:
         raise NotPrivate(event, "there is no noise")
     return Gaussian.from_clipping(norm=1, noise=float(event.noise_multiplier), relation=RELATIONS[relation])
@@ -202,7 +201,7 @@ def _poisson(event: Any, relation: Any) -> Expression | None:
     rate = float(event.sampling_probability)
     if relation is not NeighboringRelation.REPLACE_ONE:
         inner = from_dp_event(event.event, relation)
-        return None if inner is None else _on(inner, Poisson(rate=rate))
+        return None if inner is None else _on(inner, Poisson(rate=rate, relation=RELATIONS[relation]))
     if rate == 1:
         return from_dp_event(event.event, relation)
     # what a record moves from where an absent one leaves it, which a bound on values says
@@ -231,7 +230,11 @@ def _tree(event: Any, relation: Any) -> Expression | None:
     if not counts or min(counts) < 0:
         raise Refused(event, f"step_counts = {event.step_counts} must be one or more numbers of steps")
     depth = max(counts).bit_length()  # a record is in one of the trees
-    return _gaussian(event, relation) * depth if depth else None
+    if not depth:
+        return None
+    node = _gaussian(event, relation)
+    # the nodes share the noise of the run: with this mark a sample of it is refused, as that of Gaussian.from_tree is
+    return Gaussian(node.sigma, node.sensitivity, node.geometry, node.relation, correlated=True) * depth
 
 
 def _selected(event: Any, relation: Any) -> Expression | None:
@@ -315,7 +318,7 @@ def to_dp_event(run: Expression) -> tuple[Any, Any]:
     True
     """
     relation = Relation.REPLACE_ONE if run.relation is Relation.ANY else run.relation
-    named = {Relation.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE}.get(relation, NeighboringRelation.REPLACE_ONE)
+    named = next(name for name, each in RELATIONS.items() if each is relation)
     return _event(run, relation), named
 
 
@@ -340,7 +343,7 @@ def _sampled(mechanism: Sampled, relation: Relation) -> Any:
     drawn = scheme.numbers().get("rate")
     if drawn is not None and scheme == Poisson(rate=spelling(drawn), relation=Relation.REPLACE_ONE):
         return dpa.PoissonSampledDpEvent(_above(drawn), _event(mechanism.inner, mechanism.inner.relation))
-    if rate is not None and scheme == Poisson(rate=rate):
+    if rate is not None and scheme in (Poisson(rate=rate), Poisson(rate=rate, relation=Relation.REPLACE_SPECIAL)):
         return dpa.PoissonSampledDpEvent(_above(rate), _event(mechanism.inner, relation))
     if rate is not None and scheme == WithoutReplacement(rate=rate):
         size, total = scheme.sizes()
@@ -361,6 +364,10 @@ def _noisy_sum(mechanism: Any, scale: Exact, relation: Relation) -> float:
 
 
 def _gaussian_event(mechanism: Gaussian, relation: Relation) -> Any:
+    if mechanism.correlated:
+        raise Refused(
+            mechanism, "an event cannot say that the steps of a run share noise, so that samples of it are refused"
+        )
     if relation is Relation.REPLACE_ONE and mechanism.geometry != "ball":
         raise Refused(mechanism, DISTANCES)
     return dpa.GaussianDpEvent(_noisy_sum(mechanism, Exact(mechanism.sigma), relation))

@@ -39,14 +39,18 @@ def mixture(event: Any, relation: Any) -> Expression:
         order = sorted(range(len(shifts)), key=lambda i: shifts[i])
         place = order[-1] if missing > 0 else next((i for i in order if weights[i] >= -missing), order[0])
         weights[place] = Exact(weights[place] + missing)
-    return GaussianMixture(sigma=float(event.standard_deviation), shifts=shifts, weights=weights)
+    special = relation is NeighboringRelation.REPLACE_SPECIAL
+    stated = Relation.REPLACE_SPECIAL if special else Relation.ADD_REMOVE
+    return GaussianMixture(sigma=float(event.standard_deviation), shifts=shifts, weights=weights, relation=stated)
 
 
 def mixture_event(mechanism: GaussianMixture, relation: Relation) -> Any:
     """The event of a mixture, if its numbers are floats."""
     numbers = [[float(Exact(x)) for x in each] for each in (mechanism.shifts, mechanism.weights)]
     event = dpa.dp_event.MixtureOfGaussiansDpEvent(float(Exact(mechanism.sigma)), *numbers)
-    if mixture(event, NeighboringRelation.ADD_OR_REMOVE_ONE) != mechanism:
+    special = mechanism.relation is Relation.REPLACE_SPECIAL
+    named = NeighboringRelation.REPLACE_SPECIAL if special else NeighboringRelation.ADD_OR_REMOVE_ONE
+    if mixture(event, named) != mechanism:
         raise InputError(f"{mechanism} has numbers that are no floats, and so no event in dp_accounting")
     return event
 

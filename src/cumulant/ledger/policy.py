@@ -138,7 +138,7 @@ class Policy:
         if self.slack > self.delta:
             raise InputError(f"slack={self.slack} is a part of delta={self.delta}, so it cannot exceed it")
         if self.relation is Relation.ANY:
-            raise InputError("relation='any' says nothing about people; choose 'replace-one' or 'add-remove'")
+            raise InputError(f"relation='any' says nothing about people; choose {Relation.choices()}")
         choices: tuple[tuple[str, Any, tuple[str, ...]], ...] = (("mode", self.mode, MODES), ("unit", self.unit, UNITS))
         for name, value, known in choices:
             if not isinstance(value, str) or value not in known:

@@ -91,8 +91,10 @@ class Gaussian(Mechanism):
         geometry: object = self.geometry
         if not isinstance(geometry, str) or geometry not in GEOMETRIES:
             raise InputError(f"geometry={shown(self.geometry)} is unknown; choose one of {', '.join(GEOMETRIES)}")
-        if self.geometry == "ball" and self.relation is Relation.ADD_REMOVE:
-            raise RelationError('geometry="ball" is a fact about replace-one sensitivity; leave it out for add-remove')
+        if self.geometry == "ball" and self.relation.clipping == 1:
+            raise RelationError(
+                f'geometry="ball" is a fact about replace-one sensitivity; leave it out for {self.relation}'
+            )
         if self.geometry == "ball":
             object.__setattr__(self, "relation", Relation.REPLACE_ONE)
 
@@ -202,7 +204,7 @@ class Gaussian(Mechanism):
 
     def part(self, times: int) -> Part:
         # a noise multiplier is the deviation over the clipping norm, and replacing a record moves the sum by twice the norm
-        plain = self.geometry == "diameter" and self.relation is not Relation.ADD_REMOVE and self._square() == 1
+        plain = self.geometry == "diameter" and self.relation.clipping != 1 and self._square() == 1
         same = Gaussian.from_clipping(norm=1, noise=self.sigma, relation=Relation.REPLACE_ONE)
         return replace(Mechanism.part(self, times), clipped=str(same) if plain and self.averaged_over == 1 else "")
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from cumulant.curves.curve import Curve
 from cumulant.curves.gaussian_mixture import Shifts
 from cumulant.domains import NONNEGATIVE, POSITIVE, PROBABILITY, Domain, Exact, Number, Several
-from cumulant.errors import InputError
+from cumulant.errors import InputError, RelationError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.gaussian_mixture import GaussianMixturePair
 from cumulant.relation import Relation
@@ -21,8 +21,9 @@ class GaussianMixture(Mechanism):
     """A sum + Gaussian noise of deviation sigma, where one record moves it by shifts[i] or less with probability weights[i].
 
     The coin is tossed in secret, and with the same law whatever the other records are: a record that several owners share, a
-    user who has each of k records in a Poisson sample. Statements are for add/remove neighbours; shifts are L2 norms, and
-    weights sum to 1. On a Poisson sample it is a mixture again. See docs/mechanisms/gaussian-mixture.md.
+    user who has each of k records in a Poisson sample. Statements are for add/remove neighbours, or with
+    `relation="replace-special"` for a record that one which adds nothing replaces; shifts are L2 norms, and weights sum to 1.
+    On a Poisson sample it is a mixture again. See docs/mechanisms/gaussian-mixture.md.
 
     >>> GaussianMixture(sigma=1, shifts=[0, 1, 2], weights=["0.81", "0.18", "0.01"]).delta(epsilon="0.5")
     0.0145290
@@ -31,6 +32,7 @@ class GaussianMixture(Mechanism):
     sigma: Number
     shifts: Sequence[Number]
     weights: Sequence[Number]
+    relation: Relation = Relation.ADD_REMOVE
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {
         "sigma": POSITIVE,
@@ -40,6 +42,12 @@ class GaussianMixture(Mechanism):
 
     def __post_init__(self) -> None:
         Mechanism.__post_init__(self)
+        object.__setattr__(self, "relation", Relation.read(self.relation))
+        if self.relation.clipping != 1:
+            raise RelationError(
+                f"GaussianMixture says what one record adds, and nothing is proved for {self.relation} neighbours; choose "
+                "'add-remove' or 'replace-special'"
+            )
         if len(self.shifts) != len(self.weights):
             raise InputError(
                 f"shifts and weights must have the same length, not {len(self.shifts)} and {len(self.weights)}"
@@ -49,16 +57,16 @@ class GaussianMixture(Mechanism):
                 f'weights={self.weights.notation} must sum to 1, not {Exact(total)}; write thirds as "1/3"'  # type: ignore[attr-defined]
             )
 
-    @property
-    def relation(self) -> Relation:
-        return Relation.ADD_REMOVE
-
     def _mixture(self) -> Shifts:
         return Shifts.of([Exact(shift) / Exact(self.sigma) for shift in self.shifts], self.weights)
 
     def key(self) -> Hashable:
         mixture = self._mixture()
-        return mixture.shifts, mixture.weights
+        return mixture.shifts, mixture.weights, self.relation
+
+    def arguments(self) -> Mapping[str, str]:
+        stated = {} if self.relation is Relation.ADD_REMOVE else {"relation": f'"{self.relation}"'}
+        return {**Mechanism.arguments(self), **stated}
 
     def own_curve(self, bound: str) -> Curve:
         return self.pair().curve()

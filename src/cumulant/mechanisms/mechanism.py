@@ -64,8 +64,11 @@ class Expression(Answers):
 
     @property
     def records_changed(self) -> int:
-        """In how many records the data sets differ that its statements compare; 1 unless a Group says more."""
-        return max((mechanism.records_changed for mechanism in self.terms), default=1)
+        """In how many records the data sets differ that its statements compare: the least number of all terms.
+
+        It is 1 unless Group is around all of them.
+        """
+        return min((mechanism.records_changed for mechanism in self.terms), default=1)
 
     @property
     def sized(self) -> bool:

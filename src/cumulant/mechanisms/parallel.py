@@ -30,8 +30,8 @@ def parallel(*parts: Expression, by: str = "value", relation: Relation | str | N
     `by="value"`: which one is a fixed function of the record, so that a replaced record may leave one part and enter another;
     the statement is for add/remove neighbours, or with `relation="replace-one"` for those, the parts being stated for
     add/remove. `by="position"`: a public function of its place, so that a replaced record stays; the statement is for
-    replace-one neighbours only, because a record that is removed moves all later ones. The part of a record is fixed before
-    the mechanisms of that part start. See docs/mechanisms/parallel.md.
+    replace-one neighbours, or replace-special ones if the parts are stated for them, because a record that is removed moves
+    all later ones. The part of a record is fixed before the mechanisms of that part start. See docs/mechanisms/parallel.md.
 
     >>> import cumulant as cm
     >>> (cm.PureDP(1) | cm.PureDP("0.5")).epsilon(delta=0)
@@ -42,9 +42,14 @@ def parallel(*parts: Expression, by: str = "value", relation: Relation | str | N
     if len(parts) < 2 or not all(isinstance(part, Expression) for part in parts):
         raise InputError("parallel takes two runs or more, such as parallel(Laplace(2), Laplace(3))")
     way = one_of("by", by, WAYS)
-    replaced = relation is not None and Relation.read(relation) is Relation.REPLACE_ONE
+    wanted = None if relation is None else Relation.read(relation)
     if way == "position" and relation is not None:
         raise InputError('by="position" makes replace-one statements; leave relation out')
+    if wanted is Relation.REPLACE_SPECIAL:
+        raise InputError(
+            'parts by="value" make add-remove or replace-one statements; for replace-special neighbours say by="position"'
+        )
+    replaced = wanted is Relation.REPLACE_ONE
     flat = [
         each
         for part in parts
@@ -79,15 +84,23 @@ class Parallel(Mechanism):
                 "a replaced record may leave one part and enter another, which is a removal and an addition; state the parts "
                 'for add-remove neighbours and say parallel(..., relation="replace-one"), or by="position" if its place decides'
             )
+        if self.by == "value" and stated is Relation.REPLACE_SPECIAL:
+            raise RelationError(
+                "a special record has no value that puts it into a part; state the parts for add-remove neighbours, or say "
+                'by="position" if its place decides'
+            )
         for part in self.parts:
-            if part.records_changed > 1:
+            if any(mechanism.records_changed > 1 for mechanism in part.terms):
                 raise InputError(
                     f"{part} is about a group of records, which may lie in several parts; write Group last, around all parts"
                 )
 
     @property
     def relation(self) -> Relation:
-        return Relation.REPLACE_ONE if self.moved or self.by == "position" else Relation.ADD_REMOVE
+        if self.by == "value":
+            return Relation.REPLACE_ONE if self.moved else Relation.ADD_REMOVE
+        special = any(part.relation is Relation.REPLACE_SPECIAL for part in self.parts)
+        return Relation.REPLACE_SPECIAL if special else Relation.REPLACE_ONE
 
     def cases(self) -> tuple[Expression, ...]:
         """What one change of the data may be: one part; if a record moves two of them, if it stays one of them twice."""

@@ -60,7 +60,7 @@ class Shuffle(Scheme):
                 f"Shuffle is about reports of one local randomizer, PureDP, RandomizedResponse or KaryResponse, and {inner} is "
                 f"not one of them; a report that is proved to be epsilon-DP is PureDP(epsilon=…); {BATCHES}"
             )
-        if lone.relation is Relation.ADD_REMOVE:
+        if lone.relation.clipping == 1:
             raise RelationError(f"Shuffle makes replace-one statements but {inner} is stated for {lone.relation}")
         if lone.pure > LARGEST:
             raise InputError(

@@ -42,10 +42,12 @@ class ShuffledBatches(Scheme):
     assumed: ClassVar[str] = ASSUMED
 
     def around(self, inner: Any) -> Expression:
-        if inner.relation is Relation.ADD_REMOVE:
+        if inner.relation.clipping == 1:
+            removed = ": a record that is removed moves all later ones to other batches"
+            reason = removed if inner.relation is Relation.ADD_REMOVE else ""
             raise RelationError(
-                f"ShuffledBatches makes replace-one statements but {inner} is stated for add-remove: a record that is removed "
-                'moves all later ones to other batches; state the mechanism with relation="replace-one"'
+                f"ShuffledBatches makes replace-one statements but {inner} is stated for {inner.relation}{reason}; state the "
+                'mechanism with relation="replace-one"'
             )
         return run({ShuffledPass(mechanism): times for mechanism, times in inner.terms.items()})
 

@@ -32,7 +32,8 @@ class Poisson(Sized):
 
     Statements are for add/remove neighbours: data sets of which one has one record more. Sensitivities are add/remove
     too, C for sums of vectors clipped to norm C, and hold for samples of every size, the empty one included. With
-    `relation="replace-one"` they are for a record that is replaced, and for sums with log-concave noise (docs/samples.md).
+    `relation="replace-one"` they are for a record that is replaced, and for sums with log-concave noise; with
+    `relation="replace-special"` for one that a record which adds nothing replaces (docs/samples.md).
 
     >>> import cumulant as cm
     >>> step = cm.Gaussian.from_clipping(norm=1, noise=1, relation="add-remove") @ cm.Poisson(rate=0.01)
@@ -175,4 +176,20 @@ class ReplacingPoisson(Poisson):
         return None
 
 
-Poisson.others = (ReplacingPoisson,)
+class ZeroingPoisson(Poisson):
+    """Poisson samples for a record that a special one replaces, which every mechanism ignores.
+
+    A sample with the special record is released as the sample without it, so that the two laws are those of a record removed
+    from the data, or added to it (docs/samples.md).
+    """
+
+    __slots__ = ()
+
+    relation: ClassVar[Relation] = Relation.REPLACE_SPECIAL
+    assumed: ClassVar[str] = (
+        "every record enters each Poisson sample independently of the others, and a sample with the special record is "
+        "released as the one without it"
+    )
+
+
+Poisson.others = (ReplacingPoisson, ZeroingPoisson)

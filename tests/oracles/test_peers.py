@@ -54,8 +54,21 @@ def test_figures(name: str) -> None:
         assert not math.isnan(found), figure
 
 
+@pytest.mark.parametrize("table", STORED["tables"], ids=lambda table: str(table["test"]))
+def test_tables_of_divergences(table: dict[str, Any]) -> None:
+    """Divergences of Poisson samples with Gaussian noise: the true numbers, to eight digits."""
+    runs: dict[tuple[float, float, int], list[tuple[float, float]]] = {}
+    for order, rate, sigma, rounds, value in table["rows"]:
+        runs.setdefault((rate, sigma, rounds), []).append((order, value))
+    for (rate, sigma, rounds), asked in runs.items():
+        run = cm.Gaussian(sigma=sigma, relation=cm.Relation.ADD_REMOVE) @ cm.Poisson(rate=rate) * rounds
+        found = run.rdp([order for order, _ in asked])
+        assert found == pytest.approx([value for _, value in asked], rel=10.0 ** -table["places"]), str(run)
+
+
 def test_every_figure_names_its_source() -> None:
-    assert set(STORED["sources"]) == {figure["project"] for figure in STORED["figures"]}
+    assert set(STORED["sources"]) == {figure["project"] for figure in STORED["figures"] + STORED["tables"]}
+    assert len(STORED["figures"]) + sum(len(table["rows"]) for table in STORED["tables"]) >= 1660
     counted = Counter(figure["kind"] for figure in STORED["figures"])
     assert set(counted) == set(STORED["kinds"])
     assert counted["exact"] > 150

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 import cumulant as cm
-from benchmarks.clock import Slow, limited
+from benchmarks.clock import Slow, limited, report
 from benchmarks.enumeration import Law, Random, Tiny, TooLarge, neighbours, release
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.sampling.scheme import Scheme
@@ -281,6 +281,7 @@ def main() -> int:
             task = partial(instances, source=source, releases=RELEASES, limit=given.limit)
             for outcome, found in pool.imap_unordered(task, numbers, chunksize=4):
                 outcomes[outcome] += 1
+                report(outcomes.total(), NESTED + len(drawn_ones))
                 wrong += bool(found)
                 for line in found[:3]:
                     print(line, flush=True)

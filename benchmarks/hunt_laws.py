@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import cumulant as cm
-from benchmarks.clock import Slow, limited
+from benchmarks.clock import Slow, limited, report
 from benchmarks.settings import DRAWS, decimal
 from cumulant.accounting.question import DEFAULT_ACCURACY
 from cumulant.mechanisms.mechanism import Expression
@@ -225,6 +225,7 @@ def main() -> int:
     with multiprocessing.Pool(given.jobs) as pool:
         for outcome, found in pool.imap_unordered(partial(instance, limit=given.limit), numbers, chunksize=4):
             outcomes[outcome] += 1
+            report(outcomes.total(), len(numbers))
             wrong += bool(found)
             for line in found[:3]:
                 print(line, flush=True)

@@ -6,10 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from cumulant.curves.closed import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, ExactTuple, Number, Several
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 
 
@@ -147,9 +149,15 @@ class GaussianMeanPosterior(PosteriorSampling):
     def key(self) -> Hashable:
         return self.diameter, self.variance, self.records, self.prior_precision, self.tempering
 
-    def own_curve(self, bound: str) -> Curve:
+    def own_curve(self, bound: str) -> Concentrated:
         from cumulant.curves.posteriors import gaussian_mean_posterior
 
         return gaussian_mean_posterior(
             self.diameter, self.variance, int(self.records), self.prior_precision, self.tempering
         )
+
+    def pair(self) -> Pair:
+        """Two normal laws of one covariance, whose means are as far apart as a record can move them."""
+        from cumulant.pairs.gaussian import GaussianPair
+
+        return GaussianPair.of_square(2 * self.own_curve("best").rho)

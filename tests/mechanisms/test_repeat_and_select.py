@@ -268,3 +268,16 @@ def just_above(share: Fraction, epsilon: float) -> float:
     with BALLS.at(200):
         exact = BALLS.number(share / (1 - share)) * BALLS.number(Fraction(epsilon)).expm1()
         return math.nextafter(float(exact), math.inf)
+
+
+def test_the_largest_loss_is_the_limit_of_the_divergences() -> None:
+    """Three times the epsilon of one run was claimed at order infinity, and less at every large order."""
+    one = cm.ExponentialMechanism(epsilon="2.082e-2") @ cm.WithoutReplacement(rate="2.138e-3")
+    run = one @ cm.RepeatAndSelect(mean=7)
+    curve = run.rdp([2, 100, 1e4, 1e6, 1e9, 1e12, math.inf])
+    assert (curve <= curve[-1] * (1 + 1e-12)).all()
+    assert run.epsilon(0) == pytest.approx(1.25316e-4, rel=1e-5)
+    assert run.epsilon(0) < 0.93 * 3 * one.epsilon(0)
+    assert run.epsilon("1e-300") <= run.epsilon("1e-300", method="rdp") <= run.epsilon(0)
+    large = cm.PureDP(1) @ cm.RepeatAndSelect(mean=7)
+    assert large.pure == 3  # one run has every divergence at its largest loss

@@ -81,7 +81,9 @@ class Selected(Wrapped):
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         if self.poisson is not None:
             return on.number(math.inf)
-        return on.number(self.largest) * self.curve.at_infinity(on)
+        whole = self.curve.at_infinity(on)
+        # D_a <= D_a of one run + added + log(mean) / (a - 1) at every order a, so that the limit holds as well
+        return on.minimum(on.number(self.largest) * whole, whole + on.number(self.added))
 
     def slack(self) -> Fraction:
         return min(self.mean * self.curve.slack(), Fraction(1))

@@ -43,7 +43,11 @@ MISTAKES: list[tuple[str, str, int | None]] = [
     ("epsilon 'PureDP(1, 2)' --delta 1e-6", "is one too many", 10),
     ("epsilon 'Gaussian(sigma: 1)' --delta 1e-6", "a parameter is given by =", 14),
     ("epsilon 'Gaussian(1, relation=add-remove)' --delta 1e-6", "a word is quoted", 21),
-    ("epsilon 'Gaussian(1, relation=\"add\")' --delta 1e-6", "choose 'replace-one' or 'add-remove'", 12),
+    (
+        "epsilon 'Gaussian(1, relation=\"add\")' --delta 1e-6",
+        "choose 'replace-one', 'add-remove' or 'replace-special'",
+        12,
+    ),
     # numbers
     ("epsilon 'Gaussian(sigma=-1)' --delta 1e-6", "sigma=-1 must be a number in [0, inf)", 9),
     ("epsilon 'Gaussian(sigma=-1)' --delta 1e-6", "sigma=-1 must be a number in [0, inf)", 9),

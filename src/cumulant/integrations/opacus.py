@@ -1,8 +1,9 @@
-"""Opacus accounts for what ran: three accountants, and loaders whose law they read.
+"""Opacus accounts for what ran: five accountants, and loaders whose law they read.
 
-Importing this module registers "cumulant" (Poisson samples, add/remove), "cumulant-fixed-size" (replace-one) and
-"cumulant-shuffled" (shuffled epochs, replace-one, no amplification) for `PrivacyEngine(accountant=…)`. Clipping and noise stay
-those of Opacus, in floating point: the guarantees are for ideal ones (`CAVEATS`).
+Importing this module registers accountants for `PrivacyEngine(accountant=…)`: "cumulant" (Poisson samples, add/remove),
+"cumulant-fixed-size" (replace-one), "cumulant-balls-in-bins" and "cumulant-cyclic-poisson" (add/remove) and "cumulant-shuffled"
+(shuffled epochs, replace-one, no amplification). Clipping and noise stay those of Opacus, in floating point: the guarantees are
+for ideal ones (`CAVEATS`).
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ from cumulant.errors import InputError, shown
 from cumulant.integrations.opacus_accountants import (
     ADAPTIVE,
     CAVEATS,
+    GIVEN_KEY,
     RANDOM_ROWS,
     Accountant,
+    BallsInBinsAccountant,
+    CyclicPoissonAccountant,
     FixedSizeAccountant,
     PoissonAccountant,
     ShuffledAccountant,
@@ -38,10 +42,14 @@ from cumulant.integrations.opacus_steps import processes, secret_generator, unwr
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.sampling.poisson import Poisson
+from cumulant.training.balls_in_bins import BallsInBinsSampler
+from cumulant.training.cyclic_poisson import CyclicPoissonSampler
 from cumulant.training.sampler import KEY_BYTES, FixedSizeSampler, PoissonSampler, Sampler
 
 __all__ = [
     "CAVEATS",
+    "BallsInBinsAccountant",
+    "CyclicPoissonAccountant",
     "DrawsAndSteps",
     "FixedSizeAccountant",
     "PoissonAccountant",
@@ -58,7 +66,13 @@ for _name in ("attach_step_hook", "accumulated_iterations", "params", "clip_and_
     if not hasattr(DPOptimizer, _name):
         raise ImportError(f"this release of Opacus has no DPOptimizer.{_name}; install opacus>=1.6,<1.7")
 
-for _accountant in (PoissonAccountant, FixedSizeAccountant, ShuffledAccountant):
+for _accountant in (
+    PoissonAccountant,
+    FixedSizeAccountant,
+    BallsInBinsAccountant,
+    CyclicPoissonAccountant,
+    ShuffledAccountant,
+):
     register_accountant(_accountant.name, _accountant, force=True)
 
 
@@ -72,15 +86,23 @@ def make_private(
     max_grad_norm: Any,
     sample: int | None = None,
     rate: Number | None = None,
+    bins: int | None = None,
+    cycle: int | None = None,
     steps: int | None = None,
     key: bytes | None = None,
     loader: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> tuple[Any, ...]:
-    """Module, optimizer and loader that draw what is accounted: `sample` records of fixed size, or Poisson samples of `rate`.
+    """Return module, optimizer and loader that draw what is accounted.
 
-    `engine` is PrivacyEngine(accountant="cumulant-fixed-size") for samples of fixed size, "cumulant" for Poisson samples. One
-    pass over the loader has `steps` draws. `loader` has further arguments of the DataLoader, `options` those of Opacus'
+    | law | arguments | accountant of the engine |
+    |---|---|---|
+    | samples of fixed size | `sample` | "cumulant-fixed-size" |
+    | Poisson samples | `rate` | "cumulant" |
+    | every record in one of `bins` steps of a pass | `bins` | "cumulant-balls-in-bins" |
+    | Poisson samples from `cycle` parts that take turns | `rate`, `cycle` | "cumulant-cyclic-poisson" |
+
+    One pass over the loader has `steps` draws. `loader` has further arguments of the DataLoader, `options` those of Opacus'
     make_private. With several processes each takes its part of the one shared draw; rank 0 makes the key and sends it.
 
     Every step must use one draw of the loader, and all of it; DrawsAndSteps says what it did instead. Noise comes from a
@@ -92,8 +114,6 @@ def make_private(
             f"{type(accountant).__name__} does not know this loader; make the engine by "
             'PrivacyEngine(accountant="cumulant-fixed-size"), or "cumulant" for Poisson samples'
         )
-    if (sample is None) == (rate is None):
-        raise InputError("give sample=… for samples of fixed size, or rate=… for Poisson samples, one of them")
     for fixed in ("poisson_sampling", "data_loader"):
         if fixed in options:
             raise InputError(
@@ -105,18 +125,20 @@ def make_private(
         raise InputError(RANDOM_ROWS)
     world = _world(module, options.get("grad_sample_mode", "hooks"))
     rank = torch.distributed.get_rank() if world > 1 else 0
+    given_key = key is not None
     key = _shared_key(key) if world > 1 else key
-    law = _sampler(len(dataset), sample, rate, steps, key, rank, world)
+    law = _sampler(len(dataset), sample, rate, bins, cycle, steps, key, rank, world)
     if world > 1:
         _compare(law)
     given = dict(loader or {})
-    if rate is not None:
+    if sample is None:
         given["collate_fn"] = _collated(dataset, given.get("collate_fn", default_collate))
         if options.get("clipping") == "adaptive":
             raise InputError(ADAPTIVE)
     accountant.text(law)  # the accountant must be the one of this law
-    before = accountant.law, accountant.generator
-    accountant.law = law
+    before = accountant.law, accountant.generator, accountant.divisor
+    expected = float(sample) if sample is not None else law.inclusion * len(dataset)
+    accountant.law, accountant.divisor = law, expected / world
     if options.get("noise_generator") is None and not getattr(engine, "secure_mode", False):
         options["noise_generator"] = accountant.generator = secret_generator(next(iter(module.parameters())).device)
     try:
@@ -130,18 +152,39 @@ def make_private(
             **options,
         )
     finally:
-        accountant.law, accountant.generator = before
-    expected = float(law.rate * len(dataset)) if isinstance(law, PoissonSampler) else float(sample or 0)
+        accountant.law, accountant.generator, accountant.divisor = before
+    if given_key:
+        accountant.notice(GIVEN_KEY)
     found[0].forbid_grad_accumulation()
     found[1].expected_batch_size = expected / world
     return tuple(found)
 
 
 def _sampler(
-    records: int, sample: int | None, rate: Number | None, steps: int | None, key: bytes | None, rank: int, world: int
+    records: int,
+    sample: int | None,
+    rate: Number | None,
+    bins: int | None,
+    cycle: int | None,
+    steps: int | None,
+    key: bytes | None = None,
+    rank: int = 0,
+    world: int = 1,
 ) -> Sampler:
+    """The sampler of the law that these arguments name; InputError if they name none or two."""
+    if sum(value is not None for value in (sample, rate, bins)) != 1 or (cycle is not None and rate is None):
+        raise InputError(
+            "give sample=… for samples of fixed size, rate=… for Poisson samples, or bins=… for balls in bins, one of them; "
+            "cycle=… goes with rate=…"
+        )
     if sample is not None:
         return FixedSizeSampler(records, sample, steps, key, rank=rank, world=world)
+    if bins is not None:
+        if steps not in (None, bins):
+            raise InputError(f"steps={steps} but bins={bins}: a pass has one step for each bin; leave steps=… out")
+        return BallsInBinsSampler(records, bins, key, rank=rank, world=world)
+    if cycle is not None:
+        return CyclicPoissonSampler(records, rate or 0, cycle, steps, key, rank=rank, world=world)
     return PoissonSampler(records, rate or 0, steps, key, rank=rank, world=world)
 
 
@@ -154,6 +197,8 @@ def make_private_with_epsilon(
     steps: int,
     sample: int | None = None,
     rate: Number | None = None,
+    bins: int | None = None,
+    cycle: int | None = None,
     **options: Any,
 ) -> tuple[Any, ...]:
     """make_private with the noise multiplier that meets (epsilon, delta) after so many steps.
@@ -163,20 +208,20 @@ def make_private_with_epsilon(
     """
     if len(engine.accountant):
         raise InputError("steps were accounted already, and the search starts from none; use a new engine")
-    if (sample is None) == (rate is None):
-        raise InputError("give sample=… for samples of fixed size, or rate=… for Poisson samples, one of them")
-    law = _sampler(len(dataset), sample, rate, None, None, 0, 1)
+    law = _sampler(len(dataset), sample, rate, bins, cycle, None)
 
     def run(noise: Any) -> Expression:
-        return Gaussian.from_clipping(norm=1, noise=noise, relation=law.law.relation) @ law.law * steps
+        return law.accounted_run(Gaussian.from_clipping(norm=1, noise=noise, relation=law.law.relation), steps)
 
     found = calibrate(run, epsilon, delta)
-    per_pass = options.pop("per_pass", min(steps, len(law)))
+    per_pass = options.pop("per_pass", len(law) if bins is not None else min(steps, len(law)))
     return make_private(
         engine,
         dataset=dataset,
         sample=sample,
         rate=rate,
+        bins=bins,
+        cycle=cycle,
         steps=per_pass,
         noise_multiplier=_rounded_up(found.value),
         **options,

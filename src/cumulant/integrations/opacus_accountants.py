@@ -1,10 +1,12 @@
-"""What Opacus asks of an accountant, for three ways to draw batches; each reads the law from the loader."""
+"""What Opacus asks of an accountant, for five ways to draw batches; each reads the law from the loader."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import math
+import secrets
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
@@ -17,10 +19,11 @@ from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import BudgetRefused, InputError, RelationError, shown
-from cumulant.integrations.opacus_loading import Draw, Draws, account_loader, check_shuffled
+from cumulant.integrations.opacus_loading import Draw, Draws, DrawsAndSteps, account_loader, check_shuffled
 from cumulant.integrations.opacus_steps import (
     KNOWN,
     AccountedSteps,
+    Weights,
     adapts,
     processes,
     random_source,
@@ -31,9 +34,12 @@ from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.mechanisms.shuffled_batches import ShuffledBatches
 from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.sampling.without_replacement import WithoutReplacement
+from cumulant.training.balls_in_bins import BallsInBinsSampler
 from cumulant.training.budget import Budget
 from cumulant.training.card import Setting, Statement, compose_statement
+from cumulant.training.cyclic_poisson import CyclicPoissonSampler
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler, Sampler
 from cumulant.training.sgd import SAMPLINGS
 
@@ -54,7 +60,13 @@ RANDOM_ROWS = (
 LOADER = {"module", "optimizer", "data_loader", "poisson_sampling", "distributed", "clipping", "rand_on_empty"}
 """Names in Opacus' make_private that tell which loader and which optimizer the hook is for."""
 
+GIVEN_KEY = "samples came from a key that was given: who knows it knows the samples"
+ANOTHER_ENGINE = "another engine accounted for steps of this module too: its guarantee must be added to this one"
+
 Hook = Callable[[Any], None]
+
+_ACCOUNTANTS: weakref.WeakKeyDictionary[Any, list[weakref.ref[Accountant]]] = weakref.WeakKeyDictionary()
+"""The accountants of every module that was made private, by the module inside the wrapper of Opacus."""
 
 
 def torch_rate(rate: float) -> Fraction:
@@ -67,13 +79,15 @@ def torch_rate(rate: float) -> Fraction:
 
 
 class Accountant(IAccountant):
-    """What the three have in common: a history of (noise multiplier, rate, steps), of which epsilon is a function."""
+    """What all of them have in common: a history of (noise multiplier, rate, steps), of which epsilon is a function."""
 
     name = ""
     method = "best"  # "rdp" is faster and a little larger
     adaptive = True  # whether adaptive clipping is what the noise multiplier says
-    sampling = ""  # the name in SAMPLINGS of the loop that is accounted
+    assumes = ""  # what the accounting assumes of the loop
+    per_step = True  # whether every step is accounted for by itself; else every pass is
     secret_samples = True  # whether the proof needs that nobody knows the samples
+    secret_sizes = False  # whether the number of records in a sample is secret
 
     def __init__(self) -> None:
         self.history: list[tuple[float, float | str, int]] = []
@@ -87,10 +101,33 @@ class Accountant(IAccountant):
         """The number of records of the data set, once a loader was seen; deltas of a statement are compared with it."""
         self.generator: Any = None
         """The secret generator that noise comes from, where make_private made one."""
+        self.divisor: float | None = None
+        """The constant that sums are divided by, where make_private sets it."""
+        self._weights = Weights()
+        self._used: dict[str, int] = {}  # of every key, the number after the last draw that a step used
+        self._sessions: dict[str, int] = {}  # steps of earlier processes that are part of the history
+        self._begin_session()
         self._budget: Budget | None = None
+        self._budget_limit: Any = None
         self._draws: list[Draws] = []
         self._noticed: list[str] = []
         self._lock = Lock()
+
+    def _begin_session(self) -> None:
+        """Count steps from none, under a new random name by which later states are recognised."""
+        self._session, self._session_steps = secrets.token_hex(8), 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies take along; the steps so far are those of another process for a copy."""
+        with self._lock:
+            return {**vars(self), "_sessions": self._all_sessions(), "_weights": Weights()}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin_session()
+
+    def _all_sessions(self) -> dict[str, int]:
+        return {**self._sessions, **({self._session: self._session_steps} if self._session_steps else {})}
 
     @classmethod
     def mechanism(cls) -> str:
@@ -143,7 +180,7 @@ class Accountant(IAccountant):
             deltas,
             setting,
             guarantee=self.guarantee,
-            assumptions=[SAMPLINGS[self.sampling].assumes],
+            assumptions=[self.assumes],
             caveats=self.caveats,
             audit=audit,
             records=self.records,
@@ -176,12 +213,16 @@ class Accountant(IAccountant):
             self._check(noise, sample_rate)
             budget = self._limited()
             if budget is not None:
-                budget.allow(part)
+                budget.allow(part, per=self.per)
             if self.history and self.history[-1][:2] == (noise, sample_rate):
                 self.history[-1] = (noise, sample_rate, self.history[-1][2] + 1)
             else:
                 self.history.append((noise, sample_rate, 1))
-            self.taken += 1
+            self._count_step()
+
+    def _count_step(self) -> None:
+        self.taken += 1
+        self._session_steps += 1
 
     def _check(self, noise: float, rate: float | str) -> None:
         """Whether this step may stand behind the others."""
@@ -191,9 +232,9 @@ class Accountant(IAccountant):
         self.step(noise_multiplier=noise, sample_rate=rate)
 
     @property
-    def per_step(self) -> bool:
-        """Return True if every step is accounted for by itself; else every pass is."""
-        return SAMPLINGS[self.sampling].per_step
+    def per(self) -> str:
+        """Return "step" if every step is accounted for by itself, "pass" if every pass is."""
+        return "step" if self.per_step else "pass"
 
     def fits(self) -> bool:
         """Tell whether one more step like the last one, or one more pass, fits into the limit; nothing is counted."""
@@ -203,12 +244,13 @@ class Accountant(IAccountant):
                 return True
             noise, rate, _ = self.history[-1]
             try:
-                copy.deepcopy(budget).allow(self.noisy(noise, rate))
+                copy.deepcopy(budget).allow(self.noisy(noise, rate), per=self.per)
             except BudgetRefused:
                 return False
             return True
 
-    def _notice(self, caveat: str) -> None:
+    def notice(self, caveat: str) -> None:
+        """Add a caveat, once."""
         with self._lock:
             if caveat not in self._noticed:
                 self._noticed.append(caveat)
@@ -216,12 +258,15 @@ class Accountant(IAccountant):
     def _limited(self) -> Budget | None:
         if self.limit is None:
             return None
-        if self._budget is None:
+        if self._budget is None or self._budget_limit is not self.limit:
+            self._budget_limit = self.limit
             given = self.limit if isinstance(self.limit, Budget) else Budget(*self.limit)
             # one that was used already counts from none again, because the history is counted below
-            self._budget = Budget.from_terms(given.terms()) if given.taken else given
+            budget = Budget.from_terms(given.terms()) if given.taken else given
+            self._budget = None
             for noise, rate, count in self.history:  # what a checkpoint brought along
-                self._budget.allow(self.noisy(noise, rate), count)
+                budget.allow(self.noisy(noise, rate), count, per=self.per)
+            self._budget = budget
         return self._budget
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Hook:
@@ -244,9 +289,17 @@ class Accountant(IAccountant):
         drawn_rate = getattr(loader.batch_sampler, "sample_rate", None)
         drawn_by_torch = getattr(loader.batch_sampler, "generator", None) if law is None else None
         source = loader.batch_sampler
-        draws = account_loader(loader, once=not self.per_step)
+        draws = account_loader(loader, once=law is None and not self.per_step)
+        inner = getattr(caller["module"], "_module", caller["module"])
+        siblings = _ACCOUNTANTS.setdefault(inner, [])
+        siblings.append(weakref.ref(self))
 
         def account(noise: float, draw: Draw) -> None:
+            if draw.number < self._used.get(draw.mark, 0):
+                raise DrawsAndSteps(
+                    f"{draw} was drawn by the same key before, and a step used it. The same sample twice is no fresh one. Load "
+                    "the last state of the sampler, or leave the key out"
+                )
             if not self.adaptive and adapts(optimizer):
                 raise InputError(ADAPTIVE)
             if law is None and getattr(source, "sample_rate", None) != drawn_rate:
@@ -254,12 +307,19 @@ class Accountant(IAccountant):
                     f"the rate of the sampler was {drawn_rate} and is {source.sample_rate} now; make a new loader"
                 )
             self.account(noise, rate, draw)
-            self._notice(steps.noise_source())
+            if draw.mark:
+                self._used[draw.mark] = draw.number + 1
+            if any(other() not in (self, None) and getattr(other(), "taken", 0) for other in siblings):
+                self.notice(ANOTHER_ENGINE)
+            self.notice(steps.noise_source())
             if law is None and self.secret_samples:
-                self._notice(random_source("samples", KNOWN, drawn_by_torch, "cpu"))
+                self.notice(random_source("samples", KNOWN, drawn_by_torch, "cpu"))
 
-        steps = AccountedSteps(caller["module"], optimizer, draws, account, world)
-        steps.secret = self.generator
+        steps = AccountedSteps(caller["module"], optimizer, draws, account, world, self._weights)
+        steps.use_secret(self.generator)
+        steps.notice = self.notice
+        if self.secret_sizes:
+            steps.divisor = optimizer.expected_batch_size if self.divisor is None else self.divisor
         steps.attach()
         self._draws.append(draws)
         return steps.hook
@@ -275,17 +335,18 @@ class Accountant(IAccountant):
     # ---- checkpoints
 
     def state_dict(self, destination: Any = None) -> Any:
-        """Return the history with the limit and the caveats that were noticed, as plain data."""
+        """Return the history with the limit, the caveats and which draws of which key were used, as plain data."""
         state = super().state_dict(destination)
         limit = self.limit if isinstance(self.limit, Budget | None) else Budget(*self.limit)
         state["limit"] = None if limit is None else limit.terms()
         state["caveats"] = list(self._noticed)
+        state["draws"], state["sessions"] = dict(self._used), self._all_sessions()
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *, forget: bool = False) -> None:
         """Go on from the state of an accountant of the same name; anything else is refused.
 
-        A state that has fewer steps than ran in this process is refused, because those steps still count. With `forget=True`
+        A state without all steps that ran in this process is refused, because those steps still count. With `forget=True`
         you say that nobody and no program saw anything of them. The limit of the state is taken over; a limit that was set
         here and differs is refused, unless `forget=True` keeps it.
         """
@@ -303,7 +364,9 @@ class Accountant(IAccountant):
         terms = state_dict.get("limit")
         limit = None if terms is None else Budget.from_terms(terms)
         with self._lock:
-            if self.taken and not forget and not _contains(history, self.history):
+            sessions = {str(name): int(count) for name, count in dict(state_dict.get("sessions", {})).items()}
+            known = sessions.pop(self._session, 0) >= self._session_steps and _contains(history, self.history)
+            if self._session_steps and not forget and not known:
                 raise InputError(
                     f"the state has {_counted(history)} steps, but {_counted(self.history)} were accounted here: they still "
                     "count if anybody or any program saw anything of them. Load the weights alone, or give forget=True"
@@ -318,8 +381,13 @@ class Accountant(IAccountant):
                 plain = not (terms or {}).get("adaptive") and (terms or {}).get("schedule") is None
                 self.limit = limit.limit if plain else limit
             self.history, self._budget = history, None
+            self._sessions = sessions
+            if not known:
+                self._begin_session()
+            for mark, number in dict(state_dict.get("draws", {})).items():
+                self._used[str(mark)] = max(int(number), self._used.get(str(mark), 0))
             for caveat in state_dict.get("caveats", ()):
-                self._notice(str(caveat))
+                self.notice(str(caveat))
 
 
 def _counted(history: list[tuple[float, float | str, int]]) -> int:
@@ -343,8 +411,9 @@ class PoissonAccountant(Accountant):
     """
 
     name = "cumulant"
-    sampling = "poisson"
+    assumes = SAMPLINGS["poisson"].assumes
     adaptive = False
+    secret_sizes = True
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -385,7 +454,7 @@ class FixedSizeAccountant(Accountant):
     """Uniform samples of a fixed size and replace-one neighbours, drawn by our sampler: see `make_private`."""
 
     name = "cumulant-fixed-size"
-    sampling = "fixed-size"
+    assumes = SAMPLINGS["fixed-size"].assumes
 
     def noisy(self, noise: float, rate: float | str) -> Expression:
         sample, slash, population = rate.partition("/") if isinstance(rate, str) else ("", "", "")
@@ -417,7 +486,69 @@ class FixedSizeAccountant(Accountant):
         return f"{sampler.sample}/{sampler.population}"
 
 
-class ShuffledAccountant(Accountant):
+class PassAccountant(Accountant):
+    """An accountant of whole passes: every pass of which a step ran counts once, and as a whole."""
+
+    per_step = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = 0
+        self._charged: dict[Any, float] = {}
+
+    def step(self, *, noise_multiplier: float, sample_rate: float | str) -> None:
+        """Account for a step of which no pass is known: it counts as a pass of its own."""
+        self._charge(float(noise_multiplier), sample_rate, None)
+
+    def account(self, noise: float, rate: float | str, draw: Draw) -> None:
+        self._charge(noise, rate, self._pass_of(rate, draw))
+
+    def _pass_of(self, rate: float | str, draw: Draw) -> Any:
+        """Return what identifies the pass of a draw."""
+        raise NotImplementedError
+
+    def _charge(self, noise: float, rate: float | str, begun: Any) -> None:
+        """Charge the pass that a step belongs to, once."""
+        if not noise > 0:
+            raise InputError(f"noise_multiplier={noise} adds no noise, so nothing is private; it must be positive")
+        part = self.noisy(noise, rate)
+        with self._lock:
+            self._check(noise, rate)
+            if begun is None or begun not in self._charged:
+                budget = self._limited()
+                if budget is not None:
+                    budget.allow(part, per=self.per)
+                if self.history and self.history[-1][:2] == (noise, rate):
+                    self.history[-1] = (noise, rate, self.history[-1][2] + 1)
+                else:
+                    self.history.append((noise, rate, 1))
+                if begun is not None:
+                    self._charged[begun] = noise
+            elif self._charged[begun] != noise:
+                raise InputError(
+                    f"noise_multiplier={noise} after {self._charged[begun]} within one pass, which is accounted as a whole "
+                    "with one noise; change it between passes"
+                )
+            self.steps += 1
+            self._count_step()
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def state_dict(self, destination: Any = None) -> Any:
+        """Return the state, with the number of steps."""
+        state = super().state_dict(destination)
+        state["steps"] = self.steps
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *, forget: bool = False) -> None:
+        with self._lock:
+            super().load_state_dict(state_dict, forget=forget)
+            self.steps = int(state_dict.get("steps", 0))
+            self._charged = {}  # the rest of a pass counts as a pass again
+
+
+class ShuffledAccountant(PassAccountant):
     """Loaders that visit each record at most once per pass, and replace-one neighbours: no amplification.
 
     Every pass that was started counts as one noisy sum of sensitivity 2C. Given the order, neighbours differ in one batch of
@@ -425,15 +556,10 @@ class ShuffledAccountant(Accountant):
     """
 
     name = "cumulant-shuffled"
-    sampling = "shuffled"
+    assumes = SAMPLINGS["shuffled"].assumes
     PASS = "pass"
 
     secret_samples = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps = 0
-        self._charged: set[int] = set()
 
     def noisy(self, noise: float, rate: float | str) -> Expression:
         return Gaussian.from_clipping(norm=1, noise=noise, relation="replace-one") @ ShuffledBatches()
@@ -448,34 +574,17 @@ class ShuffledAccountant(Accountant):
         return whole
 
     def step(self, *, noise_multiplier: float, sample_rate: float | str) -> None:
-        """Account for a step of which no pass is known: it counts as a pass of its own."""
-        self._charge(float(noise_multiplier), None)
+        super().step(noise_multiplier=noise_multiplier, sample_rate=self.PASS)
 
-    def account(self, noise: float, rate: float | str, draw: Draw) -> None:
-        self._charge(noise, draw.pass_number)
+    def _check(self, noise: float, rate: float | str) -> None:
+        if self.history and self.history[-1][0] != noise:
+            raise InputError(
+                f"noise_multiplier={noise} after {self.history[-1][0]}: passes may overlap, so one noise for all of them is "
+                "accounted; use a new engine and add the two guarantees"
+            )
 
-    def _charge(self, noise: float, begun: int | None) -> None:
-        """Charge the pass that a step belongs to, once."""
-        if not noise > 0:
-            raise InputError(f"noise_multiplier={noise} adds no noise, so nothing is private; it must be positive")
-        with self._lock:
-            if self.history and self.history[-1][0] != noise:
-                raise InputError(
-                    f"noise_multiplier={noise} after {self.history[-1][0]}: passes may overlap, so one noise for all of them "
-                    "is accounted; use a new engine and add the two guarantees"
-                )
-            if begun is None or begun not in self._charged:
-                budget = self._limited()
-                if budget is not None:
-                    budget.allow(self.noisy(noise, self.PASS))
-                passes = self.history[-1][2] if self.history else 0
-                self.history = [(noise, self.PASS, passes + 1)]
-                self._charged |= set() if begun is None else {begun}
-            self.steps += 1
-            self.taken += 1
-
-    def __len__(self) -> int:
-        return self.steps
+    def _pass_of(self, rate: float | str, draw: Draw) -> int:
+        return draw.pass_number
 
     def _stock(self, caller: Mapping[str, Any], rate: float) -> float | str:
         if caller["poisson_sampling"] or caller["distributed"]:
@@ -484,16 +593,86 @@ class ShuffledAccountant(Accountant):
                 "accountant='cumulant'"
             )
         check_shuffled(caller["data_loader"])
-        return rate
+        return self.PASS
 
-    def state_dict(self, destination: Any = None) -> Any:
-        """Return the state, with the number of steps."""
-        state = super().state_dict(destination)
-        state["steps"] = self.steps
-        return state
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], *, forget: bool = False) -> None:
-        with self._lock:
-            super().load_state_dict(state_dict, forget=forget)
-            self.steps = int(state_dict.get("steps", 0))
-            self._charged = set()  # a resumed run starts a pass anew
+class SecretSizesAccountant(PassAccountant):
+    """An accountant of passes whose batches have secret sizes, drawn by one of our samplers, for add/remove neighbours."""
+
+    adaptive = False
+    secret_sizes = True
+    arguments = ""
+    """The arguments of `make_private` that choose the sampler."""
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        return (*super().caveats, PUBLIC_SIZES)
+
+    def _unknown(self, rate: object) -> InputError:
+        return InputError(
+            f"sample_rate={shown(rate)} does not say how a pass is drawn; use make_private or make_private_with_epsilon of "
+            f"cumulant.integrations.opacus with {self.arguments}"
+        )
+
+    def _stock(self, caller: Mapping[str, Any], rate: float) -> float | str:
+        raise InputError(
+            "PrivacyEngine.make_private keeps a loader that does not draw by this law; use make_private of "
+            f"cumulant.integrations.opacus with {self.arguments}"
+        )
+
+
+class BallsInBinsAccountant(SecretSizesAccountant):
+    """Passes in which every record is in one step, chosen uniformly and afresh, for add/remove neighbours.
+
+    A pass that was started counts as one whole pass. The rate in the history is 1 / steps of a pass, as text.
+    """
+
+    name = "cumulant-balls-in-bins"
+    assumes = SAMPLINGS["balls-in-bins"].assumes
+    arguments = "bins=…"
+
+    def noisy(self, noise: float, rate: float | str) -> Expression:
+        one, _, steps = rate.partition("/") if isinstance(rate, str) else ("", "", "")
+        if one != "1" or not steps.isdecimal():
+            raise self._unknown(rate)
+        gaussian = Gaussian.from_clipping(norm=1, noise=noise, relation="add-remove")
+        return gaussian @ RandomAllocation(steps=int(steps))
+
+    def _pass_of(self, rate: float | str, draw: Draw) -> tuple[str, int]:
+        return draw.mark, draw.number // int(str(rate).partition("/")[2])
+
+    def text(self, sampler: Sampler) -> str:
+        if not isinstance(sampler, BallsInBinsSampler):
+            return super().text(sampler)
+        return f"1/{sampler.steps}"
+
+
+class CyclicPoissonAccountant(SecretSizesAccountant):
+    """Poisson samples from parts of the data that take turns, for add/remove neighbours.
+
+    A record has one turn in every cycle, so every cycle that was started counts as one Poisson sample. The rate in the
+    history is that of a turn with the number of parts, as text like "1/2 of 10".
+    """
+
+    name = "cumulant-cyclic-poisson"
+    arguments = "rate=… and cycle=…"
+    assumes = (
+        "every record is in one part of the data, chosen without looking at it; parts take turns, and a step takes each record "
+        "of its part independently with the rate and keeps secret which; empty batches run too, and the sum is divided by a "
+        "constant; a cycle that was started counts as a whole one (cumulant.training.CyclicPoissonSampler)"
+    )
+
+    def noisy(self, noise: float, rate: float | str) -> Expression:
+        turn, _, cycle = rate.partition(" of ") if isinstance(rate, str) else ("", "", "")
+        if not cycle.isdecimal():
+            raise self._unknown(rate)
+        gaussian = Gaussian.from_clipping(norm=1, noise=noise, relation="add-remove")
+        return gaussian @ Poisson(rate=spelling(Fraction(Exact(turn))))
+
+    def _pass_of(self, rate: float | str, draw: Draw) -> tuple[str, int]:
+        return draw.mark, draw.number // int(str(rate).partition(" of ")[2])
+
+    def text(self, sampler: Sampler) -> str:
+        if not isinstance(sampler, CyclicPoissonSampler):
+            return super().text(sampler)
+        return f"{sampler.rate.numerator}/{sampler.rate.denominator} of {sampler.cycle}"

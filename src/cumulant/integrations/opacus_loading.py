@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
-from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, RandomSampler, SequentialSampler, Subset
 
 from cumulant.errors import CumulantError, InputError
 from cumulant.lock import Lock
@@ -33,6 +33,8 @@ class Draw:
     number: int
     pass_number: int
     records: tuple[int, ...]
+    mark: str = ""
+    """The mark of the key that drew it, where the sampler is one of ours."""
 
     def __str__(self) -> str:
         return f"batch {self.number + 1} ({len(self.records)} records)"
@@ -65,6 +67,8 @@ class Draws:
         """The number of draws that a step has used."""
         self.pending: Callable[[], bool] | None = None
         """Tells whether gradients were computed that no step has used; it chooses the words of a refusal."""
+        self.opened: Callable[[], None] | None = None
+        """Called when a draw is handed out, before its batch is seen."""
         self._open: Draw | None = None
         self._loose = False  # the iterator that handed out the open draw is gone, so a new pass may begin with it
         self._again = False
@@ -73,7 +77,7 @@ class Draws:
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "pending": None}
+        return {**vars(self), "pending": None, "opened": None}
 
     @property
     def unused(self) -> int:
@@ -108,6 +112,8 @@ class Draws:
         with self._lock:
             if len(begun.queue) > self.ahead:
                 raise self._unused(begun.queue[0])
+            if self.opened is not None and not self.ahead:
+                self.opened()
 
     def check_used(self) -> None:
         """Refuse to hand out a draw while another one is open."""
@@ -125,6 +131,10 @@ class Draws:
         with self._lock:
             if self._open is not None:
                 raise self._unused(self._open)
+            if (
+                self.opened is not None and begun is not self._split
+            ):  # physical batches were opened when they were drawn
+                self.opened()
             self._open, self._loose = begun.queue.popleft(), False
             self.handed += 1
             if self._sampler is not None:  # its state counts what was handed out, not what workers drew
@@ -240,7 +250,7 @@ class AccountedSampler:
             yield left
         if isinstance(self.sampler, Sampler):
             for number in itertools.count(self.sampler.step):
-                yield Draw(number, begun.number, tuple(self.sampler.draw(number)))
+                yield Draw(number, begun.number, tuple(self.sampler.draw(number)), self.sampler.mark())
         for records in self.sampler:
             if self._once:
                 if len(set(records)) < len(records) or not begun.records.isdisjoint(records):
@@ -298,6 +308,7 @@ def account_loader(loader: DataLoader[Any], once: bool = False) -> Draws:
         raise InputError("this loader is accounted already; make a new one for every engine")
     if not getattr(loader, "in_order", True):
         raise InputError("in_order=False hands out batches in another order than they were drawn; leave it out")
+    check_distinct(loader.dataset)
     ours = sampler if isinstance(sampler, Sampler) else None
     draws = Draws(loader.num_workers * (loader.prefetch_factor or 1), ours)
     kind = type(loader)
@@ -306,6 +317,24 @@ def account_loader(loader: DataLoader[Any], once: bool = False) -> Draws:
     vars(loader)["batch_sampler"] = AccountedSampler(sampler, draws, once)
     vars(loader)["_accounted_records"] = len(loader.dataset)
     return draws
+
+
+def check_distinct(dataset: Any) -> None:
+    """Refuse a data set of torch that has one record at several numbers, each of which would count as a record."""
+    if isinstance(dataset, Subset):
+        if len(set(dataset.indices)) < len(dataset.indices):
+            raise InputError(
+                "Subset has a record more than once, and every copy would count as a record of its own; give each number once, "
+                "or clip the sum of all copies as one record"
+            )
+        check_distinct(dataset.dataset)
+    if isinstance(dataset, ConcatDataset):
+        if len({id(part) for part in dataset.datasets}) < len(dataset.datasets):
+            raise InputError(
+                "ConcatDataset has a data set more than once, and every copy would count as records of their own; give it once"
+            )
+        for part in dataset.datasets:
+            check_distinct(part)
 
 
 def check_shuffled(loader: DataLoader[Any]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -23,6 +24,11 @@ MT19937_WORDS = 624
 MT19937_OFFSET = 24
 """Bytes before those words in the state of a torch.Generator: its seed, two counters and a flag."""
 
+CLIPPING_ROUNDINGS = 4
+"""Roundings of one clipped gradient: norms of layers, the norm of all, the factor, the product; read in Opacus 1.6.0."""
+CHANGED = (
+    "weights changed between two steps by something else than the accounted optimizer, which must not have used records"
+)
 SUBTRACTED = "can subtract the noise"
 KNOWN = "knows the samples"
 
@@ -41,6 +47,41 @@ def adapts(optimizer: Any) -> bool:
     return isinstance(optimizer, AdaClipDPOptimizer) or hasattr(optimizer, "_adjusted_noise_multiplier")
 
 
+class Weights:
+    """The weights that one accountant watches, each with the version that the last accounted step left."""
+
+    def __init__(self) -> None:
+        self._versions: dict[Any, int] = {}
+        self._optimizers: list[Any] = []
+
+    def watch(self, module: Any, optimizer: Any) -> None:
+        """Watch all weights of a module, whichever optimizer trains them."""
+        self._optimizers.append(optimizer)
+        self._versions.update((weight, weight._version) for weight in (*module.parameters(), *optimizer.params))
+
+    def note(self) -> None:
+        """Remember the weights as they are now."""
+        for weight in self._versions:
+            self._versions[weight] = weight._version
+
+    def changed(self) -> bool:
+        """Tell whether any weight was changed since the last note; InputError if no accounted optimizer trains it."""
+        moved = [weight for weight, version in self._versions.items() if weight._version != version]
+        accounted = {weight for optimizer in self._optimizers for weight in params(optimizer, frozen=True)}
+        if any(weight.requires_grad and weight not in accounted for weight in moved):
+            raise InputError(
+                "weights of the module changed that are trained by no accounted optimizer, so they have no noise. Give all "
+                "trained weights to the optimizer of make_private, and freeze the others"
+            )
+        return bool(moved)
+
+
+def params(optimizer: Any, frozen: bool = False) -> list[Any]:
+    """Return the weights of an optimizer; with `frozen` also those that have requires_grad=False now."""
+    every = [weight for group in optimizer.param_groups for weight in group["params"]]
+    return [weight for weight in every if frozen or weight.requires_grad]
+
+
 class AccountedSteps:
     """The steps of one optimizer, each of which must use one draw of one loader.
 
@@ -48,17 +89,26 @@ class AccountedSteps:
     which norm, also where a memory manager splits a batch, and it accounts for a step even if its hook was replaced.
     """
 
-    def __init__(self, module: Any, optimizer: Any, draws: Draws, account: Account, world: int) -> None:
+    def __init__(
+        self, module: Any, optimizer: Any, draws: Draws, account: Account, world: int, weights: Weights
+    ) -> None:
         self._module, self._optimizer, self._draws = module, optimizer, draws
         self._account, self._world = account, world
+        self._weights, self._process = weights, os.getpid()
+        self._moving = False  # the accounted step is about to move the weights
         self._clipped: list[tuple[int, float]] = []
         self._normed: tuple[int, float] | None = None
         self._sums: list[tuple[int, int]] | None = None
         self._foreign = False
         self._noise = (0.0, 0.0)
         self._done = False
+        self._seed: int | None = None
         self.secret: Any = None
         """A generator with a secret state, if the noise comes from one."""
+        self.divisor: float | None = None
+        """The constant that sums are divided by, where the size of a sample is secret; else None."""
+        self.notice: Callable[[str], None] = lambda caveat: None
+        """Adds a caveat to the guarantee."""
 
     def attach(self) -> None:
         """Wrap the methods of the optimizer, and of the module where that one clips."""
@@ -71,7 +121,14 @@ class AccountedSteps:
             optimizer.clip_and_accumulate = self._seeing_clips(optimizer.clip_and_accumulate)
         optimizer.add_noise = self._seeing_noise(optimizer.add_noise)
         optimizer.pre_step = self._accounting(optimizer.pre_step)
-        self._draws.pending = self._pending
+        vars(optimizer)["__deepcopy__"] = _refuse_copy
+        optimizer.original_optimizer.register_step_post_hook(self._moved)
+        self._weights.watch(self._module, optimizer)
+        self._draws.pending, self._draws.opened = self._pending, self._note_weights
+
+    def use_secret(self, generator: Any) -> None:
+        """Say that noise comes from this generator with a secret state; None if it does not."""
+        self.secret, self._seed = generator, None if generator is None else generator.initial_seed()
 
     def hook(self, optimizer: Any) -> None:
         """Account for the step that is about to move the weights; the hook that Opacus attaches."""
@@ -83,8 +140,9 @@ class AccountedSteps:
 
     def _seeing_clips(self, clip: Callable[[], None]) -> Callable[[], None]:
         def clip_and_accumulate() -> None:
-            found = self._optimizer.params[0].grad_sample
-            rows = sum(len(part) for part in found) if isinstance(found, list) else 0 if found is None else len(found)
+            samples = [parameter.grad_sample for parameter in self._optimizer.params]
+            rows = max(_rows(found) for found in samples)  # clipping per layer takes a number of its own for each
+            self._notice_precision(samples)
             norms = getattr(self._optimizer, "max_grad_norms", None) or [self._optimizer.max_grad_norm]
             clip()
             self._clipped.append((rows, math.hypot(*map(float, norms))))
@@ -128,6 +186,7 @@ class AccountedSteps:
 
     def _seeing_noise(self, add: Callable[[], None]) -> Callable[[], None]:
         def add_noise() -> None:
+            self._check_sums()
             self._noise = (float(self._optimizer.noise_multiplier), float(self._optimizer.max_grad_norm))
             add()
 
@@ -142,6 +201,7 @@ class AccountedSteps:
                     self._step()
             except BaseException:
                 self._clipped, self._foreign = [], False
+                self._clear()  # sums of physical batches that nobody counts any more
                 raise
             if moves:
                 self._clipped, self._foreign = [], False
@@ -156,10 +216,74 @@ class AccountedSteps:
         flat = [part for found in samples for part in (found if isinstance(found, list) else [found])]
         return any(part is not None and not hasattr(part, "_processed") for part in flat)
 
+    # ---- what is checked
+
+    def _note_weights(self) -> None:
+        """Remember the weights when a draw is handed out; a change since the last step is a caveat."""
+        if self._weights.changed() and self._draws.used:
+            self.notice(CHANGED)
+        self._weights.note()
+
+    def _moved(self, *given: Any) -> None:
+        if self._moving:
+            self._weights.note()
+        self._moving = False
+
+    def _notice_precision(self, samples: list[Any]) -> None:
+        flat = [part for found in samples for part in (found if isinstance(found, list) else [found])]
+        for kind in {part.dtype for part in flat if part is not None} - {torch.float32, torch.float64}:
+            excess = CLIPPING_ROUNDINGS * torch.finfo(kind).eps / 2
+            self.notice(f"gradients of records were of {kind}: clipped norms may exceed the bound by {excess:.1%}")
+
+    def _check_sums(self) -> None:
+        """Refuse sums that clipping does not bound: of weights of low precision, or not finite."""
+        states = getattr(self._optimizer, "grad_state", {})
+        for weight in self._optimizer.params:
+            found = states[weight]["summed_grad"] if weight in states else weight.summed_grad
+            if found is None:
+                continue
+            if found.dtype not in (torch.float32, torch.float64):
+                raise InputError(
+                    f"weights of {found.dtype} round the sum of gradients by more than a record moves it. Keep weights of "
+                    "float32, and use torch.autocast for the forward pass"
+                )
+            local = found.to_local() if hasattr(found, "to_local") else found
+            if not bool(torch.isfinite(local).all()):
+                raise InputError(
+                    "the gradient of a record is not finite, and clipping does not bound it: noise hides nothing of such a "
+                    "sum. Remove such records by a public rule, or make the loss finite for every input"
+                )
+
+    def _check_weights(self) -> None:
+        """Refuse weights that moved, or are about to move, without noise."""
+        if self._weights.changed():
+            raise InputError(
+                "weights changed between a draw and its step: another optimizer, or the one inside, used gradients without "
+                "noise. Call step() of the optimizer that make_private returned, and nothing else"
+            )
+        noisy = set(self._optimizer.params)
+        for weight in params(self._optimizer, frozen=True):
+            if weight not in noisy and weight.grad is not None and bool(weight.grad.any()):
+                raise InputError(
+                    "a weight that was frozen after the backward pass has a gradient without noise. Freeze weights between "
+                    "steps, and call optimizer.zero_grad()"
+                )
+
     # ---- what is accounted
 
     def _step(self) -> None:
         try:
+            if os.getpid() != self._process:
+                raise InputError(
+                    "this process was forked from the one that called make_private: both would use the same noise, and neither "
+                    "counts the steps of the other. Call make_private in every process"
+                )
+            self._check_weights()
+            if self.divisor is not None and self._optimizer.expected_batch_size != self.divisor:
+                raise InputError(
+                    f"expected_batch_size={self._optimizer.expected_batch_size} was {self.divisor:g}: a divisor that follows "
+                    "the size of the sample tells who is in it. Leave it as make_private sets it"
+                )
             if processes() != self._world:
                 raise InputError(unwrapped(processes()))
             if not self._optimizer.params:
@@ -195,7 +319,7 @@ class AccountedSteps:
         except CumulantError:
             self._clear()
             raise
-        self._done = True
+        self._done = self._moving = True
 
     def _clear(self) -> None:
         """Drop the noisy gradient and the raw sums: neither may be used after a refusal."""
@@ -207,9 +331,19 @@ class AccountedSteps:
     def noise_source(self) -> str:
         """Say by name where the noise comes from, as a caveat."""
         given = self._optimizer.generator
-        if given is not None and given is self.secret:
+        if given is not None and given is self.secret and given.initial_seed() == self._seed:
             return "noise came from torch's generator with a secret state, which is not cryptographic"
         return random_source("noise", SUBTRACTED, given, self._optimizer.params[0].device)
+
+
+def _rows(found: Any) -> int:
+    return sum(len(part) for part in found) if isinstance(found, list) else 0 if found is None else len(found)
+
+
+def _refuse_copy(memo: Any) -> NoReturn:
+    raise InputError(
+        "a copy of an accounted optimizer would step on the gradients of the first one; call make_private for every module"
+    )
 
 
 def random_source(what: str, harm: str, given: Any, device: Any) -> str:

@@ -113,7 +113,7 @@ class BallsInBinsSampler(Sampler):
         ['mark', 'population', 'sampler', 'step', 'steps']
         """
         with self._lock:
-            return {**super().state_dict(secret), "mark": self._mark()}
+            return {**super().state_dict(secret), "mark": self.mark()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state: with its key bit for bit, with another key at the start of the next pass.
@@ -126,8 +126,5 @@ class BallsInBinsSampler(Sampler):
         """
         with self._lock:
             super().load_state_dict(state)
-            self._first = 0 if state.get("mark") == self._mark() else -(-self._step // self._steps) * self._steps
+            self._first = 0 if state.get("mark") == self.mark() else -(-self._step // self._steps) * self._steps
             self._step = max(self._step, self._first)
-
-    def _mark(self) -> str:
-        return self._stream(0, "mark", 16).hex()

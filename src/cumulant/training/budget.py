@@ -9,18 +9,27 @@ from typing import Any
 from cumulant.accountant import Accountant
 from cumulant.accounting.printed import rounded_up
 from cumulant.domains import DELTA, EPSILON, Number, times
-from cumulant.errors import BudgetRefused, InputError
+from cumulant.errors import BudgetRefused, InputError, shown
 from cumulant.lock import Lock
-from cumulant.mechanisms.mechanism import Expression
+from cumulant.mechanisms.mechanism import Expression, Mechanism
+from cumulant.mechanisms.shuffled_batches import ShuffledPass
 from cumulant.notation import parse
+from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.training.sgd import NoisySGD, largest
+
+
+def _spans_pass(mechanism: Mechanism) -> bool:
+    """Tell whether a mechanism is a whole pass over the data in several steps."""
+    scheme = getattr(mechanism, "scheme", None)
+    return isinstance(mechanism, ShuffledPass) or isinstance(scheme, RandomAllocation)
 
 
 class Budget:
     """An (epsilon, delta) that a training run keeps, in one of three ways, to be chosen before the first step.
 
     Give the plan of a `NoisySGD` to `allow`, and each call counts one step of it. That is also right where a pass and not a
-    step is accounted for ("balls-in-bins", "shuffled"). An expression counts as one whole release at each call.
+    step is accounted for ("balls-in-bins", "shuffled"): all steps of one pass are one release. An expression counts as one
+    release at each call. Where it is about a whole pass, `allow(expression, per="pass")` once in each pass says so.
 
     By default all steps are equal. How many fit is found once, at the first of them, and is a constant: stopping there is
     not adaptive. A step that differs is refused, because which steps run would then decide which history is composed.
@@ -100,16 +109,23 @@ class Budget:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"these are not the terms of a budget ({error}); give what terms() returned") from error
 
-    def allow(self, step: Expression | NoisySGD, count: int = 1) -> int:
+    def allow(self, step: Expression | NoisySGD, count: int = 1, *, per: str = "step") -> int:
         """Count steps that are about to run and return how many ran then; BudgetRefused if they do not fit, all or none.
+
+        With `per="pass"` the calls count whole passes, of which the expression is one.
 
         >>> import cumulant as cm
         >>> plan = cm.NoisySGD(batch=10, records=100, epochs=2, noise_multiplier=4, sampling="balls-in-bins")
         >>> budget = Budget(epsilon=1, delta=1e-5)
         >>> [budget.allow(plan) for _ in range(20)][-1]  # 20 steps are two passes
         20
+        >>> budget.allow(plan.after(1))
+        Traceback (most recent call last):
+        ...
+        cumulant.errors.InputError: Gaussian(sigma=4, relation="add-remove") @ RandomAllocation(steps=10) is a whole pass, ...
         """
         new = times(count)
+        self._check_unit(step, per)
         if isinstance(step, NoisySGD) and step.schedule is not None and (self._rule or self._plan is not None):
             raise InputError(
                 "this plan has a schedule of its own; open the budget without adaptive=True and schedule=…"
@@ -122,13 +138,26 @@ class Budget:
             elif self._plan is not None:
                 if isinstance(step, NoisySGD):
                     raise InputError(
-                        "a schedule counts passes of this plan, not steps; give plan.after(1) once in each pass"
+                        "a schedule counts passes of this plan, not steps; call allow(plan.after(1), per='pass') once in "
+                        "each pass"
                     )
                 self._follow(self._plan, step, new)
             else:
                 self._constant(step, new)
             self._taken += new
             return self._taken
+
+    def _check_unit(self, step: Expression | NoisySGD, per: str) -> None:
+        """Refuse calls that leave open whether they count a step or a pass."""
+        if per not in ("step", "pass"):
+            raise InputError(f"per={shown(per)} must be 'step' or 'pass'")
+        if isinstance(step, NoisySGD) and per == "pass":
+            raise InputError("a plan counts its passes itself; call allow(plan) before each step, without per=…")
+        if not isinstance(step, NoisySGD) and per == "step" and any(map(_spans_pass, step.terms)):
+            raise InputError(
+                f"{step} is a whole pass, not a step. Call allow(plan) before each step, with the NoisySGD itself; or call "
+                "allow(expression, per='pass') once in each pass"
+            )
 
     def most(self, step: Expression | NoisySGD) -> int:
         """How many such steps fit in all, if no others run; 0 if not one does."""

@@ -80,6 +80,10 @@ class CyclicPoissonSampler(Sampler):
         """A hash of key, parts, sizes and step, to compare processes with: equal on all ranks."""
         return f"{super().fingerprint()}{self._partition.hex()}"
 
+    def mark(self) -> str:
+        """Return a hash by which the key with these parts is recognised; it tells nothing of the key."""
+        return f"{super().mark()}{self._partition.hex()}"
+
     def _draw(self, step: int) -> list[int]:
         if self._parts is None:
             part = uniform_numbers(self._partition, f"{self._population} parts", self._cycle, self._population)

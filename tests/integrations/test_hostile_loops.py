@@ -1,0 +1,374 @@
+"""Loops that a hostile reader wrote to get an epsilon for something that did not run."""
+
+import copy
+import multiprocessing
+from typing import Any
+
+import pytest
+import torch
+from opacus import PrivacyEngine
+from opacus.utils.batch_memory_manager import BatchMemoryManager
+from torch.utils.data import ConcatDataset, DataLoader, Subset
+
+import cumulant as cm
+from cumulant.integrations.opacus import DrawsAndSteps, make_private
+from tests.integrations.loops import DELTA, FIXED, POISSON, SHUFFLED, data, model, step, train, weights
+from tests.integrations.test_opacus_steps import EVERY, NOISE, RECORDS, SAMPLE, made
+
+COMMON: dict[str, Any] = {"noise_multiplier": NOISE, "max_grad_norm": 1.0}
+
+
+@pytest.fixture(params=EVERY, ids=[f"{name}-{'ours' if ours else 'stock'}" for name, ours in EVERY])
+def loop(request: pytest.FixtureRequest) -> tuple[Any, ...]:
+    return made(*request.param)
+
+
+def backward(module: Any, optimizer: Any, batch: Any) -> None:
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(module(batch[0]), batch[1]).backward()
+
+
+# ---- weights that move without noise
+
+
+def test_the_optimizer_inside_steps_before_the_accounted_one(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    with pytest.raises(cm.InputError, match="weights changed between a draw and its step"):
+        for batch in loader:
+            backward(module, optimizer, batch)
+            optimizer.original_optimizer.step()  # raw gradients
+            optimizer.step()
+    assert len(engine.accountant) == 0
+
+
+def test_a_plain_optimizer_steps_before_the_accounted_one_in_ghost_mode() -> None:
+    engine = PrivacyEngine(accountant=FIXED)
+    module, optimizer = model()
+    module, optimizer, criterion, loader = make_private(
+        engine,
+        module=module,
+        optimizer=optimizer,
+        dataset=data(RECORDS),
+        sample=SAMPLE,
+        criterion=torch.nn.CrossEntropyLoss(),
+        grad_sample_mode="ghost",
+        **COMMON,
+    )
+    plain = torch.optim.SGD(module.parameters(), lr=0.1)
+    with pytest.raises(cm.InputError, match="weights changed between a draw and its step"):
+        for batch in loader:
+            optimizer.zero_grad()
+            criterion(module(batch[0]), batch[1]).backward()
+            plain.step()  # clipped, without noise
+            optimizer.step()
+    assert len(engine.accountant) == 0
+
+
+def test_a_plain_optimizer_trains_what_the_accounted_one_does_not(loop: tuple[Any, ...]) -> None:
+    engine = PrivacyEngine(accountant=POISSON)
+    module = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.Linear(4, 3))
+    head = torch.optim.SGD(module[1].parameters(), lr=0.1)
+    module, optimizer, loader = make_private(
+        engine,
+        module=module,
+        optimizer=torch.optim.SGD(module[0].parameters(), lr=0.1),
+        dataset=data(RECORDS),
+        rate=f"{SAMPLE}/{RECORDS}",
+        **COMMON,
+    )
+    with pytest.raises(cm.InputError, match="trained by no accounted optimizer"):
+        for batch in loader:
+            step(module, optimizer, batch)
+            head.step()  # raw gradients
+    assert len(engine.accountant) == 1
+
+
+def test_weights_that_change_between_steps_are_a_caveat(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    batches = iter(loader)
+    step(module, optimizer, next(batches))
+    step(module, optimizer, next(batches))
+    assert not any("weights changed between two steps" in caveat for caveat in engine.accountant.caveats)
+    with torch.no_grad():
+        next(module.parameters()).clamp_(-1, 1)
+    step(module, optimizer, next(batches))
+    assert any("weights changed between two steps" in caveat for caveat in engine.accountant.caveats)
+
+
+def test_a_weight_that_is_frozen_between_backward_and_step(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    with pytest.raises(cm.InputError, match="has a gradient without noise"):
+        for batch in loader:
+            backward(module, optimizer, batch)
+            next(module.parameters()).requires_grad_(False)
+            optimizer.step()
+    assert len(engine.accountant) == 0
+
+
+def test_a_weight_that_is_frozen_between_steps_is_fine(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    for number, batch in enumerate(loader):
+        step(module, optimizer, batch)
+        if number == 3:
+            next(module.parameters()).requires_grad_(False)
+    assert len(engine.accountant) == 20
+
+
+# ---- sums that are not what the noise is made for
+
+
+class Tokens(torch.nn.Module):
+    """Every record becomes four rows of the second layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(8, 8, bias=False), torch.nn.Linear(2, 3, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x).reshape(-1, 2)).reshape(len(x), 4, 3).sum(dim=1)
+
+
+def test_clipping_per_layer_with_several_rows_for_one_record() -> None:
+    engine = PrivacyEngine(accountant=FIXED)
+    module = Tokens()
+    module, optimizer, loader = make_private(
+        engine,
+        module=module,
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+        dataset=data(RECORDS),
+        sample=SAMPLE,
+        clipping="per_layer",
+        noise_multiplier=NOISE,
+        max_grad_norm=[0.6, 0.8],
+    )
+    with pytest.raises(DrawsAndSteps, match="clipped 64 gradients"):
+        train(module, optimizer, loader)
+    assert len(engine.accountant) == 0
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_gradient_that_is_not_finite(loop: tuple[Any, ...], value: float) -> None:
+    engine, module, optimizer, loader = loop
+    before = weights(module)
+    with pytest.raises(cm.InputError, match="not finite"):
+        for x, y in loader:
+            x[0, 0] = value  # one record of the batch
+            step(module, optimizer, (x, y))
+    assert len(engine.accountant) == 0
+    assert weights(module) == before
+
+
+def test_an_error_within_a_virtual_batch_leaves_no_sum_behind() -> None:
+    engine, module, optimizer, loader = made(FIXED)
+    x, y = next(batches := iter(loader))
+    optimizer.signal_skip_step(True)
+    step(module, optimizer, (x[:8], y[:8]))
+    optimizer.zero_grad()
+    with pytest.raises(ValueError, match="not initialized"):
+        optimizer.step()  # no gradient is there
+    optimizer._step_skip_queue.clear()
+    step(module, optimizer, (x, y))
+    assert len(engine.accountant) == 1
+    assert all(float(p.summed_grad.norm()) <= SAMPLE for p in optimizer.params)
+    del batches
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_divisor_that_follows_the_sample(ours: bool) -> None:
+    engine, module, optimizer, loader = made(POISSON, ours)
+    with pytest.raises(cm.InputError, match="expected_batch_size"):
+        for batch in loader:
+            optimizer.expected_batch_size = len(batch[0]) + 0.5
+            step(module, optimizer, batch)
+    assert len(engine.accountant) == 0
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_weights_of_low_precision(kind: torch.dtype) -> None:
+    engine = PrivacyEngine(accountant=FIXED)
+    module = torch.nn.Linear(8, 3).to(kind)
+    module, optimizer, loader = make_private(
+        engine,
+        module=module,
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+        dataset=data(RECORDS),
+        sample=SAMPLE,
+        **COMMON,
+    )
+    with pytest.raises(cm.InputError, match="round the sum"):
+        for x, y in loader:
+            step(module, optimizer, (x.to(kind), y))
+    assert len(engine.accountant) == 0
+
+
+def test_autocast_is_a_caveat_if_gradients_are_of_low_precision(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            torch.nn.functional.cross_entropy(module(x), y).backward()
+        low = {parameter.grad_sample.dtype for parameter in optimizer.params} - {torch.float32}
+        optimizer.step()
+        break
+    assert any("bfloat16" in caveat for caveat in engine.accountant.caveats) == bool(low)
+
+
+# ---- draws that are used twice
+
+
+def test_a_sampler_that_is_set_back(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = made(FIXED)
+    sampler = loader.batch_sampler.sampler
+    start = sampler.state_dict(secret=True)
+    train(module, optimizer, loader)
+    sampler.load_state_dict(start)
+    with pytest.raises(DrawsAndSteps, match="was drawn by the same key before"):
+        train(module, optimizer, loader)
+    assert len(engine.accountant) == 20
+
+
+def test_two_loaders_with_one_key() -> None:
+    engine = PrivacyEngine(accountant=FIXED)
+    for number in range(2):
+        module, optimizer = model()
+        module, optimizer, loader = make_private(
+            engine,
+            module=module,
+            optimizer=optimizer,
+            dataset=data(RECORDS),
+            sample=SAMPLE,
+            key=bytes(range(32)),
+            **COMMON,
+        )
+        if number == 0:
+            train(module, optimizer, loader)
+    with pytest.raises(DrawsAndSteps, match="was drawn by the same key before"):
+        train(module, optimizer, loader)
+    assert any("key that was given" in caveat for caveat in engine.accountant.caveats)
+
+
+def test_a_resumed_run_with_the_same_key_starts_where_it_ended() -> None:
+    key: dict[str, Any] = {"key": bytes(range(32))}
+    engine, module, optimizer, loader = made(FIXED, **key)
+    train(module, optimizer, loader)
+    sampler, state = loader.batch_sampler.sampler.state_dict(secret=True), engine.accountant.state_dict()
+    engine, module, optimizer, loader = made(FIXED, **key)
+    engine.accountant.load_state_dict(state)
+    with pytest.raises(DrawsAndSteps, match="was drawn by the same key before"):
+        train(module, optimizer, loader)
+    engine, module, optimizer, loader = made(FIXED, **key)
+    engine.accountant.load_state_dict(state)
+    loader.batch_sampler.sampler.load_state_dict(sampler)
+    train(module, optimizer, loader)
+    assert len(engine.accountant) == 40
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [Subset(data(RECORDS), [*range(RECORDS), 0]), ConcatDataset([data(RECORDS)] * 2)],
+    ids=["subset", "concat"],
+)
+@pytest.mark.parametrize("accountant", [FIXED, POISSON, SHUFFLED])
+def test_a_data_set_that_has_a_record_twice(accountant: str, dataset: Any) -> None:
+    engine = PrivacyEngine(accountant=accountant)
+    module, optimizer = model()
+    both = {"module": module, "optimizer": optimizer, **COMMON}
+    with pytest.raises(cm.InputError, match="more than once"):
+        if accountant == SHUFFLED:
+            engine.make_private(data_loader=DataLoader(dataset, batch_size=SAMPLE), poisson_sampling=False, **both)
+        else:
+            law: dict[str, Any] = {"sample": SAMPLE} if accountant == FIXED else {"rate": "1/20"}
+            make_private(engine, dataset=dataset, **both, **law)
+
+
+# ---- copies and processes
+
+
+def test_a_copied_optimizer(loop: tuple[Any, ...]) -> None:
+    _, _, optimizer, _ = loop
+    with pytest.raises(cm.InputError, match="copy"):
+        copy.deepcopy(optimizer)
+
+
+def test_a_forked_process_does_not_train(loop: tuple[Any, ...]) -> None:
+    _, _, optimizer, loader = loop
+    mine, other = multiprocessing.Pipe()
+
+    def train_in_child() -> None:
+        rows = len(next(iter(loader))[0])
+        for parameter in optimizer.params:  # torch has no backward pass in a forked process
+            parameter.grad_sample = torch.zeros(rows, *parameter.shape)
+        try:
+            optimizer.step()
+            other.send("ran")
+        except Exception as error:
+            other.send(str(error))
+
+    child = multiprocessing.get_context("fork").Process(target=train_in_child)
+    child.start()
+    assert mine.poll(60)
+    assert "was forked" in mine.recv()
+    child.join()
+
+
+# ---- histories
+
+
+def test_a_longer_history_of_another_run() -> None:
+    other, module, optimizer, loader = made(FIXED)
+    train(module, optimizer, loader, passes=2)
+    engine, *rest = made(FIXED)
+    train(*rest)
+    with pytest.raises(cm.InputError, match="were accounted here"):
+        engine.accountant.load_state_dict(other.accountant.state_dict())
+    engine.accountant.load_state_dict(engine.accountant.state_dict())
+    assert len(engine.accountant) == 20
+
+
+def test_a_shuffled_history_keeps_every_entry() -> None:
+    engine, *rest = made(SHUFFLED, False)
+    state = engine.accountant.state_dict()
+    state["history"] = [(4.0, "pass", 3), (NOISE, "pass", 1)]
+    engine.accountant.load_state_dict(state)
+    train(*rest)
+    assert engine.accountant.history == [(4.0, "pass", 3), (NOISE, "pass", 2)]
+
+
+def test_a_limit_that_is_lowered_later(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    engine.accountant.limit = (100, DELTA)
+    batches = iter(loader)
+    step(module, optimizer, next(batches))
+    engine.accountant.limit = (0.1, DELTA)
+    with pytest.raises(cm.BudgetRefused):
+        train(module, optimizer, batches)
+        train(module, optimizer, loader)
+
+
+def test_a_module_of_two_engines_is_a_caveat() -> None:
+    _, module, optimizer, loader = made(FIXED)
+    train(module, optimizer, loader)
+    engine = PrivacyEngine(accountant=FIXED)
+    module, optimizer, loader = make_private(
+        engine,
+        module=module,
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+        dataset=data(RECORDS),
+        sample=SAMPLE,
+        **COMMON,
+    )
+    train(module, optimizer, loader)
+    assert any("another engine" in caveat for caveat in engine.accountant.caveats)
+
+
+def test_the_memory_manager_and_the_optimizer_inside() -> None:
+    engine, module, optimizer, loader = made(FIXED)
+    with (
+        pytest.raises(cm.InputError, match="weights changed between a draw and its step"),
+        BatchMemoryManager(data_loader=loader, max_physical_batch_size=4, optimizer=optimizer) as physical,
+    ):
+        for batch in physical:
+            backward(module, optimizer, batch)
+            optimizer.original_optimizer.step()
+            optimizer.step()
+    assert len(engine.accountant) == 0

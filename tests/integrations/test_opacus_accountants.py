@@ -1,6 +1,7 @@
 """Budgets and refusals: before the update, with the weights untouched, and with the reason."""
 
 import copy
+import itertools
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +13,7 @@ import torch
 from opacus import PrivacyEngine
 
 import cumulant as cm
-from cumulant.integrations.opacus import (
-    make_private,
-)
+from cumulant.integrations.opacus import DrawsAndSteps, make_private, make_private_with_epsilon
 from cumulant.integrations.opacus_accountants import (
     Accountant,
     FixedSizeAccountant,
@@ -242,3 +241,113 @@ def test_the_statement_of_an_accountant_has_its_assumptions_and_caveats(accounta
         assert "no claim below" in found.latex()
     with pytest.raises(cm.InputError, match="floating point"):
         engine.accountant.statement([DELTA], replace(SETTING, noise="exact"))
+
+
+# ---- passes of our samplers
+
+BINS, CYCLIC = "cumulant-balls-in-bins", "cumulant-cyclic-poisson"
+LAWS: dict[str, dict[str, Any]] = {BINS: {"bins": 20}, CYCLIC: {"rate": "1/2", "cycle": 10, "steps": 20}}
+
+
+def passes(accountant: str, **options: Any) -> tuple[Any, ...]:
+    """Engine, module, optimizer and loader of 320 records."""
+    engine = PrivacyEngine(accountant=accountant)
+    module, optimizer = model()
+    arguments = {"noise_multiplier": 2.0, "max_grad_norm": 1.0, **LAWS[accountant], **options}
+    return engine, *make_private(engine, module=module, optimizer=optimizer, dataset=data(320), **arguments)
+
+
+def test_balls_in_bins_are_accounted_by_passes() -> None:
+    engine, module, optimizer, loader = passes(BINS)
+    batches = iter(loader)
+    train(module, optimizer, itertools.islice(batches, 5))
+    assert engine.accountant.history == [(2.0, "1/20", 1)]
+    assert len(engine.accountant) == 5
+    batches.close()
+    train(module, optimizer, loader)  # the rest of the first pass, and five steps of the second
+    one = cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove") @ cm.RandomAllocation(steps=20)
+    assert engine.accountant.run() == one * 2
+    assert engine.get_epsilon(DELTA) == (one * 2).epsilon(DELTA)
+    assert optimizer.expected_batch_size == 16
+    sampler = loader.batch_sampler.sampler
+    assert sorted(record for number in range(20) for record in sampler.draw(number)) == list(range(320))
+
+
+def test_turns_of_parts_are_accounted_by_cycles() -> None:
+    engine, module, optimizer, loader = passes(CYCLIC)
+    train(module, optimizer, itertools.islice(iter(loader), 11))
+    one = cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove") @ cm.Poisson(rate="1/2")
+    assert engine.accountant.history == [(2.0, "1/2 of 10", 2)]
+    assert engine.accountant.run() == one * 2
+    assert optimizer.expected_batch_size == 16
+
+
+@pytest.mark.parametrize("accountant", [BINS, CYCLIC])
+def test_a_resumed_pass_counts_again(accountant: str) -> None:
+    engine, module, optimizer, loader = passes(accountant)
+    train(module, optimizer, itertools.islice(iter(loader), 5))
+    state, drawn = engine.accountant.state_dict(), loader.batch_sampler.sampler.state_dict(secret=True)
+    engine, module, optimizer, loader = passes(accountant)
+    engine.accountant.load_state_dict(state)
+    loader.batch_sampler.sampler.load_state_dict(drawn)
+    train(module, optimizer, itertools.islice(iter(loader), 5))
+    assert engine.accountant.history[0][2] == 2
+    assert len(engine.accountant) == 10
+
+
+@pytest.mark.parametrize("accountant", [BINS, CYCLIC])
+def test_refusals_of_passes(accountant: str) -> None:
+    engine, module, optimizer, loader = passes(accountant)
+    batches = iter(loader)
+    step(module, optimizer, next(batches))
+    optimizer.noise_multiplier = 4.0
+    with pytest.raises(cm.InputError, match="within one pass"):
+        step(module, optimizer, next(batches))
+    with pytest.raises(DrawsAndSteps, match=r"was used by a step already|no accounted step used|handed out none"):
+        step(module, optimizer, next(iter(loader)))
+        step(module, optimizer, next(iter(loader)))
+        step(module, optimizer, data(320).tensors)
+    assert engine.accountant.history[0][2] == 1
+    with pytest.raises(cm.InputError, match="does not draw by this law"):
+        stock(accountant, poisson_sampling=False)
+    with pytest.raises(cm.InputError, match="does not say how a pass is drawn"):
+        engine.accountant.step(noise_multiplier=2.0, sample_rate=0.05)
+    with pytest.raises(cm.InputError, match="does not account for"):
+        passes(accountant, bins=None, rate="1/2", cycle=None)
+    with pytest.raises(cm.InputError, match="adaptive clipping"):
+        passes(accountant, **ADAPTIVE)
+
+
+def test_arguments_of_a_law() -> None:
+    with pytest.raises(cm.InputError, match="one step for each bin"):
+        passes(BINS, steps=10)
+    with pytest.raises(cm.InputError, match="cycle=… goes with rate=…"):
+        passes(BINS, cycle=10)
+
+
+def test_a_limit_counts_passes() -> None:
+    engine, module, optimizer, loader = passes(BINS)
+    one = cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove") @ cm.RandomAllocation(steps=20)
+    engine.accountant.limit = ((one * 2).epsilon(DELTA) * (1 + 1e-9), DELTA)
+    train(module, optimizer, loader, 2)
+    with pytest.raises(cm.BudgetRefused):
+        train(module, optimizer, loader)
+    assert len(engine.accountant) == 40
+
+
+def test_the_search_for_noise_of_balls_in_bins() -> None:
+    engine = PrivacyEngine(accountant=BINS)
+    module, optimizer = model()
+    module, optimizer, loader = make_private_with_epsilon(
+        engine,
+        module=module,
+        optimizer=optimizer,
+        dataset=data(320),
+        bins=20,
+        epsilon=2,
+        delta=DELTA,
+        steps=30,
+        max_grad_norm=1.0,
+    )
+    train(module, optimizer, loader, 2)
+    assert 1.99 < engine.get_epsilon(DELTA) <= 2

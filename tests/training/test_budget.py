@@ -99,3 +99,29 @@ def test_plans_are_not_mixed() -> None:
             budget.allow(other)
     with pytest.raises(cm.InputError, match="once in each pass"):
         Budget(40, DELTA, schedule=[(plan.after(1), 10)]).allow(plan)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "adaptive"), [("balls-in-bins", False), ("shuffled", False), ("shuffled", True)]
+)
+def test_an_expression_of_a_pass_is_not_a_step(sampling: str, adaptive: bool) -> None:
+    """The expression after one step is a whole pass: asked at every step it would be refused at step 11 of 200."""
+    plan = cm.NoisySGD(batch=10, records=200, steps=200, noise_multiplier=4, sampling=sampling)
+    epsilon = 40 if adaptive else plan.epsilon(DELTA) * (1 + 1e-9)
+    budget = Budget(epsilon, DELTA, adaptive=adaptive)
+    with pytest.raises(cm.InputError, match="is a whole pass, not a step"):
+        budget.allow(plan.after(1))
+    assert budget.taken == 0
+    assert [budget.allow(plan.after(1), per="pass") for _ in range(10)][-1] == 10
+    if not adaptive:
+        with pytest.raises(cm.BudgetRefused):
+            budget.allow(plan.after(1), per="pass")
+
+
+def test_a_plan_counts_its_passes_itself() -> None:
+    plan = cm.NoisySGD(batch=10, records=200, steps=200, noise_multiplier=4, sampling="shuffled")
+    with pytest.raises(cm.InputError, match="counts its passes itself"):
+        Budget(40, DELTA).allow(plan, per="pass")
+    with pytest.raises(cm.InputError, match="must be 'step' or 'pass'"):
+        Budget(40, DELTA).allow(STEP, per="epoch")
+    assert Budget(40, DELTA, schedule=[(plan.after(1), 2)]).allow(plan.after(1), per="pass") == 1

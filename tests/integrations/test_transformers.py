@@ -167,3 +167,4 @@ def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
         if number == 0:
             found["trainer"].train()
     assert engine.accountant.history == [(2.0, "16/320", 20)]
+    assert found["allocated"].accountant.history == [(2.0, "1/20", 1)]

@@ -101,9 +101,7 @@ def test_plans_are_not_mixed() -> None:
         Budget(40, DELTA, schedule=[(plan.after(1), 10)]).allow(plan)
 
 
-@pytest.mark.parametrize(
-    ("sampling", "adaptive"), [("balls-in-bins", False), ("shuffled", False), ("shuffled", True)]
-)
+@pytest.mark.parametrize(("sampling", "adaptive"), [("balls-in-bins", False), ("shuffled", False), ("shuffled", True)])
 def test_an_expression_of_a_pass_is_not_a_step(sampling: str, adaptive: bool) -> None:
     """The expression after one step is a whole pass: asked at every step it would be refused at step 11 of 200."""
     plan = cm.NoisySGD(batch=10, records=200, steps=200, noise_multiplier=4, sampling=sampling)

@@ -1,6 +1,7 @@
 """Loops that a hostile reader wrote to get an epsilon for something that did not run."""
 
 import copy
+import itertools
 import multiprocessing
 from typing import Any
 
@@ -39,6 +40,40 @@ def test_the_optimizer_inside_steps_before_the_accounted_one(loop: tuple[Any, ..
             optimizer.original_optimizer.step()  # raw gradients
             optimizer.step()
     assert len(engine.accountant) == 0
+
+
+def test_weights_that_are_changed_behind_the_back_of_autograd(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    with pytest.raises(cm.InputError, match="weights changed between a draw and its step"):
+        for batch in loader:
+            backward(module, optimizer, batch)
+            for parameter in module.parameters():
+                parameter.data.sub_(parameter.grad)
+            optimizer.step()
+    assert len(engine.accountant) == 0
+
+
+def test_noise_that_is_used_twice(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    generator = optimizer.generator or torch.default_generator
+    state = generator.get_state()
+    with pytest.raises(cm.InputError, match="noise generator was set back"):
+        for batch in loader:
+            generator.set_state(state)
+            step(module, optimizer, batch)
+    assert len(engine.accountant) == 1
+
+
+def test_draws_that_are_chosen() -> None:
+    engine, module, optimizer, loader = made(FIXED)
+    sampler = loader.batch_sampler.sampler
+    with pytest.raises(DrawsAndSteps, match="comes after draws of the same key that no step used"):
+        for _ in range(20):
+            state = sampler.state_dict(secret=True)
+            number = next(k for k in itertools.count(state["step"]) if 0 in sampler.draw(k))
+            sampler.load_state_dict({**state, "step": number})
+            step(module, optimizer, next(iter(loader)))
+    assert len(engine.accountant) < 20
 
 
 def test_a_plain_optimizer_steps_before_the_accounted_one_in_ghost_mode() -> None:
@@ -90,7 +125,7 @@ def test_weights_that_change_between_steps_are_a_caveat(loop: tuple[Any, ...]) -
     step(module, optimizer, next(batches))
     assert not any("weights changed between two steps" in caveat for caveat in engine.accountant.caveats)
     with torch.no_grad():
-        next(module.parameters()).clamp_(-1, 1)
+        next(module.parameters()).mul_(0.5)
     step(module, optimizer, next(batches))
     assert any("weights changed between two steps" in caveat for caveat in engine.accountant.caveats)
 

@@ -104,6 +104,8 @@ class Accountant(IAccountant):
         self.divisor: float | None = None
         """The constant that sums are divided by, where make_private sets it."""
         self._weights = Weights()
+        self._noise_states: set[bytes] = set()
+        self._drawn_here: set[str] = set()  # keys of which a step of this process used a draw
         self._used: dict[str, int] = {}  # of every key, the number after the last draw that a step used
         self._sessions: dict[str, int] = {}  # steps of earlier processes that are part of the history
         self._begin_session()
@@ -295,6 +297,11 @@ class Accountant(IAccountant):
         siblings.append(weakref.ref(self))
 
         def account(noise: float, draw: Draw) -> None:
+            if draw.mark in self._drawn_here and draw.number > self._used[draw.mark]:
+                raise DrawsAndSteps(
+                    f"{draw} comes after draws of the same key that no step used. Choosing among draws changes the law of the "
+                    "sample. Leave the state of the sampler as it is"
+                )
             if draw.number < self._used.get(draw.mark, 0):
                 raise DrawsAndSteps(
                     f"{draw} was drawn by the same key before, and a step used it. The same sample twice is no fresh one. Load "
@@ -309,6 +316,7 @@ class Accountant(IAccountant):
             self.account(noise, rate, draw)
             if draw.mark:
                 self._used[draw.mark] = draw.number + 1
+                self._drawn_here.add(draw.mark)
             if any(other() not in (self, None) and getattr(other(), "taken", 0) for other in siblings):
                 self.notice(ANOTHER_ENGINE)
             self.notice(steps.noise_source())
@@ -317,7 +325,7 @@ class Accountant(IAccountant):
 
         steps = AccountedSteps(caller["module"], optimizer, draws, account, world, self._weights)
         steps.use_secret(self.generator)
-        steps.notice = self.notice
+        steps.notice, steps.states = self.notice, self._noise_states
         if self.secret_sizes:
             steps.divisor = optimizer.expected_batch_size if self.divisor is None else self.divisor
         steps.attach()

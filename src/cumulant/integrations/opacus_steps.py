@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import secrets
@@ -29,6 +30,10 @@ CLIPPING_ROUNDINGS = 4
 CHANGED = (
     "weights changed between two steps by something else than the accounted optimizer, which must not have used records"
 )
+STATE_BYTES = 16
+"""Bytes of the hash of a state of a generator: two of 2^40 steps are equal by chance once in 2^49 runs."""
+INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""The integers of as many bytes as a number of a weight has."""
 SUBTRACTED = "can subtract the noise"
 KNOWN = "knows the samples"
 
@@ -48,25 +53,26 @@ def adapts(optimizer: Any) -> bool:
 
 
 class Weights:
-    """The weights that one accountant watches, each with the version that the last accounted step left."""
+    """The weights that one accountant watches, each with a checksum of what the last accounted step left."""
 
     def __init__(self) -> None:
-        self._versions: dict[Any, int] = {}
+        self._sums: dict[Any, int] = {}
         self._optimizers: list[Any] = []
 
     def watch(self, module: Any, optimizer: Any) -> None:
         """Watch all weights of a module, whichever optimizer trains them."""
         self._optimizers.append(optimizer)
-        self._versions.update((weight, weight._version) for weight in (*module.parameters(), *optimizer.params))
+        every = dict.fromkeys((*module.parameters(), *params(optimizer, frozen=True)))
+        self._sums.update(zip(every, _checksums(list(every)), strict=True))
 
     def note(self) -> None:
         """Remember the weights as they are now."""
-        for weight in self._versions:
-            self._versions[weight] = weight._version
+        self._sums = dict(zip(self._sums, _checksums(list(self._sums)), strict=True))
 
     def changed(self) -> bool:
         """Tell whether any weight was changed since the last note; InputError if no accounted optimizer trains it."""
-        moved = [weight for weight, version in self._versions.items() if weight._version != version]
+        now = _checksums(list(self._sums))
+        moved = [weight for (weight, old), new in zip(self._sums.items(), now, strict=True) if new != old]
         accounted = {weight for optimizer in self._optimizers for weight in params(optimizer, frozen=True)}
         if any(weight.requires_grad and weight not in accounted for weight in moved):
             raise InputError(
@@ -74,6 +80,22 @@ class Weights:
                 "trained weights to the optimizer of make_private, and freeze the others"
             )
         return bool(moved)
+
+
+def _checksums(weights: list[Any]) -> list[int]:
+    """Return sums of the bits of each weight as integers: exact, so that no order of summation matters."""
+    found: dict[Any, list[tuple[int, torch.Tensor]]] = {}
+    for place, weight in enumerate(weights):
+        held = weight.detach()
+        local = held.to_local() if hasattr(held, "to_local") else held
+        real = torch.view_as_real(local) if local.is_complex() else local
+        bits = real.view(INTEGERS[real.element_size()]).sum(dtype=torch.int64)
+        found.setdefault(bits.device, []).append((place, bits))
+    sums = [0] * len(weights)
+    for parts in found.values():  # one transfer for each device
+        for (place, _), value in zip(parts, torch.stack([bits for _, bits in parts]).tolist(), strict=True):
+            sums[place] = value
+    return sums
 
 
 def params(optimizer: Any, frozen: bool = False) -> list[Any]:
@@ -105,6 +127,8 @@ class AccountedSteps:
         self._seed: int | None = None
         self.secret: Any = None
         """A generator with a secret state, if the noise comes from one."""
+        self.states: set[bytes] = set()
+        """Hashes of the states that noise came from, in all steps of the accountant."""
         self.divisor: float | None = None
         """The constant that sums are divided by, where the size of a sample is secret; else None."""
         self.notice: Callable[[str], None] = lambda caveat: None
@@ -188,9 +212,29 @@ class AccountedSteps:
         def add_noise() -> None:
             self._check_sums()
             self._noise = (float(self._optimizer.noise_multiplier), float(self._optimizer.max_grad_norm))
+            state = self._noise_state()
+            if state in self.states:
+                raise InputError(
+                    "the state of the noise generator was set back, so that this step would have the noise of an earlier one. "
+                    "Seed generators once, before the first step"
+                )
             add()
+            if state is not None and self._noise_state() != state:  # only the first of several processes may add noise
+                self.states.add(state)
 
         return add_noise
+
+    def _noise_state(self) -> bytes | None:
+        """Return a hash of the state that the next noise follows from; None for devices whose state is not known."""
+        device = self._optimizer.params[0].device
+        generator = self._optimizer.generator
+        if generator is None and device.type == "cpu":
+            generator = torch.default_generator
+        elif generator is None and device.type == "cuda":
+            generator = torch.cuda.default_generators[device.index or 0]
+        if generator is None:
+            return None
+        return hashlib.blake2b(generator.get_state().numpy().tobytes(), digest_size=STATE_BYTES).digest()
 
     def _accounting(self, pre_step: Callable[..., Any]) -> Callable[..., Any]:
         def accounted_pre_step(*arguments: Any, **options: Any) -> Any:

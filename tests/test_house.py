@@ -24,7 +24,7 @@ ABOUT_EVERYTHING = {"house", "import", "input", "threads", "wrong_types"}
 
 ABOUT_A_ROOM = {
     "cli": {"mistakes"},
-    "integrations": {"audited_loops", "how_to_train", "how_to_train_jax", "training_loops"},
+    "integrations": {"audited_loops", "hostile_loops", "how_to_train", "how_to_train_jax", "training_loops"},
     "ledger": {"adversary", "concurrency", "disturbance", "forgery", "kill", "model", "schema", "tamper"},
     "mechanisms": {"correlated", "local_reports", "promises"},
 }

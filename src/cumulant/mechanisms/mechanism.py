@@ -199,6 +199,11 @@ class Mechanism(Expression):
     attributes: ClassVar[Mapping[str, str]] = {}  # parameters whose name is taken by a question: name -> attribute
     amplified: ClassVar[bool] = False
 
+    @property
+    def spans_pass(self) -> bool:
+        """Return True if the mechanism is a whole pass over the data in several steps."""
+        return False
+
     def __post_init__(self) -> None:
         self._set(**{name: getattr(self, name) for name in self.domains})
 
@@ -351,6 +356,10 @@ class Sampled(Mechanism):
     scheme: Scheme
 
     amplified: ClassVar[bool] = True
+
+    @property
+    def spans_pass(self) -> bool:
+        return self.scheme.spans_pass
 
     @property
     def relation(self) -> Relation:

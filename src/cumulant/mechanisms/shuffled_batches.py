@@ -73,6 +73,10 @@ class ShuffledPass(Mechanism):
     amplified: ClassVar[bool] = True  # records of a group may be in several batches, so no pair of a group is claimed
 
     @property
+    def spans_pass(self) -> bool:
+        return True
+
+    @property
     def relation(self) -> Relation:
         return Relation.REPLACE_ONE
 

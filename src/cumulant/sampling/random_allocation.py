@@ -46,6 +46,7 @@ class RandomAllocation(Scheme):
     bounds: ClassVar[Mapping[str, Bound]] = ALLOCATION
     sharpened: ClassVar[str] = "allocation"
     announced: ClassVar[bool] = True
+    spans_pass: ClassVar[bool] = True
     assumed: ClassVar[str] = (
         "RandomAllocation is one whole epoch of all its steps, and each record is in one of them, chosen uniformly, in secret "
         "and independently of the other records, so that batches have random sizes; shuffled batches of a fixed size do not"

@@ -11,17 +11,9 @@ from cumulant.accounting.printed import rounded_up
 from cumulant.domains import DELTA, EPSILON, Number, times
 from cumulant.errors import BudgetRefused, InputError, shown
 from cumulant.lock import Lock
-from cumulant.mechanisms.mechanism import Expression, Mechanism
-from cumulant.mechanisms.shuffled_batches import ShuffledPass
+from cumulant.mechanisms.mechanism import Expression
 from cumulant.notation import parse
-from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.training.sgd import NoisySGD, largest
-
-
-def _spans_pass(mechanism: Mechanism) -> bool:
-    """Tell whether a mechanism is a whole pass over the data in several steps."""
-    scheme = getattr(mechanism, "scheme", None)
-    return isinstance(mechanism, ShuffledPass) or isinstance(scheme, RandomAllocation)
 
 
 class Budget:
@@ -153,7 +145,7 @@ class Budget:
             raise InputError(f"per={shown(per)} must be 'step' or 'pass'")
         if isinstance(step, NoisySGD) and per == "pass":
             raise InputError("a plan counts its passes itself; call allow(plan) before each step, without per=…")
-        if not isinstance(step, NoisySGD) and per == "step" and any(map(_spans_pass, step.terms)):
+        if not isinstance(step, NoisySGD) and per == "step" and any(each.spans_pass for each in step.terms):
             raise InputError(
                 f"{step} is a whole pass, not a step. Call allow(plan) before each step, with the NoisySGD itself; or call "
                 "allow(expression, per='pass') once in each pass"

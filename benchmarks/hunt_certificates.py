@@ -30,8 +30,8 @@ import numpy as np
 
 import cumulant as cm
 from benchmarks.settings import COMMON, EXTREME, Setting, decimal, expression, row_of
-from cumulant.accounting.remembering import remembered_curve
-from cumulant.conversion import orders, scalars
+from cumulant.accounting.cache import remembered_curve
+from cumulant.conversion import order_search, renyi_to_dp
 from cumulant.conversion.certify import FIRST_BITS
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.curves.curve import Curve
@@ -89,7 +89,7 @@ def checked(setting: Setting) -> Outcome | None:
     curve, conversion = setting.run.curve(row_of(setting.bound)), CONVERSIONS[setting.conversion]
     if (setting.bound in MOMENTS or nested(setting.run)) and _order(setting, curve) > MOST_ORDER:
         return None
-    ask = scalars.proved_epsilon if setting.question == "epsilon" else scalars.proved_delta
+    ask = renyi_to_dp.proved_epsilon if setting.question == "epsilon" else renyi_to_dp.proved_delta
     answer = ask(curve, setting.asked, conversion)
     if answer.rigour == "proved" and (answer.proof is None or (setting.question == "delta" and answer.value == 1)):
         return Outcome(answer.value, "nothing")
@@ -135,9 +135,9 @@ def _order(setting: Setting, curve: Curve) -> float:
     """The largest finite order that the search of floats finds; 0 for none."""
     conversion = CONVERSIONS[setting.conversion]
     if setting.question == "epsilon":
-        found = orders.best_epsilon(curve, [setting.asked], conversion).order
+        found = order_search.best_epsilon(curve, [setting.asked], conversion).order
     else:
-        found = orders.best_delta(curve, [setting.asked], conversion).order
+        found = order_search.best_delta(curve, [setting.asked], conversion).order
     return float(np.max(found[np.isfinite(found)], initial=0.0))
 
 

@@ -24,16 +24,17 @@ from typing import Any
 
 import cumulant as cm
 from benchmarks.truths import truth
-from cumulant.accounting.losses import rounds
+from cumulant.accounting.rounds import rounds
 from cumulant.errors import CumulantError
-from cumulant.lattice import grids, line, many
-from cumulant.lattice.choosing import Side, chosen, epsilon_guess, sides
-from cumulant.lattice.folded import folded, spacing_of
-from cumulant.lattice.lattice import Terms, leak_of
-from cumulant.lattice.line import Effort, Proved
-from cumulant.lattice.rounds import Kinds, Rounds
-from cumulant.lattice.silence import Loud
-from cumulant.lattice.spectrum import Enclosing, Spectrum, cone_constants, spectrum
+from cumulant.exact.grid import refine
+from cumulant.exact.grid.fft import Terms, leak_of
+from cumulant.exact.inversion import batch, solver
+from cumulant.exact.inversion.choose import Side, choose_line, epsilon_guess, sides
+from cumulant.exact.inversion.decay import DecayNotProved
+from cumulant.exact.inversion.lattice_line import folded, spacing_of
+from cumulant.exact.inversion.line import Enclosing, Spectrum, cone_constants, spectrum
+from cumulant.exact.inversion.solver import Effort, Proved
+from cumulant.exact.rounds import Kinds, Rounds
 from cumulant.numerics.arithmetic import BALLS
 
 DENSITIES = (
@@ -147,7 +148,7 @@ class Hunt:
         self.delta = Fraction(f"{10 ** generator.uniform(-1, 0):.2g}e-{exponent}")
         try:
             ran = cm.parse(self.text)
-            found, _ = rounds(ran.ran())
+            found, _ = rounds(ran.record())
         except CumulantError:
             self.counted["refused"] += 1
             return
@@ -169,7 +170,7 @@ class Hunt:
         elif asked:
             with self.timed("lattice"):
                 above, below = (
-                    max(grids.grid_epsilon(terms, math.log(self.delta), 4e-3, end).value for terms, _ in found.lines())
+                    max(refine.grid_epsilon(terms, math.log(self.delta), 4e-3, end).value for terms, _ in found.lines())
                     for end in (True, False)
                 )
             self.closed_form(ran, 0.0 if CHORDS in self.text else below, above)
@@ -185,10 +186,10 @@ class Hunt:
             return None
         side = Side(terms, kinds)
         with self.timed("line"):
-            known = line._certain(side, Effort()) or epsilon_guess(side, self.delta) is not None
+            known = solver._certain(side, Effort()) or epsilon_guess(side, self.delta) is not None
             accuracy = _SMOOTH if smoothed(side) else _FINE
             upper, lower = (
-                line._epsilon(side, self.delta, accuracy, upper=end) if known else None for end in (True, False)
+                solver._epsilon(side, self.delta, accuracy, upper=end) if known else None for end in (True, False)
             )
         if upper is None or lower is None:
             self.counted["directions: no line"] += 1
@@ -204,7 +205,7 @@ class Hunt:
         if lattice:
             with self.timed("lattice"):
                 above, below = (
-                    grids.grid_epsilon(side.terms, math.log(self.delta), 4e-3, end).value for end in (True, False)
+                    refine.grid_epsilon(side.terms, math.log(self.delta), 4e-3, end).value for end in (True, False)
                 )
             below = 0.0 if CHORDS in self.text else below
             self.holds("lattice", below <= high and low <= above, (low, high), (below, above))
@@ -223,7 +224,7 @@ class Hunt:
             try:
                 above = not other.lower(BALLS.number(high)) > asked
                 below = not (low > 0 and other.upper(BALLS.number(low)) < asked)
-            except Loud:
+            except DecayNotProved:
                 self.counted["directions: not again"] += 1
                 return
         self.holds("four times the precision", above and below, low, high, above, below)
@@ -247,8 +248,8 @@ class Hunt:
         low, high = max(each.lower.value for each in ends), max(each.upper.value for each in ends)
         others = [(1, self.delta), (1, min(10 * self.delta, Fraction(1, 2))), (3, self.delta), (1, self.delta / 1000)]
         with self.timed("floats"):
-            value = many.float_epsilons(found, others, _ARRAY, cone=False)[0]
-            back = many.float_deltas(found, [(1, Fraction(high)), (3, Fraction(high))], _ARRAY, cone=False)[0]
+            value = batch.float_epsilons(found, others, _ARRAY, cone=False)[0]
+            back = batch.float_deltas(found, [(1, Fraction(high)), (3, Fraction(high))], _ARRAY, cone=False)[0]
         if value is not None:
             fine = low <= value.value <= high * (1 + _ARRAY) + 1e-12
             self.holds("array of epsilons", fine, value.value, (low, high))
@@ -260,7 +261,7 @@ class Hunt:
                 at = BALLS.number(high)
                 least, most = max(each.lower(at) for each in lines), max(each.upper(at) for each in lines)
                 fine = least <= BALLS.number(back.value) <= most * (1 + _ARRAY)
-        except Loud:
+        except DecayNotProved:
             return
         self.holds("array of deltas", bool(fine), back.value, least, most)
 
@@ -273,7 +274,7 @@ class Hunt:
         with self.timed("cone"):
             if epsilon_guess(side, self.delta) is None:
                 return
-            upper = line._epsilon(side, self.delta, _FINE)
+            upper = solver._epsilon(side, self.delta, _FINE)
             if upper is None:
                 return
             other = again(side, self.delta, upper)
@@ -287,7 +288,7 @@ class Hunt:
                         self.said("wide by Theorem B", upper.value, needed, upper.choice)
             for name, terms, kinds in found.witnesses():
                 if kinds is not None:
-                    lower = line.line_lower_epsilon(found, terms, kinds, self.delta, _FINE)
+                    lower = solver.line_lower_epsilon(found, terms, kinds, self.delta, _FINE)
                     if lower is not None:
                         fine = lower.value <= upper.value
                         self.holds("Theorem B and data sets", fine, name, lower.value, upper.value)
@@ -316,7 +317,7 @@ def again(side: Side, delta: Fraction, proved: Proved) -> Enclosing | None:
     """Another order and period, and four times the bits; None where that line has no answer."""
     spacing = 0.0 if side.cone else spacing_of(side.kinds)
     left = float(delta) - leak_of(side.terms)
-    choice = chosen(side, math.log(left), None, _FINE / 100, spacing) if left > 0 else None
+    choice = choose_line(side, math.log(left), None, _FINE / 100, spacing) if left > 0 else None
     if choice is None:
         return None
     other = dataclasses.replace(choice, lam=0.9 * choice.lam, period=1.3 * choice.period, silence=choice.silence + 8)
@@ -325,7 +326,7 @@ def again(side: Side, delta: Fraction, proved: Proved) -> Enclosing | None:
     try:
         with BALLS.at(other.bits):
             return folded(side.kinds, other) if spacing else spectrum(side.kinds, other, side.extra, smooth)
-    except (Loud, ArithmeticError):
+    except (DecayNotProved, ArithmeticError):
         return None
 
 

@@ -34,7 +34,7 @@ from typing import Any
 import cumulant as cm
 from benchmarks.settings import DRAWS, decimal
 from benchmarks.truths import Truth, truth
-from cumulant.accounting.answering import STRAINED
+from cumulant.accounting.answer import STRAINED
 from cumulant.accounting.question import DEFAULT_ACCURACY
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import SCHEMES

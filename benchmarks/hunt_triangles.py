@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cumulant.bounds.theorems_a_c import gaussian_ball, gaussian_diameter
+from cumulant.bounds.gaussian_theorems import gaussian_ball, gaussian_diameter
 from cumulant.pairs.gaussian import GaussianPair
 
 Array = npt.NDArray[np.float64]

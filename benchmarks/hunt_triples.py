@@ -26,16 +26,16 @@ from functools import cache
 import numpy as np
 
 from cumulant.bounds.laplace_budget import laplace_budget, largest_square
-from cumulant.bounds.pure_triples import pure_triples
-from cumulant.curves.closed import Response
-from cumulant.lattice import adaptive, adaptive_again, theorem_w
-from cumulant.lattice.demands import Budget
-from cumulant.lattice.reference import reference
+from cumulant.bounds.without_replacement import pure_triples
+from cumulant.curves.closed_form import Response
+from cumulant.exact.adaptive import second_recursion, theorem_w, value_iteration
+from cumulant.exact.adaptive.constraints import Budget
+from cumulant.exact.adaptive.reference_law import reference
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.pairs.extremes import Extremes
 from cumulant.pairs.laplace import LaplacePair
+from cumulant.pairs.local_reports import ThreePoints
 from cumulant.pairs.response import ResponsePair
-from cumulant.pairs.three_points import ThreePoints
+from cumulant.pairs.worst_triples import Extremes
 from tests.oracles.triples import Laws, binned_laplace, laplace_square, random_l1_triples, random_pure_triples
 
 TOLERANCE = 1e-8
@@ -112,7 +112,7 @@ def laplace_divergences(rng: np.random.Generator, found: Quotients) -> int:
 def policies(rng: np.random.Generator, found: Quotients) -> int:
     """Every policy over a few random pure triples, in up to four rounds."""
     epsilon, rate, times = exact(rng.uniform(0.1, 3), 2), exact(10 ** rng.uniform(-2, -0.1), 2), int(rng.integers(2, 5))
-    value = adaptive.from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
+    value = value_iteration.from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
     if value is None:
         return 0
     a, b = pure_rounds(rng, epsilon, rate)
@@ -146,7 +146,7 @@ def walks(rng: np.random.Generator, found: Quotients) -> int:
         exact(10 ** rng.uniform(-2, -0.1), 2),
         int(rng.integers(5, 13)),
     )
-    value = adaptive.from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
+    value = value_iteration.from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
     if value is None:
         return 0
     step = math.log1p(float(rate) * math.expm1(float(epsilon))) / 40
@@ -216,15 +216,15 @@ def reports(rng: np.random.Generator, found: Quotients) -> int:
     pair = (ResponsePair(epsilon=epsilon), ResponsePair(epsilon=epsilon, one_bit=True), many)[kind]
     extremes = pair.extremes()
     assert extremes is not None
-    above = adaptive.from_above(((extremes, rate, times),), -20.0)
-    below = adaptive.from_below(((extremes, rate, times),), -20.0)
+    above = value_iteration.from_above(((extremes, rate, times),), -20.0)
+    below = value_iteration.from_below(((extremes, rate, times),), -20.0)
     x = float(rng.uniform(0, 0.8 * times * math.log1p(float(rate) * math.expm1(float(epsilon)))))
     truth = optimum(extremes, rate, times, x)
     if above is not None:
         found["value from above"] = max(found["value from above"], (truth - 1e-14) / above.delta(x))
     if below is not None and truth > 1e-12:
         found["value from below"] = max(found["value from below"], below.needed_delta(x) / truth)
-    again = adaptive_again.enclosed_delta(((extremes, rate, times),), Fraction(x), Fraction(1))
+    again = second_recursion.enclosed_delta(((extremes, rate, times),), Fraction(x), Fraction(1))
     if again is not None and truth > 1e-12:
         found["again from above"] = max(found["again from above"], (truth - 1e-14) / again[1])
         found["again from below"] = max(found["again from below"], again[0] / truth)

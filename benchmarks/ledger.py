@@ -29,8 +29,8 @@ from statistics import median
 import numpy as np
 
 import cumulant as cm
-from cumulant.accounting.filter import Tariff
-from cumulant.accounting.mixture import Mixture
+from cumulant.filters.filter import Tariff
+from cumulant.filters.mixture import Mixture
 from cumulant.ledger.account import Account
 from tests.ledger.crowd import crowd
 from tests.ledger.kill import place

@@ -15,9 +15,9 @@ import peers
 from measure import Comparison, LeftOut, timed
 
 import cumulant as cm
-from cumulant.lattice import saddle
-from cumulant.pairs.gaussian_law import GaussianLaw
-from cumulant.pairs.step import Mixture
+from cumulant.exact.inversion import saddle
+from cumulant.losses.gaussian_law import GaussianLaw
+from cumulant.losses.grid import Mixture
 
 SIGMA, SAMPLE, POPULATION, STEPS, DELTA = 1.0, 256, 60_000, 23_400, 1e-5
 EXACT = 3.741394737858

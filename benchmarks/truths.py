@@ -19,7 +19,7 @@ from flint import arb, ctx, fmpq
 from scipy import special
 
 import cumulant as cm
-from cumulant.mechanisms.by_masses import ByMasses
+from cumulant.mechanisms.from_masses import ByMasses
 
 Interval = tuple[float, float]
 Truth = Callable[[Fraction], Interval]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import cumulant as cm
-from cumulant.bounds.blocks import log_block_sum
 from cumulant.bounds.caps import WorstPure
-from cumulant.bounds.theorem9 import theorem9
+from cumulant.bounds.large_orders import log_block_sum
+from cumulant.bounds.without_replacement import theorem9
 from cumulant.numerics.arithmetic import FLOATS
 from cumulant.numerics.hull import lower_hull
 from cumulant.numerics.logspace import log_binomials

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cumulant.accounting.remembering import forget_answers
+from cumulant.accounting.cache import forget_answers
 
 
 @pytest.fixture(autouse=True)

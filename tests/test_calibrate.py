@@ -17,7 +17,7 @@ import cumulant as cm
 from cumulant.calibrate import Calibration, calibrate
 from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact
 from cumulant.errors import InputError
-from cumulant.lattice import two_sided
+from cumulant.exact import answer
 from cumulant.numerics.ranks import Ranks
 
 SAMPLE = cm.WithoutReplacement(rate="0.001")
@@ -65,13 +65,13 @@ def test_lattices_are_asked_near_the_answer_only_and_their_lower_ends_once(
 ) -> None:
     asked = {"epsilon": 0, "lower_epsilon": 0}
     for name in asked:
-        original = getattr(two_sided, name)
+        original = getattr(answer, name)
 
         def counted(*given: Any, name: str = name, original: Any = original) -> Any:
             asked[name] += 1
             return original(*given)
 
-        monkeypatch.setattr(two_sided, name, counted)
+        monkeypatch.setattr(answer, name, counted)
     found = calibrate("Laplace(scale=?) @ WithoutReplacement(rate=0.001) * 1000", epsilon, "1e-8")
     assert found.fails is not None
     assert asked["lower_epsilon"] == 1

@@ -147,7 +147,7 @@ def test_an_archive_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytes
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cumulant.archiving.picture", full)
+    monkeypatch.setattr("cumulant.archives.picture", full)
     with pytest.raises(cm.InputError, match="cannot be written"):
         cm.archive("PureDP(1)", tmp_path / "release", delta=0)
     assert left(tmp_path) == []

@@ -8,7 +8,7 @@ import flint
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.remembering import forget
+from cumulant.accounting.cache import forget
 from cumulant.numerics.arithmetic import BALLS
 
 Question = Callable[[], object]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.curves.function import Function
+from cumulant.curves.user_function import Function
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.sampling.scheme import SCHEMES
 

@@ -31,17 +31,16 @@ from cumulant.errors import (
     NotationError,
     RelationError,
 )
-from cumulant.mechanisms.approximate import ApproximateDP
+from cumulant.mechanisms.approximate_dp import ApproximateDP
 from cumulant.mechanisms.bounded_laplace import BoundedLaplace
-from cumulant.mechanisms.by_densities import from_densities
-from cumulant.mechanisms.by_function import from_rdp, mechanism
-from cumulant.mechanisms.by_masses import from_masses
-from cumulant.mechanisms.by_points import from_rdp_points
-from cumulant.mechanisms.concentrated import ZeroConcentrated
 from cumulant.mechanisms.discrete_gaussian import DiscreteGaussian
 from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
 from cumulant.mechanisms.exponential import ExponentialMechanism
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
+from cumulant.mechanisms.from_densities import from_densities
+from cumulant.mechanisms.from_masses import from_masses
+from cumulant.mechanisms.from_rdp import from_rdp, mechanism
+from cumulant.mechanisms.from_rdp_points import from_rdp_points
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.gaussian_dp import GaussianDP
 from cumulant.mechanisms.gaussian_mixture import GaussianMixture
@@ -55,9 +54,9 @@ from cumulant.mechanisms.parallel import Parallel, parallel
 from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.privacy_profile import PrivacyProfile
-from cumulant.mechanisms.pure import PureDP
+from cumulant.mechanisms.pure_dp import PureDP
+from cumulant.mechanisms.randomized_response import RandomizedResponse
 from cumulant.mechanisms.repeat_and_select import RepeatAndSelect
-from cumulant.mechanisms.response import RandomizedResponse
 from cumulant.mechanisms.shuffle import Shuffle
 from cumulant.mechanisms.shuffled_batches import ShuffledBatches
 from cumulant.mechanisms.skellam import Skellam
@@ -65,8 +64,9 @@ from cumulant.mechanisms.sparse_vector import SparseVector
 from cumulant.mechanisms.subset_selection import SubsetSelection
 from cumulant.mechanisms.trade_off import TradeOff
 from cumulant.mechanisms.unary_encoding import UnaryEncoding
+from cumulant.mechanisms.zero_concentrated import ZeroConcentrated
 from cumulant.notation import parse
-from cumulant.pictures import drawer as _drawer
+from cumulant.plot_registry import drawer as _drawer
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.random_allocation import RandomAllocation
@@ -74,13 +74,13 @@ from cumulant.sampling.scheme import SCHEMES as _SCHEMES
 from cumulant.sampling.truncated_poisson import TruncatedPoisson
 from cumulant.sampling.with_replacement import WithReplacement
 from cumulant.sampling.without_replacement import WithoutReplacement
-from cumulant.sweeping import Sweep, sweep
+from cumulant.sweep import Sweep, sweep
 
 if TYPE_CHECKING:
-    from cumulant.accounting.attack import TradeOffCurve
+    from cumulant.accounting.attacks import TradeOffCurve
     from cumulant.accounting.check import Check
     from cumulant.accounting.privacy_loss import PrivacyLoss
-    from cumulant.archiving import archive
+    from cumulant.archives import archive
     from cumulant.conversion.verify import Verification
     from cumulant.ledger.ledger import Ledger
 
@@ -170,12 +170,12 @@ _ROOMS = {
 """Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
 
 _LATER = {
-    "archive": "cumulant.archiving",
+    "archive": "cumulant.archives",
     "Check": "cumulant.accounting.check",
     "Ledger": "cumulant.ledger",
     "NoisySGD": "cumulant.training.sgd",
     "PrivacyLoss": "cumulant.accounting.privacy_loss",
-    "TradeOffCurve": "cumulant.accounting.attack",
+    "TradeOffCurve": "cumulant.accounting.attacks",
     "Verification": "cumulant.conversion.verify",
 }
 """Names whose modules are loaded when they are first asked for."""
@@ -183,21 +183,21 @@ _LATER = {
 
 @_drawer("run")
 def _drawn(*arguments: Any) -> Any:
-    from cumulant.figures.sheet import picture
+    from cumulant.plotting.sheet import picture
 
     return picture(*arguments)
 
 
 @_drawer("loss")
 def _loss_drawn(*arguments: Any) -> Any:
-    from cumulant.figures.loss_pictures import picture
+    from cumulant.plotting.loss import picture
 
     return picture(*arguments)
 
 
 @_drawer("sweep")
 def _sweep_drawn(*arguments: Any) -> Any:
-    from cumulant.figures.sweeps import picture
+    from cumulant.plotting.sweep import picture
 
     return picture(*arguments)
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
 from cumulant import domains
-from cumulant.accounting.parts import Ran
-from cumulant.accounting.printed import rounded_up
+from cumulant.accounting.numbers import rounded_up
+from cumulant.accounting.run import RunRecord
 from cumulant.domains import Exact, Number
 from cumulant.errors import BudgetRefused, InputError, shown
 from cumulant.lock import Lock
@@ -21,8 +21,8 @@ from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
 
 if TYPE_CHECKING:
-    from cumulant.accounting.amounts import Amounts
-    from cumulant.accounting.filter import Tariff
+    from cumulant.filters.amounts import Amounts
+    from cumulant.filters.filter import Tariff
 
 
 class Accountant(Expression):
@@ -91,8 +91,8 @@ class Accountant(Expression):
         with self._lock:
             return MappingProxyType(dict(self._terms))
 
-    def ran(self) -> Ran:
-        return run(self.terms).ran()
+    def record(self) -> RunRecord:
+        return run(self.terms).record()
 
     @property
     def relation(self) -> Relation:
@@ -220,7 +220,7 @@ def _pair(limit: Any) -> tuple[Exact, Exact]:
 
 def _tariff(epsilon: Exact, delta: Exact) -> Tariff:
     """The rule of a limit; its mathematics is loaded by those who have one."""
-    from cumulant.accounting.filter import Tariff
-    from cumulant.accounting.mixture import Mixture
+    from cumulant.filters.filter import Tariff
+    from cumulant.filters.mixture import Mixture
 
     return Tariff(Mixture.opened(epsilon, delta))

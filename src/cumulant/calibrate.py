@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.printed import rounded_up
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, named, two_sided_method
+from cumulant.accounting.numbers import rounded_up
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, check_names, two_sided_method
 from cumulant.accounting.target import Target
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number
 from cumulant.errors import CumulantError, InputError, shown
@@ -108,7 +108,7 @@ def calibrate(
     >>> calibrate(lambda k: Laplace(scale=10) * k, epsilon=1, delta="1e-6", domain=range(1, 1000)).value
     Exact('10')
     """
-    named(method=method, bound=bound, conversion=conversion)
+    check_names(method=method, bound=bound, conversion=conversion)
     target = Target.read(epsilon, delta, advantage, tpr, fpr)
     places = int(_DIGITS.check("digits", digits))
     limits = None if domain is None else _limits(domain)

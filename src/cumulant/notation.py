@@ -22,7 +22,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
-from cumulant.accounting.parts import Ran, reader
+from cumulant.accounting.run import RunRecord, reader
 from cumulant.domains import COUNT, Exact, Number, spelling
 from cumulant.errors import InputError, NotationError
 from cumulant.hints import CALLED, INSTEAD, REFUSED
@@ -55,9 +55,9 @@ def parse(text: str, unknown: Number | None = None) -> Expression:
 
 
 @reader
-def ran(text: str) -> Ran:
+def parse_record(text: str) -> RunRecord:
     """What this text says to have run: how a stored guarantee finds its run again."""
-    return parse(text).ran()
+    return parse(text).record()
 
 
 class Unknown(NamedTuple):

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.conversion.scalars import Answer
+from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.errors import HypothesisError, InputError, RelationError
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "oracles" / "two_sided.json").read_text())[
     "values"
 ]
-FEW = [row for row in ROWS if row["k"] in (1, 10, 100, 10_000)]  # tests/lattice asks the lattices about all of them
+FEW = [row for row in ROWS if row["k"] in (1, 10, 100, 10_000)]  # tests/exact asks the lattices about all of them
 
 
 def described(row: dict[str, Any]) -> cm.Expression:
@@ -237,9 +237,9 @@ def test_what_no_grid_resolves_falls_back_and_says_so() -> None:
 
 
 def test_a_contradiction_is_an_error_and_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cumulant.lattice import two_sided
+    from cumulant.exact import answer
 
     witness = Answer(1e9, None, "bounded", way="nobody")
-    monkeypatch.setattr(two_sided, "lower_epsilon", lambda *_: witness)
+    monkeypatch.setattr(answer, "lower_epsilon", lambda *_: witness)
     with pytest.raises(cm.CertificateError, match="please report"):
         cm.Gaussian(sigma=1).guarantee(1e-5)

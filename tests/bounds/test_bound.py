@@ -9,9 +9,9 @@ import pytest
 
 import cumulant as cm
 from cumulant.bounds.bound import Bound, amplified, best, never, nothing, over
-from cumulant.bounds.poisson_table import POISSON
-from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
-from cumulant.curves.closed import Concentrated, Response
+from cumulant.bounds.poisson import POISSON
+from cumulant.bounds.without_replacement import WITHOUT_REPLACEMENT
+from cumulant.curves.closed_form import Concentrated, Response
 from cumulant.curves.curve import Curve
 from cumulant.errors import HypothesisError
 from cumulant.pairs.gaussian import GaussianPair

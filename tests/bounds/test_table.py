@@ -9,8 +9,8 @@ import pytest
 
 import cumulant as cm
 from cumulant.bounds.bound import nothing
-from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
-from cumulant.curves.closed import Concentrated
+from cumulant.bounds.without_replacement import WITHOUT_REPLACEMENT
+from cumulant.curves.closed_form import Concentrated
 from tests.oracles import reference
 
 PANELS = reference.load("figure1")["panels"]

@@ -324,7 +324,7 @@ class Sink(io.TextIOBase):
 
 def test_the_first_line_of_a_history_loads_little(shell: Shell, long: Account) -> None:
     """Imports are what the first line waits for; time itself is not asserted."""
-    heavy = ["scipy.special", "rich", "numpy.random", "cumulant.training", "cumulant.archiving", "cumulant.figures"]
+    heavy = ["scipy.special", "rich", "numpy.random", "cumulant.training", "cumulant.archives", "cumulant.plotting"]
     words = ["cumulant", "ledger", "history", shell.url, "a"]
     code = (
         f"import sys\nfrom cumulant.cli import main\nsys.argv = {words!r}\n"

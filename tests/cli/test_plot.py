@@ -136,8 +136,8 @@ def test_lines_are_told_apart_in_grey(bounds: str) -> None:
 
 
 def test_the_looks_of_all_pictures_are_told_apart_in_grey() -> None:
-    from cumulant.figures.drawing import FIGURE1, FIGURE2
-    from cumulant.figures.sheet import LOOKS
+    from cumulant.paper.figures.drawing import FIGURE1, FIGURE2
+    from cumulant.plotting.sheet import LOOKS
 
     for looks in (FIGURE1.looks, FIGURE2.looks):
         assert len({(str(look.dashes), look.marker) for look in looks}) == len(looks)

@@ -16,9 +16,10 @@ from scipy import special
 
 import cumulant as cm
 from cumulant.bounds.table import BOUNDS
-from cumulant.cli import answering, app
+from cumulant.cli import answer as answering
+from cumulant.cli import app
 from cumulant.errors import CertificateError
-from cumulant.lattice import two_sided
+from cumulant.exact import answer as two_sided
 
 PAPER = "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000"
 STEP = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")

@@ -9,7 +9,7 @@ from scipy import optimize
 
 import cumulant as cm
 from cumulant.conversion import attacks
-from cumulant.curves.closed import Concentrated, Response
+from cumulant.curves.closed_form import Concentrated, Response
 from cumulant.curves.points import Points
 
 RATES = [Fraction(1, 10**12), Fraction(1, 10**5), Fraction(1, 100), Fraction(1, 5), Fraction(1, 2), Fraction(4, 5)]

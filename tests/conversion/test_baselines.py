@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 
 import cumulant as cm
-from cumulant.accounting.printed import rounded_up
+from cumulant.accounting.numbers import rounded_up
 from cumulant.conversion.baselines import BASELINES, baseline_epsilon, step
 from tests.oracles.reference import load, panel
 
@@ -128,6 +128,6 @@ def test_rounds_of_other_answers() -> None:
 
 def test_every_baseline_has_a_name_that_questions_know() -> None:
     from cumulant.accounting.question import BASELINES as NAMES
-    from cumulant.accounting.statement import COMPOSITIONS
+    from cumulant.accounting.text import COMPOSITIONS
 
     assert tuple(BASELINES) == NAMES == tuple(COMPOSITIONS)

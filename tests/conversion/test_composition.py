@@ -24,7 +24,7 @@ from cumulant.conversion.composition import (
     simplified,
     theorem13,
 )
-from cumulant.curves.closed import lemma3
+from cumulant.curves.closed_form import lemma3
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import FLOATS
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cumulant.lattice import grids as search
-from cumulant.lattice import lattice, single
-from cumulant.lattice import other_route as verification
+from cumulant.exact import closed_form, verification
+from cumulant.exact.grid import fft
+from cumulant.exact.grid import refine as search
+from cumulant.losses import cells, grid
 from cumulant.numerics.rounding import U
-from cumulant.pairs import cells, step
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "exact.md").read_text(encoding="utf-8").split())
 
@@ -17,12 +17,12 @@ PAGE = " ".join((Path(__file__).parents[2] / "docs" / "exact.md").read_text(enco
 @pytest.mark.parametrize(
     "said",
     [
-        f"width at most {step._PANEL:g} / r",
-        f"an error below {step.QUADRATURE:g} of the mass",
-        f"in each round {step.QUADRATURE:g} for the masses",
-        f"({lattice.TRANSFORM:g} u log2 n + {lattice.POWER:g} u) ||x||_2",
-        f"(E1 + 2 · {lattice.TRANSFORM:g} u log2 n ||x||_2) + e^{lattice._SILENT:g}",
-        f"+ 2 e^-{lattice.FAR:g} ]",
+        f"width at most {grid._PANEL:g} / r",
+        f"an error below {grid.QUADRATURE:g} of the mass",
+        f"in each round {grid.QUADRATURE:g} for the masses",
+        f"({fft.TRANSFORM:g} u log2 n + {fft.POWER:g} u) ||x||_2",
+        f"(E1 + 2 · {fft.TRANSFORM:g} u log2 n ||x||_2) + e^{fft._SILENT:g}",
+        f"+ 2 e^-{fft.FAR:g} ]",
         f"at most e^-{search._CUT:g} of delta",
         f"by {cells.misplaced(0.0, 0.0) / U:g} u (1 + |l|)",
         f"at most 2^{math.log2(search._MOST_POINTS):g} points in the window, 2^{math.log2(search._MOST_POINTS_EVER):g}",
@@ -35,5 +35,5 @@ def test_constants(said: str) -> None:
 
 
 def test_closed_forms_are_checked_at_four_times_the_precision() -> None:
-    assert verification._BITS == 4 * single.BITS
+    assert verification._BITS == 4 * closed_form.BITS
     assert "in balls of four times the precision" in PAGE

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.filter import Step
-from cumulant.accounting.mixture import PARTS, Mixture
+from cumulant.filters.amounts import Amounts
+from cumulant.filters.filter import Step
+from cumulant.filters.mixture import PARTS, Mixture
 
 pytestmark = pytest.mark.tree
 

@@ -18,7 +18,7 @@ import pytest
 from scipy import integrate, stats
 
 import cumulant
-from cumulant.figures import divergence_claims, epsilon_claims
+from cumulant.paper.figures import divergence_claims, epsilon_claims
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(cumulant.__file__).parent
@@ -76,7 +76,7 @@ def test_nothing_is_missing() -> None:
     assert corrected >= {f"E-{number}" for number in range(1, 26)}
     # one row for each function that judges a claim, and as many as claims.md has
     judges = {
-        f"figures/{module.__name__.rsplit('.', 1)[1]}.py::{name}"
+        f"paper/figures/{module.__name__.rsplit('.', 1)[1]}.py::{name}"
         for module in (divergence_claims, epsilon_claims)
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if inspect.signature(function).return_annotation == "Claim" and function.__module__ == module.__name__

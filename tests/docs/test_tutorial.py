@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cumulant.accounting.statement import doubled
+from cumulant.accounting.text import doubled
 from cumulant.cli.app import answer
 from cumulant.notation import parse
 from cumulant.web.questions import answered
@@ -161,7 +161,7 @@ def written(text: str) -> list[str]:
 
 
 def careful(text: str) -> bool:
-    return bool(doubled(parse(text).ran()))
+    return bool(doubled(parse(text).record()))
 
 
 def opening(name: str) -> str:

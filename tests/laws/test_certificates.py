@@ -9,7 +9,7 @@ import pytest
 import cumulant as cm
 from benchmarks import hunt_certificates as hunt
 from benchmarks import settings
-from cumulant.conversion import certify, orders
+from cumulant.conversion import certify, order_search
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.numerics.arithmetic import BALLS
@@ -50,7 +50,7 @@ def test_deltas_that_were_once_too_small(setting: settings.Setting) -> None:
     assert outcome.fault == ""
     curve, conversion = setting.run.curve(setting.bound), CONVERSIONS[setting.conversion]
     asked: dict[str, Any] = {"bound": setting.bound, "conversion": setting.conversion}
-    order = orders.best_delta(curve, [setting.asked], conversion).order[0]
+    order = order_search.best_delta(curve, [setting.asked], conversion).order[0]
     with BALLS.at(hunt.TIMES_THE_BITS * certify.FIRST_BITS):
         ball = hunt.evaluated(setting, curve, Fraction(repr(float(order))))
         array_ball = hunt.evaluated(setting, curve, Fraction(order - 1) + 1)

@@ -11,7 +11,7 @@ from benchmarks import hunt_combinators as hunt
 from benchmarks import hunt_laws
 from benchmarks.enumeration import Tiny, generating, neighbours, release
 from benchmarks.settings import DRAWS
-from cumulant.lattice import two_sided
+from cumulant.exact import answer
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression
 from cumulant.mechanisms.parallel import Parallel
 from cumulant.sampling.poisson import Poisson
@@ -138,7 +138,7 @@ def test_copies_that_are_not_counted_are_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_direction_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(two_sided, "_directed", lambda rounds, direction: [list(rounds.upper())[direction]])
+    monkeypatch.setattr(answer, "_directed", lambda rounds, direction: [list(rounds.upper())[direction]])
     run = cm.Gaussian(sigma=1) @ cm.TruncatedPoisson("0.9", limit=1, population=1)
     assert "privacy_loss" in found(run)
 

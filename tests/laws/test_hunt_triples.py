@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks import hunt_triples
 from cumulant.bounds import laplace_budget
-from cumulant.lattice import adaptive
+from cumulant.exact.adaptive import value_iteration
 
 
 def test_no_triple_and_no_adversary_is_above_what_is_claimed() -> None:
@@ -27,16 +27,16 @@ def test_a_budget_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_coefficient_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = adaptive._chords
+    honest = value_iteration._chords
     monkeypatch.setattr(
-        adaptive, "_chords", lambda *given: {place: 0.999 * each for place, each in honest(*given).items()}
+        value_iteration, "_chords", lambda *given: {place: 0.999 * each for place, each in honest(*given).items()}
     )
-    adaptive._value.cache_clear()
+    value_iteration._value.cache_clear()
     rng, found = (
         np.random.default_rng(3),
         dict.fromkeys(("value from above", "value from below", "again from above", "again from below"), 0.0),
     )
     for _ in range(10):
         hunt_triples.reports(rng, found)
-    adaptive._value.cache_clear()
+    value_iteration._value.cache_clear()
     assert found["value from above"] > 1

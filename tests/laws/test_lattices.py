@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cumulant.lattice import grids as search
-from cumulant.lattice.lattice import Terms, compose
-from cumulant.pairs.masses import Finite
-from cumulant.pairs.step import Mixture
-from tests.lattice.brute import DIRECTIONS, RATES, Composed, Pairs, law_of, random_pair, sampled
+from cumulant.exact.grid import refine as search
+from cumulant.exact.grid.fft import Terms, compose
+from cumulant.losses.grid import Mixture
+from cumulant.pairs.finite import Finite
+from tests.exact.brute import DIRECTIONS, RATES, Composed, Pairs, law_of, random_pair, sampled
 
 EXACT = 1e-15  # the truth itself is known to 1e-17
 

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.bounds.binomial import BinomialSum
+from cumulant.bounds.binomial_sum import BinomialSum
 from cumulant.bounds.caps import JointConvexity, PureCap, WorstPure
-from cumulant.bounds.theorem9 import pure_extras, theorem9
+from cumulant.bounds.without_replacement import pure_extras, theorem9
 from cumulant.conversion.conversions import CONVERSIONS
-from cumulant.curves.closed import Concentrated, LaplaceShift, Response
+from cumulant.curves.closed_form import Concentrated, LaplaceShift, Response
 from cumulant.curves.curve import Composition, Curve, Lowest
 from cumulant.curves.points import Points
 from cumulant.numerics.arithmetic import BALLS, FLOATS
 from cumulant.numerics.enclosure import BOUNDED, EXCESS, FAR, NEAR, SUMMED, Enclosure
 from cumulant.numerics.logspace import BINOMIAL, log_binomials
 from cumulant.numerics.rounding import U
-from cumulant.pairs.masses import MassCurve
+from cumulant.pairs.finite import MassCurve
 
 RANDOM = random.Random(20240517)
 WIDTH = 1e-12

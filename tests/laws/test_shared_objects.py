@@ -127,7 +127,7 @@ def test_questions_are_about_one_moment() -> None:
         for mechanism in mechanisms[number::THREADS]:
             shared.compose(mechanism)
             if number == 0:
-                found = shared.ran()
+                found = shared.record()
                 assert found.text.count("PureDP") == len(found.parts)
                 assert len(cm.Accountant.from_json(shared.to_json()).terms) >= 1
                 assert shared.copy().terms.items() <= shared.terms.items()

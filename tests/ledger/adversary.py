@@ -17,9 +17,9 @@ from functools import cache
 
 import numpy as np
 
-from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.filter import UNIT, Filter, GaussianSum
-from cumulant.accounting.mixture import Mixture
+from cumulant.filters.amounts import Amounts
+from cumulant.filters.filter import UNIT, Filter, GaussianSum
+from cumulant.filters.mixture import Mixture
 
 ORDERS = np.geomspace(0.02, 5000, 1500)
 LOG_KAPPA = -ORDERS * np.log1p(1 / ORDERS) - np.log1p(ORDERS)

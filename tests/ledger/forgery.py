@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.filter import Tariff
 from cumulant.errors import CumulantError
+from cumulant.filters.amounts import Amounts
+from cumulant.filters.filter import Tariff
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.entry import COLUMNS as TABLE
 from cumulant.ledger.entry import Entry, Receipt, canonical

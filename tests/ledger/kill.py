@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import cumulant as cm
-from cumulant.accounting.amounts import Amounts
 from cumulant.errors import KeyConflict
+from cumulant.filters.amounts import Amounts
 from cumulant.ledger.account import Account
 from cumulant.ledger.entry import Receipt
 from tests.ledger.server import Server, address, database

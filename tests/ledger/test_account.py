@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.filter import GaussianSum, Step
 from cumulant.errors import KeyConflict, LedgerError
+from cumulant.filters.filter import GaussianSum, Step
 from cumulant.ledger import writing
 from cumulant.ledger.account import Account
 from cumulant.ledger.entry import canonical
@@ -341,8 +341,8 @@ def test_slack(ledger: cm.Ledger) -> None:
 
 def test_reprice(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that proves less charges less; what was charged by an older one may be entered again, never raised."""
-    from cumulant.accounting.filter import Price
-    from cumulant.accounting.mixture import Mixture
+    from cumulant.filters.filter import Price
+    from cumulant.filters.mixture import Mixture
 
     proved = Mixture.price
     with monkeypatch.context() as older:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.filter import GaussianSum
+from cumulant.filters.filter import GaussianSum
 from tests.ledger import adversary
 from tests.ledger.adversary import Coin, attack, best, by_filter, by_history, by_plan, draw, exact_delta
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.filter import UNIT
 from cumulant.errors import LedgerBroken, LedgerError
+from cumulant.filters.filter import UNIT
 from cumulant.ledger.entry import Receipt
 from cumulant.ledger.store import SCHEMA
 from tests.ledger import server

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import cumulant as cm
-from cumulant.accounting.amounts import Amounts
 from cumulant.errors import LedgerBroken, LedgerError
+from cumulant.filters.amounts import Amounts
 from cumulant.ledger.account import Account
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.charge import Quote

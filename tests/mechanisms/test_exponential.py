@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.lattice import ranged
+from cumulant.exact.adaptive import value_iteration
 from tests.mechanisms.brute import Law, hockey_stick, violations
 
 ORDERS = [1.001, 1.5, 2, 7.3, 40]
@@ -61,7 +61,7 @@ def adaptive(rng: random.Random, epsilon: float, rounds: int) -> tuple[Law, Law]
 def test_adaptive_rounds(rounds: int) -> None:
     rng = random.Random(rounds)
     for epsilon in (0.4, 1.0, 2.5):
-        optimum = ranged.optimum(Fraction(str(epsilon)), rounds)
+        optimum = value_iteration.bounded_range_optimum(Fraction(str(epsilon)), rounds)
         assert optimum is not None
         share = 0.0
         for _ in range(300):

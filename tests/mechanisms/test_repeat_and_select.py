@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 import cumulant as cm
-from cumulant.curves.selected import Excess, by_divergences, by_poisson
+from cumulant.curves.selection import Excess, by_divergences, by_poisson
 from cumulant.mechanisms import repeat_and_select
 from cumulant.mechanisms.repeat_and_select import between, covering
 from cumulant.numerics.arithmetic import BALLS

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import cumulant as cm
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.pairs.shuffled import ShuffledPair
+from cumulant.pairs.shuffle import ShuffledPair
 from tests.oracles.reference import load
 
 ROWS = load("shuffle")["values"]

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import cumulant as cm
-from cumulant.accounting import statement
+from cumulant.accounting import text
 from cumulant.cli import app
 
 NOISE = cm.Gaussian(noise_multiplier=2, relation=cm.Relation.REPLACE_ONE)
@@ -105,9 +105,9 @@ def test_the_words_say_that_nothing_is_known_from_below(capsys: pytest.CaptureFi
     assert "accuracy" not in told
     assert app.answer(["epsilon", str(LOOP), "--delta", "1e-5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lower"] is None
-    careful = statement.doubled((cm.Gaussian(sigma=2) @ cm.ShuffledBatches()).ran())
+    careful = text.doubled((cm.Gaussian(sigma=2) @ cm.ShuffledBatches()).record())
     assert careful.startswith("CAREFUL, FACTOR 2")
-    assert not statement.doubled(LOOP.ran())
+    assert not text.doubled(LOOP.record())
 
 
 # ---- from the definition

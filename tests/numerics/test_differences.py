@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cumulant.curves.closed import Concentrated, LaplaceShift, Response
+from cumulant.curves.closed_form import Concentrated, LaplaceShift, Response
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, FLOATS

@@ -10,8 +10,8 @@ from itertools import combinations
 import numpy as np
 
 import cumulant as cm
-from cumulant.pairs.extremes import Extremes
 from cumulant.pairs.pair import Pair
+from cumulant.pairs.worst_triples import Extremes
 
 Laws = tuple[np.ndarray, np.ndarray]
 """a and b of one round, output by output."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.pairs.announced import AnnouncedPair
+from cumulant.pairs.public_choice import AnnouncedPair
 from cumulant.sampling.truncated_poisson import shares
 from tests.oracles.reference import load
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.bounds.proposition11 import proposition11
+from cumulant.bounds.without_replacement import proposition11
 from cumulant.conversion import certify
 from cumulant.conversion.conversions import conversion
 from cumulant.curves.curve import Curve, compose

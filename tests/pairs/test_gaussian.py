@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from cumulant.curves.closed import Concentrated
+from cumulant.curves.closed_form import Concentrated
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair

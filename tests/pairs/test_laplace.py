@@ -12,7 +12,7 @@ import flint
 import numpy as np
 import pytest
 
-from cumulant.curves.closed import LaplaceShift
+from cumulant.curves.closed_form import LaplaceShift
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.differences import leading_differences
 from cumulant.pairs.laplace import LaplacePair, _integrals

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cumulant.curves.closed import Response
+from cumulant.curves.closed_form import Response
 from cumulant.numerics.arithmetic import BALLS
-from cumulant.pairs.masses import DiscretePair
+from cumulant.pairs.finite import DiscretePair
 from cumulant.pairs.response import ResponsePair
 
 MOMENTS = json.loads((Path(__file__).parents[1] / "oracles" / "moments_and_queries.json").read_text())["moments"]

@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import cumulant as cm
-from cumulant.accounting.fewer_steps import announced_run
+from cumulant.accounting.weaker_run import announced_run
 from cumulant.bounds.allocation import Added, Averaged, Removed, allocation
 from cumulant.cli.app import app
-from cumulant.lattice import grids
-from cumulant.lattice.allocated import Allocated
+from cumulant.exact.grid import refine
+from cumulant.exact.grid.allocation import Allocated
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
 from tests.oracles.reference import load
@@ -271,7 +271,7 @@ def test_picks_are_a_partition_with_one_pick_in_each_block() -> None:
 
 def lattice_delta(pair: Any, steps: int, direction: str, epsilon: float, times: int = 1) -> float:
     epoch = Allocated(pair.loss(), steps, direction)
-    return grids.grid_delta(((epoch, times),), epsilon, 1e-4, upper=True).value
+    return refine.grid_delta(((epoch, times),), epsilon, 1e-4, upper=True).value
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "delta" in row["quantity"]], ids=named)
@@ -457,5 +457,5 @@ def test_attacks_on_two_steps_are_never_better_than_on_announced_ones(sigma: str
 
 def test_what_is_stated_for_a_group_is_not_announced() -> None:
     """An epoch for one record is not bounded by what is stated for other data sets."""
-    run = ((cm.Gaussian(sigma="0.5") @ cm.RandomAllocation(2)) @ cm.Group(size=2)).ran()
+    run = ((cm.Gaussian(sigma="0.5") @ cm.RandomAllocation(2)) @ cm.Group(size=2)).record()
     assert announced_run(run) is None

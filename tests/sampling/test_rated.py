@@ -75,9 +75,9 @@ def test_the_record_alone_needs_all_of_it() -> None:
 
 
 def cm_assumptions(run: cm.Expression) -> list[str]:
-    from cumulant.accounting.statement import assumptions
+    from cumulant.accounting.text import assumptions
 
-    return assumptions(run.ran())
+    return assumptions(run.record())
 
 
 def clipped_sums(values: Law, rate: float, sigma: float, at: Law) -> Law:

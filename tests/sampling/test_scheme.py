@@ -12,11 +12,11 @@ from scipy import fft, special
 
 import cumulant as cm
 from cumulant.bounds.bound import nothing
+from cumulant.losses.grid import Step
+from cumulant.pairs.finite import DiscretePair
 from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.laplace import LaplacePair
-from cumulant.pairs.masses import DiscretePair
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.step import Step
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import SCHEMES, Scheme
 

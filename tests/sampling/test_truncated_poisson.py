@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 import cumulant as cm
-from cumulant.pairs.announced import AnnouncedPair
+from cumulant.pairs.public_choice import AnnouncedPair
 from cumulant.sampling.truncated_poisson import TruncatedPoisson
 from tests.mechanisms.brute import Law, hockey_stick, product, renyi
 

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import logsumexp, ndtr
 
 import cumulant as cm
-from cumulant.pairs.announced import AnnouncedPair
+from cumulant.pairs.public_choice import AnnouncedPair
 from cumulant.sampling.with_replacement import WithReplacement, copies
 from tests.mechanisms.brute import Law, hockey_stick, renyi
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from cumulant.accounting import answering
-from cumulant.accounting.parts import Ran
-from cumulant.accounting.printed import stated
+from cumulant.accounting import answer
+from cumulant.accounting.numbers import stated
 from cumulant.accounting.question import DEFAULT_METHOD, Question
-from cumulant.accounting.stored import plain
+from cumulant.accounting.run import RunRecord
+from cumulant.accounting.serialization import plain
 from cumulant.domains import DELTA, EPSILON, Exact, Number
 from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up
 
@@ -62,11 +62,11 @@ def _plain(value: Any) -> Any:
     return "-inf" if value == -math.inf else plain(value)
 
 
-def checked(run: Ran, epsilon: Number, delta: Number, accuracy: Number) -> Check:
+def checked(run: RunRecord, epsilon: Number, delta: Number, accuracy: Number) -> Check:
     """The verdict about this claim: from the epsilon at its delta and, where that leaves it open, the delta at its epsilon."""
     claimed, given = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
-    by_delta = Question.put(DEFAULT_METHOD, None, None, accuracy, "delta").at(given)
-    found = answering.answer(run, by_delta)
+    by_delta = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "delta").at(given)
+    found = answer.answer(run, by_delta)
     lower, witness = _lower(run, by_delta, found.value)
     value, rigour, verdict = found.value, found.rigour, "open"
     if _reached(value, claimed) and rigour != "estimated":
@@ -74,9 +74,9 @@ def checked(run: Ran, epsilon: Number, delta: Number, accuracy: Number) -> Check
     elif lower is not None and not _reached(lower, claimed):
         verdict = "false"
     elif 0 < given < 1:
-        by_epsilon = Question.put(DEFAULT_METHOD, None, None, accuracy, "epsilon").at(claimed)
-        enough = answering.answer(run, by_epsilon)
-        needed, name, _ = answering.lower(run, by_epsilon, enough.value)
+        by_epsilon = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "epsilon").at(claimed)
+        enough = answer.answer(run, by_epsilon)
+        needed, name, _ = answer.lower(run, by_epsilon, enough.value)
         if _reached(enough.value, given) and enough.rigour != "estimated":
             verdict, value, rigour = "holds", min(value, rounded_up(claimed)), enough.rigour
         elif needed is not None and not _reached(needed, given):
@@ -90,10 +90,10 @@ def _reached(bound: float, claimed: Fraction) -> bool:
     return math.isfinite(bound) and as_printed(bound) <= claimed
 
 
-def _lower(run: Ran, question: Question, found: float) -> tuple[float | None, str]:
+def _lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str]:
     """What no claim can undercut at this delta, and the data sets that show it."""
     if question.value > 0:
-        return answering.lower(run, question, found)[:2]
-    known = [answering.lower(run, question.at(delta), math.inf)[:2] for delta in _NEXT_TO_PURE]
+        return answer.lower(run, question, found)[:2]
+    known = [answer.lower(run, question.at(delta), math.inf)[:2] for delta in _NEXT_TO_PURE]
     shown = [(low, name) for low, name in known if low is not None]
     return max(shown, default=(None, ""), key=lambda one: one[0])

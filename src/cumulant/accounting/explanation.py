@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from cumulant.accounting.parts import Part
+from cumulant.accounting.numbers import fraction, rounded_down, rounded_up
 from cumulant.accounting.plan import Plan, Term
-from cumulant.accounting.printed import fraction, rounded_down, rounded_up
 from cumulant.accounting.question import DISTANCE, FEWER_STEPS, GROUP_LEMMA
-from cumulant.accounting.statement import (
+from cumulant.accounting.run import Component
+from cumulant.accounting.text import (
     BY,
     MOST_TERMS,
     RIGOUR,
@@ -92,7 +92,7 @@ def _by_curve(plan: Plan, epsilon: float, delta: float) -> Iterator[str]:
     yield f"Exact inputs: {_inputs(plan)}."
 
 
-def _theorem(plan: Plan, part: Part, term: Term) -> str:
+def _theorem(plan: Plan, part: Component, term: Term) -> str:
     curve = part.described
     if part.inner is not None:
         curve = part.inner.parts[0].described if part.lone else "Lemma 5, the curves of all that ran add up"
@@ -168,7 +168,7 @@ def _inputs(plan: Plan) -> str:
     return "; ".join(shown) + "; every other number as it is written above"
 
 
-def _of(part: Part) -> str:
+def _of(part: Component) -> str:
     numbers = {} if part.scheme is None else part.scheme.numbers()
     return "".join(f" of {name} {value}" for name, value in numbers.items())
 

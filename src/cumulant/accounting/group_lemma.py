@@ -17,9 +17,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from cumulant.accounting.parts import Ran
 from cumulant.accounting.question import GROUP_LEMMA, Question
-from cumulant.conversion.scalars import Answer
+from cumulant.accounting.run import RunRecord
+from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.domains import Exact
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_up
@@ -42,21 +42,21 @@ _PLACES = tuple(4.0**j for j in range(-4, 4))
 _NEAR_BEST = tuple(2.0 ** (j / 3) for j in (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5))
 """Places around the best one, as parts of it; the same for every epsilon, so that delta falls as epsilon grows."""
 
-Deltas = Callable[[Ran, list[Exact], Question], Any]
+Deltas = Callable[[RunRecord, list[Exact], Question], Any]
 """The deltas of a run at several epsilons, which share what is computed."""
 
 
-def one_record(run: Ran) -> tuple[Ran, int] | None:
+def one_record(run: RunRecord) -> tuple[RunRecord, int] | None:
     """The run for neighbours and the size of the group; None unless every part is for groups of one size."""
     sizes = {part.group for part in run.parts}
     alone = tuple(part.alone for part in run.parts if part.alone is not None)
     if len(sizes) != 1 or len(alone) != len(run.parts) or not alone:
         return None
-    return Ran(alone, run.relation, run.text), sizes.pop()
+    return RunRecord(alone, run.relation, run.text), sizes.pop()
 
 
 def group_delta(
-    run: Ran, size: int, question: Question, answer: Callable[[Ran, Question], Answer], deltas: Deltas
+    run: RunRecord, size: int, question: Question, answer: Callable[[RunRecord, Question], Answer], deltas: Deltas
 ) -> Answer:
     """delta at the epsilon that is asked for; 1 where the lemma says nothing."""
     x = best_place(run, size, question, deltas)
@@ -64,7 +64,7 @@ def group_delta(
     return _by_lemma(found, grown_delta(found.value, x, size), question)
 
 
-def best_place(run: Ran, size: int, question: Question, deltas: Deltas) -> Exact:
+def best_place(run: RunRecord, size: int, question: Question, deltas: Deltas) -> Exact:
     """Return the x <= epsilon / k at which the lemma gives the least delta, among places of which the last is epsilon / k."""
     last = Exact(Fraction(question.value) / size)
     known: dict[Exact, float] = {}
@@ -81,7 +81,9 @@ def best_place(run: Ran, size: int, question: Question, deltas: Deltas) -> Exact
     return best if best in (0, last) else ask(float(best) * part for part in _NEAR_BEST)
 
 
-def group_epsilon(run: Ran, size: int, question: Question, answer: Callable[[Ran, Question], Answer]) -> Answer | None:
+def group_epsilon(
+    run: RunRecord, size: int, question: Question, answer: Callable[[RunRecord, Question], Answer]
+) -> Answer | None:
     """The least k x that the lemma proves at the delta that is asked for; None where none is found."""
     delta, asked = Fraction(question.value), replace(question, asked="epsilon")
     known: dict[float, Answer] = {}

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from cumulant.accounting.numbers import brief, rounded_up
 from cumulant.accounting.plan import Plan, Term
-from cumulant.accounting.printed import brief, rounded_up
 from cumulant.errors import CertificateError, InputError
 
 if TYPE_CHECKING:
@@ -147,14 +147,14 @@ class Guarantee:
                 f"epsilon={self.epsilon!r} with delta={self.delta!r} is no statement about privacy: epsilon is at least 0 and "
                 "delta a probability"
             )
-        from cumulant.accounting.verifying import verified
+        from cumulant.accounting.verification import verified
 
         found = verified(self.proof, self.epsilon, self.delta)
         return replace(found, epsilon=self.epsilon, delta=self.delta)
 
     def lower_confirmed(self) -> bool | None:
         """Whether explicit data sets still need almost as much as the lower end says; None where there is no lower end."""
-        from cumulant.accounting.verifying import lower_confirmed
+        from cumulant.accounting.verification import lower_confirmed
 
         return lower_confirmed(self.proof)
 
@@ -174,10 +174,10 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values, infinity as the text "inf", with the versions, the exact question, the plan and what is
         assumed; the file `guarantee.schema.json` of the package describes them."""
-        from cumulant.accounting import stored
+        from cumulant.accounting import serialization
 
-        fields = {name: stored.plain(getattr(self, name)) for name in self.__slots__ if name != "plan"}
-        return fields | stored.kept(self.plan)
+        fields = {name: serialization.plain(getattr(self, name)) for name in self.__slots__ if name != "plan"}
+        return fields | serialization.kept(self.plan)
 
     def row(self) -> dict[str, Any]:
         """One row of a table, plain values only: `pandas.DataFrame([each.row() for each in guarantees])`, or polars.
@@ -217,9 +217,9 @@ class Guarantee:
         return f"{found} = {rounded_up(value, int(digits))} at {name} = {rounded_up(given, 17)}"
 
     def _repr_html_(self) -> str | None:
-        from cumulant.accounting import html
+        from cumulant.accounting import notebook
 
-        return None if self.plan is None else html.guarantee(self.plan)
+        return None if self.plan is None else notebook.guarantee(self.plan)
 
     def to_json(self) -> str:
         """The same as one JSON object."""
@@ -228,9 +228,9 @@ class Guarantee:
     @classmethod
     def from_json(cls, text: str | bytes) -> Guarantee:
         """The guarantee that `to_json` wrote, ready to be verified; InputError where the text is not one."""
-        from cumulant.accounting import stored
+        from cumulant.accounting import serialization
 
-        fields, plan = stored.read(text)
+        fields, plan = serialization.read(text)
         return cls(**fields, plan=plan)
 
     def __reduce__(self) -> tuple[Any, ...]:

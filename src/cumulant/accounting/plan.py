@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.accounting import answering
-from cumulant.accounting.parts import Part, Ran
+from cumulant.accounting import answer as answering
 from cumulant.accounting.question import Question
-from cumulant.conversion.scalars import Answer, rational_order
+from cumulant.accounting.run import Component, RunRecord
+from cumulant.conversion.renyi_to_dp import Answer, rational_order
 from cumulant.errors import CertificateError
 
 
@@ -44,7 +44,7 @@ class Plan:
     data sets that `witness` names; None where none are known. `lower_rigour` says how that is known.
     """
 
-    run: Ran
+    run: RunRecord
     question: Question
     answer: Answer
     terms: tuple[Term, ...]
@@ -72,17 +72,17 @@ class Plan:
         return self.question.statement(self.answer.value)
 
 
-def planned(run: Ran, question: Question) -> Plan:
+def planned(run: RunRecord, question: Question) -> Plan:
     """The answer with everything that proves it, and the lower end where it is known."""
     if not question.two_sided:
         return _planned(run, question)
-    from cumulant.lattice.line import shared
+    from cumulant.exact.inversion.solver import shared
 
     with shared(spare=0.0):  # neighbours that need most often are the pair that bounds
         return _planned(run, question)
 
 
-def _planned(run: Ran, question: Question) -> Plan:
+def _planned(run: RunRecord, question: Question) -> Plan:
     found = answering.answer(run, question)
     order = None if found.exact else found.order
     rounds = found.rounds or (None,) * len(run.parts)
@@ -97,7 +97,7 @@ def _planned(run: Ran, question: Question) -> Plan:
     return Plan(run, question, found, terms, lower, witness, lower_rigour)
 
 
-def term(part: Part, bound: str, order: float | None) -> Term:
+def term(part: Component, bound: str, order: float | None) -> Term:
     """What one part contributes to an answer at this order."""
     sampled = part.scheme is not None
     if order is None:

@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.accounting import answering
-from cumulant.accounting.answering import below_zero, rounds_of
-from cumulant.accounting.parts import Ran
+from cumulant.accounting import answer
+from cumulant.accounting.answer import below_zero, rounds_of
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, checked
-from cumulant.conversion import arrays
+from cumulant.accounting.run import RunRecord
+from cumulant.conversion import array_answers
 from cumulant.domains import ANY_EPSILON, DELTA, PROBABILITY, Exact, Number, one_of
 from cumulant.errors import RelationError
 from cumulant.numerics.enclosure import FAR
 from cumulant.numerics.rounding import U, rounded_down
-from cumulant.pictures import drawn
+from cumulant.plot_registry import drawn
 from cumulant.relation import Relation
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -53,11 +53,11 @@ class PrivacyLoss:
     (0.462118, 0.0, 1.0, 0.462118)
     """
 
-    run: Ran
+    run: RunRecord
     direction: str
 
     @classmethod
-    def of(cls, run: Ran, direction: str) -> PrivacyLoss:
+    def of(cls, run: RunRecord, direction: str) -> PrivacyLoss:
         """The loss of a run in one of the directions."""
         way = one_of("direction", direction, DIRECTIONS)
         if way != "both" and run.relation is Relation.REPLACE_ONE:
@@ -77,7 +77,7 @@ class PrivacyLoss:
         asked, scalar = checked("epsilon", epsilon, ANY_EPSILON)
         question = _question("epsilon", accuracy)
         if self.direction == "both":
-            found = np.atleast_1d(answering.delta(self.run, asked, question))
+            found = np.atleast_1d(answer.delta(self.run, asked, question))
         else:
             found = np.array([self._directed(each, question) for each in asked])
         return float(found[0]) if scalar else found
@@ -86,11 +86,11 @@ class PrivacyLoss:
         other = self._swapped()
         if epsilon < 0:
             return below_zero(epsilon, other._directed(Exact(-epsilon), question))
-        whole = float(np.asarray(answering.delta(self.run, epsilon, question)))
+        whole = float(np.asarray(answer.delta(self.run, epsilon, question)))
         rounds = rounds_of(self.run)[0]
         if rounds is None:
             return whole  # what holds for both directions holds for each
-        from cumulant.lattice.two_sided import directed_delta
+        from cumulant.exact.answer import directed_delta
 
         return min(whole, directed_delta(rounds, self._place, epsilon, float(question.accuracy)))
 
@@ -111,11 +111,11 @@ class PrivacyLoss:
         (0.69314..., inf)
         """
         asked, question = DELTA.check("delta", delta), _question("delta", accuracy)
-        whole = float(np.asarray(answering.epsilon(self.run, asked, question)))
+        whole = float(np.asarray(answer.epsilon(self.run, asked, question)))
         rounds = rounds_of(self.run)[0]
         if self.direction == "both" or rounds is None or asked == 1:
             return whole
-        from cumulant.lattice.two_sided import directed_epsilon, directed_largest
+        from cumulant.exact.answer import directed_epsilon, directed_largest
 
         whole = min(whole, directed_largest(rounds, self._place))
         if asked == 0:
@@ -139,7 +139,9 @@ class PrivacyLoss:
     def _largest(self) -> float:
         """What the loss never exceeds."""
         return (
-            math.inf if self.run.curve().slack() else float(arrays.rdp(self.run.curve(), np.array([np.inf]), True)[0])
+            math.inf
+            if self.run.curve().slack()
+            else float(array_answers.rdp(self.run.curve(), np.array([np.inf]), True)[0])
         )
 
     def cdf(self, x: Number | Iterable[Number]) -> float | Floats:
@@ -162,13 +164,13 @@ class PrivacyLoss:
     def _epsilons(self, delta: Fraction) -> list[float]:
         asked = [Exact(rounded_down(delta * Fraction(part))) for part in _PARTS]
         if self.direction == "both":
-            return [float(each) for each in np.atleast_1d(answering.epsilon(self.run, asked, _question("delta")))]
+            return [float(each) for each in np.atleast_1d(answer.epsilon(self.run, asked, _question("delta")))]
         return [self.epsilon(each) for each in asked]
 
     @property
     def mean(self) -> float:
         """The largest mean of the loss, which is the Kullback-Leibler divergence, of both directions."""
-        return float(arrays.rdp(self.run.curve(), np.array([1.0]), True)[0])
+        return float(array_answers.rdp(self.run.curve(), np.array([1.0]), True)[0])
 
     def plot(self, out: Any = None) -> Any:
         """A picture of tail and hockey-stick divergence; needs cumulant[plot]. A file `out` is written."""
@@ -185,4 +187,4 @@ def _below(number: Fraction) -> list[float]:
 
 
 def _question(asked: str, accuracy: Number = DEFAULT_ACCURACY) -> Question:
-    return Question.put(DEFAULT_METHOD, None, None, accuracy, asked)
+    return Question.parse_query(DEFAULT_METHOD, None, None, accuracy, asked)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from cumulant import domains
-from cumulant.accounting.printed import stated
+from cumulant.accounting.numbers import stated
 from cumulant.bounds.table import OWN
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion.conversions import Conversion
@@ -70,7 +70,7 @@ class Question:
     """Whether balls must answer, however long they take."""
 
     @classmethod
-    def put(
+    def parse_query(
         cls,
         method: str,
         bound: str | None,
@@ -80,7 +80,7 @@ class Question:
         prove: bool = False,
     ) -> Question:
         """A question with everything but the number that is given; InputError says what there is to choose."""
-        named(method=method, bound=bound, conversion=conversion)
+        check_names(method=method, bound=bound, conversion=conversion)
         if type(prove) is not bool:
             raise InputError(
                 f"prove={shown(prove)} must be True or False: whether balls must answer, however long they take"
@@ -172,7 +172,7 @@ def two_sided_method(method: str, bound: str | None, conversion: str | None) -> 
     return method == "best" and bound is None and conversion is None
 
 
-def named(**given: object) -> None:
+def check_names(**given: object) -> None:
     """InputError for a method, bound or conversion that is no name; a bound and a conversion may be left out."""
     for name, value in given.items():
         if not (isinstance(value, str) and value) and not (value is None and name != "method"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cumulant.accounting.answers import Answers
 from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.queries import Answers
 from cumulant.accounting.question import DEFAULT_METHOD
 from cumulant.domains import DELTA, EPSILON, PROBABILITY, Exact, Number
 from cumulant.errors import InputError

@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.bounds.bound import Bound, no_slack, nothing
 from cumulant.curves.curve import Curve, Lowest, Wrapped
-from cumulant.curves.highest import Highest
+from cumulant.curves.maximum import Highest
 from cumulant.errors import CertificateError
+from cumulant.losses.ratio_law import Ratios, ratios
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.numerics.later import special
+from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.logspace import log_sum
 from cumulant.numerics.rounding import U
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.ratios import Ratios, ratios
 
 MOST = 512
 """The largest order that is expanded; above it the mechanism itself is the bound."""
@@ -292,3 +293,36 @@ def _log_mean(law: Ratios, u: Array) -> Array:
 
 def _chunks(u: Array, size: int) -> list[Array]:
     return np.array_split(u, max(1, u.size * size // _CHUNK))
+
+
+# The table of the theorems about random allocation: what each says, what it assumes, what it proves.
+
+_EPOCH = (
+    "every record is in one step of the epoch, chosen uniformly and independently of the others, add/remove neighbours"
+)
+_HERE = "docs/mechanisms/random-allocation.md"
+
+ALLOCATION: dict[str, Bound] = {
+    row.name: row
+    for row in (
+        Bound(
+            "caps",
+            "eps'(a) <= eps(a)",
+            _EPOCH,
+            f"joint convexity, {_HERE}",
+            lambda base, pair, rate: base,
+            nothing,
+        ),
+        Bound(
+            "allocation",
+            "eps'(a) is the larger of log E (S/t)^a / (a-1) and log E (S/t)^(1-a) / (a-1), S/t the mean of t ratios p/q",
+            _EPOCH,
+            f"Chua et al. 2024, Feldman and Shenfeld 2025; {_HERE}",
+            allocation,
+            no_slack,
+            tight=True,
+        ),
+        Bound("best", "the smallest of all bounds that apply", _EPOCH, "all of the above", None, nothing),
+    )
+}
+"""The rows, from the one that holds for every mechanism to the one that knows more."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.errors import HypothesisError
-from cumulant.pairs.pair import LARGEST_SHIFT, Pair
+from cumulant.losses.sampled_curve import LARGEST_SHIFT
+from cumulant.pairs.pair import Pair
 
 # ---- what a row may ask for: what is wrong with the curve and the pair, empty if nothing is
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.bounds.binomial import Amplified
-from cumulant.curves.closed import lemma3, response_cgf, response_kl
+from cumulant.bounds.binomial_sum import Amplified
+from cumulant.curves.closed_form import lemma3, response_cgf, response_kl
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 

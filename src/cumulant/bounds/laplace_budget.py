@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.curves.cache import recall
 from cumulant.curves.curve import Curve
-from cumulant.curves.memory import recall
+from cumulant.losses.sampled_curve import SampledPair
+from cumulant.losses.subsampled import PROFILE, Rate, unsampled_loss
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.quadrature import legendre
 from cumulant.numerics.rounding import MANY, lowered, raised
 from cumulant.pairs.laplace import LaplaceLaw, LaplacePair
-from cumulant.pairs.mixing import PROFILE, Rate, unsampled_loss
-from cumulant.pairs.sampled import SampledPair
 
 TOLERANCES = (3e-4, 3e-3, 2e-2)
 """Of V*, where it is the largest over boxes; the coarser ones for small shifts, where many triples are nearly as bad."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cumulant.bounds.allocation_table import ALLOCATION
+from cumulant.bounds.allocation import ALLOCATION
 from cumulant.bounds.bound import Bound
-from cumulant.bounds.drawn_tables import TRUNCATED_POISSON, WITH_REPLACEMENT
-from cumulant.bounds.poisson_table import POISSON
-from cumulant.bounds.replacement_table import REPLACEMENT
-from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
+from cumulant.bounds.draws import TRUNCATED_POISSON, WITH_REPLACEMENT
+from cumulant.bounds.poisson import POISSON
+from cumulant.bounds.poisson_replacement import REPLACEMENT
+from cumulant.bounds.without_replacement import WITHOUT_REPLACEMENT
 from cumulant.errors import InputError, shown
 from cumulant.hints import nearest
 

@@ -14,7 +14,7 @@ def main() -> None:
     from cumulant.cli.direct import asked
 
     if (question := asked(sys.argv[1:])) is not None:
-        from cumulant.cli.answering import answer as answered
+        from cumulant.cli.answer import answer as answered
         from cumulant.cli.failures import guarded
 
         sys.exit(guarded(lambda: answered(question)))

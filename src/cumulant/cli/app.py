@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, redirect_stdout
 from difflib import get_close_matches
-from typing import Annotated
+from functools import wraps
+from io import StringIO
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from cumulant.cli.archive import archive
 from cumulant.cli.audit import audit, conformance
-from cumulant.cli.bounds import bounds
-from cumulant.cli.calibration import calibrate
-from cumulant.cli.check import check, verify
-from cumulant.cli.codes import ExitCode
-from cumulant.cli.dpsgd import dpsgd
-from cumulant.cli.failures import failed, guarded
-from cumulant.cli.figures import figures
+from cumulant.cli.calibration import calibrate, dpsgd, sweep
+from cumulant.cli.check import archive, check, verify
+from cumulant.cli.failures import ExitCode, failed, guarded
 from cumulant.cli.ledger import app as ledger
-from cumulant.cli.plot import plot
-from cumulant.cli.questions import delta, epsilon, rdp
+from cumulant.cli.plot import figures, plot
+from cumulant.cli.questions import bounds, delta, epsilon, rdp
 from cumulant.cli.serve import serve
-from cumulant.cli.silence import silenced
-from cumulant.cli.sweep import sweep
+
+# --quiet for commands that do something and find no number: they say nothing, and the exit code speaks.
+
+Silent = Annotated[bool, typer.Option("--quiet", help="Print nothing; the exit code speaks.")]
+
+
+def silenced(command: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The command with one option more.
+
+    >>> def greet(name: str) -> int:
+    ...     print(f"hello {name}")
+    ...     return 0
+    >>> list(inspect.signature(silenced(greet)).parameters)
+    ['name', 'quiet']
+    >>> silenced(greet)(name="world", quiet=True)
+    0
+    """
+    if command is None:
+        raise TypeError("a command is a function")
+    hints = get_type_hints(command, include_extras=True)
+    own = [each.replace(annotation=hints[name]) for name, each in inspect.signature(command).parameters.items()]
+    added = inspect.Parameter("quiet", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=Silent)
+
+    @wraps(command)
+    def whole(*, quiet: bool = False, **given: Any) -> Any:
+        with redirect_stdout(StringIO()) if quiet else nullcontext():
+            return command(**given)
+
+    whole.__dict__.pop("__wrapped__")
+    whole.__dict__["__signature__"] = inspect.Signature([*own, added])
+    whole.__annotations__ = {**hints, "quiet": Silent}
+    return whole
+
 
 app = typer.Typer(
     name="cumulant",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cumulant.accounting.printed import rounded_down, rounded_up
+from cumulant.accounting.numbers import rounded_down, rounded_up
 from cumulant.cli.questions import Json
 from cumulant.domains import DELTA
 from cumulant.errors import InputError
@@ -79,7 +79,7 @@ def audit(
             members=members, scores=scores, claim=claim, guesses=_numbers(guesses or ""), delta=asked, level=alpha
         )
     if out is not None:
-        from cumulant.figures import audits
+        from cumulant.plotting import audits
 
         many = isinstance(found, ManyRuns)
         chart = audits.rates(claim, members, scores) if many else audits.guesses(claim, found, float(alpha))  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def conformance(
     if out is not None:
         if sample is None:
             raise InputError("--out draws samples of a fixed size only; give --sample, or leave --out away")
-        from cumulant.figures import audits
+        from cumulant.plotting import audits
 
         charts = [audits.coverage(batches, population, sample), audits.overlap(batches, population)]
         _drawn(charts, f"{len(batches):,} batches of {sample:,} of {population:,} records", out, file)
@@ -172,7 +172,7 @@ def conformance(
 
 def _drawn(charts: list[Any], title: str, out: Path, file: Path) -> None:
     """Write a picture with its numbers beside it, but not onto the file that was read."""
-    from cumulant.figures.sheet import checked, drawn, write
+    from cumulant.plotting.sheet import checked, drawn, write
 
     write(drawn(charts, title), charts, checked(out), [file])
 

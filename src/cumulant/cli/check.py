@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,17 +11,51 @@ from typing import Annotated, Any
 
 import typer
 
-from cumulant.accounting import statement
+from cumulant.accounting import text
 from cumulant.accounting.check import Check
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.question import DEFAULT_ACCURACY
-from cumulant.cli import words
-from cumulant.cli.codes import ExitCode
-from cumulant.cli.questions import Accuracy, Json, Quiet, Run
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.cli import answer
+from cumulant.cli.failures import ExitCode
+from cumulant.cli.questions import Accuracy, Json, Method, Quiet, Run
 from cumulant.conversion.verify import Verification
 from cumulant.errors import CumulantError, InputError
 from cumulant.notation import parse
 from cumulant.progress import patient
+
+# `cumulant archive`: a guarantee with everything that a reader needs in years, in one folder.
+
+
+def archive(
+    expression: Run,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder.")],
+    delta: Annotated[str | None, typer.Option(help="A probability, to state epsilon at; or give --epsilon.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="A number >= 0, to state delta at; or give --delta.")] = None,
+    method: Method = DEFAULT_METHOD,
+    accuracy: Accuracy = str(DEFAULT_ACCURACY),
+    no_plot: Annotated[bool, typer.Option("--no-plot", help="Leave the picture out; it needs cumulant[plot].")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Put a guarantee into a folder: statement, JSON, picture, versions, and the command that checks it again.
+
+    `cumulant verify DIR` reads the folder: it evaluates the guarantee again and says which files were changed since.
+
+    \b
+    Examples:
+      cumulant archive "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(1%) * 1000" --delta 1e-6 --out release-1
+      cumulant verify release-1
+    """
+    from cumulant.archives import archive as archived
+
+    found = archived(expression, out, delta=delta, epsilon=epsilon, method=method, accuracy=accuracy, plot=not no_plot)
+    if quiet:
+        typer.echo(answer.bare_number(found.epsilon if found.asked == "delta" else found.delta))
+    else:
+        typer.echo(found.to_json() if as_json else answer.answer_text(found))
+        typer.echo(f"{out}: check it again by: cumulant verify {out}", err=True)
+    return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK
+
 
 _WORDS = {True: "confirmed", False: "not confirmed"}
 _CODES = {"holds": ExitCode.OK, "false": ExitCode.NO, "open": ExitCode.OPEN}
@@ -55,22 +90,20 @@ def check(
         raise InputError(str(error)) from error
     except Exception as error:
         raise InputError(f"unexpected {type(error).__name__}: {error}; please report it with the command") from error
-    if (doubt := words.swapped(found.claimed, found.delta)) and not quiet:
+    if (doubt := answer.swapped(found.claimed, found.delta)) and not quiet:
         typer.echo(doubt, err=True)
     if quiet:
         typer.echo(found.verdict)
     elif as_json:
         typer.echo(found.to_json())
     else:
-        typer.echo(words.wrapped(*_verdict(found), statement.what_ran(run.ran()), statement.assumed(run.ran())))
+        typer.echo(answer.wrapped(*_verdict(found), text.what_ran(run.record()), text.assumed(run.record())))
     return _CODES[found.verdict]
 
 
 def _verdict(found: Check) -> list[str]:
     return list(
-        statement.verdict(
-            found.verdict, found.claimed, found.delta, found.epsilon, found.lower, found.witness, found.rigour
-        )
+        text.verdict(found.verdict, found.claimed, found.delta, found.epsilon, found.lower, found.witness, found.rigour)
     )
 
 
@@ -102,12 +135,12 @@ def verify(
     elif as_json:
         typer.echo(json.dumps(_fields(found, checked, lower)))
     else:
-        typer.echo(words.wrapped(*statement.confirmation(found.proof, checked, lower)))
+        typer.echo(answer.wrapped(*text.confirmation(found.proof, checked, lower)))
     return ExitCode.OK if confirmed else ExitCode.NO
 
 
 def _archived(folder: Path, as_json: bool, quiet: bool) -> int:
-    from cumulant.archiving import said, verified
+    from cumulant.archives import said, verified
 
     found = verified(folder)
     if quiet:
@@ -116,14 +149,14 @@ def _archived(folder: Path, as_json: bool, quiet: bool) -> int:
         fields = _fields(found.guarantee, found.check, found.lower)
         typer.echo(json.dumps(fields | {"changed": list(found.changed)}))
     else:
-        typer.echo(words.wrapped(*said(found)))
+        typer.echo(answer.wrapped(*said(found)))
     return ExitCode.OK if found.holds else ExitCode.NO
 
 
 def _fields(found: Guarantee, checked: Verification, lower: bool | None) -> dict[str, Any]:
     fields = asdict(checked) | {"independent": checked.independent, "lower_confirmed": lower}
     shown = {name: "inf" if value == float("inf") else value for name, value in fields.items()}
-    return shown | {"run": found.run, "assumptions": statement.assumptions(found.proof.run)}
+    return shown | {"run": found.run, "assumptions": text.assumptions(found.proof.run)}
 
 
 def _read(file: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from cumulant.accounting.printed import percent, rounded_up
+from cumulant.accounting.numbers import percent, rounded_up
 from cumulant.errors import InputError
 from cumulant.ledger.account import Status
 from cumulant.ledger.chain import Verdict

@@ -13,6 +13,35 @@ from cumulant.errors import InputError
 from cumulant.notation import parse
 from cumulant.progress import told
 
+# `cumulant figures`: both figures of the paper, drawn anew.
+
+
+def figures(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The directory to write into; made if it does not exist.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the files written.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the names of the files alone.")] = False,
+) -> None:
+    """Both figures of the paper as PNG and SVG, a CSV file per panel, and claims.md. Needs cumulant[plot].
+
+    Each figure is drawn as in the paper and once more with bounds the paper did not have. claims.md says of every claim
+    about the figures what was found here and whether it holds.
+
+    \b
+    Example:
+      cumulant figures --out figures
+    """
+    from cumulant.paper.figures.files import STEPS, write
+
+    with told(STEPS) as tell:
+        paths = write(out, tell)
+    if quiet:
+        typer.echo("\n".join(map(str, paths)))
+        return
+    if as_json:
+        typer.echo(json.dumps({"files": [str(path) for path in paths]}))
+        return
+    typer.echo(f"{len(paths)} files in {out}; start with {out / 'claims.md'}")
+
 
 def plot(
     expression: Run,
@@ -36,9 +65,9 @@ def plot(
       cumulant plot "Laplace(2) @ WithoutReplacement(rate=0.01) * 900" --out attack.svg --kind trade-off
       cumulant plot "Gaussian(sigma=1) @ Poisson(rate=0.01) * 1000" --out rounds.png --kind rounds --delta 1e-5 --json
     """
-    from cumulant.figures.charts import CHARTS
-    from cumulant.figures.drawing import canvas
-    from cumulant.figures.sheet import PROPER, checked, drawn, write
+    from cumulant.plotting.charts import CHARTS
+    from cumulant.plotting.drawing import canvas
+    from cumulant.plotting.sheet import PROPER, checked, drawn, write
 
     if kind != "all" and kind not in CHARTS:
         raise InputError(f"kind={kind!r} is unknown; choose one of all, {', '.join(CHARTS)}")

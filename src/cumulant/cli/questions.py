@@ -8,17 +8,48 @@ from typing import Annotated
 
 import typer
 
-from cumulant.accounting.printed import rounded_down, rounded_up
+from cumulant.accounting.numbers import rounded_down, rounded_up
 from cumulant.accounting.question import BASELINES, DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
 from cumulant.bounds.table import BOUNDS
-from cumulant.cli import words
-from cumulant.cli.answering import answer
+from cumulant.cli import answer as words
+from cumulant.cli.answer import answer
 from cumulant.cli.direct import Asked
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.domains import Exact
 from cumulant.errors import HypothesisError, InputError
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.notation import parse
+
+# `cumulant bounds`: the table of amplification bounds.
+
+FIELDS = ("name", "statement", "assumptions", "citation")
+
+
+def bounds(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the names alone.")] = False,
+) -> None:
+    """The amplification bounds that --bound can name: what each says, what it assumes, where it is proved.
+
+    \b
+    Example:
+      cumulant bounds --json
+    """
+    rows = [{field: getattr(row, field) for field in FIELDS} for row in BOUNDS.values()]
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    if quiet:
+        typer.echo("\n".join(BOUNDS))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*FIELDS, show_lines=True)
+    for row in rows:
+        table.add_row(*row.values())
+    Console().print(table, markup=False, highlight=False)
+
 
 Run = Annotated[str, typer.Argument(metavar="EXPR", help="What ran, in quotes.", show_default=False)]
 Method = Annotated[str, typer.Option(help=f"The accountant: {', '.join((*METHODS, *BASELINES))}.")]
@@ -138,7 +169,7 @@ def rdp(
         for order, value in zip(asked, values[bound] or [], strict=True):
             table.add_row(f"{order:g}", _rounded(bound, value))
     Console(width=None if bound != "all" else max(80, 25 + 14 * len(asked))).print(table)
-    typer.echo(words.divergence(run.ran(), bound))
+    typer.echo(words.divergence(run.record(), bound))
 
 
 def _divergences(run: Expression, orders: list[float], bound: str) -> list[float] | None:

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from cumulant.conversion import tradeoff
-from cumulant.curves.between import between
-from cumulant.curves.closed import response_cgf, response_kl
+from cumulant.curves.closed_form import response_cgf, response_kl
 from cumulant.curves.curve import Curve
+from cumulant.curves.interpolation import between
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import rounded_up
@@ -59,7 +59,7 @@ _FLOORS = (0.0, 1e-140)
 def curve_true_positive_rate(curve: Curve, fpr: Sequence[Fraction]) -> Floats:
     """The true positive rate that no attack exceeds at each false positive rate in [0, 1]; rounded up.
 
-    >>> from cumulant.curves.closed import Concentrated
+    >>> from cumulant.curves.closed_form import Concentrated
     >>> curve_true_positive_rate(
     ...     Concentrated(Fraction(1, 2)), [Fraction(0), Fraction(1, 100)]
     ... )  # of Gaussian noise 0.0924
@@ -89,7 +89,7 @@ def curve_advantage(curve: Curve) -> float:
     a > 1, e^{(a-1) D_a} are jointly convex. Halfway between a point and its reflection y - x is the same and x + y = 1. So
     the largest advantage is that of randomized response: tanh(e0/2), at the log-odds e0 whose divergence is eps(a).
 
-    >>> from cumulant.curves.closed import Concentrated
+    >>> from cumulant.curves.closed_form import Concentrated
     >>> round(curve_advantage(Concentrated(Fraction(1, 2))), 4)  # of Gaussian noise 0.3829
     0.4791
     """
@@ -140,7 +140,7 @@ def total_variation(curve: Curve, below: float) -> float:
     The divergence of randomized response with log-odds e0 is at most min(e0, a e0^2 / 2), so that no order a says less than
     tanh(e0/2) at the larger of eps(a) and sqrt(2 eps(a) / a).
 
-    >>> from cumulant.curves.closed import Concentrated
+    >>> from cumulant.curves.closed_form import Concentrated
     >>> total_variation(Concentrated(Fraction(1, 10**13)), 1e-6), total_variation(Concentrated(Fraction(1)), 0.01)
     (2.2361e-07, 1.0)
     """

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.conversion import arrays, composition
+from cumulant.conversion import array_answers, composition
 from cumulant.conversion.composition import Method, Round, Step
 from cumulant.conversion.conversions import conversion
 from cumulant.curves.curve import Curve
@@ -35,7 +35,7 @@ BASELINES: dict[str, Method] = {
 def baseline_epsilon(steps: Iterable[Step], delta: float, method: str) -> float:
     """The least epsilon at a total delta that the named baseline proves for all these steps together, rounded up.
 
-    >>> from cumulant.curves.closed import Concentrated
+    >>> from cumulant.curves.closed_form import Concentrated
     >>> gaussian = step(Concentrated(Fraction(1, 50)), Fraction(1, 1000), 600_000)  # sigma = 5
     >>> [round(baseline_epsilon([gaussian], 1e-8, method), 2) for method in BASELINES]
     [1901.81, 18.68, 17.04]
@@ -55,14 +55,14 @@ def baseline_rounds(steps: Iterable[Step], delta: float, method: str) -> tuple[f
 def step(curve: Curve, rate: Fraction, times: int) -> Step:
     """A mechanism with this curve that runs so often, each time on a sample of this rate; 1 is all the data.
 
-    >>> from cumulant.curves.closed import Response
+    >>> from cumulant.curves.closed_form import Response
     >>> step(Response(epsilon=Fraction(1, 2)), Fraction(1), 3)[0](np.array([0.0, 1e-9]))
     array([0.5, 0.5])
     """
 
     def epsilon_of_delta(delta: Array) -> Array:
         exact = [Fraction(each) for each in np.atleast_1d(delta).tolist()]
-        return arrays.least_epsilons(curve, exact, conversion("classic")).reshape(np.shape(delta))
+        return array_answers.least_epsilons(curve, exact, conversion("classic")).reshape(np.shape(delta))
 
     # a larger rate means a smaller delta for the mechanism and a larger epsilon by Lemma 3
     return epsilon_of_delta, rounded_up(rate), times, rounded_up(curve.slack())

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.closed import lemma3
+from cumulant.curves.closed_form import lemma3
 from cumulant.domains import Exact, Number
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.enclosure import BOUNDED

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.conversion.conversions import Conversion
-from cumulant.conversion.orders import nothing_beyond
+from cumulant.conversion.order_search import nothing_beyond
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.hull import lowest_lines

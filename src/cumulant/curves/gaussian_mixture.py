@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.curves.cache import recall
 from cumulant.curves.curve import Curve
-from cumulant.curves.memory import recall
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.decimals import NotDecimal

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.curves.closed import Concentrated, Response
+from cumulant.curves.closed_form import Concentrated, Response
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.errors import HypothesisError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.closed import Concentrated
+from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
-from cumulant.curves.foreign import number
+from cumulant.curves.user_function import number
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.gaps import EDGE, log_gamma_gap

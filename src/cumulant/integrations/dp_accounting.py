@@ -23,8 +23,7 @@ from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError
 from cumulant.integrations.dp_accounting_draws import mixture, mixture_event, truncated, with_replacement
 from cumulant.lock import Lock
-from cumulant.mechanisms.approximate import ApproximateDP
-from cumulant.mechanisms.concentrated import ZeroConcentrated
+from cumulant.mechanisms.approximate_dp import ApproximateDP
 from cumulant.mechanisms.discrete_gaussian import DiscreteGaussian
 from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
 from cumulant.mechanisms.exponential import ExponentialMechanism
@@ -34,9 +33,10 @@ from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Sampled
 from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
-from cumulant.mechanisms.pure import PureDP
+from cumulant.mechanisms.pure_dp import PureDP
+from cumulant.mechanisms.randomized_response import RandomizedResponse
 from cumulant.mechanisms.repeat_and_select import RepeatAndSelect, Selected
-from cumulant.mechanisms.response import RandomizedResponse
+from cumulant.mechanisms.zero_concentrated import ZeroConcentrated
 from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.filter import UNIT, Tariff
-from cumulant.curves.memory import recall
+from cumulant.curves.cache import recall
 from cumulant.errors import BudgetRefused, CumulantError, LedgerBroken, LedgerError
+from cumulant.filters.amounts import Amounts
+from cumulant.filters.filter import UNIT, Tariff
 from cumulant.ledger.charge import charged, held_prices, settled
 from cumulant.ledger.entry import (
     FIRST,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.filter import Filter, Tariff
 from cumulant.errors import InputError, LedgerBroken, shown
+from cumulant.filters.amounts import Amounts
+from cumulant.filters.filter import Filter, Tariff
 from cumulant.ledger.entry import FORMAT
 from cumulant.ledger.policy import Policy
 from cumulant.mechanisms.mechanism import Expression, Mechanism

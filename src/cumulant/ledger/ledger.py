@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 from uuid import uuid4
 
-from cumulant.accounting import printed
+from cumulant.accounting import numbers
 from cumulant.domains import Number, listed
 from cumulant.errors import InputError, shown
 from cumulant.ledger import spending, transfer
@@ -143,7 +143,7 @@ class Ledger:
         sums = (
             sum((Fraction(getattr(p, field)) for p in policies), start=Fraction(0)) for field in ("epsilon", "delta")
         )
-        loss, failure = (printed.rounded_up(printed.stated(total), 6) for total in sums)
+        loss, failure = (numbers.rounded_up(numbers.stated(total), 6) for total in sums)
         return loss, failure
 
     def union(self, accounts: Iterable[str]) -> tuple[float, float]:

@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import Any
 
 from cumulant import domains
-from cumulant.accounting.filter import MOST_EPSILON, Filter, GaussianSum, Plan
-from cumulant.accounting.mixture import Mixture
-from cumulant.accounting.printed import rounded_up
+from cumulant.accounting.numbers import rounded_up
 from cumulant.domains import Domain, Exact, Number, spelling
 from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken, RelationError, shown
+from cumulant.filters.filter import MOST_EPSILON, Filter, GaussianSum, Plan
+from cumulant.filters.mixture import Mixture
 from cumulant.ledger.entry import name_of
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.notation import parse

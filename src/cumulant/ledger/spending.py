@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.printed import rounded_up
+from cumulant.accounting.numbers import rounded_up
 from cumulant.errors import BudgetRefused, InputError, LedgerError
+from cumulant.filters.amounts import Amounts
 from cumulant.ledger.charge import Quote, expression, settled, would_fit
 from cumulant.ledger.entry import Entry, Receipt, number_of
 from cumulant.ledger.state import State

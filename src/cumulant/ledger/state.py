@@ -8,9 +8,9 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from cumulant.accounting.amounts import Amounts
-from cumulant.accounting.filter import UNIT, Filter
 from cumulant.errors import BudgetRefused, InputError, LedgerBroken, shown
+from cumulant.filters.amounts import Amounts
+from cumulant.filters.filter import UNIT, Filter
 
 OPEN, FROZEN, CLOSED = "open", "frozen", "closed"
 

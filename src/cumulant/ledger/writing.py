@@ -15,9 +15,9 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from cumulant.accounting.filter import Tariff
-from cumulant.curves.memory import recall
+from cumulant.curves.cache import recall
 from cumulant.errors import BudgetRefused, InputError, KeyConflict, LedgerBroken, LedgerError
+from cumulant.filters.filter import Tariff
 from cumulant.ledger.chain import ANY_CLOCK, TOLERANCE, check_last, check_signer
 from cumulant.ledger.charge import Quote, quote
 from cumulant.ledger.entry import FORMAT, Entry, Receipt, canonical, moment_of, note_digest

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.curves.closed import Concentrated
+from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register

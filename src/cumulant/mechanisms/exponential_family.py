@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.curves.foreign import identity
+from cumulant.curves.user_function import identity
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register

@@ -7,8 +7,8 @@ from dataclasses import InitVar, dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.accounting.parts import Part
-from cumulant.curves.closed import Concentrated, Exposed
+from cumulant.accounting.run import Component
+from cumulant.curves.closed_form import Concentrated, Exposed
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several, truth
 from cumulant.errors import InputError, RelationError, shown
@@ -202,7 +202,7 @@ class Gaussian(Mechanism):
     def data_size(self) -> Exact | None:
         return None if self.averaged_over == 1 else Exact(self.averaged_over)
 
-    def part(self, times: int) -> Part:
+    def part(self, times: int) -> Component:
         # a noise multiplier is the deviation over the clipping norm, and replacing a record moves the sum by twice the norm
         plain = self.geometry == "diameter" and self.relation.clipping != 1 and self._square() == 1
         same = Gaussian.from_clipping(norm=1, noise=self.sigma, relation=Relation.REPLACE_ONE)
@@ -250,7 +250,7 @@ class Gaussian(Mechanism):
     def pair(self) -> Pair | None:
         square = self._squared_shift()
         if square is None:
-            from cumulant.pairs.exposed import ExposedPair
+            from cumulant.pairs.disjoint_laws import ExposedPair
 
             return ExposedPair()
         if not square:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from cumulant.accounting.parts import Part, Ran
+from cumulant.accounting.run import Component, RunRecord
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.curves.group import grouped
@@ -123,9 +123,9 @@ class Grouped(Mechanism):
     def pair(self) -> Pair | None:
         return self.inner.grouped_pair(self.size)
 
-    def part(self, times: int) -> Part:
+    def part(self, times: int) -> Component:
         inner = self.inner.part(1)
-        nested = list(Ran((inner,), self.relation, inner.name).nested())
+        nested = list(RunRecord((inner,), self.relation, inner.name).nested())
         said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
         return replace(
             super(Grouped, self).part(times),

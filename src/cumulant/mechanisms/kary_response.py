@@ -14,7 +14,7 @@ from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
-    from cumulant.pairs.three_points import ThreePoints
+    from cumulant.pairs.local_reports import ThreePoints
 
 
 @register
@@ -64,7 +64,7 @@ class KaryResponse(Mechanism):
         return self.pair().curve()
 
     def pair(self) -> ThreePoints:
-        from cumulant.pairs.three_points import ThreePoints
+        from cumulant.pairs.local_reports import ThreePoints
 
         binary = self.values == 2
         if self.p is None:

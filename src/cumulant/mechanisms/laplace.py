@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.curves.closed import Concentrated, Exposed, LaplaceShift
+from cumulant.curves.closed_form import Concentrated, Exposed, LaplaceShift
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register
@@ -93,7 +93,7 @@ class Laplace(Mechanism):
     def pair(self) -> Pair | None:
         shift = self._shift()
         if shift is None:
-            from cumulant.pairs.exposed import ExposedPair
+            from cumulant.pairs.disjoint_laws import ExposedPair
 
             return ExposedPair()
         if not shift:

@@ -9,11 +9,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, TypeVar, overload
 
-from cumulant import domains, pictures
-from cumulant.accounting.answers import Answers
-from cumulant.accounting.parts import Part, Ran
-from cumulant.accounting.printed import brief, first_sentence
-from cumulant.accounting.remembering import curve_of
+from cumulant import domains, plot_registry
+from cumulant.accounting.cache import curve_of
+from cumulant.accounting.numbers import brief, first_sentence
+from cumulant.accounting.queries import Answers
+from cumulant.accounting.run import Component, RunRecord
 from cumulant.curves.curve import Curve
 from cumulant.domains import Domain, Exact, Less, Number, Several
 from cumulant.errors import HypothesisError, InputError, NotationError, RelationError
@@ -39,8 +39,10 @@ class Expression(Answers):
     def terms(self) -> Mapping[Mechanism, int]:
         """Each distinct mechanism and how often it ran."""
 
-    def ran(self) -> Ran:
-        return Ran(tuple(mechanism.part(times) for mechanism, times in self.terms.items()), self.relation, str(self))
+    def record(self) -> RunRecord:
+        return RunRecord(
+            tuple(mechanism.part(times) for mechanism, times in self.terms.items()), self.relation, str(self)
+        )
 
     @property
     def relation(self) -> Relation:
@@ -95,9 +97,9 @@ class Expression(Answers):
         return format(str(self), spec)
 
     def _repr_html_(self) -> str | None:
-        from cumulant.accounting import html
+        from cumulant.accounting import notebook
 
-        return html.run(self.ran()) if self.terms else None
+        return notebook.run(self.record()) if self.terms else None
 
     def plot(self, delta: Number = "1e-8", kind: str = "all", out: Any = None, bounds: str = "best") -> Any:
         """A picture: "epsilon" against delta, "rounds", "rdp", "trade-off", or "all" of them; needs cumulant[plot].
@@ -110,7 +112,7 @@ class Expression(Answers):
         >>> figure.axes[0].get_xlabel()
         'order α'
         """
-        return pictures.drawn("run", self, delta, kind, out, bounds)
+        return plot_registry.drawn("run", self, delta, kind, out, bounds)
 
     # ---- operators
 
@@ -260,9 +262,9 @@ class Mechanism(Expression):
     def key(self) -> Hashable:
         """Everything that equality means: exact values, not spellings."""
 
-    def part(self, times: int) -> Part:
+    def part(self, times: int) -> Component:
         """All that mathematics sees of it, having run so often."""
-        return Part(
+        return Component(
             name=str(self),
             times=times,
             curve=partial(curve_of, self),
@@ -391,8 +393,8 @@ class Sampled(Mechanism):
     def key(self) -> Hashable:
         return self.inner, self.scheme
 
-    def part(self, times: int) -> Part:
-        inner = self.inner.ran()
+    def part(self, times: int) -> Component:
+        inner = self.inner.record()
         part = replace(Mechanism.part(self, times), scheme=self.scheme, inner=inner)
         if not part.lone:
             return part

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from cumulant.curves.bounded_range import BoundedRange
-from cumulant.curves.closed import LaplaceShift
+from cumulant.curves.closed_form import LaplaceShift
 from cumulant.curves.curve import Curve
 from cumulant.domains import POSITIVE, Domain, Exact, Number, Several, one_of, truth
 from cumulant.mechanisms.mechanism import Mechanism, register

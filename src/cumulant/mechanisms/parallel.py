@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from cumulant.accounting.parts import Part
+from cumulant.accounting.run import Component
 from cumulant.curves.curve import Curve
-from cumulant.curves.highest import Highest
+from cumulant.curves.maximum import Highest
 from cumulant.domains import one_of
 from cumulant.errors import InputError, RelationError
 from cumulant.mechanisms.mechanism import PARALLEL, Expression, Mechanism
@@ -135,7 +135,7 @@ class Parallel(Mechanism):
             self.moved,
         )
 
-    def part(self, times: int) -> Part:
+    def part(self, times: int) -> Component:
         return replace(Mechanism.part(self, times), assumed=ASSUMED)
 
     def ungrouped(self) -> str:
@@ -168,7 +168,7 @@ class Parallel(Mechanism):
         ):
             return self.parts[0].pair()
         cases = self.cases()
-        if self.moved and any(_directed(part) for case in cases for part in case.ran().nested()):
+        if self.moved and any(_directed(part) for case in cases for part in case.record().nested()):
             return None  # a removal beside an addition, and profiles add two removals or two additions
         from cumulant.pairs.polygon import PolygonPair, corners
 
@@ -196,7 +196,7 @@ class Parallel(Mechanism):
         return f"parallel({', '.join(inside)}, {stated})"
 
 
-def _directed(part: Part) -> bool:
+def _directed(part: Component) -> bool:
     """Whether its losses have a direction, as those of samples."""
     return part.scheme is not None or (part.pair is not None and len(part.pair.unsampled() or ()) > 1)
 

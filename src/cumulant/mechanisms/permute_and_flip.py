@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cumulant.curves.closed import LaplaceShift
+from cumulant.curves.closed_form import LaplaceShift
 from cumulant.curves.curve import Curve
 from cumulant.domains import NONNEGATIVE, Domain, Exact, Number, Several
 from cumulant.mechanisms.mechanism import Mechanism, register

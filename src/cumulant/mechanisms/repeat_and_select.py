@@ -161,7 +161,7 @@ class Selected(Mechanism):
         return "the runs see all the data and their number is secret; write the sample inside, expr @ sample @ RepeatAndSelect"
 
     def own_curve(self, bound: str) -> Curve:
-        from cumulant.curves.selected import Excess, by_divergences, by_poisson
+        from cumulant.curves.selection import Excess, by_divergences, by_poisson
 
         base, scheme = self.inner.curve(), self.scheme
         if scheme.number == "poisson":
@@ -212,7 +212,7 @@ class Selected(Mechanism):
 
     def _pair(self) -> Pair | None:
         from cumulant.pairs.polygon import PolygonPair, corners
-        from cumulant.pairs.selected import SelectedPair
+        from cumulant.pairs.selection import SelectedPair
 
         own = self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
         closed = own if own is not None and own.closed else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from cumulant.accounting.parts import Part
+from cumulant.accounting.run import Component
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
@@ -15,7 +15,7 @@ from cumulant.errors import HypothesisError, InputError, RelationError
 from cumulant.hints import BATCHES
 from cumulant.mechanisms.mechanism import Expression, Mechanism
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.shuffled import LARGEST
+from cumulant.pairs.shuffle import LARGEST
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
@@ -107,7 +107,7 @@ class Shuffled(Mechanism):
     def key(self) -> Hashable:
         return self.inner, self.scheme
 
-    def part(self, times: int) -> Part:
+    def part(self, times: int) -> Component:
         return replace(Mechanism.part(self, times), assumed=ASSUMED)
 
     def unsampled(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from cumulant.accounting.parts import Part
+from cumulant.accounting.run import Component
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.errors import RelationError
@@ -102,7 +102,7 @@ class ShuffledPass(Mechanism):
     def key(self) -> Hashable:
         return self.inner
 
-    def part(self, times: int) -> Part:
+    def part(self, times: int) -> Component:
         inner = self.inner.part(times)
         return replace(
             Mechanism.part(self, times),

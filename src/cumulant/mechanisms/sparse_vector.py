@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.curves.closed import LaplaceShift, Raised, Response
+from cumulant.curves.closed_form import LaplaceShift, Raised, Response
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.domains import COUNT, FEW, POSITIVE, Domain, Exact, Number, Several, one_of, truth
 from cumulant.errors import InputError
@@ -101,7 +101,7 @@ class SparseVector(Mechanism):
             return None
         from cumulant.pairs.laplace import LaplacePair
         from cumulant.pairs.polygon import PolygonPair, above, corners
-        from cumulant.pairs.selected import SelectedPair
+        from cumulant.pairs.selection import SelectedPair
 
         base = LaplacePair(threshold)
         steps = [threshold * Fraction(i, _POINTS) for i in range(_POINTS + 1)]

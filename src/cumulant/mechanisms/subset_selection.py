@@ -13,7 +13,7 @@ from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
-    from cumulant.pairs.three_points import ThreePoints
+    from cumulant.pairs.local_reports import ThreePoints
 
 
 @register
@@ -49,7 +49,7 @@ class SubsetSelection(Mechanism):
         return self.pair().curve()
 
     def pair(self) -> ThreePoints:
-        from cumulant.pairs.three_points import ThreePoints
+        from cumulant.pairs.local_reports import ThreePoints
 
         k, w = self.values, self.size
         third = (k - w - 1) / (k - 2) if k > 2 else Fraction(1)

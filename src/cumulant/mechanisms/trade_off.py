@@ -15,7 +15,7 @@ from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
 
 if TYPE_CHECKING:
-    from cumulant.pairs.masses import DiscretePair
+    from cumulant.pairs.finite import DiscretePair
 
 Vertex = tuple[Fraction, Fraction]
 
@@ -47,7 +47,7 @@ class TradeOff(Mechanism):
             )
         vertices = [(Fraction(Exact(a)), Fraction(Exact(b))) for a, b in zip(self.alphas, self.betas, strict=True)]
         _check(vertices)
-        from cumulant.pairs.masses import DiscretePair
+        from cumulant.pairs.finite import DiscretePair
 
         object.__setattr__(self, "laws", DiscretePair(*_laws(_symmetric(vertices))))
 

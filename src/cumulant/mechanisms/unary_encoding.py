@@ -13,7 +13,7 @@ from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
-    from cumulant.pairs.three_points import ThreePoints
+    from cumulant.pairs.local_reports import ThreePoints
 
 
 @register
@@ -46,7 +46,7 @@ class UnaryEncoding(Mechanism):
         return self.pair().curve()
 
     def pair(self) -> ThreePoints:
-        from cumulant.pairs.three_points import ThreePoints
+        from cumulant.pairs.local_reports import ThreePoints
 
         p, q = Fraction(Exact(self.p)), Fraction(Exact(self.q))
         return ThreePoints.of(p * (1 - q), p * (1 - q) / (q * (1 - p)))

@@ -18,7 +18,7 @@ import numpy as np
 
 from cumulant.errors import CertificateError
 from cumulant.lock import Lock
-from cumulant.numerics.later import special
+from cumulant.numerics.lazy_scipy import special
 
 Array = Any
 """A float64 array or an object array of balls: numpy's types cannot say which, so the checker is not asked."""

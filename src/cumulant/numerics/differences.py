@@ -16,7 +16,7 @@ import numpy as np
 
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import BALLS, Arithmetic, Array
-from cumulant.numerics.later import special
+from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.logspace import choose
 from cumulant.numerics.rounding import LONG
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array  # noqa: F401  (doctest)
-from cumulant.numerics.later import special
+from cumulant.numerics.lazy_scipy import special
 
 EDGE = 2.0**-46
 """Relatively closer than this to the edge of the parameter space counts as outside: rounding may have moved it in."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
-from cumulant.numerics.later import special
+from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.rounding import U
 
 BINOMIAL = 12 * U

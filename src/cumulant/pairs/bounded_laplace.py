@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.bounded_laplace import BoundedLaplace, leak
+from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss
 
 
 @dataclass(frozen=True, slots=True)

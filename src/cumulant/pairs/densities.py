@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.closed import lemma3
+from cumulant.curves.closed_form import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
+from cumulant.losses.atoms import AtomLoss
+from cumulant.losses.density_integrals import Densities, larger_profile, shortfall
+from cumulant.losses.grid import Loss
+from cumulant.losses.subsampled import PAIR, PROFILE, Kernel, Rate
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.quadrature import log_excess
-from cumulant.pairs.atoms import AtomLoss
-from cumulant.pairs.density_integrals import Densities, larger_profile, shortfall
-from cumulant.pairs.mixing import PAIR, PROFILE, Kernel, Rate
 from cumulant.pairs.pair import OnSample, Pair
-from cumulant.pairs.step import Loss
 
 _FEW = 24  # epsilons that are each integrated
 _REACH = 100.0

@@ -11,16 +11,197 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.curve import Curve
-from cumulant.curves.integers import Theta
-from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
+from cumulant.curves.discrete_gaussian import Theta
+from cumulant.errors import CertificateError
+from cumulant.losses.atoms import AtomLoss
+from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
+from cumulant.losses.subsampled import enclosed_loss, sampled_loss
+from cumulant.losses.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Transform
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.differences import up_to
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.quadrature import log_excess
 from cumulant.numerics.theta import log_zero, log_zero_ball
-from cumulant.pairs.atoms import AtomLoss
-from cumulant.pairs.discrete_gaussian_curve import DiscreteGaussianCurve
-from cumulant.pairs.noise_replacement import NoiseReplacementPair
+from cumulant.pairs.finite_losses import log_terms
+from cumulant.pairs.integer_noise_replacement import NoiseReplacementPair
 from cumulant.pairs.pair import OnSample, Pair
-from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
-from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Transform
+from cumulant.pairs.public_choice import Coin
+
+# The curves of discrete Gaussian noise on samples: sums over the outputs, with a proved bound of what lies beyond them.
+#
+# Letters: m = shift, v = variance, r(x) = e^{-x^2/2v} / theta the noise, l(x) = m (2x - m) / 2v the loss without a sample,
+# g = rate, a = lambda + 1. Beyond an output X >= a m the terms of every sum are at most r(x) e^{a l(x)} (1-g)^-lambda, and
+#
+#     SUM_{x >= X} r(x) e^{a l(x)} <= e^{lambda a m^2 / 2v} e^{-Z^2 / 2v} / (theta (1 - e^{-Z/v})),   Z = X - a m.
+
+_MOST_OUTPUTS = 1 << 15
+"""Outputs beyond which joint convexity answers; convention, as for the nodes of mixtures."""
+_MOST_BALLS = 1 << 11
+"""Outputs beyond which no ball is evaluated; convention, as for the nodes of mixtures."""
+_DIGITS = 45.0
+"""Logarithm of the part of the sum that lies beyond the outputs: below the last bit of a float."""
+_MOST_CURVE_TERMS = 1 << 21
+"""Orders times outputs that are in memory at once."""
+_MARGIN = 1e-6
+"""Added to logarithms of bounds that floats evaluate."""
+_WIDEST = Fraction(10**6)
+"""Variance beyond which joint convexity answers, because outputs are too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianCurve(Curve):
+    """K of discrete Gaussian noise on a sample of this rate < 1; `whole` is the curve without a sample.
+
+    The kind is "remove", a record removed from a Poisson sample; "profile", the amplified profile of both directions; or
+    "replacement", a record of a Poisson sample that is replaced by its opposite.
+
+    >>> from cumulant.curves.discrete_gaussian import Theta
+    >>> curve = DiscreteGaussianCurve(1, Fraction(4), Fraction(1, 10), "remove", Theta(1, Fraction(4)))
+    >>> round(float(curve.rdp(2)), 6)
+    0.002836
+    """
+
+    shift: int
+    variance: Fraction
+    rate: Fraction
+    kind: str
+    whole: Curve
+
+    enclosed = True
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        floats = np.array([float(x) for x in lam])
+        value = on.asarray(np.zeros(len(lam)))
+        group = np.where(floats > 1, np.ceil(np.log2(np.maximum(floats, 1.0))), 0.0)
+        for each in np.unique(group):
+            some = group == each
+            value[some] = self._at(lam[some], floats[some], on)
+        return value
+
+    def _at(self, lam: Array, floats: Array, on: Arithmetic) -> Array:
+        ends = self._ends(floats, on)
+        if ends is None:
+            return Coin((self.rate,), (self.whole,)).cgf(lam, on)
+        low, high = ends
+        if on.exact and high - low > _MOST_BALLS:
+            raise CertificateError("the sum takes long in balls; its enclosure does not")
+        log_p, loss = self._outputs(low, high, on)
+        tail = self._log_tail(floats, low, high)
+        rows = max(1, _MOST_CURVE_TERMS // (high - low + 1))
+        parts = [
+            self._settled(self._sums(log_p, loss, lam[i : i + rows], on), tail[i : i + rows], on)
+            for i in range(0, len(lam), rows)
+        ]
+        found: Any = np.concatenate(parts)
+        return found
+
+    def _ends(self, lam: Array, on: Arithmetic) -> tuple[int, int] | None:
+        """The first and the last output of the sums; None where they are too many."""
+        m, v, top = self.shift, float(min(self.variance, _WIDEST)), float(lam.max())
+        digits = on.precision() * math.log(2) + 10 if on.exact else _DIGITS
+        if self.variance >= _WIDEST or not top < _MOST_OUTPUTS:
+            return None
+        # the sum is at least about the variance of w, and the one output that is likeliest under the tilted law
+        log_g, height = math.log(float(self.rate)), top * (top + 1) * m * m / (2 * v)
+        size = 2 * log_g + min(math.log(m * m / v), 0.0) - 1 / v + math.log(min(float(lam.min()), 1.0) + 1e-300)
+        own = max(height + (top + 1) * log_g, size)
+        lifted = height - top * math.log(float(1 - self.rate)) if self.kind == "replacement" else height
+        far = math.sqrt(2 * v * max(lifted - own + digits, digits)) + 2
+        high = math.ceil((top + 1) * m + far) + 1
+        low = -math.ceil(math.sqrt(2 * v * (digits - size + math.log(top + 2)))) - 2
+        low = low if self.kind == "remove" else 1 if self.kind == "replacement" else m // 2 + 1
+        return (low, high) if high - low <= _MOST_OUTPUTS else None
+
+    def _outputs(self, low: int, high: int, on: Arithmetic) -> tuple[Array, Array]:
+        """log of the P-masses of the outputs whose loss is not 0, and their losses."""
+        m, v = self.shift, self.variance
+        outputs = [x for x in range(low, high + 1) if 2 * x != m or self.kind == "replacement"]
+        log_r = on.asarray([Fraction(-x * x) / (2 * v) for x in outputs]) - _log_theta(v, on)
+        forward = self._mixed([Fraction(m * (2 * x - m)) / (2 * v) for x in outputs], on)
+        if self.kind != "replacement":
+            return log_r + forward, forward
+        backward = self._mixed([Fraction(-m * (2 * x + m)) / (2 * v) for x in outputs], on)
+        return log_r + forward, forward - backward
+
+    def _mixed(self, losses: list[Fraction], on: Arithmetic) -> Array:
+        """log(1 - g + g e^l)."""
+        if on.exact:
+            g = on.number(self.rate)
+            return np.array([(g * on.number(each).expm1()).log1p() for each in losses], dtype=object)
+        if on.enclosing:
+            return enclosed_loss(on.asarray(losses), self.rate)
+        return sampled_loss(on.asarray(losses), float(self.rate), float(1 - self.rate))
+
+    def _sums(self, log_p: Array, loss: Array, lam: Array, on: Arithmetic) -> Array:
+        """The logarithms of e^K - 1 without what lies beyond the outputs."""
+        if self.kind != "remove":
+            return on.log_sum_exp(log_terms(loss, log_p, lam, on))
+        each = on.asarray(lam)[:, None]
+        kernel = on.log_add_exp(_log_excess(each * loss, on), on.log(each) + _log_excess(-loss, on))
+        return on.log_sum_exp(log_p + kernel)
+
+    def _log_tail(self, lam: Array, low: int, high: int) -> Array:
+        """log of a bound of what lies beyond the outputs, in floats with room to spare."""
+        m, v, a = self.shift, float(self.variance), lam + 1
+        beyond = high + 1 - a * m
+        lifted = lam * a * m * m / (2 * v) - (
+            lam * math.log(float(1 - self.rate)) if self.kind == "replacement" else 0.0
+        )
+        with np.errstate(all="ignore"):
+            right = np.where(beyond > 0, lifted - beyond**2 / (2 * v) - np.log(-np.expm1(-beyond / v)), np.inf)
+            found = right
+            if self.kind == "remove":  # below, the kernel is at most lambda
+                left = np.log(lam) - (low - 1) ** 2 / (2 * v) - math.log(-math.expm1((low - 1) / v))
+                found = np.logaddexp(right, left)
+        return np.asarray(found + _MARGIN * (1 + np.abs(found)))  # theta is at least 1
+
+    def _settled(self, sums: Array, tail: Array, on: Arithmetic) -> Array:
+        """log(1 + e^sum), to which the tail adds at most itself."""
+        if on.exact:
+            pairs = zip(sums, tail, strict=True)
+            return np.array([(x.exp() + up_to(BALLS.number(float(t)).exp())).log1p() for x, t in pairs], dtype=object)
+        if on.enclosing:
+            part = np.exp(tail - sums.mid) * (1 + _MARGIN)
+            sums = Enclosure(sums.mid, np.where(part < 0.5, sums.radius + part, np.nan))
+        return on.log1p_exp(sums)
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        """The limit of (e^K - 1) / lambda; beyond the outputs its terms are at most those of lambda = 1."""
+        one = np.ones(1)
+        ends = self._ends(one, on)
+        if ends is None:
+            return on.number(self.rate) * self.whole.at_one(on)
+        log_p, loss = self._outputs(*ends, on)
+        kernel = _log_excess(-loss, on) if self.kind == "remove" else on.log(loss) + on.log_expm1(loss) - loss
+        terms = log_p + kernel
+        tail = float(self._log_tail(one, *ends)[0])
+        if on.exact:
+            return on.log_sum_exp(terms).exp() + up_to(BALLS.number(tail).exp())
+        found: Any = on.log_sum_exp(terms[None, :])[0]
+        if not on.enclosing:
+            return math.exp(found)
+        part = math.exp(tail - float(found.mid)) * (1 + _MARGIN)
+        return BOUNDED.exp(Enclosure(found.mid, found.radius + (part if part < 0.5 else math.nan)))
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return on.number(np.inf)
+
+
+def _log_theta(variance: Fraction, on: Arithmetic) -> Any:
+    if on.exact:
+        return log_zero_ball(variance)
+    if not on.enclosing:
+        return log_zero(float(variance))
+    with BALLS.at(128):
+        return BOUNDED.of_balls([log_zero_ball(variance)])[0]
+
+
+def _log_excess(x: Array, on: Arithmetic) -> Array:
+    """log(e^x - 1 - x)."""
+    if on.exact:
+        return on.log(on.excess(x))
+    return BOUNDED.log_excess(x) if on.enclosing else log_excess(x)
+
 
 _REACH = 38.7
 """Standard deviations beyond which the mass is below e^-748, less than every float."""

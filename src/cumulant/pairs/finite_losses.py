@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.curve import Curve
+from cumulant.losses.atom_transform import offered
+from cumulant.losses.atoms import AtomLoss
+from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss
+from cumulant.losses.integrals import Nodes, atoms
+from cumulant.losses.law import Law, point
+from cumulant.losses.subsampled import BallTerm, Rate, Term, enclosed_loss, mixed_ball
+from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.pairs.atoms import AtomLoss
-from cumulant.pairs.integrals import Nodes, atoms
-from cumulant.pairs.law import Law, point
-from cumulant.pairs.mixing import BallTerm, Rate, Term, enclosed_loss, mixed_ball
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.point_transform import offered
-from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss
-from cumulant.pairs.transform import Transform
 
 _BLOCK = 1 << 20
 _CROWDED = 1024

@@ -10,21 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.closed import Concentrated
+from cumulant.curves.closed_form import Concentrated
+from cumulant.losses.gaussian_law import GaussianLaw
+from cumulant.losses.gaussian_transform import GaussianBase, Unsampled
+from cumulant.losses.grid import Step
+from cumulant.losses.law import Law
+from cumulant.losses.sampled_curve import LARGEST_SHIFT
+from cumulant.losses.transform import SLIGHTEST, STRONGEST, Mixed, Transform
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import differences, escalated, good_bits, leading_differences
-from cumulant.numerics.later import special
+from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.quadrature import log_concave
 from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import ENVELOPE
-from cumulant.pairs.gaussian_law import GaussianLaw
 from cumulant.pairs.gaussian_replacement import GaussianReplacementPair
-from cumulant.pairs.gaussian_transform import GaussianBase, Unsampled
-from cumulant.pairs.law import Law
-from cumulant.pairs.pair import LARGEST_SHIFT, Pair
-from cumulant.pairs.step import Step
-from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Mixed, Transform
-from cumulant.pairs.triple import BINS, Masses, Triple, products
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.worst_triples import BINS, Masses, Triple, products
 
 _HIGHEST = 2**14
 _FEW, _NOT_SMALL = 48, 1e-9

@@ -12,14 +12,14 @@ import numpy as np
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.gaussian_mixture import MixtureCurve, Shifts
-from cumulant.curves.highest import Highest
+from cumulant.curves.maximum import Highest
+from cumulant.losses.grid import Loss, Step
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import escalated
-from cumulant.numerics.later import special
+from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.rounding import rounded_up
-from cumulant.pairs.announced import AnnouncedStep
 from cumulant.pairs.pair import OnSample, Pair
-from cumulant.pairs.step import Loss, Step
+from cumulant.pairs.public_choice import AnnouncedStep
 
 _LARGEST_SHIFT, _SMALLEST_SHIFT = Fraction(300), Fraction(1, 10**100)
 _FARTHEST = 39.0

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.gaussian_replacement import ReplacementCurve
+from cumulant.losses.grid import Loss
+from cumulant.losses.subsampled import sampled_loss
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.numerics.differences import escalated
-from cumulant.numerics.later import special
-from cumulant.pairs.mixing import sampled_loss
+from cumulant.numerics.lazy_scipy import special
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.step import Loss
 
 _SMALLEST_DISTANCE = Fraction(1, 10**100)
 """Distance over sigma at and below which no grid is offered; convention, as for mixtures."""

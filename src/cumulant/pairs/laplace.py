@@ -10,23 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.curves.closed import LaplaceShift
+from cumulant.curves.closed_form import LaplaceShift
+from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
+from cumulant.losses.integrals import DROP, Nodes, logistic
+from cumulant.losses.laplace_transform import LaplaceBase
+from cumulant.losses.law import Law, ball_exp, point
+from cumulant.losses.panels import Line, Orders
+from cumulant.losses.sampled_curve import LARGEST_SHIFT
+from cumulant.losses.subsampled import BallTerm, Rate, Term, analytic_mixed_ball, enclosed_loss, gain, mixed_ball
+from cumulant.losses.transform import SLIGHTEST, STRONGEST, Mixed, Transform
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.differences import escalated, up_to
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
 from cumulant.numerics.quadrature import LogFunctions, legendre, log_concave
 from cumulant.numerics.rounding import ENVELOPE
 from cumulant.numerics.taylor import coefficients, exponential_sum, line, sinh_over
-from cumulant.pairs.integrals import DROP, Nodes, logistic
 from cumulant.pairs.laplace_replacement import LaplaceReplacementPair
-from cumulant.pairs.laplace_transform import LaplaceBase
-from cumulant.pairs.laplace_triples import LaplaceCorner, LaplaceTriple
-from cumulant.pairs.law import Law, ball_exp, point
-from cumulant.pairs.mixing import BallTerm, Rate, Term, analytic_mixed_ball, enclosed_loss, gain, mixed_ball
-from cumulant.pairs.pair import LARGEST_SHIFT, Pair
-from cumulant.pairs.panels import Line, Orders
-from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
-from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Mixed, Transform
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.worst_triples import LaplaceCorner, LaplaceTriple
 
 _CORNERS = 3
 """Of shifts; below it three values at equal distances need more than a corner."""

@@ -13,12 +13,12 @@ from fractions import Fraction
 import numpy as np
 
 from cumulant.curves.curve import Curve
+from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss
+from cumulant.losses.subsampled import sampled_loss
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.differences import escalated
 from cumulant.pairs.finite_losses import LossPair
-from cumulant.pairs.mixing import sampled_loss
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss
 
 _FEWEST_CHORDS = 256
 """Chords of the profile that bound the curve of continuous noise; measured: it is then 3e-6 too large, relatively."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.bounded_range import BoundedRange
+from cumulant.losses.laplace_transform import LogisticBase
+from cumulant.losses.transform import SLIGHTEST, STRONGEST, Mixed, Transform
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.pairs.finite_losses import LossPair
-from cumulant.pairs.laplace_transform import LogisticBase
-from cumulant.pairs.transform import SLIGHTEST, STRONGEST, Mixed, Transform
 
 _DOTS = 256
 

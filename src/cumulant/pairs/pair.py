@@ -14,25 +14,22 @@ import numpy as np
 
 from cumulant import domains
 from cumulant.curves.curve import Curve
-from cumulant.curves.highest import Highest
+from cumulant.curves.maximum import Highest
 from cumulant.errors import CertificateError, HypothesisError, InputError
+from cumulant.losses.subsampled import PAIR, PROFILE
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED, UPPER
-from cumulant.pairs.mixing import PAIR, PROFILE
 
 if TYPE_CHECKING:
-    from cumulant.pairs.extremes import Extremes
-    from cumulant.pairs.law import Law
-    from cumulant.pairs.step import Loss, Step
-    from cumulant.pairs.transform import Transform
+    from cumulant.losses.grid import Loss, Step
+    from cumulant.losses.law import Law
+    from cumulant.losses.transform import Transform
+    from cumulant.pairs.worst_triples import Extremes
 
 OnSample = Callable[[Fraction], Curve]
 """What the pair is on a sample, by its rate g < 1."""
 
 _BITS = 128
-
-LARGEST_SHIFT = 10**4
-"""Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales."""
 
 
 class Pair(ABC):

@@ -9,22 +9,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cumulant.curves.closed import Response
+from cumulant.curves.closed_form import Response
 from cumulant.curves.curve import Curve
+from cumulant.losses.atom_transform import PointTransform, offered
+from cumulant.losses.atoms import two_answers
+from cumulant.losses.grid import Loss, Step
+from cumulant.losses.integrals import Nodes, atoms
+from cumulant.losses.law import Law, point
+from cumulant.losses.subsampled import BallTerm, Rate, Term, enclosed_loss, mixed_ball
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import at_least, rounded_up
 from cumulant.numerics.taylor import coefficients, exponential_sum, line
-from cumulant.pairs.atoms import two_answers
-from cumulant.pairs.extremes import Extremes, Share
-from cumulant.pairs.integrals import Nodes, atoms
-from cumulant.pairs.law import Law, point
-from cumulant.pairs.mixing import BallTerm, Rate, Term, enclosed_loss, mixed_ball
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.point_transform import PointTransform, offered
-from cumulant.pairs.shuffled import ShuffledPair
-from cumulant.pairs.step import Loss, Step
-from cumulant.pairs.triple import Masses, Triple
+from cumulant.pairs.shuffle import ShuffledPair
+from cumulant.pairs.worst_triples import Extremes, Masses, Share, Triple
 
 
 @dataclass(frozen=True, slots=True)

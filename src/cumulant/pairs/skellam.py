@@ -12,15 +12,15 @@ import numpy as np
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.skellam import SkellamVector
+from cumulant.losses.atoms import AtomLoss
+from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.bessel import log_ratio_bounds, log_scaled
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.pairs.atoms import AtomLoss
 from cumulant.pairs.finite_losses import log_terms
-from cumulant.pairs.noise_replacement import NoiseReplacementPair
+from cumulant.pairs.integer_noise_replacement import NoiseReplacementPair
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.step import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
 
 _GONE = 750.0
 """e to minus this is less than every float."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cumulant.bounds.binomial import BinomialSum
+from cumulant.bounds.binomial_sum import BinomialSum
 from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 from cumulant.paper.chi import Ternary

@@ -13,12 +13,12 @@ import numpy as np
 
 from cumulant.domains import orders as read_orders
 from cumulant.errors import HypothesisError, InputError
+from cumulant.losses.density_integrals import LogDensity
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.quadrature import log_integrals
 from cumulant.numerics.rounding import LONG
 from cumulant.pairs.densities import DensityPair
-from cumulant.pairs.density_integrals import LogDensity
 from cumulant.pairs.pair import Pair
 from cumulant.paper.chi import Binary, Ternary
 

@@ -7,21 +7,21 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.bounds.bound import Bound, amplified
-from cumulant.bounds.poisson_table import POISSON
-from cumulant.bounds.replacement_table import BALL_REPLACEMENT, REPLACEMENT
-from cumulant.curves.closed import Concentrated
+from cumulant.bounds.poisson import POISSON
+from cumulant.bounds.poisson_replacement import BALL_REPLACEMENT, REPLACEMENT
+from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.domains import spelling
 from cumulant.errors import HypothesisError
-from cumulant.lattice.neighbours import Neighbours, opposite, proposition11
+from cumulant.exact.witnesses import Neighbours, opposite, proposition11
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Sized
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
+    from cumulant.losses.grid import Step
+    from cumulant.losses.transform import Transform
     from cumulant.pairs.pair import Pair
-    from cumulant.pairs.step import Step
-    from cumulant.pairs.transform import Transform
 
 
 @known

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cumulant.bounds.allocation_table import ALLOCATION
+from cumulant.bounds.allocation import ALLOCATION
 from cumulant.bounds.bound import Bound, proved
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import InputError
-from cumulant.lattice.allocated import Allocated, in_reach
+from cumulant.exact.grid.allocation import Allocated, in_reach
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
+    from cumulant.losses.grid import Step
     from cumulant.pairs.pair import Pair
-    from cumulant.pairs.step import Step
 
 
 @known

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from cumulant.bounds.bound import amplified
 from cumulant.bounds.table import BOUNDS, row
-from cumulant.curves.closed import Concentrated
+from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, RATE, SHARE, Domain, Exact, Number
 from cumulant.errors import InputError, shown

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from cumulant.bounds.bound import Bound, proved
 from cumulant.bounds.table import BOUNDS, OWN, row
-from cumulant.curves.closed import lemma3
+from cumulant.curves.closed_form import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.domains import Domain, Exact
 from cumulant.errors import HypothesisError
@@ -18,9 +18,9 @@ from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
-    from cumulant.lattice.neighbours import Neighbours
-    from cumulant.pairs.step import Step
-    from cumulant.pairs.transform import Transform
+    from cumulant.exact.witnesses import Neighbours
+    from cumulant.losses.grid import Step
+    from cumulant.losses.transform import Transform
 
 
 class Scheme(ABC):

@@ -9,19 +9,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.bounds.bound import Bound, proved
-from cumulant.bounds.drawn_tables import WITH_REPLACEMENT
+from cumulant.bounds.draws import WITH_REPLACEMENT
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.binomials import mass, upper_tail
-from cumulant.pairs.announced import AnnouncedPair, Face, above
+from cumulant.pairs.public_choice import AnnouncedPair, Face, above
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
+    from cumulant.losses.grid import Step
     from cumulant.pairs.pair import Pair
-    from cumulant.pairs.step import Step
 
 _FEW, _MOST = 12, 96
 _MOST_OFTEN = 32

@@ -7,19 +7,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.bounds.bound import Bound
-from cumulant.bounds.poisson_table import POISSON
-from cumulant.bounds.without_replacement_table import WITHOUT_REPLACEMENT
+from cumulant.bounds.poisson import POISSON
+from cumulant.bounds.without_replacement import WITHOUT_REPLACEMENT
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import InputError
-from cumulant.lattice.neighbours import CORNER, TRIPLE, TURNED, Neighbours, proposition11
+from cumulant.exact.witnesses import CORNER, TRIPLE, TURNED, Neighbours, proposition11
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Sized
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
+    from cumulant.losses.grid import Step
+    from cumulant.losses.transform import Transform
     from cumulant.pairs.pair import Pair
-    from cumulant.pairs.step import Step
-    from cumulant.pairs.transform import Transform
 
 
 @known

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from cumulant.accountant import Accountant
-from cumulant.accounting.printed import rounded_up
+from cumulant.accounting.numbers import rounded_up
 from cumulant.domains import DELTA, EPSILON, Number, times
 from cumulant.errors import BudgetRefused, InputError, shown
 from cumulant.lock import Lock

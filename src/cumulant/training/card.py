@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from cumulant.accounting import statement as sentences
+from cumulant.accounting import text as sentences
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.parts import Ran
-from cumulant.accounting.printed import percent, rounded_down, rounded_up
+from cumulant.accounting.numbers import percent, rounded_down, rounded_up
+from cumulant.accounting.run import RunRecord
 from cumulant.domains import DELTA, Exact, Number, listed
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.gaussian import Gaussian
@@ -223,7 +223,7 @@ def compose_statement(
     asked = [DELTA.check("deltas", delta) for delta in listed("deltas", deltas)]
     if not asked:
         raise InputError("deltas=[] asks for nothing; give at least one, such as [1e-5]")
-    ran = run.ran()
+    ran = run.record()
     found = [(guarantee or run.guarantee)(delta) for delta in asked]
     rates = [run.true_positive_rate(rate) for rate in FALSE_ALARMS]
     noted = [NOISES[setting.noise]] if setting.noise == "float" else []
@@ -254,7 +254,7 @@ def compose_statement(
     )
 
 
-def _records(ran: Ran) -> int | None:
+def _records(ran: RunRecord) -> int | None:
     """The size of the data set if the schemes of the run say it, else None."""
     sizes = {part.scheme.sizes()[1] for part in ran.parts if part.scheme is not None} - {None}
     return min(int(size) for size in sizes if size is not None) if sizes else None

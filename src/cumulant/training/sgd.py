@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.printed import stated
+from cumulant.accounting.numbers import stated
 from cumulant.calibrate import calibrate
 from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError, shown

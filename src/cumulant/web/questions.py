@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cumulant.accounting import attack, statement
+from cumulant.accounting import attacks, text
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.calibrate import calibrate
 from cumulant.domains import DELTA, Exact
 from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken, LedgerError
-from cumulant.figures.charts import CHARTS
 from cumulant.notation import parse
+from cumulant.plotting.charts import CHARTS
 from cumulant.web.ledger_questions import LEDGER_QUESTIONS
 
 _DRAWN = {"rounds": "rounds", "epsilon": "epsilon", "attack": "trade-off"}
@@ -46,22 +46,22 @@ def explore(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The guarantee, the sentences about it, and how to ask the same in Python and in the shell."""
     found = _at_delta(asked)
     plan = found.proof
-    told = [statement.headline(plan), statement.what_ran(plan.run)]
-    if statement.says_something(plan):
-        reach = attack.in_brief(plan.run, "0.01", found.method, found.epsilon, found.delta)
+    told = [text.headline(plan), text.what_ran(plan.run)]
+    if text.says_something(plan):
+        reach = attacks.in_brief(plan.run, "0.01", found.method, found.epsilon, found.delta)
         told = [
-            statement.headline(plan),
-            statement.doubled(plan.run),
-            statement.interval(plan),
-            *statement.attacker(plan.run, *reach),
-            statement.what_ran(plan.run),
-            statement.proof(plan),
+            text.headline(plan),
+            text.doubled(plan.run),
+            text.interval(plan),
+            *text.attacker(plan.run, *reach),
+            text.what_ran(plan.run),
+            text.proof(plan),
         ]
     given = DELTA.check("delta", asked["delta"]).text
     return {
         "guarantee": found.to_dict(),
         "said": [each for each in told if each],
-        "assumptions": statement.assumptions(plan.run),
+        "assumptions": text.assumptions(plan.run),
         "statement": found.explain(),
         "python": f"import cumulant as cm\n\nrun = cm.parse({found.run!r})\nprint(run.guarantee(delta='{given}').explain())\n",
         "shell": shlex.join(["cumulant", "epsilon", found.run, "--delta", given, "--explain"]),

@@ -20,7 +20,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 import cumulant as cm
-from cumulant.accounting.printed import rounded_up
+from cumulant.accounting.numbers import rounded_up
 from cumulant.web.app import application
 from tests.web.server import Client, served
 

@@ -1,0 +1,444 @@
+"""epsilon and delta of what ran: by its curve, by the exact layer, or the smaller of the two.
+
+Floats decide which side wins, and only the winner is certified.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cumulant import domains
+from cumulant.accounting.cache import answered
+from cumulant.accounting.group_lemma import group_delta, group_epsilon, one_record
+from cumulant.accounting.question import DISTANCE, FEWER_STEPS, Question, checked, rows
+from cumulant.accounting.run import RunRecord
+from cumulant.accounting.weaker_run import announced_run, shorter_runs
+from cumulant.conversion import array_answers, renyi_to_dp
+from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.domains import Exact, Number
+from cumulant.numerics.arithmetic import FLOATS
+from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.rounding import outward, rounded_down
+
+if TYPE_CHECKING:
+    from cumulant.exact.rounds import Rounds
+    from cumulant.losses.grid import Step
+
+STRAINED = "rounding so many losses costs more than the accuracy that was asked for"
+"""The note of an answer that holds and is looser than was asked for."""
+
+CLOSED_FORM = "these rounds are too many or too different for the exact composition, so its closed form was used"
+"""The note of an answer by method "optimal" that is no smaller than that by "strong"."""
+
+_PER_OCTAVE = 8
+_ORDERS, _CLEARLY = np.geomspace(1 / 8, 8, 6 * _PER_OCTAVE + 1), 0.01
+"""Around the order of the exact answer, where divergences are looked at, and by how much they must be above it."""
+
+_BALLS_LEAVE = 1e-60
+"""Far more than the radius of a delta that is 0 in balls of 256 bits."""
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def epsilon(run: RunRecord, delta: Number | Iterable[Number], question: Question) -> float | Floats:
+    """epsilon at one delta, or at each of several."""
+    value, scalar = checked("delta", delta, domains.DELTA)
+    if scalar:
+        return answer(run, question.at(value[0])).value
+    return answered(run, (question, tuple(value)), lambda: _epsilons(run, value, question)).copy()
+
+
+def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
+    rounds = rounds_of(run)[0] if question.two_sided else None
+    if _has_group_lemma(run, question) or _has_steps(run, question):
+        return np.array([answer(run, question.at(each)).value for each in value])
+    if not question.row or (rounds and not all(map(_between, value))):
+        return np.array([answer(run, question.at(each)).value for each in value])
+    found = _each(rounds, question, value)
+    if rounds is not None and question.method == "exact":
+        return found.value
+    rest = [each for each, settled in zip(value, _beaten(rounds, question, found), strict=True) if not settled]
+    best = found.least(
+        value, rest, lambda: array_answers.least_epsilons(run.curve(question.row), rest, question.formula)
+    )
+    largest = max((rounded_down(each) for each in rest if 0 < each < 1), default=0.0)
+    distance = _distance(run, question, largest) if largest > 0 and best.max(initial=0.0) > 0 else 1.0
+    return np.where([0 < each < 1 and distance <= each for each in value], 0.0, best)
+
+
+def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question) -> float | Floats:
+    """delta at one epsilon, or at each of several; where one is negative by that of the swapped neighbours."""
+    value, scalar = checked("epsilon", epsilon, domains.ANY_EPSILON)
+    if any(each < 0 for each in value):
+        sizes = [Exact(abs(each)) for each in value]
+        mirrored = np.atleast_1d(delta(run, sizes[0] if scalar else sizes, question))
+        pairs = zip(value, mirrored, strict=True)
+        swapped = np.array([below_zero(each, d) if each < 0 else d for each, d in pairs])
+        return float(swapped[0]) if scalar else swapped
+    if scalar:
+        return answer(run, question.at(value[0])).value
+    return answered(run, (question, tuple(value)), lambda: _deltas(run, value, question)).copy()
+
+
+def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
+    if _has_group_lemma(run, question) or _has_steps(run, question):
+        return np.array([answer(run, question.at(each)).value for each in value])
+    rounds = rounds_of(run)[0] if question.two_sided else None
+    found = _each(rounds, question, value)
+    if rounds is not None and question.method == "exact":
+        return found.value
+    rest = [each for each, settled in zip(value, _beaten(rounds, question, found), strict=True) if not settled]
+    best = found.least(value, rest, lambda: array_answers.least_deltas(run.curve(question.row), rest, question.formula))
+    by_curve = rounds is None or bool((best < found.value).any())  # as one question alone
+    return np.minimum(best, _distance(run, question, best.max(initial=0.0)) if by_curve else 1.0)
+
+
+def below_zero(epsilon: Fraction, delta: float) -> float:
+    """H_{e^-x}(P||Q) = 1 - e^-x + e^-x H_{e^x}(Q||P) at epsilon = -x, rounded up, from that of the swapped pair."""
+    if delta >= 1:
+        return 1.0
+    return min(float((1 - BOUNDED.exp(BOUNDED.number(epsilon)) * (1 - BOUNDED.number(delta))).upper()), 1.0)
+
+
+def _between(delta: Exact) -> bool:
+    """Whether there is something to compose for: pure privacy and a delta of 1 are known from the curve."""
+    return 0 < delta < 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Exact:
+    """What the exact layer says to several questions: infinity, or for deltas 1, where it is not asked; the order of each."""
+
+    value: Floats
+    order: Floats
+    times: Floats
+    given: Floats
+
+    def least(self, asked: Sequence[Exact], rest: Sequence[Exact], by_curve: Callable[[], Floats]) -> Floats:
+        """The smaller of it and of what the curve says to the rest."""
+        if not rest:
+            return self.value
+        other = dict(zip(rest, by_curve().tolist(), strict=True))
+        return np.minimum(self.value, [other.get(each, math.inf) for each in asked])
+
+
+def _each(rounds: Rounds | None, question: Question, values: Sequence[Exact]) -> _Exact:
+    """The answers of the exact layer, which share what they have in common."""
+    ones, given = np.ones(len(values)), np.array([rounded_down(each) for each in values])
+    nothing = math.inf if question.asked == "delta" else 1.0
+    if rounds is None:
+        return _Exact(nothing * ones, np.nan * ones, ones, given)
+    from cumulant.exact import answer as two_sided
+    from cumulant.exact.inversion.solver import shared
+
+    listed = sorted({each for each in values if question.asked == "epsilon" or _between(each)})
+    # of those that floats leave to balls the middle comes first, so that its spectrum serves those around it
+    listed = list(dict.fromkeys([listed[i] for i in (len(listed) // 2, 0, -1) if listed] + listed))
+    accuracy = float(question.accuracy)
+    with shared():
+        if question.asked == "delta":
+            found = two_sided.epsilons(rounds, [(rounds, 1, each) for each in listed], accuracy, question.cone)
+        else:
+            found = two_sided.deltas(rounds, listed, accuracy, question.cone)
+    known = {
+        each: (one.value, math.nan if one.order is None else one.order) for each, one in zip(listed, found, strict=True)
+    }
+    value, order = np.array([known.get(each, (nothing, math.nan)) for each in values]).reshape(-1, 2).T
+    return _Exact(value, order, ones, given)
+
+
+def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """To which questions Renyi divergences have nothing to add: not even those of explicit neighbours, by floats, are as small.
+
+    Every bound of divergences is at least that of any two neighbours, and what is left out here is a larger bound.
+    """
+    nothing = np.zeros(found.value.size, dtype=bool)
+    if rounds is not None and question.asked == "epsilon" and found.value.size > 1 and rounds.attained:
+        # a curve may know pure privacy as a fraction, where balls leave a little more than nothing
+        return np.asarray((found.value > _BALLS_LEAVE) & (found.value < 1) & (question.method == "best"))
+    known = (found.order > 1) & np.isfinite(found.order) & np.isfinite(found.value) & (found.value > 0)
+    if rounds is None or not known.any() or question.method != "best":
+        return nothing
+    from cumulant.exact.grid.fft import leak_of
+
+    terms = next((terms for _, terms in rounds.lower()), None)
+    if terms is None or leak_of(terms) > 0:
+        return nothing
+    centre = round(_PER_OCTAVE * math.log2(np.median(found.order[known]) - 1))
+    lam = _orders(centre)
+    cgf = found.times[:, None] * sum(times * _cgf(step, centre) for step, times in terms)
+    if question.asked == "delta":
+        with np.errstate(divide="ignore"):
+            low = question.formula.epsilon(lam, cgf, np.log(found.given)[:, None], FLOATS)
+        enough = found.value * (1 + _CLEARLY)
+    else:
+        with np.errstate(divide="ignore"):  # past the largest loss delta is 0
+            low, enough = (
+                question.formula.log_delta(lam, cgf, found.given[:, None], FLOATS),
+                np.log(found.value) + _CLEARLY,
+            )
+    least = np.argmin(low, axis=1)
+    inside = (least > 0) & (least < lam.size - 1) & np.isfinite(low).all(axis=1)
+    return np.asarray(known & inside & (low.min(axis=1) > enough))
+
+
+def _orders(centre: int) -> Floats:
+    return np.asarray(_ORDERS * 2 ** (centre / _PER_OCTAVE))
+
+
+@lru_cache(maxsize=4096)
+def _cgf(step: Step, centre: int) -> Floats:
+    """K of one round at these orders, which are those of every question nearby."""
+    from cumulant.exact.inversion import saddle
+
+    return np.asarray(saddle.cgfs(((step, 1),), _orders(centre)), dtype=np.float64)
+
+
+def answer(run: RunRecord, question: Question) -> Answer:
+    """The number that is asked for, by the method that is asked for."""
+    return answered(run, question, lambda: _answer(run, question))
+
+
+def _answer(run: RunRecord, question: Question) -> Answer:
+    if not question.row:
+        return _by_composition(run, question)
+    found = _own_answer(run, question)
+    weaker = weaker_answer(run, question, found)
+    if weaker is None or found.value <= weaker[1].value:
+        return found
+    return Answer(weaker[1].value, None, weaker[1].rigour, bound=question.row, way=FEWER_STEPS)
+
+
+def weaker_answer(run: RunRecord, question: Question, found: Answer | None = None) -> tuple[RunRecord, Answer] | None:
+    """Return the best answer of the runs with fewer steps and that run; None where the run has no epochs of steps.
+
+    If loss distributions gave the answer that was `found`, only the announced steps are looked at.
+    """
+    announced = announced_run(run) if question.two_sided else None
+    if announced is None:
+        return None
+    best = announced, answer(announced, question)
+    for shorter in shorter_runs(run) if _proper(question) and not (found is not None and found.exact) else ():
+        rounds, _ = rounds_of(shorter)
+        exact = None if rounds is None else by_losses(rounds, question)
+        if exact is not None and exact.value < best[1].value:
+            best = shorter, exact
+        elif exact is not None and exact.value < (math.inf if question.asked == "delta" else 1.0):
+            break  # still fewer steps are less private
+    return best
+
+
+def _own_answer(run: RunRecord, question: Question) -> Answer:
+    """Return the answer about the run as it is written."""
+    rounds, note = rounds_of(run) if question.two_sided and _proper(question) else (None, "")
+    exact = None if rounds is None else by_losses(rounds, question)
+    if exact is not None and (question.method == "exact" or _settled(rounds, question, exact)):
+        return exact
+    least = math.inf if exact is None else exact.value
+    found = _by_curve(run, question, least)
+    if (grouped := _by_group_lemma(run, question)) is not None and grouped.value < min(found.value, least):
+        return grouped
+    if exact is not None and exact.value < found.value:
+        return exact
+    if question.two_sided and (largest := _largest_loss(run, question, found.value)) is not None:
+        return largest
+    if exact is not None and math.isinf(exact.value):
+        note = "no grid gave a finite answer, so it comes from Renyi divergences"
+    found = _by_distance(run, question, found) or found
+    pure = found.order == math.inf and math.isfinite(found.value)
+    return replace(found, note="" if pure else note)  # pure privacy adds up, and no divergence was converted
+
+
+def _largest_loss(run: RunRecord, question: Question, below: float) -> Answer | None:
+    """The largest loss as the epsilon of pure privacy, where loss distributions are bounded; None where it is not `below`.
+
+    Each round's pair dominates, so that its losses are at most the largest one of the pair, and losses add.
+    """
+    if question.asked != "delta" or question.value != 0 or below == 0:
+        return None
+    rounds, _ = rounds_of(run)
+    if rounds is None:
+        return None
+    from cumulant.exact.answer import pure_epsilon
+
+    found = pure_epsilon(rounds)
+    return replace(found, bound=rounds.named(found.way)) if found.value < below else None
+
+
+def _has_steps(run: RunRecord, question: Question) -> bool:
+    """Return True if the run has epochs in which fewer steps may give a smaller bound."""
+    return question.two_sided and announced_run(run) is not None
+
+
+def _has_group_lemma(run: RunRecord, question: Question) -> bool:
+    """Return True if the run is for groups, so that the group lemma may give a smaller bound."""
+    return question.method == "best" and question.two_sided and one_record(run) is not None
+
+
+def _by_group_lemma(run: RunRecord, question: Question) -> Answer | None:
+    """From the profile of the run for one record; None where the run is not for a group, or another method is asked for."""
+    alone = one_record(run) if _has_group_lemma(run, question) and _proper(question) else None
+    if alone is None:
+        return None
+    if question.asked == "epsilon":
+        return group_delta(*alone, question, answer, delta)
+    return group_epsilon(*alone, question, answer)
+
+
+def _settled(rounds: Rounds | None, question: Question, exact: Answer) -> bool:
+    order = math.nan if exact.order is None else exact.order
+    numbers = (exact.value, order, 1.0, rounded_down(question.value))
+    return bool(_beaten(rounds, question, _Exact(*(np.array([each]) for each in numbers)))[0])
+
+
+def _proper(question: Question) -> bool:
+    return question.asked == "epsilon" or _between(question.value)
+
+
+def _by_curve(run: RunRecord, question: Question, below: float) -> Answer:
+    """From the best order of the curve; only what floats say to be below this is certified."""
+    ask = renyi_to_dp.proved_epsilon if question.asked == "delta" else renyi_to_dp.proved_delta
+    found = ask(run.curve(question.row), question.value, question.formula, run.estimated, below=below)
+    return replace(found, bound=question.row, way=question.converted)
+
+
+def _by_distance(run: RunRecord, question: Question, found: Answer) -> Answer | None:
+    """From the distance that the whole curve leaves, which bounds delta at every epsilon; None where that says no more."""
+    rigour = "estimated" if run.estimated else "bounded"
+    if question.asked == "epsilon":
+        value = _distance(run, question, found.value)
+        return Answer(value, None, rigour, bound=question.row, way=DISTANCE) if value < found.value else None
+    if not (found.value > 0 and 0 < question.value < 1):
+        return None
+    small = _distance(run, question, rounded_down(question.value)) <= question.value
+    return Answer(0.0, None, rigour, bound=question.row, way=DISTANCE) if small else None
+
+
+def _distance(run: RunRecord, question: Question, below: float) -> float:
+    """The total variation distance that the whole curve leaves, if it may be asked for and can be below this; else 1."""
+    if not question.whole_curve:
+        return 1.0
+    from cumulant.conversion import attacks
+
+    return attacks.total_variation(run.curve(question.row), below)
+
+
+def _by_composition(run: RunRecord, question: Question) -> Answer:
+    """A composition theorem on the (epsilon, delta) of each round, amplified by Lemma 3."""
+    from cumulant.conversion import baselines, composition
+
+    steps = [
+        baselines.step(part.base, Fraction(1) if part.scheme is None else part.scheme.by_lemma3(), part.times)
+        for part in run.parts
+    ]
+    delta = rounded_down(question.value)
+    value, stated = baselines.baseline_rounds(steps, delta, question.method)
+    rigour = "estimated" if run.estimated else "bounded"
+    rounds = tuple((epsilon, own) for epsilon, own, _ in stated)
+    exact = question.method != "optimal" or composition.is_exact(stated, delta)
+    return Answer(
+        float(outward(np.array([value]))[0]),
+        None,
+        rigour,
+        bound="lemma3",
+        way=question.method,
+        rounds=rounds,
+        note="" if exact else CLOSED_FORM,
+    )
+
+
+# ---- the exact layer
+
+
+def rounds_of(run: RunRecord) -> tuple[Rounds | None, str]:
+    """What the exact layer composes, or None and the reason."""
+    from cumulant.accounting.rounds import rounds
+
+    return rounds(run)
+
+
+def by_losses(rounds: Rounds, question: Question) -> Answer:
+    """From the composition of loss distributions."""
+    from cumulant.exact import answer as two_sided
+
+    ask = two_sided.epsilon if question.asked == "delta" else two_sided.delta
+    found = ask(rounds, question.value, float(question.accuracy), question.cone, question.prove)
+    bound = rounds.named(found.way)
+    epsilon = found.value if question.asked == "delta" else rounded_down(question.value)
+    strained = found.width is not None and rounds.slip() > float(question.accuracy) * epsilon
+    return replace(found, bound=bound, note=STRAINED if strained else found.note)
+
+
+def lower_end(rounds: Rounds, question: Question) -> Answer | None:
+    """The largest epsilon, or delta, that explicit neighbouring data sets need."""
+    from cumulant.exact import answer as two_sided
+
+    ask = two_sided.lower_epsilon if question.asked == "delta" else two_sided.lower_delta
+    return ask(rounds, question.value, float(question.accuracy), question.prove)
+
+
+def lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str, str]:
+    """What the number that was found cannot be below, the data sets that show it, and how rigorously."""
+    if not question.two_sided or not _proper(question) or run.surrogate:
+        return None, "", ""
+    if found == 0:
+        return 0.0, "any data sets", "proved"
+    return answered(run, (question, "lower"), lambda: _lower(run, question))
+
+
+def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
+    rounds, _ = rounds_of(run)
+    witness = None if rounds is None else lower_end(rounds, question)
+    return (None, "", "") if witness is None else (witness.value, witness.way, witness.rigour)
+
+
+# ---- many counts
+
+
+def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: Question) -> Floats:
+    """epsilon of so many runs for every count: by the envelope of a curve, and by one lattice per count."""
+    if not question.row:
+        rows(question.method, None, None)  # says which methods answer this
+    counts = [domains.times(k) for k in domains.listed("times", times)]
+    question = question.at(domains.DELTA.check("delta", delta))
+    if _has_steps(run, question):
+        return np.array([answer(run.repeated(k), question).value for k in counts])
+    if not (question.two_sided and _proper(question)):
+        return array_answers.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
+    found = _over(run, counts, question)
+    unknown = ~np.isfinite(found.value)
+    rest = unknown if question.method == "exact" else ~_beaten(rounds_of(run)[0], question, found)
+    if not rest.any():
+        return found.value
+    asked = [k for k, open_ in zip(counts, rest, strict=True) if open_]
+    best = found.value.copy()
+    by_curve = array_answers.epsilon_over(run.curve(question.row), asked, question.value, question.formula)
+    best[rest] = np.minimum(best[rest], by_curve)
+    return best
+
+
+def _over(run: RunRecord, counts: list[int], question: Question) -> _Exact:
+    """The epsilon of each number of repetitions by the exact layer; infinity where that cannot take the run."""
+    from cumulant.exact import answer as two_sided
+
+    one, _ = rounds_of(run)
+    listed = [(rounds, k) for k in sorted(set(counts)) if (rounds := rounds_of(run.repeated(k))[0]) is not None]
+    if one is None:
+        found = [by_losses(rounds, question) for rounds, _ in listed]
+    else:
+        asked = [(rounds, k, question.value) for rounds, k in listed]
+        found = two_sided.epsilons(one, asked, float(question.accuracy), question.cone)
+    known = {
+        k: (each.value, math.nan if each.order is None else each.order)
+        for (_, k), each in zip(listed, found, strict=True)
+    }
+    value, order = np.array([known.get(k, (math.inf, math.nan)) for k in counts]).reshape(-1, 2).T
+    given = np.full(len(counts), rounded_down(question.value))
+    return _Exact(value, order, np.array(counts, dtype=np.float64), given)

@@ -1,0 +1,378 @@
+"""What a run means for an attacker: the largest true positive rate at a false positive rate, and the advantage.
+
+The run's curve bounds both at its best order, which is cheap. Loss distributions, where the method has them, bound them by
+(epsilon, delta) statements, each of which holds; so which epsilons are asked decides how tight a number is and never whether
+it holds. Every false positive rate asks for its own epsilons, whatever other rates are asked about, and all share the answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.accounting import answer
+from cumulant.accounting.answer import rounds_of
+from cumulant.accounting.question import (
+    CURVES,
+    DEFAULT_ACCURACY,
+    DEFAULT_METHOD,
+    METHODS,
+    Question,
+    check_names,
+    checked,
+    rows,
+)
+from cumulant.accounting.run import Component, RunRecord
+from cumulant.accounting.weaker_run import announced_run
+from cumulant.conversion import attacks, renyi_to_dp, tradeoff
+from cumulant.domains import PROBABILITY, Exact, Number
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.enclosure import BOUNDED
+from cumulant.numerics.rationals import root
+from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
+from cumulant.relation import Relation
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+RATES = np.geomspace(1e-8, 1.0, 65)
+"""The false positive rates of a curve, unless others are asked for."""
+
+_ACCURACY = 0.02
+"""What a lattice may cost of epsilon: about that much of the true positive rate, for a tenth of the time."""
+
+_LOSS, _MOST = 0.01, 40
+"""What the epsilons around the best may gain before a search ends, and how many it asks for at most."""
+
+_FEW = 24
+"""Epsilons of an answer in brief."""
+
+_HALVED = 5
+"""Times that the way beyond the last epsilon is halved."""
+
+_LARGEST = 700.0
+"""Of epsilons, such that e^epsilon is a float."""
+
+_ALMOST = 1 - 2.0**-50
+_BITS = 128
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TradeOffCurve:
+    """The best attack on a run: none that has this false positive rate has more than this true positive rate.
+
+    >>> import cumulant as cm
+    >>> found = trade_off(cm.PureDP(1).record(), [0, 0.01, 0.1])
+    >>> found.true_positive_rate, found.advantage
+    (array([0.        , 0.02718282, 0.27182818]), 0.46211)
+    """
+
+    false_positive_rate: Floats
+    true_positive_rate: Floats
+    advantage: float
+
+
+def trade_off(run: RunRecord, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
+    """The bound at these false positive rates, or at 65 from 1e-8 to 1, evenly spaced on a logarithmic axis.
+
+    No rate gets a worse bound than alone.
+
+    >>> import cumulant as cm
+    >>> found = trade_off(cm.Gaussian(sigma=1).record())
+    >>> float(found.false_positive_rate[16]), float(found.true_positive_rate[16])  # Phi(Phi^-1(1e-6) + 1) = 8.723e-5
+    (1e-06, 8.73e-05)
+    """
+    asked = list(checked("fpr", RATES if fpr is None else fpr, PROBABILITY)[0])
+    rates = np.array([float(rate) for rate in asked])
+    return TradeOffCurve(rates, _bounds(run, asked, method), advantage(run, method))
+
+
+def true_positive_rate(run: RunRecord, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+    """The bound at one false positive rate, or at each of several.
+
+    >>> import cumulant as cm
+    >>> true_positive_rate(cm.Gaussian(sigma=1).record(), 0.01)  # Phi(Phi^-1(0.01) + 1) = 0.09236
+    0.0924
+    """
+    asked, scalar = checked("fpr", fpr, PROBABILITY)
+    found = _bounds(run, asked, method)
+    return float(found[0]) if scalar else found
+
+
+def advantage(run: RunRecord, method: str = DEFAULT_METHOD) -> float:
+    """The largest difference of true and false positive rate: a guess about a fair coin is right (1 + advantage) / 2 often.
+
+    >>> import cumulant as cm
+    >>> advantage(cm.Gaussian(sigma=1).record()), advantage(cm.PureDP(1).record())  # 2 Phi(1/2) - 1 and tanh(1/2)
+    (0.3829, 0.4621)
+    """
+    by_curve, by_statements = _ways(run, method)
+    found = attacks.curve_advantage(run.curve()) if by_curve else 1.0
+    if by_statements == "exact":  # at epsilon = 0 delta is the total variation distance
+        question = Question.parse_query(method, None, None, DEFAULT_ACCURACY, "epsilon")
+        found = min(found, float(np.asarray(answer.delta(run, Exact(0), question))))
+    elif by_statements:  # what conversions say about it is worth little
+        known = _Statements(run, by_statements)
+        known.search([_Halfway(known.scale())])
+        found = min(found, tradeoff.advantage(*known.pair))
+    announced = _announced(run, method)
+    return found if announced is None else min(found, advantage(announced, method))
+
+
+def _announced(run: RunRecord, method: str) -> RunRecord | None:
+    """Return the run with one release in place of each epoch, where the exact layer is asked; None if it has no epochs."""
+    return announced_run(run) if method in METHODS and method not in CURVES else None
+
+
+def bayes_risk(run: RunRecord, prior: Number) -> float:
+    """prior (1 - H), H the hockey-stick divergence at (1 - prior) / prior: see `Answers.bayes_risk`."""
+    share = PROBABILITY.check("prior", prior)
+    if not 0 < share < 1:
+        return 0.0
+    # a smaller epsilon has a larger divergence
+    logarithm = float(BOUNDED.log(BOUNDED.number((1 - share) / share)).lower())
+    question = Question.parse_query(DEFAULT_METHOD, None, None, DEFAULT_ACCURACY, "epsilon")
+    needed = float(np.asarray(answer.delta(run, Exact(Fraction(logarithm)), question)))
+    return rounded_down(share * (1 - Fraction(min(needed, 1.0))))
+
+
+def gaussian(run: RunRecord) -> float:
+    """The mu of Gaussian privacy that is known: see `Answers.gaussian_mu`."""
+    squares = [(_square(part), part.times) for part in run.parts]
+    whole = _of_pure(renyi_to_dp.proved_pure(run.curve(), run.estimated))
+    if any(square is None for square, _ in squares):
+        return whole
+    total = sum((square * times for square, times in squares if square is not None), start=Fraction(0))
+    return min(whole, rounded_up(root(total)[1]) if total else 0.0)
+
+
+def _square(part: Component) -> Fraction | None:
+    """Return mu squared of one round; None if the round is not known to be Gaussian-DP."""
+    known: list[float] = []
+    if part.inner is not None:
+        # k copies of a record change what runs as a group of k does: k mu (Dong, Roth, Su 2022, Theorem 2.14)
+        copies, found = None if part.scheme is None else part.scheme.copies, gaussian(part.inner)
+        if copies is not None and math.isfinite(found):
+            known.append(rounded_up(Fraction(found) * copies * _widened(part)))
+    elif part.pair is not None and (shift := part.pair.gaussian_shift()) is not None:
+        return shift**2
+    known.append(_of_pure(renyi_to_dp.proved_pure(part.curve("best"), part.estimated)))
+    least = min(known)
+    return Fraction(least) ** 2 if math.isfinite(least) else None
+
+
+def _widened(part: Component) -> int:
+    """Return 2 where a record is replaced and what runs is stated for one added or removed, which is half as far; else 1."""
+    stated = None if part.inner is None else part.inner.relation
+    replaced = part.scheme is not None and part.scheme.relation is Relation.REPLACE_ONE
+    return 2 if replaced and stated is Relation.ADD_REMOVE else 1
+
+
+def _of_pure(epsilon: float) -> float:
+    """2 Phi^-1(e^epsilon / (1 + e^epsilon)), rounded up: the corner of the trade-off of pure epsilon lies on that of mu."""
+    if not epsilon > 0 or math.isinf(epsilon):
+        return epsilon
+    with BALLS.at(_BITS):
+        tail = 1 / (1 + BALLS.number(Fraction(epsilon)).exp())  # the smaller mass, so that no digits are lost
+        mu = 2 * BALLS.number(2).sqrt() * (2 * tail).erfcinv()
+        return rounded_up(at_least(mu.upper())) if mu.is_finite() else math.inf
+
+
+def in_brief(run: RunRecord, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
+    """True positive rate and advantage from a statement that is known and few others, for those who cannot wait.
+
+    >>> import cumulant as cm
+    >>> in_brief(cm.Gaussian(sigma=1).record(), 0.01, "best", 4.38, 1e-5)
+    (0.0924, 0.3829)
+    """
+    rate, pairs = PROBABILITY.check("fpr", fpr), ([Fraction(epsilon)], [Fraction(delta)])
+    found, largest = tradeoff.true_positive_rate([rate], *pairs)[0], tradeoff.advantage(*pairs)
+    by_curve, by_statements = _ways(run, method) if method in METHODS else (False, "")
+    if by_curve:
+        found, largest = (
+            min(found, attacks.curve_true_positive_rate(run.curve(), [rate])[0]),
+            min(largest, attacks.curve_advantage(run.curve())),
+        )
+    if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
+        found = min(found, _normal_power(rate, shift))
+    if by_statements:
+        known = _Statements(run, by_statements)
+        if by_statements == "exact":
+            known.ask([0.0])
+            known.ask([_gaussian(rate, known.deltas[0.0])])
+        else:
+            known.ask((epsilon * np.arange(_FEW) / _FEW).tolist())
+        found, largest = min(found, known.bounds([rate])[0]), min(largest, tradeoff.advantage(*known.pair))
+    if (announced := _announced(run, method)) is not None:
+        caught, most = in_brief(announced, fpr, method, epsilon, delta)
+        return min(float(found), caught), min(largest, most)
+    return float(found), largest
+
+
+def _ways(run: RunRecord, method: str) -> tuple[bool, str]:
+    """Whether the curve's best order is asked, and by which method statements are; "" is by none."""
+    check_names(method=method)
+    if method not in METHODS:
+        rows(method, None, None)  # says what there is to choose
+    if method in CURVES:
+        return (True, "") if method == "rdp" else (False, method)
+    known = rounds_of(run)[0] is not None
+    return method == DEFAULT_METHOD or not known, "exact" if known else ""
+
+
+def _bounds(run: RunRecord, rates: Sequence[Exact], method: str) -> Floats:
+    by_curve, by_statements = _ways(run, method)
+    if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
+        return np.array([_normal_power(rate, shift) for rate in rates])
+    found = np.ones(len(rates))
+    if by_curve:
+        found = attacks.curve_true_positive_rate(run.curve(), rates)
+    if by_statements:
+        known = _Statements(run, by_statements)
+        scale = known.scale()
+        known.search([_Search(scale, float(rate)) for rate, most in zip(rates, found, strict=True) if most > 0])
+        found = np.minimum(found, known.bounds(rates))
+    announced = _announced(run, method)
+    return found if announced is None else np.minimum(found, _bounds(announced, rates, method))
+
+
+def _lone_gaussian(run: RunRecord) -> Fraction | None:
+    """Return mu if the run is N(mu, 1) against N(0, 1), all its rounds together; else None."""
+    rounds = rounds_of(run)[0]
+    single = None if rounds is None else rounds.single()
+    return single[0].gaussian_shift() if single is not None and single[1] == 1 else None
+
+
+def _normal_power(rate: Fraction, shift: Fraction) -> float:
+    """Phi(Phi^-1(rate) + mu), rounded up: the most powerful test of two normal laws."""
+    if not 0 < rate < 1:
+        return float(rate)
+    with BALLS.at(_BITS):
+        root_two = BALLS.number(2).sqrt()
+        place = -(2 * BALLS.number(rate)).erfcinv() * root_two + BALLS.number(shift)
+        found = (-place / root_two).erfc() / 2
+        return rounded_up(min(at_least(found.upper()), Fraction(1))) if found.is_finite() else 1.0
+
+
+# ---- where to ask
+
+
+@dataclass(slots=True)
+class _Statements:
+    """The run is (epsilon, delta)-DP for each epsilon that was asked about, by this method."""
+
+    run: RunRecord
+    method: str
+    deltas: dict[float, float] = field(default_factory=dict)
+
+    @property
+    def pair(self) -> tuple[list[float], list[Fraction]]:
+        """Epsilons mean the decimals they print as, which are what was asked; deltas are what was found."""
+        return list(self.deltas), [Fraction(delta) for delta in self.deltas.values()]
+
+    def ask(self, epsilons: Iterable[float]) -> None:
+        """Learn delta at these."""
+        missing = sorted({epsilon for epsilon in epsilons if epsilon < math.inf} - self.deltas.keys())
+        if missing:
+            question = Question.parse_query(self.method, None, None, _ACCURACY, "epsilon")
+            found = np.asarray(answer.delta(self.run, missing, question))
+            self.deltas.update(zip(missing, found.tolist(), strict=True))
+
+    def scale(self) -> float:
+        """An epsilon that is small for this run, a power of two."""
+        self.ask([0.0, renyi_to_dp.proved_pure(self.run.curve(), self.run.estimated)])
+        size = _shift(self.deltas[0.0]) if self.method == "exact" else self.half()
+        return 2.0 ** math.floor(math.log2(size) - 2) if 0 < size < math.inf else 1.0
+
+    def half(self) -> float:
+        """epsilon at a delta of 1/2."""
+        question = Question.parse_query(self.method, None, None, DEFAULT_ACCURACY, "delta")
+        return answer.answer(self.run, question.at(Exact("0.5"))).value
+
+    def search(self, searches: Sequence[_Search]) -> None:
+        """Ask for what each search wants, all at once, until none wants more."""
+        while wanted := [epsilon for search in searches for epsilon in search.wanted(self.deltas)]:
+            self.ask(wanted)
+
+    def bounds(self, rates: Sequence[Exact]) -> Floats:
+        """What all statements together say at each false positive rate."""
+        return tradeoff.true_positive_rate(rates, *self.pair)
+
+
+@dataclass(slots=True)
+class _Search:
+    """For the epsilon that is best at one false positive rate: doubled until it is too large, then the cells around the best
+    are halved until nothing more can be gained.
+
+    What a statement costs is convex in e^epsilon, so a neighbour that costs little more leaves little to gain between. The
+    search looks at its own epsilons only, so that other searches cannot lead it astray.
+    """
+
+    scale: float
+    rate: float
+    own: list[float] = field(default_factory=lambda: [0.0])
+
+    def cost(self, epsilon: float, delta: float) -> float:
+        """The true positive rate that this statement leaves."""
+        rising = delta + math.exp(epsilon) * self.rate
+        return min(rising, 1 - math.exp(-epsilon) * (1 - delta - self.rate), 1.0)
+
+    def wanted(self, deltas: dict[float, float]) -> list[float]:
+        """Where to ask next; nothing where the search has ended."""
+        own, last = sorted(self.own), max(self.own)
+        costs = [self.cost(epsilon, deltas[epsilon]) for epsilon in own]
+        best = max(i for i, cost in enumerate(costs) if cost <= min(costs))  # where none says anything, further out
+        new = []
+        if best + 2 >= len(own):
+            new = self.beyond(last, costs[best])
+        if not new and len(own) < _MOST:
+            near = range(
+                max(best - 2, 0), min(best + 3, len(own))
+            )  # two on each side: the least may lie between two of them
+            if any(costs[i] > (1 + _LOSS * (i - best) ** 2) * costs[best] for i in near):
+                new = [(own[best] + own[i]) / 2 for i in near if abs(i - best) == 1]
+        self.own += new
+        return new
+
+    def beyond(self, last: float, least: float) -> list[float]:
+        """The double, or less where so large an epsilon would cost too much even without a delta; the cost grows with both."""
+        further = min(2 * last, _LARGEST) or self.scale
+        for _ in range(_HALVED):
+            if last < further and self.cost(further, 0.0) < least:
+                return [further]
+            further = (last + further) / 2
+        return []
+
+
+class _Halfway(_Search):
+    """The same for the largest difference of the two rates."""
+
+    __slots__ = ()
+
+    def __init__(self, scale: float) -> None:
+        super().__init__(scale, 1.0)
+
+    def cost(self, epsilon: float, delta: float) -> float:
+        return min(math.tanh(epsilon / 2) + 2 * delta / (1 + math.exp(epsilon)), 1.0)
+
+
+def _shift(distance: float) -> float:
+    """The shift of two Gaussians with this total variation distance."""
+    return 2 * _quantile((1 + min(distance, _ALMOST)) / 2)
+
+
+def _gaussian(rate: Exact, distance: float) -> float:
+    """The epsilon that is best at this rate if the loss is Gaussian with this total variation distance, as sums tend to be."""
+    shift = _shift(distance)
+    return abs(shift * (-_quantile(float(rate)) - shift / 2))
+
+
+def _quantile(share: float) -> float:
+    """Of the normal law, only to choose where to ask."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(share) if 0 < share < 1 else math.copysign(math.inf, share - 0.5)

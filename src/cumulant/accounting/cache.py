@@ -1,0 +1,82 @@
+"""Curves and answers that are found once: what is data for good, what rests on a user's Python object for one question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
+
+from cumulant.accounting.run import RunRecord
+from cumulant.bounds.bound import amplified
+from cumulant.bounds.table import BOUNDS
+from cumulant.bounds.table import row as bound_row
+from cumulant.curves.cache import once, recall
+from cumulant.curves.cached_curve import Remembered
+from cumulant.curves.curve import Curve
+from cumulant.pairs.pair import Pair
+
+_MOST_ANSWERS = 4096
+
+_answers: dict[Hashable, Any] = {}
+
+T = TypeVar("T")
+
+
+def answered(run: RunRecord, asked: Hashable, answer: Callable[[], T]) -> T:
+    """The answer to a question about this run, found once if the run is data alone."""
+    if not run.written or run.estimated or any(part.key is None for part in run.parts):
+        return answer()
+    key = (run.relation, tuple((part.key, part.times) for part in run.sorted), asked)
+    return recall(_answers, key, answer, _MOST_ANSWERS)
+
+
+def forget() -> None:
+    """Forget all answers, and what the curves of mechanisms remember."""
+    forget_answers()
+    remembered_curve.cache_clear()
+
+
+def forget_answers() -> None:
+    """Forget all answers, as those do who change how answers are found."""
+    _answers.clear()
+
+
+class Source(Hashable, Protocol):
+    """What has a curve by each bound: a mechanism."""
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it is data alone."""
+
+    @property
+    def amplified(self) -> bool:
+        """Whether it runs on a sample."""
+
+    def own_curve(self, bound: str) -> Curve:
+        """What is proved about one run of it."""
+
+    def pair(self) -> Pair | None:
+        """Its dominating pair, if it is known."""
+
+
+def curve_of(mechanism: Source, bound: str) -> Curve:
+    """What this bound proves about one run of the mechanism; without a sample every upper bound is its own curve."""
+    name = bound if mechanism.amplified or not bound_row(bound).upper else ""
+    if mechanism.frozen:
+        return remembered_curve(mechanism, name)
+    return once((mechanism, name), lambda: _new_curve(mechanism, name))
+
+
+@lru_cache(maxsize=4096)
+def remembered_curve(mechanism: Source, bound: str) -> Curve:
+    """One curve object for all equal mechanisms, so that what it has computed serves them all."""
+    return _new_curve(mechanism, bound)
+
+
+def _new_curve(mechanism: Source, bound: str) -> Curve:
+    """A curve that has computed nothing yet."""
+    if mechanism.amplified or not bound:
+        return Remembered(mechanism.own_curve(bound))
+    own = mechanism.own_curve(bound)
+    return Remembered(amplified(BOUNDS, bound, own, mechanism.pair(), Fraction(1), str(mechanism)))

@@ -1,0 +1,436 @@
+"""Every question about what ran, asked of its parts."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+
+from cumulant import domains
+from cumulant.accounting import answer as answering
+from cumulant.accounting import loss_cumulants as loss
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.plan import planned
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, check_names, given
+from cumulant.accounting.run import RunRecord
+from cumulant.bounds.table import BOUNDS
+from cumulant.bounds.table import row as bound_row
+from cumulant.conversion import array_answers, renyi_to_dp
+from cumulant.curves.cache import question
+from cumulant.curves.curve import Curve
+from cumulant.domains import Domain, Number
+from cumulant.errors import HypothesisError
+
+if TYPE_CHECKING:
+    from cumulant.accounting.attacks import TradeOffCurve
+    from cumulant.accounting.check import Check
+    from cumulant.accounting.privacy_loss import PrivacyLoss
+
+
+# Questions about what ran that an attacker would ask: the trade-off, the privacy loss, Bayes risk, Gaussian privacy.
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Attacked(ABC):
+    """Something that can be attacked, given what it is made of."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def record(self) -> RunRecord:
+        """What ran, frozen as it is now: all that a question needs to know."""
+
+    @question()
+    def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
+        """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
+        from cumulant.accounting import attacks
+
+        return attacks.trade_off(self.record(), fpr, method)
+
+    @overload
+    def true_positive_rate(self, fpr: Number, method: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def true_positive_rate(self, fpr: Iterable[Number], method: str = ...) -> Floats: ...
+    @question()
+    def true_positive_rate(self, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+        """The largest part of the members that an attack finds which has this false positive rate, one or several.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).true_positive_rate(0.01)
+        0.02719
+        """
+        from cumulant.accounting import attacks
+
+        return attacks.true_positive_rate(self.record(), fpr, method)
+
+    @property
+    @question()
+    def advantage(self) -> float:
+        """The largest difference of true and false positive rate that any attack has."""
+        from cumulant.accounting import attacks
+
+        return attacks.advantage(self.record())
+
+    @question()
+    def bayes_risk(self, prior: Number = "1/2") -> float:
+        """The least part of wrong guesses of any attack on a record that is a member with this probability, rounded down.
+
+        It is prior (1 - delta(log((1 - prior) / prior))), the smallest sum of both kinds of errors.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).bayes_risk(), cm.PureDP(1).bayes_risk(prior=0.01)  # 1 / (1 + e), and who always says no
+        (0.268941, 0.01)
+        """
+        from cumulant.accounting import attacks
+
+        return attacks.bayes_risk(self.record(), prior)
+
+    @property
+    @question()
+    def gaussian_mu(self) -> float:
+        """A mu for which it is mu-GDP, rounded up: every attack is one on N(mu, 1) against N(0, 1); +inf if none is known.
+
+        Gaussian noise has its shift, pure epsilon 2 Phi^-1(e^epsilon / (1 + e^epsilon)), a sample what runs on it, and squares
+        add. It is the strict one: the trade-off holds at every epsilon, without a failure probability, so that samples of
+        Gaussian noise gain nothing. For DP-SGD it is much larger than the mu of central-limit theorems, which hold in the limit
+        only, or with slack. Compare runs by `epsilon` or `true_positive_rate` instead.
+
+        >>> import cumulant as cm
+        >>> (cm.Gaussian(sigma=2) * 4).gaussian_mu, cm.ZeroConcentrated(rho=1).gaussian_mu
+        (1.0, inf)
+        >>> (
+        ...     cm.Gaussian(sigma="1.1") @ cm.Poisson(rate="0.01") * 1000
+        ... ).gaussian_mu  # sqrt(1000) / 1.1, as if not sampled
+        28.748
+        """
+        from cumulant.accounting import attacks
+
+        return attacks.gaussian(self.record())
+
+    @question()
+    def privacy_loss(self, direction: str = "both") -> PrivacyLoss:
+        """The privacy loss of neighbours: tails, quantiles and hockey-stick divergences of one direction or of both.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=2) @ cm.Poisson(rate=0.1) * 10
+        >>> run.privacy_loss("add").hockey_stick(1) < run.privacy_loss("remove").hockey_stick(1)
+        True
+        """
+        from cumulant.accounting.privacy_loss import PrivacyLoss
+
+        return PrivacyLoss.of(self.record(), direction)
+
+
+_LAMBDA = Domain(Fraction(-1), Fraction(10**6), low_closed=True, high_closed=True)
+_FEW = Domain(Fraction(1), Fraction(64), low_closed=True, high_closed=True, integer=True)
+"""Of derivatives."""
+
+
+class Answers(Attacked):
+    """Something that answers questions, given what it is made of."""
+
+    __slots__ = ()
+
+    def curve(self, bound: str = "best") -> Curve:
+        """What is proved about it: the sum of the curves of its parts, each amplified by this bound.
+
+        A curve keeps what it has computed. Where it rests on a Python object, ask for another one after that has changed.
+        """
+        return self.record().curve(bound)
+
+    # ---- questions
+
+    @overload
+    def epsilon(  # type: ignore[overload-overlap]
+        self,
+        delta: Number,
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+        *,
+        prove: bool = ...,
+    ) -> float: ...
+    @overload
+    def epsilon(
+        self,
+        delta: Iterable[Number],
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+        *,
+        prove: bool = ...,
+    ) -> Floats: ...
+    @question()
+    def epsilon(
+        self,
+        delta: Number | Iterable[Number],
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+        *,
+        prove: bool = False,
+    ) -> float | Floats:
+        """The smallest epsilon that is known to hold at this delta, rounded up.
+
+        `method="exact"` composes loss distributions on a grid that costs at most the relative `accuracy`; `method="rdp"`
+        takes the best bound and conversion of Renyi divergences unless `bound=` and `conversion=` name rows of the tables;
+        `method="best"` is the smaller of the two. `method="paper"` is the literal accountant of the paper (Theorem 9,
+        eq. 3). The composition theorems the paper compares with are `method="naive"`, `"strong"` and `"optimal"`.
+
+        The exact layer proves its answer in balls where that takes up to about a second, and otherwise bounds it; the note of
+        the guarantee says why. `prove=True` asks for balls however long they take.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
+        >>> run.epsilon(delta=1e-8, method="paper"), run.epsilon(delta=1e-8)
+        (2.02701, 0.807)
+        >>> cm.Laplace(scale=2).epsilon(delta=0)
+        0.5
+        """
+        return answering.epsilon(
+            self.record(), delta, Question.parse_query(method, bound, conversion, accuracy, "delta", prove)
+        )
+
+    @overload
+    def delta(  # type: ignore[overload-overlap]
+        self,
+        epsilon: Number,
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+        *,
+        prove: bool = ...,
+    ) -> float: ...
+    @overload
+    def delta(
+        self,
+        epsilon: Iterable[Number],
+        method: str = ...,
+        bound: str | None = ...,
+        conversion: str | None = ...,
+        accuracy: Number = ...,
+        *,
+        prove: bool = ...,
+    ) -> Floats: ...
+    @question()
+    def delta(
+        self,
+        epsilon: Number | Iterable[Number],
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+        *,
+        prove: bool = False,
+    ) -> float | Floats:
+        """The smallest delta that is known to hold at this epsilon, rounded up (eq. 4).
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=2).delta(epsilon=1, method="paper"), cm.Gaussian(sigma=2).delta(epsilon=1)
+        (0.216265, 0.0068)
+
+        At a negative epsilon it is that of the hockey-stick divergence, 1 - e^epsilon (1 - delta(-epsilon)).
+
+        >>> cm.PureDP(1).delta(epsilon=-1)
+        0.632121
+        """
+        return answering.delta(
+            self.record(), epsilon, Question.parse_query(method, bound, conversion, accuracy, "epsilon", prove)
+        )
+
+    @question()
+    def guarantee(
+        self,
+        delta: Number | None = None,
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+        *,
+        epsilon: Number | None = None,
+        prove: bool = False,
+    ) -> Guarantee:
+        """The epsilon at this delta, or the delta at this epsilon, together with what proves it and a bound from below.
+
+        >>> import cumulant as cm
+        >>> found = cm.Gaussian(sigma=1).guarantee(delta=1e-5)
+        >>> found.lower <= found.epsilon, found.epsilon
+        (True, 4.377)
+        >>> found = cm.Gaussian(sigma=1).guarantee(epsilon=4.377)
+        >>> found.lower_delta <= found.delta, found.delta
+        (True, 1e-05)
+        """
+        asked, value = given(delta, epsilon)
+        question = Question.parse_query(method, bound, conversion, accuracy, asked, prove)
+        return Guarantee.of(planned(self.record(), question.at(value)))
+
+    @question()
+    def check(self, *, epsilon: Number, delta: Number, accuracy: Number = DEFAULT_ACCURACY) -> Check:
+        """Whether a claim about it is true: `verdict` is "holds", "false" or "open"; see `Check`.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
+        >>> [run.check(epsilon=claim, delta=1e-8).verdict for claim in (1.74, 0.8, 0.5)]
+        ['holds', 'open', 'false']
+        """
+        from cumulant.accounting.check import checked
+
+        return checked(self.record(), epsilon, delta, accuracy)
+
+    @question()
+    def epsilon_over(
+        self,
+        times: Iterable[int],
+        delta: Number,
+        method: str = DEFAULT_METHOD,
+        bound: str | None = None,
+        conversion: str | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
+    ) -> Floats:
+        """epsilon of `self * k` for every k in `times`.
+
+        Each number is that of `(self * k).epsilon(delta)` with the same method, within the accuracy. Where the losses have a
+        density and rounds are many, all counts share the transforms of one round; elsewhere each composes a lattice of its
+        own, and a bar on a terminal shows how far it is. By Renyi divergences, `method="rdp"`, all counts together are the
+        lower envelope of one line in k per order.
+
+        >>> import cumulant as cm
+        >>> step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+        >>> step.epsilon_over([1000, 600_000], delta=1e-8)
+        array([0.0289, 0.807 ])
+        >>> step.epsilon_over([1000, 600_000], delta=1e-8, method="paper")
+        array([0.119, 2.027])
+        """
+        return answering.epsilon_over(
+            self.record(), times, delta, Question.parse_query(method, bound, conversion, accuracy, "delta")
+        )
+
+    @overload
+    def rdp(self, order: Number, bound: Literal["all"]) -> dict[str, float]: ...  # type: ignore[overload-overlap]
+    @overload
+    def rdp(self, order: Iterable[Number], bound: Literal["all"]) -> dict[str, Floats]: ...  # type: ignore[overload-overlap]
+    @overload
+    def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def rdp(self, order: Iterable[Number], bound: str = ...) -> Floats: ...
+    @question()
+    def rdp(
+        self, order: Number | Iterable[Number], bound: str = "best"
+    ) -> float | Floats | dict[str, float] | dict[str, Floats]:
+        """The Rényi divergence bound at orders in [1, inf]; order 1 is KL, inf is pure.
+
+        It is infinite for promises that may fail, such as `ApproximateDP`: what leaks with some probability has no finite
+        divergence. Their epsilons come from the curve of the rest, which `curve()` has.
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=5).rdp([1, 2, 64.5])
+        array([0.02, 0.04, 1.29])
+
+        `bound="all"` gives every bound that applies, by name: columns that pandas and polars take.
+
+        >>> found = (cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.001)).rdp([2, 3], bound="all")
+        >>> "theorem9" in found, "gaussian-ball" in found
+        (True, False)
+        """
+        value, scalar = domains.orders(order)
+        check_names(bound=bound)
+        if bound == "all":
+            known: dict[str, Any] = {}
+            for name in BOUNDS:
+                with suppress(HypothesisError):
+                    known[name] = self.rdp(value, name)
+            return {name: float(each[0]) for name, each in known.items()} if scalar else known
+        answer = array_answers.rdp(self.curve(bound), value, bound_row(bound).upper)
+        return float(answer[0]) if scalar else answer
+
+    @question()
+    def gap(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """How much room a bound leaves: its value over the lower bound of Proposition 11; 1 means that it is exact.
+
+        >>> import cumulant as cm
+        >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
+        >>> run.gap(2, bound="theorem9"), run.gap(2, bound="profile")
+        (4.0, 1.16)
+        """
+        value, scalar = domains.orders(order)
+        upper = array_answers.rdp(self.curve(bound), value, bound_row(bound).upper)
+        lower = array_answers.rdp(self.curve("lower"), value, upper=False)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            # what rounding outward has made is no room, and 0 / 0 and inf / inf leave none either
+            answer: Floats = np.where(upper <= lower * (1 + 1e-12), 1.0, upper / lower)
+        return float(answer[0]) if scalar else answer
+
+    @overload
+    def cgf(self, lam: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def cgf(self, lam: Iterable[Number], bound: str = ...) -> Floats: ...
+    @question()
+    def cgf(self, lam: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+        """K(lam) = lam * rdp(lam + 1), the cumulant generating function of the privacy loss, at lam >= -1.
+
+        From 0 on it is an upper bound of every neighbouring pair's, rounded up. Between -1 and 0, where K is negative, it is
+        that of the dominating pair, the smallest of all, to the nearest float; HypothesisError where no pair is known.
+        K(-1) = K(0) = 0 (Lemma 36).
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=1).cgf([-1, -0.5, 0, 1])
+        array([ 0.   , -0.125,  0.   ,  1.   ])
+        """
+        value, scalar = domains.orders(lam, "lam", low=-1.0)
+        curve = self.curve(bound)
+        answer = np.where(value == 0, 0.0, np.inf)
+        inside = (value > 0) & np.isfinite(value)
+        answer[inside] = array_answers.cgf(curve, value[inside], bound_row(bound).upper)
+        for i in np.flatnonzero(value < 0):
+            answer[i] = loss.derivative(self.record(), Fraction(value[i]), 0)
+        return float(answer[0]) if scalar else answer
+
+    @question()
+    def cgf_derivative(self, lam: Number, order: int = 1) -> float:
+        """The derivative of K at lam >= -1 for the dominating pair: K' is the mean of the privacy loss, tilted by e^(lam loss).
+
+        Exact to the nearest float, and a fact about that pair: no bound of another pair's. It increases with lam, because K is
+        convex (Lemma 36). HypothesisError where no pair is known, as on samples.
+
+        >>> import cumulant as cm
+        >>> gaussian = cm.Gaussian(sigma=1)  # K = lam (lam + 1) / 2
+        >>> gaussian.cgf_derivative(0), gaussian.cgf_derivative(2), gaussian.cgf_derivative(2, order=2)
+        (0.5, 2.5, 1.0)
+        """
+        return loss.derivative(self.record(), _LAMBDA.check("lam", lam), int(_FEW.check("order", order)))
+
+    @question()
+    def loss_cumulants(self, count: int = 2) -> Floats:
+        """The first cumulants of the privacy loss of the dominating pair, the derivatives of K at 0: mean, variance, ….
+
+        The mean is KL. All of them add under composition. See `cgf_derivative`.
+
+        >>> import cumulant as cm
+        >>> (cm.Gaussian(sigma=1) * 4).loss_cumulants(3)
+        array([2., 4., 0.])
+        """
+        found = loss.taylor(self.record(), Fraction(0), int(_FEW.check("count", count)) + 1)
+        return np.array([float(each * math.factorial(i)) for i, each in enumerate(found)][1:])
+
+    @property
+    @question()
+    def kl(self) -> float:
+        """Order 1: the largest Kullback-Leibler divergence."""
+        return self.rdp(1)
+
+    @property
+    @question()
+    def pure(self) -> float:
+        """Order infinity: the epsilon of pure differential privacy."""
+        run = self.record()
+        return renyi_to_dp.proved_pure(run.curve(), run.estimated)

@@ -1,0 +1,75 @@
+"""What ran as the exact layer takes it: losses and sampling, or the reason why that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cumulant.accounting.run import Component, RunRecord
+from cumulant.exact.rounds import Round, Rounds
+from cumulant.pairs.pair import Pair
+from cumulant.sampling.scheme import Scheme
+from cumulant.sampling.without_replacement import WHOLE
+
+MOST_ROUNDS = 10**9
+"""More are more than any grid resolves; Gaussians without a sample count as one."""
+
+_FALLBACK = "so the answer comes from Renyi divergences"
+
+
+def rounds(run: RunRecord) -> tuple[Rounds | None, str]:
+    """All rounds of the run, or None and what stands in the way."""
+    parts: list[tuple[Round, int]] = []
+    whole: list[tuple[Pair | None, int]] = []
+    for part in run.sorted:
+        if part.silent:
+            continue
+        if part.scheme is not None and not part.scheme.gridded:
+            return None, f"{type(part.scheme).__name__} says nothing about loss distributions, {_FALLBACK}"
+        pair = _pair(part)
+        if pair is None or not pair.gridded:
+            return None, f"{part.name} is known by its curve only, {_FALLBACK}"
+        if part.scheme is None and pair.composed([(pair, part.times)]) is not None:
+            whole.append((pair, part.times))
+            continue
+        parts.append((_round(pair, part.scheme or WHOLE), part.times))
+    if (gathered := _composed(whole)) is not None:
+        parts.insert(0, (_round(gathered, WHOLE), 1))
+    found = Rounds(tuple(parts))
+    if found.single() is not None:
+        return found, ""
+    if not found.aligned:
+        return None, f"the samples of the run have directions that do not match, {_FALLBACK}"
+    if sum(times for _, times in parts) > MOST_ROUNDS:
+        return None, f"more than {MOST_ROUNDS:,} rounds are more than a grid resolves, {_FALLBACK}"
+    if any(one.steps is None for one, _ in parts):
+        return None, f"noise this far from the sensitivity spans too many scales for a grid, {_FALLBACK}"
+    return found, ""
+
+
+def _round(pair: Pair, scheme: Scheme) -> Round:
+    witnesses, transforms = tuple(scheme.witnesses(pair)), scheme.transforms(pair)
+    seen, share = scheme.seen(pair)
+    return Round(
+        seen,
+        scheme.steps(pair),
+        witnesses,
+        share,
+        scheme.cone(pair),
+        scheme.sharpened,
+        transforms,
+        scheme.triples(),
+        drawn=seen is not pair,
+        records=scheme.sizes()[1],
+    )
+
+
+def _pair(part: Component) -> Pair | None:
+    """The dominating pair of what runs on one sample: of one mechanism its own, of several one of all together."""
+    if part.lone or part.inner is None:
+        return part.pair
+    return _composed([(None if each.scheme else each.pair, each.times) for each in part.inner.parts])
+
+
+def _composed(parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
+    first = parts[0][0] if parts else None
+    return None if first is None else first.composed(parts)

@@ -1,0 +1,135 @@
+"""What ran, as mathematics sees it: parts with their curves, pairs and schemes, and never a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cumulant.bounds.bound import Bound
+from cumulant.bounds.table import row as bound_row
+from cumulant.curves.curve import Curve, compose
+from cumulant.errors import HypothesisError
+from cumulant.pairs.pair import Pair
+from cumulant.relation import Relation
+from cumulant.sampling.scheme import Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One component of a run: all that is known of a mechanism, and how often it ran.
+
+    `curve(bound)` is what this bound proves about one run of it. `pair` dominates what runs, on each sample if there is a
+    `scheme`; only a single mechanism has one, because several on one sample may be adaptive within it. `inner` is what runs on
+    each sample. `rank` is its place in the one order in which parts are added, so that permuting a sum changes nothing.
+    """
+
+    name: str
+    times: int
+    curve: Callable[[str], Curve]
+    pair: Pair | None = None
+    scheme: Scheme | None = None
+    estimated: bool = False
+    inner: RunRecord | None = None
+    key: Hashable = None
+    """What it is equal to."""
+    rank: tuple[str, str] = ("", "")
+    described: str = ""
+    """What the mechanism is, in a sentence."""
+    sensitive: bool = False
+    """Whether it rests on a sensitivity."""
+    clipped: str = ""
+    """What a sum of clipped vectors with the same noise over norm is called, if that is something else."""
+    assumed: str = ""
+    """What must be true of it, and no theorem can know."""
+    alone: Component | None = None
+    """The part for data sets that differ in one record, where this one is stated for groups."""
+    silent: bool = False
+    """Whether what it releases does not depend on the data."""
+    written: bool = True
+    """Whether its name is a text that can be read back; a Python function has none."""
+    surrogate: bool = False
+    """True for a surrogate: what ran may be more private, so that only an upper end is known."""
+    group: int = 1
+    """How many neighbours apart the data sets are that its statements compare."""
+
+    def row(self, bound: str) -> Bound:
+        """The theorem of this name about the way in which its samples are drawn."""
+        return (None if self.scheme is None else self.scheme.bounds.get(bound)) or bound_row(bound)
+
+    @property
+    def lone(self) -> bool:
+        """Whether a single mechanism runs, on each sample if there is one."""
+        return self.inner is None or [part.times for part in self.inner.parts] == [1]
+
+    @property
+    def base(self) -> Curve:
+        """The curve of what runs on each sample, or of the part itself."""
+        return self.curve("best") if self.inner is None else self.inner.curve()
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Everything that ran on one data set, frozen as it was when it was asked about."""
+
+    parts: tuple[Component, ...]
+    relation: Relation
+    text: str
+
+    @property
+    def estimated(self) -> bool:
+        """Whether a number about it rests on a user's Python function that can only be sampled in floats."""
+        return any(part.estimated for part in self.parts)
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The sizes of the groups that its parts speak about, smallest first; one size unless Group was not put last."""
+        return tuple(sorted({part.group for part in self.parts})) or (1,)
+
+    @property
+    def surrogate(self) -> bool:
+        """True if some part is a surrogate, so that nothing is known from below."""
+        return len(self.groups) > 1 or any(part.surrogate for part in self.nested())
+
+    @property
+    def written(self) -> bool:
+        """Whether its text can be read back."""
+        return all(part.written for part in self.nested())
+
+    @cached_property
+    def sorted(self) -> tuple[Component, ...]:
+        """The parts in the order in which they are added."""
+        return tuple(sorted(self.parts, key=lambda part: part.rank))
+
+    def curve(self, bound: str = "best") -> Curve:
+        """The sum of the curves of all parts, each amplified by this bound."""
+        row = bound_row(bound)
+        if not row.upper and self.surrogate:
+            raise HypothesisError(f"{self.text} bounds what ran from above only, so no lower bound is known")
+        name = row.name
+        return compose((part.curve(name), part.times) for part in self.sorted)
+
+    def nested(self) -> Iterator[Component]:
+        """Every part, those that run on samples after the one that draws the sample."""
+        for part in self.parts:
+            yield part
+            if part.inner is not None:
+                yield from part.inner.nested()
+
+    def repeated(self, times: int) -> RunRecord:
+        """The same, so many times."""
+        return replace(self, parts=tuple(replace(part, times=times * part.times) for part in self.parts))
+
+
+_readers: list[Callable[[str], RunRecord]] = []
+
+
+def reader(read: Callable[[str], RunRecord]) -> Callable[[str], RunRecord]:
+    """What understands the text of a run: the notation, which stands above this room, says so when it is imported."""
+    _readers[:] = [read]
+    return read
+
+
+def parse_record(text: str) -> RunRecord:
+    """What this text says to have run."""
+    return _readers[0](text)

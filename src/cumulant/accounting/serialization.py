@@ -1,0 +1,229 @@
+"""A guarantee as data that outlives the process: fields, versions, exact inputs and the plan, as JSON values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from importlib.metadata import version
+from typing import Any
+
+from cumulant.accounting.plan import Plan, Term, term
+from cumulant.accounting.question import BASELINES, Question
+from cumulant.accounting.run import parse_record
+from cumulant.accounting.text import RIGOUR, assumptions
+from cumulant.conversion.certify import Certificate
+from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.domains import DELTA, EPSILON
+from cumulant.errors import InputError, shown
+from cumulant.relation import Relation
+
+FORMAT = 1
+"""Of what is written; a reader refuses what it does not know."""
+
+_texts = ("method", "bound", "conversion", "rigour", "run", "witness", "note", "asked")
+_numbers = ("epsilon", "delta")
+_maybe = ("lower", "order", "lower_delta", "radius")
+
+
+def plain(value: Any) -> Any:
+    """A field as a JSON value.
+
+    >>> plain(math.inf), plain((1.5, None)), plain(Term("PureDP(epsilon=1)", 1, "", (), None))["times"]
+    ('inf', [1.5, None], 1)
+    """
+    match value:
+        case Term():
+            return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        case tuple():
+            return [plain(item) for item in value]
+        case float() if math.isinf(value):
+            return "inf"
+        case float() if math.isnan(value):
+            return None
+        case str():
+            return str(value)
+    return value
+
+
+def kept(plan: Plan | None) -> dict[str, Any]:
+    """What is kept besides the fields: versions, assumptions, the exact question and how it was answered."""
+    known = {"format": FORMAT, "cumulant": version("cumulant")}
+    if plan is None:
+        return known | {"assumptions": [], "question": None, "plan": None}
+    question, found = plan.question, plan.answer
+    asked = {
+        "asked": question.asked,
+        "value": question.value.text,
+        "method": question.method,
+        "bound": question.bound,
+        "conversion": question.conversion,
+        "accuracy": question.accuracy.text,
+    }
+    how = {
+        "bound": found.bound,
+        "way": found.way,
+        "order": None if plan.order is None else str(plan.order),
+        "width": found.width,
+        "points": found.points,
+    }
+    written = plan.run.written
+    return known | {
+        "assumptions": assumptions(plan.run),
+        "question": asked if written else None,
+        "plan": how if written else None,
+    }
+
+
+def read(text: str | bytes) -> tuple[dict[str, Any], Plan | None]:
+    """The fields and the plan of a guarantee that was written; every field is checked, and the run is read again."""
+    try:
+        state = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"this is not a guarantee ({error}); give the text of to_json()") from error
+    if not isinstance(state, dict) or "epsilon" not in state:
+        raise InputError("this is not a guarantee: it has no epsilon; give the text of to_json()")
+    if state.get("format") != FORMAT:
+        raise InputError(
+            f"a guarantee of format {shown(state.get('format'))} is not known; this library reads format {FORMAT}"
+        )
+    try:
+        found = _fields(state)
+        plan = _plan(state, found)
+        if plan is not None:
+            _check_provenance(state, found, plan)
+            found |= {"terms": plan.terms, "bound": plan.bound}
+        return found, plan
+    except InputError:
+        raise
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise InputError(f"this guarantee is incomplete or damaged ({error!r}); write it again by to_json()") from error
+
+
+def _fields(state: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {name: _text(name, state[name]) for name in _texts}
+    found |= {name: _number(name, state[name]) for name in _numbers}
+    found |= {name: None if state[name] is None else _number(name, state[name]) for name in _maybe}
+    bits = state["bits"]
+    if bits is not None and (type(bits) is not int or not 0 < bits < 10**6):
+        raise InputError(f"bits={shown(bits)} of this guarantee must be a number of bits")
+    if found["rigour"] not in RIGOUR:
+        raise InputError(f"rigour={shown(found['rigour'])} must be one of {', '.join(RIGOUR)}")
+    found["lower_rigour"] = _text(
+        "lower_rigour", state.get("lower_rigour", "")
+    )  # absent in what earlier releases wrote
+    terms = tuple(_term(each) for each in state["terms"])
+    return found | {"bits": bits, "relation": Relation.read(state["relation"]), "terms": terms}
+
+
+def _check_provenance(state: Mapping[str, Any], found: Mapping[str, Any], plan: Plan) -> None:
+    """InputError where a field says something else than the run and the plan, from which verify proves the statement."""
+    by_delta, answer, question = found["asked"] == "delta", plan.answer, plan.question
+    epsilon, delta = (
+        question.stated if not by_delta else found["epsilon"],
+        question.stated if by_delta else found["delta"],
+    )
+    order = None if plan.order is None else str(plan.order)
+    steps, points = answer.width, answer.points
+    right = {
+        "asked": state["question"]["asked"] == found["asked"],
+        "method": question.method == found["method"],
+        "epsilon": epsilon == found["epsilon"],
+        "delta": delta == found["delta"],
+        "conversion": answer.way == found["conversion"],
+        "order": state["plan"]["order"] == order and (found["order"] is None or found["order"] > 1),
+        "witness": plan.lower is not None or not (found["witness"] or found["lower_rigour"]),
+        "lower_rigour": plan.lower is None or found["lower_rigour"] in RIGOUR,
+        "lower_delta" if by_delta else "lower": found["lower_delta" if by_delta else "lower"] is None,
+        "radius": (found["bits"] is None) == (found["radius"] is None) and 0 <= (found["radius"] or 0) < math.inf,
+        "points": answer.exact or points == 0,
+        "width": steps is None or (answer.exact and 0 < steps < math.inf),
+        "note": found["note"].isprintable() and found["witness"].isprintable(),
+    }
+    if not answer.exact:
+        right["bound"] = answer.bound == ("lemma3" if answer.way in BASELINES else question.row)
+    if state["cumulant"] == version("cumulant"):  # another release may say the same in other words
+        right["assumptions"] = state["assumptions"] == assumptions(plan.run)
+        right["terms"] = found["terms"] == plan.terms
+        right["bound"] = right.get("bound", True) and found["bound"] == plan.bound
+    for name, holds in right.items():
+        if not holds:
+            raise InputError(
+                f"{name} of this guarantee is not what its run and its plan lead to; write it again by to_json()"
+            )
+
+
+def _term(state: Mapping[str, Any]) -> Term:
+    times, value = state["times"], state["value"]
+    if type(times) is not int or times < 1:
+        raise InputError(f"times={shown(times)} of a term must be an integer of at least 1")
+    nodes = tuple(_number("nodes", node) for node in state["nodes"])
+    name, bound = _text("mechanism", state["mechanism"]), _text("bound", state["bound"])
+    stated = state.get("round")  # absent in what earlier releases wrote
+    if stated is not None:
+        epsilon, delta = (_number("round", each) for each in stated)
+        stated = epsilon, delta
+    return Term(name, times, bound, nodes, None if value is None else _number("value", value), stated)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{name}={shown(value)} of this guarantee must be a text")
+    return value
+
+
+def _count(name: str, value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise InputError(f"{name}={shown(value)} of this guarantee must be a whole number")
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    if value == "inf":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
+        raise InputError(f'{name}={shown(value)} of this guarantee must be a number or "inf"')
+    return float(value)
+
+
+def _plan(state: Mapping[str, Any], found: Mapping[str, Any]) -> Plan | None:
+    """The plan, from the exact question and the run that its text describes; None where the run has no text."""
+    if state["plan"] is None or state["question"] is None:
+        return None
+    run = parse_record(found["run"])
+    listed = [(term.mechanism, term.times) for term in found["terms"]]
+    if run.relation is not found["relation"] or [(part.name, part.times) for part in run.parts] != listed:
+        raise InputError(
+            "the relation or the terms of this guarantee are not those of its run; write it again by to_json()"
+        )
+    asked, how = state["question"], state["plan"]
+    question = Question.parse_query(
+        asked["method"], asked["bound"], asked["conversion"], asked["accuracy"], found["asked"]
+    )
+    given = (
+        DELTA.check("delta", asked["value"]) if found["asked"] == "delta" else EPSILON.check("epsilon", asked["value"])
+    )
+    value, lower = ("epsilon", "lower") if found["asked"] == "delta" else ("delta", "lower_delta")
+    proof = None
+    if found["bits"] is not None and found["radius"] is not None:
+        proof = Certificate(found[value], found["bits"], found["radius"])
+    answer = Answer(
+        found[value],
+        found["order"],
+        found["rigour"],
+        proof,
+        _text("bound", how["bound"]),
+        _text("way", how["way"]),
+        found["note"],
+        None if how["width"] is None else _number("width", how["width"]),
+        _count("points", how["points"]),
+    )
+    ends = found[lower], found["witness"], found["lower_rigour"]
+    order = None if answer.exact else answer.order
+    # what each part contributes follows from the run and the order: it is computed again and not believed
+    terms = tuple(
+        replace(term(part, answer.bound, order), round=told.round)
+        for part, told in zip(run.parts, found["terms"], strict=True)
+    )
+    return Plan(run, question.at(given), answer, terms, *ends, release=str(state["cumulant"]))

@@ -1,0 +1,347 @@
+"""Every sentence about a run and a guarantee: the shell, a page and a model card say these and no others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cumulant.accounting.numbers import percent, rounded_down, rounded_up
+from cumulant.accounting.plan import Plan
+from cumulant.accounting.question import DISTANCE, FEWER_STEPS, GROUP_LEMMA
+from cumulant.accounting.run import Component, RunRecord
+from cumulant.bounds.table import row as bound_row
+from cumulant.conversion.conversions import CONVERSIONS
+from cumulant.relation import Relation
+
+if TYPE_CHECKING:
+    from cumulant.conversion.verify import Verification
+
+MOST_TERMS = 8
+LONGEST_NAME = 200
+
+COMPOSITIONS = {
+    "naive": "they add up",
+    "strong": "Kairouz, Oh, Viswanath 2015, the simplified form, with the best delta per round",
+    "optimal": "Kairouz, Oh, Viswanath 2015, exact, with the best delta per round",
+}
+"""What each baseline composes by."""
+
+WAYS = {
+    "closed form": "one round: epsilon = log(1 + g (e^e0 - 1)) at delta = g d(e0), d the privacy profile (Lemma 3 at every "
+    "epsilon), evaluated in balls; several rounds that hardly ever see the record share delta and add up",
+    "line": "the Laplace inversion of the moment function of all rounds along a vertical line: the trapezoid sum is delta plus "
+    "images that are not negative, and what lies beyond its last frequency is bounded (Theorem L0)",
+    "lattice": "loss distributions on a grid that dominates them, composed by a tilted FFT, with discretisation, aliasing, "
+    "rounding and cut-off tails added",
+    "adaptive": "the value of what an adversary may choose anew in every round: of the extreme triples of the reports of the "
+    "mechanism on a sample (Theorem P), or of all laws of bounded range, by a recursion on a grid whose chords bound it",
+    "order": "Theorem W: judged by test functions between profiles and Renyi divergences, adaptive rounds are no worse than a "
+    "product of one law per round on a lattice, which was proposed by a linear programme and checked row by row; evaluated "
+    "along a vertical line, which folds on a lattice, or by a tilted FFT with every error term added",
+    "cone": "Theorem B: judged by a family of test functions that bounds delta, adaptive rounds are no worse than a product "
+    "of known pairs: the sampled Gaussian pair of Proposition 11 once per round and, where only distances of values are known, "
+    "one Gaussian pair more; evaluated along a vertical line, or on a dominating grid with its error terms added",
+}
+"""How the exact layer reaches a number."""
+
+RIGOUR = {
+    "proved": "every step was enclosed, rounding included, so the exact value of the bound is at most this number",
+    "bounded": "float64 with every analytic error term added, moved outward by far more than its rounding",
+    "estimated": "the number rests on a Python function that can only be sampled, so nothing is proved",
+}
+"""What each level of rigour means."""
+
+
+BY = {"proved": "Proved by", "bounded": "Bounded by", "estimated": "Estimated by"}
+"""How a number is reached, in the word of its rigour: nothing else is called proved."""
+
+
+# ---- the answer
+
+
+def headline(plan: Plan) -> str:
+    """The number that was asked for, and for whom it holds: the first line of an answer.
+
+    >>> from cumulant.mechanisms.pure_dp import PureDP
+    >>> headline(PureDP(1).guarantee(delta=0).plan)
+    'epsilon = 1 (rounded up) at delta = 0, for neighbours under the relation under which the sensitivities are stated.'
+    """
+    question, run = plan.question, plan.run
+    epsilon, delta = plan.statement
+    value = plan.answer.value
+    number = f"{question.found} = {rounded_up(value)} (rounded up) at {question.asked} = {question.value}"
+    if question.asked == "epsilon" and delta >= 1:
+        return f"{number}: no delta below 1 is known to hold; ask at a larger epsilon."
+    if math.isinf(epsilon):
+        return f"epsilon = inf at delta = {question.value}: {_no_epsilon(plan)}."
+    if delta >= 1:
+        return f"{number}: a delta of 1 holds for everything and protects nobody."
+    return f"{number}, {relation(run)}."
+
+
+def doubled(run: RunRecord) -> str:
+    """The factor 2 that a noise multiplier misses, where one may have been written as sigma; empty where none can be.
+
+    >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> from cumulant.sampling.without_replacement import WithoutReplacement
+    >>> doubled((Gaussian(sigma=1.1) @ WithoutReplacement(rate=0.01)).record())[:66]
+    'CAREFUL, FACTOR 2: Gaussian(sigma=1.1) has sensitivity 1 for repla'
+    """
+    for part in run.nested():
+        drawn = part.scheme is not None and part.scheme.relation.clipping == 2 and part.inner is not None
+        for inner in (*(part.inner.nested() if drawn and part.inner else ()), *((part,) if part.surrogate else ())):
+            if inner.clipped:
+                return (
+                    f"CAREFUL, FACTOR 2: {inner.name} has sensitivity 1 for replace-one neighbours. If its sigma is the noise "
+                    "multiplier of clipped gradients (DP-SGD), replacing a record moves their sum by twice the clipping norm, "
+                    f"and this number is too small: ask about {inner.clipped}, or use cumulant dpsgd."
+                )
+    return ""
+
+
+def says_something(plan: Plan) -> bool:
+    """Whether the statement protects anybody."""
+    epsilon, delta = plan.statement
+    return delta < 1 and math.isfinite(epsilon)
+
+
+def _no_epsilon(plan: Plan) -> str:
+    slack, delta = float(plan.run.curve().slack()), plan.question.value
+    if 0 < float(delta) <= slack:  # equal where floats cannot tell, or where the rest is not pure
+        return (
+            "no finite epsilon is known to hold: the promises in the run may already fail with probability "
+            f"{rounded_up(slack)}, which leaves nothing of delta"
+        )
+    if delta == 0:
+        return (
+            "no finite epsilon is known to hold: delta = 0 asks for pure differential privacy, which not every mechanism "
+            "in the run has; ask at a delta > 0"
+        )
+    return "no finite epsilon is known to hold: the bound is infinite at every order"
+
+
+def interval(plan: Plan) -> str:
+    """What is known from below."""
+    if plan.run.surrogate:
+        return "No lower end is known: the run may be more private than this."
+    found, lower, upper = plan.question.found, plan.lower, plan.answer.value
+    if upper == 0:
+        return f"The true {found} is 0."
+    if not lower:  # that nothing below 0 is true says nothing
+        return ""
+    least = rounded_down(lower)
+    return f"The true {found} lies in [{least}, {rounded_up(upper)}]. No accountant can report less than {least} for this run."
+
+
+def attacker(run: RunRecord, caught: float, advantage: float) -> Iterator[str]:
+    """What the best attack can reach at 1 % false alarms, in two sentences."""
+    yield (
+        f"An attacker who accepts 1 % false alarms finds at most {percent(caught)} of the members; "
+        f"blind guessing finds 1 %."
+    )
+    yield (
+        f"Whether {run.relation.guessed_for(run.groups[0])} was in the data is guessed right at most "
+        f"{percent((1 + advantage) / 2)} of the time (advantage {percent(advantage)}); a coin is right 50 %."
+    )
+
+
+def support(plan: Plan) -> Iterator[str]:
+    """What ran, what proves the number, and what is assumed."""
+    note = plan.answer.note
+    yield what_ran(plan.run)
+    yield proof(plan)
+    yield f"{note[:1].upper()}{note[1:]}." if note else ""
+    if plan.answer.rigour == "estimated":
+        yield "Estimated, not proved: the run contains a Python function that can only be sampled."
+    yield assumed(plan.run)
+
+
+def relation(run: RunRecord) -> str:
+    """The neighbours that every statement about the run compares.
+
+    >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> relation(Gaussian(sigma=1).record())
+    'for neighbours under the relation under which the sensitivities are stated'
+    """
+    # parts about smaller groups hold for smaller groups only
+    return run.relation.neighbours_for(run.groups[0])
+
+
+# ---- what ran
+
+
+def what_ran(run: RunRecord) -> str:
+    """Each mechanism and how often it ran, on which samples, as a sentence.
+
+    >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> from cumulant.sampling.without_replacement import WithoutReplacement
+    >>> what_ran((Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 6000).record())
+    'What ran: Gaussian(sigma=5) runs 6,000 times, each time on a fresh sample drawn by WithoutReplacement(rate=0.001).'
+    """
+    return f"What ran: {_parts(run, '; ')}."
+
+
+def _parts(run: RunRecord, between: str) -> str:
+    shown = [_part(part) for part in run.parts[:MOST_TERMS]]
+    if len(run.parts) > MOST_TERMS:
+        shown.append(f"and {len(run.parts) - MOST_TERMS:,} further mechanisms")
+    return between.join(shown)
+
+
+def _part(part: Component) -> str:
+    times = part.times
+    if part.inner is None:
+        return f"{short_name(part)} runs {_count(times)}"
+    if part.scheme is not None and part.lone and part.inner.parts[0].scheme is None:
+        return part.scheme.said(short_name(part.inner.parts[0]), times)
+    drawn = f"drawn afresh {_count(times)}" if times > 1 else "drawn"
+    return f"one sample on which {_parts(part.inner, ' and ')}, {drawn} by {part.scheme}"
+
+
+def _count(times: int) -> str:
+    return "once" if times == 1 else f"{times:,} times"
+
+
+def short_name(part: Component) -> str:
+    """The mechanism in the notation, cut where it is too long to read."""
+    return part.name if len(part.name) <= LONGEST_NAME else part.name[: LONGEST_NAME - 3] + "..."
+
+
+# ---- what proves it
+
+
+def proof(plan: Plan) -> str:
+    """What proves the number, in one sentence."""
+    order, way, by = plan.answer.order, plan.answer.way, BY[plan.answer.rigour]
+    if way in WAYS:
+        return f"{by} {WAYS[way]}."
+    sampled = any(part.scheme is not None for part in plan.run.parts)
+    if order is None:
+        return f"{by} {unconverted(way)}."
+    if math.isinf(order):
+        amplified = f"; for the samples by {_theorems(plan)}" if sampled else ""
+        return f"{by} pure differential privacy (order infinity), which adds up{amplified}."
+    amplified = f"{_theorems(plan)}; " if sampled else "the Renyi divergences of the mechanisms, which add up; "
+    at = "an order just above 1" if f"{order:g}" == "1" else f"order {order:g}"
+    return f"{by} {amplified}converted at {at} by {cited_conversion(plan)}."
+
+
+def _theorems(plan: Plan) -> str:
+    """The rows of the table that reach the bound at the order of the answer."""
+    shown = list(zip(plan.run.parts, plan.terms, strict=True))[:MOST_TERMS]
+    return " and ".join(dict.fromkeys(citation(part, term.bound) for part, term in shown if term.bound))
+
+
+def citation(part: Component, bound: str) -> str:
+    """Who proved the theorem of this name about the samples of a part."""
+    row = part.row(bound)
+    return row.statement if bound == "best" else row.citation
+
+
+def unconverted(way: str) -> str:
+    """What proves a number that no order was converted for."""
+    if way == GROUP_LEMMA:
+        return "the group lemma on the privacy profile of the whole run for one record"
+    if way == FEWER_STEPS:
+        return "the run with fewer steps in each epoch, or with one release per epoch, which is no more private"
+    if way == DISTANCE:
+        return (
+            "the total variation distance, which bounds delta at every epsilon: at each order the two rates of an attack "
+            "have at most the divergence of the curve"
+        )
+    return f"composition of (epsilon, delta) guarantees: {COMPOSITIONS[way]}"
+
+
+def cited_conversion(plan: Plan) -> str:
+    """Who proved the conversion that was used."""
+    row = CONVERSIONS[plan.answer.way]
+    return row.delta_citation if plan.question.asked == "epsilon" else row.citation
+
+
+def divergence(run: RunRecord, bound: str) -> Iterator[str]:
+    """What stands below a table of Renyi divergences by this bound, or by "all" of them."""
+    rounded, by = "", ""
+    if bound == "all":
+        by = "A dash: the bound does not apply. Lines with <= are upper bounds, rounded up; with >= lower bounds, rounded down."
+    else:
+        cited = dict.fromkeys(citation(part, bound) for part in run.parts if part.scheme is not None)
+        by = f"The bound on samples is {' and '.join(cited)}." if cited else ""
+        rounded = "; rounded up" if bound_row(bound).upper else "; a lower bound, rounded down"
+    yield f"Renyi divergence, {relation(run)}{rounded}."
+    yield what_ran(run)
+    yield by
+    yield assumed(run)
+
+
+# ---- what is assumed
+
+
+def assumptions(run: RunRecord) -> list[str]:
+    """What must be true of the run, and no theorem can know."""
+    nested = list(run.nested())
+    schemes = [part.scheme for part in nested if part.scheme is not None]
+    found = list(dict.fromkeys(scheme.assumed or f"every sample is drawn as {scheme} says" for scheme in schemes))
+    found += dict.fromkeys(part.assumed for part in nested if part.assumed)
+    if any(part.sensitive for part in nested):
+        others = (_sensitivities(part) for part in nested)
+        found.append(next((each for each in others if each not in (None, run.relation)), run.relation).assumed)
+    functions = [short_name(part) for part in nested if part.scheme is None and not part.written]
+    if functions:
+        found.append(f"what the Python function of {functions[0]} says is true of every pair of neighbours")
+    return [*found, "all parameters were fixed in advance, not chosen from earlier outputs"]
+
+
+def _sensitivities(part: Component) -> Relation | None:
+    """Return the relation of the sensitivities of what runs on the samples of this part; None without a sample."""
+    if part.scheme is None or part.inner is None:
+        return None
+    return part.scheme.takes if part.inner.relation is Relation.ANY else part.inner.relation
+
+
+def assumed(run: RunRecord) -> str:
+    """The assumptions as a sentence.
+
+    >>> from cumulant.mechanisms.pure_dp import PureDP
+    >>> assumed(PureDP(1).record())
+    'Assumed: all parameters were fixed in advance, not chosen from earlier outputs.'
+    """
+    return f"Assumed: {'; '.join(assumptions(run))}."
+
+
+# ---- what others claim
+
+
+def verdict(
+    found: str, claimed: float, delta: float, epsilon: float, lower: float | None, witness: str, rigour: str
+) -> Iterator[str]:
+    """What became of a claim, and why."""
+    claim = f"({claimed:.15g}, {delta:.15g})-differential privacy"
+    shown = "proved" if rigour == "proved" else "known"
+    proved = f"epsilon = {rounded_up(epsilon)} is {shown} to be enough" if epsilon < math.inf else "nothing is proved"
+    needed = "" if lower is None else f"at least {rounded_down(lower)} is needed by {witness}"
+    if found == "holds":
+        yield f"Holds: {claim}; {proved} at this delta."
+    elif found == "false":
+        yield f"False: {claim} is claimed, but {needed}."
+    else:
+        yield f"Open: {claim} is claimed; {proved}, {needed or 'and nothing is known from below'}."
+        if rigour == "estimated":
+            yield "The number rests on a Python function that can only be sampled, so nothing is proved."
+        elif lower is None:
+            yield "No lower end is known, so nothing refutes it."
+        else:
+            yield "A smaller accuracy may decide."
+
+
+def confirmation(plan: Plan, checked: Verification, lower: bool | None) -> Iterator[str]:
+    """What proving a guarantee again has shown."""
+    yield f"{'Confirmed' if checked.holds else 'NOT confirmed'}: {checked}."
+    if not checked.independent:
+        yield "No independent route was open; the same code ran again."
+    if plan.lower is not None:
+        what = {True: "is confirmed too", False: "is NOT confirmed", None: "was not evaluated again"}[lower]
+        yield f"The lower end {rounded_down(plan.lower)} {what}."
+    yield what_ran(plan.run)
+    yield f"{relation(plan.run).capitalize()}."
+    yield assumed(plan.run)

@@ -1,0 +1,178 @@
+"""A plan, carried out again by another route than the one that found its answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from cumulant.accounting.answer import answer, by_losses, lower, lower_end, rounds_of, weaker_answer
+from cumulant.accounting.answer import delta as delta_of
+from cumulant.accounting.group_lemma import best_place, grown_delta, one_record
+from cumulant.accounting.numbers import rounded_down, rounded_up
+from cumulant.accounting.plan import Plan, planned
+from cumulant.accounting.question import CURVES, DISTANCE, FEWER_STEPS, GROUP_LEMMA, GUIDE, Question
+from cumulant.accounting.text import RIGOUR
+from cumulant.conversion import renyi_to_dp
+from cumulant.conversion.attacks import distance_is_at_most
+from cumulant.conversion.certify import FIRST_BITS
+from cumulant.conversion.conversions import CONVERSIONS
+from cumulant.conversion.verify import Verification, verify, verify_delta
+from cumulant.domains import Exact
+from cumulant.errors import CertificateError
+
+if TYPE_CHECKING:
+    from cumulant.exact.rounds import Rounds
+
+RENYI = CURVES[GUIDE][1]
+"""The conversion of the bound that encloses an exact answer from above."""
+
+_DISTANCE_BITS = 256
+_SAME_ORDER = 1e-3
+"""How far the orders of one release may differ between machines, as a part of them; convention."""
+
+
+def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """Whether a second evaluation confirms this epsilon and delta, of which the one that was given means its exact value."""
+    if plan.answer.way == GROUP_LEMMA:
+        return _by_group_lemma(plan, epsilon, delta)
+    if plan.answer.way == FEWER_STEPS:
+        return _by_fewer_steps(plan, epsilon, delta)
+    return _by_losses(plan, epsilon, delta) if plan.answer.exact else _by_curve(plan, epsilon, delta)
+
+
+def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """The statement for one record at the best x <= epsilon / k is verified, and its delta grown by the lemma once more."""
+    alone = one_record(plan.run)
+    if alone is None:
+        raise CertificateError("the run is no longer one for a group of records")
+    one, size = alone
+    if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
+        return Verification(epsilon >= 0, epsilon, delta, "delta", 0.0, 1.0, 0.0, "none", 0)
+    stated, most = plan.question.exactly(epsilon, delta)
+    asked = replace(plan.question, asked="epsilon")
+    x = best_place(one, size, asked.at(Exact(stated)), delta_of)
+    base = planned(one, asked.at(x))
+    check = verified(base, *base.statement)
+    upper = grown_delta(base.answer.value, x, size)
+    note = f"by the group lemma from delta = {base.answer.value!r} for one record at epsilon = {float(x)!r}"
+    holds = check.holds and upper <= most
+    return Verification(holds, epsilon, delta, "delta", 0.0, upper, 0.0, check.arithmetic, check.precision, note)
+
+
+def _by_fewer_steps(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """The statement is verified for the run with fewer steps, which is found again and is no more private."""
+    weaker = weaker_answer(plan.run, plan.question)
+    if weaker is None:
+        raise CertificateError("the run is no longer one of epochs with several steps")
+    run, found = weaker
+    check = verified(replace(plan, run=run, answer=found, terms=(), lower=None, witness=""), epsilon, delta)
+    return replace(check, note=f"for fewer steps, which are no more private; {check.note}".removesuffix("; "))
+
+
+def lower_confirmed(plan: Plan) -> bool | None:
+    """Whether the lower end is found again, up to the accuracy of its grid; None where there is none."""
+    if plan.lower is None:
+        return None
+    found, witness, _ = lower(plan.run, plan.question, plan.answer.value)
+    near = found is not None and found >= plan.lower * (1 - 4 * float(plan.question.accuracy))
+    return near and witness == plan.witness
+
+
+def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """The bound at the stored order, evaluated afresh."""
+    question, found = plan.question, plan.answer
+    if found.way == DISTANCE and found.rigour == "bounded":
+        holds = distance_is_at_most(plan.run.curve(found.bound), question.exactly(epsilon, delta)[1], _DISTANCE_BITS)
+        note = "the total variation distance, which bounds delta at every epsilon"
+        return Verification(
+            holds, epsilon, delta, "delta", 0.0, delta if holds else 1.0, 0.0, "balls", _DISTANCE_BITS, note
+        )
+    if found.way not in CONVERSIONS:
+        raise CertificateError(
+            f"method={found.way!r} is {RIGOUR['bounded']}; only a bound at one order can be verified, "
+            'method="rdp" or "paper"'
+        )
+    if found.rigour != "proved":
+        raise CertificateError(f"this guarantee is {found.rigour}, not proved, so there is nothing to verify")
+    curve, conversion = plan.run.curve(question.row), CONVERSIONS[found.way]
+    bits = FIRST_BITS if found.proof is None else found.proof.bits
+    if question.asked == "epsilon":
+        return verify_delta(curve, plan.order, question.exactly(epsilon, delta)[0], conversion, delta, bits)
+    return verify(curve, plan.order, question.exactly(0.0, delta)[1], conversion, epsilon, bits)
+
+
+def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """By the closed form at more bits, another line, the saddle line or another recursion, else on a finer grid."""
+    if plan.answer.rigour == "estimated":
+        raise CertificateError("this guarantee is estimated, not proved, so there is nothing to verify")
+    from cumulant.exact import verification
+
+    question = plan.question
+    if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
+        return Verification(epsilon >= 0, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0)
+    rounds, _ = rounds_of(plan.run)
+    if rounds is None:
+        raise CertificateError("the run is no longer one that the exact layer can take")
+    if plan.answer.bound != rounds.named(plan.answer.way):
+        note = (
+            f"it names the bound {plan.answer.bound!r}, and {rounds.named(plan.answer.way)!r} is the one that answers"
+        )
+        return Verification(False, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0, note)
+    if plan.release == version("cumulant") and not _order_found_again(plan):
+        note = f"it names the order {plan.answer.order!r}, and the question leads to another one"
+        return Verification(False, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0, note)
+    statement = question.exactly(epsilon, delta)
+    proved = plan.answer.rigour == "proved"
+    found = verification.verify(rounds, plan.answer.way, *statement, float(question.accuracy), proved)
+    if found is not None:
+        return found
+    given = question.at(Exact(statement[0 if question.asked == "epsilon" else 1]))
+    return _again(plan, rounds, given, epsilon, delta)
+
+
+def _order_found_again(plan: Plan) -> bool:
+    """Ask the question of a plan that was read anew and compare the orders: no other route depends on them.
+
+    Another route of the same answer has another order, and says nothing about this one.
+    """
+    anew, order = answer(plan.run, plan.question), plan.answer.order
+    if anew.way != plan.answer.way or anew.order is None or order is None:
+        return anew.way != plan.answer.way or anew.order == order
+    return math.isclose(anew.order, order, rel_tol=_SAME_ORDER)
+
+
+def _again(plan: Plan, rounds: Rounds, question: Question, epsilon: float, delta: float) -> Verification:
+    """The same theorem on a grid of half the step, which must not need more than was stated.
+
+    That shows no mistake of the code, so besides it there is only what encloses the answer: the Rényi bound, which is
+    proved by other means, and the lower end.
+    """
+    from cumulant.exact.answer import pure_epsilon
+
+    bound = "best" if plan.answer.way in ("cone", "adaptive", "order") else "profile"
+    pure = question.asked == "delta" and question.value == 0  # the sum of the largest losses, and no grid
+    finer = (
+        pure_epsilon(rounds)
+        if pure
+        else by_losses(rounds, replace(question, accuracy=Exact(question.accuracy / 4), bound=bound))
+    )
+    stated, ask = (
+        (epsilon, renyi_to_dp.proved_epsilon) if question.asked == "delta" else (delta, renyi_to_dp.proved_delta)
+    )
+    above = ask(plan.run.curve(), question.value, CONVERSIONS[RENYI])
+    witness = None if pure else lower_end(rounds, question)
+    low = 0.0 if witness is None else witness.value
+    given = epsilon, delta, question.found
+    if above.value <= stated and above.proof is not None:
+        note = "the Renyi bound alone is at most that"
+        return Verification(True, *given, min(low, above.value), above.value, 0.0, "balls", above.proof.bits, note)
+    note = (
+        f"it lies between the lower end {rounded_down(low)} and the Renyi bound {rounded_up(above.value)}, and no "
+        "independent route confirms it more closely"
+    )
+    ends = min(low, finer.value), finer.value
+    gap = (stated - finer.value) / math.ulp(stated) if stated else 0.0
+    route = "lattice" if finer.points else "sums"
+    return Verification(low <= stated and finer.value <= stated, *given, *ends, gap, route, finer.points, note)

@@ -1,0 +1,218 @@
+"""A guarantee in a folder of its own: what it states, what proves it, a picture, versions, and how to prove it again."""
+
+from __future__ import annotations
+
+import json
+import platform
+import secrets
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cumulant.accounting import text as statement
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.conversion.verify import Verification
+from cumulant.domains import Number
+from cumulant.errors import CumulantError, InputError, shown
+from cumulant.mechanisms.mechanism import Expression
+from cumulant.notation import parse
+from cumulant.output import sync_folder, write_output
+from cumulant.plotting.sheet import picture
+
+GUARANTEE, STATEMENT, VERSIONS, AGAIN, CONTENTS = (
+    "guarantee.json",
+    "statement.txt",
+    "versions.json",
+    "again.sh",
+    "contents.json",
+)
+_PACKAGES = ("cumulant", "numpy", "scipy", "python-flint")
+_PICTURED = "1e-8"
+"""The delta of a picture, where an epsilon was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What became of an archive that was opened again: its guarantee, proved once more, and the files that were changed."""
+
+    guarantee: Guarantee
+    check: Verification
+    lower: bool | None
+    changed: tuple[str, ...]
+    release: str = ""
+    """The release that wrote it, if it is another one: its words were not compared with those of this release."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the guarantee is confirmed and no file was changed."""
+        return self.check.holds and self.lower is not False and not self.changed
+
+
+def archive(
+    run: Expression | str,
+    out: str | Path,
+    *,
+    delta: Number | None = None,
+    epsilon: Number | None = None,
+    method: str = DEFAULT_METHOD,
+    accuracy: Number = DEFAULT_ACCURACY,
+    plot: bool = True,
+) -> Guarantee:
+    """Put the guarantee of a run into a new folder `out`, with everything that a reader needs in years.
+
+    The folder holds the statement in words, the guarantee as JSON, a picture with its numbers (`plot=False` leaves it out), the
+    versions of what computed it, a command that proves it again, and the SHA-256 of each file. `cumulant verify DIR`, or
+    `cumulant.archives.verified`, reads it.
+
+    >>> import cumulant as cm, tempfile, os
+    >>> folder = tempfile.mkdtemp() + "/pure"
+    >>> found = cm.archive("PureDP(1) * 3", folder, delta=0, plot=False)
+    >>> sorted(os.listdir(folder))
+    ['again.sh', 'contents.json', 'guarantee.json', 'statement.txt', 'versions.json']
+    >>> from cumulant.archives import verified
+    >>> verified(folder).holds
+    True
+    """
+    described = parse(run) if isinstance(run, str) else run
+    if not isinstance(described, Expression):
+        raise InputError(f"{type(run).__name__} is nothing that ran; give a run, or its text")
+    described.notation()  # what has no text cannot be proved again
+    if not isinstance(out, str | Path):
+        raise InputError(f"out={shown(out)} must be the name of a folder")
+    folder = Path(out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"out={shown(str(out))} is there already and not empty; name a new folder")
+    found = described.guarantee(delta, method, accuracy=accuracy, epsilon=epsilon)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _new_folder(folder) as part:
+            write_output(part / GUARANTEE, found.to_json() + "\n")
+            write_output(part / STATEMENT, found.explain() + "\n")
+            write_output(part / VERSIONS, json.dumps(_versions(), indent=1) + "\n")
+            write_output(part / AGAIN, _again(found, method))
+            if plot:
+                given = found.delta if 0 < found.delta < 1 and found.asked == "delta" else _PICTURED
+                picture(described, given, "all", part / "plot.png")
+            digests = {file.name: _digest(file) for file in sorted(part.iterdir())}
+            write_output(part / CONTENTS, json.dumps(digests, indent=1) + "\n")
+    except (OSError, ValueError) as error:
+        if isinstance(error, CumulantError):
+            raise
+        raise InputError(f"out={shown(str(out))} cannot be written: {error}; name another folder") from error
+    return found
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside its target that takes its place, whole, when the block ends without an exception."""
+    part = folder.with_name(f".{secrets.token_hex(8)}.part")
+    part.mkdir()
+    try:
+        yield part
+        if (
+            folder.exists()
+        ):  # and empty: it may be a place that cannot be renamed, so files move, the list of contents last
+            for file in sorted(part.iterdir(), key=lambda file: file.name == CONTENTS):
+                file.replace(folder / file.name)
+            part.rmdir()
+        else:
+            part.replace(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    sync_folder(folder.parent)
+
+
+def verified(folder: str | Path) -> Verified:
+    """Open an archive: prove its guarantee again from its exact inputs, and compare every file with its SHA-256.
+
+    The statement and the script are also compared with those that the proved guarantee leads to, if this release wrote them.
+    """
+    if not isinstance(folder, str | Path):
+        raise InputError(f"folder={shown(folder)} must be the name of a folder")
+    place = Path(folder)
+    try:
+        listed: Any = json.loads(_text(place / CONTENTS))
+        text = _text(place / GUARANTEE)
+        if not isinstance(listed, dict):
+            raise ValueError("its list of contents is no list of files")
+        here = {file.name for file in place.iterdir() if file.is_file()} - {CONTENTS}
+        same = {name for name in here & listed.keys() if _digest(place / name) == listed[name]}
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{place} is no archive ({error}); give a folder that cumulant archive wrote") from error
+    found = Guarantee.from_json(text)
+    changed = (here | listed.keys()) - same
+    release = json.loads(text).get("cumulant")
+    ours = release == version("cumulant")
+    expected = {STATEMENT: found.explain() + "\n", AGAIN: _again(found, found.method)} if ours else {}
+    changed |= {name for name, words in expected.items() if name not in here or _read(place / name) != words}
+    other = "" if ours else str(release)
+    return Verified(found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))), other)
+
+
+def said(found: Verified) -> list[str]:
+    """What opening an archive has shown, in sentences."""
+    told = list(statement.confirmation(found.guarantee.proof, found.check, found.lower))
+    if found.changed:
+        told.insert(0, f"CHANGED since it was written, or missing: {', '.join(found.changed)}.")
+    else:
+        told.insert(0, "Every file is as it was written.")
+    if found.release:
+        told.insert(1, f"cumulant {shown(found.release)} wrote it: its words were not compared with its numbers.")
+    return told
+
+
+def _text(file: Path) -> str:
+    """The text of an ordinary file; a pipe or a device would be waited for without end."""
+    if not file.is_file():
+        raise ValueError(f"{file.name} is missing or not an ordinary file")
+    return file.read_text(encoding="utf-8")
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except ValueError:
+        return None
+
+
+def _digest(file: Path) -> str:
+    return sha256(file.read_bytes()).hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    known = {"python": sys.version.split()[0], "platform": platform.platform()}
+    for name in _PACKAGES:
+        try:
+            known[name] = version(name)
+        except PackageNotFoundError:
+            known[name] = "unknown"
+    return known
+
+
+def _again(found: Guarantee, method: str) -> str:
+    """A script that proves the stored guarantee again, and asks the question anew."""
+    question = found.proof.question
+    ask = shlex.join(
+        [
+            "cumulant",
+            question.found,
+            found.run,
+            f"--{question.asked}",
+            question.value.text,
+            "--method",
+            method,
+            "--accuracy",
+            question.accuracy.text,
+        ]
+    )
+    said = "# Proves the guarantee in this folder again, then asks the same question anew."
+    return f'#!/bin/sh\n{said}\ncumulant verify "$(dirname "$0")"\n{ask}\n'

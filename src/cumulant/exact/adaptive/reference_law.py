@@ -1,0 +1,175 @@
+"""T*: the reference law of Theorem W, on a lattice; a linear programme proposes it and proves nothing, its rows are checked.
+
+Conditions: mass at least 1, mean at least 1, and G* >= what the triples demand at every x0 (docs/test-orders.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from cumulant.exact.adaptive.constraints import BITS, Demand, integrals, kernels
+from cumulant.losses.grid import Outputs
+from cumulant.losses.transform import Lattice, Rule, Transform
+from cumulant.numerics.arithmetic import BALLS, Array
+from cumulant.numerics.rounding import MANY, rounded_up
+
+_NEAREST = 1e-5
+_ROOM = 1e-6
+"""What the proposal is raised by, so that its own tolerance does not matter."""
+
+_SLIGHTEST, _WIDEST = 1e-7, 3.0
+"""Of the largest loss of a round; below it nothing is left of differences, beyond it no order averages over one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference(Outputs):
+    """T*: the losses width * place and their masses under the second law, b; the first law has e^loss times as much.
+
+    Floats are exact here. `proved`: mass, mean and all rows were shown in balls.
+    """
+
+    width: float
+    places: tuple[int, ...]
+    masses: tuple[float, ...]
+    proved: bool
+
+    complete: ClassVar[bool] = True
+
+    @property
+    def leak(self) -> float:
+        return 0.0
+
+    def nodes(self, lam: float) -> tuple[Array, Array]:
+        return self.outputs(0.0)
+
+    def outputs(self, log_mass: float) -> tuple[Array, Array]:
+        losses = self.width * np.array(self.places, dtype=np.float64)
+        return losses, np.log(self.masses) + losses
+
+    def anchor(self) -> float | None:
+        return self.width
+
+    @property
+    def exact_lattice(self) -> bool:
+        return True
+
+    def transform(self) -> ReferenceTransform:
+        """The same in balls."""
+        return ReferenceTransform(self.width, self.places, self.masses)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceTransform(Transform):
+    """M(z) = SUM mass e^{(1 + z) width place}: a positive measure, whose mass may be a little more than 1."""
+
+    width: float
+    places: tuple[int, ...]
+    masses: tuple[float, ...]
+
+    def atoms(self, lam: float, log_error: float) -> Rule:
+        width, power = BALLS.number(self.width), 1 + BALLS.number(lam)
+        points = [(place * width, mass) for place, mass in zip(self.places, self.masses, strict=True)]
+        return Rule([], [(loss, BALLS.number(mass) * (power * loss).exp()) for loss, mass in points], BALLS.number(0))
+
+    def lattice(self) -> Lattice:
+        return Lattice(Fraction(self.width), Fraction(0))
+
+
+def rows_between(top: float, count: int) -> Array:
+    """x0 of the rows: evenly from -top to top, and ever closer below top, where a relative error must stay small."""
+    close = top * (1 - np.geomspace(0.2, _NEAREST, count))
+    rows = np.concatenate([np.linspace(-top, 0.0, count), np.linspace(0.0, 0.8 * top, count)[1:], close[1:], [top]])
+    rows[0] = -top * (1 + MANY)
+    rows[-1] = top * (1 + MANY)
+    return rows
+
+
+def proved(law: Reference, demand: Demand, order: float, starts: Array) -> bool:
+    """Whether mass, mean and every row are shown: nothing else is believed of a law, wherever it comes from.
+
+    Rows: G* at the next x0 is at least what is demanded at each one, so that it is so in between, as both fall; the demand is
+    0 from the last x0 on, and constant up to the first. The mass at 0 is more than what all exceed 1 by, so that G* is at
+    least its calls and puts.
+    """
+    if not (0 in law.places and all(0 < mass < math.inf for mass in law.masses) and 0 < law.width < math.inf):
+        return False
+    total, at_zero = sum(map(Fraction, law.masses), start=Fraction(0)), Fraction(law.masses[law.places.index(0)])
+    if not total >= 1 >= total - at_zero:
+        return False
+    if not (0.0 in starts and (np.diff(starts) > 0).all() and np.isfinite(starts).all()):
+        return False
+    with BALLS.at(BITS):
+        width = BALLS.number(law.width)
+        atoms = [
+            (width * place, BALLS.number(mass)) for place, mass in zip(law.places, law.masses, strict=True) if place
+        ]
+        mean = sum((mass * loss.expm1() for loss, mass in atoms), start=BALLS.number(0))
+        reach = demand.largest_loss()
+        if not (mean >= 0 and BALLS.number(float(starts[0])) <= -reach and BALLS.number(float(starts[-1])) >= reach):
+            return False
+        wanted = demand.at(order, starts)
+        if wanted is None:
+            return False
+        held = integrals(order, starts, atoms)
+        return all(bool(more >= asked) for more, asked in zip(held[1:], wanted[:-1], strict=True))
+
+
+@lru_cache(maxsize=64)
+def reference(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
+    """A law that is proved to dominate the demand at this order n, chosen so that E T^{lam+1} is small; None if none is."""
+    law = proposed(demand, order, lam, cells, count)
+    if law is None or not proved(law, demand, order, rows_between(demand.top, count)):
+        return None
+    return replace(law, proved=True)
+
+
+@lru_cache(maxsize=64)
+@np.errstate(all="ignore")
+def proposed(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
+    """What a linear programme says about such a law, in floats: nothing is claimed from it."""
+    top = demand.top
+    if not _SLIGHTEST < top <= _WIDEST:
+        return None
+    from scipy.optimize import linprog
+
+    starts, cells = rows_between(top, count), demand.cells(cells)
+    width = top / cells * (1 + 4 * MANY)
+    place = np.array([i for i in range(-cells, cells + 2) if i])
+    losses = width * place
+    with BALLS.at(BITS):
+        asked = demand.at(order, starts)
+        wanted = np.array([float(each.upper()) for each in asked[:-1]]) if asked is not None else np.zeros(1)
+    rows = kernels(order, starts[1:], losses)
+    if not (np.isfinite(wanted).all() and (wanted > 0).all() and np.isfinite(rows).all()):
+        return None
+    cost = np.expm1((lam + 1) * losses) - (lam + 1) * np.expm1(losses)
+    if not (np.isfinite(cost).all() and cost.max() > 0):
+        return None
+    found = linprog(
+        cost / np.max(cost),
+        A_ub=np.concatenate([-rows / wanted[:, None], np.ones((1, losses.size))]),
+        b_ub=np.append(-np.ones(wanted.size), 1 - 4 * _ROOM),
+        A_eq=(np.expm1(losses) / np.max(np.abs(losses)))[None, :],
+        b_eq=[0.0],
+        bounds=(0, None),
+        method="highs",
+    )
+    if found.x is None or not np.isfinite(found.x).all():
+        return None
+    masses = np.maximum(found.x, 0.0) * (1 + _ROOM)
+    # the mean: what rounding may have taken is put on the largest ratio
+    mean, size = float(masses @ np.expm1(losses)), float(masses @ np.abs(np.expm1(losses)))
+    masses[-1] += (max(-mean, 0.0) + MANY * size) / math.expm1(losses[-1])
+    # a mass a little above 1 is no harm, one below it is
+    rest = rounded_up(1 - sum(map(Fraction, masses.tolist()), start=Fraction(0)))
+    if not rest > 0:
+        return None
+    held = {0: rest} | {int(i): mass for i, mass in zip(place, masses.tolist(), strict=True) if mass > 0}
+    places = tuple(sorted(held))
+    return Reference(width, places, tuple(held[i] for i in places), proved=False)

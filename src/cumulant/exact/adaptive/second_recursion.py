@@ -1,0 +1,293 @@
+"""What adaptive rounds need, evaluated a second time at one epsilon: under the other law, on another grid, from both sides.
+
+Z_0(s) = (1 - s)_+,  Z_{j+1}(s) = sup over what a round may be of E_a Z_j(s b/a),  delta(eps) = Z_k(e^eps). Rounds are built
+output by output from the laws R, P, Q of their inputs. On a grid of log s through eps every law is replaced by one on the grid
+that is larger in the convex order, its outputs split in two, or smaller, its outputs merged (docs/adaptive-rounds.md): no
+value is ever read between grid points. Nothing of the first evaluation is used but what the inputs are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from cumulant.numerics.arithmetic import BALLS, Array
+from cumulant.numerics.rounding import DOZENS, U, at_least, rounded_down, rounded_up
+from cumulant.pairs.worst_triples import Extremes
+
+Reports = Sequence[tuple[Extremes, Fraction, int]]
+"""Inputs, rate and number of the rounds of each kind."""
+
+Law = list[tuple[Any, Any]]
+"""The ratio b/a of each output and its mass under a, as balls; outputs that say nothing are left out, their ratio is 1."""
+
+Weights = dict[int, float]
+"""The weight of Z at s e^{i h} by i."""
+
+_BITS = 160
+_WORK = (6e7, 2.4e8)
+"""Counts times points: what is spent, and what is spent if that decides nothing."""
+
+_FEWEST, _FINEST = 9, 900
+"""Cells between ratio 1 and the largest one of the kind that runs most."""
+
+_OVERHEAD = 2000
+"""What a round costs besides its points, in points."""
+
+_FAR = 30.0
+_LARGEST, _LONGEST = 600.0, 50
+"""Of losses and of the window; how much larger the losses of another kind may be."""
+
+_ON_GRID = 1e-12
+"""Of a cell: what a law may be moved by to the next smaller ratio, which only raises Z."""
+
+_NEAR = 1e-9
+
+_UNDERFLOW = 2.0**-1060
+"""More than a round loses where numbers are no longer normal ones."""
+
+
+# ---- laws of one round
+
+
+def laws(extremes: Extremes, rate: Fraction) -> Iterator[Law]:
+    """The rounds that inputs r, p, q make: a = (1-g) R + g P against b = (1-g) R + g Q.
+
+    An output speaks for some inputs and against the others, and is c times as likely under those that it speaks for.
+    """
+    c, g = extremes.odds_ball(), BALLS.number(rate)
+    alone = extremes.two.of(c)
+    # an output that speaks for p and not for q, and one for q and not for p: their probabilities under R, P, Q
+    yield _law([(alone, c * alone, alone), (c * alone, alone, c * alone)], g)  # r = q
+    yield _law([(c * alone, c * alone, alone), (alone, alone, c * alone)], g)  # r = p
+    three = []
+    if extremes.against is not None:
+        low = extremes.against.of(c)
+        three += [(low, c * low, low), (low, low, c * low)]
+    if extremes.for_it is not None:
+        low = extremes.for_it.of(c)
+        three += [(c * low, c * low, low), (c * low, low, c * low)]
+    if three:
+        yield _law(three, g)
+
+
+def _law(outputs: list[tuple[Any, Any, Any]], g: Any) -> Law:
+    found = []
+    for r, p, q in outputs:
+        a, b = (1 - g) * r + g * p, (1 - g) * r + g * q
+        found.append((b / a, a))
+    return found
+
+
+def split(law: Law, step: Fraction) -> Weights | None:
+    """A law on the grid that is larger in the convex order: an output between two points becomes one at either, mean kept."""
+    found: dict[int, Any] = {}
+    h, rest = BALLS.number(step), BALLS.number(1)
+    for ratio, mass in law:
+        rest = rest - mass
+        nearest = round(float((ratio.log() / h).mid()))
+        place = nearest if ratio >= (nearest * h).exp() else nearest - 1
+        low, high = (place * h).exp(), ((place + 1) * h).exp()
+        upward = (ratio - low) / (high - low)
+        if not (upward >= 0 and upward <= 1):
+            return None
+        if upward < _ON_GRID:  # Z falls
+            upward = BALLS.number(0)
+        for at, weight in ((place, mass * (1 - upward)), (place + 1, mass * upward)):
+            found[at] = found.get(at, BALLS.number(0)) + weight
+    at = 0 if rest > _ON_GRID**2 else min(found)  # what is all rounding is no round of its own
+    found[at] = found.get(at, BALLS.number(0)) + rest
+    return {at: rounded_up(max(at_least(w.upper()), Fraction(0))) for at, w in found.items() if w.upper() > 0}
+
+
+def merged(law: Law, step: Fraction) -> Weights | None:
+    """A law on the grid that is smaller in the convex order: outputs are merged with such as say less, or the opposite.
+
+    A ratio S of mass m becomes the next point G towards 1 of mass m (S-1)/(G-1), so that its part of the time value is the
+    same at 1 and nowhere larger; if that is too much mass, all have less of it. None where there is no such point.
+    """
+    h = BALLS.number(step)
+    found: dict[int, Any] = {}
+    for ratio, mass in law:
+        place = int(float((ratio.log() / h).mid()))  # towards 0
+        target = (place * h).exp()
+        share = (ratio - 1) / (target - 1) if place else BALLS.number(0)
+        if not share >= 1:
+            return None
+        found[place] = found.get(place, BALLS.number(0)) + mass * share
+    total = sum(found.values(), start=BALLS.number(0))
+    if not total <= 1:
+        found = {at: weight / total for at, weight in found.items()}
+        total = sum(found.values(), start=BALLS.number(0))
+    found[0] = 1 - total
+    return {at: rounded_down(-at_least(-weight.lower())) for at, weight in found.items() if weight.lower() > 0}
+
+
+# ---- the recursion
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The points log s = epsilon + i step, i from -below to above, and as many more on either side as a round may reach."""
+
+    epsilon: Fraction
+    step: Fraction
+    below: int
+    above: int
+    reach: int
+
+    @property
+    def size(self) -> int:
+        return self.below + self.above + 1
+
+    def least(self, upper: bool) -> Array:
+        """(1 - s)_+, with all that floats may lose of log s and of the function on the safe side; below the points too."""
+        places = np.arange(-self.below - self.reach, self.above + 1)
+        x = float(self.epsilon) + places * float(self.step)
+        slack = 4 * U * (float(self.epsilon) + np.abs(places) * float(self.step))
+        found = np.maximum(-np.expm1(x - slack if upper else x + slack), 0.0)
+        return np.asarray(found * (1 + (DOZENS if upper else -DOZENS)))
+
+
+def recursion(window: Window, kinds: Sequence[tuple[list[Weights], int]], upper: bool) -> float:
+    """Z at epsilon after so many rounds of each kind, in whichever order: the order that is worst, or from below best.
+
+    Values are kept for all counts of the later kinds. Above the points Z falls, or is at least 0; below them it lies under the
+    chord from Z(0) = 1, or above 1 - s.
+    """
+    size, reach = window.size, window.reach
+    least = window.least(upper)
+    share = np.exp(-float(window.step) * np.arange(reach, 0, -1)) * (1 + DOZENS)
+    chord = -np.expm1(-float(window.step) * np.arange(reach, 0, -1)) * (1 + DOZENS)
+    better = np.maximum if upper else np.minimum
+    found, total, term = np.empty((3, size))
+
+    def one(values: Array, rounds: list[Weights]) -> Array:
+        for number, weights in enumerate(rounds):
+            into = total if number else found
+            for order, (cells, weight) in enumerate(weights.items()):
+                np.multiply(values[reach + cells : reach + cells + size], weight, out=term if order else into)
+                if order:
+                    np.add(into, term, out=into)
+            if number:
+                np.maximum(found, total, out=found)
+        return found
+
+    def extended(inside: Array, values: Array) -> None:
+        values[reach : reach + size] = inside
+        values[:reach] = chord + share * inside[0] if upper else least[:reach]
+        values[reach + size :] = inside[-1] if upper else 0.0
+
+    (first, times), *others = kinds
+    states = list(product(*(range(count + 1) for _, count in others)))
+    known = {state: np.empty(size + 2 * reach) for state in states}
+    best = np.empty(size)
+    for count in range(times + 1):
+        for state in states:
+            options = [(known[state], first)] if count else []
+            for i, (rounds, _) in enumerate(others):
+                if state[i]:
+                    options.append((known[*state[:i], state[i] - 1, *state[i + 1 :]], rounds))
+            if not options:
+                best[:] = least[reach:]
+            for number, (values, rounds) in enumerate(options):
+                inside = one(values, rounds)
+                if number:
+                    better(best, inside, out=best)
+                else:
+                    best[:] = inside
+            extended(best, known[state])
+    found_at, rounds_in_all = float(known[states[-1]][reach + window.below]), 2 + sum(count for _, count in kinds)
+    lost = rounds_in_all * (16 * U * found_at + _UNDERFLOW)
+    return found_at + lost if upper else max(found_at - lost, 0.0)
+
+
+# ---- from both sides
+
+
+def enclosed_delta(reports: Reports, epsilon: Fraction, delta: Fraction) -> tuple[float, float, int] | None:
+    """delta at this epsilon from below and above and the number of points, as closely as it takes to tell it from this delta.
+
+    None where it would take too long, or floats do not reach so far.
+    """
+    low, high, points = 0.0, math.inf, 0
+    with BALLS.at(_BITS):
+        every = [Kind(tuple(laws(extremes, rate)), times) for extremes, rate, times in reports]
+    kinds = sorted(every, key=lambda kind: -kind.times)
+    for work in _WORK:
+        for upper in (True, False):
+            found = _one_side(kinds, epsilon, work, upper)
+            if found is not None:
+                low, high = (low, min(high, found[0])) if upper else (max(low, found[0]), high)
+                points = max(points, found[1])
+        if high <= delta or low > delta:
+            break
+    return (min(low, high), high, points) if high < math.inf else None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The rounds that inputs make, and how often one of them runs."""
+
+    rounds: tuple[Law, ...]
+    times: int
+
+    def sizes(self) -> list[tuple[float, float]]:
+        """Size of the loss and mass of every output, in floats, to choose by."""
+        return [(abs(float(ratio.log().mid())), float(mass.mid())) for law in self.rounds for ratio, mass in law]
+
+    @property
+    def variance(self) -> float:
+        """Of the loss of one round, at most about this."""
+        return max(sum(float(ratio.log().mid()) ** 2 * float(mass.mid()) for ratio, mass in law) for law in self.rounds)
+
+
+def _one_side(kinds: Sequence[Kind], epsilon: Fraction, work: float, upper: bool) -> tuple[float, int] | None:
+    """Z at this epsilon from one side, and the number of points; None where that is not affordable."""
+    sizes = [kind.sizes() for kind in kinds]
+    largest = [max(size for size, _ in each) for each in sizes]
+    if not all(0 < size < _LARGEST for each in sizes for size, _ in each):
+        return None
+    margin = _margin(kinds, largest, float(epsilon))
+    span, states = float(epsilon) + 2 * margin, math.prod(kind.times + 1 for kind in kinds)
+    most = int(min((work / states - _OVERHEAD) * largest[0] / span, _FINEST))
+    if most < _FEWEST or span > _LARGEST or max(largest) > _LONGEST * largest[0]:
+        return None
+    cells = _cells([part for each in sizes for part in each], largest[0], most, upper)
+    with BALLS.at(_BITS):
+        top = max((abs(ratio.log()) for law in kinds[0].rounds for ratio, _ in law), key=lambda size: float(size.mid()))
+        step = Fraction(rounded_down(-at_least(-(top / cells).lower())))
+        found = [([(split if upper else merged)(law, step) for law in kind.rounds], kind.times) for kind in kinds]
+    replaced = [([weights for weights in rounds if weights is not None], times) for rounds, times in found]
+    if any(len(rounds) < len(kind.rounds) for (rounds, _), kind in zip(replaced, kinds, strict=True)):
+        return None
+    reach = max(abs(at) for rounds, _ in replaced for weights in rounds for at in weights)
+    above, below = (math.ceil(far / float(step)) for far in (margin, float(epsilon) + margin))
+    value = recursion(Window(epsilon, step, below, above, reach), replaced, upper)
+    return (value, below + above + 1) if math.isfinite(value) else None
+
+
+def _margin(kinds: Sequence[Kind], largest: Sequence[float], epsilon: float) -> float:
+    """How far beyond epsilon, and below 0, paths go that matter: m (m + eps) is some times the variance of the sum."""
+    variance = sum(kind.times * kind.variance for kind in kinds)
+    farthest = sum(kind.times * size for kind, size in zip(kinds, largest, strict=True))
+    margin = (math.sqrt(epsilon**2 + 4 * _FAR * variance) - epsilon) / 2 + 6 * max(largest)
+    return min(margin, farthest) + max(largest)
+
+
+def _cells(sizes: list[tuple[float, float]], largest: float, most: int, upper: bool) -> int:
+    """Cells of the largest loss, as many as are affordable, such that others lie close to grid points, or just beyond one."""
+    tried = np.arange(max(_FEWEST, most // 3), most + 1).astype(float)
+    lost = _ON_GRID / tried
+    for size, mass in sizes:
+        whole, share = np.divmod(size / largest * tried + _NEAR, 1.0)
+        # splitting adds w (1 - w) h^2 to the variance, merging takes about w / n of it
+        less = np.where(whole > 0, share / np.maximum(whole, 1.0), np.inf)
+        lost = lost + mass * (share * (1 - share) / tried**2 if upper else size**2 * less)
+    return int(tried[np.argmin(lost)])

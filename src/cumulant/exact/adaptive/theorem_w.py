@@ -1,0 +1,398 @@
+"""Theorem W: adaptive rounds judged by f_n, one order n per composition, between profiles and Renyi divergences.
+
+If a reference law T* has G* >= G of every triple at every x0, then E f_n(ratio / y0) <= E f_n(T*_1 ... T*_k / y0) for k
+adaptive rounds and all y0, and (rho - R)_+ <= C n f_n(rho), so
+
+    delta(eps) <= C E_P[ g_n(S - eps0); S > eps0 ],   g_n(d) = 1 - n/(n-1) e^-d + e^-nd/(n-1),   eps0 = eps - log R,
+    C = 1/(1 - e^-nd),   R = n/(n-1) (1 - e^{(1-n)d}) C,   every d > 0        (docs/test-orders.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+
+from cumulant.exact.adaptive.constraints import Budget, Demand, Reports, bent
+from cumulant.exact.adaptive.reference_law import Reference, proposed, reference
+from cumulant.exact.grid.fft import FAR, Composed, Terms, compose
+from cumulant.exact.inversion import saddle
+from cumulant.exact.rounds import Kinds, Round, Rounds
+from cumulant.losses.grid import Step
+from cumulant.losses.transform import Transform
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import MANY, next_above
+
+_ORDERS = (0.1, 0.5, 1.25, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+_COARSE, _FINE = (14, 120), (20, 280)
+"""Cells of the reference between 1 and the largest ratio, and rows on each of three stretches."""
+
+_OTHER, _STEEPER = (31, 700), 1.07
+"""Those of another reference, and its exponent."""
+
+Sought = Callable[[Demand, float, float], Reference | None]
+"""A reference for a demand, an order n and tails of this exponent."""
+
+_CRITICAL = 0.5
+"""The largest n at which (i) dominates (ii)."""
+
+_FIRST = 4
+_TRIES, _TANGENTS, _FARTHER, _LEAST, _LARGEST = 3, 12, 0.5, -690.0, 1e9
+_SMALL = 0.05
+_FEWEST_ROUNDS, _MOST_KINDS = 300, 4
+_CUT = 16.0
+_GAPS = np.geomspace(1e-3, 40.0, 120)
+_NEARBY = np.geomspace(1 / 12, 12.0, 140)
+"""Of the gaps d, and of the exponents beside that of the pair that dominates in profiles."""
+
+Found = TypeVar("Found")
+
+
+# ---- which rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What dominates one kind of round: its losses in floats, and in balls where they are offered.
+
+    `proved`: that what balls hold dominates was shown by more than floats.
+    """
+
+    step: Step
+    transform: Transform | None
+    proved: bool
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of round: what its triples demand, or a step that dominates it in profiles, and so here.
+
+    Of two inputs in both orders the first dominates alone up to the order n = 1/2: it is then the `step` besides a demand.
+    """
+
+    demand: Demand | None
+    step: Step | None
+    transform: Transform | None
+    """That of the step, where it is offered."""
+    times: int
+
+    def at(self, order: float, lam: float, sought: Sought) -> Law | None:
+        """A law that dominates it at this order n, chosen for tails of exponent lam."""
+        if self.step is not None and (self.demand is None or order <= _CRITICAL):
+            return Law(self.step, self.transform, True, self.times)
+        found = None if self.demand is None else sought(self.demand, order, lam)
+        return None if found is None else Law(found, found.transform(), found.proved, self.times)
+
+
+def _kind(one: Round, times: int) -> Kind | None:
+    if one.triples is not None:
+        extremes, law = one.pair.extremes(), one.pair.symmetrised()
+        if extremes is not None:
+            demand = Reports(extremes, one.triples)
+            if extremes.against is extremes.for_it is None:
+                pair, way = one.pair, "remove"
+                return Kind(demand, pair.above(one.triples, way), pair.transform(one.triples, way), times)
+            return Kind(demand, None, None, times)
+        if one.pair.query and law is not None:
+            return Kind(Budget(law.scale, one.pair.query, one.triples), None, None, times)
+    single = one.steps is not None and len(one.steps) == 1
+    return Kind(None, one.step(0), one.transform(0), times) if single else None
+
+
+def _kinds(rounds: Rounds) -> tuple[Kind, ...] | None:
+    """All kinds; None where one of them is not known, or nothing is gained."""
+    if sum(times for _, times in rounds.parts) < _FEWEST_ROUNDS or rounds.estimated:
+        return None
+    found = [_kind(one, times) for one, times in rounds.parts]
+    kinds = tuple(kind for kind in found if kind is not None)
+    demanding = sum(kind.demand is not None for kind in kinds)
+    return kinds if len(kinds) == len(found) and 0 < demanding <= _MOST_KINDS else None
+
+
+def _laws(kinds: tuple[Kind, ...], order: float, lam: float, sought: Sought) -> tuple[Law, ...] | None:
+    found = [kind.at(order, lam, sought) for kind in kinds]
+    laws = tuple(law for law in found if law is not None)
+    return laws if len(laws) == len(found) else None
+
+
+def _terms(laws: tuple[Law, ...]) -> Terms:
+    return tuple((law.step, law.times) for law in laws)
+
+
+def _fine(demand: Demand, order: float, lam: float) -> Reference | None:
+    """For a claim."""
+    return reference(demand, order, lam, *_FINE)
+
+
+# ---- from a reference to delta
+
+
+def test_function(order: float, gap: Array) -> Array:
+    """g_n(d) = e^-d n f_n(e^d) at increasing d >= 0; where it is small without cancellation."""
+    near = int(np.searchsorted(gap, _SMALL))
+    small, large = gap[:near], np.minimum(gap[near:], 700.0)
+    less = order - 1
+    plain = 1 - order / less * np.exp(-large) + np.exp(-np.minimum(order * large, 700.0)) / less
+    return np.concatenate([np.exp(-small) * bent(order, small), plain])
+
+
+def log_expectation(sums: Composed, order: float, start: float) -> float:
+    """log of an upper bound of E_P[g_n(S - eps0); S > eps0], at this eps0; g_n is at most 1."""
+    if not start >= sums.start:
+        return math.inf
+    gap, weight = sums.above(start)
+    total = float(np.sum(weight * test_function(order, gap))) * (1 + MANY)
+    total += sums.outside + sums.noise * math.sqrt(1 + 1 / (2 * sums.lam * sums.width)) + 2 * math.exp(-FAR)
+    finite = sums.untilted(total, start) if total > 0 else math.inf
+    return float(np.logaddexp(finite, math.log(sums.leak))) if sums.leak > 0 else finite
+
+
+def log_ratio(order: float, gap: Array) -> Array:
+    """log R = log[ n/(n-1) (1 - e^{(1-n)d}) / (1 - e^-nd) ]; it grows with d."""
+    less = order - 1
+    return np.asarray(np.log(-np.expm1(-less * gap) / less) + math.log(order) - np.log(-np.expm1(-order * gap)))
+
+
+def log_constant(order: float, gap: Array) -> Array:
+    """log C = -log(1 - e^-nd)."""
+    return np.asarray(-np.log(-np.expm1(-order * gap)))
+
+
+def _least_epsilon(sums: Composed, order: float, log_delta: float, guess: float) -> float:
+    """The least epsilon over eps0, each of which is valid."""
+
+    def at(start: float) -> float:
+        wanted = log_delta - log_expectation(sums, order, start) - MANY  # log C must not exceed it
+        if not (wanted > 0 and math.isfinite(wanted)):
+            return math.inf
+        gap = -math.log(-math.expm1(-wanted)) / order
+        return start + float(log_ratio(order, np.array([gap]))[0]) + MANY if gap > 0 else start + MANY
+
+    return _descended(at, guess, 1 / sums.lam)
+
+
+def _least_delta(sums: Composed, order: float, epsilon: float) -> float:
+    """log of the least delta over d, each of which is valid."""
+
+    def at(log_gap: float) -> float:
+        gap = np.array([math.exp(log_gap)])
+        start = epsilon - float(log_ratio(order, gap)[0]) - MANY
+        return float(log_constant(order, gap)[0]) + log_expectation(sums, order, start) + MANY
+
+    return _descended(at, -math.log(sums.lam), 0.7)
+
+
+def _descended(value: Callable[[float], float], start: float, scale: float) -> float:
+    """The least of some values around a guess: a walk downhill with steps that shrink."""
+    found = {start + i * scale: value(start + i * scale) for i in range(-4, 3)}
+    step = scale
+    for _ in range(8):
+        best = min(found, key=lambda each: found[each])
+        step /= 2 if best not in (min(found), max(found)) else 1
+        for each in (best - step, best + step):
+            if each not in found:
+                found[each] = value(each)
+    return min(found.values())
+
+
+# ---- choosing, by floats alone
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """epsilon at some delta by saddle points: nothing is claimed from it. `size` is log E[g_n(S - eps0)] at eps0 = `start`."""
+
+    epsilon: float = math.inf
+    lam: float = math.nan
+    start: float = math.nan
+    size: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The order n, laws that dominate all rounds at it, and where the answer is about."""
+
+    order: float
+    laws: tuple[Law, ...]
+    guess: Guess
+
+    @property
+    def terms(self) -> Terms:
+        return _terms(self.laws)
+
+    @property
+    def proved(self) -> bool:
+        return all(law.proved for law in self.laws)
+
+    def kinds(self) -> Kinds | None:
+        """The transforms of all rounds; None where one of them is not offered."""
+        found = [(law.transform, law.times) for law in self.laws]
+        kinds = tuple((each, times) for each, times in found if each is not None)
+        return kinds if len(kinds) == len(found) else None
+
+    def constants(self, gaps: Array) -> tuple[Array, Array]:
+        """log R and log C at each gap d."""
+        return log_ratio(self.order, gaps), log_constant(self.order, gaps)
+
+
+Asking = Callable[[Chosen], tuple[float, Found] | None]
+
+
+@np.errstate(all="ignore")
+def _guess(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
+    """That of an exponent which is not far from this one."""
+    lam = near * _NEARBY
+    at = saddle.moments(terms, lam)
+    eps0 = at.mean - 1 / lam - 1 / (1 + lam) - 1 / (order + lam)
+    curvature = at.variance + lam**-2.0 + (1 + lam) ** -2.0 + (order + lam) ** -2.0
+    value = at.cgf - lam * eps0 - np.log(lam * (1 + lam) * (1 + lam / order)) - np.log(2 * math.pi * curvature) / 2
+    known = np.isfinite(value)
+    lam, eps0, value = lam[known], eps0[known], value[known]
+    if value.size < 2:
+        return Guess()
+    asked = log_delta - log_constant(order, _GAPS / max(order, 1.0))
+    starts = np.interp(-asked, -value, eps0, left=np.nan, right=np.nan)
+    found = starts + log_ratio(order, _GAPS / max(order, 1.0))
+    if not np.isfinite(found).any():
+        return Guess()
+    best = int(np.nanargmin(found))
+    at_best = float(np.interp(-asked[best], -value, lam))
+    return Guess(float(found[best]), at_best, float(starts[best]), float(asked[best]))
+
+
+def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen | None:
+    """A scan of orders with coarse references, then a fine one."""
+    at = saddle.saddle(upper, log_delta)
+    if at is None:
+        return None
+    lam = _rounded(float(at.lam[0]))
+
+    @cache
+    def guess(number: int) -> Guess:
+        laws = _laws(kinds, _ORDERS[number], lam, lambda demand, n, exponent: proposed(demand, n, exponent, *_COARSE))
+        return Guess() if laws is None else _guess(_terms(laws), _ORDERS[number], log_delta, lam)
+
+    def around(number: int) -> list[int]:
+        return [each for each in (number - 1, number, number + 1) if 0 <= each < len(_ORDERS)]
+
+    best, before = _FIRST, -1
+    while best != before:  # downhill
+        before, best = best, min(around(best), key=lambda each: guess(each).epsilon)
+    best = min((best, 0, 1), key=lambda each: guess(each).epsilon)
+    order, coarse = _ORDERS[best], guess(best)
+    laws = _laws(kinds, order, _rounded(coarse.lam), _fine) if math.isfinite(coarse.epsilon) else None
+    if laws is None:
+        return None
+    found = _guess(_terms(laws), order, log_delta, lam)
+    return Chosen(order, laws, found) if math.isfinite(found.epsilon) else None
+
+
+def _rounded(lam: float) -> float:
+    """A round number nearby, so that questions nearby share their references."""
+    return float(2.0 ** (round(4 * math.log2(lam)) / 4))
+
+
+@np.errstate(all="ignore")
+def chosen(rounds: Rounds, log_delta: float) -> Chosen | None:
+    """What floats choose for this delta; None where Theorem W has no answer."""
+    kinds = _kinds(rounds)
+    upper = None if kinds is None else next(iter(rounds.upper()), None)
+    if kinds is None or upper is None:
+        return None
+    try:
+        return _chosen(kinds, upper, log_delta)
+    except (ArithmeticError, MemoryError, ValueError):  # floats or the programme gave out: nothing is claimed
+        return None
+
+
+@np.errstate(all="ignore")
+def beside(rounds: Rounds, log_delta: float, part: float) -> Chosen | None:
+    """Other laws at this part of the order that is chosen: on another lattice, checked at other rows, for other tails."""
+    first, kinds = chosen(rounds, log_delta), _kinds(rounds)
+    if first is None or kinds is None:
+        return None
+    order, lam = part * first.order, _STEEPER * first.guess.lam
+    laws = _laws(kinds, order, lam, lambda demand, n, exponent: reference(demand, n, exponent, *_OTHER))
+    if laws is None:
+        return None
+    found = _guess(_terms(laws), order, log_delta, lam)
+    return Chosen(order, laws, found) if math.isfinite(found.epsilon) else None
+
+
+def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) -> Found | None:
+    """The least delta at this epsilon, where e^log_delta is enough, and its source: by references for ever smaller ones."""
+    if not epsilon < _LARGEST:
+        return None
+    best: tuple[float, Found] | None = None
+    log_delta, at = _located(rounds, epsilon, log_delta)
+    for _ in range(_TRIES):
+        found = None if at is None else ask(at)
+        if found is None:
+            break
+        if best is None or found[0] < best[0]:
+            best = found
+        after = math.log(max(found[0], 5e-324))
+        if not _LEAST < after < log_delta - _FARTHER:
+            break
+        at = chosen(rounds, log_delta := _halved(after))
+    return None if best is None else best[1]
+
+
+def _halved(log_delta: float) -> float:
+    """The same whoever found the first one."""
+    return min(math.ceil(2 * log_delta) / 2, -_FARTHER)
+
+
+def _located(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, Chosen | None]:
+    """About log delta at this epsilon, and what is chosen there, by tangents of guesses: log delta bends down below them."""
+    at = chosen(rounds, log_delta := _halved(log_delta))
+    for _ in range(_TANGENTS):
+        after = math.nan if at is None else log_delta - at.guess.lam * (epsilon - at.guess.epsilon)
+        if not _LEAST < log_delta - _FARTHER > after:
+            break
+        at = chosen(rounds, log_delta := _halved(max(after, _LEAST)))
+    return log_delta, at
+
+
+# ---- on the lattice
+
+
+@np.errstate(all="ignore")
+def _composed(at: Chosen, log_delta: float) -> Composed | None:
+    """The sum of all losses on the lattice of the reference; None where it is too large."""
+    terms = at.terms
+    widths = [anchor for step, _ in terms if step.exact_lattice and (anchor := step.anchor())]
+    cut = log_delta - math.log(sum(times for _, times in terms)) - _CUT
+    try:
+        return compose(terms, min(widths), cut, at.guess.lam, upper=True)
+    except (ArithmeticError, MemoryError, ValueError):
+        return None
+
+
+def epsilon(rounds: Rounds, log_delta: float) -> tuple[float, Composed] | None:
+    """An epsilon that is enough at this delta, and the lattice; None where Theorem W has no answer."""
+    at = chosen(rounds, log_delta)
+    sums = None if at is None else _composed(at, log_delta)
+    if at is None or sums is None:
+        return None
+    found = _least_epsilon(sums, at.order, log_delta, at.guess.epsilon - 2 / sums.lam)
+    return (next_above(max(found, 0.0) + sums.slip), sums) if math.isfinite(found) else None
+
+
+def delta(rounds: Rounds, asked: float, log_delta: float) -> tuple[float, Composed] | None:
+    """A delta that is enough at this epsilon, where e^log_delta is known to be, and the lattice."""
+
+    def ask(at: Chosen) -> tuple[float, tuple[float, Composed]] | None:
+        sums = _composed(at, log_delta)
+        value = math.inf if sums is None else _least_delta(sums, at.order, asked - sums.slip)
+        if sums is None or not math.isfinite(value):
+            return None
+        found = math.exp(min(value, 0.0)) * (1 + MANY) + 5e-324
+        return found, (found, sums)
+
+    return least(rounds, asked, log_delta, ask)

@@ -1,0 +1,428 @@
+"""What adaptive rounds need, by their value: the best that an adversary reaches who chooses anew in every round.
+
+V_0(y) = (y - 1)_+,  V_{j+1}(y) = sup over what a round may be of E_b V_j(y t),  delta(eps) = e^eps V_k(e^-eps), t the ratio
+of the round. V is convex, V(0) = 0 and V(y) - y does not rise, so that on a grid of log y chords in y bound it from above, also
+below the grid and beyond it (docs/adaptive-rounds.md). Every delta comes from one recursion. Where rounds are of several kinds
+nothing is known of their order: the adversary chooses that too, and from below somebody else does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from cumulant.exact.rounds import Reports, Rounds
+from cumulant.numerics.arithmetic import BALLS, Array
+from cumulant.numerics.enclosure import FAR, FLOOR, NEAR
+from cumulant.numerics.rounding import MANY, U, at_least, rounded_down, rounded_up
+from cumulant.pairs.worst_triples import Atoms
+
+# The value of an adversary who chooses anew in every round, read as delta and as epsilon.
+
+_NARROW, _LARGEST_EXPONENT = 1e-9, 700.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A profile through W(y) = sup E_Q (y p/q - 1)_+, convex in y, by increasing values that are not below it.
+
+    They stand at log y = step * (first + i), the last at 0. delta(x) = e^x W(e^-x); between two points W lies below the chord.
+    """
+
+    step: Fraction
+    first: int
+    values: Array
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound of delta, 1 where nothing is said."""
+        place, above = divmod(-Fraction(epsilon), self.step)
+        i = int(place) - self.first
+        if i < 0 or not 0 <= epsilon <= _LARGEST_EXPONENT:
+            return 1.0
+        low, high = (float(self.values[min(j, self.values.size - 1)]) for j in (i, i + 1))
+        # a float is wrong by u of itself, which is at most u (1 + x) of e^x - 1; then two functions and their quotient
+        share = math.expm1(float(above)) / math.expm1(float(self.step)) * (1 + 2 * FAR + (2 * float(self.step) + 4) * U)
+        found = (low + min(share, 1.0) * (high - low)) * math.exp(epsilon)
+        return min(found * (1 + NEAR + 6 * U) + 5e-324, 1.0)
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon that is found to be enough, +inf where none is."""
+        low, high = 0.0, min(rounded_down(-self.first * self.step), _LARGEST_EXPONENT)
+        if self.delta(high) > delta:
+            return math.inf
+        while high - low > _NARROW * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
+
+    def needed_epsilon(self, delta: float) -> float:
+        """The largest epsilon of the grid at which values that are not above W show more than this delta; 0 where none does."""
+        enough = np.flatnonzero(self._needed() > delta)
+        return rounded_down(-(self.first + int(enough[0])) * self.step) if enough.size else 0.0
+
+    def needed_delta(self, epsilon: float) -> float:
+        """What such values show at this epsilon: at the next one of the grid, because delta falls."""
+        i = math.floor(-Fraction(epsilon) / self.step) - self.first
+        return float(self._needed()[i]) if 0 <= i < self.values.size else 0.0
+
+    def _needed(self) -> Array:
+        """delta at the grid points, from below: W grows, so an epsilon that is a little larger shows less."""
+        x = float(self.step) * -(self.first + np.arange(self.values.size))
+        return np.maximum(self.values * np.exp(x) * (1 - NEAR - (8 + 2 * np.abs(x)) * U) - 5e-324, 0.0)
+
+
+# What adaptive rounds of bounded range need: of the exponential mechanism on all the data.
+
+_MOST_ROUNDS = 400
+_MOST_CELLS = 6_000
+_LARGEST = 600
+"""Of (rounds + 2) epsilon, so that e to it is far from the largest float."""
+
+
+def bounded_range_optimum(epsilon: Fraction, times: int) -> Value | None:
+    """The value of so many rounds, from above; None where it takes too long or leaves the range of floats."""
+    known = 1 < times <= _MOST_ROUNDS and Fraction(1, 100) <= epsilon <= 50
+    return _optimum(epsilon, times) if known and (times + 2) * epsilon <= _LARGEST else None
+
+
+@lru_cache(maxsize=32)
+def _optimum(epsilon: Fraction, times: int) -> Value:
+    """delta(x) = e^x W(e^-x), W = W_k: W_0(y) = (y - 1)_+, W_j(y) = sup_r q W_{j-1}(y r e^e) + (1-q) W_{j-1}(y r).
+
+    r runs over [e^-e, 1] and q = (1-r) / (r (e^e - 1)): docs/mechanisms/exponential.md. On a grid of log y, of step e/n, with
+    chords in y, the objective is A/r + B + C r on each cell of r: at most the larger end, and where A < 0, so that it is
+    concave, that plus |A| (r1 - r0)^2 / (4 r0^3). What floats lose is added: see `rounding` on that page.
+    """
+    n = max(4, min(128, _MOST_CELLS // times))
+    step, reach = epsilon / n, (times + 1) * n
+    x = np.array([float(step * i) for i in range(reach + 1)])  # correctly rounded
+    # a float x is wrong by u x, which is u x of e^x and at most u (1 + x) of e^x - 1
+    excess = np.expm1(x) * (1 + (FAR + (2 + x) * U))
+    e, s = float(epsilon), float(step)
+    whole, one, near = math.expm1(e), math.expm1(s), x[: n + 1]
+    q, rest = np.expm1(near) / whole, np.exp(near) * np.expm1(near[::-1]) / whole
+    # q and 1 - q are three functions at most, and then there are sums and products with them
+    part = 3 * FAR + NEAR + (3 * e + 12) * U
+    # of the sum that is the bend, in the size of its terms
+    lost = 2 * FAR + (2 * s + 12) * U
+    value = np.concatenate([np.zeros(reach), excess])  # at log y = (i - reach) step
+    for j in range(1, times + 1):
+        # below the ratio stays at most 1 and W_j is 0; above it stays at least 1 and W_j is y - 1, or is never asked for
+        first, last = reach - j * n + 1, reach + min(j, times - j) * n
+        best = ends_before = low_before = up_before = np.zeros(last - first + 1)
+        for m in range(n + 1):
+            up, low = value[first + n - m : last + n - m + 1], value[first - m : last - m + 1]
+            ends = q[m] * up + rest[m] * low
+            best = np.maximum(best, ends)
+            if m:
+                # t^2 (A2 - A1), A1 and A2 the intercepts of the chords of W(y r e^e) and W(y r) in r, t = e^step - 1
+                bend = one * one * (low - up) + one * ((up_before - up) - (low_before - low))
+                size = one * one * (low + up) + one * (up_before + up + low_before + low)
+                most = (np.maximum(bend, 0.0) + lost * size) * (math.exp(near[m]) / (4 * whole))
+                best = np.maximum(best, np.maximum(ends, ends_before) + most)
+            ends_before, low_before, up_before = ends, low, up
+        value = value.copy()
+        value[first : last + 1] = best * (1 + part) + FLOOR
+    return Value(step, -reach, np.maximum.accumulate(value[: reach + 1]))
+
+
+_BITS = 192
+_FEWEST, _FINEST = 8, 256
+"""Cells between 1 and the largest ratio of a round."""
+
+_FINEST_BELOW = 1024
+
+_WORK, _MOST_WORK = 2e7, 1.2e8
+"""Counts of rounds times points: what is spent anyway, and what is affordable; a second is about the latter."""
+
+_WORK_BELOW = 4e7
+"""From below, where every ratio has to lie on the grid."""
+
+_OVERHEAD = 1000
+"""What a round of one of several kinds costs besides its points, in points."""
+
+_DEEPER, _BUCKET = 1.5, 24.0
+"""The grid reaches as far as a delta whose logarithm is larger by this factor and a little, in round numbers."""
+
+_ABOVE = 0.5
+_FARTHEST = 400.0
+"""Of epsilons; beyond it powers leave the range of floats, and nothing is protected."""
+
+_SLIGHTEST = 1e-8
+"""Of the largest loss of a round; below it floats do not tell its ratios apart."""
+
+_UNLIKE = 50.0
+"""How much larger the losses of one kind may be than those of another."""
+
+_NOTHING = 1e-40
+"""A mass that is all rounding."""
+
+_UNDERFLOW = 2.0**-1066
+"""More than what products and sums of one round lose where they are smaller than normal numbers."""
+
+_MOST_ODDS = 1e300
+"""Beyond them the grid is out of reach of floats, and nobody is protected."""
+
+Weights = dict[int, float]
+"""The weight of V at y e^{s h} by s."""
+
+Steps = Sequence[tuple[list[Weights], int]]
+"""What one round of each kind may be, and how many there are."""
+
+
+def optimum(rounds: Rounds, log_delta: float, triples: bool) -> Value | None:
+    """What all rounds need, from above, if more is known of each kind than a pair that dominates it.
+
+    `triples` admits what is known of samples. None where nothing is, or where it takes too long.
+    """
+    alike = rounds.alike()
+    length = alike[0].pair.bounded_range() if alike is not None and alike[0].whole else None
+    if alike is not None and length is not None:
+        return bounded_range_optimum(length, alike[1])
+    reports = rounds.reports() if triples else None
+    return None if reports is None else from_above(reports, log_delta)
+
+
+def witnessed(rounds: Rounds, log_delta: float) -> Value | None:
+    """What queries that adapt need, from below, on data sets that have what the pairs say."""
+    reports = rounds.reports() if all(one.pair.attained for one, _ in rounds.parts) else None
+    return None if reports is None else from_below(reports, log_delta)
+
+
+def from_above(reports: Reports, log_delta: float) -> Value | None:
+    """The exact optimum over the extreme triples, from above, for deltas down to this one; None where it takes too long."""
+    return _value(_sorted(reports), _depth(log_delta), upper=True)
+
+
+def from_below(reports: Reports, log_delta: float) -> Value | None:
+    """The same from below: data sets with one record that counts, and queries that adapt."""
+    return _value(_sorted(reports), _depth(log_delta), upper=False)
+
+
+def _sorted(reports: Reports) -> Reports:
+    """The kind that runs most comes first: the grid is its own. In whichever order they are given they come in the same one."""
+    return tuple(
+        sorted(reports, key=lambda each: (-each[2], -each[1], -each[0].epsilon, each[0].odds or 0, str(each[0])))
+    )
+
+
+def _depth(log_delta: float) -> float:
+    return _BUCKET * math.ceil((_DEEPER * max(-log_delta, 0.0) + 8) / _BUCKET)
+
+
+# ---- the grid and its recursion
+
+
+@lru_cache(maxsize=64)
+def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
+    with BALLS.at(_BITS):
+        every = [_atoms(extremes, rate) for extremes, rate, _ in reports]
+        if not all(extremes.odds_ball() > 1 and extremes.odds_ball() < _MOST_ODDS for extremes, _, _ in reports):
+            return None
+        losses = [_largest_loss(triples) for triples in every]
+        sizes = [float(loss.mid()) for loss in losses]
+        if not (min(sizes) > _SLIGHTEST and max(sizes) < min(sizes[0] * _UNLIKE, math.inf)):
+            return None
+        reach = _farthest(reports, depth)
+        cells = _cells(every, sizes[0], reach, [times for _, _, times in reports], upper)
+        if cells is None:
+            return None
+        h = losses[0] / cells
+        steps = []
+        for (extremes, rate, times), triples in zip(reports, every, strict=True):
+            own = (extremes.epsilon, extremes.odds, rate) == (reports[0][0].epsilon, reports[0][0].odds, reports[0][1])
+            replaced = [(_chords if upper else _merged)(atoms, h, cells if own else None) for atoms in triples]
+            steps.append(([weights for weights in replaced if weights], times))
+            if len(steps[-1][0]) < len(triples):
+                return None
+        step, length = float(h.mid()), at_least(h.upper()) if upper else -at_least((-h).upper())
+    below, above = math.ceil(reach / step) + 1, math.ceil(_ABOVE * reach / step) + 1
+    values = _recursion(step, below, above, steps, upper)
+    # weights are rounded outward; a round adds and multiplies some eight times
+    many = sum(times for _, _, times in reports)
+    if upper:  # V grows: at a smaller y it is not larger
+        return Value(length, -below, np.maximum.accumulate(values * (1 + many * 16 * U) + many * _UNDERFLOW))
+    values[-1] = values[-2]  # at epsilon = 0 nothing can be taken off
+    return Value(length, -below, np.maximum(values * max(1 - many * 16 * U, 0.0) - many * _UNDERFLOW, 0.0))
+
+
+def _recursion(step: float, below: int, above: int, steps: Steps, upper: bool) -> Array:
+    """V after all rounds where y <= 1, on a grid of this step.
+
+    Functions and the rounded step lose far less than MANY, by which they are raised, or lowered from below. For all counts of
+    the later kinds V is kept; the next round is of the kind that is worst, or from below of the one that is best.
+    """
+    reach = 1 + max(abs(cells) for triples, _ in steps for weights in triples for cells in weights)
+    log_y = step * np.arange(-below, above + 1)
+    inside = slice(reach, reach + log_y.size)
+    start = np.maximum(np.expm1(log_y), 0.0) * (1 + (MANY if upper else -MANY))
+    downward = np.exp(-step * np.arange(reach, 0, -1)) * (1 + MANY)
+    beyond = math.exp(log_y[-1]) * np.expm1(step * np.arange(1, reach + 1)) * (1 + MANY)
+    largest = np.expm1(log_y[-1] + step * np.arange(1, reach + 1)) * (1 - MANY)
+    rounds = [_largest(triples, reach, log_y.size) for triples, _ in steps]
+    counts = list(product(*(range(times + 1) for _, times in steps[1:])))
+    known = {count: np.empty(log_y.size + 2 * reach) for count in counts}
+    for number in range(steps[0][1] + 1):
+        for count in counts:
+            values, found = known[count], None
+            for best, before in _before(rounds, known, number, count):
+                one = best(before)
+                found = one if found is None else (np.maximum if upper else np.minimum)(found, one)
+            values[inside] = start if found is None else found
+            # V(0) = 0 and V(y) - y does not rise; from below V >= 0 and V >= y - 1
+            values[:reach] = values[reach] * downward if upper else 0.0
+            values[inside.stop :] = values[inside.stop - 1] + beyond if upper else largest
+    return known[counts[-1]][inside][: below + 1].copy()
+
+
+def _before(
+    rounds: Sequence[Callable[[Array], Array]],
+    known: dict[tuple[int, ...], Array],
+    number: int,
+    count: tuple[int, ...],
+) -> Iterator[tuple[Callable[[Array], Array], Array]]:
+    """What the next round may be and the values after it, for every kind of which there is one left."""
+    if number:
+        yield rounds[0], known[count]
+    for i, left in enumerate(count):
+        if left:
+            yield rounds[i + 1], known[*count[:i], left - 1, *count[i + 1 :]]
+
+
+def _largest(triples: list[Weights], reach: int, size: int) -> Callable[[Array], Array]:
+    """One round: the largest of the weighted sums, in memory that is kept from round to round."""
+    found, total, term = np.empty((3, size))
+
+    def best(values: Array) -> Array:
+        for number, weights in enumerate(triples):
+            into = total if number else found
+            for order, (cells, weight) in enumerate(weights.items()):
+                np.multiply(values[reach + cells : reach + cells + size], weight, out=term if order else into)
+                if order:
+                    np.add(into, term, out=into)
+            if number:
+                np.maximum(found, total, out=found)
+        return found
+
+    return best
+
+
+# ---- laws on the grid
+
+
+def _atoms(extremes: Any, rate: Fraction) -> list[Atoms]:
+    return list(extremes.triples(extremes.odds_ball(), BALLS.number(rate)))
+
+
+def _largest_loss(triples: list[Atoms]) -> Any:
+    """log A."""
+    return next(ratio for name, ratio, _ in triples[0] if name == "A").log()
+
+
+def _rest(atoms: Atoms) -> Any:
+    """What the atoms leave of the mass, at ratio 1."""
+    return 1 - sum((mass for _, _, mass in atoms), start=BALLS.number(0))
+
+
+def _chords(atoms: Atoms, h: Any, cells: int | None) -> Weights:
+    """V at ratios between two grid points by its chord, rounded up: A and 1/A lie on the grid, so many cells from 1."""
+    from flint import arb
+
+    found: dict[int, Any] = {}
+    for name, ratio, mass in atoms:
+        loss = ratio.log()
+        place, upward = math.floor(float((loss / h).mid())), arb(0)
+        if cells is not None and name in ("A", "1/A"):
+            place = cells if name == "A" else -cells
+        else:
+            # (t - e^{s h}) / (e^{(s+1) h} - e^{s h})
+            upward = (loss - place * h).expm1() / h.expm1()
+            if not (upward >= 0 and upward <= 1):  # a grid point to all digits: V grows, and one cell more is enough
+                place, upward = math.floor(float((loss / h).mid()) + 0.5), arb(1)
+        for at, weight in ((place, mass * (1 - upward)), (place + 1, mass * upward)):
+            found[at] = found.get(at, arb(0)) + weight
+    rest = _rest(atoms)
+    at = 0 if rest > _NOTHING else max(found)  # V grows
+    found[at] = found.get(at, arb(0)) + rest
+    return {
+        at: rounded_up(max(at_least(weight.upper()), Fraction(0))) for at, weight in found.items() if weight.upper() > 0
+    }
+
+
+def _merged(atoms: Atoms, h: Any, cells: int | None) -> Weights:
+    """Outputs merged so that all ratios lie on the grid, rounded down; nothing where a ratio is within a cell of 1.
+
+    A ratio t of mass m becomes the grid point t' before it towards 1, of mass m (t - 1)/(t' - 1): calls and puts, of which the
+    time value is made up, are not larger anywhere. If the masses exceed 1 all of them are made smaller.
+    """
+    found: dict[int, Any] = {}
+    for name, ratio, mass in atoms:
+        place, share = int(float((ratio.log() / h).mid())), BALLS.number(1)
+        if cells is not None and name in ("A", "1/A"):
+            place = cells if name == "A" else -cells
+        elif not place:
+            return {}
+        else:
+            share = (ratio - 1) / (place * h).expm1()
+            if not share >= 1:
+                place -= 1 if place > 0 else -1
+                if not place:
+                    return {}
+                share = (ratio - 1) / (place * h).expm1()
+        found[place] = found.get(place, BALLS.number(0)) + mass * share
+    total = sum(found.values(), start=BALLS.number(0))
+    if not total <= 1:
+        found = {at: weight / total for at, weight in found.items()}
+    found[0] = 1 - sum(found.values(), start=BALLS.number(0))
+    return {at: rounded_down(-at_least((-weight).upper())) for at, weight in found.items() if weight.lower() > 0}
+
+
+# ---- which grid
+
+
+def _farthest(reports: Reports, depth: float) -> float:
+    """Where delta is about e^-depth, by Chernoff bounds of the worst triples."""
+    lam = np.geomspace(1e-3, 1e6, 200)
+    total, most, largest = np.zeros(lam.shape), 0.0, 0.0
+    for extremes, rate, times in reports:
+        odds, g = float(extremes.odds_ball().mid()), float(rate)
+        up, down = 1 + g * (odds - 1), 1 - g * (1 - 1 / odds)
+        mass, loss = float(extremes.two.of(BALLS.number(odds)).mid()), math.log(up)
+        # M - 1 = mass (A^lambda - 1)(A - A^-lambda): the profile
+        excess = lam * loss + np.log(-np.expm1(-lam * loss)) + math.log(mass) + np.log(up - np.exp(-lam * loss))
+        total += times * np.logaddexp(0.0, excess)
+        most, largest = most + times * loss, max(largest, loss, -math.log(down))
+    return float(min(np.min((total + depth) / lam), most)) + 2 * largest
+
+
+def _cells(every: list[list[Atoms]], top: float, reach: float, times: list[int], upper: bool) -> int | None:
+    """Cells between 1 and A: as many as are affordable, so that other ratios lie close to grid points, or just beyond one.
+
+    None where too few are.
+    """
+    states = math.prod(each + 1 for each in times)
+    each = (1 + _ABOVE) * reach / top
+    overhead = 0 if len(times) == 1 else _OVERHEAD
+    if states * (_FEWEST * each + overhead) > _MOST_WORK or reach > _FARTHEST:
+        return None
+    work, finest = (_WORK, _FINEST) if upper else (_WORK_BELOW, _FINEST_BELOW)
+    most = int(min(max((work / states - overhead) / each, _FEWEST), finest))
+    tried = np.arange(max(_FEWEST, most // 2), most + 1).astype(float)
+    lost = 0.02 / tried**2 if upper else 1e-9 / tried
+    for triples in every:
+        for atoms in triples:
+            for _, ratio, mass in atoms:
+                size = abs(float(ratio.log().mid())) / top
+                whole, share = np.divmod(size * tried * (1 + 1e-12), 1.0)
+                # chords cost about w (1 - w) h^2, merging about w / n of the size
+                lost = lost + float(mass.mid()) * (
+                    share * (1 - share) / tried**2 if upper else np.where(whole > 0, share, np.inf) * size**2 / tried
+                )
+    return int(tried[np.argmin(lost)])

@@ -1,0 +1,444 @@
+"""The exact answer from both sides: an epsilon or delta that is certainly enough, and one that is certainly needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from cumulant.conversion.certify import Certificate
+from cumulant.conversion.renyi_to_dp import Answer
+from cumulant.exact import closed_form as closed
+from cumulant.exact.adaptive import theorem_w, theorem_w_line, value_iteration
+from cumulant.exact.grid import refine as search
+from cumulant.exact.grid.fft import Composed, Terms
+from cumulant.exact.grid.refine import Bound
+from cumulant.exact.inversion import batch, solver
+from cumulant.exact.inversion.decay import DecayTooSlow
+from cumulant.exact.inversion.solver import Effort, Proved
+from cumulant.exact.limits import Limits, added_delta, added_epsilon, limits_of
+from cumulant.exact.rounds import Kinds, Rounds
+from cumulant.exact.witnesses import ADAPTIVE, PAIR
+from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
+from cumulant.progress import watched
+
+_CLOSED = "closed form"
+_LATTICE = "lattice"
+_LINE = "line"
+_CONE = "cone"
+_ADAPTIVE = "adaptive"
+_ORDER = "order"
+_FINEST_GRID, _FINEST_WITNESS = 1e-6, 1e-4
+"""Finer grids are out of reach; for a witness that has no line they are not worth their time."""
+
+_ROUGH = 1e-3
+"""The accuracy of who does not ask for one."""
+
+_LOST = 3
+"""How often in a row balls say more than a grid before what is asked next is left to grids."""
+
+_NEAR_LARGEST = 0.01
+"""The part of the largest loss within which the chord to it is looked at (measured: grids see their last cell only)."""
+
+_QUICK = 16
+_UNDERFLOW = 1e-322
+_LESS = (0.0, 0.02, 0.3, 2.0)
+"""By how much less of the logarithm is asked for where a grid gives up: so near the largest loss, or a window too long."""
+
+
+def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
+    """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B, `prove` wants balls."""
+    limits = limits_of(rounds)
+    known = _known_epsilon(rounds, delta, limits)
+    if known is not None:
+        return known
+    effort = _effort(prove)
+    by_line = solver.line_epsilon(rounds, delta, accuracy, cone, effort)
+
+    def in_floats() -> Answer:
+        [found] = batch.float_epsilons(rounds, [(1, delta)], accuracy, cone)
+        fine = _in_floats(found) or _grid_epsilon(rounds, delta, accuracy, cone)
+        if accuracy < _ROUGH:
+            [found] = batch.float_epsilons(rounds, [(1, delta)], _ROUGH, cone)
+            fine = _no_worse(fine, solver.line_epsilon(rounds, delta, _ROUGH, cone), found)
+        return fine
+
+    return _least_epsilon(rounds, delta, limits, cone, _better(by_line, effort, accuracy, in_floats), prove)
+
+
+def epsilons(
+    one: Rounds, asked: Sequence[tuple[Rounds, int, Fraction]], accuracy: float, cone: bool = True
+) -> list[Answer]:
+    """The same for many: the rounds of so many repetitions of one run, how many they are, and a delta.
+
+    Floats answer where they can.
+    """
+    limits = {id(rounds): limits_of(rounds) for rounds, _, _ in asked}
+    known = [_known_epsilon(rounds, delta, limits[id(rounds)]) for rounds, _, delta in asked]
+    unknown = [i for i, each in enumerate(known) if each is None]
+    shared = batch.float_epsilons(one, [asked[i][1:] for i in unknown], accuracy, cone)
+    for i, found in watched(list(zip(unknown, map(_in_floats, shared), strict=True)), "questions"):
+        rounds, _, delta = asked[i]
+        known[i] = (
+            epsilon(rounds, delta, accuracy, cone)
+            if found is None
+            else _least_epsilon(rounds, delta, limits[id(rounds)], cone, found)
+        )
+    return [each for each in known if each is not None]
+
+
+def pure_epsilon(rounds: Rounds) -> Answer:
+    """The sum of the largest losses of all rounds, +inf where one is unbounded or may be infinite."""
+    limits = limits_of(rounds)
+    return _answer(limits.largest if limits.leak == 0 else math.inf, _LATTICE, _rigour(rounds))
+
+
+def _known_epsilon(rounds: Rounds, delta: Fraction, limits: Limits) -> Answer | None:
+    """What needs no composition."""
+    single = rounds.single()
+    if single is not None:
+        return _answer(closed.single_epsilon(*single, delta), _CLOSED, "proved")
+    if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
+        return _answer(math.inf, _LATTICE, _rigour(rounds))
+    if limits.distance <= rounded_down(delta):
+        return _answer(0.0, _LATTICE, _rigour(rounds))
+    return None
+
+
+def _least_epsilon(
+    rounds: Rounds, delta: Fraction, limits: Limits, cone: bool, found: Answer, prove: bool = False
+) -> Answer:
+    """The least of a composition and of what is known besides it."""
+    if limits.leak <= rounded_down(delta) and limits.largest < found.value:
+        found = _answer(limits.largest, _LATTICE, _rigour(rounds))
+    if (added := added_epsilon(rounds, delta)) < found.value:
+        found = _answer(added, _CLOSED, "proved")
+    optimum = None if _settled(found, prove) else value_iteration.optimum(rounds, math.log(rounded_down(delta)), cone)
+    if optimum is not None and (enough := optimum.epsilon(rounded_down(delta))) < found.value:
+        found = _answer(enough, _ADAPTIVE, _rigour(rounds))
+    if not cone or found.way == _ADAPTIVE:  # which is the optimum itself
+        return found
+    if (by_order := theorem_w_line.epsilon(rounds, delta)) is not None:
+        return _along_order(by_order, found, prove)
+    if _settled(found, prove):
+        return found
+    return _by_order(rounds, theorem_w.epsilon(rounds, math.log(rounded_down(delta))), found)
+
+
+def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) -> Answer:
+    """From grids: the largest direction of the profile, or Theorem B."""
+    log_delta, best, accuracy = math.log(rounded_down(delta)), search.NOTHING, max(accuracy, _FINEST_GRID)
+    for terms in rounds.upper():
+        if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
+            continue
+        best = max(best, _sufficient_epsilon(terms, log_delta, accuracy), key=lambda bound: bound.value)
+    found = _found(best, _LATTICE, rounds)
+    reference = rounds.cone() if cone else None
+    if reference is not None:
+        by_cone = _found(search.cone_epsilon(reference, log_delta, accuracy), _CONE, rounds)
+        found = min(found, by_cone, key=lambda one: one.value)
+    return found
+
+
+def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
+    """The least delta of what is known at this exact epsilon; `cone` admits Theorem B, `prove` wants balls."""
+    single = rounds.single()
+    if single is not None:
+        return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
+    return _in_balls(rounds, epsilon, accuracy, cone, True, prove)
+
+
+def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: bool = True) -> list[Answer]:
+    """The same for many epsilons. Floats answer where they can, and are asked once."""
+    if rounds.single() is not None:
+        return [delta(rounds, each, accuracy, cone) for each in asked]
+    shared = map(_in_floats, batch.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
+    limits, answers, lost = limits_of(rounds), list[Answer](), 0
+    for each, found in zip(asked, shared, strict=True):
+        if found is None and lost < _LOST:
+            answers.append(_in_balls(rounds, each, accuracy, cone, False))
+            lost = lost + 1 if answers[-1].rigour != "proved" and accuracy >= _ROUGH else 0
+            continue
+        answers.append(_least_delta(rounds, each, limits, cone, found or _grid_delta(rounds, each, accuracy, cone)))
+    return answers
+
+
+def _in_balls(
+    rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool, floats: bool, prove: bool = False
+) -> Answer:
+    """Along the line in balls; where they are not enough, what floats say, unless they were asked, or a grid."""
+    effort = _effort(prove)
+    by_line = solver.line_delta(rounds, epsilon, accuracy, cone, effort)
+
+    def otherwise() -> Answer:
+        [found] = batch.float_deltas(rounds, [(1, epsilon)], accuracy, cone) if floats else [None]
+        fine = _in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone)
+        if accuracy < _ROUGH:
+            [found] = batch.float_deltas(rounds, [(1, epsilon)], _ROUGH, cone)
+            fine = _no_worse(fine, solver.line_delta(rounds, epsilon, _ROUGH, cone), found)
+        return fine
+
+    return _least_delta(rounds, epsilon, limits_of(rounds), cone, _better(by_line, effort, accuracy, otherwise), prove)
+
+
+def _least_delta(
+    rounds: Rounds, epsilon: Fraction, limits: Limits, cone: bool, found: Answer, prove: bool = False
+) -> Answer:
+    """The least of a composition and of what is known besides it."""
+    if (added := added_delta(rounds, epsilon)) < found.value:
+        found = _answer(added, _CLOSED, "proved")
+    log_delta = math.log(max(found.value, _UNDERFLOW))
+    optimum = None if _settled(found, prove) else value_iteration.optimum(rounds, log_delta, cone)
+    if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
+        found = _answer(enough, _ADAPTIVE, _rigour(rounds))
+    if cone and found.way != _ADAPTIVE and found.value > 0:
+        log_delta = math.log(min(found.value, 1.0))
+        if (by_order := theorem_w_line.delta(rounds, epsilon, log_delta)) is not None:
+            found = _along_order(by_order, found, prove)
+        elif not _settled(found, prove):
+            found = _by_order(rounds, theorem_w.delta(rounds, rounded_down(epsilon), log_delta), found)
+    most = min(limits.distance, limits.leak if limits.largest <= rounded_down(epsilon) else 1.0, 1.0)
+    return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
+
+
+def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) -> Answer:
+    asked, best, accuracy = rounded_down(epsilon), search.NOTHING, max(accuracy, _FINEST_GRID)
+    limits = limits_of(rounds)
+    for terms in rounds.upper():
+        if best is search.NOTHING:
+            best = _sufficient_delta(terms, asked, accuracy, limits)
+            continue
+        # an order that is enough for one direction shows that the other is smaller, where its own would be far out
+        other = search.grid_delta(terms, asked, accuracy, True, most=best.order - 1)
+        if other.value > best.value > 0:
+            other = _sufficient_delta(terms, asked, accuracy, limits)
+        best = max(best, other, key=lambda bound: bound.value)
+    found = _found(best, _LATTICE, rounds)
+    reference = rounds.cone() if cone else None
+    if reference is not None:
+        by_cone = _found(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
+        found = min(found, by_cone, key=lambda one: one.value)
+    return found
+
+
+def directed_delta(rounds: Rounds, direction: int, epsilon: Fraction, accuracy: float) -> float:
+    """A delta at this epsilon >= 0 that is enough for one direction of the neighbours; 1 where no grid comes to an answer."""
+    single = rounds.single_directed()
+    if single is not None:
+        return (closed.single_added_delta if direction else closed.single_delta)(*single, epsilon)
+    asked, grid = rounded_down(epsilon), max(accuracy, _FINEST_GRID)
+    if directed_largest(rounds, direction) <= asked:
+        return 0.0
+    return min(max(_sufficient_delta(terms, asked, grid).value for terms in _directed(rounds, direction)), 1.0)
+
+
+def directed_largest(rounds: Rounds, direction: int) -> float:
+    """An epsilon that is enough for one direction at delta = 0; +inf where the loss has no end or may be infinite."""
+    return max(_largest(terms) for terms in _directed(rounds, direction))
+
+
+def _largest(terms: Terms) -> float:
+    """The largest sum of losses, rounded up; +inf where one has no end or may be infinite."""
+    if any(step.leak > 0 for step, _ in terms):
+        return math.inf
+    return float(raised(sum(times * step.largest() for step, times in terms), MANY))
+
+
+def directed_epsilon(rounds: Rounds, direction: int, delta: float, accuracy: float) -> float:
+    """An epsilon at this delta in (0, 1) that is enough for one direction; +inf where no grid comes to an answer."""
+    grid = max(accuracy, _FINEST_GRID)
+    return max(_sufficient_epsilon(terms, math.log(delta), grid).value for terms in _directed(rounds, direction))
+
+
+def _directed(rounds: Rounds, direction: int) -> list[Terms]:
+    """The compositions of one direction; of a stated number of records the larger data set has as many, or one more."""
+    every = list(rounds.upper())
+    return every if len(every) == 1 else every[direction::2]
+
+
+def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
+    """The largest epsilon that explicit neighbouring data sets need at this delta; None where none is known to need any."""
+    if rounds.single() is not None:
+        below = rounds.single_below()
+        needed = None if below is None else closed.single_lower_epsilon(*below, delta)
+        return None if needed is None else _answer(needed, PAIR, "proved")
+
+    def on_line(terms: Terms, kinds: Kinds) -> Proved | None:
+        return solver.line_lower_epsilon(rounds, terms, kinds, delta, accuracy, _effort(prove))
+
+    def on_grid(terms: Terms) -> Bound:
+        return search.grid_epsilon(terms, math.log(rounded_up(delta)), max(accuracy, _FINEST_WITNESS), upper=False)
+
+    found = _witnessed(rounds, on_line, on_grid, prove)
+    optimum = value_iteration.witnessed(rounds, math.log(rounded_up(delta)))
+    return _larger(found, 0.0 if optimum is None else optimum.needed_epsilon(rounded_up(delta)))
+
+
+def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
+    """The largest delta that explicit neighbouring data sets need at this epsilon; None where none is known to need any."""
+    if rounds.single() is not None:
+        below = rounds.single_below()
+        needed = 0.0 if below is None else rounded_down(closed.enclosed_delta(*below, epsilon)[0])
+        return _answer(needed, PAIR, "proved") if needed > 0 else None
+
+    def on_line(terms: Terms, kinds: Kinds) -> Proved | None:
+        return solver.line_lower_delta(rounds, terms, kinds, epsilon, accuracy, _effort(prove))
+
+    def on_grid(terms: Terms) -> Bound:
+        return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, _FINEST_WITNESS), upper=False)
+
+    found = _witnessed(rounds, on_line, on_grid, prove)
+    optimum = None if found is None else value_iteration.witnessed(rounds, math.log(found.value))
+    return _larger(found, 0.0 if optimum is None else optimum.needed_delta(rounded_up(epsilon)))
+
+
+def _larger(found: Answer | None, needed: float) -> Answer | None:
+    """What explicit neighbours need, or what they need if the queries adapt."""
+    best = 0.0 if found is None else found.value
+    return _answer(needed, ADAPTIVE, "bounded") if needed > best else found
+
+
+def _witnessed(
+    rounds: Rounds,
+    on_line: Callable[[Terms, Kinds], Proved | None],
+    on_grid: Callable[[Terms], Bound],
+    prove: bool,
+) -> Answer | None:
+    """Of all explicit neighbours those that need most: pairs along the line where it has an answer, else on a grid."""
+    best: Answer | None = None
+    for name, terms, kinds in rounds.witnesses():
+        proved = None if kinds is None else on_line(terms, kinds)
+        found = _answer(0.0, name, "proved") if proved is None else _answer(proved.value, name, "proved")
+        if proved is None or (proved.smoothed and not prove):
+            found = max(found, _answer(on_grid(terms).value, name, "bounded"), key=lambda each: each.value)
+        if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
+            best = found
+    return best
+
+
+def _sufficient_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
+    """The epsilon of a grid at this delta; where none comes to an answer, that of a smaller delta, which needs more."""
+    for less in _LESS:
+        found = search.grid_epsilon(terms, log_delta - less, accuracy, True)
+        if found.value < math.inf:
+            return found
+    return search.UNKNOWN
+
+
+def _sufficient_delta(terms: Terms, epsilon: float, accuracy: float, limits: Limits | None = None) -> Bound:
+    """The delta of a grid at this epsilon; where none comes to an answer, that of a smaller epsilon, which needs more.
+
+    Next to the largest loss a grid sees its last cell only, and the chord from a smaller epsilon to that loss says less.
+    """
+    chorded = search.CERTAIN
+    if limits is not None and (1 - _NEAR_LARGEST) * limits.largest < epsilon < limits.largest:
+        start = epsilon - max(_NEAR_LARGEST * epsilon, limits.largest - epsilon)
+        chorded = _chord(search.grid_delta(terms, start, accuracy, True), start, epsilon, limits)
+    for less in _LESS:
+        found = search.grid_delta(terms, epsilon * math.exp(-less / 4), accuracy, True)
+        if found is not search.CERTAIN:
+            return min(found, chorded, key=lambda bound: bound.value)
+    return chorded
+
+
+def _chord(found: Bound, start: float, epsilon: float, limits: Limits) -> Bound:
+    """The bound at `start` carried to a larger epsilon: delta is convex in e^epsilon and the leak at the largest loss L.
+
+    With x = e^epsilon, delta(x) <= leak + (delta(x1) - leak) (e^L - x) / (e^L - x1).
+    """
+    if found is search.CERTAIN or not 0 <= start < epsilon < limits.largest:
+        return search.CERTAIN
+    part = math.expm1(epsilon - limits.largest) / math.expm1(start - limits.largest)
+    value = raised(limits.leak + raised(part, MANY) * max(found.value - limits.leak, 0.0), MANY)
+    return replace(found, value=min(value, found.value))
+
+
+def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
+    """Whether a coarse grid, tilted as for the direction that is known, shows that this direction needs no more than that."""
+    return search.grid_delta(terms, best.value, _QUICK * accuracy, True, most=best.order - 1).value <= delta
+
+
+def _effort(prove: bool) -> Effort:
+    return Effort.all_it_takes() if prove else Effort()
+
+
+def _settled(found: Answer, prove: bool) -> bool:
+    """Whether a proof was asked for and found, which what floats bound does not replace."""
+    return prove and found.rigour == "proved"
+
+
+def _better(
+    by_line: tuple[Proved, bool] | None, effort: Effort, accuracy: float, on_grid: Callable[[], Answer]
+) -> Answer:
+    """What balls have proved; where they had to smooth it, or had no answer, the grid's where that says less, and why.
+
+    Who asks for a proof gets it where it is as accurate as was asked for.
+    """
+    found = None if by_line is None else _on_line(*by_line)
+    if found is not None and by_line is not None and not by_line[0].smoothed:
+        return found
+    other = on_grid()
+    if found is not None and found.value <= other.value * (1 + accuracy if effort.patient else 1):
+        return found
+    slow = [str(reason) for reason in effort.reasons if isinstance(reason, DecayTooSlow)]
+    if effort.patient:
+        reason = "nothing is known of these losses along the line"
+        if found is not None:
+            reason = f"balls show {found.value} only"
+        elif effort.reasons:
+            reason = str(effort.reasons[-1])
+        return replace(other, note=f"asked for a proof, and there is none: {reason}")
+    if not slow or other.rigour == "proved":
+        return other
+    return replace(other, note=f"bounded, not proved: {slow[-1]}; prove=True asks for it anyway")
+
+
+def _no_worse(fine: Answer, rough: tuple[Proved, bool] | None, in_floats: batch.Found | None) -> Answer:
+    """Who asks for more accuracy than a line affords, in balls or floats, is not answered by more than who asks for less."""
+    known = [each for each in (rough and _on_line(*rough), _in_floats(in_floats)) if each is not None]
+    return min([fine, *known], key=lambda each: each.value)
+
+
+def _on_line(found: Proved, cone: bool) -> Answer:
+    proof = Certificate(found.value, found.bits, found.radius)
+    return Answer(found.value, found.order, "proved", proof, way=_CONE if cone else _LINE, points=found.frequencies)
+
+
+def _in_floats(found: batch.Found | None) -> Answer | None:
+    """The line where balls would take too long, or for many questions at once."""
+    if found is None:
+        return None
+    return Answer(found.value, found.order, "bounded", way=_CONE if found.cone else _LINE, points=found.frequencies)
+
+
+def _along_order(by_order: theorem_w_line.Proved, found: Answer, prove: bool) -> Answer:
+    """What Theorem W says along the line, where that is less, and proved where a proof was found."""
+    value = by_order.value
+    if not value < found.value or (_settled(found, prove) and not by_order.holds):
+        return found
+    proof = Certificate(value, by_order.bits, by_order.radius) if by_order.holds else None
+    rigour = "proved" if by_order.holds else "bounded"
+    return Answer(value, by_order.order, rigour, proof, way=_ORDER, points=by_order.frequencies)
+
+
+def _by_order(rounds: Rounds, by_order: tuple[float, Composed] | None, found: Answer) -> Answer:
+    """What it says on a lattice."""
+    if by_order is None or not by_order[0] < found.value:
+        return found
+    value, sums = by_order
+    return Answer(value, sums.lam + 1, _rigour(rounds), way=_ORDER, width=sums.width, points=sums.mass.size)
+
+
+def _found(bound: Bound, way: str, rounds: Rounds) -> Answer:
+    order, width = (number if math.isfinite(number) else None for number in (bound.order, bound.width))
+    return Answer(bound.value, order, _rigour(rounds), way=way, width=width, points=bound.points)
+
+
+def _answer(value: float, way: str, rigour: str) -> Answer:
+    """A number that no grid gave; of a lower end the way names the data sets that show it."""
+    return Answer(value, None, rigour, way=way)
+
+
+def _rigour(rounds: Rounds) -> str:
+    return "estimated" if rounds.estimated else "bounded"

@@ -1,0 +1,158 @@
+"""One round, in closed form: delta = g d(e0) at epsilon = log(1 + g (e^e0 - 1)), d the privacy profile of what runs.
+
+For a sample without replacement that is Lemma 3 at every epsilon. For a Poisson sample it is the direction in which the record
+is removed, which is the larger one of a symmetric pair, and d covers both orders of the pair. The root is looked for in floats;
+what is claimed about it, from above and from below, is proved in balls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from fractions import Fraction
+
+from cumulant.curves.closed_form import lemma3
+from cumulant.errors import CertificateError
+from cumulant.losses.subsampled import unsampled_ball
+from cumulant.numerics.arithmetic import BALLS, Scalar
+from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
+from cumulant.numerics.search import falling_root
+from cumulant.pairs.pair import Pair
+
+BITS = 256
+"""Of the balls from which both ends of delta are taken."""
+
+_BITS = (128, 512, 2048)
+"""Precisions that are tried until a comparison is decided; profiles raise them by themselves where digits cancel."""
+
+_CLOSE = 2.0**-51
+_FIRST_STEP = 2.0**-18
+_SMALLEST = 1e-310
+_FARTHEST = 2.0**60
+"""Losses beyond which no ball of e^e0 is asked for."""
+
+
+def single_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
+    """g d(log(1 + (e^epsilon - 1)/g)), rounded up."""
+    return rounded_up(enclosed_delta(pair, rate, epsilon)[1])
+
+
+def enclosed_delta(pair: Pair, rate: Fraction, epsilon: Fraction, bits: int = BITS) -> tuple[Fraction, Fraction]:
+    """Both ends of g d(log(1 + (e^epsilon - 1)/g)); 0 and 1 where balls of this many bits say nothing."""
+    with BALLS.at(bits):
+        e0 = unsampled_ball(BALLS.number(epsilon), rate)
+        # e0 >= epsilon, and the profile falls: less will do where e^epsilon has no ball
+        least = -at_least(-e0.lower()) if e0.is_finite() and rate < 1 else epsilon
+        most = epsilon if rate == 1 else at_least(e0.upper()) if e0.is_finite() else None
+        low, high = Fraction(0), Fraction(1)
+        with suppress(CertificateError):
+            above = BALLS.number(rate) * pair.profile(min(max(least, Fraction(0)), Fraction(_FARTHEST)), BALLS)
+            if above.is_finite():
+                high = min(max(at_least(above.upper()), low), high)
+            if most is not None and most <= _FARTHEST:
+                below = above if most == least else BALLS.number(rate) * pair.profile(most, BALLS)
+                low = max(-at_least(-below.lower()), low) if below.is_finite() else low
+        return low, high
+
+
+def single_added_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
+    """Return the delta of a record that is added to a Poisson sample, rounded up.
+
+    H_t(Q || (1-g)Q + gP) = (1 - t(1-g)) H_s(Q || P), t = e^epsilon, s = tg / (1 - t(1-g)), and 0 where t(1-g) >= 1.
+    """
+    with BALLS.at(BITS):
+        t, g = BALLS.number(epsilon).exp(), BALLS.number(rate)
+        kept = (1 - t * (1 - g)).nonnegative_part()
+        if kept == 0:
+            return 0.0
+        # s >= 1, and the profile falls: a smaller number will do
+        odds = (t * g / kept).lower()
+        least = max(-at_least(-odds.log().lower()), Fraction(0)) if odds > 1 else Fraction(0)
+        try:
+            found = kept * pair.profile(min(least, Fraction(_FARTHEST)), BALLS)
+        except CertificateError:
+            return 1.0
+        return rounded_up(min(max(at_least(found.upper()), Fraction(0)), Fraction(1))) if found.is_finite() else 1.0
+
+
+def single_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
+    """The least epsilon at this delta in (0, 1), rounded up; +inf where none is shown to be enough."""
+    _, high = _bracket(pair, rate, delta)
+    if high is None:
+        return math.inf
+    with BALLS.at(256):
+        end = _amplified(high, rate)
+        return rounded_up(max(at_least(end.upper()), Fraction(0))) if end.is_finite() else math.inf
+
+
+def single_lower_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float | None:
+    """An epsilon that this delta needs, rounded down; None where nothing is shown to be needed."""
+    low, _ = _bracket(pair, rate, delta)
+    if low is None:
+        return None
+    with BALLS.at(256):
+        end = _amplified(low, rate)
+        return rounded_down(max(-at_least(-end.lower()), Fraction(0))) if end.is_finite() else None
+
+
+def _amplified(e0: float, rate: Fraction) -> Scalar:
+    return lemma3(BALLS.number(Fraction(e0)), BALLS.number(rate), BALLS)
+
+
+def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None, float | None]:
+    """A base loss that is proved to be too small, and one that is proved to be enough, as close as floats are."""
+
+    def enough(e0: float) -> bool | None:
+        return _enough(pair, rate, delta, Fraction(e0))
+
+    at_zero = enough(0.0)
+    if at_zero:
+        return None, 0.0
+    low, high = (0.0 if at_zero is False else None), None
+    asked = rounded_down(delta / rate)
+    guess = falling_root(pair.log_profile, math.log(asked) if asked > 0 else -math.inf, _SMALLEST, _FARTHEST)
+    for e0 in _outward(guess):
+        verdict = enough(e0)
+        if verdict is True and (high is None or e0 < high):
+            high = e0
+        if verdict is False and (low is None or e0 > low):
+            low = e0
+        if high is not None and low is not None and low > 0:
+            break
+    while low is not None and high is not None and high - low > _CLOSE * high:
+        middle = math.sqrt(low) * math.sqrt(high) if high > 2 * low > 0 else (low + high) / 2
+        verdict = enough(middle) if low < middle < high else None
+        if verdict is None:
+            break
+        low, high = (low, middle) if verdict else (middle, high)
+    return low, high
+
+
+def _outward(start: float) -> Iterator[float]:
+    """Losses around a guess, both ways, ever farther."""
+    yield start
+    step = _FIRST_STEP
+    while step < 2**12:
+        factor = 1 + step if step < 1 else 2.0 ** min(step, 1000.0)
+        if start * factor <= _FARTHEST:
+            yield start * factor
+        yield start / factor
+        step *= 16 if step < 1 else 4
+
+
+def _enough(pair: Pair, rate: Fraction, delta: Fraction, e0: Fraction) -> bool | None:
+    """Whether g d(e0) <= delta; None where no precision that is tried decides it."""
+    if e0 == 0 and (distance := pair.total_variation()) is not None:  # balls never decide that two fractions are equal
+        return rate * distance <= delta
+    for bits in _BITS:
+        with BALLS.at(bits):
+            try:
+                value, asked = BALLS.number(rate) * pair.profile(e0, BALLS), BALLS.number(delta)
+            except CertificateError:
+                return None
+            if value <= asked:
+                return True
+            if value > asked:
+                return False
+    return None

@@ -1,0 +1,129 @@
+"""Pairs on the grid that are dominated by the one in the cells: convex minorants of its hockey-stick curve with corners at
+grid points only.
+
+H(alpha) = E_Q (p/q - alpha)_+ is convex and, once each cell is merged into one output, a polygon with a corner of size q at
+each ratio r = p/q. Any convex G <= H whose corners have alpha = e^l, l on the grid, is the curve of a dominated pair. G is
+built in one sweep: from a corner the line is taken that stays below H and touches it, and the next corner is the first
+grid point after the touch. What G lacks there the following corners make up for, so the cost is of second order in the
+step. A sweep to the right ends below 0 where the law ends steeply, and the masses then exceed those of a dominated pair;
+a sweep to the left ends at the least losses, where nothing is at stake, but is coarse where most of the mass is there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cumulant.losses.cells import Cells
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import DOZENS, next_above
+
+_BITS = 433  # masses are multiplied by 2^433, and those below e^-760 left out, so that nothing underflows
+_SCALE = _BITS * math.log(2)
+_SMALL = -600.0
+_LOWEST = -760.0
+_NEGLIGIBLE = 20.0
+_GIVEN_AWAY = 12.0
+_FARTHEST = 200.0
+
+Law = tuple[Array, float]
+"""log P-masses on the grid, and a bound of the P-mass that they have in excess of a dominated pair."""
+
+RIGHT, LEFT = 1, -1
+
+
+def merged(cells: Cells, log_mass: float) -> Law:
+    """The law of the sweep to the right, or of that to the left if the former has much more than e^log_mass in excess."""
+    right = swept(cells, log_mass, RIGHT)
+    return right if right[1] < math.exp(log_mass + _GIVEN_AWAY) else swept(cells, log_mass, LEFT)
+
+
+def swept(cells: Cells, log_mass: float, sign: int) -> Law:
+    """The law of one sweep; outputs with much less than e^log_mass are left out."""
+    lowest = max(log_mass - _NEGLIGIBLE, _LOWEST)
+    result, gap = np.full(cells.grid.count, -np.inf), 0.0
+    index, offset, log_size = _corners(cells, lowest, sign)
+    if index.size:
+        size = np.where(log_size > _SMALL, np.ldexp(np.exp(log_size), _BITS), np.exp(log_size + _SCALE))
+        grid, mass, gap = _sweep(index.tolist(), offset.tolist(), size.tolist(), cells.grid.step, sign)
+        where, value = np.array(grid), np.array(mass)
+        where, value = where[value > 0], value[value > 0]
+        log_value = np.log(value) - _SCALE
+        large = log_value > _SMALL  # there the scale is taken away before digits are lost
+        log_value[large] = np.log(np.ldexp(value[large], -_BITS))
+        result[where] = log_value
+    return result, min(next_above(math.ldexp(gap, -_BITS)), 1.0) if gap > 0 else 0.0
+
+
+def _corners(cells: Cells, lowest: float, sign: int) -> tuple[Array, Array, Array]:
+    """For each output the grid point at or before it in the sweep, |r / e^l - 1| there, and log of q e^l, in order."""
+    h, n = cells.grid.step, cells.left.size
+    # of a cell that sends a to its left and b to its right end, q e^l is a + b e^-h at the left end, a e^h + b at the
+    # right end, and p - q e^l is b (1 - e^-h) and -a (e^h - 1)
+    near, away = (cells.left, cells.right) if sign == RIGHT else (cells.right, cells.left)
+    log_q = np.logaddexp(near, away - sign * h)
+    size = sign * math.expm1(sign * h)
+    with np.errstate(invalid="ignore"):
+        offset = np.minimum(np.exp(away - sign * h - log_q) * size, size)
+    ends = np.arange(n) + (sign == LEFT)
+    index = np.concatenate([np.arange(n + 1), ends])
+    log_size = np.concatenate([cells.atoms, log_q])
+    place = np.concatenate([np.zeros(n + 1), offset])
+    order = np.lexsort((place, sign * index))
+    order = order[log_size[order] > lowest]
+    index, place, log_size = index[order], place[order], log_size[order]
+    if sign == RIGHT:
+        place[-1:] = 0.0  # nothing lies above the largest ratio to make up for it, so it goes down to its grid point
+    return index, place, log_size
+
+
+def _sweep(
+    index: list[int], offset: list[float], size: list[float], h: float, sign: int
+) -> tuple[list[int], list[float], float]:
+    """Grid indices and P-masses of the corners of G, and how far G ends below 0.
+
+    alpha = e^{l_i} (1 ± x) after grid point i. `below` = H - G there, `ahead` = slope in x, taken as -G' and -H' to the left
+    and G' and H' to the right, of G before i minus that of H. A line that starts `below` H touches it at the first corner x
+    at which INT s dmu(s) over s <= x, mu the corners of H, is no longer less than `below`: there
+    (below + INT (x - s) dmu(s)) / x is least. Only below - moment is a difference. To the left it is a part of H and rounds
+    like it; to the right DOZENS of it is given away, so that rounding cannot lift G above an H that becomes smaller.
+    """
+    grid, mass = [], []
+    i, first, count = index[0], 0, len(index)
+    below, ahead = 0.0, 0.0
+    exp, expm1 = math.exp, math.expm1
+    cell, growth = sign * expm1(sign * h), exp(sign * h)
+    while True:
+        while first < count and index[first] == i and offset[first] == 0.0:
+            ahead -= size[first]  # corners of H at this very point
+            first += 1
+        weight, moment, touched, far = 0.0, 0.0, first, 0.0
+        while touched < count:
+            far = (index[touched] - i) * h  # negative to the left
+            if abs(far) > _FARTHEST:
+                break
+            x, m = sign * expm1(far) + offset[touched] * exp(far), size[touched] * exp(-far)
+            if moment + m * x >= below:
+                break
+            weight, moment, touched = weight + m, moment + m * x, touched + 1
+        grid.append(i)
+        if touched == count:  # flat to the right; to the left down to alpha = 0, where x = 1
+            rest = max(below - moment, 0.0)
+            mass.append(weight + (rest if sign == LEFT else 0.0) - ahead)
+            return grid, mass, rest + DOZENS * below if sign == RIGHT else 0.0
+        if abs(far) > _FARTHEST:  # parallel to H as far as the next corner, which is out of sight
+            mass.append(weight - ahead)
+            below, ahead, i, first = below - moment, 0.0, index[touched], touched
+            continue
+        # at the last corner on the right G ends with H, and what rounding does to it is small against H before it
+        slack = DOZENS * below if sign == RIGHT and touched < count - 1 else 0.0
+        steeper = max(below - slack - moment, 0.0) / x
+        mass.append(weight + steeper - ahead)
+        below = max(min(slack, below - moment), 0.0)
+        rest = max(size[touched] - steeper * exp(far), 0.0)
+        if offset[touched] > 0:
+            below += rest * (cell - offset[touched])
+            ahead, i, first = -rest * growth, index[touched] + sign, touched + 1
+        else:
+            ahead, i, first = steeper * exp(far), index[touched], touched

@@ -1,0 +1,315 @@
+"""From a question to a lattice: which order, grid and window answer it, and the number that the lattice then bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from cumulant.exact import theorem_b
+from cumulant.exact.grid.fft import Composed, Terms, check_side, compose, leak_of
+from cumulant.exact.inversion import saddle
+from cumulant.exact.inversion.saddle import Moments
+from cumulant.losses.grid import Step
+from cumulant.numerics.rounding import DOZENS, lowered, next_above, raised
+
+_MOST_POINTS = 1 << 20  # unless more accuracy is asked for than usual
+_MOST_POINTS_EVER = 1 << 21
+_USUAL_ACCURACY = 1e-4
+_FIRST_ACCURACY, _FINER = 1e-3, 0.01
+_MOST_CELLS = 1 << 17  # from below each cell is a step of a sequential construction
+_ROUNDS = 4
+_WIDEST = 100.0
+_CLOSE = 0.05
+_SOLVED = 1e-9
+_WIDER = (1.0, 4.0, 16.0)
+_LEAST = -690.0  # log of the smallest delta that a lattice is tilted for
+_CUT = 16.0  # k rounds may lose e^-16 of delta to infinity
+_WINDOW = 24.0  # standard deviations
+_COARSE, _MOST_SHARED, _ROUND_CUT = 0.01, 1 << 18, 8.0
+"""Where no more accuracy is asked for, questions nearby share a lattice that is not longer, and cut at a round number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A number, the order of the tilting and the lattice that gave it."""
+
+    value: float
+    order: float
+    width: float
+    points: int
+
+
+UNKNOWN = Bound(math.inf, math.nan, math.nan, 0)
+NOTHING = Bound(0.0, math.nan, math.nan, 0)
+CERTAIN = Bound(1.0, math.nan, math.nan, 0)
+
+
+def _refined(known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy: float, upper: bool = True) -> Bound:
+    """The best bound of ever finer grids, up to the accuracy, and of what is known without them.
+
+    A finer grid is not always a better one: rounding grows with its length, and memory may give out. So coarser ones come
+    first, and whatever was reached stays.
+    """
+    best, finer = known, max(accuracy, _FIRST_ACCURACY)
+    while True:
+        found = _before_giving_up(bounds(finer))
+        if not found:
+            return best
+        after = min([best, *found], key=_value) if upper else max([best, *found], key=_value)
+        change, best = abs(after.value - best.value), after
+        # the cost of a grid falls with the accuracy, so that what is left to gain is about that much
+        if finer <= accuracy or change * _FINER <= accuracy * abs(after.value):
+            return best
+        finer = max(accuracy, finer * _FINER)
+
+
+def _before_giving_up(bounds: Iterable[Bound]) -> list[Bound]:
+    """The bounds that come before floats or memory give out; a NaN is not a bound."""
+    found = []
+    with suppress(ArithmeticError, MemoryError, ValueError), np.errstate(all="ignore"):
+        for bound in bounds:
+            if not math.isnan(bound.value):
+                found.append(bound)
+    return found
+
+
+def _value(bound: Bound) -> float:
+    return bound.value
+
+
+def grid_epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Bound:
+    """An epsilon that is at least (at most, from below) the one of these terms at this delta.
+
+    The first grid follows the saddle point; where few rounds make that a poor guide, the answer it gives is the next guess.
+    """
+    check_side(terms, upper)
+    known = UNKNOWN if upper else NOTHING
+    return _refined(known, lambda finer: _epsilons(terms, log_delta, finer, upper), accuracy, upper)
+
+
+def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Iterator[Bound]:
+    asked = _without_leak(terms, log_delta)
+    at = saddle.saddle(terms, asked) if asked > -math.inf else None
+    if at is None:
+        return
+    if all(step.span(log_delta) == (0.0, 0.0) for step, _ in terms):
+        yield NOTHING
+        return
+    guess, slope = max(_first_guess(terms, at, asked), 0.0), float(at.lam[0])
+    for _ in range(_ROUNDS):
+        width = grid_width(terms, at, guess, slope, accuracy, upper)
+        sums = _composed(terms, at, log_delta, width, upper)
+        found = _epsilon(sums, log_delta, guess)
+        yield found
+        if not math.isfinite(found.value) or found.value == 0:
+            return
+        slope = max(_slope(sums, found.value), sums.lam)
+        after = saddle.saddle_at(terms, found.value)
+        close = abs(found.value - guess) <= _CLOSE * found.value
+        guess, at = found.value, after or at
+        if close and grid_width(terms, at, guess, slope, accuracy, upper) >= 0.6 * width:
+            return
+
+
+def _slope(sums: Composed, epsilon: float) -> float:
+    """-d log delta / d epsilon of a lattice, roughly."""
+    step = max(2 * sums.width, 1e-3 * epsilon)
+    fall = sums.log_delta(epsilon) - sums.log_delta(epsilon + step)
+    return fall / step if math.isfinite(fall) else 0.0
+
+
+def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
+    start = float(saddle.epsilon_of(at)[0])
+    along = saddle.line(terms, at, saddle.spread(terms, at))
+    found = saddle.solve(along.log_delta, -along.lam, log_delta, start)[1] if along is not None else start
+    return found if math.isfinite(found) else start
+
+
+def grid_delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float = math.inf) -> Bound:
+    """A delta that is at least (at most, from below) the one of these terms at this epsilon.
+
+    Any tilting gives a bound; `most` limits it to orders that others need, which costs where this delta is far below theirs.
+    """
+    check_side(terms, upper)
+    known = CERTAIN if upper else Bound(lowered(leak_of(terms), DOZENS), math.nan, math.nan, 0)
+    return _refined(known, lambda finer: _deltas(terms, epsilon, finer, upper, most), accuracy, upper)
+
+
+def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float) -> Iterator[Bound]:
+    at = _seen(terms, saddle.saddle_at(terms, epsilon)) if leak_of(terms) < 1 else None
+    if at is None:
+        return
+    if at.lam[0] > most:
+        at = saddle.moments(terms, np.array([most]))
+    log_delta, slope = min(float(saddle.approximation(at)[0]), -1e-9), float(at.lam[0])
+    for _ in range(2):
+        width = grid_width(terms, at, epsilon, slope, accuracy, upper)
+        sums = _composed(terms, at, log_delta, width, upper, shared=accuracy >= _COARSE)
+        value = sums.log_delta(epsilon - sums.slip if upper else epsilon + sums.slip)
+        yield _delta(sums, value)
+        if not math.isfinite(value) or abs(value - log_delta) < 1:
+            return
+        log_delta, slope = min(value, -1e-9), max(_slope(sums, epsilon), sums.lam)
+
+
+def _seen(terms: Terms, at: Moments | None) -> Moments | None:
+    """The saddle point, or one at a smaller order where its delta is so small that no float shows it."""
+    if at is not None and float(saddle.approximation(at)[0]) < _LEAST:
+        return saddle.saddle(terms, _LEAST) or at
+    return at
+
+
+def _delta(sums: Composed, log_delta: float) -> Bound:
+    """A delta whose logarithm is known, moved outward."""
+    size = math.exp(min(log_delta, 0.0))
+    bound = min(raised(size, DOZENS) + 5e-324, 1.0) if sums.upper else math.nextafter(lowered(size, DOZENS), 0.0)
+    return Bound(bound, sums.lam + 1, sums.width, sums.mass.size)
+
+
+def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
+    """Theorem B at this delta; the terms are the reference: the pairs, and the Gaussian of the diameter."""
+    check_side(terms, upper=True)
+    return _refined(UNKNOWN, lambda finer: _cone_epsilons(terms, log_delta, finer), accuracy)
+
+
+def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[Bound]:
+    at = saddle.saddle(terms, log_delta - 0.5)  # the constant of the cone costs about that much
+    if at is None:
+        return
+    guess, slope = max(float(saddle.epsilon_of(at)[0]), 1e-12), float(at.lam[0])
+    for _ in range(_ROUNDS):
+        width = grid_width(terms, at, guess, slope, accuracy, upper=True)
+        sums, tail = _cone(terms, at, log_delta, width, accuracy)
+        better = _epsilon(sums, log_delta - 0.5, guess).value  # few rounds make the saddle point a poor guide
+        start = better if 0 < better < math.inf else guess
+        expectation = partial(theorem_b.log_expectation, sums, tail=tail)
+        found = theorem_b.least_epsilon(expectation, log_delta, sums.lam, start)
+        yield Bound(next_above(max(found, 0.0) + sums.slip), sums.lam + 1, sums.width, sums.mass.size)
+        if not 0 < found < math.inf:
+            return
+        slope, at = max(_slope(sums, found), sums.lam), saddle.saddle_at(terms, found) or at
+        close, guess = abs(found - guess) <= _CLOSE * found, found
+        if close and grid_width(terms, at, guess, slope, accuracy, upper=True) >= 0.6 * width:
+            return
+
+
+def cone_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
+    """Theorem B at this epsilon."""
+    check_side(terms, upper=True)
+    return _refined(CERTAIN, lambda finer: _cone_deltas(terms, epsilon, finer), accuracy)
+
+
+def _cone_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Bound]:
+    at = _seen(terms, saddle.saddle_at(terms, epsilon))
+    if at is None or epsilon <= 0:
+        return
+    lam = float(at.lam[0])
+    width = grid_width(terms, at, epsilon, lam, accuracy, upper=True)
+    sums, tail = _cone(terms, at, min(float(saddle.approximation(at)[0]), -1e-9), width, accuracy)
+    value = theorem_b.log_delta(lambda eps0: theorem_b.log_expectation(sums, eps0, tail), epsilon - sums.slip, lam)
+    yield _delta(sums, value)
+
+
+def _cone(terms: Terms, at: Moments, log_delta: float, width: float, accuracy: float) -> tuple[Composed, float]:
+    """The lattice of the reference, and log of what losses beyond its grid contribute: their mass times the largest gap.
+
+    E[(S - eps0)+; some loss is beyond] <= mass (reach + 2) + mass max(-eps0, 0), because g(d) <= d.
+    """
+    rounds = sum(times for _, times in terms)
+    reach = sum(times * max(map(abs, step.span(2 * log_delta - 60))) for step, times in terms)
+    cut = log_delta - math.log(rounds) - _CUT - math.log1p(reach)
+    sums = _composed(terms, at, log_delta, width, upper=True, cut=cut, shared=accuracy >= _COARSE)
+    return sums, cut + math.log(rounds) + math.log(2 + reach)
+
+
+def _without_leak(terms: Terms, log_delta: float) -> float:
+    """log of what infinite losses leave of delta."""
+    leak = leak_of(terms)
+    left = -math.expm1(math.log(leak) - log_delta) if leak > 0 else 1.0
+    return log_delta + math.log(left) if left > 0 else -math.inf
+
+
+def _epsilon(sums: Composed, log_delta: float, guess: float) -> Bound:
+    """The epsilon of a lattice, on the safe side of a root, and every misplacement of a loss added."""
+    low, high = saddle.solve(sums.log_delta, -sums.lam, log_delta, max(guess, sums.start), _SOLVED)
+    if sums.upper:
+        none = high == 0 and sums.log_delta(-sums.slip) <= log_delta
+        value = 0.0 if none else next_above(high + sums.slip)
+    else:
+        value = max(-next_above(sums.slip - low), 0.0)
+    return Bound(value, sums.lam + 1, sums.width, sums.mass.size)
+
+
+def _composed(
+    terms: Terms,
+    at: Moments,
+    log_delta: float,
+    width: float,
+    upper: bool,
+    cut: float | None = None,
+    shared: bool = False,
+) -> Composed:
+    """All rounds on a grid of about this step, tilted to the order of `at`; OverflowError where none is in reach.
+
+    A shared lattice is tilted to an order nearby and cut farther out, so that it serves other questions as well.
+    """
+    rounds = sum(times for _, times in terms)
+    kept = log_delta - math.log(rounds) - _CUT if cut is None else cut
+    spans = [step.span(kept) for step, _ in terms]
+    longest = max(high - low for low, high in spans)
+    least = longest / (2 * _MOST_POINTS if upper else _MOST_CELLS)
+    width = max(width, least) or 1.0
+    if not 1e-300 < width < _WIDEST:
+        raise OverflowError(f"a step of {width} is out of reach")
+    lam, width = float(at.lam[0]), _anchored(terms, width)
+    if not shared or _WINDOW * math.sqrt(float(at.variance[0])) > _MOST_SHARED * width:
+        return _wide_enough(lambda wide: compose(terms, wide, kept, lam, upper), width)
+    farther, nearby = _ROUND_CUT * math.floor(kept / _ROUND_CUT), 2.0 ** (round(3 * math.log2(lam)) / 3)
+    return _wide_enough(lambda wide: _shared(terms, wide, farther, nearby, upper), width)
+
+
+def _wide_enough(composed: Callable[[float], Composed], width: float) -> Composed:
+    """The lattice of this step, or of a wider one where its window is too long: coarser, and better than none."""
+    for factor in _WIDER[:-1]:
+        with suppress(OverflowError):
+            return composed(factor * width)
+    return composed(_WIDER[-1] * width)
+
+
+@lru_cache(maxsize=16)
+def _shared(terms: Terms, width: float, cut: float, lam: float, upper: bool) -> Composed:
+    return compose(terms, width, cut, lam, upper)
+
+
+def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy: float, upper: bool) -> float:
+    """The step at which the grid costs this part of epsilon: k rounds raise it by about k (slope + 1) h^2 / 12, at most k h."""
+    rounds, deviation = sum(times for _, times in terms), math.sqrt(float(at.variance[0]))
+    size = max(epsilon, 0.02 * deviation)
+    cost = 0.4 * accuracy * size / rounds
+    width = max(math.sqrt(12 * cost / (slope + 1)), cost)
+    if not upper:  # every round must be resolved, the bulk of its law by several cells
+        width = min(width / 3, deviation / math.sqrt(rounds) / 8, *(_bulk(step) / 3 for step, _ in terms))
+    return max(width, _WINDOW * deviation / (_MOST_POINTS if accuracy >= _USUAL_ACCURACY else _MOST_POINTS_EVER))
+
+
+def _bulk(step: Step) -> float:
+    """The scale of the losses that are neither 0 nor rare."""
+    loss, log_p = step.nodes(0.0)
+    size, mass = np.abs(loss), np.exp(log_p)
+    order = np.argsort(size)
+    share = np.cumsum(mass[order] * (size[order] > 0))
+    return float(size[order][np.searchsorted(share, 0.5 * share[-1])])
+
+
+def _anchored(terms: Terms, width: float) -> float:
+    """A step that is a power of two, or an anchor of one of the terms divided by one."""
+    anchors = [anchor for step, _ in terms if (anchor := step.anchor())]
+    if len(terms) == 1 and terms[0][0].exact_lattice:
+        return anchors[0]
+    unit = anchors[0] if anchors else 1.0
+    return float(unit * 2.0 ** math.floor(math.log2(width / unit)))

@@ -1,0 +1,308 @@
+"""Many questions about one composition, and about how often it is repeated, from few spectra in float64: bounded, not proved.
+
+A question is a number of repetitions and a delta, or an epsilon. Questions nearby share a line: the order of the middle one,
+the period that the widest needs, and silence for the fewest repetitions. A question that such a line answers less accurately
+than one of its own would is asked again among fewer. Where there is none, another way must answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from cumulant.exact.inversion import choose, saddle
+from cumulant.exact.inversion.choose import BASE, Side, sides
+from cumulant.exact.inversion.decay import DecayNotProved
+from cumulant.exact.inversion.float_line import FloatSpectrum, float_spectrum
+from cumulant.exact.inversion.line import Choice
+from cumulant.exact.rounds import Rounds
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import U, rounded_down
+
+_PARTS = (1.0, 0.7, 0.5)
+"""Of the order at the saddle point: where its law is wide, a smaller one may be silent."""
+
+_MOST_CANCELLED = 18.0
+"""Of the 36 nats that floats have; what cancels more is asked among fewer."""
+
+_ALLOWED = 0.05
+"""The part of the accuracy that rounding may cost; where it costs more, balls must answer."""
+
+_MOVES = 12
+_ROUNDED = 8.0
+"""Orders and periods are powers of two to so many parts of the exponent: what is remembered of one run serves others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Numbers of repetitions, and for each log delta (`of_delta`) or an epsilon."""
+
+    times: Array
+    given: Array
+    of_delta: bool
+
+    def some(self, which: Array) -> Questions:
+        return Questions(self.times[which], self.given[which], self.of_delta)
+
+    @property
+    def size(self) -> int:
+        return int(self.times.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer of a line in floats, the order lam + 1 of the line, the number of its frequencies, and whether by Theorem B."""
+
+    value: float
+    order: float
+    frequencies: int
+    cone: bool
+
+
+def float_epsilons(
+    rounds: Rounds, asked: Sequence[tuple[int, Fraction]], accuracy: float, cone: bool = True
+) -> list[Found | None]:
+    """epsilon for each number of repetitions and delta in (0, 1), rounded up; None where floats have no answer."""
+    logs = [math.log(down) if (down := rounded_down(delta)) > 0 else -math.inf for _, delta in asked]
+    given = np.array([value - 4 * U * (abs(value) + 1) for value in logs])
+    times = np.array([float(k) for k, _ in asked])
+    return _answers(rounds, Questions(times, given, True), accuracy, cone).listed()
+
+
+def float_deltas(
+    rounds: Rounds, asked: Sequence[tuple[int, Fraction]], accuracy: float, cone: bool = True
+) -> list[Found | None]:
+    """delta for each number of repetitions and epsilon, rounded up; None where floats have no answer."""
+    given, times = np.array([rounded_down(epsilon) for _, epsilon in asked]), np.array([float(k) for k, _ in asked])
+    found = _answers(rounds, Questions(times, given, False), accuracy, cone)
+    with np.errstate(all="ignore"):
+        value = np.exp(found.value) * (1 + 64 * U * (1 + np.abs(found.value)))
+        value = np.where(value > 0, np.minimum(value, 1.0), np.nan)
+    return replace(found, value=value).listed()
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Answers in arrays: epsilons or logs of deltas, NaN where there is none."""
+
+    value: Array
+    order: Array
+    frequencies: Array
+    cone: Array
+
+    @classmethod
+    def none(cls, size: int) -> _Answers:
+        nothing = np.full(size, np.nan)
+        return cls(nothing, nothing.copy(), np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
+
+    def where(self, condition: Array, other: _Answers) -> _Answers:
+        """Those of another one where the condition holds."""
+        pairs = ((getattr(other, name), getattr(self, name)) for name in ("value", "order", "frequencies", "cone"))
+        return _Answers(*(np.where(condition, new, old) for new, old in pairs))
+
+    def put(self, places: Array, other: _Answers) -> None:
+        for name in ("value", "order", "frequencies", "cone"):
+            getattr(self, name)[places] = getattr(other, name)
+
+    def listed(self) -> list[Found | None]:
+        rows = zip(self.value.tolist(), self.order.tolist(), self.frequencies.tolist(), self.cone.tolist(), strict=True)
+        return [Found(*row) if math.isfinite(row[0]) else None for row in rows]
+
+
+@np.errstate(all="ignore")
+def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _Answers:
+    """epsilons, or logs of deltas: the largest direction of the profile, or Theorem B where that says less."""
+    best = _Answers.none(asked.size)
+    found = sides(rounds, cone)
+    if rounds.estimated or found is None or not asked.size:
+        return best
+    profile, by_cone = found
+    lines: list[Line] = []
+    for i, side in enumerate(profile):
+        if not i:
+            best = _solved(side, asked, accuracy, lines)
+            continue
+        # without an answer of every direction there is none
+        open_ = np.flatnonzero(np.isfinite(best.value) & ~_no_more(side, asked, best.value, lines))
+        other = best.where(np.zeros(asked.size, dtype=bool), best)
+        other.put(open_, _solved(side, asked.some(open_), accuracy, lines))
+        best = best.where(~(other.value <= best.value), other)  # NaN too
+    if by_cone is not None:
+        # one of the two alone may say more than a grid would by the other
+        other = _solved(by_cone, asked, accuracy, [])
+        best = best.where(~(best.value <= other.value), other).where(np.isnan(best.value), _Answers.none(asked.size))
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A spectrum and the questions that it answered, by their place."""
+
+    spectrum: FloatSpectrum
+    most: int
+    asked: Questions
+
+
+def _no_more(side: Side, asked: Questions, best: Array, lines: list[Line]) -> Array:
+    """Which questions this direction needs no more for than is known: shown on the lines of the direction before it."""
+    known = np.zeros(asked.size, dtype=bool)
+    for line in lines:
+        choice = line.spectrum.choice
+        try:
+            other = float_spectrum(side.kinds, choice, int(line.spectrum.fewest), line.most, side.extra)
+        except (DecayNotProved, OverflowError, ZeroDivisionError):
+            continue
+        epsilons, limits = (best, asked.given) if asked.of_delta else (asked.given, best)
+        known |= other.log_upper(np.where(np.isfinite(epsilons), epsilons, 0.0), asked.times) <= limits
+    return known
+
+
+def _solved(side: Side, asked: Questions, accuracy: float, lines: list[Line]) -> _Answers:
+    """The answers of one side, from as few lines as serve."""
+    found = _Answers.none(asked.size)
+    groups = [np.lexsort((asked.given, asked.times))]
+    while groups:
+        group = groups.pop()
+        if not group.size:
+            continue
+        those = asked.some(group)
+        line = _line(side, those, accuracy)
+        if line is not None:
+            value, served = _read(side, line.spectrum, those, accuracy)
+            count, order = int(served.sum()), line.spectrum.choice.lam + 1
+            frequencies = np.full(count, line.spectrum.frequencies.size - 1)
+            answers = _Answers(value[served], np.full(count, order), frequencies, np.full(count, side.cone))
+            found.put(group[served], answers)
+            lines.append(line)
+            group = group[~served]
+        elif those.size == asked.size > 3 and not _select_solvable(side, asked.some(group), accuracy):
+            return found
+        if group.size > 1:
+            groups += [group[: group.size // 2], group[group.size // 2 :]]
+        elif group.size < those.size:
+            groups.append(group)
+    return found
+
+
+def _select_solvable(side: Side, asked: Questions, accuracy: float) -> bool:
+    """Whether there is a line for the first, the middle or the last of some questions alone."""
+    places = (asked.size // 2, 0, asked.size - 1)
+    return any(_line(side, asked.some(np.array([place])), accuracy) is not None for place in places)
+
+
+# ---- one line for a group
+
+
+def _line(side: Side, asked: Questions, accuracy: float) -> Line | None:
+    """A line for these questions; None where floats find none for all of them."""
+    for part in _PARTS:
+        choice = _choice(side, asked, accuracy, part)
+        if choice is None:
+            return None
+        fewest, most = int(asked.times.min()), int(asked.times.max())
+        try:
+            return Line(float_spectrum(side.kinds, choice, fewest, most, side.extra), most, asked)
+        except (DecayNotProved, OverflowError, ZeroDivisionError):
+            continue
+    return None
+
+
+def _choice(side: Side, asked: Questions, accuracy: float, part: float) -> Choice | None:
+    """The order of the middle question, the longest period and the strongest silence that first, middle and last need."""
+    places = list(dict.fromkeys((asked.size // 2, 0, asked.size - 1)))
+    lam = math.nan
+    found: list[tuple[Choice, int]] = []
+    fewest = float(asked.times.min())
+    for place in places:
+        times, given = int(asked.times[place]), float(asked.given[place])
+        repeated = _repeated(side, times)
+        at = choose.saddle_of(repeated.terms, given, asked.of_delta)
+        if at is None:
+            return None
+        guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if asked.of_delta else given
+        size = given if asked.of_delta else float(saddle.approximation(at)[0])
+        if not found:
+            lam = 2.0 ** (round(_ROUNDED * math.log2(float(at.lam[0]) * part)) / _ROUNDED)
+        choice = choose.at_order(repeated, lam, guess, size, accuracy)
+        if choice is None or (found and choice.silence - choice.images > _MOST_CANCELLED):
+            return None
+        found.append((choice, times))
+    return replace(
+        found[0][0],
+        period=2.0 ** (math.ceil(_ROUNDED * math.log2(max(choice.period for choice, _ in found))) / _ROUNDED),
+        silence=float(math.ceil(max(choice.silence * fewest / times for choice, times in found))),
+    )
+
+
+def _repeated(side: Side, times: int) -> Side:
+    if times == 1:
+        return side
+    terms = tuple((step, times * each) for step, each in side.terms)
+    return replace(side, terms=terms, kinds=tuple((one, times * each) for one, each in side.kinds))
+
+
+# ---- what a line answers
+
+
+def _read(side: Side, spectrum: FloatSpectrum, asked: Questions, accuracy: float) -> tuple[Array, Array]:
+    """The answers of a line, and which of them are as accurate as those of a line of their own."""
+    value = np.full(asked.size, np.nan)
+    served = np.zeros(asked.size, dtype=bool)
+    power = 2 if side.cone else 1
+    for times in np.unique(asked.times):
+        here = np.flatnonzero(asked.times == times)
+        line, given = spectrum.line(float(times), power), asked.given[here]
+        leak = spectrum.log_leaks(np.array([times]))[0]
+        repeats = np.full(here.size, times)
+        if asked.of_delta:
+            room = given + np.log1p(-np.exp(np.minimum(leak - given, 0.0)))
+            start, gaps = choose.cone_epsilons(line, room) if side.cone else (choose.roots(line, room), given)
+            above = partial(_above, side, spectrum, repeats, gaps)
+            found = _enough(above, start, given, line.lam)
+            epsilons, sizes = found, room
+            wrong = np.abs(found - start) <= _ALLOWED * accuracy * np.maximum(found, 0.0)
+            wrong |= found == 0
+        else:
+            start, gaps = choose.cone_deltas(line, given) if side.cone else (line.log_values(given)[0], given)
+            found = _above(side, spectrum, repeats, gaps, given)
+            epsilons, sizes = given, start
+            wrong = found - np.logaddexp(start, leak) <= _ALLOWED * accuracy
+        value[here] = found
+        served[here] = wrong & np.isfinite(found) & _far_images(side, spectrum, float(times), epsilons, sizes, accuracy)
+    return value, served
+
+
+def _above(side: Side, spectrum: FloatSpectrum, times: Array, gaps: Array, epsilons: Array) -> Array:
+    return spectrum.log_cone(epsilons, times, gaps) if side.cone else spectrum.log_upper(epsilons, times)
+
+
+def _enough(above: Callable[[Array], Array], start: Array, given: Array, lam: float) -> Array:
+    """epsilons from these on of which the line with its errors says that they are enough; NaN where it says so of none."""
+    epsilons, found = np.maximum(start, 0.0), np.full(start.shape, np.nan)
+    step = 4 * U * (1 / lam + epsilons)
+    for _ in range(_MOVES):
+        excess = above(epsilons) - given
+        found = np.where(np.isnan(found) & (excess <= 0), epsilons, found)
+        if np.isfinite(found).all():
+            break
+        # the line falls at least by about lam where it is followed
+        epsilons = np.where(excess > 0, epsilons + step + np.minimum(excess, 1.0) / lam, epsilons)
+        step = 4 * step
+    return found
+
+
+def _far_images(
+    side: Side, spectrum: FloatSpectrum, times: float, epsilons: Array, sizes: Array, accuracy: float
+) -> Array:
+    """Whether images, which add to the line, are as small as on a line of the question's own."""
+    wanted, choice = BASE / 2 - math.log(accuracy), spectrum.choice  # half of the margin is for guesses
+    t = choice.outer
+    outer = times * float(saddle.moments(side.terms, np.array([t])).cgf[0])
+    right = outer + t * math.log(t) - (1 + t) * math.log1p(t) - t * epsilons - sizes
+    left = choice.lam * choice.period >= wanted - sizes
+    return np.asarray(left & ((t - choice.lam) * choice.period >= wanted + right))

@@ -1,0 +1,91 @@
+"""From a guess to an end that balls prove: delta falls in epsilon, so the last ball is the proof."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from cumulant.numerics.arithmetic import BALLS
+
+_TRIES, _SECANTS, _HALVES = 40, 12, 40
+_CLOSE, _NEAR, _FLAT = 2.0**-51, 1 / 16, 1e-5
+
+
+def refine_root(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
+    """Where the ball is at the number that is asked for: floats have no digits left where much cancels.
+
+    By secants between what was seen to be too small and too large, and where these do not meet, as at the largest loss, by
+    halves.
+    """
+    epsilon, before, slope = start, (math.nan, math.nan), -lam
+    low, high = 0.0, math.inf
+    for tried in range(_SECANTS + _HALVES):
+        if not math.isfinite(epsilon):
+            return math.nan
+        part = known(BALLS.number(epsilon)) / asked
+        if not (part.is_finite() and part > 0):  # from below, images are more than what is left: nothing to follow
+            return low or start
+        off = float(part.log().mid())
+        low, high = (epsilon, high) if off > 0 else (low, epsilon)
+        if epsilon != before[0] and math.isfinite(before[1]) and off != before[1]:
+            slope = min((off - before[1]) / (epsilon - before[0]), -lam / 16)
+        before = epsilon, off
+        after = max(epsilon - off / slope, 0.0)
+        if abs(after - epsilon) <= 4e-16 * epsilon or high - low <= _CLOSE * low:
+            break
+        inside = low < after < high and tried < _SECANTS
+        epsilon = after if inside or high == math.inf else (low + high) / 2
+    return epsilon
+
+
+def smallest_proved_epsilon(holds: Callable[[Any], bool], start: float, lam: float, accuracy: float) -> float | None:
+    """The least of some epsilons from a guess on of which balls say that it is enough, as a float."""
+    if start <= 0:
+        return 0.0 if holds(BALLS.number(0)) else smallest_proved_epsilon(holds, 1e-12 / lam, lam, accuracy)
+    step = 2.0**-50
+    before = epsilon = start
+    for _ in range(_TRIES):
+        if holds(BALLS.number(epsilon)):
+            return _closer(holds, epsilon, before, accuracy)
+        before, epsilon, step = epsilon, start + max(step * start, math.ulp(start)), 4 * step
+        if step > max(accuracy, 1e-3):
+            break
+    return None
+
+
+def needed(holds: Callable[[Any], bool], start: float, accuracy: float) -> float | None:
+    """The largest of some epsilons from a guess down of which balls say that it is not enough; 0 where none is needed."""
+    step = 2.0**-50
+    before = epsilon = start
+    for _ in range(_TRIES):
+        if epsilon <= 0:
+            return 0.0
+        if holds(BALLS.number(epsilon)):
+            return _closer(holds, epsilon, before, accuracy)
+        before, epsilon, step = epsilon, start - max(step * start, math.ulp(start)), 4 * step
+        if step > 1:
+            break
+    return None
+
+
+def _closer(holds: Callable[[Any], bool], shown: float, other: float, accuracy: float) -> float:
+    """What is shown, moved by halves towards what is not until they are near: steps that grow overshoot."""
+    while abs(shown - other) > _NEAR * accuracy * shown:
+        middle = (shown + other) / 2
+        shown, other = (middle, other) if holds(BALLS.number(middle)) else (shown, middle)
+    return shown
+
+
+def valley(value: Callable[[Any], Any], start: float) -> float:
+    """About where a function of a positive number that falls and then rises is least, by balls and from a guess on."""
+    centre, width = start, 0.5
+    while width > _FLAT:
+        left, middle, right = (value(BALLS.number(centre * math.exp(move * width))).mid() for move in (-1, 0, 1))
+        if middle <= left and middle <= right:
+            width /= 4
+        else:
+            centre *= math.exp(width if right < left else -width)
+            if not 1e-9 < centre < 1e9:
+                return start
+    return centre

@@ -1,0 +1,378 @@
+"""What floats choose for a line: its order, its period, its exponents, and guesses to compare by. Nothing is claimed from it.
+
+Every choice is valid; a bad one makes balls wide, or the proof of silence fail (docs/line.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.exact.grid.fft import Terms, leak_of
+from cumulant.exact.inversion import saddle
+from cumulant.exact.inversion.line import Choice, Enclosing, FloatLine, Followed
+from cumulant.exact.rounds import Kinds, Rounds
+from cumulant.exact.theorem_b import constants
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import rounded_down
+
+BASE = 12.0
+"""b = 12 - log(accuracy): what the exponent must be beyond what cancels."""
+
+_FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
+_ORDERS = np.array([1.0, 0.85, 0.7, 0.55])
+_OUTWARD, _FARTHER, _NEARBY = np.geomspace(0.03, 2.0, 18), np.geomspace(2.5, 8.0, 6), np.geomspace(0.5, 2.5, 17)
+_RARE, _RARELY, _ROOMY = 4.0, 0.1, 0.8
+_STEEPEST = 24.0
+"""What the order times the spacing of a lattice is at most."""
+
+_FOLLOWED = 10.0
+"""What may cancel where floats search; they have 36."""
+
+_GAPS, _REFINED = np.geomspace(0.1, 60.0, 33), 9
+"""Where the gap of the cone is looked for, in units of 1/lam; it is about 3."""
+
+
+Constants = Callable[[Array], tuple[Array, Array]]
+"""log R and log C by the gap d, so that (y - R)_+ <= C f(y) for all y."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One composition to evaluate: its steps for floats, its transforms for balls; `cone` for Theorem B."""
+
+    terms: Terms
+    kinds: Kinds
+    extra: Fraction = Fraction(0)
+    cone: bool = False
+
+    def same_law(self, other: Side) -> bool:
+        """Whether a spectrum of it is one of the other: balls see transforms, not steps."""
+        return (self.kinds, self.extra, self.cone) == (other.kinds, other.extra, other.cone)
+
+
+def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
+    """The profile in all its directions, and Theorem B where it applies and may be used; None where no transform is offered."""
+    profile = _profile(rounds)
+    return None if profile is None else (profile, _by_cone(rounds) if cone else None)
+
+
+def _profile(rounds: Rounds) -> list[Side] | None:
+    found = [(terms, kinds) for terms, kinds in rounds.lines()]
+    return None if any(kinds is None for _, kinds in found) else [Side(terms, kinds or ()) for terms, kinds in found]
+
+
+def _by_cone(rounds: Rounds) -> Side | None:
+    terms, reference = rounds.cone(), rounds.cone_transforms()
+    return None if terms is None or reference is None else Side(terms, *reference, cone=True)
+
+
+_lines: ContextVar[list[tuple[Side, FloatLine]] | None] = ContextVar("lines", default=None)
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """Guesses made inside share their lines."""
+    token = _lines.set([])
+    try:
+        yield
+    finally:
+        _lines.reset(token)
+
+
+# ---- order, period, exponents
+
+
+@np.errstate(all="ignore")
+def choose_line(
+    side: Side, log_delta: float | None, epsilon: float | None, accuracy: float, spacing: float = 0.0
+) -> Choice | None:
+    """Order, period and exponents for a question; None where floats find nothing to choose.
+
+    `spacing` is that of the lattice of the losses, if there is one: near the largest loss the saddle point runs away.
+    """
+    at = _saddle(side.terms, log_delta, epsilon)
+    if at is None:
+        return None
+    guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if epsilon is None else epsilon
+    size = float(saddle.approximation(at)[0]) if log_delta is None else log_delta
+    if not math.isfinite(size):
+        return None
+    return at_orders(side, float(at.lam[0]), guess, size, accuracy, spacing)
+
+
+@np.errstate(all="ignore")
+def at_orders(side: Side, most: float, guess: float, size: float, accuracy: float, spacing: float) -> Choice | None:
+    """The choice of the fewest frequencies at this order and at some below it, for an epsilon and log delta that are guessed.
+
+    Every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough.
+    """
+    order = min(most, _STEEPEST / spacing) if spacing else most
+    known = _at_orders(side, order * _ORDERS, guess, size, accuracy, spacing)
+    return min(known, key=lambda each: each.cost) if known else None
+
+
+@np.errstate(all="ignore")
+def choose_line_beside(side: Side, epsilon: float, accuracy: float, spacing: float, part: float) -> Choice | None:
+    """The same at this part of the order that the saddle point has."""
+    at = _saddle(side.terms, None, epsilon)
+    if at is None:
+        return None
+    order, size = float(at.lam[0]), float(saddle.approximation(at)[0])
+    order = min(order, _STEEPEST / spacing) if spacing else order
+    return at_order(side, part * order, epsilon, size, accuracy, spacing) if math.isfinite(size) else None
+
+
+@np.errstate(all="ignore")
+def at_order(side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float = 0.0) -> Choice | None:
+    """The choice at this order, for an epsilon and log delta that are guessed."""
+    return next(iter(_at_orders(side, np.array([lam]), guess, size, accuracy, spacing)), None)
+
+
+def _at_orders(side: Side, orders: Array, guess: float, size: float, accuracy: float, spacing: float) -> list[Choice]:
+    """The same for several, those left out at which floats find nothing."""
+    at = saddle.moments(side.terms, orders)
+    narrow = np.maximum(_deviations(side.terms, orders), spacing / _STEEPEST)
+    spread = np.maximum(np.sqrt(at.variance), spacing / _STEEPEST)
+    wanted = BASE - math.log(accuracy)
+    gaps = np.maximum(at.cgf - orders * guess - size, 0.0)
+    reach = np.max(np.sqrt(2 * (wanted + gaps)) / spread)
+    if not math.isfinite(reach):
+        return []
+    # images: 1/(e^{lam T} - 1) and c(t) e^{K(t) - t eps}/(e^{(t-lam)T} - 1) below e^-B delta
+    outer, right = _images(side, orders, reach * _OUTWARD, guess, size - wanted)
+    if (np.argmin(right, axis=1) == outer.size - 1).any():
+        outer, right = _images(side, orders, reach * np.append(_OUTWARD, _FARTHER), guess, size - wanted)
+    found = []
+    for i, (lam, gap) in enumerate(zip(orders.tolist(), gaps.tolist(), strict=True)):
+        least, left = float(right[i].min()), (wanted - size) / lam
+        if not (math.isfinite(at.cgf[i]) and narrow[i] > 0 and least < math.inf):
+            continue
+        # the least order that will do, with room for a guess that is off: balls must reach it
+        best = int(np.argmax(right[i] <= max(1.01 * least, _ROOMY * left)))
+        period = max(left, float(right[i, best]))
+        last = math.sqrt(2 * (wanted + gap)) / float(narrow[i])
+        silence, bits = _silence(wanted, gap, last), _bits(side, wanted, gap)
+        if 0 < period < math.inf and math.isfinite(silence) and bits < _MOST_BITS:
+            found.append(Choice(lam, period, silence, wanted, guess, size, float(outer[best]), bits, last * period))
+    return found
+
+
+def _images(side: Side, orders: Array, beyond: Array, guess: float, size: float) -> tuple[Array, Array]:
+    """Orders t beyond these, and for each of these the period at which images by t are as small as that."""
+    outer = orders.min() + beyond
+    log_c = outer * np.log(outer) - (1 + outer) * np.log1p(outer)
+    above = saddle.cgfs(side.terms, outer) + log_c - outer * guess - size
+    apart = outer - orders[:, None]
+    right = above / np.where(apart > 0, apart, np.nan)
+    return outer, np.where(np.isfinite(right), right, np.inf)
+
+
+def _silence(wanted: float, gap: float, last: float) -> float:
+    """b, so that e^{K - lam eps - b} / (pi u_N) is below e^-B delta."""
+    return wanted + gap + 2 + max(0.0, -math.log(math.pi * last))
+
+
+def _bits(side: Side, wanted: float, gap: float) -> int:
+    rounds = sum(times for _, times in side.kinds)
+    return max(math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + _GUARD_BITS, _FEWEST_BITS)
+
+
+def _deviations(terms: Terms, orders: Array) -> Array:
+    """The standard deviation of the sum without the rarest 4/k of each law, tilted by each of these orders."""
+    total = np.zeros(orders.size)
+    for step, times in terms:
+        loss, weight = saddle.tilted(step, orders)[:2]
+        downward = np.argsort(-loss)
+        loss, weight = loss[downward], weight[:, downward]
+        weight = np.where(np.cumsum(weight, axis=1) > min(_RARE / times, _RARELY), weight, 0.0)
+        mass = weight.sum(axis=1)
+        apart = loss - float(weight[0] @ loss) / mass[0]
+        mean = weight @ apart / mass
+        total += times * np.where(mass > 0, np.maximum(weight @ apart**2 - mass * mean**2, 0.0), 0.0)
+    return np.sqrt(total)
+
+
+def _saddle(terms: Terms, log_delta: float | None, epsilon: float | None) -> saddle.Moments | None:
+    return saddle_of(terms, log_delta if log_delta is not None else epsilon or 0.0, log_delta is not None)
+
+
+def saddle_of(terms: Terms, given: float, of_delta: bool) -> saddle.Moments | None:
+    """The saddle point for a log delta, or for an epsilon."""
+    return saddle.saddle(terms, given) if of_delta else saddle.saddle_at(terms, max(given, 1e-9))
+
+
+@np.errstate(all="ignore")
+def line_suffices(
+    side: Side, built: Enclosing, log_delta: float | None, epsilon: float | None, accuracy: float
+) -> bool:
+    """Whether the error terms of a spectrum are as small for this question as those of one of its own would be."""
+    line, choice = built.floats(2 if side.cone else 1), built.choice
+    at = epsilon
+    if log_delta is not None:
+        at = cone_epsilon(line, log_delta)[0] if side.cone else root(line, log_delta)
+    if at is None or not math.isfinite(at):
+        return False
+    size = line.log_value(at)[0] if log_delta is None else log_delta
+    if not math.isfinite(size):
+        return False
+    wanted, gap, t = BASE - math.log(accuracy), line.cgf - line.lam * at - size, choice.outer
+    last = 2 * math.pi / choice.period * built.frequencies
+    outer = float(saddle.moments(side.terms, np.array([t])).cgf[0])
+    right = outer + t * math.log(t) - (1 + t) * math.log1p(t) - t * at - size
+    return bool(
+        choice.silence >= _silence(wanted, gap, last)
+        and choice.lam * choice.period >= wanted - size
+        and (t - choice.lam) * choice.period >= wanted + right
+        and choice.bits >= _bits(side, wanted, gap)
+    )
+
+
+@np.errstate(all="ignore")
+def tightest_order(side: Side, epsilon: float, lam: float) -> tuple[float, float]:
+    """About the order at which c(t) M(t) e^{-t eps} is least, near this one, and its logarithm there."""
+    orders = lam * _NEARBY
+    value = saddle.cgfs(side.terms, orders) + orders * np.log(orders) - (1 + orders) * np.log1p(orders)
+    value = value - orders * epsilon
+    best = int(np.argmin(np.where(np.isnan(value), np.inf, value)))
+    return float(orders[best]), float(value[best])
+
+
+# ---- guesses
+
+
+def epsilon_guess(side: Side, delta: Fraction) -> float | None:
+    """epsilon at this delta by floats; None where their spectrum does not decay."""
+    leak = leak_of(side.terms)
+    if not rounded_down(delta) > leak:
+        return None
+    asked = math.log(rounded_down(delta) - leak)
+    line = _line(side, asked, None)
+    if line is None:
+        return None
+    return cone_epsilon(line, asked)[0] if side.cone else root(line, asked)
+
+
+def delta_guess(side: Side, epsilon: Fraction) -> float | None:
+    """log delta at this epsilon by floats."""
+    line = _line(side, None, float(epsilon))
+    if line is None:
+        return None
+    value = cone_delta(line, float(epsilon))[0] if side.cone else line.log_value(float(epsilon))[0]
+    return value if math.isfinite(value) else None
+
+
+@np.errstate(all="ignore")
+def _line(side: Side, log_delta: float | None, epsilon: float | None) -> FloatLine | None:
+    """The line in floats alone, to compare sides by."""
+    known = _lines.get()
+    for where, line in known or ():
+        if where == side and _near(line, log_delta, epsilon):
+            return line
+    at = _saddle(side.terms, log_delta, epsilon)
+    found = None if at is None else saddle.line(side.terms, at, saddle.spread(side.terms, at))
+    if found is None:
+        return None
+    z = found.lam + 1j * found.frequencies
+    weights = np.exp(found.exponents) / (z * (1 + z)) ** (2 if side.cone else 1)
+    period = 2 * math.pi / (found.frequencies[1] - found.frequencies[0])
+    line = FloatLine(found.lam, period, found.cgf, weights, found.frequencies)
+    if known is not None:
+        known.append((side, line))
+    return line
+
+
+def _near(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bool:
+    """Whether so little cancels on this line that a search may follow it."""
+    if epsilon is not None:
+        value = line.log_value(epsilon)[0]
+        return math.isfinite(value) and line.cgf - line.lam * epsilon - value <= _FOLLOWED
+    at = None if log_delta is None else root(line, log_delta)
+    return at is not None and line.cgf - line.lam * at - (log_delta or 0.0) <= _FOLLOWED
+
+
+def root(line: Followed, asked: float) -> float | None:
+    """Where the line has this logarithm; None where Newton's steps do not find it."""
+    found = float(roots(line, np.array([asked]))[0])
+    return found if math.isfinite(found) else None
+
+
+def cone_epsilon(line: Followed, asked: float) -> tuple[float, float]:
+    """The least epsilon over the gap d at which C(d) E[g] is this delta, and d."""
+    value, gap = cone_epsilons(line, np.array([asked]))
+    return float(value[0]), float(gap[0])
+
+
+def cone_epsilons(line: Followed, asked: Array, constants: Constants = constants) -> tuple[Array, Array]:
+    """The same for several, or for another test function with its own log R and log C."""
+
+    def at(gaps: Array) -> Array:
+        log_ratio, log_constant = constants(gaps)
+        return roots(line, (asked[:, None] - log_constant).ravel()).reshape(gaps.shape) + log_ratio
+
+    return _best_gaps(at, asked.size, line.lam)
+
+
+def cone_delta(line: Followed, epsilon: float) -> tuple[float, float]:
+    """The least log delta over the gap d, and d."""
+    value, gap = cone_deltas(line, np.array([epsilon]))
+    return float(value[0]), float(gap[0])
+
+
+def cone_deltas(line: Followed, epsilons: Array, constants: Constants = constants) -> tuple[Array, Array]:
+    """The same for several, or for another test function."""
+
+    def at(gaps: Array) -> Array:
+        log_ratio, log_constant = constants(gaps)
+        value = line.log_values((epsilons[:, None] - log_ratio).ravel())[0].reshape(gaps.shape)
+        return np.where(np.isfinite(value), log_constant + value, np.inf)
+
+    return _best_gaps(at, epsilons.size, line.lam)
+
+
+@np.errstate(all="ignore")
+def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple[Array, Array]:
+    """The least value of functions that fall and then rise, and where: grids that close in, then a parabola."""
+    rows, gaps = np.arange(count), np.tile(_GAPS / lam, (count, 1))
+    for _ in range(4):
+        found = value(gaps)
+        found = np.where(np.isnan(found), np.inf, found)
+        best = np.argmin(found, axis=1)
+        low, high = np.maximum(best - 1, 0), np.minimum(best + 1, gaps.shape[1] - 1)
+        least, where = found[rows, best], gaps[rows, best]
+        bend = found[rows, low] - 2 * least + found[rows, high]
+        apart = np.log(where / gaps[rows, low])
+        vertex = where * np.exp(0.5 * apart * (found[rows, low] - found[rows, high]) / bend)
+        vertex = np.where((high - low == 2) & (bend > 0) & np.isfinite(vertex), vertex, where)
+        gaps = np.geomspace(gaps[rows, low], gaps[rows, high], _REFINED, axis=1)
+    after = value(vertex[:, None])[:, 0]
+    better = after < least
+    return np.where(better, after, least), np.where(better, vertex, where)
+
+
+@np.errstate(all="ignore")
+def roots(line: Followed, asked: Array) -> Array:
+    """Where the line has each of these logarithms, by Newton's steps, safeguarded; NaN where none is found."""
+    at = (line.cgf - asked) / line.lam
+    low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
+    for _ in range(80):
+        value, slope = line.log_values(at)
+        known = np.isfinite(value)
+        above = known & (value > asked)
+        low, high = np.where(above, at, low), np.where(above, high, at)  # a sum that is not positive: too far out
+        move = np.where(known & (slope < 0), (asked - value) / slope, np.where(above, 1.0, -1.0) / line.lam)
+        after = at + np.clip(move, -4 / line.lam, 4 / line.lam)
+        outside = ~((after > low) & (after < high))
+        middle = np.where(np.isfinite(low) & np.isfinite(high), (low + high) / 2, after)
+        after = np.where(outside, middle, after)
+        done = known & (np.abs(after - at) <= 4e-16 * np.maximum(np.abs(at), 1e-300))
+        at = after
+        if done.all():
+            return at
+    return np.where(high - low < 1e-6 * np.maximum(np.abs(at), 1e-12), at, np.nan)

@@ -1,0 +1,365 @@
+"""Silence: a frequency beyond which |M(lam + iu)| <= M(lam) e^-b, proved in balls (docs/line.md, Lemmas S1 to S3).
+
+Floats choose the window, the last check point and the intervals; balls decide about each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.losses.transform import Mixed, Rule
+from cumulant.numerics.arithmetic import BALLS, Array
+
+_CUTS = np.array([0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.3])
+"""Parts of the law that the densest and the rarest end of the window of Lemma S3 may leave out."""
+
+_RARE, _SPARE = 4.0, 0.1
+FEWEST = 5
+"""An interval that holds fewer frequencies is summed instead."""
+
+_STAGES = (0.1, 0.0)
+"""What is left out of the law at least, one after the other, as the intervals come down."""
+
+_DECAY_VARIANCE_SHARE = 0.4
+"""The part of the variance whose kinds are asked for silence; it takes 1.6 times the frequencies, and far fewer nodes."""
+
+_WORTH = 2.0
+"""A stage that comes down by less than so many of the shortest intervals finds none."""
+
+_MARGIN = 1e-6
+MOST_INTERVALS = 400
+STEPS, LONG = 0.5 * 0.7 ** np.arange(20), 6
+_POINTS = 257
+COARSE = -20.0
+_UNSEEN = 1e-9
+
+
+class DecayNotProved(Exception):
+    """No decay is shown, or showing it takes too long: another way must answer."""
+
+
+class DecayTooSlow(DecayNotProved):
+    """There may be a proof, and it would take too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of round on the line: how often it runs, the mass M(lam) of its tilted law, and that by density or atoms."""
+
+    times: int
+    mass: Any
+    log_mass: float
+    law: Mixed | None = None
+    atoms: Rule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The law of one kind where the rarest part is left out (Lemma S1), for Lemma S2; and the constants of Lemma S3."""
+
+    times: int
+    points: list[tuple[Any, Any]]
+    error: Any
+    least: Any  # the mass a of the window, from below
+    most: Any  # and from above
+    spread: Any  # s_A, from above
+    losses: Array
+    weights: Array
+    numbers: tuple[float, float]  # a and s_A
+
+    def bound(self, frequency: Any, half: Any) -> Any | None:
+        """log of a bound of |phi| on [v - h, v + h]; None where the lemma says nothing."""
+        from flint import acb, arb
+
+        total = acb(0)
+        for loss, weight in self.points:
+            total += weight * acb(0, frequency * loss).exp()
+        f = arb(abs(total).upper()) + self.error
+        # Lemma S2: a from below where the lemma is tested, from above where it is used
+        if not f < self.least or not (self.least**2 - f**2).sqrt() >= self.spread * half:
+            return None
+        move = self.spread * half
+        squared = f**2 + 2 * move * (self.most**2 - f**2).sqrt() - move**2
+        # Lemma S1
+        return (1 - self.least + arb(squared.upper()).sqrt()).log()
+
+    @np.errstate(divide="ignore")
+    def estimates(self, frequencies: Array, halves: Array) -> Array:
+        """The same in floats."""
+        a, s = self.numbers
+        f = np.abs(np.exp(1j * frequencies[:, None] * self.losses) @ self.weights)
+        r, move = np.sqrt(np.maximum(a * a - f * f, 0.0)), s * halves
+        bound = 1 - a + np.sqrt(np.maximum(f * f + 2 * move * r - move * move, 0.0))
+        return np.where((r > move) & (f < a), np.log(np.minimum(bound, 1.0)), 0.0)
+
+
+def decay_frequency(kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fraction, step: float) -> float:
+    """A frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u; the Gaussians alone give e^{-gauss v^2}.
+
+    `step` is the distance of the frequencies that are summed anyway.
+    """
+    profiles = [None if kind.law is None else profile(kind, kind.law, lam, exponent) for kind in kinds]
+    told = select_for_decay(kinds, profiles, exponent)
+    kinds, profiles = [kinds[i] for i in told], [profiles[i] for i in told]
+    top = _last(kinds, profiles, lam, exponent, gauss)
+    return covered(kinds, profiles, lam, exponent, gauss, step, top)
+
+
+def covered(
+    kinds: Sequence[Kind],
+    profiles: Sequence[Profile | None],
+    lam: float,
+    exponent: float,
+    gauss: Fraction,
+    step: float,
+    top: float,
+) -> float:
+    """A frequency below this one down to which Lemmas S1 and S2 show silence."""
+    # far out little of the law is enough to show silence, and that little takes few nodes; further in all but the rarest
+    for cut in _STAGES:
+        if top <= FEWEST * step or not kinds:
+            break
+        if not reached(kinds, profiles, exponent, gauss, cut) <= top - _WORTH * FEWEST * step:
+            continue
+        windows = [
+            _window(kind, profile, lam, top, exponent, cut) for kind, profile in zip(kinds, profiles, strict=True)
+        ]
+        top = _covered(windows, top, exponent, gauss, step)
+    return top
+
+
+def select_for_decay(kinds: Sequence[Kind], profiles: Sequence[Profile | None], exponent: float) -> list[int]:
+    """Which kinds are asked for silence: of the others |phi| <= 1 is enough, and takes no windows and no check points."""
+    spread = [
+        math.inf if one is None else kind.times * one.variance(rarest(exponent, kind.times))
+        for kind, one in zip(kinds, profiles, strict=True)
+    ]
+    wanted = _DECAY_VARIANCE_SHARE * sum(each for each in spread if each < math.inf)
+    kept, reached = [], 0.0
+    for i in sorted(range(len(spread)), key=lambda i: -spread[i]):
+        if reached < wanted or spread[i] == math.inf:
+            kept.append(i)
+            reached += spread[i] if spread[i] < math.inf else 0.0
+    return sorted(kept)
+
+
+def reached(
+    kinds: Sequence[Kind], profiles: Sequence[Profile | None], exponent: float, gauss: Fraction, cut: float
+) -> float:
+    """About the frequency that windows without this much of the law come down to, as if they were normal; 0 for atoms."""
+    bend = 2 * float(gauss)
+    for kind, one in zip(kinds, profiles, strict=True):
+        if one is None:
+            return 0.0
+        bend += kind.times * one.variance(max(rarest(exponent, kind.times), cut))
+    return math.sqrt(2 * exponent / bend) if bend > 0 else 0.0
+
+
+# ---- Lemma S3: beyond the last check point
+
+
+def _last(
+    kinds: Sequence[Kind], profiles: Sequence[Profile | None], lam: float, exponent: float, gauss: Fraction
+) -> float:
+    """The frequency beyond which Lemma S3 and the Gaussians are enough."""
+    alone = math.inf
+    if gauss > 0:
+        alone = math.sqrt(exponent / float(gauss)) * (1 + 1e-9)
+        if not BALLS.number(gauss) * BALLS.number(alone) ** 2 >= exponent:
+            alone = math.inf
+    known = []
+    for kind, profile in zip(kinds, profiles, strict=True):
+        if kind.law is None or profile is None:
+            continue  # atoms: a factor of at most 1
+        low, high = profile.densest(exponent, kind.times)
+        try:
+            variation = kind.law.variation(lam, low, high) / kind.mass
+            rule = kind.law.rule(lam, 0.0, kind.log_mass + COARSE, [low, high], beyond=False)
+        except OverflowError:
+            continue  # a factor of at most 1
+        if variation.is_finite():
+            known.append((kind.times, variation, 1 - rule.smooth() / kind.mass))
+    slow = float(gauss)
+    numbers = [(times, float(v.upper()), float(rest.upper())) for times, v, rest in known]
+
+    def log_bound(u: float) -> float:
+        return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in numbers) - slow * u * u
+
+    last = falling(log_bound, -exponent * (1 + 1e-9) - _MARGIN)
+    if min(alone, last) == math.inf:
+        raise DecayNotProved("the law of the losses has no density that fades out")
+    if alone <= last:
+        return alone
+    total = -BALLS.number(gauss) * BALLS.number(last) ** 2
+    for times, variation, rest in known:
+        part = rest + variation / BALLS.number(last)
+        if part < 1:
+            total += times * part.log()
+    if not total <= -exponent:
+        raise DecayNotProved("the last check point is not far enough")
+    return last
+
+
+def falling(log_bound: Any, target: float) -> float:
+    """The least u, up to a per mille, from which a falling function is at most the target."""
+    low, high = 1e-12, 1e-12
+    while not log_bound(high) <= target:
+        low, high = high, 8 * high
+        if high > 1e15:
+            return math.inf
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if log_bound(middle) <= target else (middle, high)
+    return high
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The tilted law on a fine grid of v, in floats: the density of its loss, and the mass of each point's cell."""
+
+    v: Array
+    density: Array
+    mass: Array
+    by_sign: tuple[tuple[Array, Array], ...]
+    """For each sign the losses and their masses."""
+
+    def densest(self, exponent: float, times: int) -> tuple[float, float]:
+        """Both ends of the window of Lemma S3 that fades out first."""
+        cumulated = np.cumsum(self.mass)
+        enough, whole = math.exp(-exponent / times), float(cumulated[-1])
+        last = np.searchsorted(cumulated, (1 - _CUTS) * whole)
+        last = np.where(_CUTS > 0, np.minimum(last, len(self.v) - 1), len(self.v) - 1)
+        best = (math.inf, float(self.v[0]), float(self.v[-1]))
+        for first in np.searchsorted(cumulated, _CUTS * whole).tolist():
+            room = np.where(last > first + 1, enough - (1 - (cumulated[last] - cumulated[first])), 0.0)
+            highest = np.maximum.accumulate(self.density[first:])[np.maximum(last - first, 0)]
+            found = np.where(room > 0, highest / np.where(room > 0, room, 1.0), np.inf)
+            least = int(np.argmin(found))
+            if found[least] < best[0]:
+                best = (float(found[least]), float(self.v[first]), float(self.v[last[least]]))
+        return best[1:]
+
+    def scaled(self, whole: float) -> Profile:
+        """The same where the whole law has this mass."""
+        by_sign = tuple((loss, mass / whole) for loss, mass in self.by_sign)
+        return Profile(self.v, self.density / whole, self.mass / whole, by_sign)
+
+    def variance(self, rare: float) -> float:
+        """Of the law without so much of it above, by floats."""
+        kept = self.v <= self.below(rare)
+        whole = sum(float(mass[kept].sum()) for _, mass in self.by_sign)
+        mean = sum(float(mass[kept] @ loss[kept]) for loss, mass in self.by_sign)
+        square = sum(float(mass[kept] @ loss[kept] ** 2) for loss, mass in self.by_sign)
+        return max(square - mean * mean / whole, 0.0) if whole > 0 else 0.0
+
+    def below(self, rare: float) -> float:
+        """The v above which at most this much lies."""
+        above = np.cumsum(self.mass[::-1])[::-1]
+        return float(self.v[max(int(np.argmax(above <= rare)), 1)] if above[-1] <= rare else self.v[-1])
+
+
+def profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> Profile:
+    """The tilted law of one kind as floats see it."""
+    low, high = law.span(lam, kind.log_mass - exponent - math.log(kind.times) - 6)
+    v = np.linspace(low, high, _POINTS)
+    L, log_f = law.log_tilted(v, lam)
+    slope = np.abs(np.gradient(L, v))
+    density, mass = np.zeros_like(v), np.zeros_like(v)
+    parts: list[tuple[Array, Array]] = []
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        for sign, each in log_f.items():
+            f = np.exp(each - kind.log_mass)
+            density += f / slope
+            parts.append((sign * L, f * (v[1] - v[0])))
+            mass += parts[-1][1]
+    return Profile(v, np.where(np.isfinite(density), density, np.inf), mass, tuple(parts))
+
+
+# ---- Lemmas S1 and S2: the window, and intervals that cover what lies between
+
+
+def _window(kind: Kind, profile: Profile | None, lam: float, top: float, exponent: float, cut: float) -> _Window:
+    """The law without its rarest part as points, good up to the frequency `top`."""
+    from flint import arb
+
+    if kind.law is None or profile is None:
+        rule = kind.atoms or Rule([], [], arb(0))
+    else:
+        rare = max(rarest(exponent, kind.times), cut)
+        edges = [float(profile.v[0]), profile.below(rare)]
+        goal = kind.log_mass + math.log(1e-3 * min(1.0, exponent / kind.times)) - 4
+        rule = kind.law.rule(lam, top, goal, edges, beyond=False)
+    centre = arb(_centre(rule))
+    total, second = arb(0), arb(0)
+    points = []
+    for loss, weight in rule.points():
+        share = weight / kind.mass
+        points.append((loss, share))
+        total += share
+        second += share * (loss - centre) ** 2
+    error = rule.error / kind.mass
+    least, most = arb((total - error).lower()), arb((total + error).upper())
+    for panel in rule.panels:
+        second += panel.square_error * (1 + centre * centre) / kind.mass
+    # s_A^2 = a INT_A (L - c)^2
+    spread = arb((most * second).upper()).sqrt().upper()
+    losses = np.array([float(loss.mid()) for loss, _ in points])
+    weights = np.array([float(weight.mid()) for _, weight in points])
+    seen = weights > _UNSEEN
+    numbers = float(least), float(spread)
+    return _Window(kind.times, points, arb(error.upper()), least, most, spread, losses[seen], weights[seen], numbers)
+
+
+def rarest(exponent: float, times: int) -> float:
+    """How much of the law may be left out of a window that shows silence."""
+    return min(_RARE / times, _SPARE * math.exp(-exponent / times))
+
+
+def _centre(rule: Rule) -> float:
+    total = moment = 0.0
+    for loss, weight in rule.points():
+        total += float(weight.mid())
+        moment += float(weight.mid()) * float(loss.mid())
+    return moment / total if total > 0 else 0.0
+
+
+def _covered(windows: list[_Window], last: float, exponent: float, gauss: Fraction, step: float) -> float:
+    """Intervals downwards from the last check point, on each of which |phi|^k is at most e^-exponent."""
+    top, slow = last, float(gauss)
+    for _ in range(MOST_INTERVALS):
+        halves = np.minimum(STEPS * top, top / 2)
+        centres = top - halves
+        found = sum(window.times * window.estimates(centres, halves) for window in windows)
+        found = found - slow * (centres - halves) ** 2
+        passing = np.flatnonzero(found <= -exponent * (1 + _MARGIN) - _MARGIN)
+        if not passing.size or 2 * halves[passing[0]] < FEWEST * step:
+            return top
+        for i in passing[:3]:
+            half, centre = BALLS.number(float(halves[i])), BALLS.number(float(centres[i]))
+            if _decay_is_proved(windows, centre, half, exponent, gauss):
+                break
+        else:
+            return top
+        # the interval that balls have covered reaches down to centre - half, and up to at least the one before
+        below = float((centre - half).upper())
+        top = math.nextafter(below, math.inf)
+    raise DecayTooSlow("silence takes too many check points")
+
+
+def _decay_is_proved(windows: list[_Window], centre: Any, half: Any, exponent: float, gauss: Fraction) -> bool:
+    from flint import arb
+
+    half = half * (1 + arb(2) ** -30)  # what the rounding of the centre may have left between two intervals
+    least = centre - half
+    total = -BALLS.number(gauss) * arb(least.lower()) ** 2 if least > 0 else arb(0)
+    for window in windows:
+        bound = window.bound(centre, half)
+        if bound is not None and bound < 0:
+            total += window.times * bound
+    return bool(total <= -exponent)

@@ -1,0 +1,231 @@
+"""Silence in float64: Lemmas S1 to S3 of docs/line.md with every rounding added, for arrays and trials (section 6 there)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from cumulant.exact.inversion.decay import (
+    COARSE,
+    FEWEST,
+    LONG,
+    MOST_INTERVALS,
+    STEPS,
+    DecayNotProved,
+    Kind,
+    Profile,
+    falling,
+    profile,
+    rarest,
+    reached,
+    select_for_decay,
+)
+from cumulant.losses.float_rule import FloatRule, Total, float_rule, float_variation, total
+from cumulant.losses.strip_rule import float_whole_rule
+from cumulant.losses.transform import Mixed
+from cumulant.numerics.arithmetic import BALLS, Array
+from cumulant.numerics.rounding import U
+
+_WORTH = 1.1
+_MARGIN = 1e-9
+_LEFT = 1e-14
+"""More than is lost where a few numbers near 1 are added and their logarithm is taken."""
+
+_TURN, _ADDED, _SCALE = 8 * U, 2 * U, 8 * U
+"""What phases lose, what each of the terms of a sum of sines or cosines does, and logarithms of masses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One kind of round at the order lam: its law, how often it runs, and its mass M(lam) in floats.
+
+    `window` is that of Lemma S3.
+    """
+
+    law: Mixed
+    times: int
+    rule: FloatRule
+    whole: Total
+    profile: Profile
+    window: tuple[float, float]
+
+    @classmethod
+    def of(cls, law: Mixed, times: int, lam: float, exponent: float) -> Round:
+        return cls(law, times, *_prepared(law, rounded(times), lam, exponent))
+
+    @property
+    def log_mass(self) -> float:
+        return self.rule.scale + math.log(self.whole.sum)
+
+    @property
+    def relative(self) -> float:
+        """By how much e^log_mass may differ from M(lam), relatively."""
+        return self.whole.relative + self.rule.error / self.whole.sum + _SCALE * (4 + abs(self.rule.scale))
+
+    def share(self, rule: FloatRule) -> float:
+        """What a weight of another rule is multiplied by so that it is a part of M(lam)."""
+        return math.exp(rule.scale - self.log_mass)
+
+
+def rounded(times: int) -> int:
+    """The next power of two: what is chosen by it serves numbers of rounds nearby, and is remembered."""
+    return 1 << (times - 1).bit_length()
+
+
+@lru_cache(maxsize=1024)
+def _prepared(
+    law: Mixed, times: int, lam: float, exponent: float
+) -> tuple[FloatRule, Total, Profile, tuple[float, float]]:
+    """Rule, mass, profile and window of Lemma S3 for up to so many rounds."""
+    goal = -exponent - math.log(times) - 6
+    seen = profile(Kind(times, None, 0.0), law, lam, exponent)
+    seen = seen.scaled(float(seen.mass.sum()) + _jumps(law, lam))
+    rule = float_whole_rule(law, lam, 0.0, goal)
+    return rule, total(rule.weights), seen, seen.densest(exponent, times)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The law of one kind without its rarest part, for Lemma S2: a from below and from above, and s_A from above."""
+
+    times: int
+    losses: Array
+    weights: Array
+    error: float
+    slope: float
+    """|phi_A(v)| is known up to error + v slope."""
+    least: float
+    most: float
+    spread: float
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def bounds(self, frequencies: Array, halves: Array) -> Array:
+        """log of a bound of |phi| on each [v - h, v + h]; 0 where the lemma says nothing."""
+        phase = frequencies[:, None] * self.losses
+        f = np.hypot(np.cos(phase) @ self.weights, np.sin(phase) @ self.weights)
+        f = f + self.error + frequencies * self.slope
+        move = self.spread * halves
+        # Lemma S2: a from below where the lemma is tested, from above where it is used
+        usable = (f < self.least) & (np.sqrt(np.maximum(self.least**2 - f * f, 0.0)) >= move)
+        squared = f * f + 2 * move * np.sqrt(np.maximum(self.most**2 - f * f, 0.0)) - move * move
+        # Lemma S1
+        bound = (1 - self.least) + np.sqrt(np.maximum(squared, 0.0) + _LEFT) * (1 + _LEFT)
+        return np.where(usable & (bound < 1), np.log(np.where(bound < 1, bound, 1.0)) + _LEFT, 0.0)
+
+
+def decay_frequency(rounds: Sequence[Round], lam: float, exponent: float, slow: float, step: float) -> float:
+    """A frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u; the Gaussians alone give e^{-slow v^2}."""
+    profiles = [each.profile for each in rounds]
+    kinds = [Kind(each.times, None, each.log_mass, each.law) for each in rounds]
+    told = select_for_decay(kinds, profiles, exponent)
+    kinds, rounds = [kinds[i] for i in told], [rounds[i] for i in told]
+    top = _last(rounds, lam, exponent, slow)
+    try:
+        return _down(rounds, kinds, lam, exponent, slow, step, top, (0.0,))
+    except OverflowError:  # far out a window that leaves out a tenth of the law takes fewer nodes
+        return _down(rounds, kinds, lam, exponent, slow, step, top, (0.1, 0.0))
+
+
+def _down(
+    rounds: Sequence[Round],
+    kinds: Sequence[Kind],
+    lam: float,
+    exponent: float,
+    slow: float,
+    step: float,
+    top: float,
+    stages: tuple[float, ...],
+) -> float:
+    """A frequency below this one down to which Lemmas S1 and S2 show silence."""
+    profiles = [each.profile for each in rounds]
+    for cut in stages:
+        if top <= FEWEST * step or not rounds:
+            break
+        if not reached(kinds, profiles, exponent, Fraction(slow), cut) <= top - _WORTH * FEWEST * step:
+            continue
+        windows = [_window(each, lam, top, exponent, cut) for each in rounds]
+        top = _covered(windows, top, exponent, slow, step)
+    return top
+
+
+def farther(top: float) -> float:
+    """A frequency a little above this one, the same for others nearby."""
+    return float(2.0 ** (math.ceil(4 * math.log2(top) + _MARGIN) / 4))
+
+
+def _jumps(law: Mixed, lam: float) -> float:
+    """The tilted mass of losses of positive probability, by floats."""
+    with BALLS.at(64):
+        return sum(float(mass.mid()) for _, mass in law.jumps(BALLS.number(lam)))
+
+
+def _last(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> float:
+    """The frequency beyond which Lemma S3 and the Gaussians are enough."""
+    known = []
+    for each in rounds:
+        try:
+            log_variation = float_variation(each.law, lam, *each.window) - each.log_mass
+            rule = float_rule(each.law, lam, 0.0, each.log_mass + COARSE, each.window, beyond=False)
+            part = total(rule.between(*each.window))
+        except OverflowError:
+            continue  # a factor of at most 1
+        wrong = each.relative + part.relative + _LEFT
+        rest = 1 - each.share(rule) * (part.sum * (1 - wrong) - rule.error)
+        if math.isfinite(log_variation):
+            known.append((each.times, math.exp(log_variation + each.relative + _MARGIN), rest + _LEFT))
+
+    def log_bound(u: float) -> float:
+        return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in known) - slow * u * u
+
+    last = falling(log_bound, -exponent * (1 + _MARGIN) - 1e-6)
+    if last == math.inf:
+        raise DecayNotProved("the law of the losses has no density that fades out")
+    return last
+
+
+def _window(each: Round, lam: float, top: float, exponent: float, cut: float) -> Window:
+    """The law without its rarest part as points, good up to the frequency `top`."""
+    times = rounded(each.times)
+    edges = float(each.profile.v[0]), each.profile.below(max(rarest(exponent, times), cut))
+    goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / times)) - 4
+    rule = float_rule(each.law, lam, farther(top), goal, edges, beyond=False)
+    share, part = each.share(rule), total(rule.weights)
+    weights, losses, radius = share * rule.weights.mid, rule.losses.mid, rule.losses.radius
+    mass = share * part.sum
+    wrong = part.relative + each.relative + _LEFT
+    off = mass * wrong + share * rule.error
+    centre = float(weights @ losses) / mass
+    second = float(weights @ (np.abs(losses - centre) + radius + _LEFT * np.abs(losses)) ** 2) * (1 + wrong)
+    second += share * rule.square_error * (1 + centre * centre)
+    spread = math.sqrt((mass + off) * second) * (1 + _LEFT)
+    # e^{ivL}: what its phase, its sine and cosine and their sums lose
+    slope = float(weights @ (radius + _TURN * np.abs(losses))) * (1 + _MARGIN)
+    error = off + _ADDED * (losses.size + 64) * mass
+    return Window(each.times, losses, weights, error, slope, mass - off, mass + off, spread)
+
+
+def _covered(windows: list[Window], last: float, exponent: float, slow: float, step: float) -> float:
+    """Intervals downwards from the last check point, on each of which |phi|^k is at most e^-exponent."""
+    top = last
+    for _ in range(MOST_INTERVALS):
+        for steps in (STEPS[:LONG], STEPS[LONG:]):  # short ones only where no long one will do
+            halves = np.minimum(steps * top, top / 2)
+            centres = top - halves
+            wider = halves * (1 + 2.0**-30)  # what the rounding of the centres may have left between two intervals
+            found = sum(window.times * window.bounds(centres, wider) for window in windows)
+            found = found - slow * np.maximum(centres - wider, 0.0) ** 2 * (1 - _MARGIN)
+            passing = np.flatnonzero(found <= -exponent * (1 + _MARGIN) - 1e-6)
+            if passing.size:
+                break
+        if not passing.size or 2 * halves[passing[0]] < FEWEST * step:
+            return top
+        top = float(centres[passing[0]] - halves[passing[0]])
+        top = math.nextafter(top, math.inf)
+        if top <= FEWEST * step:
+            return top
+    raise DecayNotProved("silence takes too many check points")

@@ -1,0 +1,216 @@
+"""The line in float64 with every error term: delta from above for any number of repetitions, in arrays (docs/line.md, 6).
+
+One-round transforms do not depend on how often rounds run: log phi_i at the frequencies is kept, with a bound of its error, and
+a question multiplies both by its count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cumulant.exact.inversion.decay import DecayNotProved
+from cumulant.exact.inversion.float_decay import Round, decay_frequency, farther, rounded
+from cumulant.exact.inversion.line import Choice, FloatLine, Kinds, squared
+from cumulant.exact.theorem_b import constants
+from cumulant.losses.float_rule import FloatRule, total
+from cumulant.losses.strip_rule import float_whole_rule
+from cumulant.losses.transform import Mixed
+from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.rounding import MANY, U, raised
+
+MOST_WORK = 4_000_000
+"""Frequencies times nodes."""
+
+_SECOND = 1 + 1e-6
+"""For products of relative errors, each of which is below a thousandth."""
+
+_MARGIN = 1e-9
+_LENGTH = 4
+"""Numbers of frequencies are multiples of it, so that questions nearby have the same."""
+
+_PHASE, _LOGARITHM, _TERM, _GAUSSIAN, _CONSTANT = 36 * U, 15 * U, 80 * U, 16 * U, 1e-13
+_QUOTIENT, _POWER, _TURN, _ADDED, _KIND, _OUTSIDE = 4 * U, 2 * U, 8 * U, U, 2 * U, 8 * U
+"""What each operation or function may lose, of what it is about (docs/line.md, section 6)."""
+
+_UNDERFLOW = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Tilted:
+    """log phi of one round at the frequencies, and its cumulant generating function at lam; what each may be wrong by."""
+
+    log_phi: Array
+    slack: Array
+    cgf: float
+    cgf_slack: float
+
+
+@lru_cache(maxsize=512)
+def _tilted(law: Mixed, lam: float, top: float, goal: float, step: float, count: int) -> tuple[Tilted, int]:
+    """One kind at the first frequencies, remembered: the same for every number of rounds. And the number of its nodes."""
+    rule = float_whole_rule(law, lam, top, goal)
+    if rule.size * count > MOST_WORK:
+        raise DecayNotProved("the line would take too long")
+    return tilted(rule, step * np.arange(count + 1)), rule.size
+
+
+def tilted(rule: FloatRule, frequencies: Array) -> Tilted:
+    """phi - 1 = E[e^{iuL} - 1] under the tilted law: -2 sin^2(uL/2) + i sin(uL), which nothing cancels."""
+    whole = total(rule.weights)
+    weights, losses = rule.weights.mid, rule.losses.mid
+    size = np.abs(losses) + rule.losses.radius
+    # |phi - 1| <= u E|L|; each factor e^{iuL} - 1 errs by u (2 d + 36 u |L|), a dot product by n u, weights by their radius
+    moved = float(weights @ (2 * rule.losses.radius + (_PHASE + 2 * whole.additions) * size))
+    moved += float(rule.weights.radius @ size) + (whole.relative + _QUOTIENT) * float(weights @ size)
+    # quadrature and ends err by E for M(lam + iu) and for M(lam), and |M(lam + iu)| <= M(lam)
+    off = (frequencies * (moved / whole.sum) + 2 * rule.error / whole.sum) * _SECOND
+    phase = frequencies[:, None] * losses
+    a = -2 * (np.sin(phase / 2) ** 2 @ weights) / whole.sum
+    b = np.sin(phase) @ weights / whole.sum
+    # log phi = log1p(2a + a^2 + b^2)/2 + i atan2(b, 1 + a): a complex log1p would lose what a real one keeps
+    gain = 2 * a + a * a + b * b
+    log_phi = np.log1p(gain) / 2 + 1j * np.arctan2(b, 1 + a)
+    rounding = _LOGARITHM * (np.abs(log_phi) + (2 * np.abs(a) + a * a + b * b) / (1 + gain))
+    log_sum = math.log(whole.sum)
+    cgf_slack = (whole.relative + rule.error / whole.sum) * _SECOND + _OUTSIDE * (abs(log_sum) + abs(rule.scale) + 1)
+    return Tilted(log_phi, off / np.sqrt(1 + gain) + rounding, rule.scale + log_sum, cgf_slack)
+
+
+@dataclass(frozen=True, slots=True)
+class FloatSpectrum:
+    """All kinds along one line, for one repetition; a question about k of them multiplies by k."""
+
+    choice: Choice
+    frequencies: Array
+    log_phi: Array
+    slack: Array
+    cgf: float
+    cgf_slack: float
+    beta: float
+    """Beyond the last frequency |M| <= e^{k (K - beta)} for every k that is at least `fewest`."""
+    fewest: float
+    log_kept: float
+    """log(1 - leak), rounded down."""
+
+    def weights(self, times: float, power: int) -> Array:
+        """phi(u_m)^k / (z_m (1 + z_m))^power."""
+        z = self.choice.lam + 1j * self.frequencies
+        transform = z * (1 + z)
+        return np.asarray(np.exp(times * self.log_phi) / (transform if power == 1 else transform * transform))
+
+    def line(self, times: float, power: int = 1) -> FloatLine:
+        """The same as a line to search along."""
+        return FloatLine(
+            self.choice.lam, self.choice.period, times * self.cgf, self.weights(times, power), self.frequencies
+        )
+
+    @np.errstate(all="ignore")
+    def log_above(self, epsilons: Array, times: Array, power: int = 1) -> Array:
+        """log of at least E_P[f(S - eps)], f with the transform (z (1 + z))^-power; the leak is left out; +inf if unknown."""
+        lam, period, u = self.choice.lam, self.choice.period, self.frequencies
+        weights = np.array([self.weights(float(k), power) for k in times])
+        terms = (weights * np.exp(-1j * epsilons[:, None] * u)).real
+        # |Pi phi_i^k_i - e^X| <= |e^X| expm1(SUM k_i slack_i); the phase u eps errs by 8 u, a term by 80 u, a sum by n u
+        wrong = np.expm1(
+            times[:, None] * (self.slack + _POWER * np.abs(self.log_phi)) + _TURN * np.abs(epsilons)[:, None] * u
+        )
+        errors = np.abs(weights) * (wrong + _TERM + u.size * _ADDED) * _SECOND
+        terms[:, 1:] *= 2
+        errors[:, 1:] *= 2
+        # the tail: e^{-lam eps} S_N / ((2p - 1) pi u_N^{2p-1})
+        odd = 2 * power - 1
+        tail = np.exp(-times * self.beta + _MARGIN) * period / (odd * math.pi * u[-1] ** odd)
+        bracket = terms.sum(axis=1) + errors.sum(axis=1) * (1 + _MARGIN) + tail * (1 + _MARGIN) + _UNDERFLOW
+        cgf = times * self.cgf
+        moved = times * self.cgf_slack + _OUTSIDE * (np.abs(cgf) + np.abs(lam * epsilons) + abs(math.log(period)) + 16)
+        found = cgf - lam * epsilons - math.log(period) + np.log(bracket) + moved * (1 + _MARGIN)
+        return np.where(np.isfinite(found) & (bracket > 0) & (times >= self.fewest), found, np.inf)
+
+    def log_leaks(self, times: Array) -> Array:
+        """log of the probability that the loss of some round is infinite, rounded up; -inf if there is no leak."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(
+                np.log(raised(-np.expm1(times * self.log_kept), MANY)) if self.log_kept else -np.inf * times
+            )
+
+    def log_upper(self, epsilons: Array, times: Array) -> Array:
+        """log of at least delta(eps): images only add to the line."""
+        found = self.log_above(epsilons, times)
+        return np.logaddexp(found, self.log_leaks(times)) + _OUTSIDE if self.log_kept else found
+
+    def log_cone(self, epsilons: Array, times: Array, gaps: Array) -> Array:
+        """log of at least delta(eps) by Theorem B, at these gaps (Theorem L-cone)."""
+        log_ratio, log_constant = constants(gaps)
+        start = epsilons - log_ratio - _CONSTANT * (1 + gaps + np.abs(epsilons))
+        return self.log_above(start, times, 2) + log_constant + _CONSTANT
+
+
+def float_spectrum(
+    kinds: Kinds, choice: Choice, fewest: int, most: int, extra: Fraction = Fraction(0)
+) -> FloatSpectrum:
+    """The line of all kinds, each as often as it runs in one repetition, for `fewest` to `most` repetitions.
+
+    `choice.silence` is the exponent of silence for `fewest` repetitions. `Loud` or OverflowError where floats do not show it.
+    """
+    square = extra + squared(kinds)
+    lam, step = choice.lam, 2 * math.pi / choice.period
+    rounds = [
+        Round.of(_mixture(each), times * fewest, lam, choice.silence + math.log(rounded(-(-most // fewest))))
+        for each, times in kinds
+        if each.square is None
+    ]
+    start = decay_frequency(rounds, lam, choice.silence, float(square) * fewest / 2 * (1 - _MARGIN), step)
+    count = _LENGTH * math.ceil(max(1, math.ceil(start / step * (1 + 1e-12))) / _LENGTH)
+    frequencies = step * np.arange(count + 1)
+    last = farther(float(frequencies[-1]))
+    half = float(square) / 2
+    # e^{(z + z^2) s / 2}
+    log_phi = -half * frequencies**2 + 1j * (half * (1 + 2 * lam) * frequencies)
+    slack = _GAUSSIAN * (half * frequencies**2 + half * (1 + 2 * lam) * frequencies)
+    cgf, cgf_slack, sizes = half * (lam + lam * lam), _GAUSSIAN * half * (lam + lam * lam), np.abs(log_phi)
+    work = 0
+    for each in rounds:
+        goal = (
+            each.log_mass - choice.silence - math.log(rounded(each.times)) - math.log(rounded(-(-most // fewest))) - 6
+        )
+        found, nodes = _tilted(each.law, lam, last, goal, step, count)
+        work += nodes * count
+        if work > MOST_WORK:
+            raise DecayNotProved("the line would take too long")
+        times = each.times // fewest
+        log_phi, slack = log_phi + times * found.log_phi, slack + times * found.slack
+        cgf, cgf_slack = cgf + times * found.cgf, cgf_slack + times * found.cgf_slack
+        sizes = sizes + times * np.abs(found.log_phi)
+    # sums over kinds, in any order
+    slack = (slack + (len(rounds) + 4) * _KIND * sizes) * _SECOND
+    cgf_slack = (cgf_slack + (len(rounds) + 4) * _KIND * abs(cgf)) * _SECOND
+    if not (math.isfinite(cgf) and np.isfinite(slack).all()):
+        raise DecayNotProved("the transform is not finite")
+    return FloatSpectrum(
+        choice, frequencies, log_phi, slack, cgf, cgf_slack, choice.silence / fewest, fewest, _log_kept(kinds)
+    )
+
+
+def _mixture(each: Any) -> Any:
+    law = each.mixture()
+    if law is None:
+        raise DecayNotProved("a law without a density has no silence")
+    return law
+
+
+def _log_kept(kinds: Sequence[tuple[Any, int]]) -> float:
+    """log of the probability that no loss is infinite, from below."""
+    found = 0.0
+    for each, times in kinds:
+        leak = each.leak()
+        if not leak.is_zero():
+            share = math.nextafter(float(leak.upper()), 1.0)
+            found += times * math.log1p(-share) if share < 1 else -math.inf
+    return found * (1 + 1e-12)

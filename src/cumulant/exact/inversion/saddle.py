@@ -1,0 +1,228 @@
+"""The saddle line: delta as a Laplace inversion of e^K at complex orders, in milliseconds, self-checked, not proved.
+
+delta(eps) = (1/2pi) INT exp(K(lam+iu) - eps (lam+iu)) / ((lam+iu)(1+lam+iu)) du, for any lam > 0. The trapezoid rule with
+step 2pi/T adds the images of the law shifted by multiples of T, which is an error upward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cumulant.exact.grid.fft import EXPONENTS, Terms
+from cumulant.losses.grid import Step
+from cumulant.numerics.arithmetic import Array
+
+_TAIL = 36.0
+_MOST_FREQUENCIES = 1 << 10
+_NEGLIGIBLE = 1e-22
+_SMALLEST_ORDER = 1e-4
+_LARGEST_ORDER = 2.0**40
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """K of all rounds at lam and along lam + iu."""
+
+    lam: float
+    cgf: float
+    frequencies: Array
+    exponents: Array
+
+    def coarser(self) -> Line:
+        """The line of half the period: every other frequency."""
+        return replace(self, frequencies=self.frequencies[::2], exponents=self.exponents[::2])
+
+    def log_delta(self, epsilon: float) -> float:
+        """log of the trapezoid sum at this epsilon."""
+        return self.log_expectation(epsilon, 1)
+
+    def log_expectation(self, epsilon: float, power: int) -> float:
+        """log E_P[f(S - eps); S > eps], f with the transform (z (1 + z))^-power: 1 - e^-d, or the test function of the cone."""
+        z = self.lam + 1j * self.frequencies
+        terms = np.exp(self.exponents - 1j * self.frequencies * epsilon) / (z * (1 + z)) ** power
+        step = self.frequencies[1] - self.frequencies[0]
+        total = step / (2 * math.pi) * float(terms[0].real + 2 * np.sum(terms[1:].real))
+        return self.cgf - self.lam * epsilon + math.log(total) if total > 0 else -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """K and its first two derivatives at some real orders, all rounds together."""
+
+    lam: Array
+    cgf: Array
+    mean: Array
+    variance: Array
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def moments(terms: Terms, lam: Array) -> Moments:
+    """K, K' and K'' at real lam > 0 from each step's quadrature nodes."""
+    total = np.zeros((3, lam.size))
+    for step, times in terms:
+        loss, weight, cgf = tilted(step, lam)
+        # about the mean at the order in the middle, so that little cancels at the others
+        centre = float(weight[lam.size // 2] @ loss)
+        apart = loss - centre
+        mean = weight @ apart
+        total += times * np.array([cgf, centre + mean, np.maximum(weight @ apart**2 - mean**2, 0.0)])
+    return Moments(lam, *total)
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def cgfs(terms: Terms, lam: Array) -> Array:
+    """K alone."""
+    return np.asarray(sum(times * tilted(step, lam)[2] for step, times in terms))
+
+
+def tilted(step: Step, lam: Array) -> tuple[Array, Array, Array]:
+    """The losses of one step, for each order the law that it tilts, and K."""
+    loss, log_p = step.nodes(float(lam.max(initial=0.0)))
+    exponent = lam[:, None] * loss + log_p
+    top = exponent.max(axis=1)
+    weight = np.exp(exponent - top[:, None])
+    size = weight.sum(axis=1)
+    cgf = top + np.log(size)
+    if lam.size == 1 and abs(cgf[0]) < 0.5:  # where K is small, 1 is taken out before it is rounded away
+        mass, lift = np.exp(log_p), lam * loss
+        gain = np.where(lift < 1, mass * np.expm1(np.minimum(lift, 1.0)), np.exp(exponent[0]) - mass)
+        cgf = np.log1p(np.sum(gain) - step.leak)[None]
+    return loss, weight / size[:, None], cgf
+
+
+def saddle(terms: Terms, log_delta: float) -> Moments | None:
+    """The order at which the saddle point approximation of delta is this delta; None if there is none."""
+    return _where(terms, lambda found: log_delta - approximation(found))
+
+
+def saddle_at(terms: Terms, epsilon: float) -> Moments | None:
+    """The order whose saddle point is at this epsilon."""
+    return _where(terms, lambda found: epsilon_of(found) - epsilon)
+
+
+def _where(terms: Terms, rising: Callable[[Moments], Array]) -> Moments | None:
+    """The order at which a function of the moments that grows with the order becomes 0, by nested subdivision."""
+    low, high = _SMALLEST_ORDER, 16.0
+    while True:
+        grid = np.geomspace(low, high, 16)
+        value = rising(moments(terms, grid))
+        if value[-1] >= 0:
+            break
+        if not np.isfinite(value[-1]):
+            return None
+        if high >= _LARGEST_ORDER:  # losses that are bounded, and almost as large as they can be
+            return moments(terms, grid[-1:])
+        low, high = high / 2, high * 8
+    for _ in range(2):
+        right = int(np.argmax(value >= 0))
+        if right == 0:
+            break
+        grid = np.geomspace(grid[right - 1], grid[right], 7)
+        value = rising(moments(terms, grid))
+    return moments(terms, grid[int(np.argmin(np.abs(value)))][None])
+
+
+def epsilon_of(found: Moments) -> Array:
+    """The epsilon whose saddle point is at this order: K'(lam) = eps + 1/lam + 1/(1+lam)."""
+    return found.mean - 1 / found.lam - 1 / (1 + found.lam)
+
+
+def approximation(found: Moments) -> Array:
+    """log delta at that epsilon to first order."""
+    curvature = found.variance + found.lam**-2.0 + (1 + found.lam) ** -2.0
+    height = found.cgf - found.lam * epsilon_of(found) - np.log(found.lam) - np.log1p(found.lam)
+    return np.asarray(height - np.log(2 * math.pi * curvature) / 2)
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def spread(terms: Terms, at: Moments) -> tuple[float, float]:
+    """A window that holds all but e^-36 of the tilted sum, by Chernoff bounds with K itself."""
+    lam, mean, deviation = float(at.lam[0]), float(at.mean[0]), math.sqrt(float(at.variance[0]))
+    rate = math.sqrt(2 * _TAIL) / max(deviation, 1e-300)
+    up = lam + rate * EXPONENTS
+    high = np.fmin.reduce((cgfs(terms, up) - at.cgf[0] + _TAIL) / (up - lam))
+    down = lam - np.minimum(rate * EXPONENTS, lam + 1)
+    low = np.fmax.reduce((at.cgf[0] - _TAIL - cgfs(terms, down)) / (lam - down))
+    return min(low, mean - 4 * deviation), max(high, mean + 4 * deviation)
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def line(terms: Terms, at: Moments, window: tuple[float, float], finer: float = 1.0) -> Line | None:
+    """K along lam + iu up to where e^K has decayed; None where it does not."""
+    lam = float(at.lam[0])
+    period = 1.05 * finer * (window[1] - window[0])
+    if not 0 < period < math.inf:
+        return None
+    laws = []
+    for step, times in terms:
+        loss, log_p = step.nodes(lam)
+        weight = np.exp(log_p + lam * loss - np.max(log_p + lam * loss))
+        seen = weight > _NEGLIGIBLE
+        laws.append((loss[seen], weight[seen] / weight.sum(), times))
+    deviation = math.sqrt(float(at.variance[0]))
+    count = max(16, math.ceil(1.1 * math.sqrt(2 * _TAIL) / max(deviation, 1e-300) * period / (2 * math.pi)))
+    if count > _MOST_FREQUENCIES:
+        return None
+    parts: list[Array] = []
+    start = 0
+    while start < _MOST_FREQUENCIES:
+        u = 2 * math.pi / period * np.arange(start, start + count)
+        exponent = np.zeros(u.size, dtype=np.complex128)
+        for loss, weight, times in laws:
+            phase = u[:, None] * loss
+            # e^{iy} - 1 = -2 sin^2(y/2) + i sin y
+            exponent += times * np.log1p(-2 * (np.sin(phase / 2) ** 2 @ weight) + 1j * (np.sin(phase) @ weight))
+        parts.append(exponent)
+        start += count
+        if np.max(exponent.real[-4:]) < -_TAIL + 4:
+            exponents = np.concatenate(parts)
+            frequencies = 2 * math.pi / period * np.arange(start)
+            return Line(lam, float(at.cgf[0]), frequencies, exponents)
+    return None
+
+
+def solve(
+    log_delta_at: Callable[[float], float], slope: float, log_delta: float, start: float, tolerance: float = 4e-14
+) -> tuple[float, float]:
+    """A narrow bracket of the epsilon >= 0 at which a falling function reaches this value, by secants.
+
+    At its upper end the function is at most the value, at its lower end, if that is positive, above it.
+    """
+    low, high = -math.inf, math.inf
+    epsilon, before = max(start, 0.0), (math.nan, math.nan)
+    for _ in range(200):
+        value = log_delta_at(epsilon)
+        low, high = (low, epsilon) if value <= log_delta else (epsilon, high)
+        if high == 0 or (high < math.inf and high - low <= tolerance * high):
+            break
+        if math.isfinite(value) and math.isfinite(before[1]) and value != before[1]:
+            slope = min((value - before[1]) / (epsilon - before[0]), slope / 4)
+        before = (epsilon, value)
+        # a little too far, so that both ends close in
+        side = tolerance / 4 * epsilon * (1 if value > log_delta else -1)
+        after = epsilon + (log_delta - value) / slope + side if math.isfinite(value) else math.nan
+        if not max(low, 0.0) < after < high:
+            after = max(2 * epsilon, 1e-9) if high == math.inf else (max(low, 0.0) + high) / 2
+            if low < 0 and high < 1e-9:
+                after = 0.0
+        if after in (low, high, math.inf):
+            break
+        epsilon = after
+    return max(low, 0.0), high
+
+
+def saddle_epsilon(terms: Terms, log_delta: float) -> tuple[float, float] | None:
+    """The epsilon at this delta by the saddle line and by a line of twice the period; None where the spectrum is silent."""
+    at = saddle(terms, log_delta)
+    if at is None:
+        return None
+    finer = line(terms, at, spread(terms, at), 2.0)
+    if finer is None:
+        return None
+    start = float(epsilon_of(at)[0])
+    answers = [solve(one.log_delta, -one.lam, log_delta, start)[1] for one in (finer.coarser(), finer)]
+    return (answers[0], answers[1]) if all(map(math.isfinite, answers)) else None

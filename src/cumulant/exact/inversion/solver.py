@@ -1,0 +1,402 @@
+"""Exact answers along a vertical line, proved: floats search and choose, one evaluation in balls answers (docs/line.md).
+
+None means that the line has no answer, or none in reasonable time, and that another way must give it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from cumulant.exact.grid.fft import Terms, leak_of
+from cumulant.exact.inversion.bracket import needed, refine_root, smallest_proved_epsilon, valley
+from cumulant.exact.inversion.choose import (
+    BASE,
+    Side,
+    choose_line,
+    cone_delta,
+    cone_epsilon,
+    delta_guess,
+    epsilon_guess,
+    line_suffices,
+    root,
+    sharing,
+    sides,
+)
+from cumulant.exact.inversion.decay import DecayNotProved
+from cumulant.exact.inversion.directions import no_more
+from cumulant.exact.inversion.lattice_line import folded, spacing_of
+from cumulant.exact.inversion.line import MOST_WORK, Choice, Enclosing, Kinds, cone_constants, spectrum
+from cumulant.exact.rounds import Rounds
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
+
+_LOOSER, _LOOSEST = math.exp(BASE / 2), math.exp(BASE)
+"""Half of the margin of the exponent, which a guess may be wrong by, and all of it: then errors are the accuracy."""
+
+SPARE = 20.0
+"""What a spectrum that is shared may cancel beyond its own question."""
+
+_MUCH_WORK = 20_000_000
+"""Some ten seconds."""
+
+_PARTS = (0.01, 0.25)
+"""Of the accuracy, what smoothing may cost: so little that it says less than a grid, or as much as is allowed."""
+
+_CANCELLED = 12.0
+"""What may cancel before the gap of Theorem B is looked for in balls; floats have 36, and know it to half of their digits."""
+
+_FOLDED = 1e-9
+"""The accuracy of a finite sum, which costs hardly more than a coarse one."""
+
+_MANY, _LARGEST = 2000, 10**6
+"""Of rounds, from which on nothing is guessed first; of epsilons, beyond which no line is worth its frequencies."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What several questions have in common: spectra by side, and at which number which side says less."""
+
+    spare: float
+    spectra: list[tuple[Side, Enclosing]] = field(default_factory=list)
+    decisions: list[tuple[list[Side], Side | None, float, bool]] = field(default_factory=list)
+
+
+_shared: ContextVar[_Shared | None] = ContextVar("shared", default=None)
+
+
+@contextmanager
+def shared(spare: float = SPARE) -> Iterator[None]:
+    """Questions asked inside share their spectra: what one of them had built serves all that it is accurate enough for.
+
+    Each is built with so much to spare.
+    """
+    token = _shared.set(_Shared(spare))
+    try:
+        with sharing():
+            yield
+    finally:
+        _shared.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """A proved end, the order lam + 1 of the line, the number of its frequencies and the bits of its balls."""
+
+    value: float
+    order: float
+    frequencies: int
+    bits: int
+    radius: float
+    """Of the ball that shows it, as far as the value is concerned."""
+    smoothed: bool
+    """Whether a Gaussian was added to show silence: then a grid may say less."""
+    choice: Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long balls may take, in frequencies times nodes, with and without smoothing; and why they gave up."""
+
+    work: int = MOST_WORK
+    smoothing: int = 12_000
+    patient: bool = False
+    reasons: list[DecayNotProved] = field(default_factory=list, compare=False)
+
+    @classmethod
+    def all_it_takes(cls) -> Effort:
+        """That of who wants a proof."""
+        return cls(_MUCH_WORK, _MUCH_WORK, True)
+
+
+def line_epsilon(
+    rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, effort: Effort | None = None
+) -> tuple[Proved, bool] | None:
+    """The least epsilon at this delta in (0, 1), proved from above, and whether Theorem B gave it."""
+    effort = effort or Effort()
+    return _least(
+        rounds,
+        cone,
+        float(delta),
+        lambda side: epsilon_guess(side, delta),
+        lambda side: _epsilon(side, delta, accuracy, effort=effort),
+        lambda found: (found.value, delta),
+        effort,
+    )
+
+
+def line_delta(
+    rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True, effort: Effort | None = None
+) -> tuple[Proved, bool] | None:
+    """The least delta at this epsilon, proved from above, and whether Theorem B gave it."""
+    if epsilon > _LARGEST:
+        return None
+    effort = effort or Effort()
+    return _least(
+        rounds,
+        cone,
+        float(epsilon),
+        lambda side: delta_guess(side, epsilon),
+        lambda side: _delta(side, epsilon, accuracy, effort=effort),
+        lambda found: (epsilon, found.value),
+        effort,
+    )
+
+
+def line_lower_epsilon(
+    rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fraction, accuracy: float, effort: Effort | None = None
+) -> Proved | None:
+    """The epsilon that these neighbours need at this delta, proved from below; None where the line has no answer."""
+    side, effort = Side(terms, kinds), effort or Effort()
+    if rounds.estimated or not (_certain(side, effort) or epsilon_guess(side, delta) is not None):
+        return None
+    return _epsilon(side, delta, accuracy, upper=False, effort=effort)
+
+
+def line_lower_delta(
+    rounds: Rounds, terms: Terms, kinds: Kinds, epsilon: Fraction, accuracy: float, effort: Effort | None = None
+) -> Proved | None:
+    """The delta that these neighbours need at this epsilon, proved from below."""
+    side, effort = Side(terms, kinds), effort or Effort()
+    if epsilon > _LARGEST or rounds.estimated:
+        return None
+    if not (_certain(side, effort) or delta_guess(side, epsilon) is not None):
+        return None
+    return _delta(side, epsilon, accuracy, upper=False, effort=effort)
+
+
+def _least(
+    rounds: Rounds,
+    cone: bool,
+    asked: float,
+    guess: Callable[[Side], float | None],
+    proved: Callable[[Side], Proved | None],
+    stated: Callable[[Proved], tuple[Fraction | float, Fraction | float]],
+    effort: Effort,
+) -> tuple[Proved, bool] | None:
+    """Of the profile, in all its directions, and Theorem B the one that floats say to be less, in balls."""
+    found_sides = sides(rounds, cone)
+    if found_sides is None or rounds.estimated:
+        return None
+    profile, by_cone = found_sides
+    winner = _decided(profile, by_cone, asked, guess, effort)
+    if winner is None and not effort.patient:
+        return None
+    found: list[tuple[Proved, bool]] = []
+    for which in (True, False) if winner is None else (winner, not winner):
+        if winner is not None and which != winner and (found or not effort.patient):
+            break
+        most = _most([by_cone] if which and by_cone is not None else [] if which else profile, proved, stated)
+        if most is not None:
+            found.append((most, which))
+    return min(found, key=lambda each: each[0].value, default=None)
+
+
+def _most(
+    sides: list[Side],
+    proved: Callable[[Side], Proved | None],
+    stated: Callable[[Proved], tuple[Fraction | float, Fraction | float]],
+) -> Proved | None:
+    """The largest of all directions; None where one of them has no answer."""
+    best: Proved | None = None
+    for side in sides:
+        if best is not None and no_more(side, best.choice, *stated(best)):
+            continue
+        other = proved(side)
+        if other is None:
+            return None
+        best = other if best is None or other.value > best.value else best
+    return best
+
+
+def _decided(
+    profile: list[Side],
+    by_cone: Side | None,
+    asked: float,
+    guess: Callable[[Side], float | None],
+    effort: Effort,
+) -> bool | None:
+    """Whether Theorem B says less; None where floats see no line.
+
+    Every decision is valid. Of questions that share, one between two that were decided alike is decided with them.
+    """
+    shared = _shared.get()
+    decisions = [] if shared is None else [each[2:] for each in shared.decisions if each[:2] == (profile, by_cone)]
+    below = max((each for each in decisions if each[0] <= asked), default=None)
+    above = min((each for each in decisions if each[0] >= asked), default=None)
+    if below is not None and above is not None and below[1] == above[1]:
+        return below[1]
+    if by_cone is None and all(_certain(side, effort) for side in profile):
+        return False
+    if by_cone is None and _many(profile[0]):
+        return False
+    guesses = [guess(side) for side in (profile if by_cone is not None else profile[:1])]
+    least = None if by_cone is None else guess(by_cone)
+    if any(each is None for each in guesses) or (by_cone is not None and least is None):
+        return None
+    found = least is not None and least < max(each for each in guesses if each is not None)
+    if shared is not None:
+        shared.decisions.append((profile, by_cone, asked, found))
+    return found
+
+
+def _many(side: Side) -> bool:
+    """Whether so many rounds run that a line is worth trying without a guess."""
+    return sum(times for _, times in side.kinds) >= _MANY
+
+
+def _certain(side: Side, effort: Effort) -> bool:
+    """Whether balls are asked without a guess: for atoms, for Gaussians without a sample, and where a proof is asked for."""
+    return effort.patient or _atoms(side) or any(each.square for each, _ in side.kinds)
+
+
+def _atoms(side: Side) -> bool:
+    return all(each.mixture() is None for each, _ in side.kinds)
+
+
+# ---- what balls prove
+
+
+def _built(
+    side: Side, log_delta: float | None, epsilon: float | None, accuracy: float, effort: Effort
+) -> Enclosing | None:
+    """A spectrum that is accurate enough for the question: a shared one, or a new one."""
+    shared = _shared.get()
+    loose = accuracy * _LOOSER if shared is not None and not shared.spare else accuracy
+    for where, found in () if shared is None else shared.spectra:
+        if where.same_law(side) and not found.smooth and line_suffices(side, found, log_delta, epsilon, loose):
+            return found
+    fine = accuracy if shared is None else accuracy * math.exp(-shared.spare)
+    built = _new(side, log_delta, epsilon, fine, accuracy, effort)
+    if (
+        built is not None
+        and not built.smooth
+        and not line_suffices(side, built, log_delta, epsilon, accuracy * _LOOSER)
+    ):
+        # the saddle point was a poor guess, as with few rounds or far out: once more, with room
+        at = epsilon if log_delta is None or side.cone else root(built.floats(), log_delta)
+        finer = _new(side, log_delta, at, fine * math.exp(-SPARE), accuracy, effort)
+        # a poor line holds, and where it costs more than the accuracy another way says less
+        fair = effort.patient or line_suffices(side, built, log_delta, epsilon, accuracy * _LOOSEST)
+        built = finer or (built if fair else None)
+    if built is not None and shared is not None:
+        shared.spectra.append((side, built))
+    return built
+
+
+def _new(
+    side: Side, log_delta: float | None, epsilon: float | None, fine: float, accuracy: float, effort: Effort
+) -> Enclosing | None:
+    """A line as fine as that, smoothed by at most a part of the accuracy where nothing else shows silence."""
+    spacing = 0.0 if side.cone else spacing_of(side.kinds)
+    choice = choose_line(side, log_delta, epsilon, min(fine, _FOLDED) if spacing else fine, spacing)
+    if choice is None:
+        return None
+    with BALLS.at(choice.bits):
+        try:
+            if spacing:
+                return folded(side.kinds, choice, effort.work)
+            return spectrum(side.kinds, choice, side.extra, work=effort.work)
+        except (DecayNotProved, ArithmeticError) as reason:
+            effort.reasons.append(reason if isinstance(reason, DecayNotProved) else DecayNotProved(str(reason)))
+        if spacing or not (effort.patient or _atoms(side)):
+            return None  # few rounds of noise with a density take too many nodes
+        # in epsilon it costs (lam + 1) tau^2 / 2, in log delta lam (lam + 1) tau^2 / 2
+        price = (choice.lam + 1) * (choice.lam if log_delta is None else 1 / max(choice.epsilon, _FOLDED))
+        for part in _PARTS if effort.patient else _PARTS[:1]:
+            try:
+                smooth = Fraction(2 * part * accuracy / price)
+                return spectrum(side.kinds, choice, side.extra, smooth, effort.smoothing)
+            except (DecayNotProved, ArithmeticError):
+                continue
+    return None
+
+
+def _bounded_images(found: Enclosing) -> bool:
+    """Whether the transform at the outer order, which a lower end asks for and keeps, is within reach."""
+    try:
+        with BALLS.at(found.choice.bits):
+            return bool(found.images(BALLS.number(0)).is_finite())
+    except ArithmeticError:
+        return False
+
+
+def _epsilon(
+    side: Side, delta: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
+) -> Proved | None:
+    leak = leak_of(side.terms)
+    target = rounded_down(delta) - leak
+    if not target > 0:
+        return None
+    found = _built(side, math.log(target), None, accuracy, effort or Effort())
+    if found is None or not (upper or _bounded_images(found)):
+        return None
+    choice = found.choice
+    with BALLS.at(choice.bits):
+        asked = BALLS.number(delta)
+        if side.cone:
+            start, gap = cone_epsilon(found.floats(2), math.log(target))
+            exact = BALLS.number(gap)
+            known = partial(found.cone, gap=exact)
+        else:
+            guess = root(found.floats(), math.log(target))
+            start = math.nan if guess is None else guess
+            known = partial(found.upper)
+        start = refine_root(known, start, asked, choice.lam)
+        if side.cone and choice.silence - choice.images > _CANCELLED and math.isfinite(start):
+            exact = BALLS.number(valley(partial(found.cone, BALLS.number(start)), gap))
+            known = partial(found.cone, gap=exact)
+            start = refine_root(known, start, asked, choice.lam)
+        if not upper:
+            known = partial(found.lower)
+            start = refine_root(known, start, asked, choice.lam)
+        if not math.isfinite(start):
+            return None
+        if upper:
+            value = smallest_proved_epsilon(lambda e: known(e) <= asked, start, choice.lam, accuracy)
+        else:
+            value = needed(lambda e: known(e) > asked, start, accuracy)
+        if value is None:
+            return None
+        radius = _width(found, value, exact if side.cone else None)
+        slope = abs(found.floats(2 if side.cone else 1).log_value(value)[1]) * target
+    radius = radius / slope if slope > 0 else math.inf
+    return Proved(value, choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0, choice)
+
+
+def _width(found: Enclosing, epsilon: float | Fraction, gap: Any = None) -> float:
+    """The radius of the ball of delta, and of its images, at this epsilon."""
+    at = BALLS.number(epsilon)
+    if gap is None:
+        return float(found.ball(at).rad())
+    log_ratio, constant = cone_constants(gap)
+    return float((constant * found.ball(at - log_ratio, 2)).rad())
+
+
+def _delta(
+    side: Side, epsilon: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
+) -> Proved | None:
+    found = _built(side, None, float(epsilon), accuracy, effort or Effort())
+    if found is None or not (upper or _bounded_images(found)):
+        return None
+    choice = found.choice
+    with BALLS.at(choice.bits):
+        exact = BALLS.number(epsilon)
+        if side.cone:
+            gap = BALLS.number(cone_delta(found.floats(2), float(epsilon))[1])
+            end = found.cone(exact, gap)
+        else:
+            end = found.upper(exact) if upper else found.lower(exact)
+        if not end.is_finite():
+            return None
+        value = rounded_up(at_least(end)) if upper else rounded_down(max(-at_least(-end), Fraction(0)))
+        radius = _width(found, epsilon, gap if side.cone else None)
+    if not value > 0:  # from above nothing that floats can hold, from below nothing shown
+        return None
+    return Proved(min(value, 1.0), choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0, choice)

@@ -1,0 +1,87 @@
+"""What is known of a run without composing it: its distance, its largest loss, and the sum of its rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cumulant.exact import closed_form as closed
+from cumulant.exact.rounds import Round, Rounds
+from cumulant.numerics.rounding import MANY, raised, rounded_up
+
+_UNDERFLOW = 1e-322
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What holds of a run at every delta: its distance, its largest finite loss, and the probability of an infinite one."""
+
+    distance: float
+    largest: float
+    leak: float
+
+
+def limits_of(rounds: Rounds) -> Limits:
+    """All three of a run."""
+    return Limits(_distance(rounds), *_bounded(rounds))
+
+
+def added_epsilon(rounds: Rounds, delta: Fraction) -> float:
+    """Basic composition: the sum of what each of n rounds needs at delta / n, where hardly ever two of them see the record."""
+    closed_forms = rounds.rare()
+    if closed_forms is None:
+        return math.inf
+    count = sum(times for _, times in closed_forms)
+    needed = [(closed.single_epsilon(*form, delta / count), times) for form, times in closed_forms]
+    return (
+        rounded_up(sum((times * Fraction(each) for each, times in needed), start=Fraction(0)))
+        if all(math.isfinite(each) for each, _ in needed)
+        else math.inf
+    )
+
+
+def added_delta(rounds: Rounds, epsilon: Fraction) -> float:
+    """The same for delta, each round at epsilon / n."""
+    closed_forms = rounds.rare()
+    if closed_forms is None:
+        return 1.0
+    count = sum(times for _, times in closed_forms)
+    return min(
+        rounded_up(
+            sum(
+                (times * Fraction(closed.single_delta(*form, epsilon / count)) for form, times in closed_forms),
+                start=Fraction(0),
+            )
+        ),
+        1.0,
+    )
+
+
+def _bounded(rounds: Rounds) -> tuple[float, float]:
+    """The sum of the largest finite losses of all rounds and the probability that one is infinite, rounded up."""
+    largest = leak = 0.0
+    for one, times in rounds.parts:
+        loss = one.loss
+        if loss is None:
+            return math.inf, 1.0
+        x = loss.reach(-math.inf)
+        if x > 0:
+            largest += times * math.log1p(_scaled(one, math.expm1(x))) if x < 700 else math.inf
+        leak += times * _scaled(one, loss.leak)
+    return raised(largest, MANY), raised(leak, MANY)
+
+
+def _scaled(one: Round, value: float) -> float:
+    """share times value, rounded up; what is positive stays so where floats underflow."""
+    return float(raised(float(one.share or 1) * value, MANY)) + _UNDERFLOW if value > 0 else 0.0
+
+
+def _distance(rounds: Rounds) -> float:
+    """1 - prod (1-d)^k, d the total variation distance of a round, rounded up: the rounds are coupled one after the other."""
+    kept = 0.0
+    for one, times in rounds.parts:
+        loss = one.loss
+        d = 1.0 if loss is None else _scaled(one, loss.distance + loss.leak)
+        kept += times * math.log1p(-d) if d < 1 else -math.inf
+    return min(float(raised(-math.expm1(kept), MANY)), 1.0)

@@ -1,0 +1,259 @@
+"""An answer of the exact layer checked by another route: the closed form at more bits, another line, or the saddle line.
+
+What balls have proved is proved again along a line of another order and period, at twice the bits. The optimum of adaptive
+rounds is enclosed again by a recursion from the other end, on another grid, and Theorem W proved again by other laws.
+
+The saddle line shares the description of one round with a lattice, and nothing else: no grid of losses, no cells, no
+transform, no window of a wrapped sum. It is self-checked by a line of twice the period.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cumulant.conversion.verify import Verification, ulps
+from cumulant.exact import closed_form
+from cumulant.exact.adaptive import second_recursion, theorem_w
+from cumulant.exact.adaptive.theorem_w import Chosen
+from cumulant.exact.adaptive.theorem_w_line import along_line, delta_along
+from cumulant.exact.grid.fft import Terms, leak_of
+from cumulant.exact.inversion import saddle
+from cumulant.exact.inversion.choose import Side, choose_line_beside, cone_delta, sides
+from cumulant.exact.inversion.decay import DecayNotProved
+from cumulant.exact.inversion.lattice_line import folded, spacing_of
+from cumulant.exact.inversion.line import MOST_WORK, Choice, Enclosing, FloatLine, spectrum
+from cumulant.exact.inversion.saddle import Line
+from cumulant.exact.rounds import Rounds
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
+
+# A proved answer, evaluated again along another line: another order and period, other nodes, twice the bits.
+#
+# It shares the lemmas with the first line and no number: the losses are tilted by another order, so that every weight, every
+# panel, every check point of silence and every frequency differs.
+
+_ORDERS, _LONGER = (0.8, 0.65), 1.37
+_FINE = 1e-18
+"""Far below the last digit of a float, so that its own error terms do not count."""
+
+_SMOOTHER = 0.005
+"""Of the accuracy, what smoothing may cost here."""
+
+_WIDTHS = (1e-3, 1e-6)
+"""Of the parabolas, as parts of the gap."""
+
+
+def second_delta(
+    rounds: Rounds, cone: bool, epsilon: Fraction, accuracy: float
+) -> tuple[Fraction, Fraction, int] | None:
+    """delta at this epsilon by Theorem B or by the profile, from below and above, and the bits; None where it is unknown."""
+    known = sides(rounds, cone)
+    if known is None or rounds.estimated:
+        return None
+    profile, by_cone = known
+    listed = profile if not cone else [] if by_cone is None else [by_cone]
+    found = [_enclosed(side, epsilon, accuracy) for side in listed]
+    ends = [each for each in found if each is not None]
+    if not ends or len(ends) < len(found):
+        return None
+    return max(low for low, _, _ in ends), max(high for _, high, _ in ends), max(bits for _, _, bits in ends)
+
+
+def _enclosed(side: Side, epsilon: Fraction, accuracy: float) -> tuple[Fraction, Fraction, int] | None:
+    found = _built(side, float(epsilon), accuracy)
+    if found is None:
+        return None
+    with BALLS.at(found.choice.bits):
+        at = BALLS.number(epsilon)
+        try:
+            if side.cone:
+                start = cone_delta(found.floats(2), float(epsilon))[1]
+                low, high = Fraction(0), at_least(found.cone(at, _best_gap(found, at, start)))
+            else:
+                high, low = at_least(found.upper(at)), max(-at_least(-found.lower(at)), Fraction(0))
+        except (DecayNotProved, ArithmeticError, ValueError):
+            return None
+    return min(low, high), high, found.choice.bits
+
+
+def _best_gap(found: Enclosing, at: Any, start: float) -> Any:
+    """The gap of Theorem B by parabolas in balls: floats know it to half of their digits, and the last ones would be missed."""
+    gap = BALLS.number(start)
+    for width in _WIDTHS:
+        step = gap * width
+        left, middle, right = (found.cone(at, gap + move * step).mid() for move in (-1, 0, 1))
+        bend = left - 2 * middle + right
+        if not bend > 0:
+            break
+        gap = (gap + step * (left - right) / (2 * bend)).mid()
+    return gap
+
+
+def _built(side: Side, epsilon: float, accuracy: float) -> Enclosing | None:
+    spacing = 0.0 if side.cone else spacing_of(side.kinds)
+    for part in _ORDERS:
+        choice = choose_line_beside(side, epsilon, _FINE, spacing, part)
+        if choice is None:
+            continue
+        choice = replace(choice, period=_LONGER * choice.period, bits=2 * choice.bits)
+        found = _line(side, choice, spacing, accuracy)
+        if found is not None:
+            return found
+    return None
+
+
+def _line(side: Side, choice: Choice, spacing: float, accuracy: float) -> Enclosing | None:
+    with BALLS.at(choice.bits):
+        # an answer that was smoothed is smoothed less, so that it can be confirmed
+        price = (choice.lam + 1) * max(choice.lam, 1 / max(choice.epsilon, 1e-9))
+        for smooth in (Fraction(0), Fraction(2 * _SMOOTHER * accuracy / price)):
+            try:
+                if spacing:
+                    return folded(side.kinds, choice, 4 * MOST_WORK)
+                return spectrum(side.kinds, choice, side.extra, smooth, MOST_WORK if smooth else 4 * MOST_WORK)
+            except (DecayNotProved, ArithmeticError):
+                continue
+    return None
+
+
+# Theorem W a second time: by laws on another lattice, checked at other rows, mostly at another order n, along another line.
+
+_BESIDE = (1.25, 0.8, 1.1, 0.9, 1.0)
+"""Parts of the order n: first others, then the same."""
+
+_HOPELESS = 1.1
+"""Of the stated delta: no other order makes up for so much."""
+
+
+def theorem_w_second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> tuple[float, int, str] | None:
+    """A delta at this epsilon, its bits and what it comes from: the first that is at most `delta`, else the least.
+
+    If other laws are not as good as the first, these are composed along another line. None where no laws are proved to
+    dominate, or no line has an answer.
+    """
+    best: tuple[float, int, str] | None = None
+    for at, laws in _candidates(rounds, math.log(rounded_down(delta))):
+        line = along_line(at, again=True) if at.proved else None
+        found = None if line is None else delta_along(line, at, epsilon)
+        if found is not None and (best is None or found.value < best[0]):
+            best = found.value, found.bits, f"at the order n = {at.order:g}, by {laws} and along another line"
+            if not delta < found.value <= _HOPELESS * delta:
+                break
+    return best
+
+
+def _candidates(rounds: Rounds, log_delta: float) -> Iterator[tuple[Chosen, str]]:
+    first = theorem_w.chosen(rounds, log_delta)
+    if first is None:
+        return
+    for part in _BESIDE:
+        other = theorem_w.beside(rounds, log_delta, part)
+        if other is not None and other.laws != first.laws:
+            yield other, "laws on another lattice"
+    yield first, "the same laws"
+
+
+_BITS = 4 * closed_form.BITS
+
+_TOLERANCE, _DISAGREEMENT, _LOOSEST = 1e-9, 4.0, 1e-3
+"""What is allowed to the line beyond the difference of its two periods, how often that, and when it says too little."""
+
+_SILENT = -32.0
+"""log of what a spectrum may return to beyond the last frequency."""
+
+
+def verify(
+    rounds: Rounds, way: str, epsilon: Fraction, delta: Fraction, accuracy: float = 1e-3, proved: bool = False
+) -> Verification | None:
+    """Whether delta at this epsilon is at most this delta in (0, 1); None where no other route is open.
+
+    What was proved to this accuracy is proved again where that is within reach, and must not contradict the saddle line.
+    """
+    alone = rounds.single()
+    if alone is not None:
+        low, high = closed_form.enclosed_delta(*alone, epsilon, _BITS)
+        ends = rounded_down(low), rounded_up(high)
+        gap = ulps(delta, high)
+        return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", _BITS)
+    if way in ("adaptive", "order"):  # the composition of the pair that dominates in profiles needs more
+        optimum = _by_recursion(rounds, epsilon, delta)
+        return _by_order(rounds, epsilon, delta) if optimum is None and way == "order" else optimum
+    second = second_delta(rounds, way == "cone", epsilon, accuracy) if proved else None
+    if second is not None and not second[0] <= delta < second[1]:
+        low, high, bits = second
+        ends, note = (rounded_down(low), rounded_up(high)), "along a line of another order and period"
+        return Verification(high <= delta, *_stated(epsilon, delta), *ends, ulps(delta, high), "balls", bits, note)
+    reference = rounds.cone() if way == "cone" else None
+    found = [_by_line(terms, float(epsilon), float(delta)) for terms in rounds.upper()] if reference is None else []
+    if reference is not None:
+        found = [_by_line(reference, float(epsilon), float(delta), _by_cone)]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found) or not known:
+        return None
+    value, tolerance, frequencies = max(known)
+    ends = value * (1 - tolerance), value * (1 + tolerance)
+    note = f"confirmed to {tolerance:.1g} of delta" if ends[0] <= delta else ""
+    gap = ulps(delta, Fraction(value))
+    return Verification(ends[0] <= delta, *_stated(epsilon, delta), *ends, gap, "saddle line", frequencies, note)
+
+
+def _by_recursion(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
+    """The optimum of adaptive reports from both sides, where that decides."""
+    reports = rounds.reports()
+    found = None if reports is None else second_recursion.enclosed_delta(reports, epsilon, delta)
+    if found is None or found[0] <= delta < found[1]:
+        return None
+    low, high, points = found
+    note = "the optimum of an adversary who chooses anew in every round"
+    given = *_stated(epsilon, delta), low, high, ulps(delta, Fraction(high))
+    return Verification(high <= delta, *given, "recursion", points, note)
+
+
+def _by_order(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
+    """Theorem W by another reference, at another order n where that is enough, along another line."""
+    found = theorem_w_second_delta(rounds, epsilon, delta)
+    if found is None or found[0] > delta:
+        return None
+    high, bits, how = found
+    given = *_stated(epsilon, delta), 0.0, high, ulps(delta, Fraction(high))
+    return Verification(True, *given, "balls", bits, f"Theorem W {how}")
+
+
+def _stated(epsilon: Fraction, delta: Fraction) -> tuple[float, float, str]:
+    return rounded_up(epsilon), rounded_up(delta), "delta"
+
+
+Reading = Callable[[Line, float], float]
+"""log delta at an epsilon from a line."""
+
+
+@np.errstate(all="ignore")
+def _by_line(
+    terms: Terms, epsilon: float, delta: float, reading: Reading = Line.log_delta
+) -> tuple[float, float, int] | None:
+    """delta at this epsilon, the tolerance to which it is known, and the number of frequencies; None where it is not."""
+    at = saddle.saddle_at(terms, epsilon)
+    if at is None or sum(times * step.log_atoms(float(at.lam[0])) for step, times in terms) > _SILENT:
+        return None
+    finer = saddle.line(terms, at, saddle.spread(terms, at), 2.0)
+    if finer is None:
+        return None
+    values = [leak_of(terms) + math.exp(reading(one, epsilon)) for one in (finer.coarser(), finer)]
+    size = max(values[1], delta, 5e-324)
+    tolerance = _TOLERANCE + _DISAGREEMENT * abs(values[0] - values[1]) / size
+    return (values[1], tolerance, finer.frequencies.size) if tolerance <= _LOOSEST else None
+
+
+def _by_cone(line: Line, epsilon: float) -> float:
+    """Theorem B at this epsilon: the least bound over the gap, of which each holds."""
+
+    z = line.lam + 1j * line.frequencies
+    period = 2 * math.pi / (line.frequencies[1] - line.frequencies[0])
+    weights = np.exp(line.exponents) / (z * (1 + z)) ** 2
+    return cone_delta(FloatLine(line.lam, period, line.cgf, weights, line.frequencies), epsilon)[0]

@@ -1,0 +1,58 @@
+"""Explicit neighbouring data sets, by which numbers are bounded from below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cumulant.losses.grid import Step
+    from cumulant.losses.transform import Transform
+    from cumulant.pairs.pair import Pair
+
+PAIR = "data sets with and without one record that counts (Proposition 11)"
+"""Also the neighbours of every closed form."""
+
+SWAPPED = "data sets without and with one record that counts (Proposition 11)"
+TRIPLE = "data sets whose odd records and the rest are three values in general position"
+CORNER = (
+    "data sets whose odd records and the rest are three values, one of them half way and aside, and as far from both"
+)
+TURNED = f"{CORNER}, the other way round"
+OPPOSITE = "data sets in which a record at one end is replaced by one at the other end, beside records that add nothing"
+"""On Poisson samples; also the neighbours of their closed form."""
+
+ADAPTIVE = "data sets with one record that counts, asked by queries that adapt to every answer (Theorem P)"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Two data sets by name, and the output laws of one round on them.
+
+    All rounds of a run are asked about data sets of one name. `covered` says that for this round alone data sets of another
+    name are known to need as much; where that is so for all rounds, the name is left out.
+    """
+
+    name: str
+    step: Step
+    covered: bool = False
+    transform: Transform | None = None
+    """Of the step, where the line may be asked."""
+
+
+def opposite(pair: Pair) -> Iterator[Neighbours]:
+    """The two laws of a Poisson sample in which a record is replaced by its opposite."""
+    step = pair.below(Fraction(1), "symmetric")
+    if step is not None:
+        yield Neighbours(OPPOSITE, step, transform=pair.transform_below(Fraction(1), "symmetric"))
+
+
+def proposition11(pair: Pair, rate: Fraction) -> Iterator[Neighbours]:
+    """(1-g)Q + gP against Q, and the reverse, of which for a symmetric pair the first is the larger one."""
+    for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
+        step = pair.below(rate, direction)
+        if step is not None:
+            transform = pair.transform_below(rate, direction)
+            yield Neighbours(name, step, covered=name == SWAPPED and pair.symmetric, transform=transform)

@@ -1,0 +1,1 @@
+"""Adaptive budgets: which step may still run when its parameters are chosen from earlier answers."""

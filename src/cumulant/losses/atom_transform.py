@@ -1,0 +1,163 @@
+"""Finitely many losses on the line: atoms in balls, and the lattice that holds them all, where there is one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Protocol
+
+from cumulant.losses.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Transform
+from cumulant.numerics.arithmetic import BALLS, Scalar
+
+_HIGHEST = 1000
+"""Of the powers of one ratio that others are compared with."""
+
+_MOST_UNITS = 2**40
+"""Of a loss; a finer lattice is none that anything is gained by."""
+
+
+class Points(Protocol):
+    """A symmetric pair of finitely many losses, told in balls of the working precision."""
+
+    def exact_points(self) -> list[tuple[Scalar, Scalar]]:
+        """The losses x > 0 and their Q-masses; their mirror images have the Q-masses q e^x."""
+        ...
+
+    def exact_equal(self) -> Scalar:
+        """The mass where p = q; the exact 0 where there is none."""
+        ...
+
+    def exact_leak(self) -> Fraction:
+        """The mass of P where Q has none, and of Q where P has none."""
+        ...
+
+    def exact_unit(self) -> Fraction | None:
+        """A rational number of which all losses are multiples, where there is one."""
+        ...
+
+
+def offered(points: Points, rate: Fraction, direction: str) -> PointTransform | None:
+    """The transform of such a pair on a sample, unless its losses span too many scales."""
+    with BALLS.at(64):
+        found = points.exact_points()
+        inside = all(x >= BALLS.number(SLIGHTEST) and x <= BALLS.number(STRONGEST) for x, _ in found)
+    return PointTransform(points, rate, direction) if found and inside else None
+
+
+@dataclass(frozen=True, slots=True)
+class PointTransform(Transform):
+    """What sampling makes of such a pair: "remove", "add" or "symmetric", as in `Mixture`."""
+
+    points: Points
+    rate: Fraction
+    direction: str
+
+    @property
+    def _separated(self) -> bool:
+        """Whether an output that only one law of the base pair can produce stays one of infinite loss."""
+        return self.direction != "add" or self.rate == 1
+
+    def leak(self) -> Scalar:
+        return BALLS.number(self.rate * self.points.exact_leak() if self._separated else Fraction(0))
+
+    def values(self) -> list[tuple[Scalar, Scalar]]:
+        """All finite losses and their P-masses; what has no mass is left out."""
+        g, kept, base = BALLS.number(self.rate), BALLS.number(1 - self.rate), self.points.exact_points()
+        equal, leak = self.points.exact_equal(), BALLS.number(self.points.exact_leak())
+        found: list[tuple[Scalar, Scalar]] = []
+        if self.direction == "symmetric":
+            distance = leak
+            for x, q in base:
+                growth = x.expm1()
+                L = (g * growth).log1p()
+                found += [(L, q * (1 + g * growth)), (-L, q)]
+                distance += q * growth
+            found.append((BALLS.number(0), kept * distance + equal))
+        else:
+            for x, q in [each for y, mass in base for each in ((y, mass), (-y, mass * y.exp()))]:
+                w = 1 + g * x.expm1()
+                L = (g * x.expm1()).log1p()
+                found.append((L, q * w) if self.direction == "remove" else (-L, q))
+            found.append((BALLS.number(0), equal))
+            if self.rate < 1:  # where P0 has nothing, w = 1 - g
+                L = kept.log()
+                found.append((L, kept * leak) if self.direction == "remove" else (-L, leak))
+        return [(loss, mass) for loss, mass in found if not mass.is_zero()]
+
+    def atoms(self, lam: float, log_error: float) -> Rule:
+        return _tilted(self.values(), self.leak(), lam)
+
+    def lattice(self) -> Lattice | None:
+        unit = self.points.exact_unit() if self.rate == 1 else None
+        if unit is not None and all(abs(loss) < BALLS.number(unit * _MOST_UNITS) for loss, _ in self.values()):
+            numbers = [_multiple(loss, unit) for loss, _ in self.values()]
+            odd = all(number % 2 for number in numbers)
+            return Lattice(2 * unit, unit) if odd else Lattice(unit, Fraction(0))
+        losses = [loss for loss, _ in self.values()]
+        if len(losses) == 2:
+            low, high = losses if losses[0] < losses[1] else losses[::-1]
+            return Lattice(high - low, low)
+        if len(losses) == 3 and (self.direction == "symmetric" or self.rate == 1):  # L, -L and 0
+            return Lattice(losses[0], BALLS.number(0))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class MassTransform(Transform):
+    """P against Q on finitely many outputs, by exact masses: multiples of one over `whole`, point by point."""
+
+    masses: tuple[tuple[int, int], ...]
+    whole: int
+
+    def leak(self) -> Scalar:
+        return BALLS.number(Fraction(sum(p for p, q in self.masses if not q), self.whole))
+
+    def _by_ratio(self) -> list[tuple[Fraction, int]]:
+        found: dict[Fraction, int] = {}
+        for p, q in self.masses:
+            if p and q:
+                found[Fraction(p, q)] = found.get(Fraction(p, q), 0) + p
+        return sorted(found.items())
+
+    def values(self) -> list[tuple[Scalar, Scalar]]:
+        """The finite losses, one for each ratio, and their P-masses."""
+        return [(BALLS.number(ratio).log(), BALLS.number(Fraction(p, self.whole))) for ratio, p in self._by_ratio()]
+
+    def atoms(self, lam: float, log_error: float) -> Rule:
+        return _tilted(self.values(), self.leak(), lam)
+
+    def lattice(self) -> Lattice | None:
+        ratios = [ratio for ratio, _ in self._by_ratio()]
+        if len(ratios) < 2:
+            return None
+        least, step = ratios[0], min(b / a for a, b in pairwise(ratios))
+        powers = [_power(ratio / least, step) for ratio in ratios]
+        return None if None in powers else Lattice(BALLS.number(step).log(), BALLS.number(least).log())
+
+
+def _tilted(values: list[tuple[Scalar, Scalar]], leak: Scalar, lam: float) -> Rule:
+    """Masses times e^{lam L}; ArithmeticError where they do not add up: a law that has lost mass would say too little."""
+    from flint import arb
+
+    order = BALLS.number(lam)
+    # M(0) = 1 - leak
+    if not (sum((mass for _, mass in values), start=leak) - 1).contains(0):
+        raise ArithmeticError("the masses of one round and its leak do not add up to 1")
+    return Rule([], [(loss, mass * (order * loss).exp()) for loss, mass in values], arb(0))
+
+
+def _power(ratio: Fraction, base: Fraction) -> int | None:
+    """n if the ratio is base^n, and n is not large."""
+    number = round(math.log(ratio) / math.log(base)) if ratio < 2**900 and base < 2**900 else -1
+    return number if 0 <= number <= _HIGHEST and base**number == ratio else None
+
+
+def _multiple(loss: Any, unit: Fraction) -> int:
+    """The whole number that this loss is of the unit."""
+    quotient = loss / BALLS.number(unit)
+    number = round(float(quotient.mid()))
+    if not (quotient - number).contains(0):
+        raise ArithmeticError(f"a loss of {float(loss.mid())} is no multiple of {unit}")
+    return number

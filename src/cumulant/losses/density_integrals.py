@@ -1,0 +1,382 @@
+"""Two densities given as Python functions: self-checked quadrature of whatever is asked about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cumulant.curves.cache import recall, user_code
+from cumulant.curves.user_function import numbers
+from cumulant.errors import CertificateError, InputError
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.numerics.logspace import log_sum
+from cumulant.numerics.quadrature import legendre, log_integrals, maxima
+
+# A pair of densities as many small pieces, each with its mass under both laws: profiles at thousands of epsilons at once.
+#
+# One integral per epsilon asks the densities again at every point; here they are asked once, and each profile is a difference
+# of two tails. Pieces are halved until both masses are settled and the loss varies little on them, so that the one in which it
+# passes epsilon hardly matters.
+
+LogDensities = Callable[[Array], tuple[Array, Array, Array]]
+"""s -> log p, log q and the log of the Jacobian."""
+
+_NODES = 16
+_NEGLIGIBLE = -95.0
+LEAST = -690.0
+"""log of the smallest masses that pieces can have."""
+
+_TAIL_VARIATION = 0.05
+_TAIL_STEP = 4
+_LARGEST_LOSS = 200.0
+_SETTLED = 1e-11
+_DEEPEST = 48
+_MISSING = 1e-9
+_MOST = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tails:
+    """The losses of all pieces in increasing order, and from each on the sums of the masses of P and of Q."""
+
+    loss: Array
+    p: Array
+    q: Array
+
+    def profile(self, epsilons: Array) -> Array:
+        """delta(eps) = P(y > eps) - e^eps Q(y > eps)."""
+        first = np.searchsorted(self.loss, epsilons, side="right")
+        with np.errstate(over="ignore", invalid="ignore"):
+            growth = np.where(self.q[first] > 0, np.exp(epsilons) * self.q[first], 0.0)
+        return np.maximum(self.p[first] - growth, 0.0)
+
+
+def both_tails(densities: LogDensities, grid: Array) -> tuple[Tails, Tails] | None:
+    """The tails of P against Q and of Q against P, s cut at the points of the grid; None where that takes too many pieces."""
+    found = pieces(densities, np.append(grid[:-1:_TAIL_STEP], grid[-1]), _TAIL_VARIATION, _NEGLIGIBLE)
+    if found is None:
+        return None
+    log_p, log_q = found
+    return _tails(log_p, log_q), _tails(log_q, log_p)
+
+
+def _tails(log_p: Array, log_q: Array) -> Tails:
+    with np.errstate(invalid="ignore"):
+        loss = log_p - log_q
+    place = np.argsort(loss, kind="stable")
+
+    def sums(log_mass: Array) -> Array:
+        return np.append(np.cumsum(np.exp(log_mass[place])[::-1])[::-1], 0.0)
+
+    return Tails(loss[place], sums(log_p), sums(log_q))
+
+
+def pieces(densities: LogDensities, grid: Array, variation: float, least: float = LEAST) -> tuple[Array, Array] | None:
+    """log of the masses of P and Q of all pieces with at least e^least, on each of which the loss varies so little.
+
+    None where there are too many, or where a peak between the points of the grid was missed.
+    """
+    with np.errstate(all="ignore"):
+        return _pieces(densities, grid, variation, least)
+
+
+def _pieces(densities: LogDensities, grid: Array, variation: float, least: float) -> tuple[Array, Array] | None:
+    nodes, weights = legendre(_NODES)
+
+    def masses(low: Array, width: Array) -> tuple[Array, Array]:
+        log_p, log_q, log_jacobian = densities(low[:, None] + width[:, None] * nodes)
+        log_width = log_jacobian + np.log(width)[:, None] + np.log(weights)
+        return log_p + log_width, log_q + log_width
+
+    low, width = grid[:-1], np.diff(grid)
+    at_grid = densities(grid)
+    height = np.maximum(at_grid[0], at_grid[1]) + at_grid[2]
+    seen = np.maximum(height[:-1], height[1:]) > least
+    seen = seen | np.append(False, seen[:-1]) | np.append(seen[1:], False)
+    low, width = low[seen], width[seen]
+    p, q = masses(low, width)
+    before = np.stack([np.exp(p).sum(axis=1), np.exp(q).sum(axis=1)])
+    kept: list[tuple[Array, Array]] = []
+    count = 0
+    for depth in range(_DEEPEST):
+        if count + 2 * low.size * _NODES > _MOST:
+            return None
+        half = width / 2
+        low, width = np.stack([low, low + half], axis=1).ravel(), np.repeat(half, 2)
+        p, q = masses(low, width)
+        now = np.stack([np.exp(p).sum(axis=1), np.exp(q).sum(axis=1)])
+        off = np.abs(now[:, ::2] + now[:, 1::2] - before)
+        settled = np.repeat((off <= _SETTLED * before + np.exp(least)).all(axis=0), 2)
+        done = settled & _even(p, q, now.max(axis=0), variation, least) | (depth == _DEEPEST - 1)
+        some = np.maximum(p[done], q[done]) > -np.inf
+        kept.append((p[done][some], q[done][some]))
+        count += int(some.sum())
+        low, width, before = low[~done], width[~done], now[:, ~done]
+        if not low.size:
+            break
+    log_p, log_q = np.concatenate([p for p, _ in kept]), np.concatenate([q for _, q in kept])
+    whole = all(abs(np.exp(side).sum() - 1) <= _MISSING for side in (log_p, log_q))
+    return (log_p, log_q) if whole else None
+
+
+def _even(p: Array, q: Array, mass: Array, variation: float, least: float) -> Array:
+    """Whether the loss varies little on each piece, as far as anything is at stake."""
+    loss = p - q
+    loss = np.where(np.isnan(loss), 0.0, np.clip(loss, -_LARGEST_LOSS, _LARGEST_LOSS))
+    return (loss.max(axis=1) - loss.min(axis=1) <= variation) | (mass < np.exp(least))
+
+
+LogDensity = Callable[[Any], Any]
+Integrand = Callable[[Array, Array, Array], Array]
+"""(log p, log q, parameter) -> log of what is integrated."""
+
+_NORMALISATION = 1e-6
+_FACTS = 16
+_FEW_ORDERS = 6
+_AGREEMENT = 1e-3
+_SAME = 1e-9
+_EVERY = 8
+_VARIATION = 0.25
+_HIGHEST = 32.0
+_ALONE = 1e-9
+_ENDED, _FRINGE = 45.0, 20.0
+_BLOCK = 1 << 18
+
+_VECTOR, _SCALAR = "all points in one call", "one point at a time"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Densities:
+    """Log-densities on an interval, for as long as those stay what they are: what is learnt about them is kept."""
+
+    log_p: LogDensity
+    log_q: LogDensity
+    support: tuple[float, float] = (-math.inf, math.inf)
+    pure: float = math.inf
+    _learnt: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        low, high = self.support
+        if not low < high:
+            raise InputError(f"support=({low}, {high}) must be an interval (low, high) with low < high")
+        for name in ("log_p", "log_q"):
+            density: Integrand = (lambda p, q, _: p) if name == "log_p" else (lambda p, q, _: q)
+            log_mass = self._integrate(density, np.zeros(1))[0]
+            if not abs(log_mass) <= _NORMALISATION:
+                found = f"to {math.exp(log_mass):.9g}" if log_mass < 700 else "to no number that can be trusted"
+                raise InputError(f"{name} integrates {found} on ({low:g}, {high:g}); a density integrates to 1")
+        if self.pure < math.inf:
+            log_p, log_q, _ = self.losses(_grid(self.support))
+            with np.errstate(invalid="ignore"):
+                # far out both logarithms are large and their rounding is not a loss
+                loss = np.abs(log_p - log_q) - 1e-15 * (np.abs(log_p) + np.abs(log_q))
+            worst = np.max(loss[np.isfinite(loss)], initial=0.0)
+            if worst > self.pure + 1e-9 * (1 + self.pure):
+                raise InputError(f"pure={self.pure:g} must bound |log p - log q|, which reaches {worst:.9g}")
+
+    def tails(self) -> tuple[Tails, Tails] | None:
+        """Both laws in pieces, if the profile that these give agrees with the quadrature."""
+
+        def found() -> tuple[tuple[Tails, Tails] | None]:
+            tails = both_tails(self.losses, self.scan())
+            return (tails if tails is not None and self.slack(tails) <= _AGREEMENT else None,)
+
+        return self.learnt("tails", found)[0]
+
+    def slack(self, tails: tuple[Tails, Tails]) -> float:
+        """By how much log delta may be too small in pieces: twice as much as it was at a few epsilons."""
+
+        def found() -> float:
+            scanned = np.concatenate([[0.0], np.geomspace(1e-6, 100.0, 400)])
+            delta = larger_profile(tails, scanned)
+            places = [int(np.argmin(delta > part * delta[0])) for part in (0.9, 0.5, 1e-2, 1e-5, 1e-10, 1e-20)]
+            asked = scanned[[place for place in dict.fromkeys([0, *places]) if delta[place] > 0]]
+            if not asked.size:
+                return math.inf
+            gaps = np.abs(self.larger(shortfall, asked, FLOATS) - np.log(larger_profile(tails, asked)))
+            return 2 * float(np.max(gaps)) + 1e-12
+
+        return self.learnt("slack", found)
+
+    def separated(self) -> bool:
+        """Whether one law produces what the other cannot, so that every divergence is infinite."""
+
+        def found() -> tuple[bool]:
+            pieces = self._pieces()
+            if pieces is None:
+                return (False,)
+            log_p, log_q = pieces
+            alone = [np.sum(np.exp(a[b == -np.inf])) for a, b in ((log_p, log_q), (log_q, log_p))]
+            return (bool(max(alone) > _ALONE),)
+
+        return self.learnt("separated", found)[0]
+
+    def larger(self, integrand: Integrand, parameters: Any, on: Arithmetic, smooth: bool = False) -> Array:
+        """The log of an integral at each parameter, for (P, Q) or for (Q, P), whichever is larger; see `integrals`."""
+        if on.exact:
+            raise CertificateError(
+                "densities given as Python functions cannot be certified; use from_masses or float64"
+            )
+        parameters = np.asarray(parameters, dtype=np.float64)
+        flat = parameters.ravel()
+        there = self.integrals(integrand, flat, smooth)
+        back = self.integrals(lambda p, q, parameter: integrand(q, p, parameter), flat, smooth)
+        return np.maximum(there, back).reshape(parameters.shape)
+
+    def integrals(self, integrand: Integrand, parameters: Array, smooth: bool) -> Array:
+        """The log of an integral at each parameter: a `smooth` one over pieces of the laws, found once, where that agrees.
+
+        An integrand is homogeneous: the logarithms of masses in place of those of densities give the log of its integral.
+        """
+        pieces = self._pieces() if smooth and parameters.size > _FEW_ORDERS else None
+        if pieces is None:
+            return self._integrate(integrand, parameters)
+        value, known = _over_pieces(integrand, *pieces, parameters)
+        checked = np.flatnonzero(known)[[0, known.sum() // 2, -1]] if known.any() else np.zeros(0, dtype=np.int64)
+        gap = np.max(np.abs(self._integrate(integrand, parameters[checked]) - value[checked]), initial=0.0)
+        value = value + 2 * gap
+        rest = ~known if gap <= _SAME else np.ones(known.shape, dtype=bool)
+        if rest.any():
+            value[rest] = self._integrate(integrand, parameters[rest])
+        return value
+
+    def _pieces(self) -> tuple[Array, Array] | None:
+        """Both laws in pieces on which smooth integrals up to some order are exact to about 1e-11."""
+        return self.learnt(
+            "pieces",
+            lambda: (
+                pieces(self.losses, np.append(_grid(self.support)[:-1:_EVERY], _grid(self.support)[-1]), _VARIATION),
+            ),
+        )[0]
+
+    def _integrate(self, integrand: Integrand, parameters: Array) -> Array:
+        def log_f(s: Array, rows: Array) -> Array:
+            log_p, log_q, log_jacobian = self.losses(s)
+            value = integrand(log_p, log_q, parameters[rows, None])
+            # where neither law has mass there is nothing to integrate
+            return np.where((log_p == -np.inf) & (log_q == -np.inf), -np.inf, value + log_jacobian)
+
+        return log_integrals(log_f, len(parameters), self.scan())
+
+    def scan(self) -> Array:
+        """Where both densities are looked at first, in the coordinate of `losses`."""
+        return self.learnt("scan", lambda: _scan(self))
+
+    def learnt(self, name: str, value: Callable[[], T]) -> T:
+        """A fact about this pair, found once."""
+        return recall(self._learnt, name, value, _FACTS)
+
+    def losses(self, s: Array) -> tuple[Array, Array, Array]:
+        """log p, log q and the log of the Jacobian dx/ds at the mapped points."""
+        low, high = self.support
+        if math.isinf(low) and math.isinf(high):
+            x, log_jacobian = 1e-6 * np.sinh(s), math.log(1e-6) + FLOATS.log_cosh(s)
+        elif math.isinf(high):
+            x, log_jacobian = np.maximum(low + np.exp(s), np.nextafter(low, math.inf)), s
+        elif math.isinf(low):
+            x, log_jacobian = np.minimum(high - np.exp(-s), np.nextafter(high, -math.inf)), -s
+        else:
+            # from the nearer end, so that points close to an end of the interval stay distinct
+            part = np.exp(-np.logaddexp(0.0, np.abs(s)))
+            x = np.where(s < 0, low + (high - low) * part, high - (high - low) * part)
+            x = np.clip(x, np.nextafter(low, math.inf), np.nextafter(high, -math.inf))
+            log_jacobian = math.log(high - low) - np.logaddexp(0.0, s) - np.logaddexp(0.0, -s)
+        return self._evaluated(self.log_p, "log_p", x), self._evaluated(self.log_q, "log_q", x), log_jacobian
+
+    def _evaluated(self, function: LogDensity, name: str, x: Array) -> Array:
+        """The function at an array of points: in one call if it takes arrays, else point by point."""
+        values = None
+        with np.errstate(all="ignore"):
+            if self._learnt.get(name) is not _SCALAR:
+                values = _in_one_call(function, x)
+                if values is not None and name not in self._learnt and x.size:
+                    values = values if _as_alone(function, x, values) else None
+                    self._learnt[name] = _SCALAR if values is None else _VECTOR
+            if values is None:
+                values = np.array(numbers(function, x.ravel().tolist(), name), dtype=np.float64).reshape(x.shape)
+        if np.isnan(values).any():
+            raise InputError(
+                f"{name} is not a number at x={x[np.isnan(values)][0]:g}; give -inf where the density is 0"
+            )
+        return values
+
+
+def _grid(support: tuple[float, float]) -> Array:
+    """Where s is scanned; x is 1e-6 sinh s on the line, low + e^s on a half-line, a logistic on an interval.
+
+    A peak is found if it shows at the scanned points: steps of 1 % of |x| where densities usually live, 5 % beyond.
+    """
+    low, high = support
+    if math.isinf(low) and math.isinf(high):
+        near, far = np.linspace(0, 7, 140, endpoint=False), np.arange(30.05, 75, 0.05)
+        right = np.concatenate([near, np.linspace(7, 30, 2300), far])
+        return np.concatenate([-right[:0:-1], right])
+    if math.isinf(low) or math.isinf(high):
+        grid = np.concatenate([np.arange(-60, -7, 0.05), np.linspace(-7, 14, 2100), np.arange(14.05, 60, 0.05)])
+        return grid if math.isinf(high) else -grid[::-1]
+    return np.linspace(-37, 37, 4001)
+
+
+def _scan(pair: Densities) -> Array:
+    """The grid, and where the loss is largest in either direction: a narrow {y > eps} must not be overlooked."""
+    grid = _grid(pair.support)
+
+    def loss(s: Array, rows: Array) -> Array:
+        log_p, log_q, _ = pair.losses(s)
+        y = np.where(np.maximum(log_p, log_q) > -700, log_p - log_q, 0.0)  # where there is mass at all
+        return np.where(np.isnan(y), 0.0, np.where(rows[:, None] == 0, y, -y))
+
+    rows = np.arange(2)
+    with np.errstate(invalid="ignore"):
+        modes, _ = maxima(loss, rows, grid, loss(grid[None, :], rows))
+    return np.unique(np.concatenate([grid, modes.ravel()]))
+
+
+def _in_one_call(function: LogDensity, x: Array) -> Array | None:
+    with suppress(Exception), user_code():  # a scalar function, such as one written with math.log or with an if
+        values = np.asarray(function(x))
+        if values.shape == x.shape and values.dtype.kind in "fiu":
+            return values.astype(np.float64)
+    return None
+
+
+def _as_alone(function: LogDensity, x: Array, values: Array) -> bool:
+    """Whether a few numbers of an array get what they get one at a time."""
+    places = [0, x.size // 3, x.size // 2, x.size - 1]
+    with suppress(Exception), user_code():
+        alone = [float(function(float(x.flat[place]))) for place in places]
+        return np.allclose(values.ravel()[places], alone, rtol=1e-9, atol=1e-9, equal_nan=True)
+    return False
+
+
+def _over_pieces(integrand: Integrand, log_p: Array, log_q: Array, parameters: Array) -> tuple[Array, Array]:
+    """The log of the sum over all pieces, and whether nothing is missing: the tails have ended before the pieces do."""
+    fringe = np.maximum(log_p, log_q) < LEAST + _FRINGE
+    value, beyond = np.empty(parameters.size), np.full(parameters.size, -np.inf)
+    rows = max(1, _BLOCK // max(log_p.size, 1))
+    with np.errstate(all="ignore"):
+        for start in range(0, parameters.size, rows):
+            some = slice(start, start + rows)
+            terms = integrand(log_p, log_q, parameters[some, None])
+            value[some] = log_sum(terms)
+            beyond[some] = np.max(terms[:, fringe], axis=1, initial=-np.inf)
+    return value, (parameters <= _HIGHEST) & np.isfinite(value) & (beyond < value - _ENDED)
+
+
+def larger_profile(tails: tuple[Tails, Tails], epsilons: Array) -> Array:
+    """delta(eps) from both laws in pieces, the larger of both directions."""
+    return np.maximum(tails[0].profile(epsilons), tails[1].profile(epsilons))
+
+
+def shortfall(log_p: Array, log_q: Array, epsilon: Array) -> Array:
+    """p (1 - e^{eps - y})_+."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        y = log_p - log_q
+        return np.where(y > epsilon, log_p + np.log(-np.expm1(epsilon - y)), -np.inf)

@@ -1,0 +1,167 @@
+"""The tilted law of one round as points in float64, with a radius beside every loss and weight (docs/line.md, section 6).
+
+The same panels, formulas and error terms as the rule in balls; what is left of rounding is followed by `BOUNDED`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cumulant.losses.majorant import ON_FLOATS
+from cumulant.losses.subsampled import enclosed_loss
+from cumulant.losses.transform import NODES, Mixed, legendre
+from cumulant.numerics.arithmetic import BALLS, Array
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+
+_BITS, _PIECES = 96, 4
+MARGIN = 1e-9
+"""Added to every logarithm of an error term: more than a dozen roundings of numbers that are below `LARGEST`."""
+
+LARGEST = 1e5
+_WIDE = 1e-3
+"""Relative errors of the sum of weights beyond which second orders would count."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloatRule:
+    """Signed losses and their weights, these and the errors divided by e^scale.
+
+    `error` bounds for every |u| <= top what quadrature and the ends add to M(lam + iu); `square_error` times 1 + c^2 what
+    they add to the integral of (L - c)^2.
+    """
+
+    losses: Enclosure
+    weights: Enclosure
+    places: Array
+    """The v of each point, NaN for atoms."""
+    scale: float
+    error: float
+    square_error: float
+
+    @property
+    def size(self) -> int:
+        return self.losses.size
+
+    def between(self, low: float, high: float) -> Enclosure:
+        """The weights of the points between two edges of panels."""
+        return self.weights[(self.places > low) & (self.places < high)]
+
+
+@lru_cache(maxsize=1024)
+def float_rule(
+    law: Mixed, lam: float, top: float, log_error: float, edges: tuple[float, ...], beyond: bool = True
+) -> FloatRule:
+    """The law tilted by e^{lam L} between the edges, each panel wrong by about e^log_error at most; remembered.
+
+    OverflowError where numbers are so large that the margins of their logarithms would not hold.
+    """
+    panels = law.panels(list(edges), lam, top, log_error, _PIECES if top > 0 else 1)
+    nodes, sizes = _legendre()
+    r, centre = (Enclosure(panels.high) - panels.low) * 0.5, (Enclosure(panels.low) + panels.high) * 0.5
+
+    def errors(scale: float, ends: float) -> tuple[float, float]:
+        # Lemma Q for the worse sign, of each sign
+        each = len(law.signs) * np.exp(panels.log_error + MARGIN - scale)
+        # |L - c|^2 <= 2 R^2 + 2 c^2
+        square = each * (2 * law.farthest(panels) ** 2 + 2) * (1 + MARGIN)
+        return float(each.sum()) * (1 + MARGIN), float(square.sum()) * (1 + MARGIN)
+
+    return weighed(law, lam, top, centre[:, None] + r[:, None] * nodes, r[:, None] * sizes, edges, beyond, errors)
+
+
+def weighed(
+    law: Mixed,
+    lam: float,
+    top: float,
+    v: Enclosure,
+    widths: Enclosure,
+    edges: tuple[float, ...],
+    beyond: bool,
+    errors: Callable[[float, float], tuple[float, float]],
+) -> FloatRule:
+    """The points v of a rule as losses and tilted weights.
+
+    `errors` says by how much the rule errs, for all |u| <= top and for squares, over e^scale; it is told what lies beyond.
+    """
+    loss = enclosed_loss(v * BOUNDED.number(law.base.shift), law.rate)
+    log_q = law.base.log_density(v, BOUNDED)
+    exponents = {
+        sign: log_q + loss * (Enclosure(1.0) + lam) if sign > 0 else log_q - loss * Enclosure(lam) for sign in law.signs
+    }
+    largest = (lam + 2) * float(np.abs(loss.mid).max()) + float(np.abs(log_q.mid).max()) + math.pi * top
+    if not largest <= LARGEST:
+        raise OverflowError("the numbers of one round are too large for floats")
+    scale = max(float(each.mid.max()) for each in exponents.values())
+    found = [(sign * loss.mid, loss.radius, widths * BOUNDED.exp(e - scale)) for sign, e in exponents.items()]
+    losses = [np.concatenate([mid.ravel() for mid, _, _ in found]), np.concatenate([d.ravel() for _, d, _ in found])]
+    weights = [np.concatenate([each.mid.ravel() for _, _, each in found])]
+    weights.append(np.concatenate([each.radius.ravel() for _, _, each in found]))
+    places = np.concatenate([v.mid.ravel()] * len(found))
+    with BALLS.at(_BITS):
+        down = (-BALLS.number(scale)).exp()
+        atoms = law.jumps(BALLS.number(lam))
+        ends = float((law.beyond(BALLS.number(lam), list(edges)) * down).upper()) if beyond else 0.0
+        if atoms:
+            x, mass = BOUNDED.of_balls(x for x, _ in atoms), BOUNDED.of_balls(mass * down for _, mass in atoms)
+            losses = [np.concatenate([losses[0], x.mid]), np.concatenate([losses[1], x.radius])]
+            weights = [np.concatenate([weights[0], mass.mid]), np.concatenate([weights[1], mass.radius])]
+            places = np.concatenate([places, np.full(len(atoms), np.nan)])
+    error, square = errors(scale, ends)
+    return FloatRule(
+        Enclosure(*losses), Enclosure(*weights), places, scale, error + math.nextafter(ends, math.inf), square
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The mass of the tilted law: M(lam) e^-scale is within `relative` of `sum`, quadrature left out."""
+
+    sum: float
+    relative: float
+    additions: float
+
+
+def total(weights: Enclosure) -> Total:
+    """The sum of all weights; a sum or dot product of n terms in any order errs by n u of the sum of their sizes."""
+    additions = (weights.size + 8) * 1.01 * 2.0**-53
+    whole = float(weights.mid.sum())
+    relative = float(weights.radius.sum()) / whole * (1 + MARGIN) + additions if whole > 0 else math.inf
+    if not relative < _WIDE:
+        raise OverflowError("the mass of one round is not known in floats")
+    return Total(whole, relative, additions)
+
+
+@np.errstate(all="ignore")
+def float_variation(law: Mixed, lam: float, low: float, high: float) -> float:
+    """log of a bound of the total variation of the tilted densities of L and -L (Lemma S3), not normalised."""
+    t, g, kept = float(law.base.shift), float(law.rate), float(1 - law.rate)
+    edges = law.cells(lam, low, high)
+    x = t * edges
+    log_w = np.log(kept + g * np.exp(x))
+    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2 * (1 + MARGIN)
+    log_q = law.base.log_top(middle, half, np.zeros_like(middle), ON_FLOATS)
+    if not (lam + 2) * float(np.abs(log_w).max()) + float(np.abs(x).max()) + float(np.abs(log_q).max()) <= LARGEST:
+        raise OverflowError("the numbers of one round are too large for floats")
+    sides = []
+    for sign in law.signs:
+        # f = q0 w^{p+1} / (g e^x t), p = lam + 1 or -lam; on a cell each factor at its larger end
+        power = lam + 2 if sign > 0 else 1 - lam
+        largest = float(np.max(log_q + power * (log_w[1:] if power >= 0 else log_w[:-1]) - x[:-1]))
+        sides.append(math.log(2 * law.base.peaks(lam + 1 if sign > 0 else -lam) / (g * t)) + largest)
+    return float(np.logaddexp.reduce(sides)) + MARGIN
+
+
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[Enclosure, Enclosure]:
+    """Nodes and weights of the Gauss rule, each rounded once from its ball."""
+    with BALLS.at(_BITS):
+        points: list[Any] = legendre(_BITS)
+        nodes, weights = BOUNDED.of_balls(x for x, _ in points), BOUNDED.of_balls(w for _, w in points)
+    assert nodes.size == NODES
+    return nodes, weights

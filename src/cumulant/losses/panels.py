@@ -1,0 +1,215 @@
+"""Integrals over the loss with a proved error, many orders at once: Gauss-Legendre panels, chosen and bounded cell by cell.
+
+With f_b(w) = w^b - 1 - b(w-1) >= 0 Proposition 11's kernel is f_a and the profile's is f_a + f_{1-a}, a = lambda + 1; lambda 0
+stands for their limits divided by lambda. They are integrated over s, where x = shift * s and w = 1 - g + g e^x. A cell of the
+line is left out if a bound of what it holds allows it, becomes a panel if the error of the rule is proved to be small there,
+and is halved otherwise. The lemmas are in docs/rounding.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from cumulant.losses.subsampled import Rate, enclosed_loss, log_kernel
+from cumulant.numerics.arithmetic import BALLS, Array
+from cumulant.numerics.enclosure import BOUNDED, Enclosure
+
+_NODES = 32
+_ELLIPSES = np.array([[1.4], [2.0], [3.0], [5.0]])
+"""Sums of the half axes of the ellipses on which a panel may be bounded."""
+
+_WIDE, _TALL = (np.concatenate([[[end]], (_ELLIPSES + sign / _ELLIPSES) / 2]) for end, sign in ((1.0, 1), (0.0, -1)))
+_FACTOR = np.log(8 / (1 - _ELLIPSES**-2)) - 2 * _NODES * np.log(_ELLIPSES)
+_FIRST = 4
+
+LEFT_OUT, _ERROR = -44.0, -38.0
+"""Logarithms of what a cell may hold to be left out, and of a panel's error, as parts of the integral."""
+
+_WIDEST_TURN = 3.1
+_LARGE = 40.0
+_FARTHEST = 2.0**40
+SMALLEST = Fraction(1, 10**140)
+"""Rates, and what they lack of 1, below which the digits of floats no longer reach from one term to the other."""
+DEEPEST = 64
+_MOST_CELLS = 2**17
+
+
+@lru_cache(maxsize=1)
+def gauss() -> tuple[Enclosure, Enclosure]:
+    """The nodes of the Gauss-Legendre rule on [-1, 1] and the logarithms of its weights."""
+    from flint import arb
+
+    with BALLS.at(128):
+        rule = [arb.legendre_p_root(_NODES, k, True) for k in range(_NODES)]
+        return BOUNDED.of_balls([node for node, _ in rule]), BOUNDED.of_balls([weight.log() for _, weight in rule])
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The orders of a batch with the rate, in floats, to decide with; `whole` as a kernel is."""
+
+    lam: Array
+    rate: Rate
+    whole: bool
+
+    def at(self, row: Array) -> Orders:
+        return Orders(self.lam[row], self.rate, self.whole)
+
+    @property
+    def log_lam(self) -> Array:
+        """log lambda, and 0 in the limit."""
+        return np.log(np.where(self.lam > 0, self.lam, 1.0))
+
+
+class Line(ABC):
+    """The law of s under Q, up to atoms; in floats for decisions, in enclosures for the answer."""
+
+    __slots__ = ()
+
+    shift: Fraction
+
+    farthest: ClassVar[float]
+    farthest_ball: ClassVar[int]
+    """Order times shift past which floats, and balls, no longer resolve the integral."""
+
+    @property
+    def t(self) -> float:
+        return float(self.shift)
+
+    @abstractmethod
+    def ends(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
+        """Where the cells begin and end, exact in floats under halving, and the log of what lies beyond."""
+
+    @abstractmethod
+    def peak(self, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
+        """The largest value on [low, high] of a linear function, given at both ends, plus the log density."""
+
+    @abstractmethod
+    def growth(self, y: Array) -> Array:
+        """log of the factor by which the density is larger at s + iy than at s, at most."""
+
+    @abstractmethod
+    def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
+        """a times the gain of L, and the log density of s."""
+
+    def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
+        """The orders at which a closed form is the integral to within its radius, and that form."""
+        return np.zeros(lam.shape, dtype=bool), Enclosure(lam)
+
+
+def slack(size: Array) -> Array:
+    """What the floats of a bound's logarithm may have lost, where its parts are of this size."""
+    return 1e-6 + 1e-13 * np.abs(size)
+
+
+def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> Array:
+    """log of a bound of |kernel * density| on the rectangle Re s in [low, high], |Im s| <= y."""
+    lam, t, g, h0 = orders.lam, line.t, orders.rate.g, orders.rate.h0
+    order, log_lam = lam + 1, orders.log_lam
+    x_low, x_high, turn = t * low, t * high, t * y
+    loss_low, loss_high = orders.rate.loss(x_low), orders.rate.loss(x_high)
+    gain_low, gain_high, up_low, up_high = (np.maximum(v, 0.0) for v in (loss_low, loss_high, x_low, x_high))
+
+    def top(b: Array | float, c: float) -> Array:
+        # b L+ + c x+ is convex, so at most its chord
+        return line.peak(low, high, b * gain_low + c * up_low, b * gain_high + c * up_high)
+
+    # |w - 1| = g |e^{x + i turn} - 1|, which is also at most 2 g e^{x+}
+    sine, cosine = np.sin(np.minimum(turn, math.pi) / 2), np.cos(np.minimum(turn, _WIDEST_TURN) / 2)
+    near = np.minimum(x_high, _LARGE)
+    log_u = np.log(np.maximum(np.abs(np.expm1(x_low)), np.abs(np.expm1(near))) + 2 * sine * np.exp(near))
+    log_u = math.log(g) + np.where(x_high > _LARGE, x_high + np.log1p(2 * sine), log_u)
+    log_two_g, far = math.log(2 * g), np.maximum(order - 2, 0.0)
+    curvature = np.log(order) + log_lam - np.maximum(2 - order, 0.0) * np.log(cosine)
+    curved = curvature + np.minimum(top(far, 0) + 2 * log_u, top(far, 2) + 2 * log_two_g)
+    positive, argument = lam > 0, gain_high + turn
+    size = top(order, 0) + np.log(np.where(positive, 2 + order * np.minimum(np.exp(log_u), 2.0), argument + 3))
+    narrow = turn <= _WIDEST_TURN
+    size = np.where(narrow, np.minimum(size, curved), size)
+    if not orders.whole:
+        share = np.exp(math.log(g) + x_high - loss_high)
+        shorter = np.log1p(-4 * np.minimum(share, 0.25) * (1 - cosine * cosine)) / 2
+        flat = top(0, 0)
+        curved = np.log(order) + log_lam - (order + 1) * (shorter + np.minimum(loss_low, 0.0))
+        curved = curved + np.minimum(flat + 2 * log_u, top(0, 2) + 2 * log_two_g)
+        constant = np.log(np.where(positive, 2.0, argument))
+        linear = np.logaddexp(constant + flat, log_lam + np.minimum(flat + log_u, top(0, 1) + log_two_g))
+        above_one = np.where(narrow, shorter + loss_low >= 0, math.log(g) + x_low > math.log(2))
+        other = np.where(above_one, linear, np.inf)
+        size = np.logaddexp(size, np.where(narrow, np.minimum(curved, other), other))
+    # where w may be 0, at x = log(1/g - 1) + i pi, nothing is analytic
+    clear = narrow | (x_low > h0 + 0.1) | (x_high < h0 - 0.1)
+    size = size + line.growth(y) + slack(order * gain_high + 2 * up_high + np.maximum(np.abs(low), np.abs(high)) ** 2)
+    return np.where(np.isnan(size) | ~clear, np.inf, size)
+
+
+def _bounds(line: Line, orders: Orders, low: Array, high: Array) -> tuple[Array, Array]:
+    """log of what each cell may hold, and of the error of the rule on it, by the best of the ellipses."""
+    middle, half = (low + high) / 2, (high - low) / 2
+    wide, tall = half * _WIDE, half * _TALL  # one row for the cell itself, one for each ellipse
+    size = _log_size(line, orders, middle - wide, middle + wide, tall) + np.log(half)
+    return size[0] + math.log(2), np.min(size[1:] + _FACTOR, axis=0)
+
+
+def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array, Array]:
+    """Row, middle and half width of the panels, and per row the log of all that they leave out; size is log integral."""
+    low, high, beyond = line.ends(orders, size)
+    known = np.isfinite(size) & (high - low < _FARTHEST) & (beyond < np.inf)
+    left_out = np.where(known, beyond, np.inf)
+    row = np.tile(np.flatnonzero(known), _FIRST)
+    step = (high - low) / _FIRST
+    low = (low + np.arange(_FIRST)[:, None] * step)[:, known].ravel()
+    high = low + step[row]
+    found: list[tuple[Array, Array, Array]] = []
+    for depth in range(DEEPEST):
+        held, error = _bounds(line, orders.at(row), low, high)
+        middle = (low + high) / 2
+        exact = middle - low == high - middle
+        empty = held <= size[row] + LEFT_OUT
+        fine = ~empty & exact & (error <= size[row] + _ERROR)
+        last = depth == DEEPEST - 1 or row.size > _MOST_CELLS
+        done = empty | fine | ~exact | last
+        np.logaddexp.at(left_out, row[done], np.where(fine, error, held)[done])
+        found.append((row[fine], middle[fine], (high - low)[fine] / 2))
+        row, middle, todo = np.tile(row[~done], 2), middle[~done], ~done
+        low, high = np.append(low[todo], middle), np.append(middle, high[todo])
+        if not row.size:
+            break
+    rows, middles, halves = (np.concatenate(part) for part in zip(*found, strict=True))
+    place = np.argsort(rows, kind="stable")
+    return rows[place], middles[place], halves[place], left_out
+
+
+def enclosed_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Array) -> Enclosure:
+    """log E_Q[kernel] without atoms, for each lambda, or for lambda = 0; `size` is about that, in floats, and only decides."""
+    if min(rate, 1 - rate, line.shift) < SMALLEST:
+        return Enclosure(np.full(lam.shape, np.nan))
+    row, middle, half, left_out = panels(line, Orders(lam, Rate.of(rate), whole), size)
+    nodes, log_weights = gauss()
+    s = Enclosure(middle[:, None]) + Enclosure(half[:, None]) * nodes
+    each, L = Enclosure(lam[row, None]), enclosed_loss(BOUNDED.number(line.shift) * s, rate)
+    power = line.log_power(s, each, L, rate)
+    log_terms = log_kernel(each, L, whole) + power + (log_weights + BOUNDED.log(half)[:, None])
+    on_panels = BOUNDED.log_sum_exp(log_terms)
+    total = BOUNDED.log_sum_exp(_side_by_side(row, on_panels, lam.size))
+    # what is left out is a part of the sum that is at most half of it, or nothing is known
+    part = np.exp(left_out - total.mid) * (1 + 1e-6)
+    far, closed = line.far_out(rate, lam)
+    mid = np.where(far, closed.mid, np.where(part < 0.5, total.mid, np.nan))
+    return Enclosure(mid, np.where(far, closed.radius, total.radius + part / (1 - part)))
+
+
+def _side_by_side(row: Array, values: Enclosure, rows: int) -> Enclosure:
+    """A row of the values of its panels for each order, and -inf behind them."""
+    count = np.bincount(row, minlength=rows)
+    place = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+    table = Enclosure(np.full((rows, max(int(count.max(initial=0)), 1)), -np.inf))
+    table[row, place] = values
+    return table

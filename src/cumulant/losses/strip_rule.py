@@ -1,0 +1,173 @@
+"""The whole law of one round by equidistant points, where its density is analytic beside the whole real line (Lemma T).
+
+Far fewer of them do than of panels, which cannot see that nothing ends at their ends: what the trapezoid sum misses falls like
+e^{-2 pi d/h}, h the step and d the height of a strip in which everything is analytic (docs/line.md, section 3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cumulant.losses.float_rule import LARGEST, MARGIN, FloatRule, float_rule, weighed
+from cumulant.losses.majorant import ON_BALLS, ON_FLOATS
+from cumulant.losses.transform import Mixed, Panel, Rule
+from cumulant.numerics.arithmetic import BALLS
+from cumulant.numerics.enclosure import Enclosure
+
+_WIDEST = 0.95 * math.pi
+"""t d: at pi, w may be 0."""
+
+_HEIGHTS = np.geomspace(0.15, 1.0, 10)[:, None]
+_HIGHEST = 30.0
+_CELLS = 12
+_FEW, _MOST_POINTS = 160, 4000
+"""Points of which nothing is compared with panels, and which are too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Points from low to high, both included, in so many steps, and the height d of the strip."""
+
+    low: float
+    high: float
+    steps: int
+    height: float
+
+
+def whole_rule(law: Mixed, lam: float, top: float, log_error: float) -> Rule:
+    """The law tilted by e^{lam L} as points, good for all |u| <= top up to about e^log_error."""
+    span = law.span(lam, log_error)
+    strip = _strip(law, lam, top, log_error, span)
+    return law.rule(lam, top, log_error, list(span)) if strip is None else strip_rule(law, lam, top, strip)
+
+
+@lru_cache(maxsize=1024)
+def float_whole_rule(law: Mixed, lam: float, top: float, log_error: float) -> FloatRule:
+    """The same in floats, remembered."""
+    span = law.span(lam, log_error)
+    strip = _strip(law, lam, top, log_error, span)
+    return float_rule(law, lam, top, log_error, span) if strip is None else float_strip_rule(law, lam, top, strip)
+
+
+# ---- Lemma T: an error for all |u| <= top
+
+
+class _Along:
+    """What is integrated, |q0 w^{1+z}| or |q0 w^-z|, along v + i height, for all |u| <= top; logarithms of bounds."""
+
+    def __init__(self, law: Mixed, lam: Any, top: Any, height: Any, on: Any) -> None:
+        (self.sign,) = law.signs
+        self.base, self.on, self.lam, self.top = law.base, on, lam, top
+        self.t, self.g, self.kept = (on.number(each) for each in (law.base.shift, law.rate, 1 - law.rate))
+        self.angle = self.t * height
+        self.sine, self.cosine, self.least = on.sin(self.angle), on.cos(self.angle), on.cos(self.angle / 2)
+        self.growth = law.base.growth(height, on)
+
+    def between(self, low: Any, high: Any) -> Any:
+        """The integral between two v."""
+        on, kept, half = self.on, self.kept, (high - low) / 2
+        left, right = self.g * on.exp(self.t * low), self.g * on.exp(self.t * high)
+        # |w|^2 = A^2 + 2 A B cos + B^2 is convex in B = g e^x: at most its larger end
+        at_left, at_right = (kept * kept + 2 * kept * each * self.cosine + each * each for each in (left, right))
+        if self.sign > 0:
+            log_power = (self.lam + 1) * on.log(on.maximum(at_left, at_right)) / 2
+        else:
+            # |w| >= (A + B) cos(angle/2), and |w| >= A + B cos(angle)
+            real = kept + on.minimum(left * self.cosine, right * self.cosine)
+            log_power = -self.lam * on.log(on.maximum((kept + left) * self.least, real))
+        # the argument of w grows with B
+        turn = 2 * on.atan(right * self.sine / (on.exp(on.log(at_right) / 2) + kept + right * self.cosine))
+        log_q = self.base.log_top((low + high) / 2, half, 0 * half, on) + self.growth
+        return log_q + log_power + self.top * turn + on.log(2 * half)
+
+    def lift(self) -> Any:
+        """The factor by which what lies beyond the ends is larger than where the height is 0."""
+        lift = self.growth + self.top * self.angle
+        return lift if self.sign > 0 else lift - self.lam * self.on.log(self.least)
+
+
+@np.errstate(all="ignore")
+def _strip(law: Mixed, lam: float, top: float, log_error: float, span: tuple[float, float]) -> Strip | None:
+    """The strip that takes the fewest points; None where it is not offered, or panels take fewer."""
+    if len(law.signs) != 1 or law.base.growth(0.0, ON_FLOATS) is None:
+        return None
+    highest = min(_WIDEST / float(law.base.shift), math.sqrt(2 * abs(log_error)) + 4, _HIGHEST)
+    heights = highest * _HEIGHTS
+    sizes = _sizes(law, lam, top, span, heights)
+    lift = _Along(law, lam, top, heights[:, 0], ON_FLOATS).lift() + log_error
+    step = 2 * math.pi * heights[:, 0] / (np.logaddexp(sizes, lift) + math.log(2) - log_error)
+    step = np.where(np.isfinite(step) & (step > 0), step, 0.0)
+    best = int(np.argmax(step))
+    if not step[best] * _MOST_POINTS > span[1] - span[0]:
+        return None
+    steps = max(math.ceil((span[1] - span[0]) / float(step[best])), 4)
+    if steps > _FEW:
+        try:
+            if law.panels(list(span), lam, top, log_error).points < steps:
+                return None
+        except OverflowError:
+            pass
+    return Strip(span[0], span[1], steps, float(heights[best, 0]))
+
+
+def _sizes(law: Mixed, lam: float, top: float, span: tuple[float, float], heights: Any) -> Any:
+    """log of the integral along each height between the ends, in floats."""
+    edges = np.linspace(*span, _CELLS + 1)
+    return np.logaddexp.reduce(_Along(law, lam, top, heights, ON_FLOATS).between(edges[:-1], edges[1:]), axis=1)
+
+
+def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
+    """The points of a strip, in balls."""
+    from flint import arb
+
+    exact, height, (sign,) = BALLS.number(lam), BALLS.number(strip.height), law.signs
+    t, g = BALLS.number(law.base.shift), BALLS.number(law.rate)
+    low, step = arb(strip.low), (arb(strip.high) - arb(strip.low)) / strip.steps
+    density, losses, weights = law.base.density(ON_BALLS), [], []
+    power = 1 + exact if sign > 0 else -exact
+    for i in range(strip.steps + 1):
+        v = low + i * step
+        L = (g * (t * v).expm1()).log1p()
+        losses.append(L)
+        weights.append(step * (density(v) + power * L).exp())
+    ends = law.beyond(exact, [strip.low, strip.high])
+    # Lemma T: 2 J / (e^{2 pi d/h} - 1), J along v + id
+    edges = [arb(each) for each in np.linspace(strip.low, strip.high, _CELLS + 1).tolist()]
+    along = _Along(law, exact, arb(top), height, ON_BALLS)
+    size = ends * along.lift().exp()
+    for a, b in pairwise(edges):
+        size += along.between(a, b).exp()
+    error = (
+        arb((2 * size / (2 * arb.pi() * height / step).expm1()).upper()) if t * height < _WIDEST + 0.01 else arb("inf")
+    )
+    plus, minus = (weights, []) if sign > 0 else ([], weights)
+    whole = Panel(strip.low, strip.high, losses, plus, minus, error, arb("inf"))
+    return Rule([whole], law.jumps(exact), ends)
+
+
+@np.errstate(all="ignore")
+def float_strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> FloatRule:
+    """The same in floats, with their radii."""
+    step = (Enclosure(strip.high) - strip.low) / float(strip.steps)
+    v = Enclosure(strip.low) + step * np.arange(strip.steps + 1.0)
+    span, height = (strip.low, strip.high), strip.height
+    lift = float(_Along(law, lam, top, height, ON_FLOATS).lift())
+    size = float(_sizes(law, lam, top, span, np.array([[height]]))[0])
+    turns = 2 * math.pi * height / float(step.mid) * (1 - MARGIN)
+    if not (
+        max(abs(lift), abs(size), turns) <= LARGEST and float(law.base.shift) * height < _WIDEST + 0.01 and turns > 1
+    ):
+        raise OverflowError("the numbers of one round are too large for floats")
+
+    def errors(scale: float, ends: float) -> tuple[float, float]:
+        # J and what lies beyond the ends, e^-scale of both; e^{2 pi d/h} - 1 >= e^{2 pi d/h} / 2
+        missed = math.exp(size - scale - turns + MARGIN) + ends * math.exp(lift - turns + MARGIN)
+        return 4 * missed * (1 + MARGIN), math.inf
+
+    return weighed(law, lam, top, v, step, span, True, errors)

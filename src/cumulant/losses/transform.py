@@ -1,0 +1,386 @@
+"""What a pair says to the line: the transform M(z) = E_P[e^{zL}; L < inf] of one round along a vertical line, in balls.
+
+Letters: t = shift, g = rate, x = log(p0/q0) = t v, w = 1 - g + g e^x, L = log w, z = lam + iu. Weights are tilted by e^{lam L},
+nodes and weights do not depend on u, and what is left out is bounded for all |u| up to a top frequency (docs/line.md).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cumulant.losses.majorant import ON_BALLS, ON_FLOATS
+from cumulant.losses.subsampled import sampled_loss
+from cumulant.numerics.arithmetic import BALLS, Array, Scalar
+
+NODES = 32
+_RHO = np.array([1.6, 2.0, 2.6, 3.4, 4.5, 6.0, 9.0, 14.0, 20.0])
+_MOST_PANELS, _MOST_CELLS, _CELL = 400, 4000, 0.2
+_WIDEST_ANGLE, _LEAST_COSINE = 0.999 * math.pi, 0.0015
+SLIGHTEST, STRONGEST = Fraction(1, 10**6), Fraction(100)
+"""Shifts between which a pair offers its transform; beyond them the scales of the loss are too far apart for one rule."""
+
+_ROOM = 1e-9
+"""Added to logarithms that floats choose by; balls decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """offset + spacing Z; fractions where both are rational, else balls of the working precision."""
+
+    spacing: Any
+    offset: Any
+
+    @property
+    def rational(self) -> bool:
+        return isinstance(self.spacing, Fraction) and isinstance(self.offset, Fraction)
+
+
+class Transform:
+    """One round in one direction, as its loss under P is distributed; what is not overridden is not offered."""
+
+    __slots__ = ()
+
+    @property
+    def square(self) -> Fraction | None:
+        """s if M(z) = e^{(z + z^2) s / 2}, as for Gaussian noise without a sample."""
+        return None
+
+    def leak(self) -> Scalar:
+        """The P-mass of infinite loss, as a ball."""
+        return BALLS.number(0)
+
+    def atoms(self, lam: float, log_error: float) -> Rule | None:
+        """The law tilted by e^{lam L} as points, all but about e^log_error of it, where it is made of atoms."""
+        return None
+
+    def lattice(self) -> Lattice | None:
+        """The lattice that holds all finite losses, where there is one."""
+        return None
+
+    def mixture(self) -> Mixed | None:
+        """The law by its density, where it has one."""
+        return None
+
+
+class Base(ABC):
+    """A symmetric pair in the coordinate v = x/t in which the density of Q0 is analytic."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def shift(self) -> Fraction:
+        """t > 0."""
+
+    @abstractmethod
+    def distance(self) -> Scalar:
+        """The total variation distance of the pair, as a ball."""
+
+    @abstractmethod
+    def density(self, on: Any) -> Callable[[Any], Any]:
+        """log of the density of v under Q0, as a function of a ball, of an array of floats or of an enclosure."""
+
+    def log_density(self, v: Any, on: Any) -> Any:
+        return self.density(on)(v)
+
+    @abstractmethod
+    def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
+        """log of the largest |density| where |Re v - centre| <= half and |Im v| <= height."""
+
+    def growth(self, height: Any, on: Any) -> Any:
+        """log of the factor by which |density| is larger at v + i height than at v; None unless it is analytic everywhere."""
+        return None
+
+    @abstractmethod
+    def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
+        """Between which v the rule runs so that `ends` are about e^log_error, chosen by floats."""
+
+    @abstractmethod
+    def ends(self, lam: Scalar, rate: Fraction, span: tuple[float, float], whole: bool, sign: int) -> Scalar:
+        """What lies beyond the span adds at most this to the integral of q0 w^{1+lam} (sign 1) or q0 w^-lam (sign -1).
+
+        Where there is a `growth`, also to a sum over equidistant v times their distance.
+        """
+
+    def atoms(self, whole: bool) -> list[tuple[Scalar, Scalar]]:
+        """The losses x that have positive probability under Q0 and their masses, x > 0 only unless `whole`."""
+        return []
+
+    @abstractmethod
+    def peaks(self, power: float) -> int:
+        """At least the number of local maxima, ends included, of the density of L (or -L) weighted by w^power."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """Ends of panels, the rho of each, and log of its error by Lemma Q for the sign that is worse."""
+
+    low: Array
+    high: Array
+    rho: Array
+    log_error: Array
+
+    @property
+    def points(self) -> int:
+        return NODES * int(self.low.size)
+
+    def listed(self) -> list[tuple[float, float, float]]:
+        return list(zip(self.low.tolist(), self.high.tolist(), self.rho.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A Gauss rule between two floats: losses, tilted weights of L and of -L, and for all |u| <= top the error of each."""
+
+    low: float
+    high: float
+    losses: list[Any]
+    plus: list[Any]
+    minus: list[Any]
+    error: Any
+    square_error: Any
+    """The error of the integral of (L - c)^2 is at most this times (1 + c^2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The tilted law as points: panels, atoms (loss and weight), and what lies beyond the panels."""
+
+    panels: list[Panel]
+    atoms: list[tuple[Any, Any]]
+    beyond: Any
+
+    @property
+    def size(self) -> int:
+        return sum(len(panel.losses) for panel in self.panels) + len(self.atoms)
+
+    @property
+    def error(self) -> Any:
+        """Of M(z) at every |u| <= top."""
+        return sum((panel.error for panel in self.panels), start=self.beyond)
+
+    def mass(self) -> Any:
+        """M(lam) = the mass of the tilted law, ends included."""
+        from flint import arb
+
+        total = sum((weight for _, weight in self.atoms), start=arb(0))
+        for panel in self.panels:
+            total += sum(panel.plus, start=arb(0)) + sum(panel.minus, start=arb(0))
+        return total + self.error * arb(0, 1)
+
+    def smooth(self) -> Any:
+        """The mass between the edges without atoms."""
+        from flint import arb
+
+        total = arb(0)
+        for panel in self.panels:
+            total += sum(panel.plus, start=arb(0)) + sum(panel.minus, start=arb(0)) + panel.error * arb(0, 1)
+        return total
+
+    def points(self) -> Iterator[tuple[Any, Any]]:
+        """Signed losses and weights."""
+        yield from self.atoms
+        for panel in self.panels:
+            yield from zip(panel.losses, panel.plus, strict=False)
+            yield from ((-loss, weight) for loss, weight in zip(panel.losses, panel.minus, strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed(Transform):
+    """What sampling makes of a base pair: "remove", "add" or "symmetric", as in `Mixture`."""
+
+    base: Base
+    rate: Fraction
+    direction: str
+
+    def mixture(self) -> Mixed:
+        return self
+
+    @property
+    def whole(self) -> bool:
+        return self.direction != "symmetric"
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Whether L with P-mass q0 w, -L with P-mass q0, or both, are losses."""
+        return {"remove": (1,), "add": (-1,)}.get(self.direction, (1, -1))
+
+    def _floats(self) -> tuple[float, float, float]:
+        (t, of_t), (g, of_g) = self.base.shift.as_integer_ratio(), self.rate.as_integer_ratio()
+        return t / of_t, g / of_g, (of_g - g) / of_g  # as float() would round them, and faster
+
+    def log_tilted(self, v: Array, lam: float) -> tuple[Array, dict[int, Array]]:
+        """In floats: L at v, and by sign the log of the tilted density in v."""
+        t, g, kept = self._floats()
+        L = sampled_loss(t * v, g, kept)
+        log_q = self.base.log_density(v, np)
+        return L, {sign: log_q + (1 + lam) * L if sign > 0 else log_q - lam * L for sign in self.signs}
+
+    def span(self, lam: float, log_error: float) -> tuple[float, float]:
+        _, g, kept = self._floats()
+        return self.base.span(lam, g, kept, self.whole, log_error)
+
+    # ---- Lemma Q: one rule for all |u| <= top
+
+    def log_majorant(self, sign: int, lam: Any, top: float, centre: Any, half: Any, height: Any, on: Any) -> Any:
+        """log of a bound of |q0 w^{1+z}| (sign 1) or |q0 w^{-z}| for |u| <= top on the rectangle; +inf where none is known."""
+        t, g, kept = self._floats() if on is ON_FLOATS else map(on.number, (self.base.shift, self.rate, 1 - self.rate))
+        angle = t * height
+        left, right = g * on.exp(t * (centre - half)), g * on.exp(t * (centre + half))
+        # |w| <= 1 - g + g e^xr, and |w| >= (1 - g + g e^xl) cos(theta/2)
+        most, least = on.log(kept + right), on.log(kept + left) + on.log(on.cos(angle / 2))
+        log_power = (lam + 1) * most if sign > 0 else -lam * least
+        # below pi/2 the argument of w grows with the angle and with e^x
+        slope = right * on.sin(angle) / (kept + right * on.cos(angle))
+        turn = on.chosen(angle <= 1.5, on.atan(slope), angle)
+        found = self.base.log_top(centre, half, height, on) + log_power + on.number(top) * turn
+        return on.chosen(angle <= _WIDEST_ANGLE, found, on.number(math.inf))
+
+    def panels(self, edges: list[float], lam: float, top: float, log_error: float, pieces: int = 1) -> Panels:
+        """Panels, each of so many pieces halved until the bound is e^log_error; OverflowError if that takes too many."""
+        ends = np.interp(np.arange((len(edges) - 1) * pieces + 1) / pieces, np.arange(len(edges)), edges)
+        low, high = ends[:-1], ends[1:]
+        done: list[Array] = []
+        count = 0
+        while low.size:
+            errors = self._log_errors(low, high, lam, top)
+            best = np.argmin(errors, axis=1)
+            least = errors[np.arange(low.size), best]
+            fits = least <= log_error
+            done.append(np.array([low[fits], high[fits], _RHO[best[fits]], least[fits]]))
+            low, high = low[~fits], high[~fits]
+            count += int(fits.sum())
+            middle = (low + high) / 2
+            if count + low.size > _MOST_PANELS or not ((low < middle) & (middle < high)).all():
+                raise OverflowError("the transform of one round takes too many nodes")
+            low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+        found = np.concatenate(done, axis=1)
+        return Panels(*found[:, np.argsort(found[0])])
+
+    @np.errstate(all="ignore")
+    def _log_errors(self, low: Array, high: Array, lam: float, top: float) -> Array:
+        """log of the bound of Lemma Q for every panel and every rho, for the sign that is worse."""
+        r, middle = ((high - low) / 2)[:, None], ((low + high) / 2)[:, None]
+        half, height = r * (_RHO + 1 / _RHO) / 2, r * (_RHO - 1 / _RHO) / 2
+        size = np.max(
+            [self.log_majorant(sign, lam, top, middle, half, height, ON_FLOATS) for sign in self.signs], axis=0
+        )
+        found = np.log(8 * r / (1 - _RHO**-2)) + size - 2 * NODES * np.log(_RHO) + _ROOM
+        return np.where(np.isnan(found), np.inf, found)
+
+    def rule(self, lam: float, top: float, log_error: float, edges: list[float], beyond: bool = True) -> Rule:
+        """The law tilted by e^{lam L} between the edges as points, each panel wrong by about e^log_error at most."""
+        from flint import arb
+
+        exact = BALLS.number(lam)
+        chosen = self.panels(edges, lam, top, log_error)
+        panels = [self._panel(exact, top, *panel) for panel in chosen.listed()]
+        return Rule(panels, self.jumps(exact), self.beyond(exact, edges) if beyond else arb(0))
+
+    def beyond(self, lam: Any, edges: list[float]) -> Any:
+        """What lies beyond the edges adds at most this to M(lam + iu), as a ball."""
+        from flint import arb
+
+        found = [self.base.ends(lam, self.rate, (edges[0], edges[-1]), self.whole, sign) for sign in self.signs]
+        return sum(found, start=arb(0))
+
+    def jumps(self, lam: Any) -> list[tuple[Any, Any]]:
+        """Losses of positive probability and their tilted masses, as balls."""
+        from flint import arb
+
+        g, kept, jumps = BALLS.number(self.rate), BALLS.number(1 - self.rate), []
+        for x, mass in self.base.atoms(self.whole):
+            L = (g * x.expm1()).log1p()
+            for sign in self.signs:
+                jumps.append((sign * L, mass * ((1 + lam) * L if sign > 0 else -lam * L).exp()))
+        if not self.whole and self.rate < 1:  # the loss 0 of C_g
+            jumps.append((arb(0), kept * self.base.distance()))
+        return jumps
+
+    def _panel(self, lam: Any, top: float, low: float, high: float, rho: float) -> Panel:
+        from flint import arb
+
+        t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
+        a, b, q = arb(low), arb(high), arb(rho)
+        r, centre = (b - a) / 2, (a + b) / 2
+        half, height = r * (q + 1 / q) / 2, r * (q - 1 / q) / 2
+        losses, plus, minus = [], [], []
+        density, forward, backward, power = self.base.density(ON_BALLS), 1 in self.signs, -1 in self.signs, 1 + lam
+        for node, weight in legendre(BALLS.precision()):
+            v = centre + r * node
+            L = (g * (t * v).expm1()).log1p()
+            size, log_q = weight * r, density(v)
+            losses.append(L)
+            if forward:
+                plus.append(size * (log_q + power * L).exp())
+            if backward:
+                minus.append(size * (log_q - lam * L).exp())
+        # Lemma Q: 8 r M rho^-2n / (1 - rho^-2)
+        share = 8 * r * q ** (-2 * NODES) / (1 - q**-2)
+        error = arb(0)
+        for sign in self.signs:
+            error += share * self.log_majorant(sign, lam, top, centre, half, height, ON_BALLS).exp()
+        # |L - c|^2 <= 2 R^2 + 2 c^2, R >= |log|w|| + pi
+        right, left = (kept + g * (t * (centre + half)).exp()).log(), (kept + g * (t * (centre - half)).exp()).log()
+        most = arb.max(abs(right), abs(left + arb(_LEAST_COSINE).log())) + 4
+        return Panel(low, high, losses, plus, minus, error, error * (2 * most * most + 2))
+
+    @np.errstate(all="ignore")
+    def farthest(self, panels: Panels) -> Array:
+        """R >= |log w| on the ellipse of each panel, in floats."""
+        t, g, kept = self._floats()
+        r, middle = (panels.high - panels.low) / 2, (panels.low + panels.high) / 2
+        half = r * (panels.rho + 1 / panels.rho) / 2
+        right, left = (np.log(kept + g * np.exp(t * (middle + way * half))) for way in (1, -1))
+        return np.asarray(np.maximum(np.abs(right), np.abs(left + math.log(_LEAST_COSINE))) + 4)
+
+    # ---- Lemma S3: the largest density of the tilted loss
+
+    def variation(self, lam: float, low: float, high: float) -> Any:
+        """A bound of the total variation of the tilted densities of L and -L where low <= v <= high, not normalised."""
+        from flint import arb
+
+        t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
+        exact, total = BALLS.number(lam), arb(0)
+        edges = self.cells(lam, low, high).tolist()
+        count = len(edges) - 1
+        logs = []
+        for edge in edges:
+            x = t * arb(edge)
+            logs.append((x, (kept + g * x.exp()).log()))
+        for sign in self.signs:
+            # f = q0 w^{p+1} / (g e^x t), p = lam + 1 or -lam; on a cell each factor at its larger end
+            power = exact + 2 if sign > 0 else 1 - exact
+            tops = []
+            for i in range(count):
+                a, b = arb(edges[i]), arb(edges[i + 1])
+                log_q = self.base.log_top((a + b) / 2, (b - a) / 2, arb(0), ON_BALLS)
+                tops.append(log_q + power * (logs[i + 1][1] if power >= 0 else logs[i][1]) - logs[i][0])
+            largest = tops[0]
+            for each in tops[1:]:
+                largest = arb.max(largest, each)
+            total += 2 * self.base.peaks(lam + 1 if sign > 0 else -lam) * largest.exp() / (g * t)
+        return total
+
+    def cells(self, lam: float, low: float, high: float) -> Array:
+        """Edges of cells of v on which the density of the loss hardly moves."""
+        count = math.ceil((high - low) / (_CELL / max(1.0, float(self.base.shift) * (lam + 2) / 4)))
+        if count > _MOST_CELLS:
+            raise OverflowError("the density of one round takes too many cells")
+        return np.append(low + (high - low) * np.arange(count) / count, high)
+
+
+@lru_cache(maxsize=8)
+def legendre(bits: int) -> list[tuple[Any, Any]]:
+    """Nodes and weights of the Gauss rule as balls of this precision."""
+    from flint import arb
+
+    return [arb.legendre_p_root(NODES, k, weight=True) for k in range(NODES)]

@@ -1,0 +1,84 @@
+"""A mechanism that users bring by the masses of its two laws on a worst pair of data sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+from cumulant.curves.curve import Curve
+from cumulant.domains import PROBABILITY, Domain, Exact, ExactTuple, Number, Several, listed
+from cumulant.errors import InputError
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.numerics.rationals import common
+from cumulant.pairs.pair import Pair
+
+if TYPE_CHECKING:
+    from cumulant.pairs.finite import DiscretePair
+
+_LONGEST = 1 << 27
+"""Bits of all masses together over one denominator; what takes more takes minutes."""
+
+
+def from_masses(p: Iterable[Number], q: Iterable[Number]) -> Mechanism:
+    """A mechanism whose output laws on the worst pair of data sets have these masses; both directions are covered (E-1).
+
+    The pair must dominate every neighbouring pair. Sums within 1e-9 of 1 are normalised to 1.
+
+    >>> from_masses([0.75, 0.25], [0.25, 0.75]).epsilon(delta=0)
+    1.09861
+    """
+    return ByMasses(listed("p", p), listed("q", q))  # type: ignore[arg-type]
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ByMasses(Mechanism):
+    """What `from_masses` makes."""
+
+    p: ExactTuple
+    q: ExactTuple
+    laws: DiscretePair = field(init=False)
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"p": Several(PROBABILITY), "q": Several(PROBABILITY)}
+
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        if len(self.p) != len(self.q):
+            raise InputError(f"p and q must have the same length, not {len(self.p)} and {len(self.q)}")
+        from cumulant.pairs.finite import DiscretePair
+
+        laws = DiscretePair(_normalised("p", self.p), _normalised("q", self.q))
+        object.__setattr__(self, "laws", laws)
+
+    def key(self) -> Hashable:
+        return self.laws
+
+    def own_curve(self, bound: str) -> Curve:
+        return self.laws.curve()
+
+    def pair(self) -> Pair:
+        return self.laws
+
+    @classmethod
+    def name(cls) -> str:
+        return "from_masses"
+
+
+def _normalised(name: str, masses: tuple[Exact, ...]) -> tuple[Fraction, ...]:
+    """The masses divided by their sum, which is 1 but for rounding."""
+    shared = 1
+    for mass in masses:
+        shared = math.lcm(shared, mass.denominator)
+        if shared.bit_length() * len(masses) > _LONGEST:
+            raise InputError(
+                f"the {len(masses)} masses of {name} have no common denominator of at most {_LONGEST // len(masses)} bits; "
+                "round them to decimals"
+            )
+    numerators, whole = common(masses)
+    total = sum(numerators)
+    if abs(total - whole) * 10**9 > whole:
+        raise InputError(f"the masses of {name} must sum to 1, not to {total / whole:.12g}")
+    return tuple(Fraction(numerator, total) for numerator in numerators)

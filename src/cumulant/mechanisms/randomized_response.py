@@ -1,0 +1,39 @@
+"""Randomized response."""
+
+from __future__ import annotations
+
+import math  # noqa: F401  (doctest)
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cumulant.curves.closed_form import Response
+from cumulant.curves.curve import Curve
+from cumulant.domains import RESPONSE, Domain, Exact, Number, Several
+from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.pairs.pair import Pair
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RandomizedResponse(Mechanism):
+    """A yes/no answer that is true with probability p, 1/2 <= p < 1, and flipped otherwise: log(p/(1-p))-DP.
+
+    >>> round(RandomizedResponse(p=0.75).pure, 12) == round(math.log(3), 12)
+    True
+    """
+
+    p: Number
+
+    domains: ClassVar[Mapping[str, Domain | Several]] = {"p": RESPONSE}
+
+    def key(self) -> Hashable:
+        return Exact(self.p)
+
+    def own_curve(self, bound: str) -> Curve:
+        return Response(p=Exact(self.p))
+
+    def pair(self) -> Pair:
+        from cumulant.pairs.response import ResponsePair
+
+        return ResponsePair(p=Exact(self.p), one_bit=True)

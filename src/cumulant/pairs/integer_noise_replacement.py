@@ -1,0 +1,104 @@
+"""Noise on the integers, on a Poisson sample in which one record is replaced by its opposite (docs/samples.md).
+
+Letters: m = distance of a record from an absent one, g = rate, r(x) = mass of the noise, which is symmetric and log-concave,
+R(x) = 1 - g + g r(x - m) / r(x), and the loss L(x) = log R(x) - log R(-x), which is odd and increasing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from cumulant.curves.curve import Curve
+from cumulant.losses.grid import Loss
+from cumulant.losses.transform import Transform
+from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
+from cumulant.pairs.finite_losses import LossPair
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.public_choice import Coin
+
+_CUT = Fraction(5e-324)
+"""Mass that is cut off on either side at most: both noises have less than e^-745 beyond their last output."""
+_MOST_TERMS = 4_000
+"""Outputs up to which one round has a closed form; measured for Skellam noise, a second in balls."""
+
+
+class IntegerNoise(Protocol):
+    """A pair of noise on the integers that knows its masses."""
+
+    @property
+    def shift(self) -> int:
+        """m."""
+
+    def log_masses(self, on: Arithmetic) -> Array | None:
+        """log r(x) at x = 0, …, n + 2m, n the last output with the mass of a float; None where they are too many."""
+
+    def grouped(self, size: int) -> Pair:
+        """The pair of so many records."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseReplacementPair(LossPair):
+    """r around 0 and around m or -m.
+
+    `whole` adds what was cut off to the leak; without it the pair bounds from below.
+    """
+
+    noise: IntegerNoise
+    rate: Fraction
+    known: Curve | None = None
+    """Its curve, where that is known; else that of joint convexity, which is larger."""
+    whole: bool = True
+
+    @property
+    def rounded_curve(self) -> bool:  # type: ignore[override]
+        return self.known is None
+
+    @property
+    def closed(self) -> bool:
+        masses = self.noise.log_masses(FLOATS)
+        return masses is not None and len(masses) <= _MOST_TERMS
+
+    @property
+    def dominated(self) -> Pair:
+        return replace(self, whole=False)
+
+    @property
+    def leak(self) -> Fraction:
+        return _CUT if self.whole else Fraction(0)
+
+    def curve(self) -> Curve:
+        return self.known or Coin((self.rate,), (self.noise.grouped(2).curve(),))
+
+    def losses(self, on: Arithmetic) -> tuple[Array, Array]:
+        m, log_r = self.noise.shift, self._masses(on)
+        x = np.arange(1, len(log_r) - m)
+        log_g, log_kept = on.log(on.number(self.rate)), on.log(on.number(1 - self.rate))
+        forward, backward = (
+            on.log_add_exp(log_kept, log_g + (log_r[np.abs(x - shift)] - log_r[x])) for shift in (m, -m)
+        )
+        return forward - backward, log_r[x] + forward
+
+    @property
+    def equal(self) -> float:
+        log_r = self._masses(FLOATS)
+        # r(0) R(0)
+        return float(
+            (1 - self.rate) * Fraction(np.exp(log_r[0])) + self.rate * Fraction(np.exp(log_r[self.noise.shift]))
+        )
+
+    def loss(self) -> Loss | None:
+        return None if self.noise.log_masses(FLOATS) is None else LossPair.loss(self)
+
+    def transform(self, rate: Fraction, direction: str) -> Transform | None:
+        """None: what is cut off has no place on the line."""
+        return None
+
+    def _masses(self, on: Arithmetic) -> Array:
+        found = self.noise.log_masses(on)
+        if found is None:
+            raise OverflowError("noise this wide has too many outputs")
+        return found

@@ -1,0 +1,97 @@
+"""The pair of local reports with many values: one loss, its negative, and none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.pairs.finite_losses import LossPair
+from cumulant.pairs.pair import Pair
+from cumulant.pairs.shuffle import ShuffledPair
+from cumulant.pairs.worst_triples import Extremes, Share
+
+
+@dataclass(frozen=True, slots=True)
+class ThreePoints(LossPair):
+    """Loss e0 with P-mass m, -e0 with P-mass m e^-e0, and 0 with the rest (docs/mechanisms/local-reports.md).
+
+    By exact odds e^e0 and m = top; or by epsilon = e0, where m e^-e0 = top / (base + weight e^e0).
+
+    >>> ThreePoints(odds=Fraction(3), top=Fraction(1, 2)).profile([0, 0.25])
+    array([0.33333333, 0.28599576])
+    """
+
+    top: Fraction
+    odds: Fraction | None = None
+    epsilon: Fraction = Fraction(0)
+    base: Fraction = Fraction(0)
+    weight: Fraction = Fraction(0)
+    one_bit: bool = False
+    third: Fraction | None = None
+    """Where the reports are sets of so many out of so many values, each as likely if it holds the own value: of those that two
+    values disagree on, the part that does not hold a third one, 1 if there is none. None where that is not said."""
+
+    values: int = 0
+    """Of how many answers the own one is e^e0 times as likely as each other one; 2 for any e0-DP report, 0 if unsaid."""
+
+    @classmethod
+    def of(
+        cls, top: Fraction, odds: Fraction, one_bit: bool = False, third: Fraction | None = None, values: int = 0
+    ) -> ThreePoints:
+        """P-mass `top` at the loss log(odds), which is turned around where it is negative: then others are what is told."""
+        if odds >= 1:
+            return cls(top, odds, one_bit=one_bit, third=third, values=values)
+        turned = None if third is None else 1 - third
+        return cls(top / odds, 1 / odds, one_bit=one_bit, third=turned, values=min(values, 2))
+
+    def extremes(self) -> Extremes | None:
+        if self.third is None:
+            return None
+        if self.odds is None:
+            two = Share(self.top, self.base, self.weight)
+        else:
+            two = Share(self.top / self.odds, Fraction(1), Fraction(0))
+        if self.one_bit:
+            return Extremes(self.epsilon, self.odds, two)
+        parts = [Share(two.top * part, two.base, two.weight) if part else None for part in (self.third, 1 - self.third)]
+        return Extremes(self.epsilon, self.odds, two, *parts)
+
+    def shuffled(self, reports: int) -> Pair | None:
+        if not self.values:
+            return None
+        some = self.losses(FLOATS)[0].size > 0
+        return ShuffledPair(reports, self.odds, self.epsilon, self.values) if some else self
+
+    def grouped(self, size: int) -> ThreePoints:
+        """A report is about one record, so that a group changes no more."""
+        return self
+
+    def losses(self, on: Arithmetic) -> tuple[Array, Array]:
+        if (self.odds == 1) if self.odds is not None else not self.epsilon:
+            return on.asarray(np.zeros(0)), on.asarray(np.zeros(0))
+        if self.odds is not None:
+            return on.asarray([on.log1p(on.number(self.odds - 1))]), on.asarray([on.log(on.number(self.top))])
+        e0, top, share = on.number(self.epsilon), self.top / self.weight, self.base / self.weight
+        return on.asarray([e0]), on.asarray([on.log(on.number(top)) - on.log1p_exp(on.log(on.number(share)) - e0)])
+
+    def exact_equal(self) -> Scalar:
+        if self.odds is not None:
+            return BALLS.number(1 - self.top - self.top / self.odds)
+        growth = BALLS.number(self.epsilon).exp()
+        above = BALLS.number(self.base - self.top) + BALLS.number(self.weight - self.top) * growth
+        return above / (BALLS.number(self.base) + BALLS.number(self.weight) * growth)
+
+    def exact_unit(self) -> Fraction | None:
+        return self.epsilon if self.odds is None else None
+
+    @property
+    def equal(self) -> float:
+        if self.odds is not None:
+            return float(1 - self.top - self.top / self.odds)
+        # (base - top + (weight - top) e^e0) / (base + weight e^e0), all of them positive
+        less = np.exp(-float(self.epsilon))
+        above = float((self.base - self.top) / self.weight) * less + float((self.weight - self.top) / self.weight)
+        return float(above / (float(self.base / self.weight) * less + 1))

@@ -1,0 +1,245 @@
+"""One of several samples, by a coin that falls alike on both data sets: what is seen of it bounds what is not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from cumulant.curves.curve import Curve
+from cumulant.curves.maximum import Highest
+from cumulant.losses.cells import Cells, Grid, place_atoms
+from cumulant.losses.grid import Step
+from cumulant.losses.subsampled import unsampled_ball
+from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
+from cumulant.numerics.rationals import enclosed_logs, log_rational
+from cumulant.numerics.rounding import at_least, rounded_up
+from cumulant.pairs.pair import Pair
+
+_UNDERFLOW = -745.0
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """With probability `weight` a symmetric pair runs on a sample of this rate; both may be rounded up."""
+
+    weight: Fraction
+    pair: Pair
+    rate: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedPair(Pair):
+    """delta = leak + SUM weight g d(log(1 + (e^eps - 1)/g)) over the faces of a coin, d the profile of the pair of each.
+
+    `directed` samples are Poisson ones, of which the direction in which the record is removed is the larger; others are those
+    whose profile is amplified in both directions at once. Of several `cases` the worst counts. Whether data sets attain it is
+    not known: there is no lower end. On a grid it is a mixture of the laws of its faces; it has no transform for the line.
+    """
+
+    cases: tuple[tuple[Face, ...], ...]
+    directed: bool
+    leak: Fraction = Fraction(0)
+    beyond: tuple[Face, ...] = ()
+    """Faces that are larger than what leaks, where they are known: a curve without slack takes them in its place."""
+
+    attained = False
+
+    @property
+    def gridded(self) -> bool:
+        return True
+
+    @property
+    def closed(self) -> bool:
+        return all(face.pair.closed for case in self.cases for face in case)
+
+    def curve(self) -> Curve:
+        found = tuple(self._coin(case) for case in self.cases)
+        return found[0] if len(found) == 1 else Highest(found)
+
+    def _coin(self, case: tuple[Face, ...]) -> Coin:
+        """Given that nothing leaks, which is slack: e^K = 1 + SUM weight (e^K_i - 1) / (1 - leak)."""
+        curves = tuple(self._sampled(face) for face in case)
+        every = Coin(
+            tuple(face.weight for face in (*case, *self.beyond)),
+            (*curves, *(self._sampled(face) for face in self.beyond)),
+        )
+        weights = tuple(face.weight / (1 - self.leak) for face in case)
+        return Coin(weights, curves, self.leak, every if self.beyond else None)
+
+    def _sampled(self, face: Face) -> Curve:
+        if face.rate == 1:
+            return face.pair.curve()
+        known = face.pair.poisson() if self.directed else face.pair.amplified()
+        return _Unknown() if known is None else known(face.rate)
+
+    # ---- the grid
+
+    def unsampled(self) -> tuple[Step, ...] | None:
+        found = [self._step(case, each) for case in self.cases for each in self._directions()]
+        steps = tuple(step for step in found if step is not None)
+        return steps if len(steps) == len(found) else None
+
+    def _directions(self) -> tuple[str, ...]:
+        return ("remove", "add") if self.directed else ("symmetric",)
+
+    def _step(self, case: tuple[Face, ...], direction: str) -> Step | None:
+        parts: list[tuple[float, Step]] = []
+        for face in case:
+            step = face.pair.above(face.rate, direction)
+            if step is None:
+                return None
+            parts.append((rounded_up(face.weight), step))
+        return AnnouncedStep(tuple(parts), rounded_up(self.leak))
+
+    # ---- the profile
+
+    def _log_profile(self, epsilons: Array) -> Array:
+        found = []
+        with np.errstate(divide="ignore", over="ignore"):
+            for case in self.cases:
+                total = np.full(epsilons.shape, np.log(FLOATS.number(self.leak)))
+                for face in case:
+                    g = float(face.rate)
+                    base = np.where(
+                        epsilons < 700, np.log1p(np.expm1(np.minimum(epsilons, 700.0)) / g), epsilons - math.log(g)
+                    )
+                    total = np.logaddexp(total, math.log(float(face.weight) * g) + face.pair.log_profile(base))
+                found.append(total)
+        return np.minimum(np.maximum.reduce(found), 0.0)
+
+    def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
+        def delta(epsilon: Any) -> Any:
+            found = [self._delta(case, Fraction(epsilon), on) for case in self.cases]
+            return reduce(lambda x, y: x.max(y), found)
+
+        return np.asarray(np.frompyfunc(delta, 1, 1)(epsilons))
+
+    def _delta(self, case: tuple[Face, ...], epsilon: Fraction, on: Arithmetic) -> Any:
+        total = on.number(self.leak)
+        for face in case:
+            base = unsampled_ball(on.number(epsilon), face.rate)
+            # profiles fall, so one at a slightly smaller loss will do; it is at least epsilon
+            least = max(-at_least(-base.lower()) if base.is_finite() else epsilon, epsilon)
+            total += on.number(face.weight * face.rate) * face.pair.profile(least, on)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown(Curve):
+    """Nothing is known."""
+
+    enclosed = True
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        return on.asarray(lam) * 0 + on.number(np.inf)
+
+
+def _log(weight: Fraction, on: Arithmetic) -> Any:
+    """log of a weight, also where it is below all floats."""
+    if on.exact:
+        return on.log(on.number(weight))
+    return enclosed_logs([weight.as_integer_ratio()])[0] if on.enclosing else log_rational(weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Coin(Curve):
+    """e^K = 1 + SUM w_i (e^K_i - 1): a coin that is seen decides which of several curves holds (joint convexity otherwise)."""
+
+    weights: tuple[Fraction, ...]
+    curves: tuple[Curve, ...]
+    leak: Fraction = Fraction(0)
+    every: Coin | None = None
+    """All faces, also those that the leak stands for, where they are known."""
+
+    enclosed = True
+
+    def _cgf(self, lam: Array, on: Arithmetic) -> Array:
+        values = [curve.cgf(lam, on) for curve in self.curves]
+        logs = [_log(w, on) + on.log_expm1(value) for w, value in zip(self.weights, values, strict=True)]
+        found = on.log1p_exp(reduce(on.log_add_exp, logs))
+        # never more than the largest of them, which stays known where their logarithms are not
+        return on.minimum(found, reduce(on.maximum, values)) if sum(self.weights) <= 1 else found
+
+    def kl(self, on: Arithmetic = FLOATS) -> Scalar:
+        ends = [on.number(w) * curve.at_one(on) for w, curve in zip(self.weights, self.curves, strict=True)]
+        return sum(ends[1:], start=ends[0])
+
+    def pure(self, on: Arithmetic = FLOATS) -> Scalar:
+        return reduce(on.maximum, [curve.at_infinity(on) for curve in self.curves])
+
+    def slack(self) -> Fraction:
+        return self.leak
+
+    def strict(self) -> Curve:
+        return self if self.every is None else self.every
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedStep(Step):
+    """Steps with their weights, and what leaks besides."""
+
+    parts: tuple[tuple[float, Step], ...]
+    alone: float
+
+    @property
+    def leak(self) -> float:
+        return min(self.alone + sum(weight * step.leak for weight, step in self.parts), 1.0)
+
+    def nodes(self, lam: float) -> tuple[Array, Array]:
+        found = [(math.log(weight), step.nodes(lam)) for weight, step in self.parts if weight > 0]
+        losses, masses = [x for _, (x, _) in found], [log_w + log_p for log_w, (_, log_p) in found]
+        return np.concatenate(losses), np.concatenate(masses)
+
+    def _kept(self, log_mass: float) -> list[tuple[float, float, Step]]:
+        """Log weight, what may be left out of it, and step, of the parts that are more likely than that."""
+        room = [(math.log(weight), step) for weight, step in self.parts if weight > 0]
+        shares = [(log_w, log_mass - log_w - math.log(len(room)), step) for log_w, step in room]
+        kept = [each for each in shares if each[1] < -1]
+        return kept or [max(shares, key=lambda each: each[0])]
+
+    def span(self, log_mass: float) -> tuple[float, float]:
+        ends = [step.span(max(least, _UNDERFLOW)) for _, least, step in self._kept(log_mass)]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def cells(self, step: float, log_mass: float) -> Cells:
+        """All parts on one grid: what each sends to its own points is sent on from there, if they are not on it."""
+        kept = self._kept(log_mass)
+        found = [(log_w, part.cells(step, max(least, _UNDERFLOW))) for log_w, least, part in kept]
+        ends = [(cells.grid.points()[0], cells.grid.points()[-1]) for _, cells in found]
+        first = min(math.floor(low / step) for low, _ in ends) - 1
+        last = max(math.ceil(high / step) for _, high in ends) + 1
+        grid = Grid(step, 0.0, first, last - first + 1)
+        left, right, atoms = (np.full(count, -np.inf) for count in (grid.count - 1, grid.count - 1, grid.count))
+        slip = error = 0.0
+        lost = [log_w + cells.above for log_w, cells in found]
+        lost += [log_w for log_w, least, _ in self._shares(log_mass) if least >= -1]
+        for log_w, cells in found:
+            law = _sent(cells)
+            some = law > -np.inf
+            moved, summed = place_atoms(cells.grid.points()[some], log_w + law[some], grid, left, right, atoms)
+            slip, error = max(slip, cells.slip + moved), error + cells.error + summed
+        above = float(np.logaddexp.reduce(lost)) if lost else -np.inf
+        return Cells(grid, left, right, atoms, -np.inf, above, slip, error)
+
+    def _shares(self, log_mass: float) -> list[tuple[float, float, Step]]:
+        kept = {id(step) for _, _, step in self._kept(log_mass)}
+        return [(math.log(w), 0.0, step) for w, step in self.parts if w > 0 and id(step) not in kept]
+
+
+def _sent(cells: Cells) -> Array:
+    """log of the P-masses on the grid points, from above: what lies below the grid goes to its third point."""
+    law = np.logaddexp(cells.atoms, np.logaddexp(np.append(cells.left, -np.inf), np.append(-np.inf, cells.right)))
+    law[2] = np.logaddexp(law[2], cells.below)
+    return np.asarray(law)
+
+
+def above(ball: Callable[[], Any]) -> Fraction:
+    """A fraction that is not below a ball, at 192 bits."""
+    with BALLS.at(192):
+        return max(at_least(ball().upper()), Fraction(0))

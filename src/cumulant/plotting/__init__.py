@@ -1,0 +1,1 @@
+"""Pictures of runs, sweeps, losses and audits, drawn with matplotlib."""

@@ -1,0 +1,162 @@
+"""Charts of one run to one picture."""
+
+from __future__ import annotations
+
+import csv
+import textwrap
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cumulant.accounting.numbers import brief, rounded_up
+from cumulant.curves.cache import question
+from cumulant.domains import Domain, Number
+from cumulant.errors import InputError, shown
+from cumulant.mechanisms.mechanism import Expression
+from cumulant.output import check_target, open_output
+from cumulant.plotting.charts import CHARTS, Chart, Curve
+from cumulant.plotting.drawing import Look, canvas, grid, save, style
+from cumulant.progress import told
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PROPER = Domain(Fraction(0), Fraction(1), hint="delta is a probability", extreme=True)
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+LOOKS = {
+    look.column: look
+    for look in (
+        Look("rdp", "Rényi divergences", "#0050a0", (0, (5, 2)), ""),
+        Look("upper", "upper bound", "#101010", "-", "v"),
+        Look("lower", "lower bound", "#c03010", "-", "^"),
+        Look("best", "best", "#101010", "-", ""),
+        Look("attack", "no attack is above", "#101010", "-", ""),
+        Look("guess", "blind guessing", "#808080", (0, (1, 1)), ""),
+        Look("claimed", "claimed", "#101010", "-", ""),
+        Look("measured", "measured", "#c03010", (0, (5, 2)), "o"),
+    )
+}
+"""Curves that are not rows of the table of bounds, which take what comes next."""
+
+_COLOURS = ("#0050a0", "#208030", "#a05080", "#b08a00", "#30a0c8", "#70c080", "#d07030", "#6050c0")
+_DASHES = ((0, (6, 2, 1, 2)), (0, (2, 1)), (0, (5, 2)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
+_MARKS = ("", "o", "s", "D", "x", "P", "<")
+"""Dashes and markers together repeat after thirty-five curves, so that none is told from another by its colour alone."""
+
+
+_MARKERS, _INSIDE = 9, 5
+"""Markers on a curve, about, and curves whose names fit into a panel."""
+
+
+def checked(path: Path, option: str = "--out") -> Path:
+    """A file that can be written, or an InputError that says why not."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{option} {path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    if not path.parent.is_dir():
+        raise InputError(f"{option} {path}: there is no directory {path.parent}")
+    return path
+
+
+def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = None, bounds: str = "best") -> Figure:
+    """One picture of a run; written to a file, with its numbers in a table beside it, if one is named."""
+    words: tuple[object, ...] = (kind, bounds)
+    if not all(type(word) is str for word in words):
+        raise InputError(f"kind={shown(kind)} and bounds={shown(bounds)} must be names, such as 'all' and 'best'")
+    if kind not in ["all", *CHARTS]:
+        raise InputError(f"kind={shown(kind)} is unknown; choose one of all, {', '.join(CHARTS)}")
+    if bounds not in ("best", "all"):
+        raise InputError(f"bounds={shown(bounds)} is unknown; choose best or all")
+    asked = PROPER.check("delta", delta)
+    if not isinstance(out, str | Path | None):
+        raise InputError(f"out={shown(out)} must be the name of a file")
+    path = None if out is None else checked(Path(out))
+    canvas()  # what is missing is said before the work, not after it
+    names = list(CHARTS) if kind == "all" else [kind]
+    charts = []
+    with (
+        question(),
+        told(len(names) + 1) as tell,
+    ):  # all charts are one question: a user's densities are integrated once
+        for name in names:
+            tell(name)
+            charts.append(CHARTS[name](run, asked, bounds))
+        tell("drawing")
+        figure = drawn(charts, str(run))
+    if path is not None:
+        write(figure, charts, path)
+    return figure
+
+
+def drawn(charts: Sequence[Chart], title: str) -> Figure:
+    """One panel per chart, side by side and at most two in a row."""
+    columns = min(len(charts), 2)
+    rows = -(-len(charts) // 2)
+    figure = canvas((6.2 * columns, 4.2 * rows + 0.4))
+    figure.set_layout_engine("constrained")
+    for axes, chart in zip(figure.subplots(rows, columns, squeeze=False).flat, charts, strict=True):
+        _panel(axes, chart)
+    figure.suptitle(textwrap.fill(brief(title, 240), 62 * columns, break_long_words=False), fontsize=11)
+    return figure
+
+
+def write(figure: Figure, charts: Sequence[Chart], path: Path, inputs: Sequence[Path] = ()) -> None:
+    """Write the picture and, under the same name with .csv, its numbers; never onto one of the inputs."""
+    numbers = path.with_suffix(".csv")
+    check_target(numbers, inputs)
+    try:
+        save(figure, path)
+        with open_output(numbers, inputs) as file:
+            table = csv.writer(file)
+            table.writerow(["chart", "curve", "x", "y"])
+            for chart in charts:
+                for name, curve in chart.curves.items():
+                    table.writerows([chart.title, name, x, y] for x, y in zip(curve.x, curve.y, strict=True))
+    except OSError as error:
+        raise InputError(f"--out {path} cannot be written: {error.strerror}") from None
+
+
+def _panel(axes: Any, chart: Chart) -> None:
+    spare = zip(cycle(_COLOURS), cycle(_DASHES), cycle(_MARKS))
+    for name, curve in chart.curves.items():
+        look = LOOKS.get(name) or Look(name, name, *next(spare))
+        shown = np.isfinite(curve.y) & ((curve.y > 0) | (not chart.logarithmic))
+        axes.plot(curve.x[shown], curve.y[shown], label=look.label, markevery=_every(curve), **style(look))
+    if {"upper", "lower"} <= chart.curves.keys():
+        upper, lower = chart.curves["upper"], chart.curves["lower"]
+        low = np.interp(np.log(upper.x), np.log(lower.x), lower.y)
+        axes.fill_between(upper.x, low, upper.y, where=np.isfinite(upper.y), color="#101010", alpha=0.12, linewidth=0)
+    axes.set(xscale="log", yscale="log" if chart.logarithmic else "linear", xlabel=chart.across, ylabel=chart.up)
+    axes.set_title("\n".join(textwrap.wrap(chart.title, 60)), fontsize=10)
+    axes.set_xlabel("\n".join(textwrap.wrap(chart.across, 60)))
+    if chart.marked is not None:
+        x, y = chart.marked
+        axes.axvline(x, color="#606060", linewidth=0.8, linestyle=(0, (1, 2)))
+        axes.annotate(f"{rounded_up(y)}", (x, y), xytext=(5, 6), textcoords="offset points", fontsize=8)
+    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(chart.curves) > _INSIDE else {}
+    axes.legend(frameon=False, fontsize=8, handlelength=3.2, **beside)
+    grid(axes)
+    ticked(axes)
+
+
+def ticked(axes: Any) -> None:
+    """An axis over less than a decade has no two powers of ten: there other round numbers are said."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log" and high < 100 * low:
+            axis.set_major_locator(
+                LogLocator(subs=(1.0, 2.0, 5.0) if high > 4 * low else tuple(np.arange(1.0, 10.0, 0.5)))
+            )
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_formatter(NullFormatter())
+
+
+def _every(curve: Curve) -> int:
+    """The distance of markers: each point has one where points are few."""
+    return max(1, len(curve.x) // _MARKERS)

@@ -1,0 +1,174 @@
+"""`cumulant dpsgd`: every way to form batches, the search for noise, and the factor 2."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cumulant as cm
+from cumulant.accounting.numbers import rounded_up
+from cumulant.cli.app import answer
+from cumulant.training.sgd import SAMPLINGS
+
+DIGITS = ["--batch", "64", "--records", "1797", "--delta", "1e-5"]
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = answer(list(words))
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("dpsgd", *DIGITS, "--epochs", "3", "--noise-multiplier", "4")
+    code, out, _ = asked(capsys, *words)
+    assert code == 0
+    assert out.startswith("The factor 2")
+    for name in ("fixed-size", "poisson", "balls-in-bins", "shuffled", "replace-one", "add-remove", "assumes"):
+        assert name in out
+    code, out, _ = asked(capsys, *words, "--json", "--per-epoch")
+    rows = {row["sampling"]: row for row in json.loads(out)["rows"]}
+    assert code == 0
+    assert rows["fixed-size"]["epsilon"] == cm.NoisySGD(64, 1797, 4, 3).epsilon(1e-5)
+    assert rows["fixed-size"]["epsilon_lower"] <= rows["fixed-size"]["epsilon"]
+    assert rows["shuffled"]["epsilon_lower"] is None
+    assert len(rows["poisson"]["per_epoch"]) == 3
+    assert cm.parse(rows["poisson"]["run"]).relation == rows["poisson"]["relation"] == "add-remove"
+
+
+def test_nothing_is_proved_at_delta_0(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--batch", "64", "--records", "1797", "--delta", "0", "--epochs", "1", "--noise-multiplier", "4")
+    code, out, _ = asked(capsys, "dpsgd", *words)
+    assert code == 1
+    assert "inf" in out
+    code, out, _ = asked(capsys, "dpsgd", *words, "--json")
+    assert code == 1
+    assert {row["epsilon"] for row in json.loads(out)["rows"]} == {"inf"}
+
+
+def test_calibration(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("dpsgd", *DIGITS, "--steps", "560", "--epsilon", "3", "--sampling", "fixed-size", "--json")
+    code, out, _ = asked(capsys, *words)
+    (row,) = json.loads(out)["rows"]
+    assert code == 0
+    assert row["epsilon"] <= 3
+    assert row["noise_multiplier"] == pytest.approx(2.889, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--epochs", "3"],
+        ["--epochs", "3", "--noise-multiplier", "1", "--epsilon", "1"],
+        ["--noise-multiplier", "1"],
+        ["--epochs", "3", "--noise-multiplier", "1", "--sampling", "none"],
+        ["--epochs", "3", "--noise-multiplier", "zero"],
+    ],
+)
+def test_bad_input_of_dpsgd(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = asked(capsys, "dpsgd", *DIGITS, *words)
+    assert code == 2
+    assert err.startswith("error: ")
+
+
+@pytest.mark.parametrize("explain", [[], ["--explain"]], ids=["answer", "explain"])
+def test_a_noise_multiplier_meets_the_factor_two(explain: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In the first lines of the answer, and only where a noise multiplier may have been taken for sigma."""
+    sampled = "@ WithoutReplacement(sample=256, population=60000) * 100"
+    _, out, _ = asked(capsys, "epsilon", f"Gaussian(sigma=1.1) {sampled}", "--delta", "1e-5", *explain)
+    first = " ".join(out.split())[:700]
+    assert "CAREFUL, FACTOR 2" in first
+    assert 'Gaussian(sigma=1.1, sensitivity=2, geometry="ball")' in first
+    for honest in (
+        f'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") {sampled}',
+        "Gaussian(sigma=1.1) @ Poisson(rate=0.01) * 100",
+        "Gaussian(sigma=1.1)",
+        f"Laplace(scale=2) {sampled}",
+    ):
+        _, out, _ = asked(capsys, "epsilon", honest, "--delta", "1e-5", *explain)
+        assert "FACTOR 2" not in out
+
+
+# ---- one epsilon for one run
+
+PLAN = ("--batch", "256", "--records", "60000", "--epochs", "5", "--delta", "1e-5")
+
+
+@pytest.mark.parametrize("sampling", ["fixed-size", "poisson", "balls-in-bins", "shuffled"])
+def test_one_run_has_one_epsilon(sampling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Table, --per-epoch, --json and --quiet of dpsgd, and `cumulant epsilon`; the last epoch said 5.135 below 4.711."""
+    words = ("dpsgd", *PLAN, "--noise-multiplier", "1.1", "--sampling", sampling)
+    _, out, _ = asked(capsys, *words, "--json", "--per-epoch")
+    (row,) = json.loads(out)["rows"]
+    assert row["per_epoch"][-1]["epsilon"] == row["epsilon"]
+    _, out, _ = asked(capsys, *words, "--per-epoch")
+    shown = rounded_up(row["epsilon"])
+    assert f"  {shown}  " in next(line for line in out.splitlines() if line.startswith(sampling))
+    assert out.rstrip().endswith(f"epsilon {shown}")
+    _, quiet, _ = asked(capsys, *words, "--quiet")
+    _, alone, _ = asked(capsys, "epsilon", row["run"], "--delta", "1e-5", "--quiet")
+    assert quiet == alone
+    assert len(quiet.strip().replace(".", "").lstrip("0")) >= 9
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "shuffled"])
+def test_dpsgd_and_calibrate_find_the_same_noise(sampling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("dpsgd", *PLAN, "--epsilon", "3", "--sampling", sampling)
+    _, out, _ = asked(capsys, *words, "--json")
+    (row,) = json.loads(out)["rows"]
+    _, quiet, _ = asked(capsys, *words, "--quiet")
+    run = {
+        "poisson": "Gaussian(noise_multiplier=?, relation='add-remove') @ Poisson(rate=256/60000) * 1172",
+        "shuffled": "Gaussian(noise_multiplier=?, relation='replace-one') @ ShuffledBatches() * 5",
+    }
+    _, found, _ = asked(capsys, "calibrate", run[sampling], "--epsilon", "3", "--delta", "1e-5", "--quiet")
+    assert found == quiet
+    assert float(found) == row["noise_multiplier"]
+
+
+def test_quiet_has_ten_digits_in_every_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run = "Gaussian(sigma=1.1) @ Poisson(rate=1%) * 100"
+    _, expected, _ = asked(capsys, "epsilon", run, "--delta", "1e-5", "--quiet")
+    assert len(expected.strip().replace(".", "").lstrip("0")) == 10
+    _, swept, _ = asked(capsys, "sweep", run.replace("100", "{k}"), "--set", "k=100", "--delta", "1e-5", "--quiet")
+    assert swept == expected
+    folder = str(tmp_path / "release")
+    _, stored, _ = asked(capsys, "archive", run, "--delta", "1e-5", "--out", folder, "--no-plot", "--quiet")
+    assert stored == expected
+
+
+# ---- sentences that misled
+
+
+def test_the_truth_0_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was "[0, 0]: a smaller claim than its lower end is false for any data sets"."""
+    for words in (("epsilon", "Gaussian(sigma=1e6)", "--delta", "0.1"), ("delta", "PureDP(1)", "--epsilon", "2")):
+        for more in ((), ("--explain",)):
+            _, out, _ = asked(capsys, *words, *more)
+            told = " ".join(out.split())
+            assert f"The true {words[0]} is 0." in told
+            assert "[0, 0]" not in told
+            assert "any data sets" not in told
+            assert "below 0" not in told
+
+
+def test_pure_privacy_is_not_said_to_come_from_divergences(capsys: pytest.CaptureFixture[str]) -> None:
+    """ "known by its curve only, so the answer comes from Renyi divergences" stood below "Proved by pure …"."""
+    run = "PureDP(1) @ Poisson(rate=0.5) @ Group(size=2)"
+    found = cm.parse(run).guarantee(delta="1e-12")
+    assert found.order == float("inf")
+    _, out, _ = asked(capsys, "epsilon", run, "--delta", "1e-12")
+    told = " ".join(out.split())
+    assert "pure differential privacy" in told
+    assert "curve only" not in told
+    assert found.note == ""
+
+
+def test_lemma_3_is_not_cited_for_random_allocation(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = asked(capsys, "epsilon", "PureDP(0.5) @ RandomAllocation(steps=3)", "--delta", "0")
+    assert "Lemma 3" not in out
+
+
+def test_the_help_names_every_sampling(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["dpsgd", "--help"]) == 0
+    assert ", ".join(SAMPLINGS) in " ".join(capsys.readouterr().out.split())

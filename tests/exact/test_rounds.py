@@ -1,0 +1,87 @@
+"""What rounds say is composed only where all of them say it."""
+
+from fractions import Fraction
+
+import cumulant as cm
+from cumulant.exact.rounds import Round, Rounds
+from cumulant.exact.witnesses import PAIR, SWAPPED, TRIPLE, Neighbours
+from cumulant.pairs.finite import DiscretePair
+from cumulant.pairs.gaussian import GaussianPair
+from cumulant.pairs.pair import Pair
+from cumulant.sampling.scheme import Scheme
+from cumulant.sampling.without_replacement import WHOLE
+
+RATE = Fraction(1, 10)
+FIXED, POISSON = cm.WithoutReplacement(rate=RATE), cm.Poisson(rate=RATE)
+GAUSSIAN = GaussianPair(Fraction(1))
+LOPSIDED = DiscretePair((Fraction(1, 10), Fraction(9, 10)), (Fraction(1, 5), Fraction(4, 5)))
+
+
+def one(pair: Pair, scheme: Scheme) -> tuple[Round, int]:
+    return Round(
+        pair, scheme.steps(pair), tuple(scheme.witnesses(pair)), scheme.share(), scheme.cone(pair), scheme.sharpened
+    ), 3
+
+
+def names(*parts: tuple[Round, int]) -> list[str]:
+    return [name for name, _ in Rounds(parts).lower()]
+
+
+def test_data_sets_that_are_known_to_need_less_are_left_out() -> None:
+    assert names(one(GAUSSIAN, FIXED)) == [PAIR, TRIPLE]
+    assert names(one(GAUSSIAN, POISSON)) == [PAIR]
+    assert names(one(LOPSIDED, POISSON)) == [PAIR, SWAPPED]
+    assert names(one(LOPSIDED, FIXED), one(GAUSSIAN, WHOLE)) == [PAIR, SWAPPED]
+    assert names(one(LOPSIDED, FIXED), one(GAUSSIAN, FIXED)) == [PAIR, SWAPPED, TRIPLE]
+
+
+def test_data_sets_that_one_round_says_nothing_about_are_left_out() -> None:
+    """Rounds on samples that know other data sets cannot be composed with them; without a sample any data sets will do."""
+    (own,) = (each for each in FIXED.witnesses(GAUSSIAN) if each.name == PAIR)
+    strange = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (Neighbours("others", own.step),), None, None)
+    assert names((strange, 1)) == ["others"]
+    assert names((strange, 1), one(GAUSSIAN, FIXED)) == []
+    assert names((strange, 1), one(GAUSSIAN, WHOLE)) == ["others"]
+    silent = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (), None, None)
+    assert names((silent, 1), one(GAUSSIAN, WHOLE)) == []
+    assert names((silent, 1), one(GAUSSIAN, FIXED)) == []
+
+
+def test_each_direction_is_one_composition() -> None:
+    both = Rounds((one(GAUSSIAN, POISSON), one(LOPSIDED, POISSON), one(GAUSSIAN, WHOLE)))
+    assert [[step.direction for step, _ in terms] for terms in both.upper()] == [  # type: ignore[attr-defined]
+        ["remove", "remove", "symmetric"],
+        ["add", "add", "symmetric"],
+    ]
+    assert len(list(Rounds((one(GAUSSIAN, FIXED),)).upper())) == 1
+
+
+def test_directions_that_do_not_match_are_not_composed() -> None:
+    step = (POISSON.steps(GAUSSIAN) or ())[0]
+    three = Round(GAUSSIAN, (step, step, step), (), None, None)
+    assert Rounds(((three, 1), one(GAUSSIAN, WHOLE))).aligned
+    assert not Rounds(((three, 1), one(GAUSSIAN, POISSON))).aligned
+
+
+def test_the_bound_that_is_named_is_that_of_the_samples() -> None:
+    silent = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (), None, None)
+    assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, POISSON))).row == "poisson"
+    assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, FIXED))).row == "profile"
+    assert Rounds((one(GAUSSIAN, WHOLE),)).row == "profile"
+    assert Rounds(((silent, 1),)).row == "best"
+    assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).row == "mixed"
+
+
+def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:
+    silent = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (), None, None)
+    assert Rounds(((silent, 1),)).single() is None
+    assert Rounds(((silent, 1),)).rare() is None
+    assert Rounds(((silent, 1),)).cone() is None
+    assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).cone() is None
+    assert Rounds((one(GAUSSIAN, FIXED),)).cone() is not None
+    assert Rounds((one(GAUSSIAN, WHOLE),)).cone() is None  # without a sample there is nothing to gain
+    assert Rounds((one(GAUSSIAN, FIXED), one(LOPSIDED, FIXED))).cone() is None
+    several = GAUSSIAN.composed([(GAUSSIAN, 2)])
+    assert several is not None
+    assert Rounds((one(several, FIXED),)).cone() is None  # on one sample they may adapt to one another
+    assert Rounds((one(several, WHOLE), one(GAUSSIAN, FIXED))).cone() is not None

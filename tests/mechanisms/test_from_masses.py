@@ -1,0 +1,93 @@
+"""Mechanisms given by masses: as many points as a histogram has, against sums written down from the definitions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from cumulant.accounting.answer import Floats
+from cumulant.sampling.scheme import Scheme
+
+COUNT = 5_000
+"""Work that grows with the square of this takes many minutes."""
+
+
+@pytest.fixture(scope="module")
+def laws() -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(31)
+    p, q = rng.random(COUNT), rng.random(COUNT)
+    return p / p.sum(), q / q.sum()
+
+
+@pytest.fixture(scope="module")
+def histogram(laws: tuple[Floats, Floats]) -> cm.Mechanism:
+    return cm.from_masses(laws[0].tolist(), laws[1].tolist())
+
+
+def hockey_stick(p: Floats, q: Floats, epsilon: float) -> float:
+    alpha = math.exp(epsilon)
+    return max(float(np.maximum(a - alpha * b, 0).sum()) for a, b in ((p, q), (q, p)))
+
+
+def test_thousands_of_points_have_an_exact_guarantee(histogram: cm.Mechanism, laws: tuple[Floats, Floats]) -> None:
+    found = histogram.guarantee(delta=1e-3)
+    assert hockey_stick(*laws, found.epsilon) <= 1e-3 * (1 + 1e-9)
+    assert hockey_stick(*laws, found.epsilon * (1 - 1e-6)) > 1e-3
+    assert histogram.delta(1) == pytest.approx(hockey_stick(*laws, 1), rel=1e-9)
+
+
+def test_thousands_of_points_have_a_curve(histogram: cm.Mechanism, laws: tuple[Floats, Floats]) -> None:
+    p, q = laws
+    for order in (1.5, 2.0, 30.0):
+        largest = max(math.log(np.sum(a**order * b ** (1 - order))) / (order - 1) for a, b in ((p, q), (q, p)))
+        assert histogram.rdp(order) == pytest.approx(largest, rel=1e-9)
+    assert histogram.pure == pytest.approx(np.abs(np.log(p / q)).max(), rel=1e-9)
+
+
+@pytest.mark.parametrize("scheme", [cm.WithoutReplacement(rate=0.01), cm.Poisson(rate=0.01)])
+def test_thousands_of_points_are_sampled(histogram: cm.Mechanism, laws: tuple[Floats, Floats], scheme: Scheme) -> None:
+    p, q = laws
+    sampled = histogram @ scheme
+    pairs = [(0.99 * b + 0.01 * a, b) for a, b in ((p, q), (q, p))]
+    least = max(math.log(np.sum(a**2 / b)) for a, b in pairs)
+    assert least * (1 - 1e-9) <= sampled.rdp(2) <= 2.5 * least
+    run = sampled * 3
+    epsilon = run.epsilon(delta=1e-3)
+    assert 0 < epsilon <= 3 * sampled.pure
+    assert run.delta(epsilon) <= 1e-3 * (1 + 1e-2)
+
+
+def test_masses_without_a_common_denominator_of_reasonable_length_are_refused() -> None:
+    rest = [Fraction(2**3990, 2**4000 + 2 * i + 1) for i in range(300)]
+    with pytest.raises(cm.CumulantError, match="no common denominator"):
+        cm.from_masses([*rest, 1 - Fraction(1, 2)], [*rest, 1 - Fraction(1, 2)])
+
+
+def test_equal_laws_lose_nothing_at_any_order() -> None:
+    """At order infinity the enclosure is a little wider than its value 0, which a ball then settles."""
+    same = cm.from_masses([0.5, 0.5], [0.5, 0.5])
+    assert same.rdp([1, 2, math.inf]).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        cm.from_masses(["0.8", "0.2"], ["0.5", "0.5"]),
+        cm.from_masses(["0.3", "0.7"], ["0.6", "0.4"]),
+        cm.RandomizedResponse(p="0.65"),
+    ],
+    ids=str,
+)
+def test_the_distance_itself_needs_no_epsilon(run: cm.Mechanism) -> None:
+    """The total variation distance is 0.3, so that at delta 0.3 epsilon is 0; it was 1.3e-317."""
+    assert run.epsilon("0.3") == 0
+    assert list(run.epsilon(["0.3", "0.31"])) == [0, 0]
+    assert (run @ cm.Poisson(rate="1/2")).epsilon("0.15") == 0
+    assert 0 < run.epsilon("0.2999") < 0.01
+    assert run.guarantee("0.2999").lower > 0  # type: ignore[operator]
+    assert run.check(epsilon=0, delta="0.3").verdict == "holds"
+    assert run.check(epsilon=0, delta="0.2999").verdict == "false"

@@ -1,0 +1,116 @@
+"""A folder that proves itself, and says which of its files were changed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import cumulant as cm
+from cumulant.archives import verified
+from cumulant.cli.app import answer
+
+RUN = "Gaussian(sigma=2) @ Poisson(rate=1%) * 100"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("archive") / "release"
+    assert answer(["archive", RUN, "--delta", "1e-6", "--out", str(place)]) == 0
+    return place
+
+
+def copied(folder: Path, to: Path) -> Path:
+    to.mkdir()
+    for file in folder.iterdir():
+        (to / file.name).write_bytes(file.read_bytes())
+    return to
+
+
+def test_everything_is_in_the_folder(folder: Path) -> None:
+    names = {"guarantee.json", "statement.txt", "versions.json", "again.sh", "contents.json", "plot.png", "plot.csv"}
+    assert {file.name for file in folder.iterdir()} == names
+    found = cm.Guarantee.from_json((folder / "guarantee.json").read_text())
+    assert found == cm.parse(RUN).guarantee(delta="1e-6")
+    assert (folder / "statement.txt").read_text() == found.explain() + "\n"
+    assert json.loads((folder / "versions.json").read_text())["cumulant"] == cm.__version__
+    assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
+    again = (folder / "again.sh").read_text()
+    assert f"cumulant epsilon '{cm.parse(RUN)}' --delta 1e-6 --method best --accuracy 0.001\n" in again
+    assert subprocess.run(["sh", "-n", str(folder / "again.sh")], check=False).returncode == 0
+
+
+def test_it_is_verified(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verified(folder).holds
+    assert answer(["verify", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Every file is as it was written.\nConfirmed: ")
+    assert answer(["verify", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["changed"] == []
+
+
+@pytest.mark.parametrize("name", ["statement.txt", "plot.csv", "again.sh"])
+def test_a_changed_file_is_named(folder: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    place = copied(folder, tmp_path / "copy")
+    (place / name).write_text((place / name).read_text() + "\n")
+    assert answer(["verify", str(place)]) == 1
+    assert f"CHANGED since it was written, or missing: {name}." in capsys.readouterr().out
+    (place / name).unlink()
+    (place / "more.txt").write_text("x")
+    assert verified(place).changed == tuple(sorted((name, "more.txt")))
+
+
+@pytest.mark.parametrize("name", ["statement.txt", "again.sh"])
+def test_words_that_were_changed_are_found_behind_repaired_digests(folder: Path, tmp_path: Path, name: str) -> None:
+    from hashlib import sha256
+
+    from cumulant.archives import said
+
+    place = copied(folder, tmp_path / "copy")
+    (place / name).write_text("epsilon = 0.01\n")
+    contents = json.loads((place / "contents.json").read_text())
+    contents[name] = sha256((place / name).read_bytes()).hexdigest()
+    (place / "contents.json").write_text(json.dumps(contents))
+    found = verified(place)
+    assert not found.holds
+    assert found.changed == (name,)
+    state = json.loads((place / "guarantee.json").read_text()) | {"cumulant": "0.0.1"}
+    (place / "guarantee.json").write_text(json.dumps(state))
+    contents["guarantee.json"] = sha256((place / "guarantee.json").read_bytes()).hexdigest()
+    (place / "contents.json").write_text(json.dumps(contents))
+    assert any("its words were not compared with its numbers" in sentence for sentence in said(verified(place)))
+
+
+@pytest.mark.parametrize("name", ["contents.json", "guarantee.json"])
+def test_a_pipe_is_not_waited_for(folder: Path, tmp_path: Path, name: str) -> None:
+    import os
+
+    place = copied(folder, tmp_path / "copy")
+    (place / name).unlink()
+    os.mkfifo(place / name)
+    with pytest.raises(cm.InputError, match="not an ordinary file"):
+        verified(place)
+
+
+def test_a_smaller_epsilon_is_not_confirmed(folder: Path, tmp_path: Path) -> None:
+    place = copied(folder, tmp_path / "copy")
+    state = json.loads((place / "guarantee.json").read_text())
+    state["epsilon"] *= 0.9
+    (place / "guarantee.json").write_text(json.dumps(state))
+    assert not verified(place).check.holds
+
+
+def test_refusals(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, said in (
+        (["archive", "PureDP(1)", "--delta", "0", "--out", str(folder)], "is there already and not empty"),
+        (["archive", "PureDP(1)", "--out", str(tmp_path / "x")], "exactly one of delta and epsilon"),
+        (["archive", "PureDP(1)", "--delta", "0", "--out", "/dev/null/x"], "cannot be written"),
+        (["verify", str(tmp_path)], "is no archive"),
+    ):
+        assert answer(arguments) == 2
+        assert said in capsys.readouterr().err
+    with pytest.raises(cm.NotationError):
+        cm.archive(cm.mechanism(rdp=lambda order: order, name="mine"), tmp_path / "y", delta=0.1)
+    assert not list(tmp_path.iterdir())

@@ -56,8 +56,8 @@ test-wheel: build ## Tests against the installed wheel: make test-wheel [WHEEL_T
 	"$$here/$(WHEEL)/bin/python" -c 'import cumulant; assert "site-packages" in cumulant.__file__, cumulant.__file__' && \
 	"$$here/$(WHEEL)/bin/python" -m pytest -n auto --dist worksteal -m "not tree" $(WHEEL_TESTS) && rm -r "$$outside"
 
-docs: $(VENV)/.installed ## The documentation as a site of plain files in build/site; every broken link is an error
-	$(BIN)/python docs/site.py build/site
+docs: $(VENV)/.installed ## The documentation as a site in build/site; every warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -c docs -b html . build/site
 
 lint: $(VENV)/.installed ## Style, format, types, layers
 	$(BIN)/ruff check

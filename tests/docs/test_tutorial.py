@@ -142,7 +142,7 @@ PAPER = "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001)"
 OPENINGS = (
     "README.md",
     "Makefile",
-    "docs/home.md",
+    "docs/index.md",
     "docs/explanation.md",
     "docs/how-to-calibrate.md",
     "docs/how-to-check.md",

@@ -100,7 +100,8 @@ def test_white_space_means_nothing(run: cm.Expression) -> None:
 
 def test_all_schemes_are_covered() -> None:
     sampling = {"WithoutReplacement", "WithReplacement", "Poisson", "TruncatedPoisson", "RandomAllocation"}
-    assert set(SCHEMES) == sampling | {"Group", "RepeatAndSelect", "Shuffle", "ShuffledBatches"}
+    taking_part = {"BallsInBins", "CyclicPoisson", "FixedOrder", "MinSep"}
+    assert set(SCHEMES) == sampling | taking_part | {"Group", "RepeatAndSelect", "Shuffle", "ShuffledBatches", "User"}
 
 
 # ---- the meaning of the grammar is that of Python
@@ -194,6 +195,9 @@ def test_an_unknown_that_stands_for_nothing(text: str, sentence: str) -> None:
 
 # ---- what is refused, word by word
 
+FIRST = f"{', '.join(list(MECHANISMS)[:24])} and {len(MECHANISMS) - 24} more"
+"""What an error lists of the mechanisms."""
+
 REFUSED = {
     "": "the expression is empty; write for example Gaussian(sigma=5)",
     " \n": "the expression is empty; write for example Gaussian(sigma=5)",
@@ -202,8 +206,8 @@ REFUSED = {
     "PureDP(1) @ WithoutReplacment(0.1)": "unknown name 'WithoutReplacment' at position 12; "
     "did you mean 'WithoutReplacement'?",
     "PureDP(1) @ Xyzzy(0.1)": f"unknown name 'Xyzzy' at position 12; known are {', '.join(SCHEMES)}",
-    "Xyzzy(1)": f"unknown name 'Xyzzy' at position 0; known are {', '.join(MECHANISMS)}",
-    "__import__('os')": f"unknown name '__import__' at position 0; known are {', '.join(MECHANISMS)}",
+    "Xyzzy(1)": f"unknown name 'Xyzzy' at position 0; known are {FIRST}",
+    "__import__('os')": f"unknown name '__import__' at position 0; known are {FIRST}",
     "Gaussian(sgma=1)": "Gaussian has no parameter 'sgma' at position 9; did you mean 'sigma'?",
     "PureDP(q=1)": "PureDP has no parameter 'q' at position 7; known are epsilon",
     "Laplace()": "'Laplace' at position 0 needs scale; write Laplace(scale=...)",

@@ -47,6 +47,7 @@ from cumulant.mechanisms.gaussian_mixture import GaussianMixture
 from cumulant.mechanisms.group import Group
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
+from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
 from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
 from cumulant.mechanisms.noisy_max import NoisyMax
@@ -64,10 +65,15 @@ from cumulant.mechanisms.sparse_vector import SparseVector
 from cumulant.mechanisms.subset_selection import SubsetSelection
 from cumulant.mechanisms.trade_off import TradeOff
 from cumulant.mechanisms.unary_encoding import UnaryEncoding
+from cumulant.mechanisms.user import User
 from cumulant.mechanisms.zero_concentrated import ZeroConcentrated
 from cumulant.notation import parse
 from cumulant.plot_registry import drawer as _drawer
 from cumulant.relation import Relation
+from cumulant.sampling.balls_in_bins import BallsInBins
+from cumulant.sampling.cyclic_poisson import CyclicPoisson
+from cumulant.sampling.fixed_order import FixedOrder
+from cumulant.sampling.min_sep import MinSep
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.sampling.scheme import SCHEMES as _SCHEMES
@@ -88,6 +94,7 @@ __all__ = [
     "BOUNDS",
     "Accountant",
     "ApproximateDP",
+    "BallsInBins",
     "Bound",
     "BoundedLaplace",
     "BudgetRefused",
@@ -95,12 +102,14 @@ __all__ = [
     "CertificateError",
     "Check",
     "CumulantError",
+    "CyclicPoisson",
     "DirichletPosterior",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialFamilyMechanism",
     "ExponentialMechanism",
     "Expression",
+    "FixedOrder",
     "Gaussian",
     "GaussianDP",
     "GaussianMeanPosterior",
@@ -112,7 +121,9 @@ __all__ = [
     "KaryResponse",
     "Laplace",
     "Ledger",
+    "MatrixMechanism",
     "Mechanism",
+    "MinSep",
     "NoisyMax",
     "NotationError",
     "Parallel",
@@ -140,6 +151,7 @@ __all__ = [
     "TradeOffCurve",
     "TruncatedPoisson",
     "UnaryEncoding",
+    "User",
     "Verification",
     "WithReplacement",
     "WithoutReplacement",

@@ -6,7 +6,7 @@ term      := [times '*'] atom ('@' scheme | '*' times)*          left to right, 
 atom      := NAME '(' parameters ')' | '(' run ')' | 'parallel' '(' run, run, ..., [by="word"], [relation="word"] ')'
 scheme    := NAME '(' parameters ')'
 parameter := [NAME '='] value                                    values without a name come first, in declared order
-value     := scalar | '[' scalar, ... ']'
+value     := scalar | '[' value, ... ']'                         lists of lists are rows of a matrix
 scalar    := number | number '%' | number '/' number | "quoted number or word"
 
 Numbers keep their spelling, and a quotient of two is exact, as rate=256/60000 is; there is no other arithmetic.
@@ -32,6 +32,11 @@ from cumulant.tokens import Token, tokens
 
 LONGEST_TEXT = 1_000_000
 DEEPEST_NESTING = 50
+MOST_NAMES = 24
+"""Names that an error lists; convention: they fit into five lines."""
+
+DEEPEST_LIST = 1
+"""Lists inside of a list: the rows of a matrix (convention)."""
 
 _WHOLE = re.compile(r"[0-9_]+")
 _PLACE = re.compile(r"at position (\d+)")
@@ -319,14 +324,14 @@ class _Parser:
         given[name] = self.value()
         return not named
 
-    def value(self) -> Any:
-        if not self.accept("["):
+    def value(self, depth: int = 0) -> Any:
+        if depth > DEEPEST_LIST or not self.accept("["):
             return self.scalar()
-        values: list[str] = []
+        values: list[Any] = []
         if self.accept("]"):
             return values
         while True:
-            values.append(self.scalar())
+            values.append(self.value(depth + 1))
             if self.accept("]"):
                 return values
             self.expect(",", "in a list ']' or")
@@ -379,7 +384,14 @@ def _suggestion(name: str, allowed: Iterable[str], similar: Iterable[str]) -> st
     from difflib import get_close_matches
 
     close = get_close_matches(name[:60].lower(), names, n=1)
-    return f"; did you mean {names[close[0]]!r}?" if close else f"; known are {', '.join(allowed)}"
+    return f"; did you mean {names[close[0]]!r}?" if close else f"; known are {_shortened(list(allowed))}"
+
+
+def _shortened(names: list[str]) -> str:
+    """Return the names as a list that is short enough to read."""
+    shown = names[:MOST_NAMES]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _example(known: Mapping[str, Callable[..., Any]]) -> str:

@@ -517,3 +517,20 @@ def test_text_is_read_and_never_run() -> None:
     ):
         with pytest.raises(cm.InputError):
             read_dp_event(text)
+
+
+def test_random_allocation_is_read_by_name() -> None:
+    """No release has this event yet, so that a class of the name stands for it."""
+
+    class RandomAllocationDpEvent:
+        def __init__(self, event: Any, num_steps: int, num_selected: int = 1) -> None:
+            self.event, self.num_steps, self.num_selected = event, num_steps, num_selected
+
+    added = dpa.NeighboringRelation.ADD_OR_REMOVE_ONE
+    found = from_dp_event(RandomAllocationDpEvent(dpa.GaussianDpEvent(2.0), 100), added)
+    step = cm.Gaussian(noise_multiplier=2, relation=cm.Relation.ADD_REMOVE)
+    assert found == step @ cm.RandomAllocation(steps=100)
+    twice = from_dp_event(RandomAllocationDpEvent(dpa.GaussianDpEvent(2.0), 100, 2), added)
+    assert twice == step @ cm.RandomAllocation(steps=100, picks=2)
+    with pytest.raises(Refused, match="one record more or less"):
+        from_dp_event(RandomAllocationDpEvent(dpa.GaussianDpEvent(2.0), 100), dpa.NeighboringRelation.REPLACE_ONE)

@@ -70,11 +70,13 @@ def test_every_sample_is_refused(name: str, sample: str) -> None:
 def test_the_refusal_has_the_right_spelling() -> None:
     for run in (MATRIX, TREE * 2, SAME + MATRIX):
         with pytest.raises(
-            cm.InputError, match=r"share noise.*squared_sensitivity=.*Poisson\(rate=.*ceil\(steps / b\)"
+            cm.InputError,
+            match=r"one release of correlated rows.*BallsInBins\(bins=.*CyclicPoisson\(cycle=.*FixedOrder\(",
         ):
             run @ cm.Poisson(rate="0.1")
-    recipe = SAME @ cm.Poisson(rate="0.1") * 3  # of the page
-    assert recipe.epsilon("1e-6") > 0
+    recipe = SAME @ cm.Poisson(rate="0.1") * 3  # what CyclicPoisson composes
+    new = cm.MatrixMechanism(bands=[1, "1/2"], steps=6, sigma=2) @ cm.CyclicPoisson(cycle=2, rate="0.1")
+    assert recipe.epsilon("1e-6") == new.epsilon("1e-6") > 0
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -16,8 +16,9 @@ import numpy as np
 
 from cumulant import domains
 from cumulant.accounting.cache import answered
+from cumulant.accounting.dominating_runs import dominated_runs, dominating_runs, has_dominating_runs
 from cumulant.accounting.group_lemma import group_delta, group_epsilon, one_record
-from cumulant.accounting.question import DISTANCE, FEWER_STEPS, Question, checked, rows
+from cumulant.accounting.question import DISTANCE, DOMINATING_RUN, FEWER_STEPS, Question, checked, rows
 from cumulant.accounting.run import RunRecord
 from cumulant.accounting.weaker_run import announced_run, shorter_runs
 from cumulant.conversion import array_answers, renyi_to_dp
@@ -209,11 +210,19 @@ def answer(run: RunRecord, question: Question) -> Answer:
 def _answer(run: RunRecord, question: Question) -> Answer:
     if not question.row:
         return _by_composition(run, question)
+    if question.two_sided and (best := dominating_answer(run, question)) is not None:
+        return Answer(best[1].value, None, best[1].rigour, bound=question.row, way=DOMINATING_RUN)
     found = _own_answer(run, question)
     weaker = weaker_answer(run, question, found)
     if weaker is None or found.value <= weaker[1].value:
         return found
     return Answer(weaker[1].value, None, weaker[1].rigour, bound=question.row, way=FEWER_STEPS)
+
+
+def dominating_answer(run: RunRecord, question: Question) -> tuple[RunRecord, Answer] | None:
+    """Return the least answer of the runs that dominate this one and that run; None where it is evaluated as it is."""
+    found = [(each, answer(each, question)) for each in dominating_runs(run)]
+    return min(found, key=lambda one: one[1].value) if found else None
 
 
 def weaker_answer(run: RunRecord, question: Question, found: Answer | None = None) -> tuple[RunRecord, Answer] | None:
@@ -274,7 +283,7 @@ def _largest_loss(run: RunRecord, question: Question, below: float) -> Answer | 
 
 def _has_steps(run: RunRecord, question: Question) -> bool:
     """Return True if the run has epochs in which fewer steps may give a smaller bound."""
-    return question.two_sided and announced_run(run) is not None
+    return question.two_sided and (has_dominating_runs(run) or announced_run(run) is not None)
 
 
 def _has_group_lemma(run: RunRecord, question: Question) -> bool:
@@ -394,6 +403,9 @@ def lower(run: RunRecord, question: Question, found: float) -> tuple[float | Non
 
 
 def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
+    if has_dominating_runs(run):
+        ends = [found for each in dominated_runs(run) if (found := _lower(each, question))[0] is not None]
+        return max(ends, key=lambda end: end[0] or 0.0, default=(None, "", ""))
     rounds, _ = rounds_of(run)
     witness = None if rounds is None else lower_end(rounds, question)
     return (None, "", "") if witness is None else (witness.value, witness.way, witness.rigour)

@@ -17,6 +17,7 @@ import numpy as np
 
 from cumulant.accounting import answer
 from cumulant.accounting.answer import rounds_of
+from cumulant.accounting.dominating_runs import dominating_runs
 from cumulant.accounting.question import (
     CURVES,
     DEFAULT_ACCURACY,
@@ -110,6 +111,8 @@ def advantage(run: RunRecord, method: str = DEFAULT_METHOD) -> float:
     >>> advantage(cm.Gaussian(sigma=1).record()), advantage(cm.PureDP(1).record())  # 2 Phi(1/2) - 1 and tanh(1/2)
     (0.3829, 0.4621)
     """
+    if runs := _dominating(run, method):
+        return min(advantage(each, method) for each in runs)
     by_curve, by_statements = _ways(run, method)
     found = attacks.curve_advantage(run.curve()) if by_curve else 1.0
     if by_statements == "exact":  # at epsilon = 0 delta is the total variation distance
@@ -126,6 +129,12 @@ def advantage(run: RunRecord, method: str = DEFAULT_METHOD) -> float:
 def _announced(run: RunRecord, method: str) -> RunRecord | None:
     """Return the run with one release in place of each epoch, where the exact layer is asked; None if it has no epochs."""
     return announced_run(run) if method in METHODS and method not in CURVES else None
+
+
+def _dominating(run: RunRecord, method: str) -> tuple[RunRecord, ...]:
+    """Return the runs that stand in the place of this one, where the exact layer is asked."""
+    check_names(method=method)
+    return dominating_runs(run) if method in METHODS and method not in CURVES else ()
 
 
 def bayes_risk(run: RunRecord, prior: Number) -> float:
@@ -189,6 +198,9 @@ def in_brief(run: RunRecord, fpr: Number, method: str, epsilon: float, delta: fl
     >>> in_brief(cm.Gaussian(sigma=1).record(), 0.01, "best", 4.38, 1e-5)
     (0.0924, 0.3829)
     """
+    if runs := _dominating(run, method):
+        known_of = [in_brief(each, fpr, method, epsilon, delta) for each in runs]
+        return min(caught for caught, _ in known_of), min(most for _, most in known_of)
     rate, pairs = PROBABILITY.check("fpr", fpr), ([Fraction(epsilon)], [Fraction(delta)])
     found, largest = tradeoff.true_positive_rate([rate], *pairs)[0], tradeoff.advantage(*pairs)
     by_curve, by_statements = _ways(run, method) if method in METHODS else (False, "")
@@ -225,6 +237,8 @@ def _ways(run: RunRecord, method: str) -> tuple[bool, str]:
 
 
 def _bounds(run: RunRecord, rates: Sequence[Exact], method: str) -> Floats:
+    if runs := _dominating(run, method):
+        return np.asarray(np.minimum.reduce([_bounds(each, rates, method) for each in runs]))
     by_curve, by_statements = _ways(run, method)
     if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
         return np.array([_normal_power(rate, shift) for rate in rates])

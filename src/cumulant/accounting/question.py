@@ -34,6 +34,9 @@ GROUP_LEMMA = "group lemma"
 FEWER_STEPS = "fewer steps"
 """The way of a number for epochs that follows from epochs of fewer steps, or from one release in place of each."""
 
+DOMINATING_RUN = "dominating run"
+"""The way of a number for correlated noise that follows from a run with a larger Gram matrix."""
+
 DEFAULT_METHOD = "best"
 """Of every question, in Python and in the shell."""
 

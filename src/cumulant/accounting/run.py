@@ -52,6 +52,10 @@ class Component:
     """True for a surrogate: what ran may be more private, so that only an upper end is known."""
     group: int = 1
     """How many neighbours apart the data sets are that its statements compare."""
+    dominating: Callable[[], tuple[RunRecord, ...]] | None = None
+    """Runs that each dominate it, in whose place it is evaluated; None where it is evaluated as it is."""
+    dominated: Callable[[], tuple[RunRecord, ...]] | None = None
+    """Runs that it dominates each, from which its lower end comes."""
 
     def row(self, bound: str) -> Bound:
         """The theorem of this name about the way in which its samples are drawn."""

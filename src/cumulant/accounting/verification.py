@@ -7,12 +7,12 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from cumulant.accounting.answer import answer, by_losses, lower, lower_end, rounds_of, weaker_answer
+from cumulant.accounting.answer import answer, by_losses, dominating_answer, lower, lower_end, rounds_of, weaker_answer
 from cumulant.accounting.answer import delta as delta_of
 from cumulant.accounting.group_lemma import best_place, grown_delta, one_record
 from cumulant.accounting.numbers import rounded_down, rounded_up
 from cumulant.accounting.plan import Plan, planned
-from cumulant.accounting.question import CURVES, DISTANCE, FEWER_STEPS, GROUP_LEMMA, GUIDE, Question
+from cumulant.accounting.question import CURVES, DISTANCE, DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA, GUIDE, Question
 from cumulant.accounting.text import RIGOUR
 from cumulant.conversion import renyi_to_dp
 from cumulant.conversion.attacks import distance_is_at_most
@@ -39,6 +39,8 @@ def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
         return _by_group_lemma(plan, epsilon, delta)
     if plan.answer.way == FEWER_STEPS:
         return _by_fewer_steps(plan, epsilon, delta)
+    if plan.answer.way == DOMINATING_RUN:
+        return _by_dominating_run(plan, epsilon, delta)
     return _by_losses(plan, epsilon, delta) if plan.answer.exact else _by_curve(plan, epsilon, delta)
 
 
@@ -69,6 +71,16 @@ def _by_fewer_steps(plan: Plan, epsilon: float, delta: float) -> Verification:
     run, found = weaker
     check = verified(replace(plan, run=run, answer=found, terms=(), lower=None, witness=""), epsilon, delta)
     return replace(check, note=f"for fewer steps, which are no more private; {check.note}".removesuffix("; "))
+
+
+def _by_dominating_run(plan: Plan, epsilon: float, delta: float) -> Verification:
+    """The statement is verified for the run with the larger Gram matrix, which is found again."""
+    best = dominating_answer(plan.run, plan.question)
+    if best is None:
+        raise CertificateError("the run is no longer one with correlated noise")
+    run, found = best
+    check = verified(replace(plan, run=run, answer=found, terms=(), lower=None, witness=""), epsilon, delta)
+    return replace(check, note=f"for a run that dominates it; {check.note}".removesuffix("; "))
 
 
 def lower_confirmed(plan: Plan) -> bool | None:

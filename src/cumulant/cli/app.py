@@ -17,6 +17,7 @@ from cumulant.cli.audit import audit, conformance
 from cumulant.cli.calibration import calibrate, dpsgd, sweep
 from cumulant.cli.check import archive, check, verify
 from cumulant.cli.failures import ExitCode, failed, guarded
+from cumulant.cli.fedavg import fedavg
 from cumulant.cli.ledger import app as ledger
 from cumulant.cli.plot import figures, plot
 from cumulant.cli.questions import bounds, delta, epsilon, rdp
@@ -62,7 +63,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-questions = (epsilon, delta, check, rdp, calibrate, sweep, dpsgd)
+questions = (epsilon, delta, check, rdp, calibrate, sweep, dpsgd, fedavg)
 for command in (*questions, archive, verify, bounds, audit, conformance, plot, figures, serve):
     app.command()(command)
 for registered in ledger.registered_commands:

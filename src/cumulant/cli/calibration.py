@@ -111,6 +111,9 @@ def dpsgd(
     epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
     sampling: Annotated[str | None, typer.Option(help=f"Only one of: {_SAMPLINGS}.")] = None,
     per_epoch: Annotated[bool, typer.Option("--per-epoch", help="Also what is spent after each epoch.")] = False,
+    noise_bands: Annotated[
+        str | None, typer.Option(help="Correlated noise: the first column of its matrix, such as 1,0.5,0.25.")
+    ] = None,
     as_json: Json = False,
     quiet: Annotated[
         bool,
@@ -125,24 +128,27 @@ def dpsgd(
     Examples:
       cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5
       cumulant dpsgd --batch 256 --records 60000 --epochs 30 --epsilon 3 --delta 1e-5
+      cumulant dpsgd --batch 60 --records 6000 --epochs 10 --noise-multiplier 4 --delta 1e-6 --noise-bands 1,0.5
       cumulant dpsgd --batch 64 --records 1797 --steps 280 --noise-multiplier 4 --delta 1e-5 --sampling fixed-size --json
     """
-    from cumulant.training.sgd import SAMPLINGS, NoisySGD
+    from cumulant.training.sgd import CORRELATED, SAMPLINGS, NoisySGD
 
     if (noise_multiplier is None) == (epsilon is None):
         raise InputError(
             "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"
         )
+    bands = None if noise_bands is None else noise_bands.split(",")
+    known = SAMPLINGS if bands is None else CORRELATED
     sampling = None if sampling is None else sampling.lower()
-    if sampling is not None and sampling not in SAMPLINGS:
+    if sampling is not None and sampling not in known:
         raise InputError(
-            f"sampling={sampling!r} is unknown{nearest(sampling, SAMPLINGS)}; choose one of {', '.join(SAMPLINGS)}"
+            f"sampling={sampling!r} is unknown{nearest(sampling, known)}; choose one of {', '.join(known)}"
         )
     asked = DELTA.check("delta", delta)
     plan = NoisySGD(batch, records, noise_multiplier or 1, epochs, steps)
     rows = []
-    for name in [sampling] if sampling else SAMPLINGS:
-        sgd = replace(plan, sampling=name)
+    for name in [sampling] if sampling else known:
+        sgd = replace(plan, sampling=name, noise_bands=bands)
         if epsilon is not None:
             sgd = sgd.calibrated(POSITIVE.check("epsilon", epsilon), asked)
         rows.append((sgd, sgd.guarantee(asked)))

@@ -40,6 +40,7 @@ from cumulant.mechanisms.zero_concentrated import ZeroConcentrated
 from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.relation import Relation
 from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.sampling.scheme import Scheme
 from cumulant.sampling.without_replacement import WithoutReplacement
 
@@ -265,6 +266,23 @@ def _repeated(event: Any, relation: Any) -> Expression | None:
     return None if inner is None else inner * event.count
 
 
+def _allocated(event: Any, relation: Any) -> Expression | None:
+    """One epoch in which a record is in some of the steps; fields are read by the names that are usual for them."""
+    if RELATIONS[relation] is not Relation.ADD_REMOVE:
+        raise Refused(event, "random allocation is for one record more or less; use ADD_OR_REMOVE_ONE")
+    steps = next((found for name in _STEPS if (found := getattr(event, name, None)) is not None), None)
+    picks = next((found for name in _PICKS if (found := getattr(event, name, None)) is not None), 1)
+    if steps is None:
+        raise Refused(event, f"the number of steps is none of its fields {', '.join(_STEPS)}")
+    inner = from_dp_event(event.event, relation)
+    return None if inner is None else _on(inner, RandomAllocation(steps=int(steps), picks=int(picks)))
+
+
+_STEPS = ("num_steps", "steps", "t")
+_PICKS = ("num_selected", "num_participations", "picks", "k")
+"""Fields of an event that no release has yet, by which it is read."""
+
+
 def _not_private(event: Any, relation: Any) -> Expression:
     raise NotPrivate(event, "nothing is protected")
 
@@ -296,6 +314,7 @@ _READERS_BY_NAME: Mapping[str, Callable[[Any, Any], Expression | None]] = {
     ),
     "PermuteAndFlipDpEvent": lambda event, relation: PermuteAndFlip(float(event.epsilon)) if event.epsilon else None,
     "DiscreteGaussianDpEvent": _discrete_gaussian,
+    "RandomAllocationDpEvent": _allocated,
 }
 """Events that release 0.6.0 does not have, so that there may be no class to name."""
 

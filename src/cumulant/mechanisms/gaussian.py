@@ -242,9 +242,8 @@ class Gaussian(Mechanism):
         if not self.correlated:
             return ""
         return (
-            "it is a whole run whose steps share noise, and a sample of it is not a sample per step. For a b-banded matrix and "
-            "Poisson samples of b fixed groups in turn write Gaussian(sigma=..., squared_sensitivity=...) @ Poisson(rate=...) "
-            "* ceil(steps / b), the square being the largest of a column (docs/mechanisms/matrix.md); nothing else is proved"
+            "Gaussian.from_matrix is one release of correlated rows; a sample of it is not a sample per step. Write "
+            "MatrixMechanism(...) @ BallsInBins(bins=...), CyclicPoisson(cycle=..., rate=...) or FixedOrder(epochs=...)"
         )
 
     def pair(self) -> Pair | None:

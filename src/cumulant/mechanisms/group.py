@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.bounds.bound import Bound
-from cumulant.curves.curve import Curve
+from cumulant.curves.curve import Curve, Lowest
 from cumulant.curves.group import grouped
 from cumulant.domains import GROUP as SIZES
 from cumulant.domains import Domain, Exact, Number
@@ -96,7 +96,7 @@ class Grouped(Mechanism):
 
     @property
     def surrogate(self) -> bool:
-        return self.inner.surrogate
+        return self.inner.surrogate or not self.inner.grouped_attained
 
     @property
     def frozen(self) -> bool:
@@ -118,7 +118,10 @@ class Grouped(Mechanism):
 
     def own_curve(self, bound: str) -> Curve:
         pair = self.pair()
-        return grouped(self.inner.own_curve("best"), self.size) if pair is None else pair.curve()
+        if pair is not None and not self.inner.amplified:
+            return pair.curve()
+        chain = grouped(self.inner.own_curve("best"), self.size)
+        return chain if pair is None else Lowest((chain, pair.curve()))
 
     def pair(self) -> Pair | None:
         return self.inner.grouped_pair(self.size)

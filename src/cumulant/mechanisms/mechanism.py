@@ -15,9 +15,12 @@ from cumulant.accounting.numbers import brief, first_sentence
 from cumulant.accounting.queries import Answers
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.curves.curve import Curve
+from cumulant.curves.gaussian_mixture import Shifts
 from cumulant.domains import Domain, Exact, Less, Number, Several
 from cumulant.errors import HypothesisError, InputError, NotationError, RelationError
+from cumulant.pairs.gaussian_mixture import GaussianMixturePair
 from cumulant.pairs.pair import Pair
+from cumulant.pairs.public_choice import AnnouncedPair, faces_of_copies
 from cumulant.relation import Relation, common
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
@@ -297,6 +300,20 @@ class Mechanism(Expression):
         pair = None if self.amplified else self.pair()
         return None if pair is None else pair.grouped(size)
 
+    @property
+    def grouped_attained(self) -> bool:
+        """True unless the pair of a group is a bound that no data sets attain, so that it has no lower end."""
+        return True
+
+    @property
+    def user_attained(self) -> bool:
+        """True unless the pair of a user was rounded, so that it has no lower end."""
+        return True
+
+    def user_pair(self, records: int) -> Pair | None:
+        """The dominating pair of a user who joins or leaves with so many records, if it is known."""
+        return self.grouped_pair(records)
+
     def unsampled(self) -> str:
         """Why it may not run on a sample; empty if it may."""
         return ""
@@ -405,6 +422,39 @@ class Sampled(Mechanism):
         # A composition may be adaptive within the sample, so only a single mechanism brings its dominating pair along (E-25).
         pair = self.inner.pair() if isinstance(self.inner, Mechanism) else None
         return self.scheme.curve(self.inner.curve, pair, bound, str(self.inner))
+
+    def _lone_pair(self) -> Pair | None:
+        """The pair of what runs on each sample, if that is one mechanism on all of the sample."""
+        return self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
+
+    def grouped_pair(self, size: int) -> Pair | None:
+        """A coin that is seen says how many records of the group are in the sample: at most so many neighbours apart."""
+        pair, counts = self._lone_pair(), self.scheme.group_counts(size)
+        if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:
+            return None
+        rate = 1 - counts[0]
+        faces = faces_of_copies(pair, rate, [each / rate for each in counts[1:]])
+        return None if faces is None else AnnouncedPair((faces,), False)
+
+    @property
+    def user_attained(self) -> bool:
+        pair = self._lone_pair()
+        return pair is not None and pair.attained and pair.dominated is pair
+
+    def user_pair(self, records: int) -> Pair | None:
+        """The pair of a user who joins or leaves with so many records, each of which is sampled alone; None where unknown.
+
+        Gaussian noise around a random number of shifts, which is attained; for other symmetric noise the number is seen.
+        """
+        pair, counts = self._lone_pair(), self.scheme.user_counts(records)
+        if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:
+            return None
+        # (the law of a mixture needs noise on a sum; of Gaussian-DP promises every count has a post-processing of its own)
+        if (shift := pair.gaussian_shift()) is not None and pair.geometry:
+            return GaussianMixturePair(Shifts.of([i * shift for i in range(records + 1)], counts))
+        rate = 1 - counts[0]
+        faces = faces_of_copies(pair, rate, [each / rate for each in counts[1:]])
+        return None if faces is None else AnnouncedPair((faces,), False)
 
     def arguments(self) -> Mapping[str, str]:
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -9,6 +10,9 @@ from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.differences import up_to
 
 _MOST_TERMS = 1 << 20
+
+MOST_COUNTED = 1000
+"""Records of one user or group whose number in a sample is followed; convention: fractions of more are too long."""
 
 
 def mass(count: int, rate: Fraction, k: int) -> Any:
@@ -48,3 +52,29 @@ def _beyond(count: int, rate: Fraction, start: int) -> Any:
         if term < total * small and ratio < 1:
             return total + up_to(term * ratio / (1 - ratio))
     return total if start + _MOST_TERMS >= count else total + up_to(BALLS.number(1))
+
+
+def binomial_masses(count: int, rate: Fraction) -> tuple[Fraction, ...]:
+    """Return the exact probabilities of 0, 1, ..., count successes, each with probability `rate` and independent.
+
+    >>> binomial_masses(2, Fraction(1, 3))
+    (Fraction(4, 9), Fraction(4, 9), Fraction(1, 9))
+    """
+    return tuple(math.comb(count, i) * rate**i * (1 - rate) ** (count - i) for i in range(count + 1))
+
+
+def hypergeometric_masses(population: int, marked: int, sample: int) -> tuple[Fraction, ...]:
+    """Return the exact probabilities of 0, 1, ..., marked of the marked records in a sample without replacement.
+
+    >>> hypergeometric_masses(4, 2, 2)
+    (Fraction(1, 6), Fraction(2, 3), Fraction(1, 6))
+    """
+    found, rest = [], population - marked
+    mass = Fraction(1)
+    for i in range(sample):  # none of the marked ones
+        mass *= Fraction(rest - i, population - i)
+    for h in range(marked + 1):
+        found.append(mass if h <= sample else Fraction(0))
+        if h < sample:
+            mass *= Fraction((marked - h) * (sample - h), (h + 1) * (rest - sample + h + 1))
+    return tuple(found)

@@ -31,7 +31,7 @@ def largest_square(matrix: Matrix, participation: Participation) -> Fraction:
     >>> largest_square([[1, 0], [1, 1]], "once"), largest_square([[1, 0], [1, 1]], ("every", 1))
     (Fraction(2, 1), Fraction(5, 1))
     """
-    columns, unit = _columns(matrix)
+    columns, unit = read_columns(matrix)
     steps, kind, numbers = len(columns), *_participation(participation)
     if kind == "once":
         found = max(sum(each * each for each in column) for column in columns)
@@ -48,7 +48,7 @@ def largest_square(matrix: Matrix, participation: Participation) -> Fraction:
         found = min(times, -(-steps // apart)) * max(sum(each * each for each in column) for column in columns)
     if not found:
         raise InputError("the matrix is 0, so that nothing is released")
-    return _short(Fraction(found) * unit**2)
+    return short_above(Fraction(found) * unit**2)
 
 
 def _together(columns: list[list[int]], pattern: range) -> int:
@@ -66,8 +66,8 @@ def _entries(column: list[int], first: int) -> Iterator[tuple[int, int]]:
     return ((row, column[row]) for row in range(first, len(column)))
 
 
-def _columns(matrix: Matrix) -> tuple[list[list[int]], Fraction]:
-    """The columns as multiples of one number, checked."""
+def read_columns(matrix: Matrix) -> tuple[list[list[int]], Fraction]:
+    """Return the columns as multiples of one number; InputError unless they are square and lower triangular."""
     rows = [listed(f"matrix[{i}]", row) for i, row in enumerate(listed("matrix", matrix))]
     size = len(rows)
     if not size or any(len(row) != size for row in rows):
@@ -105,10 +105,21 @@ def _participation(value: Participation) -> tuple[str, tuple[int, ...]]:
     )
 
 
-def _short(value: Fraction) -> Fraction:
-    """The value, or a decimal just above it where it has many digits."""
+def short_above(value: Fraction) -> Fraction:
+    """Return the value, or a decimal just above it where it has many digits."""
+    scale = _scale(value)
+    return value if scale is None else Fraction(math.ceil(value * scale)) / scale
+
+
+def short_below(value: Fraction) -> Fraction:
+    """Return the value, or a decimal just below it where it has many digits."""
+    scale = _scale(value)
+    return value if scale is None else Fraction(math.floor(value * scale)) / scale
+
+
+def _scale(value: Fraction) -> Fraction | None:
+    """Return the power of ten that keeps 40 digits of the value; None where the value is short."""
     if max(value.numerator, value.denominator) < 10 ** (2 * _DIGITS):
-        return value
-    digits = _DIGITS - math.floor(math.log10(value.numerator) - math.log10(value.denominator))
-    scale = Fraction(10) ** digits
-    return Fraction(math.ceil(value * scale)) / scale
+        return None
+    digits = _DIGITS - math.floor(math.log10(value.numerator) - math.log10(value.denominator)) if value else _DIGITS
+    return Fraction(10) ** digits

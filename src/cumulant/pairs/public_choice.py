@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -237,6 +237,23 @@ def _sent(cells: Cells) -> Array:
     law = np.logaddexp(cells.atoms, np.logaddexp(np.append(cells.left, -np.inf), np.append(-np.inf, cells.right)))
     law[2] = np.logaddexp(law[2], cells.below)
     return np.asarray(law)
+
+
+def faces_of_copies(pair: Pair, rate: Fraction, weights: Sequence[Fraction]) -> tuple[Face, ...] | None:
+    """Return the faces of a coin that says how many copies of a record, or records of a group, are in the sample.
+
+    `rate` is the probability that any is there, `weights` those of 1, 2, ... of them, given that. Returns None if the pair of
+    several is not known.
+    """
+    faces = []
+    for count, weight in enumerate(weights, start=1):
+        if not weight:
+            continue
+        many = pair if count == 1 else pair.grouped(count)
+        if many is None or not many.symmetric or (many.amplified() is None and many.loss() is None):
+            return None
+        faces.append(Face(weight, many, rate))
+    return tuple(faces)
 
 
 def above(ball: Callable[[], Any]) -> Fraction:

@@ -14,6 +14,7 @@ from cumulant.curves.curve import Curve
 from cumulant.domains import spelling
 from cumulant.errors import HypothesisError
 from cumulant.exact.witnesses import Neighbours, opposite, proposition11
+from cumulant.numerics.binomials import MOST_COUNTED, binomial_masses
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Sized
 from cumulant.sampling.scheme import Scheme, known
@@ -85,6 +86,12 @@ class Poisson(Sized):
 
     def cone(self, pair: Pair) -> Fraction | None:
         return self.rate if self.rate == 1 else None
+
+    def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
+        return binomial_masses(records, self.rate)
+
+    def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
+        return binomial_masses(size, self.rate) if size <= MOST_COUNTED else None
 
     def of(self, inner: Scheme) -> Scheme | None:
         return type(self)(rate=spelling(self.rate * inner.rate)) if type(inner) is type(self) else None
@@ -173,6 +180,12 @@ class ReplacingPoisson(Poisson):
         )
 
     def cone(self, pair: Pair) -> Fraction | None:
+        return None
+
+    def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
+        return None
+
+    def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
         return None
 
 

@@ -131,6 +131,18 @@ class Scheme(ABC):
         """What it makes of an expression, where that is not a sample of it."""
         return None
 
+    def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
+        """Return the law of how many records of a user who joins or leaves are in one sample; None where it is not claimed."""
+        return None
+
+    def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
+        """Return the law of how many records of a group are in one sample, for samples that differ in these only.
+
+        Neighbours may be mixed, and the sample without any of the group is the same for both data sets. None where it is not
+        claimed.
+        """
+        return None
+
     def said(self, ran: str, times: int) -> str:
         """What so many terms are in which one mechanism ran, as a sentence says it."""
         if times == 1:

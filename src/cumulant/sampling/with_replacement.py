@@ -15,7 +15,7 @@ from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.binomials import mass, upper_tail
-from cumulant.pairs.public_choice import AnnouncedPair, Face, above
+from cumulant.pairs.public_choice import AnnouncedPair, Face, above, faces_of_copies
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
@@ -88,15 +88,10 @@ class WithReplacement(Scheme):
         if not pair.symmetric:
             return None
         rate, weights, leak = copies(int(self.sample), int(self.population), tail)
-        faces = []
-        for k, weight in enumerate(weights, start=1):
-            if not weight:
-                continue
-            many = pair if k == 1 else pair.grouped(k)
-            if many is None or not many.symmetric or (many.amplified() is None and many.loss() is None):
-                return None
-            faces.append(Face(weight, many, rate))
-        return AnnouncedPair((tuple(faces),), False, leak, self._beyond(pair, len(weights), rate) if leak else ())
+        faces = faces_of_copies(pair, rate, weights)
+        if faces is None:
+            return None
+        return AnnouncedPair((faces,), False, leak, self._beyond(pair, len(weights), rate) if leak else ())
 
     def _beyond(self, pair: Pair, last: int, rate: Fraction) -> tuple[Face, ...]:
         """More copies than the last, in steps of a quarter: the probability of more than before, with the most of the step."""

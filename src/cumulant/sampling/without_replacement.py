@@ -12,6 +12,7 @@ from cumulant.bounds.without_replacement import WITHOUT_REPLACEMENT
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import InputError
 from cumulant.exact.witnesses import CORNER, TRIPLE, TURNED, Neighbours, proposition11
+from cumulant.numerics.binomials import MOST_COUNTED, hypergeometric_masses
 from cumulant.relation import Relation
 from cumulant.sampling.rated import Sized
 from cumulant.sampling.scheme import Scheme, known
@@ -80,6 +81,13 @@ class WithoutReplacement(Sized):
         """Several queries on one sample may adapt to one another, so the theorem needs a geometry, which they do not have."""
         return self.rate if self.rate == 1 or pair.geometry else None
 
+    def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
+        """Records of the group give way to others in the sample without them, so that enough others must be there."""
+        sample, population = self.sample, self.population
+        if sample is None or population is None or population - size < sample or size > MOST_COUNTED:
+            return None
+        return hypergeometric_masses(int(population), size, int(sample))
+
     def of(self, inner: Scheme) -> Scheme | None:
         if not isinstance(inner, WithoutReplacement) or type(inner) is not WithoutReplacement:
             return None
@@ -146,6 +154,13 @@ class Displacing(WithoutReplacement):
         return proposition11(pair, self.rate)
 
     def triples(self) -> Fraction | None:
+        return None
+
+    def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
+        """Each of the user's records in the sample of the larger data set takes the place of another one."""
+        return WithoutReplacement.group_counts(self, records)
+
+    def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
         return None
 
     def cone(self, pair: Pair) -> Fraction | None:

@@ -5,7 +5,9 @@ from cumulant.training.balls_in_bins import BallsInBinsSampler
 from cumulant.training.budget import Budget
 from cumulant.training.card import Setting, statement
 from cumulant.training.conformance import conformance
+from cumulant.training.correlated_noise import CorrelatedIntegers, CorrelatedNoise
 from cumulant.training.cyclic_poisson import CyclicPoissonSampler
+from cumulant.training.fedavg import FedAvg
 from cumulant.training.noise import clipped, rounded_gaussian
 from cumulant.training.repetitions import draw_repetitions
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler
@@ -15,7 +17,10 @@ from cumulant.training.worst_case import known_order_scores, likelihood_ratio_sc
 __all__ = [
     "BallsInBinsSampler",
     "Budget",
+    "CorrelatedIntegers",
+    "CorrelatedNoise",
     "CyclicPoissonSampler",
+    "FedAvg",
     "FixedSizeSampler",
     "NoisySGD",
     "PoissonSampler",

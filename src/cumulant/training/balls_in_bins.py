@@ -23,7 +23,7 @@ class BallsInBinsSampler(Sampler):
     pass can be drawn only by the key that began it. So a sampler that goes on with another key (a state without the key, a
     copy, a forked process) leaves the rest of the pass out and begins the next one.
 
-    One draw that all passes use again is another scheme with a larger epsilon, so `redraw=False` is refused.
+    One draw that all passes use again is `BallsInBins`, another scheme with a larger epsilon, so `redraw=False` is refused.
 
     >>> sampler = BallsInBinsSampler(population=1000, steps=10, key=bytes(32))
     >>> sampler.law
@@ -47,8 +47,8 @@ class BallsInBinsSampler(Sampler):
     ) -> None:
         if redraw is not True:
             raise InputError(
-                f"redraw={redraw!r}: one draw for all passes is another scheme, whose epsilon is larger; its bound is not "
-                "offered here, so draw afresh in every pass"
+                f"redraw={redraw!r}: one draw for all passes is another scheme, whose epsilon is larger. Account for it by "
+                "MatrixMechanism(...) @ BallsInBins(bins=...), or draw afresh in every pass"
             )
         self._first = 0
         self._allocation: tuple[bytes, int, list[list[int]]] | None = None

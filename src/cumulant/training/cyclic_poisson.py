@@ -19,7 +19,8 @@ class CyclicPoissonSampler(Sampler):
     Every record is in one part, chosen uniformly, independently of the others and once for the whole run; step t draws from
     part t mod `cycle`. So a record can be drawn once in `cycle` steps, and two of its steps are at least `cycle` apart. Given
     the parts, which need not be secret, a run is a composition of Poisson samples of this rate, one for each started cycle:
-    that is its `law` where the noise of different steps is independent. A batch has rate * population / cycle records on
+    that is its `law` where the noise of different steps is independent. With correlated noise of at most `cycle` bands a run is
+    `MatrixMechanism(...) @ CyclicPoisson(cycle=cycle, rate=rate)`. A batch has rate * population / cycle records on
     average. Divide sums by a constant that was chosen without looking at the number of records.
 
     `partition` are the bytes that the parts follow from; they are part of every state, so that a resumed run keeps its parts.

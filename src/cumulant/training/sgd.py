@@ -12,14 +12,22 @@ from typing import Any
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import stated
 from cumulant.calibrate import calibrate
-from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, spelling
+from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, listed, one_of, spelling
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.group import Group
+from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.mechanisms.shuffled_batches import ShuffledBatches
+from cumulant.mechanisms.user import User
 from cumulant.relation import Relation
+from cumulant.sampling.balls_in_bins import BallsInBins
+from cumulant.sampling.cyclic_poisson import CyclicPoisson
+from cumulant.sampling.fixed_order import FixedOrder
+from cumulant.sampling.min_sep import MinSep
 from cumulant.sampling.poisson import Poisson
 from cumulant.sampling.random_allocation import RandomAllocation
+from cumulant.sampling.scheme import Scheme
 from cumulant.sampling.without_replacement import WithoutReplacement
 
 DIGITS = 6
@@ -34,22 +42,28 @@ class Loop:
     assumes: str
     per_step: bool  # one term for each step; else one for each pass
     release: Callable[[NoisySGD], Expression]
+    correlated: Callable[[NoisySGD], Scheme] | None = None
+    """In which steps one record takes part, where the noise of the steps is correlated."""
 
 
 def _fixed_size(sgd: NoisySGD) -> Expression:
-    return sgd.noisy_sum @ WithoutReplacement(sample=sgd.batch, population=sgd.records)
+    if not sgd.several:
+        return sgd.noisy_sum @ WithoutReplacement(sample=sgd.batch, population=sgd.records)
+    scheme = WithoutReplacement(sample=sgd.batch, population=sgd.records, relation=Relation.ADD_REMOVE)
+    return sgd.noisy_sum @ scheme @ User(records=sgd.records_per_user or 1)
 
 
 def _poisson(sgd: NoisySGD) -> Expression:
-    return sgd.noisy_sum @ Poisson(rate=spelling(Fraction(sgd.batch) / Fraction(sgd.records)))
+    step = sgd.noisy_sum @ Poisson(rate=spelling(Fraction(sgd.batch) / Fraction(sgd.records)))
+    return step @ User(records=sgd.records_per_user or 1)
 
 
 def _balls_in_bins(sgd: NoisySGD) -> Expression:
-    return sgd.noisy_sum @ RandomAllocation(steps=sgd.steps_of_a_pass)
+    return sgd.noisy_sum @ RandomAllocation(steps=sgd.steps_of_a_pass) @ Group(size=sgd.records_per_user or 1)
 
 
 def _shuffled(sgd: NoisySGD) -> Expression:
-    return sgd.noisy_sum @ ShuffledBatches()
+    return sgd.noisy_sum @ ShuffledBatches() @ Group(size=sgd.records_per_user or 1)
 
 
 SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
@@ -90,6 +104,77 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
 """Every way to form batches that can be named, and what is proved about it."""
 
 
+def _one_draw(sgd: NoisySGD) -> Scheme:
+    return BallsInBins(bins=min(sgd.steps_of_a_pass, sgd.total_steps))
+
+
+def _cyclic(sgd: NoisySGD) -> Scheme:
+    cycle = len(sgd.noise_bands or (1,))
+    rate = Fraction(sgd.batch * cycle, sgd.records)
+    if rate > 1:
+        raise InputError(
+            f"batches of {sgd.batch} of {sgd.records} records are more than a group of 1/{cycle} of the data; use fewer bands"
+        )
+    return CyclicPoisson(cycle=cycle, rate=spelling(rate))
+
+
+def _fixed_order(sgd: NoisySGD) -> Scheme:
+    return FixedOrder(every=sgd.steps_of_a_pass)
+
+
+def _min_sep(sgd: NoisySGD) -> Scheme:
+    return MinSep(separation=len(sgd.noise_bands or (1,)), most=sgd.passes(sgd.total_steps))
+
+
+def _whole_run(sgd: NoisySGD) -> Expression:
+    scheme = sgd.loop.correlated
+    if scheme is None or sgd.noise_bands is None:
+        raise InputError(f"sampling={sgd.sampling!r} is for correlated noise; add noise_bands=[...]")
+    matrix = MatrixMechanism(bands=sgd.noise_bands, steps=sgd.total_steps, sigma=Exact(sgd.noise_multiplier))
+    return matrix @ scheme(sgd)
+
+
+CORRELATED: Mapping[str, Loop] = MappingProxyType(
+    {
+        "balls-in-bins, one draw": Loop(
+            Relation.ADD_REMOVE,
+            "each record goes into one step of the epoch, chosen uniformly, for it alone and in secret, and all epochs use the "
+            "same draw; batches have random sizes",
+            False,
+            _whole_run,
+            _one_draw,
+        ),
+        "cyclic-poisson": Loop(
+            Relation.ADD_REMOVE,
+            "each record is in one of as many groups as there are bands, for the whole run; step t takes each record of group "
+            "t mod bands independently and in secret (cumulant.training.CyclicPoissonSampler)",
+            False,
+            _whole_run,
+            _cyclic,
+        ),
+        "fixed-order": Loop(
+            Relation.ADD_REMOVE,
+            "every epoch visits the records in the same order, which may be public; nothing is amplified (DP-FTRL)",
+            False,
+            _whole_run,
+            _fixed_order,
+        ),
+        "min-sep": Loop(
+            Relation.ADD_REMOVE,
+            "a record is used at most once in each pass, in any order, and never twice within as many steps as there are "
+            "bands; nothing is amplified",
+            False,
+            _whole_run,
+            _min_sep,
+        ),
+    }
+)
+"""Every way in which a record may take part where the noise is correlated, and what is proved about it."""
+
+UNITS = ("record", "user")
+"""What one neighbour is: an example, or a person with all examples."""
+
+
 @dataclass(frozen=True, slots=True)
 class NoisySGD:
     """DP-SGD: per-example gradients clipped to `clip_norm`, summed, with Gaussian noise of `noise_multiplier * clip_norm`.
@@ -102,6 +187,12 @@ class NoisySGD:
     `schedule` lets the noise change: pairs of a factor and a number of steps, in their order, where the noise is
     `noise_multiplier * factor`. It must be fixed before the first step, and says the steps itself. A noise that is chosen from
     earlier outputs is no schedule; it is charged by `Budget(adaptive=True)`.
+
+    `unit="user"` is about people. If updates are clipped per user, `records` and `batch` count users, and the run is the same.
+    If examples are sampled and clipped, `records_per_user` bounds those of one user, who joins or leaves as a whole.
+
+    `noise_bands` correlates the noise of the steps: the first column of the matrix C of `MatrixMechanism`. The ways to take
+    part are then "balls-in-bins, one draw", "cyclic-poisson", "fixed-order" and "min-sep".
 
     >>> sgd = NoisySGD(batch=64, records=1797, epochs=3, noise_multiplier=4)
     >>> sgd.run
@@ -125,8 +216,12 @@ class NoisySGD:
     clip_norm: Number = 1
     sampling: str = "fixed-size"
     schedule: Sequence[tuple[Number, int]] | None = None
+    unit: str = "record"
+    records_per_user: int | None = None
+    noise_bands: Sequence[Number] | None = None
 
     def __post_init__(self) -> None:
+        self._check_unit()
         self._set("batch", int(COUNT.check("batch", self.batch)))
         self._set("records", int(COUNT.check("records", self.records)))
         if self.batch > self.records:
@@ -141,8 +236,30 @@ class NoisySGD:
             self._set("steps", int(COUNT.check("steps", self.steps)))
         else:
             self._set("epochs", POSITIVE.check("epochs", self.epochs))
-        if not isinstance(self.sampling, str) or self.sampling not in SAMPLINGS:  # type: ignore[redundant-expr]
-            raise InputError(f"sampling={shown(self.sampling)} is unknown; choose one of {', '.join(SAMPLINGS)}")
+        known = SAMPLINGS if self.noise_bands is None else CORRELATED
+        if not isinstance(self.sampling, str) or self.sampling not in known:  # type: ignore[redundant-expr]
+            kind = "" if self.noise_bands is None else " for correlated noise"
+            raise InputError(f"sampling={shown(self.sampling)} is unknown{kind}; choose one of {', '.join(known)}")
+        if self.noise_bands is not None:
+            self._check_bands()
+
+    def _check_unit(self) -> None:
+        one_of("unit", self.unit, UNITS)
+        if self.records_per_user is not None:
+            if self.unit != "user":
+                raise InputError('records_per_user=… is about users; add unit="user"')
+            self._set("records_per_user", int(COUNT.check("records_per_user", self.records_per_user)))
+
+    def _check_bands(self) -> None:
+        bands = tuple(Exact(each) for each in listed("noise_bands", self.noise_bands))
+        self._set("noise_bands", bands)
+        if self.schedule is not None or self.several:
+            raise InputError("correlated noise takes no schedule and one record per user; leave noise_bands=… out")
+
+    @property
+    def several(self) -> bool:
+        """True if a user has several records, each of which is sampled and clipped by itself."""
+        return (self.records_per_user or 1) > 1
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -175,17 +292,17 @@ class NoisySGD:
     @property
     def loop(self) -> Loop:
         """What the way to form batches says of itself."""
-        return SAMPLINGS[self.sampling]
+        return (SAMPLINGS if self.noise_bands is None else CORRELATED)[self.sampling]
 
     @property
     def relation(self) -> Relation:
-        """The neighbours that every statement compares."""
-        return self.loop.relation
+        """The neighbours that every statement compares; a user of several records joins or leaves, if samples allow it."""
+        return Relation.ADD_REMOVE if self.several and self.sampling == "fixed-size" else self.loop.relation
 
     @property
     def noisy_sum(self) -> Gaussian:
         """One noisy sum of clipped gradients, in units of the clipping norm: its sensitivity is 2 or 1."""
-        return Gaussian.from_clipping(norm=1, noise=Exact(self.noise_multiplier), relation=self.relation)
+        return Gaussian.from_clipping(norm=1, noise=Exact(self.noise_multiplier), relation=self.loop.relation)
 
     @property
     def total_steps(self) -> int:
@@ -221,6 +338,9 @@ class NoisySGD:
     def after(self, steps: int) -> Expression:
         """Return the run after this many steps; a schedule says no more than its own steps."""
         count = int(COUNT.check("steps", steps))
+        if self.noise_bands is not None:
+            one = self if count == self.total_steps else replace(self, steps=count, epochs=None)
+            return one.loop.release(one)
         if self.schedule is None:
             return self.loop.release(self) * self._releases(count)
         if count > self.total_steps:
@@ -264,7 +384,7 @@ class NoisySGD:
         last, per = self.total_steps, Fraction(self.records, self.batch)
         counts = [math.ceil(per * epoch) for epoch in range(1, math.ceil(last / per) + 1)]
         ends = list(dict.fromkeys(min(count, last) for count in counts))
-        if self.schedule is not None:
+        if self.schedule is not None or self.noise_bands is not None:
             return [self.spent(end, delta, method) for end in ends]
         over = self.loop.release(self).epsilon_over([self._releases(end) for end in ends], delta, method)
         found = [*(float(epsilon) for epsilon in over[:-1]), self.epsilon(delta, method)]

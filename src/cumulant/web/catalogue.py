@@ -13,8 +13,8 @@ from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.notation import parse
 from cumulant.sampling.scheme import SCHEMES
 
-_AROUND = "PureDP(1) @ {}"
-"""A run that shows what a scheme is."""
+_AROUND = ("PureDP(1) @ {}", "MatrixMechanism(bands=[1], steps=1000, sigma=4) @ {}")
+"""Runs that show what a scheme is; one that says in which steps a record takes part goes around a whole run."""
 
 
 @cache
@@ -26,15 +26,18 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
     [{'name': 'scale', 'value': '2'}]
     """
     return {
-        "mechanisms": list(_entries(MECHANISMS, "{}")),
+        "mechanisms": list(_entries(MECHANISMS, ("{}",))),
         "schemes": list(_entries(SCHEMES, _AROUND)),
     }
 
 
-def _entries(known: Mapping[str, type], form: str) -> Iterator[dict[str, Any]]:
+def _entries(known: Mapping[str, type], forms: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     for name, kind in sorted(known.items(), key=lambda item: item[0].lower()):
         examples = [
-            (text, run) for text in _calls(name, _said(kind)) if (run := _parsed(form.format(text))) is not None
+            (text, run)
+            for form in forms
+            for text in _calls(name, _said(kind))
+            if (run := _parsed(form.format(text))) is not None
         ]
         if not examples:  # what shows no example is typed as an expression
             continue

@@ -1,0 +1,52 @@
+"""Runs that are no more private than a run, or no less, where only such runs can be evaluated.
+
+A part may say that each of several runs has a pair that dominates it. Products of dominating pairs dominate a composition, so
+putting one of them in the place of the part bounds the whole run from above, and the least answer counts. From below likewise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice, product
+
+from cumulant.accounting.run import Component, RunRecord
+
+_MOST_RUNS = 64
+"""Combinations of the runs of several parts that are tried; convention: one part has about ten, two parts are rare."""
+
+
+def dominating_runs(run: RunRecord) -> tuple[RunRecord, ...]:
+    """Return runs that are no more private; empty if every part can be evaluated as it is."""
+    return _replaced(run, [part.dominating() if part.dominating is not None else None for part in run.parts])
+
+
+def dominated_runs(run: RunRecord) -> tuple[RunRecord, ...]:
+    """Return runs that are no less private; empty if every part can be evaluated as it is, or nothing is known."""
+    return _replaced(run, [part.dominated() if part.dominated is not None else None for part in run.parts])
+
+
+def has_dominating_runs(run: RunRecord) -> bool:
+    """Return True if a part can be evaluated only by runs that dominate it."""
+    return any(part.dominating is not None for part in run.parts)
+
+
+def _replaced(run: RunRecord, choices: list[tuple[RunRecord, ...] | None]) -> tuple[RunRecord, ...]:
+    if all(each is None for each in choices):
+        return ()
+    known = [(None,) if each is None else each for each in choices]
+    found = []
+    for chosen in islice(product(*known), _MOST_RUNS):
+        parts: list[Component] = []
+        for part, other in zip(run.parts, chosen, strict=True):
+            parts += (part,) if other is None else other.repeated(part.times).parts
+        found.append(RunRecord(_gathered(parts), run.relation, run.text))
+    return tuple(found)
+
+
+def _gathered(parts: list[Component]) -> tuple[Component, ...]:
+    """Parts that are equal become one that runs more often: the exact layer counts kinds of rounds."""
+    found: dict[object, Component] = {}
+    for part in parts:
+        key = (part.key, part.scheme, part.group)
+        found[key] = replace(found[key], times=found[key].times + part.times) if key in found else part
+    return tuple(found.values())

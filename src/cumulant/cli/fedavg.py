@@ -1,0 +1,98 @@
+"""`cumulant fedavg`: federated averaging by the ways to sample clients, side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from typing import Annotated
+
+import typer
+
+from cumulant.accounting.numbers import rounded_down, rounded_up
+from cumulant.cli.questions import Json
+from cumulant.domains import DELTA, POSITIVE
+from cumulant.errors import InputError
+from cumulant.training.fedavg import NOISES, SAMPLINGS, FedAvg
+
+WIDTH = 110
+
+
+def fedavg(
+    clients: Annotated[int, typer.Option(help="Clients in the population.")],
+    clients_per_round: Annotated[int, typer.Option(help="Clients in one round, on average.")],
+    rounds: Annotated[int, typer.Option(help="Rounds of training.")],
+    delta: Annotated[str, typer.Option(help="A probability, usually below 1 / clients.")],
+    noise_multiplier: Annotated[
+        str | None, typer.Option(help="Deviation of the noise on the sum, or of one share, over the clip norm.")
+    ] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
+    sampling: Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(SAMPLINGS)}.")] = None,
+    noise: Annotated[str, typer.Option(help=f"One of: {', '.join(NOISES)}.")] = "gaussian",
+    survivors: Annotated[
+        int | None, typer.Option(help="Honest clients of each round that add a share of the noise, at the least.")
+    ] = None,
+    grid: Annotated[str | None, typer.Option(help="The unit of integer noise; the clip norm is 1.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Federated averaging in the words of its loop: what one client may lose, and what that assumes.
+
+    Give the noise multiplier and get epsilon, or give --epsilon and get the noise multiplier.
+
+    \b
+    Examples:
+      cumulant fedavg --clients 60000 --clients-per-round 256 --rounds 1000 --noise-multiplier 2 --delta 1e-6
+      cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 500 --epsilon 3 --delta 1e-5 --sampling poisson
+      cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 50 --noise-multiplier 0.2 --survivors 60 --delta 1e-5 \
+        --sampling fixed-size
+    """
+    if (noise_multiplier is None) == (epsilon is None):
+        raise InputError(
+            "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"
+        )
+    if sampling is not None and sampling not in SAMPLINGS:
+        raise InputError(f"sampling={sampling!r} is unknown; choose one of {', '.join(SAMPLINGS)}")
+    asked = DELTA.check("delta", delta)
+    names = [sampling] if sampling else ["fixed-size"] if survivors is not None else list(SAMPLINGS)
+    rows = []
+    for name in names:
+        plan = FedAvg(
+            clients,
+            clients_per_round,
+            rounds,
+            noise_multiplier or 1,
+            sampling=name,
+            noise=noise,
+            survivors=survivors,
+            grid=grid,
+        )
+        if epsilon is not None:
+            plan = plan.calibrated(POSITIVE.check("epsilon", epsilon), asked)
+        rows.append((plan, plan.guarantee(asked)))
+    if as_json:
+        fields = [
+            {
+                "sampling": plan.sampling,
+                "relation": str(plan.relation),
+                "noise_multiplier": float(plan.noise_multiplier),
+                "epsilon": "inf" if math.isinf(found.epsilon) else found.epsilon,
+                "epsilon_lower": found.lower,
+                "run": str(plan.run),
+                "assumes": plan.assumes,
+            }
+            for plan, found in rows
+        ]
+        typer.echo(json.dumps({"delta": float(asked), "rows": fields}))
+    else:
+        typer.echo(f"{clients_per_round:,} of {clients:,} clients in each of {rounds:,} rounds, delta = {asked}:\n")
+        for plan, found in rows:
+            lower = "-" if found.lower is None else rounded_down(found.lower)
+            typer.echo(
+                f"{plan.sampling}: epsilon {rounded_up(found.epsilon)} (at least {lower}) with noise multiplier "
+                f"{plan.noise_multiplier}, {plan.relation} of one client"
+            )
+            typer.echo(f"  {plan.run}")
+        typer.echo("\nWhat each assumes of the loop:")
+        for plan, _ in rows:
+            typer.echo(textwrap.fill(f"{plan.sampling}: {plan.assumes}.", WIDTH, subsequent_indent="  "))
+    return int(all(math.isinf(found.epsilon) for _, found in rows))

@@ -1,0 +1,217 @@
+"""JAX Privacy 2.0: batch selection strategies and BandMF plans as expressions.
+
+Objects are read by the name of their class and by their fields, so that jax itself is never imported. An accountant that its
+plans take is `cumulant.integrations.dp_accounting.CumulantAccountant`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cumulant.domains import Exact, Number, listed
+from cumulant.errors import HypothesisError, InputError, shown
+from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
+from cumulant.mechanisms.mechanism import Expression
+from cumulant.relation import Relation
+from cumulant.sampling.balls_in_bins import BallsInBins
+from cumulant.sampling.cyclic_poisson import CyclicPoisson
+from cumulant.sampling.fixed_order import FixedOrder
+from cumulant.sampling.min_sep import MinSep
+from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.random_allocation import RandomAllocation
+from cumulant.sampling.truncated_poisson import TruncatedPoisson
+from cumulant.sampling.with_replacement import WithReplacement
+from cumulant.sampling.without_replacement import WithoutReplacement
+
+Bands = Sequence[Number]
+
+
+def from_plan(
+    plan: Any,
+    *,
+    noise_multiplier: Number | None = None,
+    bands: Bands | None = None,
+    num_examples: int | None = None,
+) -> Expression:
+    """Return what a batch selection strategy or a BandMF plan runs, as an expression.
+
+    `noise_multiplier` is over the largest column norm, as JAX Privacy states it, and is taken from a plan that has one. `bands`
+    are the first column of the strategy matrix; without them noise is independent. Strategies that depend on the size of the
+    data need `num_examples`. HypothesisError says what is not proved and what to write.
+
+    >>> class BallsInBinsSampling:
+    ...     iterations, cycle_length = 1000, 100
+    >>> from_plan(BallsInBinsSampling(), noise_multiplier=4, bands=[1, "1/2"])
+    MatrixMechanism(bands=[1, "1/2"], steps=1000, noise_multiplier=4) @ BallsInBins(bins=100)
+    """
+    name = type(plan).__name__
+    if name in ("BandMFExecutionPlanConfig", "BandMFConfig"):
+        return _band_mf(plan, noise_multiplier)
+    read = _READERS.get(name)
+    if read is None:
+        raise InputError(f"{name} is no strategy that is known here; known are {', '.join(sorted(_READERS))}")
+    if noise_multiplier is None:
+        raise InputError(f"{name} says how batches are drawn; add noise_multiplier=…, which is over the column norm")
+    column = None if bands is None else [Exact(each) for each in listed("bands", bands)]
+    if column is not None and len(column) == 1:
+        column = None  # one band is independent noise, and the multiplier is over its norm
+    return read(_Plan(plan, Exact(noise_multiplier), column, num_examples))
+
+
+class _Plan:
+    """A strategy with its noise, and what several strategies share."""
+
+    def __init__(self, strategy: Any, noise: Exact, bands: Bands | None, examples: int | None) -> None:
+        self.strategy, self.noise, self.bands, self.examples = strategy, noise, bands, examples
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(self.strategy, name)
+        except AttributeError:
+            raise InputError(
+                f"{type(self.strategy).__name__} has no field {name!r}; is it one of jax_privacy?"
+            ) from None
+
+    @property
+    def count(self) -> int:
+        return 1 if self.bands is None else len(self.bands)
+
+    @property
+    def size(self) -> int:
+        if self.examples is None:
+            raise InputError(f"{type(self.strategy).__name__} depends on the size of the data; add num_examples=…")
+        return int(self.examples)
+
+    def noisy_sum(self, relation: Relation = Relation.ADD_REMOVE) -> Gaussian:
+        return Gaussian.from_clipping(norm=1, noise=self.noise, relation=relation)
+
+    def correlated(self, relation: Relation = Relation.ADD_REMOVE) -> MatrixMechanism:
+        bands = [Exact(1)] if self.bands is None else self.bands
+        return MatrixMechanism(bands=bands, steps=int(self.iterations), noise_multiplier=self.noise, relation=relation)
+
+    def every_step(self) -> Expression:
+        """The unamplified bound of correlated noise, where a record may be in every step."""
+        return self.correlated() @ FixedOrder(every=1)
+
+
+def _band_mf(plan: Any, noise: Number | None) -> Expression:
+    bands = [Exact(float(each)) for each in plan.strategy]
+    given = plan.noise_multiplier if noise is None else noise
+    if given is None:
+        raise InputError("the plan has no noise multiplier yet; add noise_multiplier=…, which is over the column norm")
+    strategy = _BandedSampling(plan, len(bands))
+    return _cyclic(_Plan(strategy, Exact(given), bands if len(bands) > 1 else None, plan.num_examples))
+
+
+class _BandedSampling:
+    """The strategy of a BandMF plan: as many groups as bands."""
+
+    def __init__(self, plan: Any, bands: int) -> None:
+        self.sampling_prob, self.iterations, self.cycle_length = plan.sampling_prob, plan.iterations, bands
+        self.truncated_batch_size, self.partition_type = plan.truncated_batch_size, plan.partition_type
+
+
+def _cyclic(plan: _Plan) -> Expression:
+    rate, cycle, steps = Exact(float(plan.sampling_prob)), int(plan.cycle_length), int(plan.iterations)
+    if plan.truncated_batch_size is not None:
+        return _truncated(plan, rate, cycle, steps)
+    if plan.bands is None and cycle == 1:
+        return plan.noisy_sum() @ Poisson(rate=rate) * steps
+    if plan.count > cycle:
+        if cycle == 1:
+            return plan.every_step()
+        raise HypothesisError(
+            f"{plan.count} bands on a cycle of {cycle}: two steps of one record share noise, and no amplification is proved; "
+            f"use at most {cycle} bands, or account MatrixMechanism(...) @ FixedOrder(every={cycle})"
+        )
+    if rate == 1:
+        return plan.correlated() @ FixedOrder(every=cycle)
+    return plan.correlated() @ CyclicPoisson(cycle=cycle, rate=rate)
+
+
+def _truncated(plan: _Plan, rate: Exact, cycle: int, steps: int) -> Expression:
+    """Rounds on truncated samples of one group, the worse of the two sizes that groups may have; replace-special."""
+    if plan.count > cycle:
+        raise HypothesisError(f"{plan.count} bands on a cycle of {cycle} with truncated batches: nothing is proved")
+    limit, rounds = int(plan.truncated_batch_size), -(-steps // cycle)
+    group = -(-plan.size // cycle)
+    runs = [
+        plan.noisy_sum() @ TruncatedPoisson(rate=rate, limit=limit, population=size) * rounds
+        for size in (group, group + 1)
+    ]
+    return runs[0] | runs[1]  # a record is in one group, and the bound is not monotone in the size of that group
+
+
+def _fixed(plan: _Plan) -> Expression:
+    sample, steps = int(plan.batch_size), int(plan.iterations)
+    if plan.bands is not None:
+        return plan.every_step()
+    relation = Relation.REPLACE_ONE
+    if plan.replace:
+        return plan.noisy_sum(relation) @ WithReplacement(sample=sample, population=plan.size) * steps
+    return plan.noisy_sum(relation) @ WithoutReplacement(sample=sample, population=plan.size) * steps
+
+
+def _balls_in_bins(plan: _Plan) -> Expression:
+    return plan.correlated() @ BallsInBins(bins=int(plan.cycle_length))
+
+
+def _allocation(plan: _Plan) -> Expression:
+    fields = {name: getattr(plan.strategy, name, None) for name in ("k", "t", "num_participations", "num_steps")}
+    picks, steps = fields["k"] or fields["num_participations"], fields["t"] or fields["num_steps"]
+    if picks is None or steps is None:
+        raise InputError("RandomAllocationSampling is read by k of t steps, and has no such fields")
+    if plan.bands is None:
+        return plan.noisy_sum() @ RandomAllocation(steps=int(steps), picks=int(picks))
+    matrix = MatrixMechanism(bands=plan.bands, steps=int(steps), noise_multiplier=plan.noise)
+    return matrix @ (BallsInBins(bins=int(steps)) if picks == 1 else MinSep(separation=1, most=int(picks)))
+
+
+def _min_sep(plan: _Plan) -> Expression:
+    if plan.truncated_batch_size is not None:
+        raise HypothesisError(
+            "truncated batches of BMinSepSampling: samples and other records interact; nothing is proved"
+        )
+    rate, gap = Exact(float(plan.sampling_prob)), int(plan.min_sep)
+    if gap == 1 and plan.bands is None:
+        return plan.noisy_sum() @ Poisson(rate=rate) * int(plan.iterations)
+    if rate == 1 and plan.warm_start:
+        return plan.correlated() @ BallsInBins(bins=gap)
+    return plan.correlated() @ MinSep(separation=gap, rate=rate)
+
+
+def _users(plan: _Plan) -> Expression:
+    """The strategy inside draws users, and the batch of a user is clipped as a whole: one record is one user."""
+    return from_plan(plan.base_strategy, noise_multiplier=plan.noise, bands=plan.bands, num_examples=plan.examples)
+
+
+def _owners(plan: _Plan) -> Expression:
+    gap, most = getattr(plan.strategy, "min_sep", None), getattr(plan.strategy, "max_participations", None)
+    if gap is None or most is None:
+        raise HypothesisError(
+            "MultiOwnerMinSepSampling needs min_sep and max_participations, the examples per user after bounding; "
+            "write MatrixMechanism(...) @ MinSep(separation=..., most=...)"
+        )
+    return plan.correlated() @ MinSep(separation=int(gap), most=int(most))
+
+
+def _shuffled(plan: _Plan) -> Expression:
+    raise HypothesisError(
+        f"{shown(type(plan.strategy).__name__)} cuts a permutation into batches, and who else is there tells where a record "
+        'is: no amplification is proved; write NoisySGD(sampling="shuffled") or @ ShuffledBatches()'
+    )
+
+
+_READERS: Mapping[str, Callable[[_Plan], Expression]] = {
+    "CyclicPoissonSampling": _cyclic,
+    "BallsInBinsSampling": _balls_in_bins,
+    "FixedBatchSampling": _fixed,
+    "RandomAllocationSampling": _allocation,
+    "BMinSepSampling": _min_sep,
+    "UserSelectionStrategy": _users,
+    "MultiOwnerMinSepSampling": _owners,
+    "ShuffledSampling": _shuffled,
+}
+"""The rows of JAX Privacy's page on batch selection, by the name of the class."""

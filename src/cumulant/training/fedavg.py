@@ -1,0 +1,159 @@
+"""Federated averaging in the words of its loop: clients, clients per round, a clip per client, and who adds the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from cumulant.accounting.guarantee import Guarantee
+from cumulant.calibrate import calibrate
+from cumulant.domains import COUNT, POSITIVE, Exact, Number, one_of, spelling
+from cumulant.errors import InputError
+from cumulant.mechanisms.discrete_gaussian import DiscreteGaussian
+from cumulant.mechanisms.gaussian import Gaussian
+from cumulant.mechanisms.mechanism import Expression
+from cumulant.mechanisms.skellam import Skellam
+from cumulant.relation import Relation
+from cumulant.sampling.poisson import Poisson
+from cumulant.sampling.without_replacement import WithoutReplacement
+from cumulant.training.sgd import DIGITS
+
+SAMPLINGS: Mapping[str, tuple[Relation, str]] = MappingProxyType(
+    {
+        "poisson": (
+            Relation.ADD_REMOVE,
+            "every round takes each client independently with probability clients_per_round / clients, in secret; rounds "
+            "without clients run too",
+        ),
+        "fixed-size": (
+            Relation.REPLACE_ONE,
+            "every round takes as many different clients as clients_per_round says, uniformly and in secret",
+        ),
+    }
+)
+"""How clients are sampled, whose neighbours are compared, and what that assumes."""
+
+NOISES = ("gaussian", "discrete-gaussian", "skellam")
+"""Laws of the noise on the sum of updates; the last two are integers, for secure aggregation."""
+
+ASSUMES = (
+    "every client's update is clipped as a whole, weights are fixed numbers or part of what is clipped, and the sum is divided "
+    "by a constant"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FedAvg:
+    """Federated averaging with one noisy sum of clipped client updates in each round; a neighbour is one client.
+
+    `noise_multiplier` is the deviation of the noise on the sum over `clip_norm`. With `survivors` every client adds a share and
+    the multiplier is that of one share: what counts is the noise of the honest clients that stay to the end, at the least. A
+    server that receives fewer must refuse the round. `grid` is the unit of integer noise, a part of the clip norm.
+
+    >>> fed = FedAvg(clients=60_000, clients_per_round=256, rounds=1000, noise_multiplier=2)
+    >>> fed.run
+    Gaussian(sigma=2, relation="add-remove") @ Poisson(rate="8/1875") * 1000
+    """
+
+    clients: int
+    clients_per_round: int
+    rounds: int
+    noise_multiplier: Number
+    clip_norm: Number = 1
+    sampling: str = "poisson"
+    noise: str = "gaussian"
+    survivors: int | None = None
+    grid: Number | None = None
+    dimension: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("clients", "clients_per_round", "rounds", "survivors", "dimension"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, int(COUNT.check(name, value)))
+        for name in ("noise_multiplier", "clip_norm"):
+            object.__setattr__(self, name, POSITIVE.check(name, getattr(self, name)))
+        one_of("sampling", self.sampling, tuple(SAMPLINGS))
+        one_of("noise", self.noise, NOISES)
+        if self.clients_per_round > self.clients:
+            raise InputError(f"clients_per_round={self.clients_per_round} must be at most clients={self.clients}")
+        if self.survivors is not None and self.survivors > self.clients_per_round:
+            raise InputError(
+                f"survivors={self.survivors} must be at most clients_per_round={self.clients_per_round}: count those who are "
+                "honest and do not drop out"
+            )
+        if self.survivors is not None and self.sampling == "poisson":
+            raise InputError(
+                "shares of noise need a number of clients that is known in every round; use sampling='fixed-size'"
+            )
+        if self.survivors is not None and self.noise == "discrete-gaussian":
+            raise InputError(
+                "a sum of discrete Gaussian shares is no discrete Gaussian; use noise='skellam' for shares"
+            )
+        if (self.grid is not None) == (self.noise == "gaussian"):
+            raise InputError("integer noise needs grid=…, its unit as a part of the clip norm; Gaussian noise has none")
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours that are compared: one client more or less, or one replaced."""
+        return SAMPLINGS[self.sampling][0]
+
+    @property
+    def assumes(self) -> str:
+        """What must be true of the loop, and no theorem can know."""
+        least = (
+            ""
+            if self.survivors is None
+            else f"; at least {self.survivors} honest clients add their share in each round"
+        )
+        return f"{SAMPLINGS[self.sampling][1]}; {ASSUMES}{least}"
+
+    @property
+    def noisy_sum(self) -> Expression:
+        """One noisy sum of clipped updates, of which a round may see a sample."""
+        moved, shares = Fraction(self.relation.clipped(Exact(1))), self.survivors or 1
+        multiplier = Fraction(Exact(self.noise_multiplier))
+        if self.grid is None:
+            if shares == 1:
+                return Gaussian.from_clipping(norm=1, noise=Exact(multiplier), relation=self.relation)
+            square = Exact(moved**2 / shares)
+            return Gaussian(sigma=Exact(multiplier), squared_sensitivity=square, relation=self.relation)
+        units = Fraction(Exact(self.clip_norm)) / Fraction(POSITIVE.check("grid", self.grid))
+        if self.noise == "skellam":
+            variance = Exact((multiplier * units) ** 2 * shares)
+            return Skellam(variance, Exact(moved * units), self.dimension, self.relation)
+        return DiscreteGaussian(Exact(multiplier * units), Exact(moved * units), self.dimension, self.relation)
+
+    @property
+    def run(self) -> Expression:
+        """All rounds, as an expression."""
+        if self.sampling == "poisson":
+            scheme: Poisson | WithoutReplacement = Poisson(
+                rate=spelling(Fraction(self.clients_per_round, self.clients))
+            )
+        else:
+            scheme = WithoutReplacement(sample=self.clients_per_round, population=self.clients)
+        return self.noisy_sum @ scheme * self.rounds
+
+    def epsilon(self, delta: Number) -> float:
+        """Return the epsilon that is known to hold at this delta for one client."""
+        return self.run.epsilon(delta)
+
+    def guarantee(self, delta: Number) -> Guarantee:
+        """Return the epsilon with its lower end and what proves it."""
+        return self.run.guarantee(delta)
+
+    def calibrated(self, epsilon: Number, delta: Number, digits: int = DIGITS) -> FedAvg:
+        """Return this plan with the smallest noise multiplier that meets (epsilon, delta).
+
+        >>> fed = FedAvg(clients=1000, clients_per_round=20, rounds=50, noise_multiplier=1)
+        >>> fed.calibrated(epsilon=2, delta="1e-5", digits=3).epsilon("1e-5") <= 2
+        True
+        """
+
+        def at(noise: Any) -> Expression:
+            return replace(self, noise_multiplier=noise).run
+
+        return replace(self, noise_multiplier=calibrate(at, epsilon, delta, digits=digits).value)

@@ -1,0 +1,107 @@
+"""Federated averaging in its own words: expressions, shares of noise, refusals."""
+
+from typing import Any
+
+import pytest
+
+import cumulant as cm
+from cumulant.training import FedAvg, NoisySGD
+
+
+def test_the_two_ways_to_sample_clients() -> None:
+    poisson = FedAvg(clients=60_000, clients_per_round=256, rounds=1000, noise_multiplier=2)
+    step = cm.Gaussian(noise_multiplier=2, relation=cm.Relation.ADD_REMOVE)
+    assert poisson.run == step @ cm.Poisson(rate="256/60000") * 1000
+    fixed = FedAvg(60_000, 256, 4687, 2, sampling="fixed-size")
+    assert 1.568 <= fixed.epsilon("1e-5") <= 1.617
+    assert (str(poisson.relation), str(fixed.relation)) == ("add-remove", "replace-one")
+
+
+def test_shares_of_noise_count_the_survivors() -> None:
+    """Sixty shares of deviation 0.2 have the variance of one of deviation sqrt(2.4)."""
+    shares = FedAvg(10_000, 100, 50, "0.2", sampling="fixed-size", survivors=60)
+    one = cm.Gaussian(
+        sigma=1, squared_sensitivity=cm.domains.Exact(4) / cm.domains.Exact("2.4"), relation=cm.Relation.REPLACE_ONE
+    )
+    assert shares.epsilon("1e-5") == pytest.approx(
+        (one @ cm.WithoutReplacement(sample=100, population=10_000) * 50).epsilon("1e-5"), rel=1e-9
+    )
+    fewer = FedAvg(10_000, 100, 50, "0.2", sampling="fixed-size", survivors=30)
+    assert fewer.epsilon("1e-5") > shares.epsilon("1e-5")
+
+
+def test_integer_shares_are_skellam() -> None:
+    fed = FedAvg(10_000, 100, 10, "0.5", sampling="fixed-size", noise="skellam", grid="1/100", survivors=50)
+    assert fed.noisy_sum == cm.Skellam(variance=50 * 50 * 50, sensitivity=200, relation=cm.Relation.REPLACE_ONE)
+    central = FedAvg(10_000, 100, 10, 2, noise="discrete-gaussian", grid="1/100")
+    assert central.noisy_sum == cm.DiscreteGaussian(sigma=200, sensitivity=100, relation=cm.Relation.ADD_REMOVE)
+
+
+def test_calibration_meets_its_target() -> None:
+    fed = FedAvg(clients=5000, clients_per_round=50, rounds=100, noise_multiplier=1).calibrated(2, "1e-5", digits=3)
+    assert fed.epsilon("1e-5") <= 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"clients_per_round": 200}, "at most clients"),
+        ({"sampling": "shuffled"}, "sampling"),
+        ({"noise": "laplace"}, "noise"),
+        ({"survivors": 5}, "fixed-size"),
+        ({"survivors": 50, "sampling": "fixed-size"}, "survivors=50"),
+        ({"noise": "skellam"}, "grid"),
+        ({"grid": "1/100"}, "grid"),
+        ({"survivors": 5, "sampling": "fixed-size", "noise": "discrete-gaussian", "grid": "1/10"}, "skellam"),
+        ({"noise_multiplier": 0}, "noise_multiplier"),
+    ],
+)
+def test_what_is_not_covered_is_refused(given: dict[str, Any], said: str) -> None:
+    plan = {"clients": 100, "clients_per_round": 10, "rounds": 5, "noise_multiplier": 1, **given}
+    with pytest.raises(cm.InputError, match=said):
+        FedAvg(**plan)
+
+
+# ---- users in NoisySGD
+
+
+def test_users_of_several_records() -> None:
+    plan = NoisySGD(
+        batch=600, records=60_000, steps=1000, noise_multiplier=2, sampling="poisson", unit="user", records_per_user=5
+    )
+    assert 4.2002 <= plan.epsilon("1e-6") <= 4.2010
+    fixed = NoisySGD(batch=256, records=60_000, steps=1000, noise_multiplier=2, unit="user", records_per_user=5)
+    assert str(fixed.relation) == "add-remove"
+    assert 4.9843 <= fixed.epsilon("1e-6") <= 4.9860
+    alone = NoisySGD(batch=256, records=60_000, steps=1000, noise_multiplier=2, unit="user")
+    assert alone.run == NoisySGD(batch=256, records=60_000, steps=1000, noise_multiplier=2).run
+    bins = NoisySGD(
+        batch=10, records=100, epochs=2, noise_multiplier=9, sampling="balls-in-bins", unit="user", records_per_user=2
+    )
+    assert "Group(size=2)" in str(bins.run)
+
+
+def test_units_are_checked() -> None:
+    with pytest.raises(cm.InputError, match="unit"):
+        NoisySGD(batch=2, records=10, steps=1, noise_multiplier=1, unit="house")
+    with pytest.raises(cm.InputError, match='unit="user"'):
+        NoisySGD(batch=2, records=10, steps=1, noise_multiplier=1, records_per_user=2)
+
+
+def test_correlated_noise_has_rows_of_its_own() -> None:
+    plan = {"batch": 60, "records": 6000, "epochs": 10, "noise_multiplier": 4, "noise_bands": [1, "0.5"]}
+    meant = {
+        "balls-in-bins, one draw": cm.BallsInBins(100),
+        "cyclic-poisson": cm.CyclicPoisson(2, "0.02"),
+        "fixed-order": cm.FixedOrder(every=100),
+        "min-sep": cm.MinSep(2, most=10),
+    }
+    matrix = cm.MatrixMechanism(bands=[1, "0.5"], steps=1000, sigma=4)
+    for sampling, scheme in meant.items():
+        assert NoisySGD(**plan, sampling=sampling).run == matrix @ scheme  # type: ignore[arg-type]
+    half = NoisySGD(**plan, sampling="fixed-order").after(500)  # type: ignore[arg-type]
+    assert half == cm.MatrixMechanism(bands=[1, "0.5"], steps=500, sigma=4) @ cm.FixedOrder(every=100)
+    with pytest.raises(cm.InputError, match="correlated noise"):
+        NoisySGD(**plan, sampling="poisson")  # type: ignore[arg-type]
+    with pytest.raises(cm.InputError, match="fewer bands"):
+        _ = NoisySGD(**{**plan, "batch": 4000}, sampling="cyclic-poisson").run  # type: ignore[arg-type]

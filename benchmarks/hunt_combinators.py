@@ -159,7 +159,7 @@ def claims(run: Expression) -> Claims:
         tuple(float(x) for x in run.epsilon(DELTAS, method=method)),
         run.epsilon(0),
         np.asarray(run.rdp(ORDERS)),
-        run.gaussian_mu,
+        run.gaussian_mu(),
         directed,
     )
 

@@ -28,7 +28,14 @@ ABOUT_EVERYTHING = {"house", "import", "input", "threads", "wrong_types"}
 
 ABOUT_A_PACKAGE = {
     "cli": {"mistakes"},
-    "integrations": {"audited_loops", "hostile_loops", "how_to_train", "how_to_train_jax", "training_loops"},
+    "integrations": {
+        "audited_loops",
+        "hostile_loops",
+        "how_to_train",
+        "how_to_train_jax",
+        "individual_filters",
+        "training_loops",
+    },
     "ledger": {"adversary", "concurrency", "disturbance", "forgery", "kill", "model", "schema", "tamper"},
     "mechanisms": {"correlated", "local_reports", "promises"},
 }

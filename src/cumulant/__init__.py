@@ -47,11 +47,13 @@ from cumulant.mechanisms.gaussian_mixture import GaussianMixture
 from cumulant.mechanisms.group import Group
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
+from cumulant.mechanisms.last_iterate import last_iterate
 from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
 from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
 from cumulant.mechanisms.noisy_max import NoisyMax
 from cumulant.mechanisms.parallel import Parallel, parallel
+from cumulant.mechanisms.partition_selection import PartitionSelection
 from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
 from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
 from cumulant.mechanisms.privacy_profile import PrivacyProfile
@@ -85,7 +87,9 @@ from cumulant.sweep import Sweep, sweep
 if TYPE_CHECKING:
     from cumulant.accounting.attacks import TradeOffCurve
     from cumulant.accounting.check import Check
+    from cumulant.accounting.gaussian_fit import GaussianFit
     from cumulant.accounting.privacy_loss import PrivacyLoss
+    from cumulant.accounting.risk import Risk
     from cumulant.archives import archive
     from cumulant.conversion.verify import Verification
     from cumulant.ledger.ledger import Ledger
@@ -112,6 +116,7 @@ __all__ = [
     "FixedOrder",
     "Gaussian",
     "GaussianDP",
+    "GaussianFit",
     "GaussianMeanPosterior",
     "GaussianMixture",
     "Group",
@@ -127,6 +132,7 @@ __all__ = [
     "NoisyMax",
     "NotationError",
     "Parallel",
+    "PartitionSelection",
     "PermuteAndFlip",
     "Poisson",
     "PosteriorSampling",
@@ -138,6 +144,7 @@ __all__ = [
     "Relation",
     "RelationError",
     "RepeatAndSelect",
+    "Risk",
     "Run",
     "Sampled",
     "Shuffle",
@@ -163,6 +170,7 @@ __all__ = [
     "from_masses",
     "from_rdp",
     "from_rdp_points",
+    "last_iterate",
     "mechanism",
     "parallel",
     "parse",
@@ -184,9 +192,11 @@ _ROOMS = {
 _LATER = {
     "archive": "cumulant.archives",
     "Check": "cumulant.accounting.check",
+    "GaussianFit": "cumulant.accounting.gaussian_fit",
     "Ledger": "cumulant.ledger",
     "NoisySGD": "cumulant.training.sgd",
     "PrivacyLoss": "cumulant.accounting.privacy_loss",
+    "Risk": "cumulant.accounting.risk",
     "TradeOffCurve": "cumulant.accounting.attacks",
     "Verification": "cumulant.conversion.verify",
 }

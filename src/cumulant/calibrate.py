@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -18,11 +18,13 @@ from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE
 from cumulant.accounting.target import Target
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number
 from cumulant.errors import CumulantError, InputError, shown
+from cumulant.filters.mixture import Mixture
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression
 from cumulant.notation import find_unknown, parse
 from cumulant.numerics import rounding
 from cumulant.numerics.ranks import Ranks
 from cumulant.sampling.scheme import SCHEMES
+from cumulant.shares import Shares, names_in
 
 _DIGITS = Domain(Fraction(1), Fraction(15), low_closed=True, high_closed=True, integer=True)
 _NOISE = 2 * DEFAULT_ACCURACY
@@ -54,6 +56,10 @@ class Calibration:
     run: Expression
     guarantee: Guarantee
     fails: Exact | None
+    values: Mapping[str, Exact] = field(default_factory=dict)
+    """With shares: the value of every unknown; `value` and `fails` are then theta, what all shares are multiplied by."""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """With shares: the part of the budget that each unknown has, as realised."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values; the run is its text."""
@@ -63,6 +69,8 @@ class Calibration:
             "fails": None if self.fails is None else _plain(self.fails),
             "run": str(self.run),
             "guarantee": self.guarantee.to_dict(),
+            **({"values": {name: _plain(each) for name, each in self.values.items()}} if self.values else {}),
+            **({"shares": dict(self.shares)} if self.shares else {}),
         }
 
     def to_json(self) -> str:
@@ -83,11 +91,18 @@ def calibrate(
     advantage: Number | None = None,
     tpr: Number | None = None,
     fpr: Number | None = None,
+    mu: Number | None = None,
+    slack: Number | None = None,
+    kind: str | None = None,
+    success: Number | None = None,
+    prior: Number | None = None,
+    shares: Mapping[str, Number] | None = None,
 ) -> Calibration:
     """The value of one parameter at which the run just meets (epsilon, delta), with the neighbour that does not.
 
-    The target may also be the `advantage` of the best attack, or its true positive rate `tpr` at a false one `fpr`; the
-    guarantee is then that at epsilon = 0, whose delta is the advantage.
+    The target may also be the `advantage` of the best attack, its true positive rate `tpr` at a false one `fpr`, a
+    Gaussian `mu` with its `slack`, or the `success` of an attack of one `kind` ("attribute", "reidentification",
+    "reconstruction") from a `prior`; the guarantee is then that at epsilon = 0, whose delta is the advantage.
 
     The run is a text in which `?` stands for the unknown, or a function of it. A function is searched over `domain`: a
     pair (low, high) means decimals of this many significant digits, a range means integers; without one, all positive
@@ -104,13 +119,38 @@ def calibrate(
     (Exact('13.3597'), Exact('13.3596'), True)
     >>> calibrate("Gaussian(sigma=?) * 10", advantage="0.1").value
     Exact('12.5826')
+    >>> calibrate("Gaussian(sigma=?) * 4", mu=1, slack="1e-6").value
+    Exact('2')
+
+    Several unknowns have names, and `shares` of the budget, measured by K at the order at which Gaussian noise exhausts it:
+
+    >>> found = calibrate(
+    ...     "Gaussian(sigma=?a) * 100 + Laplace(scale=?b)",
+    ...     epsilon=1,
+    ...     delta="1e-6",
+    ...     shares={"a": 3, "b": 1},
+    ...     digits=3,
+    ... )
+    >>> found.values["a"] > found.values["b"], round(found.shares["a"], 2)
+    (True, 0.75)
     >>> from cumulant.mechanisms.laplace import Laplace
     >>> calibrate(lambda k: Laplace(scale=10) * k, epsilon=1, delta="1e-6", domain=range(1, 1000)).value
     Exact('10')
     """
     check_names(method=method, bound=bound, conversion=conversion)
-    target = Target.read(epsilon, delta, advantage, tpr, fpr)
+    target = Target.read(
+        epsilon, delta, advantage, tpr, fpr, mu=mu, slack=slack, kind=kind, success=success, prior=prior
+    )
     places = int(_DIGITS.check("digits", digits))
+    if isinstance(run, str) and names_in(run):
+        if domain is not None:
+            raise InputError("domain= is for one unknown; with several, each has the domain of its parameter")
+        how = {"method": method, "bound": bound, "conversion": conversion}
+        aim = {"advantage": advantage, "tpr": tpr, "fpr": fpr, "mu": mu, "slack": slack}
+        aim |= {"kind": kind, "success": success, "prior": prior}
+        return _shared(run, shares, target, places, {"epsilon": epsilon, "delta": delta, **how, **aim})
+    if shares is not None:
+        raise InputError("shares= splits a budget over named unknowns; write them ?a and ?b in the expression")
     limits = None if domain is None else _limits(domain)
     if isinstance(run, str):
         name, declared = _unknown(run)
@@ -149,6 +189,23 @@ def calibrate(
         run_found = build(meets)
         proved = target.guarantee(run_found, method, bound, conversion)
     return Calibration(name, grid.value(meets), run_found, proved, None if fails is None else grid.value(fails))
+
+
+def _shared(
+    text: str, shares: Mapping[str, Number] | None, target: Target, digits: int, how: dict[str, Any]
+) -> Calibration:
+    """Calibrate theta, what all shares are multiplied by; every unknown follows from it."""
+    lam = Fraction(1)
+    if target.by_statement and target.at > 0:
+        lam = Mixture.opened(Fraction(target.most), Fraction(target.at)).orders[0] if target.most > 0 else lam
+    split = Shares.read(text, shares, lam, digits, lambda term: _unknown(term)[1])
+
+    def build(theta: Exact) -> Expression:
+        return split.build(split.solve(theta))
+
+    found = calibrate(build, **how, digits=min(digits + 2, 15))
+    values = split.solve(found.value)
+    return replace(found, parameter="theta", values=values, shares=split.realised(values))
 
 
 def called(function: Callable[[Any], Any], value: Exact | int) -> Any:

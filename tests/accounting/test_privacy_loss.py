@@ -173,7 +173,7 @@ def test_bayes_risk() -> None:
 )
 def test_gaussian_mu(run: cm.Expression, mu: float | None) -> None:
     """delta of the run is at most that of N(mu, 1) at every epsilon."""
-    found = run.gaussian_mu
+    found = run.gaussian_mu()
     if mu is not None:
         assert found == pytest.approx(mu, rel=1e-12)
     if math.isfinite(found):

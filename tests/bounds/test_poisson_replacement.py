@@ -184,9 +184,9 @@ def test_both_spellings_agree_with_the_whole_data_at_rate_one() -> None:
         run = spelled @ poisson("1")
         assert (run * 3).epsilon(1e-6) == pytest.approx((twice * 3).epsilon(1e-6), rel=1e-3)
         assert run.rdp(3) == twice.rdp(3)
-        assert run.gaussian_mu == 2
+        assert run.gaussian_mu() == 2
         assert (spelled @ poisson("0")).epsilon(0) == 0
-    assert (cm.Gaussian(sigma=1, relation=ADDED) @ poisson("0.2")).gaussian_mu == 2
+    assert (cm.Gaussian(sigma=1, relation=ADDED) @ poisson("0.2")).gaussian_mu() == 2
 
 
 def test_an_irrational_distance_is_rounded_up_above_and_down_below() -> None:

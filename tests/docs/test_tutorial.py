@@ -156,7 +156,7 @@ EXPRESSION = re.compile(
 
 def written(text: str) -> list[str]:
     """Every mechanism on a sample, or alone, in a text; what is looked for counts as 1."""
-    found = [" ".join(each.replace("cm.", "").replace("?", "1").split()) for each in EXPRESSION.findall(text)]
+    found = [" ".join(re.sub(r"\?\w*", "1", each.replace("cm.", "")).split()) for each in EXPRESSION.findall(text)]
     return [re.sub(r"\{\w+\}", "1", each) for each in found]
 
 

@@ -195,7 +195,7 @@ def test_a_group_in_several_parts_changes_all_their_reports(report: cm.Mechanism
         assert run.delta(epsilon=x) >= (several.guarantee(epsilon=x).lower_delta or 0.0)
     assert run.rdp(2) >= several.rdp(2) * (1 - 1e-9)
     assert run.advantage >= (several.guarantee(epsilon=0).lower_delta or 0.0)
-    assert run.gaussian_mu >= report.gaussian_mu * size**0.5 * (1 - 1e-9)
+    assert run.gaussian_mu() >= report.gaussian_mu() * size**0.5 * (1 - 1e-9)
     with pytest.raises(cm.BudgetRefused):
         cm.Accountant(limit=(several.pure * 0.6, "1e-9")).compose(run)
 

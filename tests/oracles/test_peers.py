@@ -38,7 +38,7 @@ def answer(figure: dict[str, Any]) -> float:
             return float(run.rdp(at))
         case "true_positive_rate":
             return float(run.true_positive_rate(at))
-    return float(run.gaussian_mu)
+    return float(run.gaussian_mu())
 
 
 @pytest.mark.parametrize("name", TESTS)

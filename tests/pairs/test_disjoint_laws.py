@@ -26,4 +26,4 @@ def test_without_a_sample_nothing_is_private(mechanism: cm.Mechanism) -> None:
     for run in (mechanism, mechanism * 3, mechanism + cm.Gaussian(sigma=1), mechanism @ cm.Group(size=2)):
         assert run.delta(7) == 1
         assert run.epsilon("0.5") == float("inf")
-    assert mechanism.gaussian_mu == float("inf")
+    assert mechanism.gaussian_mu() == float("inf")

@@ -203,7 +203,7 @@ PRIVATE = [
 
 @pytest.mark.parametrize("run", PRIVATE, ids=str)
 def test_what_never_sees_a_record(run: cm.Expression) -> None:
-    assert run.epsilon(0) == run.epsilon(1e-6) == run.delta(0) == run.advantage == run.pure == run.gaussian_mu == 0
+    assert run.epsilon(0) == run.epsilon(1e-6) == run.delta(0) == run.advantage == run.pure == run.gaussian_mu() == 0
     assert run.bayes_risk() == 0.5
     assert run.delta(-1) == pytest.approx(1 - math.exp(-1))
     assert run.check(epsilon=0, delta=0).verdict == "holds"

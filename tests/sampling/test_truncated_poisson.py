@@ -205,5 +205,5 @@ def test_losses_of_one_direction_cover_one_record_more(rate: float, limit: int, 
 
 def test_gaussian_mu_counts_displaced_records_twice() -> None:
     run = cm.Gaussian(sigma=1) @ TruncatedPoisson(rate=".99", limit=1, population=50)
-    assert run.gaussian_mu == 2
-    assert (cm.RandomizedResponse(p="0.6") @ TruncatedPoisson(rate=".99", limit=1, population=50)).gaussian_mu > 0
+    assert run.gaussian_mu() == 2
+    assert (cm.RandomizedResponse(p="0.6") @ TruncatedPoisson(rate=".99", limit=1, population=50)).gaussian_mu() > 0

@@ -190,10 +190,10 @@ def test_what_is_drawn_over_and_over() -> None:
 def test_gaussian_mu_counts_every_copy() -> None:
     """A record that is drawn 20 times moves the sum 20 times as far."""
     run = cm.Gaussian(sigma=1) @ cm.WithReplacement(sample=20, population=100)
-    assert run.gaussian_mu == 20
-    assert (run * 4).gaussian_mu == pytest.approx(40)
-    assert (cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.2")).gaussian_mu == 1
-    assert (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=5)).gaussian_mu == 1
+    assert run.gaussian_mu() == 20
+    assert (run * 4).gaussian_mu() == pytest.approx(40)
+    assert (cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.2")).gaussian_mu() == 1
+    assert (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=5)).gaussian_mu() == 1
 
 
 @pytest.mark.parametrize("scale", [1, 20])

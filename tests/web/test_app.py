@@ -47,6 +47,11 @@ def test_epsilon_and_delta_are_guarantees(page: Client) -> None:
 def test_check_and_calibrate(page: Client) -> None:
     claim = {"run": "PureDP(1)", "epsilon": 1, "delta": 0}
     assert page.post("/api/check", claim) == (200, cm.PureDP(1).check(epsilon=1, delta=0).to_dict())
+    status, fitted = page.post("/api/mu", {"run": "Gaussian(sigma=2) * 4"})
+    assert (status, fitted["mu"], fitted["slack"]) == (200, 1.0, 1e-6)
+    status, attacked = page.post("/api/risk", {"run": "PureDP(1)", "kind": "attribute", "prior": "0.01"})
+    assert (status, attacked["success"]) == (200, cm.PureDP(1).attribute("0.01").success)
+    assert page.post("/api/risk", {"run": "PureDP(1)", "kind": "theft", "prior": "0.01"})[0] == 400
     status, found = page.post("/api/calibrate", {"run": "PureDP(0.125) * ?", "epsilon": 1, "delta": 0})
     assert (status, found["parameter"], found["value"], found["fails"]) == (200, "times", 8, 9)
 

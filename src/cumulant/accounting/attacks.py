@@ -8,7 +8,7 @@ it holds. Every false positive rate asks for its own epsilons, whatever other ra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -35,7 +35,7 @@ from cumulant.domains import PROBABILITY, Exact, Number
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.rationals import root
-from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
+from cumulant.numerics.rounding import as_printed, at_least, rounded_down, rounded_up
 from cumulant.relation import Relation
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -57,6 +57,12 @@ _HALVED = 5
 
 _LARGEST = 700.0
 """Of epsilons, such that e^epsilon is a float."""
+
+_FIXED = 40
+"""Evaluations of R that a fixed point may take; 12 are usual (measured)."""
+
+_CLOSE = Fraction(1, 10**7)
+"""The part of the success by which a fixed point may be too large (far below what is printed)."""
 
 _ALMOST = 1 - 2.0**-50
 _BITS = 128
@@ -254,6 +260,61 @@ def _bounds(run: RunRecord, rates: Sequence[Exact], method: str) -> Floats:
     return found if announced is None else np.minimum(found, _bounds(announced, rates, method))
 
 
+def named_success(run: RunRecord, prior: Exact, method: str = DEFAULT_METHOD) -> float:
+    """Bound p with p <= R(c (1 - p)), c = prior / (1 - prior), from above: one guess names one value, any two are neighbours.
+
+    R is the least of lines, one or two for each (epsilon, delta), so that the bound is the least of one number for each line.
+
+    >>> import cumulant as cm
+    >>> named_success(cm.Gaussian(sigma=1).record(), Exact("1/2"))  # Phi(1/2)
+    0.69146
+    """
+    by_curve, by_statements = _ways(run, method)
+    odds = prior / (1 - prior)
+    if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
+        return _fixed_point(lambda x: _normal_power(x, shift), odds, prior, 1.0)
+    found = 1.0
+    if by_statements:
+        known = _Statements(run, by_statements)
+        known.search([_Named(known.scale(), odds)])
+        found = known.named(odds)
+    if by_curve:
+        curve = run.curve()
+        by_order = _fixed_point(lambda x: float(attacks.curve_true_positive_rate(curve, [x])[0]), odds, prior, found)
+        found = min(found, by_order)
+    announced = _announced(run, method)
+    return found if announced is None else min(found, named_success(announced, prior, method))
+
+
+def _fixed_point(power: Callable[[Exact], float], odds: Fraction, prior: Fraction, most: float) -> float:
+    """Return p >= R(odds (1 - p)), nearly the least one: no success can exceed such a p, because R rises; 1 if above `most`.
+
+    Between a p that fails and one that holds the secant chooses the next, and the middle where it does not help.
+    """
+
+    def excess(p: Fraction) -> Fraction:
+        rate = Fraction(rounded_up(odds * (1 - p)))  # of a larger rate R is larger
+        return p - Fraction(min(power(Exact(min(rate, Fraction(1)))), 1.0))
+
+    low, high = Fraction(prior), Fraction(most)
+    above = excess(high)
+    if above < 0 or high <= low:
+        return 1.0
+    below = excess(low)
+    if below >= 0:
+        return rounded_up(low)
+    for count in range(_FIXED):
+        if high - low <= _CLOSE * high:
+            break
+        secant = high - above * (high - low) / (above - below) + _CLOSE * high / 4
+        tried = Fraction(float((low + high) / 2 if count % 3 == 2 else min(max(secant, low), high)))
+        if not low < tried < high:
+            break
+        value = excess(tried)
+        low, below, high, above = (low, below, tried, value) if value >= 0 else (tried, value, high, above)
+    return rounded_up(high)
+
+
 def _lone_gaussian(run: RunRecord) -> Fraction | None:
     """Return mu if the run is N(mu, 1) against N(0, 1), all its rounds together; else None."""
     rounds = rounds_of(run)[0]
@@ -312,6 +373,16 @@ class _Statements:
         while wanted := [epsilon for search in searches for epsilon in search.wanted(self.deltas)]:
             self.ask(wanted)
 
+    def named(self, odds: Fraction) -> float:
+        """Return the least p = 1 - (1 - delta) / (1 + a c) or 1 - (1 - delta) / (a + c), a = e^epsilon, rounded up."""
+        best = Fraction(1)
+        for epsilon, delta in zip(*self.pair, strict=True):
+            if epsilon > _LARGEST or delta >= 1:
+                continue
+            a = Fraction(float(BOUNDED.exp(BOUNDED.number(as_printed(epsilon))).upper()))
+            best = min(best, 1 - (1 - delta) / min(1 + a * odds, a + odds))
+        return rounded_up(best)
+
     def bounds(self, rates: Sequence[Exact]) -> Floats:
         """What all statements together say at each false positive rate."""
         return tradeoff.true_positive_rate(rates, *self.pair)
@@ -360,6 +431,20 @@ class _Search:
                 return [further]
             further = (last + further) / 2
         return []
+
+
+class _Named(_Search):
+    """The search for the epsilon that is best where one guess names one value, at these odds."""
+
+    __slots__ = ("odds",)
+
+    def __init__(self, scale: float, odds: Fraction) -> None:
+        super().__init__(scale, 1.0)
+        self.odds = float(odds)
+
+    def cost(self, epsilon: float, delta: float) -> float:
+        a = math.exp(epsilon)
+        return 1 - (1 - min(delta, 1.0)) / min(1 + a * self.odds, a + self.odds)
 
 
 class _Halfway(_Search):

@@ -23,13 +23,15 @@ from cumulant.bounds.table import row as bound_row
 from cumulant.conversion import array_answers, renyi_to_dp
 from cumulant.curves.cache import question
 from cumulant.curves.curve import Curve
-from cumulant.domains import Domain, Number
+from cumulant.domains import PROBABILITY, Domain, Number
 from cumulant.errors import HypothesisError
 
 if TYPE_CHECKING:
     from cumulant.accounting.attacks import TradeOffCurve
     from cumulant.accounting.check import Check
+    from cumulant.accounting.gaussian_fit import GaussianFit
     from cumulant.accounting.privacy_loss import PrivacyLoss
+    from cumulant.accounting.risk import Risk
 
 
 # Questions about what ran that an attacker would ask: the trade-off, the privacy loss, Bayes risk, Gaussian privacy.
@@ -69,6 +71,63 @@ class Attacked(ABC):
 
         return attacks.true_positive_rate(self.record(), fpr, method)
 
+    @overload
+    def membership(self, fpr: Number, method: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def membership(self, fpr: Iterable[Number], method: str = ...) -> Floats: ...
+    @question()
+    def membership(self, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+        """Return the largest part of the members that an attack finds at this false positive rate: `true_positive_rate`.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).membership(0.01)
+        0.02719
+        """
+        from cumulant.accounting import attacks
+
+        return attacks.true_positive_rate(self.record(), fpr, method)
+
+    @question()
+    def attribute(self, prior: Number) -> Risk:
+        """Bound the success of guessing an attribute, on average over what it may be.
+
+        `prior` is the largest probability of one value for an attacker who knows all other attributes, all other records and
+        everything public. Under replace-one neighbours the bound is sharper, because one guess names one value.
+
+        >>> import cumulant as cm
+        >>> print(cm.PureDP(1).attribute(prior="0.01"))
+        An attacker who knows everything else and would guess the attribute with probability 1 % without the release ...
+        """
+        from cumulant.accounting.risk import risk
+
+        return risk(self.record(), "attribute", prior)
+
+    @question()
+    def reidentification(self, *, prior: Number | None = None, candidates: int | None = None) -> Risk:
+        """Bound the success of naming the person of a record, among so many candidates or with this prior.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).reidentification(candidates=100).success  # at most e times the prior
+        0.02719
+        """
+        from cumulant.accounting.risk import reidentification
+
+        return reidentification(self.record(), prior, candidates)
+
+    @question()
+    def reconstruction(self, prior: Number) -> Risk:
+        """Bound the success of reconstructing a record within a tolerance, on average over what it may be.
+
+        `prior` is the best blind chance to be within the tolerance, for the best point of the whole domain.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).reconstruction(prior="0.1").success
+        0.27183
+        """
+        from cumulant.accounting.risk import risk
+
+        return risk(self.record(), "reconstruction", prior)
+
     @property
     @question()
     def advantage(self) -> float:
@@ -91,27 +150,41 @@ class Attacked(ABC):
 
         return attacks.bayes_risk(self.record(), prior)
 
-    @property
     @question()
-    def gaussian_mu(self) -> float:
+    def gaussian_mu(self, *, slack: Number = 0) -> float:
         """A mu for which it is mu-GDP, rounded up: every attack is one on N(mu, 1) against N(0, 1); +inf if none is known.
 
         Gaussian noise has its shift, pure epsilon 2 Phi^-1(e^epsilon / (1 + e^epsilon)), a sample what runs on it, and squares
-        add. It is the strict one: the trade-off holds at every epsilon, without a failure probability, so that samples of
-        Gaussian noise gain nothing. For DP-SGD it is much larger than the mu of central-limit theorems, which hold in the limit
-        only, or with slack. Compare runs by `epsilon` or `true_positive_rate` instead.
+        add. With slack 0 it is the strict one: the trade-off holds at every epsilon, so that samples of Gaussian noise gain
+        nothing. With a slack such as 1e-6 it is the mu of `gaussian_fit`, which DP-SGD should report, always with its slack.
 
         >>> import cumulant as cm
-        >>> (cm.Gaussian(sigma=2) * 4).gaussian_mu, cm.ZeroConcentrated(rho=1).gaussian_mu
+        >>> (cm.Gaussian(sigma=2) * 4).gaussian_mu(), cm.ZeroConcentrated(rho=1).gaussian_mu()
         (1.0, inf)
-        >>> (
-        ...     cm.Gaussian(sigma="1.1") @ cm.Poisson(rate="0.01") * 1000
-        ... ).gaussian_mu  # sqrt(1000) / 1.1, as if not sampled
-        28.748
+        >>> run = cm.Gaussian(sigma="1.1") @ cm.Poisson(rate="0.01") * 1000
+        >>> run.gaussian_mu(), run.gaussian_mu(slack="1e-6")  # the first is sqrt(1000) / 1.1, as if not sampled
+        (28.748, 0.38858)
         """
-        from cumulant.accounting import attacks
+        from cumulant.accounting import attacks, gaussian_fit
 
-        return attacks.gaussian(self.record())
+        if PROBABILITY.check("slack", slack) == 0:
+            return attacks.gaussian(self.record())
+        return gaussian_fit.mu_with_slack(self.record(), slack)
+
+    @question()
+    def gaussian_fit(self, *, slack: Number = "1e-6") -> GaussianFit:
+        """Find the mu with delta(epsilon) <= delta_mu(epsilon) + slack at every epsilon, its lower end and its fit.
+
+        A mu is comparable between runs only with its slack, so say both. See `GaussianFit`.
+
+        >>> import cumulant as cm
+        >>> found = cm.Laplace(scale=2).gaussian_fit(slack="1e-6")
+        >>> found.mu, found.fit > 0.01  # a mu misleads about Laplace noise: report its profile
+        (0.56176, True)
+        """
+        from cumulant.accounting import gaussian_fit
+
+        return gaussian_fit.gaussian_fit(self.record(), slack)
 
     @question()
     def privacy_loss(self, direction: str = "both") -> PrivacyLoss:

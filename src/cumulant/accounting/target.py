@@ -1,14 +1,16 @@
-"""What a calibration aims at: (epsilon, delta), the advantage of the best attack, or its true positive rate at a false one."""
+"""What a calibration aims at: (epsilon, delta), an advantage, a true positive rate, a mu with a slack, or a risk."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+from cumulant.accounting.gaussian_fit import DEFAULT_SLACK, SLACK, mu_with_slack
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.queries import Answers
 from cumulant.accounting.question import DEFAULT_METHOD
-from cumulant.domains import DELTA, EPSILON, PROBABILITY, Exact, Number
+from cumulant.accounting.risk import KINDS, PRIOR, risk
+from cumulant.domains import DELTA, EPSILON, POSITIVE, PROBABILITY, Exact, Number, one_of
 from cumulant.errors import InputError
 
 _DECISIVE = 1e-7
@@ -33,17 +35,26 @@ class Target:
         advantage: Number | None,
         tpr: Number | None,
         fpr: Number | None,
+        *,
+        mu: Number | None = None,
+        slack: Number | None = None,
+        kind: str | None = None,
+        success: Number | None = None,
+        prior: Number | None = None,
     ) -> Target:
         """The one target that is given; InputError where there is none, or more than one.
 
         >>> Target.read(None, None, "0.1", None, None).goal
         'advantage <= 0.1'
         """
-        given = [
-            name
-            for name, parts in (("epsilon", (epsilon, delta)), ("advantage", (advantage,)), ("tpr", (tpr, fpr)))
-            if any(part is not None for part in parts)
-        ]
+        parts = {
+            "epsilon": (epsilon, delta),
+            "advantage": (advantage,),
+            "tpr": (tpr, fpr),
+            "mu": (mu, slack),
+            "kind": (kind, success, prior),
+        }
+        given = [name for name, values in parts.items() if any(value is not None for value in values)]
         if given == ["epsilon"] and epsilon is not None and delta is not None:
             return cls("epsilon", EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta))
         if given == ["advantage"] and advantage is not None:
@@ -53,7 +64,22 @@ class Target:
             if most < at:
                 raise InputError(f"tpr={most} must be at least fpr={at}, which guessing has")
             return cls("true positive rate", most, at)
-        raise InputError("give one target: epsilon=… and delta=…, or advantage=…, or tpr=… and fpr=…")
+        if given == ["mu"] and mu is not None:
+            return cls("mu", POSITIVE.check("mu", mu), SLACK.check("slack", DEFAULT_SLACK if slack is None else slack))
+        if given == ["kind"] and kind is not None and success is not None and prior is not None:
+            return cls._risk(one_of("kind", kind, KINDS), success, prior)
+        raise InputError(
+            "give one target: epsilon=… and delta=…, or advantage=…, or tpr=… and fpr=…, or mu=… and slack=…, or "
+            "kind='attribute', success=… and prior=…"
+        )
+
+    @classmethod
+    def _risk(cls, kind: str, success: Number, prior: Number) -> Target:
+        """Return the target of an attack's success; InputError where guessing alone succeeds more often."""
+        most, at = PROBABILITY.check("success", success), PRIOR.check("prior", prior)
+        if most < at:
+            raise InputError(f"success={most} must be at least prior={at}, which an attacker has without the release")
+        return cls(kind, most, at)
 
     @property
     def by_statement(self) -> bool:
@@ -63,9 +89,12 @@ class Target:
     @property
     def goal(self) -> str:
         """In words."""
-        where = {"epsilon": f" at delta = {self.at}", "advantage": ""}.get(
-            self.quantity, f" at a false positive rate of {self.at}"
-        )
+        where = {
+            "epsilon": f" at delta = {self.at}",
+            "advantage": "",
+            "mu": f" at slack {self.at}",
+            **dict.fromkeys(KINDS, f" at a prior of {self.at}"),
+        }.get(self.quantity, f" at a false positive rate of {self.at}")
         return f"{self.quantity} <= {self.most}{where}"
 
     def ask(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> float:
@@ -75,6 +104,10 @@ class Target:
         self._plain(bound, conversion)
         if self.quantity == "advantage":  # (0, advantage)-DP: delta at 0 is the largest difference of the two rates
             return run.delta(_ZERO, method)
+        if self.quantity == "mu":
+            return mu_with_slack(run.record(), self.at, method)
+        if self.quantity in KINDS:
+            return risk(run.record(), self.quantity, self.at, method).success
         return run.true_positive_rate(self.at, method)
 
     def nearly(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> float:

@@ -21,6 +21,7 @@ from cumulant.cli.fedavg import fedavg
 from cumulant.cli.ledger import app as ledger
 from cumulant.cli.plot import figures, plot
 from cumulant.cli.questions import bounds, delta, epsilon, rdp
+from cumulant.cli.reports import mu, risk
 from cumulant.cli.serve import serve
 
 # --quiet for commands that do something and find no number: they say nothing, and the exit code speaks.
@@ -63,7 +64,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-questions = (epsilon, delta, check, rdp, calibrate, sweep, dpsgd, fedavg)
+questions = (epsilon, delta, check, rdp, mu, risk, calibrate, sweep, dpsgd, fedavg)
 for command in (*questions, archive, verify, bounds, audit, conformance, plot, figures, serve):
     app.command()(command)
 for registered in ledger.registered_commands:

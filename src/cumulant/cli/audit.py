@@ -38,8 +38,15 @@ def audit(
     expression: Annotated[str, typer.Argument(metavar="EXPR", help="What is claimed to have run, in quotes.")],
     delta: Annotated[str, typer.Option(help="The delta of epsilon_lower and of the claimed interval.")] = "1e-5",
     kind: Annotated[
-        str, typer.Option("--trials", help="many: a row is a run; one: a row is a canary of one run.")
+        str,
+        typer.Option(
+            "--trials", help="many: a row is a run; one: a row is a canary of one run; sequence: runs in their order."
+        ),
     ] = "many",
+    coin: Annotated[
+        str | None,
+        typer.Option(help="For a sequence: fair (a fair coin for each run) or pairs (one of each, in turn)."),
+    ] = None,
     guesses: Annotated[str | None, typer.Option(help="For one run: numbers of guesses, fixed in advance.")] = None,
     level: Level = "0.05",
     out: Out = None,
@@ -54,9 +61,20 @@ def audit(
     Examples:
       cumulant audit scores.csv "Gaussian(sigma=4, sensitivity=2) @ WithoutReplacement(sample=10, population=100) * 20"
       cumulant audit canaries.csv "Gaussian(sigma=2) * 3" --trials one --guesses 20,50,100 --json
+      cumulant audit scores.csv "Gaussian(sigma=2) * 3" --trials sequence --coin fair
     """
-    if kind not in ("many", "one"):
-        raise InputError(f"trials={kind!r} is unknown; choose many or one")
+    if kind not in ("many", "one", "sequence"):
+        raise InputError(f"trials={kind!r} is unknown; choose many, one or sequence")
+    if (coin is None) == (kind == "sequence"):
+        raise InputError(
+            "give --coin fair or --coin pairs with --trials sequence, and only there: no file says how members were drawn"
+        )
+    if coin is not None:
+        if guesses is not None or out is not None:
+            raise InputError("--guesses and --out are for other trials; leave them away with --trials sequence")
+        from cumulant.cli.sequence import audit_sequence
+
+        return audit_sequence(file, expression, delta, coin, level, as_json, quiet)
     if (guesses is None) == (kind == "one"):
         raise InputError("give --guesses with --trials one, such as --guesses 20,50,100, and only there")
     from cumulant.training.audit import (

@@ -15,6 +15,7 @@ import typer
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import rounded_down, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.accounting.risk import KINDS
 from cumulant.accounting.target import Target
 from cumulant.calibrate import Calibration
 from cumulant.calibrate import calibrate as calibrated
@@ -22,7 +23,8 @@ from cumulant.cli import answer
 from cumulant.cli.answer import bare_number
 from cumulant.cli.failures import ExitCode
 from cumulant.cli.questions import Accuracy, Bound, Conversion, Json, Method, Quiet
-from cumulant.domains import DELTA, POSITIVE
+from cumulant.cli.statement import FORMS, claim_lines, judge_claim, print_statement, read_words, warn_missing
+from cumulant.domains import DELTA, EPSILON, POSITIVE
 from cumulant.errors import InputError, shown
 from cumulant.hints import nearest
 from cumulant.progress import patient
@@ -42,6 +44,14 @@ def calibrate(
     advantage: Annotated[str | None, typer.Option(help="Instead: the largest advantage of an attack.")] = None,
     tpr: Annotated[str | None, typer.Option(help="Instead: its largest true positive rate, at --fpr.")] = None,
     fpr: Annotated[str | None, typer.Option(help="The false positive rate that --tpr is for.")] = None,
+    mu: Annotated[str | None, typer.Option(help="Instead: the largest mu of Gaussian privacy, at --slack.")] = None,
+    slack: Annotated[str | None, typer.Option(help="The slack that --mu is for; 1e-6 if it is left out.")] = None,
+    kind: Annotated[str | None, typer.Option(help=f"Instead: bound an attack: {', '.join(KINDS)}.")] = None,
+    success: Annotated[str | None, typer.Option(help="The largest success of the attack of --kind.")] = None,
+    prior: Annotated[str | None, typer.Option(help="Its success without the release, with all side knowledge.")] = None,
+    share: Annotated[
+        list[str] | None, typer.Option(help="For several unknowns ?a and ?b: how the budget is split, such as a=3.")
+    ] = None,
     digits: Annotated[int, typer.Option(help="Significant digits of the value; integers are always exact.")] = 6,
     method: Method = DEFAULT_METHOD,
     bound: Bound = None,
@@ -61,23 +71,57 @@ def calibrate(
       cumulant calibrate "PureDP(epsilon=?) * 30" --epsilon 1 --delta 1e-6 --json
       cumulant calibrate "Gaussian(sigma=?) * 10" --advantage 0.1
       cumulant calibrate "Gaussian(sigma=?) * 10" --tpr 0.02 --fpr 0.01
+      cumulant calibrate "Gaussian(noise_multiplier=?, relation='add-remove') @ Poisson(1%) * 1000" --mu 1 --slack 1e-6
+      cumulant calibrate "Laplace(scale=?)" --kind attribute --success 0.05 --prior 0.01
+      cumulant calibrate "Gaussian(sigma=?a) * 100 + Laplace(scale=?b)" --epsilon 1 --delta 1e-6 --share a=3 --share b=1
     """
-    target = Target.read(epsilon, delta, advantage, tpr, fpr)
+    other = {"mu": mu, "slack": slack, "kind": kind, "success": success, "prior": prior}
+    target = Target.read(epsilon, delta, advantage, tpr, fpr, **other)
+    attack = {"advantage": advantage, "tpr": tpr, "fpr": fpr}
     with patient("searching"):
         found = calibrated(
-            expression, epsilon, delta, None, digits, method, bound, conversion, advantage=advantage, tpr=tpr, fpr=fpr
+            expression,
+            epsilon,
+            delta,
+            None,
+            digits,
+            method,
+            bound,
+            conversion,
+            **attack,
+            **other,
+            shares=_shares(share),
         )
     if target.by_statement and (doubt := answer.swapped(float(target.most), float(target.at))):
         typer.echo(doubt, err=True)
     if quiet:
-        typer.echo(str(found.value))
+        typer.echo(" ".join(f"{name}={value}" for name, value in found.values.items()) or str(found.value))
         return
     if as_json:
         typer.echo(found.to_json())
         return
+    if found.values:
+        used = " and ".join(f"{name} = {value}" for name, value in found.values.items())
+        split = ", ".join(f"{name} {100 * part:.3g} %" for name, part in found.shares.items())
+        typer.echo(f"Use {used} to meet {target.goal}. The budget is split as {split}.")
+        typer.echo(answer.answer_text(found.guarantee))
+        return
     typer.echo(f"Use {found.parameter} = {found.value} to meet {target.goal}.")
     typer.echo(answer.answer_text(found.guarantee))
     typer.echo(_neighbour(found))
+
+
+def _shares(given: list[str] | None) -> dict[str, str] | None:
+    """Return the share of each name; InputError where one is no NAME=NUMBER, or stands twice."""
+    if not given:
+        return None
+    found: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or name.strip() in found:
+            raise InputError(f"--share {each} must be a name and a number, such as --share a=3, once for each name")
+        found[name.strip()] = value
+    return found
 
 
 def _neighbour(found: Calibration) -> str:
@@ -114,6 +158,20 @@ def dpsgd(
     noise_bands: Annotated[
         str | None, typer.Option(help="Correlated noise: the first column of its matrix, such as 1,0.5,0.25.")
     ] = None,
+    claim: Annotated[str | None, typer.Option(help="Judge this claimed epsilon for every way to form batches.")] = None,
+    statement: Annotated[
+        str | None, typer.Option(help=f"Print a statement about one --sampling: {', '.join(FORMS)}.")
+    ] = None,
+    setting: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON with the words of a statement.")] = None,
+    deployment: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON for --statement registry.")] = None,
+    unit: Annotated[str | None, typer.Option(help="For a statement: whose data one record is.")] = None,
+    released: Annotated[str | None, typer.Option(help="For a statement: what is published.")] = None,
+    tuning: Annotated[str | None, typer.Option(help="For a statement: how parameters were chosen.")] = None,
+    not_covered: Annotated[str | None, typer.Option(help="For a statement: what was computed besides.")] = None,
+    noise: Annotated[str | None, typer.Option(help="For a statement: exact or float.")] = None,
+    sampler: Annotated[
+        str | None, typer.Option(help="For a statement: how batches were drawn, as implemented.")
+    ] = None,
     as_json: Json = False,
     quiet: Annotated[
         bool,
@@ -130,6 +188,8 @@ def dpsgd(
       cumulant dpsgd --batch 256 --records 60000 --epochs 30 --epsilon 3 --delta 1e-5
       cumulant dpsgd --batch 60 --records 6000 --epochs 10 --noise-multiplier 4 --delta 1e-6 --noise-bands 1,0.5
       cumulant dpsgd --batch 64 --records 1797 --steps 280 --noise-multiplier 4 --delta 1e-5 --sampling fixed-size --json
+      cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5 --claim 3
+      cumulant dpsgd --batch 64 --records 1797 --steps 280 --noise-multiplier 4 --delta 1e-5 --sampling poisson --statement text
     """
     from cumulant.training.sgd import CORRELATED, SAMPLINGS, NoisySGD
 
@@ -145,7 +205,33 @@ def dpsgd(
             f"sampling={sampling!r} is unknown{nearest(sampling, known)}; choose one of {', '.join(known)}"
         )
     asked = DELTA.check("delta", delta)
+    words = {"unit": unit, "released": released, "tuning": tuning, "not_covered": not_covered}
+    words |= {"noise": noise, "sampler": sampler}
+    given = {name: value for name, value in words.items() if value is not None}
+    _check_words(claim, statement, epsilon, sampling, bool(given) or setting is not None or deployment is not None)
     plan = NoisySGD(batch, records, noise_multiplier or 1, epochs, steps)
+    if statement is not None:
+        sgd = replace(plan, sampling=sampling or "")
+        sgd = sgd if epsilon is None else sgd.calibrated(POSITIVE.check("epsilon", epsilon), asked)
+        text, missing = print_statement(sgd, asked, statement, {**read_words(setting), **given}, deployment)
+        typer.echo(text, nl=False)
+        warn_missing(missing)
+        return ExitCode.OK
+    if claim is not None:
+        loops = [replace(plan, sampling=name) for name in ([sampling] if sampling else SAMPLINGS)]
+        verdicts, code = judge_claim(loops, EPSILON.check("claim", claim), asked)
+        if as_json:
+            typer.echo(
+                json.dumps({"claim": float(EPSILON.check("claim", claim)), "delta": float(asked), "rows": verdicts})
+            )
+        elif quiet:
+            typer.echo(
+                "\n".join(each["verdict"] if sampling else f"{each['sampling']} {each['verdict']}" for each in verdicts)
+            )
+        else:
+            typer.echo(f"Claimed: epsilon = {claim} at delta = {asked}.")
+            typer.echo("\n".join(claim_lines(verdicts)))
+        return code
     rows = []
     for name in [sampling] if sampling else known:
         sgd = replace(plan, sampling=name, noise_bands=bands)
@@ -174,6 +260,22 @@ def dpsgd(
         for spent in sgd.per_epoch(asked):
             typer.echo(f"  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
     return _code(rows)
+
+
+def _check_words(
+    claim: str | None, statement: str | None, epsilon: str | None, sampling: str | None, words: bool
+) -> None:
+    """InputError for options that do not go together."""
+    if claim is not None and (epsilon is not None or statement is not None):
+        raise InputError(
+            "--claim judges a run that is given; give --noise-multiplier, and neither --epsilon nor --statement"
+        )
+    if statement is not None and statement not in FORMS:
+        raise InputError(f"statement={statement!r} is unknown; choose one of {', '.join(FORMS)}")
+    if statement is not None and sampling is None:
+        raise InputError(f"a statement is about one way to form batches; give --sampling {_SAMPLINGS}")
+    if statement is None and words:
+        raise InputError("words about a run stand in a statement; give --statement text, or leave them away")
 
 
 def _code(rows: list[tuple[NoisySGD, Guarantee]]) -> int:

@@ -8,9 +8,12 @@ from cumulant.training.conformance import conformance
 from cumulant.training.correlated_noise import CorrelatedIntegers, CorrelatedNoise
 from cumulant.training.cyclic_poisson import CyclicPoissonSampler
 from cumulant.training.fedavg import FedAvg
+from cumulant.training.individual import IndividualBudget
 from cumulant.training.noise import clipped, rounded_gaussian
+from cumulant.training.registry import Deployment
 from cumulant.training.repetitions import draw_repetitions
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler
+from cumulant.training.sequential import Sequential
 from cumulant.training.sgd import NoisySGD
 from cumulant.training.worst_case import known_order_scores, likelihood_ratio_scores, spread_scores, worst_case_data
 
@@ -20,10 +23,13 @@ __all__ = [
     "CorrelatedIntegers",
     "CorrelatedNoise",
     "CyclicPoissonSampler",
+    "Deployment",
     "FedAvg",
     "FixedSizeSampler",
+    "IndividualBudget",
     "NoisySGD",
     "PoissonSampler",
+    "Sequential",
     "Setting",
     "audit",
     "clipped",

@@ -13,15 +13,19 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from cumulant.accounting import text as sentences
+from cumulant.accounting.gaussian_fit import DEFAULT_SLACK, GaussianFit
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import percent, rounded_down, rounded_up
+from cumulant.accounting.risk import Risk, risk
 from cumulant.accounting.run import RunRecord
 from cumulant.domains import DELTA, Exact, Number, listed
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.mechanisms.shuffled_batches import ShuffledBatches
+from cumulant.numerics.rounding import as_printed
 from cumulant.relation import Relation
+from cumulant.training.registry import Deployment, attack_text, checklist, gaussian_text, registry_text
 from cumulant.training.sgd import NoisySGD
 
 FALSE_ALARMS = {"0.001": "0.1 %", "0.01": "1 %", "0.1": "10 %"}
@@ -69,7 +73,7 @@ class Setting:
 
 
 class Statement(dict[str, Any]):
-    """A statement as a dict of JSON values, which can be printed for people in four ways."""
+    """A statement as a dict of JSON values, which can be printed for people in seven ways."""
 
     def json(self) -> str:
         """One JSON object."""
@@ -97,6 +101,7 @@ class Statement(dict[str, Any]):
             f"\nThe best attack finds at most {caught} false alarms; its advantage is at most "
             f"{percent(self['attack']['advantage'])}.\n"
         )
+        lines += [f"{each}\n" for each in (gaussian_text(self["gaussian"]), *map(_plain, self["attack"]["risks"]))]
         lines += [f"* **{name}**: {_plain(self[key])}" for key, name in _WORDS.items()]
         lines += [f"* **Assumed**: {_plain(each)}" for each in self["assumptions"]]
         lines += [f"* **Caveat**: {_plain(each)}" for each in self["caveats"]]
@@ -113,6 +118,17 @@ class Statement(dict[str, Any]):
             f"the unit of privacy is {_plain(self['unit'])}."
         )
 
+    def text(self) -> str:
+        """Return the statement in plain sentences, one on each line."""
+        lines = [
+            self.sentence(),
+            gaussian_text(self["gaussian"]),
+            attack_text(self["attack"]),
+            *self["attack"]["risks"],
+        ]
+        lines += [f"{name}: {_one_line(self[key])}." for key, name in _WORDS.items() if key != "relation_meaning"]
+        return "\n".join([*lines, *(f"Caveat: {_one_line(each)}." for each in self["caveats"])]) + "\n"
+
     def latex(self) -> str:
         """One sentence for a paper."""
         first = self["guarantees"][0]
@@ -121,10 +137,27 @@ class Statement(dict[str, Any]):
         epsilon = _power(_up(first["epsilon"]))
         return (
             f"The training satisfies $(\\varepsilon, \\delta)$-differential privacy with $\\varepsilon = {epsilon}${between} "
-            f"at $\\delta = {_power(rounded_up(first['delta']))}$ for {_escaped(self['relation'])} neighbours, with "
+            f"at $\\delta = {_power(rounded_up(first['delta']))}${self._latex_mu()} "
+            f"for {_escaped(self['relation'])} neighbours, with "
             f"{_escaped(self['unit'])} as the unit of privacy; accounted with cumulant {_escaped(self['version'])} "
             f"({_escaped(first['rigour'])}): \\texttt{{{_escaped(self['run'])}}}."
         )
+
+    def _latex_mu(self) -> str:
+        """Return mu with its slack in parentheses; empty where no finite mu is known."""
+        found = self["gaussian"]
+        if math.isinf(_number(found["mu"])):
+            return ""
+        slack = _power(rounded_up(found["slack"]))
+        return f" (Gaussian privacy with $\\mu = {_power(_up(found['mu']))}$ at slack ${slack}$)"
+
+    def registry(self, deployment: Deployment) -> str:
+        """Return a draft entry for the registry of deployments, as YAML that its published schema allows."""
+        return registry_text(self, deployment)
+
+    def checklist(self, deployment: Deployment | None = None) -> str:
+        """Return the eleven lines of NIST SP 800-226; what nobody said is "not said"."""
+        return checklist(self, deployment)
 
     def card(self, *, model: str, task: str, dataset: str) -> str:
         """A Hugging Face model card fragment: YAML on top, of which every value is JSON, and the Markdown below."""
@@ -163,11 +196,15 @@ def statement(
     *,
     caveats: Iterable[str] = (),
     audit: Mapping[str, Any] | None = None,
+    slack: Number = DEFAULT_SLACK,
+    priors: Mapping[str, Number] | None = None,
 ) -> Statement:
     """Return what can be said about a training run at these deltas: numbers from the run, the rest from the setting.
 
-    `caveats` are added to those of the noise, `audit` is what an audit found, as a dict. Of a `NoisySGD` it also says what
-    would hold without amplification, for a loader that visits each record once per epoch.
+    `caveats` are added to those of the noise, `audit` is what an audit found, as a dict. `slack` is that of mu. `priors`
+    says how often an attacker succeeds without the release, such as {"attribute": "0.01"}; each adds a sentence about
+    that attack. Of a `NoisySGD` it also says what would hold without amplification, for a loader that visits each record
+    once per epoch.
 
     >>> import cumulant as cm
     >>> setting = Setting(
@@ -196,8 +233,10 @@ def statement(
             audit=audit,
             records=run.records,
             unamplified=None if run.run.surrogate else _unamplified(run),
+            slack=slack,
+            priors=priors,
         )
-    return compose_statement(run, deltas, setting, caveats=caveats, audit=audit)
+    return compose_statement(run, deltas, setting, caveats=caveats, audit=audit, slack=slack, priors=priors)
 
 
 def compose_statement(
@@ -211,6 +250,8 @@ def compose_statement(
     audit: Mapping[str, Any] | None = None,
     records: int | None = None,
     unamplified: Expression | None = None,
+    slack: Number = DEFAULT_SLACK,
+    priors: Mapping[str, Number] | None = None,
 ) -> Statement:
     """Return the statement about a run by those who know more of it than the run says.
 
@@ -227,6 +268,7 @@ def compose_statement(
     found = [(guarantee or run.guarantee)(delta) for delta in asked]
     rates = [run.true_positive_rate(rate) for rate in FALSE_ALARMS]
     noted = [NOISES[setting.noise]] if setting.noise == "float" else []
+    fit, size = run.gaussian_fit(slack=slack), records or _records(ran)
     return Statement(
         definition="central, (epsilon, delta)",
         relation=str(run.relation),
@@ -240,7 +282,9 @@ def compose_statement(
                 for x, y in zip(FALSE_ALARMS, rates, strict=True)
             ],
             "advantage": run.advantage,
+            "risks": [f"{each} {each.caveat}" for each in _risks(ran, priors)],
         },
+        gaussian=fit.to_dict(),
         unit=setting.unit,
         released=setting.released,
         tuning=setting.tuning,
@@ -248,7 +292,7 @@ def compose_statement(
         noise=setting.noise,
         sampler=setting.sampler,
         assumptions=list(dict.fromkeys([*assumptions, *sentences.assumptions(ran), *COVERED])),
-        caveats=list(dict.fromkeys([*noted, *caveats, *_large_deltas(asked, records or _records(ran))])),
+        caveats=list(dict.fromkeys([*noted, *caveats, *_large_deltas(asked, size), *_large_slack(fit, size)])),
         audit=None if audit is None else dict(audit),
         version=_version(),
     )
@@ -267,6 +311,24 @@ def _large_deltas(deltas: Iterable[Exact], records: int | None) -> list[str]:
         for delta in deltas
         if records is not None and delta * records >= 1
     ]
+
+
+def _large_slack(fit: GaussianFit, records: int | None) -> list[str]:
+    """Return a warning for a slack of mu that publishing a random record would satisfy."""
+    if records is None or as_printed(fit.slack) * records < 1:
+        return []
+    return [
+        f"the slack {rounded_up(fit.slack)} of mu is at least 1 / {records}: it may expose a record; report a smaller slack"
+    ]
+
+
+def _risks(ran: RunRecord, priors: Mapping[str, Number] | None) -> list[Risk]:
+    """Return the risk of every kind of attack for which somebody knows the prior."""
+    if priors is not None and not isinstance(priors, Mapping):
+        raise InputError(
+            f"priors={shown(priors)} must say how often an attack succeeds, such as {{'attribute': '0.01'}}"
+        )
+    return [risk(ran, kind, prior) for kind, prior in (priors or {}).items()]
 
 
 def _row(found: Guarantee) -> dict[str, Any]:

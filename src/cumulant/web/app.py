@@ -80,6 +80,19 @@ class Target(Claim):
     method: str | None = None
 
 
+class AtSlack(_Question):
+    """A run and the slack of mu."""
+
+    slack: Annotated[Number | None, Field(examples=["1e-6"])] = None
+
+
+class Attack(_Question):
+    """A run, a kind of attack and its success without the release, with all side knowledge."""
+
+    kind: Annotated[Text, Field(examples=["attribute"])]
+    prior: Annotated[Number, Field(examples=["0.01"])]
+
+
 class Drawing(_Question):
     """A run, a delta and what is drawn: rounds, epsilon or attack."""
 
@@ -179,6 +192,16 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
     def calibrate(question: Target) -> Response:
         """The value of the parameter '?' that just meets this epsilon at this delta."""
         return ask("calibrate", question)
+
+    @app.post("/api/mu")
+    def mu(question: AtSlack) -> Response:
+        """The mu of Gaussian privacy, always with its slack."""
+        return ask("mu", question)
+
+    @app.post("/api/risk")
+    def risk(question: Attack) -> Response:
+        """What an attacker gains from the release, in the words of the attack."""
+        return ask("risk", question)
 
     @app.post("/api/explore")
     def explore(question: AtDelta) -> Response:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cumulant.accounting import attacks, text
+from cumulant.accounting.gaussian_fit import DEFAULT_SLACK
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.accounting.risk import risk
 from cumulant.calibrate import calibrate
 from cumulant.domains import DELTA, Exact
 from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken, LedgerError
@@ -40,6 +42,18 @@ def calibration(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The value of a parameter, written '?', that just meets a target."""
     method = asked.get("method") or DEFAULT_METHOD
     return calibrate(asked["run"], asked["epsilon"], asked["delta"], method=method).to_dict()
+
+
+def mu(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The mu of Gaussian privacy at a slack, with its sentence."""
+    found = parse(asked["run"]).gaussian_fit(slack=asked.get("slack") or DEFAULT_SLACK)
+    return {**found.to_dict(), "said": str(found)}
+
+
+def risk_of(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The success of an attack of one kind from a prior, with its two sentences."""
+    found = risk(parse(asked["run"]).record(), asked["kind"], asked["prior"])
+    return {**found.to_dict(), "said": [str(found), found.caveat]}
 
 
 def explore(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,6 +100,8 @@ QUESTIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "delta": delta,
     "check": check,
     "calibrate": calibration,
+    "mu": mu,
+    "risk": risk_of,
     "explore": explore,
     "chart": chart,
     **LEDGER_QUESTIONS,

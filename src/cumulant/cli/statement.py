@@ -1,0 +1,119 @@
+"""`cumulant dpsgd --statement` and `--claim`: what may be written about a training run, and what of a claim is true."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cumulant.accounting.gaussian_fit import DEFAULT_SLACK
+from cumulant.accounting.numbers import percent, rounded_down, rounded_up
+from cumulant.cli.failures import ExitCode
+from cumulant.domains import Exact
+from cumulant.errors import InputError
+
+if TYPE_CHECKING:
+    from cumulant.training.sgd import NoisySGD
+
+FORMS = ("text", "markdown", "latex", "card", "registry")
+STRICT = ("card", "registry")
+"""Forms that go to others as they are, so that nothing may be missing."""
+
+TODO = "TODO"
+CARD_WORDS = ("model", "task", "dataset")
+ONE_PERCENT = Exact("0.01")
+
+
+def read_words(file: Path | None) -> dict[str, Any]:
+    """Return the JSON object of a file; an empty one without a file."""
+    if file is None:
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {error}; give a file with one JSON object") from None
+    if not isinstance(found, dict):
+        raise InputError(f'{file} must hold one JSON object, such as {{"unit": "one image"}}')
+    return found
+
+
+def print_statement(
+    sgd: NoisySGD, delta: Exact, form: str, said: Mapping[str, Any], deployment_file: Path | None
+) -> tuple[str, list[str]]:
+    """Return the statement in one form and the words that are missing; InputError where none may be."""
+    from cumulant.training.card import NOISES, Setting, statement
+    from cumulant.training.registry import Deployment
+
+    names = [each.name for each in fields(Setting)]
+    unknown = [name for name in said if name not in (*names, *CARD_WORDS)]
+    if unknown:
+        raise InputError(f"{unknown[0]!r} is no word of a setting; there are {', '.join((*names, *CARD_WORDS))}")
+    needed = [*names, *(CARD_WORDS if form == "card" else ())]
+    missing = [name for name in needed if not str(said.get(name) or "").strip()]
+    if form in STRICT and missing:
+        options = ", ".join(f"--{name.replace('_', '-')}" if name in names else name for name in missing)
+        raise InputError(
+            f"a {form} leaves nothing open, and these are missing: {options}; give them, or --setting FILE"
+        )
+    words = {name: str(said.get(name) or TODO) for name in names}
+    found = statement(sgd, [delta], Setting(**words | ({} if words["noise"] in NOISES else {"noise": "float"})))
+    if words["noise"] == TODO:
+        found["noise"] = TODO
+        found["caveats"] = [each for each in found["caveats"] if each not in NOISES.values()]
+    if form == "registry":
+        if deployment_file is None:
+            raise InputError("--statement registry needs --deployment FILE, a JSON object with what only you know")
+        return found.registry(Deployment.read(read_words(deployment_file))), missing
+    if form == "card":
+        return found.card(model=said["model"], task=said["task"], dataset=said["dataset"]), missing
+    if form == "text":
+        return found.text(), missing
+    return (found.markdown() if form == "markdown" else found.latex() + "\n"), missing
+
+
+def warn_missing(missing: list[str]) -> None:
+    """Name on standard error what was written as TODO."""
+    if missing:
+        sys.stderr.write(f"TODO: only you know {', '.join(missing)}\n")
+
+
+def judge_claim(rows: list[NoisySGD], claimed: Exact, delta: Exact) -> tuple[list[dict[str, Any]], int]:
+    """Return the verdict on a claimed epsilon for every way to form batches, and the exit code of all of them."""
+    found = []
+    for sgd in rows:
+        check, fit = sgd.run.check(epsilon=claimed, delta=delta), sgd.run.gaussian_fit(slack=DEFAULT_SLACK)
+        found.append(
+            {
+                "sampling": sgd.sampling,
+                "relation": str(sgd.relation),
+                "verdict": check.verdict,
+                "epsilon": "inf" if check.epsilon == float("inf") else check.epsilon,
+                "epsilon_lower": check.lower,
+                "witness": check.witness,
+                "mu": fit.to_dict()["mu"],
+                "slack": fit.slack,
+                "true_positive_rate": sgd.run.membership(ONE_PERCENT),
+            }
+        )
+    verdicts = [each["verdict"] for each in found]
+    code = ExitCode.NO if "false" in verdicts else ExitCode.OPEN if "open" in verdicts else ExitCode.OK
+    return found, code
+
+
+def claim_lines(found: list[dict[str, Any]]) -> list[str]:
+    """Return one line for every way to form batches: the verdict, the number behind it, mu and the best attack."""
+    lines = []
+    for each in found:
+        low = each["epsilon_lower"]
+        number = {
+            "holds": f"({rounded_up(float(each['epsilon']))})",
+            "false": f"(at least {rounded_down(low or 0.0)})",
+            "open": f"(at most {rounded_up(float(each['epsilon']))})",
+        }[each["verdict"]]
+        mu = f"mu {rounded_up(float(each['mu']))} at slack {rounded_up(each['slack'])}"
+        caught = f"an attack with 1 % false alarms finds at most {percent(each['true_positive_rate'])}"
+        lines.append(f"{each['sampling']} {each['relation']} {each['verdict']} {number}; {mu}; {caught}")
+    return lines

@@ -1,0 +1,110 @@
+"""`cumulant dpsgd --statement` and `--claim` as the shell sees them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from cumulant.cli import app
+
+Shell = Callable[..., tuple[int, str, str]]
+LOOP = ("--batch", "64", "--records", "1797", "--steps", "50", "--noise-multiplier", "4", "--delta", "1e-5")
+SAID = {"unit": "one image", "released": "weights", "tuning": "none", "not-covered": "nothing"}
+SAID |= {"noise": "exact", "sampler": "mine"}
+WORDS = [word for name, value in SAID.items() for word in (f"--{name}", value)]
+DEPLOYMENT = {
+    "url_slug": "uni_taps",
+    "name": "taps",
+    "data_curators": ["us"],
+    "description": "d",
+    "intended_use": "u",
+    "data_product_type": "Machine learning model",
+    "data_product_region": "r",
+    "publication_date": "2026-11-17",
+    "registry_authors": ["a"],
+}
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Runs `cumulant dpsgd`: exit code, stdout, stderr."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        code = app.answer(["dpsgd", *LOOP, *arguments])
+        out, err = capsys.readouterr()
+        return int(code), out, err
+
+    return command
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex"])
+def test_what_is_unknown_is_to_do(shell: Shell, form: str) -> None:
+    code, out, err = shell("--sampling", "poisson", "--statement", form, "--unit", "one image")
+    assert code == 0
+    assert "one image" in out
+    assert "slack" in out
+    assert ("TODO" in out) == (form != "latex")
+    assert err == "TODO: only you know released, tuning, not_covered, noise, sampler\n"
+
+
+def test_a_card_leaves_nothing_open(shell: Shell, tmp_path: Path) -> None:
+    code, out, err = shell("--sampling", "poisson", "--statement", "card", "--unit", "one image")
+    assert (code, out) == (2, "")
+    for word in ("--released", "--tuning", "--not-covered", "--noise", "--sampler", "model", "task", "dataset"):
+        assert word in err
+    setting = tmp_path / "setting.json"
+    setting.write_text(json.dumps({"model": "m", "task": "t", "dataset": "d"}))
+    code, out, err = shell("--sampling", "poisson", "--statement", "card", *WORDS, "--setting", str(setting))
+    assert (code, err) == (0, "")
+    assert out.startswith("---\ntags:")
+
+
+def test_an_entry_for_the_registry(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "deployment.json"
+    file.write_text(json.dumps(DEPLOYMENT))
+    code, out, _ = shell("--sampling", "poisson", "--statement", "registry", *WORDS, "--deployment", str(file))
+    assert code == 0
+    schema = json.loads((Path(__file__).parents[1] / "oracles" / "deployments-schema.json").read_text())
+    entry = importlib.import_module("yaml").safe_load(out)
+    jsonschema.validate(entry, schema)
+    assert "slack" in entry["deployment"]["privacy_loss"]["privacy_parameters_details"]
+    code, _, err = shell("--sampling", "poisson", "--statement", "registry", *WORDS)
+    assert code == 2
+    assert "--deployment FILE" in err
+
+
+def test_verdicts_and_exit_codes(shell: Shell) -> None:
+    code, out, _ = shell("--claim", "0.4")
+    assert code == 1
+    lines = out.splitlines()
+    assert lines[0] == "Claimed: epsilon = 0.4 at delta = 1e-5."
+    assert lines[1].startswith("fixed-size replace-one false (at least 0.5")
+    assert lines[2].startswith("poisson add-remove holds (0.2")
+    assert lines[4].startswith("shuffled replace-one open (at most ")
+    assert all("at slack 1e-6; an attack with 1 % false alarms finds at most" in line for line in lines[1:])
+    code, out, _ = shell("--claim", "0.4", "--sampling", "poisson", "--json")
+    assert (code, json.loads(out)["rows"][0]["verdict"]) == (0, "holds")
+    assert shell("--claim", "1", "--sampling", "shuffled", "--quiet") == (4, "open\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--statement", "text"], "give --sampling"),
+        (["--statement", "poem", "--sampling", "poisson"], "choose one of text"),
+        (["--claim", "3", "--statement", "text", "--sampling", "poisson"], "neither --epsilon"),
+        (["--claim", "-3"], "claim"),
+        (["--unit", "one image"], "give --statement"),
+        (["--statement", "text", "--sampling", "poisson", "--setting", "nowhere.json"], "cannot be read"),
+    ],
+)
+def test_what_is_refused(shell: Shell, arguments: list[str], said: str) -> None:
+    code, _, err = shell(*arguments)
+    assert code == 2
+    assert said in err

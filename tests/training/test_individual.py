@@ -1,0 +1,170 @@
+"""Budgets for every record in a loop: what is charged, what is refused, and that nothing about a record gets out."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cumulant as cm
+from cumulant.filters.filter import GaussianSum
+from cumulant.training import IndividualBudget
+from cumulant.training.individual import CHUNK
+
+PLAN: dict[str, Any] = {"records": 4, "epsilon": 2, "delta": "1e-6", "noise_multiplier": 1, "clip_norm": 1, "levels": 8}
+
+
+def steps_of(budget: IndividualBudget, wanted: list[float]) -> list[int]:
+    """In how many steps each record takes part, at the bounds that it wants, until none does."""
+    taken = np.zeros(len(wanted), dtype=int)
+    while True:
+        bounds = budget.bounds(wanted)
+        if not bounds.any():
+            return list(taken)
+        taken += bounds >= np.array(wanted)
+        budget.charge(bounds)
+
+
+def test_records_that_move_less_take_part_longer() -> None:
+    budget = IndividualBudget(**PLAN, rate="0.01")
+    found = steps_of(budget, [1.0, 0.5, 0.25, 0.0])
+    assert found[0] == 464  # as `Mixture` allows for everybody
+    assert found[0] * 3 < found[1] < found[2]
+
+
+def test_without_sampling_the_squares_add_up_exactly() -> None:
+    """Theorem 4b: SUM c^2 / sigma^2 <= mu^2, nothing is lost."""
+    from fractions import Fraction
+
+    mu = GaussianSum.opened(Fraction(2), Fraction(1, 10**6)).mu
+    budget = IndividualBudget(**PLAN | {"noise_multiplier": 20}, rate=None)
+    found = steps_of(budget, [1.0, 0.5, 0.25, 0.0])
+    assert found[:3] == [math.floor(mu**2 * 400), math.floor(mu**2 * 1600), math.floor(mu**2 * 6400)]
+
+
+def test_bounds_are_rounded_up_to_levels_and_never_above_the_norm() -> None:
+    budget = IndividualBudget(**PLAN | {"noise_multiplier": 30, "clip_norm": 2}, rate=None)
+    wanted = [0.26, 2.0, 7.0, 0.0]
+    assert budget.bounds(wanted).tolist() == [0.5, 2.0, 2.0, 0.0]
+
+
+def test_a_record_without_a_number_gets_the_norm_and_no_error() -> None:
+    """An error would tell of that one record."""
+    budget = IndividualBudget(**PLAN | {"noise_multiplier": 30}, rate=None)
+    assert budget.bounds([math.nan, math.inf, -1.0, -math.inf]).tolist() == [1.0] * 4
+
+
+def test_everybody_is_charged_whether_drawn_or_not() -> None:
+    """Nothing about draws can be said to a budget: the charge is a function of the bounds alone."""
+    budget = IndividualBudget(**PLAN, rate="0.01")
+    bounds = budget.bounds([1.0] * 4)
+    budget.charge(bounds)
+    assert (budget._totals == budget._totals[0]).all()
+    assert (budget._totals > 0).all()
+
+
+def test_charge_and_bounds_take_turns() -> None:
+    budget = IndividualBudget(**PLAN, rate="0.01")
+    with pytest.raises(cm.BudgetRefused, match="no bounds to charge"):
+        budget.charge(np.ones(4))
+    bounds = budget.bounds([1.0] * 4)
+    with pytest.raises(cm.BudgetRefused, match="not charged"):
+        budget.bounds([1.0] * 4)
+    with pytest.raises(cm.BudgetRefused, match="not the bounds"):
+        budget.charge(bounds * 0.5)
+    with pytest.raises(cm.BudgetRefused, match="not the bounds"):
+        budget.charge(bounds[:2])
+    budget.charge(bounds)
+    with pytest.raises(cm.BudgetRefused, match="no bounds to charge"):
+        budget.charge(bounds)
+
+
+def test_bounds_cannot_be_changed_in_place() -> None:
+    budget = IndividualBudget(**PLAN, rate="0.01")
+    bounds = budget.bounds([1.0] * 4)
+    with pytest.raises(ValueError, match="read-only"):
+        bounds[0] = 0.0
+
+
+def test_nothing_about_records_gets_out() -> None:
+    budget = IndividualBudget(**PLAN, rate="0.01")
+    before = repr(budget), budget.guarantee()
+    for _ in range(3):
+        budget.charge(budget.bounds([1.0, 0.0, 0.3, 0.5]))
+    assert (repr(budget), budget.guarantee()) == before
+    assert budget.guarantee() == (2.0, 1e-6, "add-remove")
+    with pytest.raises(cm.InputError, match="raw data"):
+        pickle.dumps(budget)
+
+
+def test_own_draws_need_one_order() -> None:
+    drawn = IndividualBudget(**PLAN, rate="0.01", bounds="drawn")
+    assert drawn._totals.shape == (4, 1)
+    mixed = IndividualBudget(**PLAN, rate="0.01")
+    assert mixed._totals.shape[1] > 1
+    assert steps_of(drawn, [1.0] * 4)[0] > 100
+
+
+def test_chunks_do_not_matter() -> None:
+    """Records on both sides of the end of a chunk are treated alike."""
+    records = CHUNK + 3
+    budget = IndividualBudget(**PLAN | {"records": records}, rate="0.01")
+    small = IndividualBudget(**PLAN, rate="0.01")
+    wanted = np.random.default_rng(1).uniform(0, 1, records)
+    for _ in range(3):
+        bounds, some = budget.bounds(wanted), small.bounds(wanted[-4:])
+        assert bounds[-4:].tolist() == some.tolist()
+        budget.charge(bounds)
+        small.charge(some)
+    assert (budget._totals[-4:] == small._totals).all()
+
+
+def test_noisy_sums() -> None:
+    """Every row is clipped to its own bound; rows without numbers are 0; the noise has the stated deviation."""
+    budget = IndividualBudget(**PLAN | {"records": 5}, rate="0.01")
+    bounds = np.array([1.0, 0.25, 0.0, 1.0, 0.5])
+    rows = np.array([[3.0, 4.0], [30.0, 40.0], [1.0, 1.0], [math.nan, 1.0], [math.inf, 0.0]])
+    exact = np.array([0.6 + 0.15, 0.8 + 0.2])
+    draws = np.array([budget.noisy_sum(rows, bounds) for _ in range(300)])
+    assert draws.mean(axis=0) == pytest.approx(exact, abs=0.25)
+    assert draws.std(axis=0) == pytest.approx([1.0, 1.0], abs=0.2)
+    quiet = IndividualBudget(**PLAN | {"records": 5, "noise_multiplier": "1e-6", "epsilon": 10**5}, rate=None)
+    found = quiet.noisy_sum(rows, bounds)
+    assert found == pytest.approx(exact, abs=2e-5)
+    assert np.hypot(*quiet.noisy_sum(rows[:1], bounds[:1])) <= 1 + 2e-5
+    # bounds that nobody handed out never move the sum by more than the norm
+    assert np.hypot(*quiet.noisy_sum(rows[:1], np.array([50.0]))) <= 1 + 2e-5
+    assert np.hypot(*quiet.noisy_sum(rows[:1], np.array([math.nan]))) <= 2e-5
+    with pytest.raises(cm.InputError, match="one row for each"):
+        budget.noisy_sum(rows, bounds[:2])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"records": 0}, "records"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": math.inf}, "epsilon"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 1}, "delta"),
+        ({"noise_multiplier": 0}, "noise_multiplier"),
+        ({"clip_norm": math.nan}, "clip_norm"),
+        ({"rate": 2}, "rate"),
+        ({"levels": 0}, "levels"),
+        ({"levels": True}, "levels"),
+        ({"bounds": "secret"}, "bounds"),
+        ({"relation": "replace-one"}, "one removed and one added"),
+    ],
+)
+def test_bad_input(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(cm.InputError, match=said):
+        IndividualBudget(**PLAN | {"rate": "0.01"} | changed)
+
+
+@pytest.mark.parametrize("wanted", [[1.0], [], [[1.0] * 4], "many", [None] * 3, ["a"] * 4])
+def test_bounds_of_the_wrong_shape(wanted: Any) -> None:
+    with pytest.raises(cm.InputError, match="wanted"):
+        IndividualBudget(**PLAN, rate=None).bounds(wanted)

@@ -1,4 +1,7 @@
-"""The exact answer from both sides: an epsilon or delta that is certainly enough, and one that is certainly needed."""
+"""Compute epsilon or delta from both sides.
+
+An upper bound that suffices and a lower bound that some data sets need.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ _LESS = (0.0, 0.02, 0.3, 2.0)
 
 
 def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
-    """The least epsilon of what is known at this exact delta in (0, 1); `cone` admits Theorem B, `prove` wants balls."""
+    """Return an upper bound on epsilon at this exact delta in (0, 1), from the best route."""
     limits = limits_of(rounds)
     known = _known_epsilon(rounds, delta, limits)
     if known is not None:
@@ -70,9 +73,12 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True,
 def epsilons(
     one: Rounds, asked: Sequence[tuple[Rounds, int, Fraction]], accuracy: float, cone: bool = True
 ) -> list[Answer]:
-    """The same for many: the rounds of so many repetitions of one run, how many they are, and a delta.
+    """Return epsilon for many (repetitions, delta) queries about one run.
 
-    Floats answer where they can.
+    They share one spectrum.
+
+    `one` is a single repetition; each query holds the rounds of all its repetitions, their number and a delta. Floats answer
+    where they can; the other queries go through `epsilon` one by one.
     """
     limits = {id(rounds): limits_of(rounds) for rounds, _, _ in asked}
     known = [_known_epsilon(rounds, delta, limits[id(rounds)]) for rounds, _, delta in asked]
@@ -89,13 +95,16 @@ def epsilons(
 
 
 def pure_epsilon(rounds: Rounds) -> Answer:
-    """The sum of the largest losses of all rounds, +inf where one is unbounded or may be infinite."""
+    """Return the sum of the largest losses of all rounds.
+
+    Returns +inf if one of them is unbounded or may be infinite.
+    """
     limits = limits_of(rounds)
     return _answer(limits.largest if limits.leak == 0 else math.inf, _LATTICE, _rigour(rounds))
 
 
 def _known_epsilon(rounds: Rounds, delta: Fraction, limits: Limits) -> Answer | None:
-    """What needs no composition."""
+    """Return epsilon if no composition is needed for it; None if the rounds have to be composed."""
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_epsilon(*single, delta), _CLOSED, "proved")
@@ -109,7 +118,7 @@ def _known_epsilon(rounds: Rounds, delta: Fraction, limits: Limits) -> Answer | 
 def _least_epsilon(
     rounds: Rounds, delta: Fraction, limits: Limits, cone: bool, found: Answer, prove: bool = False
 ) -> Answer:
-    """The least of a composition and of what is known besides it."""
+    """Return the smallest epsilon of a composition and of the bounds that need no composition."""
     if limits.leak <= rounded_down(delta) and limits.largest < found.value:
         found = _answer(limits.largest, _LATTICE, _rigour(rounds))
     if (added := added_epsilon(rounds, delta)) < found.value:
@@ -127,7 +136,10 @@ def _least_epsilon(
 
 
 def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) -> Answer:
-    """From grids: the largest direction of the profile, or Theorem B."""
+    """Return epsilon from grids.
+
+    The largest direction of the profile, or Theorem B if that is smaller.
+    """
     log_delta, best, accuracy = math.log(rounded_down(delta)), search.NOTHING, max(accuracy, _FINEST_GRID)
     for terms in rounds.upper():
         if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
@@ -142,7 +154,10 @@ def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) 
 
 
 def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
-    """The least delta of what is known at this exact epsilon; `cone` admits Theorem B, `prove` wants balls."""
+    """Return an upper bound on delta at this exact epsilon, the smallest of all routes.
+
+    `cone` admits Theorem B; `prove` asks for a proof in balls without a work limit.
+    """
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
@@ -150,7 +165,10 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True,
 
 
 def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: bool = True) -> list[Answer]:
-    """The same for many epsilons. Floats answer where they can, and are asked once."""
+    """Return delta for many epsilons. Floats answer all of them in one call.
+
+    Balls or a grid answer the rest.
+    """
     if rounds.single() is not None:
         return [delta(rounds, each, accuracy, cone) for each in asked]
     shared = map(_in_floats, batch.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
@@ -167,7 +185,10 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
 def _in_balls(
     rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool, floats: bool, prove: bool = False
 ) -> Answer:
-    """Along the line in balls; where they are not enough, what floats say, unless they were asked, or a grid."""
+    """Return delta from the inversion line in balls.
+
+    Floats (unless they were asked before) or a grid answer the rest.
+    """
     effort = _effort(prove)
     by_line = solver.line_delta(rounds, epsilon, accuracy, cone, effort)
 
@@ -185,7 +206,7 @@ def _in_balls(
 def _least_delta(
     rounds: Rounds, epsilon: Fraction, limits: Limits, cone: bool, found: Answer, prove: bool = False
 ) -> Answer:
-    """The least of a composition and of what is known besides it."""
+    """Return the smallest delta of a composition and of the bounds that need no composition."""
     if (added := added_delta(rounds, epsilon)) < found.value:
         found = _answer(added, _CLOSED, "proved")
     log_delta = math.log(max(found.value, _UNDERFLOW))
@@ -203,6 +224,10 @@ def _least_delta(
 
 
 def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) -> Answer:
+    """Return delta from grids.
+
+    The largest direction of the profile, or Theorem B if that is smaller.
+    """
     asked, best, accuracy = rounded_down(epsilon), search.NOTHING, max(accuracy, _FINEST_GRID)
     limits = limits_of(rounds)
     for terms in rounds.upper():
@@ -223,7 +248,10 @@ def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) 
 
 
 def directed_delta(rounds: Rounds, direction: int, epsilon: Fraction, accuracy: float) -> float:
-    """A delta at this epsilon >= 0 that is enough for one direction of the neighbours; 1 where no grid comes to an answer."""
+    """Return an upper bound on delta for one direction of the neighbours.
+
+    Returns 1 if no grid reaches an answer.
+    """
     single = rounds.single_directed()
     if single is not None:
         return (closed.single_added_delta if direction else closed.single_delta)(*single, epsilon)
@@ -234,31 +262,46 @@ def directed_delta(rounds: Rounds, direction: int, epsilon: Fraction, accuracy: 
 
 
 def directed_largest(rounds: Rounds, direction: int) -> float:
-    """An epsilon that is enough for one direction at delta = 0; +inf where the loss has no end or may be infinite."""
+    """Return an epsilon that suffices for one direction at delta = 0.
+
+    Returns +inf if the loss is unbounded or may be infinite.
+    """
     return max(_largest(terms) for terms in _directed(rounds, direction))
 
 
 def _largest(terms: Terms) -> float:
-    """The largest sum of losses, rounded up; +inf where one has no end or may be infinite."""
+    """Return the largest sum of losses, rounded up.
+
+    Returns +inf if one loss is unbounded or may be infinite.
+    """
     if any(step.leak > 0 for step, _ in terms):
         return math.inf
     return float(raised(sum(times * step.largest() for step, times in terms), MANY))
 
 
 def directed_epsilon(rounds: Rounds, direction: int, delta: float, accuracy: float) -> float:
-    """An epsilon at this delta in (0, 1) that is enough for one direction; +inf where no grid comes to an answer."""
+    """Return an upper bound on epsilon for one direction at delta in (0, 1).
+
+    Returns +inf if no grid reaches an answer.
+    """
     grid = max(accuracy, _FINEST_GRID)
     return max(_sufficient_epsilon(terms, math.log(delta), grid).value for terms in _directed(rounds, direction))
 
 
 def _directed(rounds: Rounds, direction: int) -> list[Terms]:
-    """The compositions of one direction; of a stated number of records the larger data set has as many, or one more."""
+    """Return the compositions of one direction.
+
+    If the number of records is stated there are four: the larger data set has that many records, or one more.
+    """
     every = list(rounds.upper())
     return every if len(every) == 1 else every[direction::2]
 
 
 def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
-    """The largest epsilon that explicit neighbouring data sets need at this delta; None where none is known to need any."""
+    """Return the largest epsilon that explicit neighbours need at this delta.
+
+    Returns None if no data sets are known.
+    """
     if rounds.single() is not None:
         below = rounds.single_below()
         needed = None if below is None else closed.single_lower_epsilon(*below, delta)
@@ -276,7 +319,10 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool 
 
 
 def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
-    """The largest delta that explicit neighbouring data sets need at this epsilon; None where none is known to need any."""
+    """Return the largest delta that explicit neighbours need at this epsilon.
+
+    Returns None if no data sets are known.
+    """
     if rounds.single() is not None:
         below = rounds.single_below()
         needed = 0.0 if below is None else rounded_down(closed.enclosed_delta(*below, epsilon)[0])
@@ -294,7 +340,7 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool 
 
 
 def _larger(found: Answer | None, needed: float) -> Answer | None:
-    """What explicit neighbours need, or what they need if the queries adapt."""
+    """Return the lower bound of fixed queries, or that of adaptive queries if it is larger."""
     best = 0.0 if found is None else found.value
     return _answer(needed, ADAPTIVE, "bounded") if needed > best else found
 
@@ -305,7 +351,10 @@ def _witnessed(
     on_grid: Callable[[Terms], Bound],
     prove: bool,
 ) -> Answer | None:
-    """Of all explicit neighbours those that need most: pairs along the line where it has an answer, else on a grid."""
+    """Return the largest lower bound of all explicit neighbours.
+
+    By the line if it answers, else by a grid; None if all are 0.
+    """
     best: Answer | None = None
     for name, terms, kinds in rounds.witnesses():
         proved = None if kinds is None else on_line(terms, kinds)
@@ -318,7 +367,10 @@ def _witnessed(
 
 
 def _sufficient_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
-    """The epsilon of a grid at this delta; where none comes to an answer, that of a smaller delta, which needs more."""
+    """Return epsilon from a grid.
+
+    If the grid gives up, the epsilon of a smaller delta, which is an upper bound too.
+    """
     for less in _LESS:
         found = search.grid_epsilon(terms, log_delta - less, accuracy, True)
         if found.value < math.inf:
@@ -327,9 +379,11 @@ def _sufficient_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Boun
 
 
 def _sufficient_delta(terms: Terms, epsilon: float, accuracy: float, limits: Limits | None = None) -> Bound:
-    """The delta of a grid at this epsilon; where none comes to an answer, that of a smaller epsilon, which needs more.
+    """Return delta from a grid.
 
-    Next to the largest loss a grid sees its last cell only, and the chord from a smaller epsilon to that loss says less.
+    If the grid gives up, the delta of a smaller epsilon, which is an upper bound too.
+
+    Next to the largest loss a grid sees only its last cell, and the chord from a smaller epsilon to that loss is lower.
     """
     chorded = search.CERTAIN
     if limits is not None and (1 - _NEAR_LARGEST) * limits.largest < epsilon < limits.largest:
@@ -343,7 +397,9 @@ def _sufficient_delta(terms: Terms, epsilon: float, accuracy: float, limits: Lim
 
 
 def _chord(found: Bound, start: float, epsilon: float, limits: Limits) -> Bound:
-    """The bound at `start` carried to a larger epsilon: delta is convex in e^epsilon and the leak at the largest loss L.
+    """Return the bound at `start` carried to a larger epsilon.
+
+    Delta is convex in e^epsilon and the leak at the largest loss L.
 
     With x = e^epsilon, delta(x) <= leak + (delta(x1) - leak) (e^L - x) / (e^L - x1).
     """
@@ -355,25 +411,31 @@ def _chord(found: Bound, start: float, epsilon: float, limits: Limits) -> Bound:
 
 
 def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
-    """Whether a coarse grid, tilted as for the direction that is known, shows that this direction needs no more than that."""
+    """Return True if a coarse grid proves that this direction needs no more than the known one.
+
+    The grid is tilted as for the known direction.
+    """
     return search.grid_delta(terms, best.value, _QUICK * accuracy, True, most=best.order - 1).value <= delta
 
 
 def _effort(prove: bool) -> Effort:
+    """Return the work limits: none of them counts if a proof is wanted."""
     return Effort.all_it_takes() if prove else Effort()
 
 
 def _settled(found: Answer, prove: bool) -> bool:
-    """Whether a proof was asked for and found, which what floats bound does not replace."""
+    """Return True if a proof was wanted and found; then no bounded answer replaces it."""
     return prove and found.rigour == "proved"
 
 
 def _better(
     by_line: tuple[Proved, bool] | None, effort: Effort, accuracy: float, on_grid: Callable[[], Answer]
 ) -> Answer:
-    """What balls have proved; where they had to smooth it, or had no answer, the grid's where that says less, and why.
+    """Return the proved answer.
 
-    Who asks for a proof gets it where it is as accurate as was asked for.
+    If balls failed or smoothed, the grid's answer if that is smaller, with the reason.
+
+    A caller who wants a proof gets it if it is as accurate as the accuracy asked for.
     """
     found = None if by_line is None else _on_line(*by_line)
     if found is not None and by_line is not None and not by_line[0].smoothed:
@@ -395,25 +457,32 @@ def _better(
 
 
 def _no_worse(fine: Answer, rough: tuple[Proved, bool] | None, in_floats: batch.Found | None) -> Answer:
-    """Who asks for more accuracy than a line affords, in balls or floats, is not answered by more than who asks for less."""
+    """Return the smallest of the fine answer and two rough ones.
+
+    Without this a caller who asks for more accuracy than a line affords could get a larger number than with less accuracy.
+    """
     known = [each for each in (rough and _on_line(*rough), _in_floats(in_floats)) if each is not None]
     return min([fine, *known], key=lambda each: each.value)
 
 
 def _on_line(found: Proved, cone: bool) -> Answer:
+    """Return the answer that balls proved on the inversion line."""
     proof = Certificate(found.value, found.bits, found.radius)
     return Answer(found.value, found.order, "proved", proof, way=_CONE if cone else _LINE, points=found.frequencies)
 
 
 def _in_floats(found: batch.Found | None) -> Answer | None:
-    """The line where balls would take too long, or for many questions at once."""
+    """Return the answer of the inversion line in floats; None if floats had none."""
     if found is None:
         return None
     return Answer(found.value, found.order, "bounded", way=_CONE if found.cone else _LINE, points=found.frequencies)
 
 
 def _along_order(by_order: theorem_w_line.Proved, found: Answer, prove: bool) -> Answer:
-    """What Theorem W says along the line, where that is less, and proved where a proof was found."""
+    """Return the answer of Theorem W on the line if it is smaller.
+
+    It is proved if its reference is proved.
+    """
     value = by_order.value
     if not value < found.value or (_settled(found, prove) and not by_order.holds):
         return found
@@ -423,7 +492,7 @@ def _along_order(by_order: theorem_w_line.Proved, found: Answer, prove: bool) ->
 
 
 def _by_order(rounds: Rounds, by_order: tuple[float, Composed] | None, found: Answer) -> Answer:
-    """What it says on a lattice."""
+    """Return the answer of Theorem W on a grid if it is smaller."""
     if by_order is None or not by_order[0] < found.value:
         return found
     value, sums = by_order
@@ -431,14 +500,19 @@ def _by_order(rounds: Rounds, by_order: tuple[float, Composed] | None, found: An
 
 
 def _found(bound: Bound, way: str, rounds: Rounds) -> Answer:
+    """Return the answer that a grid gave; NaN for order or width becomes None."""
     order, width = (number if math.isfinite(number) else None for number in (bound.order, bound.width))
     return Answer(bound.value, order, _rigour(rounds), way=way, width=width, points=bound.points)
 
 
 def _answer(value: float, way: str, rigour: str) -> Answer:
-    """A number that no grid gave; of a lower end the way names the data sets that show it."""
+    """Return an answer that no grid gave.
+
+    For a lower bound `way` names the data sets that show it.
+    """
     return Answer(value, None, rigour, way=way)
 
 
 def _rigour(rounds: Rounds) -> str:
+    """Return "estimated" if the law of one round was estimated, else "bounded"."""
     return "estimated" if rounds.estimated else "bounded"

@@ -1,4 +1,6 @@
-"""One round, in closed form: delta = g d(e0) at epsilon = log(1 + g (e^e0 - 1)), d the privacy profile of what runs.
+"""Closed form of one round.
+
+Delta = g d(e0) at epsilon = log(1 + g (e^e0 - 1)), d the profile of the mechanism.
 
 For a sample without replacement that is Lemma 3 at every epsilon. For a Poisson sample it is the direction in which the record
 is removed, which is the larger one of a symmetric pair, and d covers both orders of the pair. The root is looked for in floats;
@@ -34,12 +36,15 @@ _FARTHEST = 2.0**60
 
 
 def single_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
-    """g d(log(1 + (e^epsilon - 1)/g)), rounded up."""
+    """Return an upper bound on g d(log(1 + (e^epsilon - 1)/g)), rounded up."""
     return rounded_up(enclosed_delta(pair, rate, epsilon)[1])
 
 
 def enclosed_delta(pair: Pair, rate: Fraction, epsilon: Fraction, bits: int = BITS) -> tuple[Fraction, Fraction]:
-    """Both ends of g d(log(1 + (e^epsilon - 1)/g)); 0 and 1 where balls of this many bits say nothing."""
+    """Return both ends of g d(log(1 + (e^epsilon - 1)/g)).
+
+    Returns 0 and 1 if balls of this many bits are too wide.
+    """
     with BALLS.at(bits):
         e0 = unsampled_ball(BALLS.number(epsilon), rate)
         # e0 >= epsilon, and the profile falls: less will do where e^epsilon has no ball
@@ -77,7 +82,10 @@ def single_added_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
 
 
 def single_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
-    """The least epsilon at this delta in (0, 1), rounded up; +inf where none is shown to be enough."""
+    """Return the smallest proved epsilon at this delta in (0, 1), rounded up.
+
+    Returns +inf if none is proved.
+    """
     _, high = _bracket(pair, rate, delta)
     if high is None:
         return math.inf
@@ -87,7 +95,7 @@ def single_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
 
 
 def single_lower_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float | None:
-    """An epsilon that this delta needs, rounded down; None where nothing is shown to be needed."""
+    """Return an epsilon that this delta provably needs, rounded down; None if none is proved."""
     low, _ = _bracket(pair, rate, delta)
     if low is None:
         return None
@@ -97,11 +105,15 @@ def single_lower_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float |
 
 
 def _amplified(e0: float, rate: Fraction) -> Scalar:
+    """Return the ball of log(1 + g (e^e0 - 1)), Lemma 3."""
     return lemma3(BALLS.number(Fraction(e0)), BALLS.number(rate), BALLS)
 
 
 def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None, float | None]:
-    """A base loss that is proved to be too small, and one that is proved to be enough, as close as floats are."""
+    """Return a base loss proved too small and one proved sufficient, as close as floats are.
+
+    Returns None for an end not proved.
+    """
 
     def enough(e0: float) -> bool | None:
         return _enough(pair, rate, delta, Fraction(e0))
@@ -130,7 +142,7 @@ def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None,
 
 
 def _outward(start: float) -> Iterator[float]:
-    """Losses around a guess, both ways, ever farther."""
+    """Yield losses around a guess, in both directions, with growing distance."""
     yield start
     step = _FIRST_STEP
     while step < 2**12:
@@ -142,7 +154,10 @@ def _outward(start: float) -> Iterator[float]:
 
 
 def _enough(pair: Pair, rate: Fraction, delta: Fraction, e0: Fraction) -> bool | None:
-    """Whether g d(e0) <= delta; None where no precision that is tried decides it."""
+    """Return True if g d(e0) <= delta is proved, False if refuted.
+
+    Returns None if no tried precision decides.
+    """
     if e0 == 0 and (distance := pair.total_variation()) is not None:  # balls never decide that two fractions are equal
         return rate * distance <= delta
     for bits in _BITS:

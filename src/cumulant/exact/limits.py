@@ -1,4 +1,7 @@
-"""What is known of a run without composing it: its distance, its largest loss, and the sum of its rounds."""
+"""Bounds on a run that need no composition.
+
+Total variation distance, largest loss, and basic composition.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ _UNDERFLOW = 1e-322
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What holds of a run at every delta: its distance, its largest finite loss, and the probability of an infinite one."""
+    """Bounds that hold at every delta.
+
+    Distance, largest finite loss, and probability of an infinite loss.
+    """
 
     distance: float
     largest: float
@@ -23,12 +29,15 @@ class Limits:
 
 
 def limits_of(rounds: Rounds) -> Limits:
-    """All three of a run."""
+    """Return distance, largest finite loss and leak of a run."""
     return Limits(_distance(rounds), *_bounded(rounds))
 
 
 def added_epsilon(rounds: Rounds, delta: Fraction) -> float:
-    """Basic composition: the sum of what each of n rounds needs at delta / n, where hardly ever two of them see the record."""
+    """Return the sum of the epsilons of n rounds at delta / n each.
+
+    Returns +inf unless rounds rarely see the record.
+    """
     closed_forms = rounds.rare()
     if closed_forms is None:
         return math.inf
@@ -42,7 +51,10 @@ def added_epsilon(rounds: Rounds, delta: Fraction) -> float:
 
 
 def added_delta(rounds: Rounds, epsilon: Fraction) -> float:
-    """The same for delta, each round at epsilon / n."""
+    """Return the sum of the deltas of n rounds at epsilon / n each.
+
+    Returns 1 unless rounds rarely see the record.
+    """
     closed_forms = rounds.rare()
     if closed_forms is None:
         return 1.0
@@ -59,7 +71,7 @@ def added_delta(rounds: Rounds, epsilon: Fraction) -> float:
 
 
 def _bounded(rounds: Rounds) -> tuple[float, float]:
-    """The sum of the largest finite losses of all rounds and the probability that one is infinite, rounded up."""
+    """Return the sum of the largest finite losses and the leak, both rounded up."""
     largest = leak = 0.0
     for one, times in rounds.parts:
         loss = one.loss
@@ -73,12 +85,15 @@ def _bounded(rounds: Rounds) -> tuple[float, float]:
 
 
 def _scaled(one: Round, value: float) -> float:
-    """share times value, rounded up; what is positive stays so where floats underflow."""
+    """Return share times value, rounded up; a positive value stays positive if floats underflow."""
     return float(raised(float(one.share or 1) * value, MANY)) + _UNDERFLOW if value > 0 else 0.0
 
 
 def _distance(rounds: Rounds) -> float:
-    """1 - prod (1-d)^k, d the total variation distance of a round, rounded up: the rounds are coupled one after the other."""
+    """Return 1 - PROD (1-d)^k, d the total variation distance of a round, rounded up.
+
+    Rounds are coupled in turn.
+    """
     kept = 0.0
     for one, times in rounds.parts:
         loss = one.loss

@@ -1,4 +1,6 @@
-"""Theorem B: the k-fold composition of sampled Gaussians through a cone of test functions that the pair maximises.
+"""Theorem B.
+
+Delta of composed sampled Gaussians, through a cone of test functions that the dominating pair maximises.
 
 f(rho) = (rho + 1) log rho - 2 (rho - 1) for rho > 1; E U(ratio) <= E U under the reference for U = f(y / y0), so
 
@@ -22,7 +24,10 @@ _NEAREST, _MOSTLY, _FARTHEST = 3, 8, 16
 
 
 def test_function(gap: Array) -> Array:
-    """g(d) = e^-d f(e^d) at increasing d >= 0, without cancellation: (1 + e^-d) d - 2 (1 - e^-d) = d^3/6 - …"""
+    """Return g(d) = e^-d f(e^d) at increasing d >= 0, without cancellation.
+
+    (1 + e^-d) d - 2 (1 - e^-d) = d^3/6 - …
+    """
     near = int(np.searchsorted(gap, 0.25))
     small, large = gap[:near], gap[near:]
     series = np.zeros_like(small)
@@ -33,7 +38,10 @@ def test_function(gap: Array) -> Array:
 
 
 def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
-    """log of an upper bound of E_P[g(S - eps0); S > eps0]; e^tail bounds what losses beyond the grid add at eps0 >= 0."""
+    """Return log of an upper bound on E_P[g(S - eps0); S > eps0].
+
+    e^tail bounds the contribution of losses beyond the grid at eps0 >= 0. Returns +inf if the grid says nothing at eps0.
+    """
     if epsilon < sums.start:
         return math.inf
     lam = sums.lam
@@ -49,7 +57,9 @@ def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
 
 
 def constants(gap: Array) -> tuple[Array, Array]:
-    """log R and log C with (y - R)_+ <= C f(y) for all y, equality at y = e^d, at every gap d > 0 (Theorem L-cone).
+    """Return log R and log C with (y - R)_+ <= C f(y) for all y, at every gap d > 0.
+
+    Equality holds at y = e^d (Theorem L-cone).
 
     C = 1/(d - 1 + e^-d) and R = e^d (1 - (1+d) e^-d) C: the tangent of the convex f at e^d, so C is the maximum C(R).
     """
@@ -67,7 +77,7 @@ def constants(gap: Array) -> tuple[Array, Array]:
 
 
 def log_constant(log_ratio: float) -> float:
-    """log C(R) at R = e^log_ratio > 1, rounded up."""
+    """Return log C(R) at R = e^log_ratio > 1, rounded up."""
     low, high = log_ratio, 3 * log_ratio + 1  # d is 3/2 log R for R near 1, log R + log log R far out
     gap = min(1.5 * log_ratio, high)
     for _ in range(100):  # R grows with d
@@ -82,7 +92,10 @@ def log_constant(log_ratio: float) -> float:
 
 
 def least_epsilon(expectation: Callable[[float], float], log_delta: float, lam: float, start: float) -> float:
-    """The least epsilon, over eps0, at which the bound is this delta."""
+    """Return the smallest epsilon over eps0 at which Theorem B gives this delta.
+
+    Every eps0 is valid.
+    """
 
     def at(gap: float) -> float:
         eps0 = start - gap / lam
@@ -100,7 +113,10 @@ def least_epsilon(expectation: Callable[[float], float], log_delta: float, lam: 
 
 
 def log_delta(expectation: Callable[[float], float], epsilon: float, lam: float) -> float:
-    """log of the least bound of delta at this epsilon, over some eps0 below it: downhill from the one that is mostly best."""
+    """Return log of the smallest bound on delta over some eps0 below this epsilon.
+
+    The search runs downhill from the eps0 that is usually best.
+    """
     found: dict[int, float] = {}
 
     def at(place: int) -> float:
@@ -117,7 +133,10 @@ def log_delta(expectation: Callable[[float], float], epsilon: float, lam: float)
 
 
 def _inverse(log_value: float, guess: float) -> float:
-    """A log R, nearly the least, with C(R) <= e^log_value: C falls in R, about like a power of log R."""
+    """Return a log R, nearly the smallest, with C(R) <= e^log_value.
+
+    C falls in R, about like a power of log R.
+    """
     where, value, slope = math.log(guess), log_constant(guess), -2.0
     for _ in range(30):
         move = (log_value - value) / slope

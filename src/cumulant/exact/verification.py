@@ -1,10 +1,12 @@
-"""An answer of the exact layer checked by another route: the closed form at more bits, another line, or the saddle line.
+"""Check an answer by a second route.
 
-What balls have proved is proved again along a line of another order and period, at twice the bits. The optimum of adaptive
-rounds is enclosed again by a recursion from the other end, on another grid, and Theorem W proved again by other laws.
+The closed form at more bits, another inversion line, or the saddle line.
 
-The saddle line shares the description of one round with a lattice, and nothing else: no grid of losses, no cells, no
-transform, no window of a wrapped sum. It is self-checked by a line of twice the period.
+A proved answer is proved a second time on a line of another order and period, at twice the bits. The optimum of adaptive
+rounds is enclosed by a second recursion on another grid, and Theorem W is proved a second time with other reference laws.
+
+The saddle line shares the description of one round with a grid, and nothing else: no grid of losses, no cells, no
+transform, no window of a wrapped sum. It checks itself by a line of twice the period.
 """
 
 from __future__ import annotations
@@ -52,7 +54,10 @@ _WIDTHS = (1e-3, 1e-6)
 def second_delta(
     rounds: Rounds, cone: bool, epsilon: Fraction, accuracy: float
 ) -> tuple[Fraction, Fraction, int] | None:
-    """delta at this epsilon by Theorem B or by the profile, from below and above, and the bits; None where it is unknown."""
+    """Return delta from below and above on a second line, and its bits.
+
+    Returns None if no second line answers.
+    """
     known = sides(rounds, cone)
     if known is None or rounds.estimated:
         return None
@@ -66,6 +71,7 @@ def second_delta(
 
 
 def _enclosed(side: Side, epsilon: Fraction, accuracy: float) -> tuple[Fraction, Fraction, int] | None:
+    """Return both ends of delta of one side on a second line, and the bits; None if balls fail."""
     found = _built(side, float(epsilon), accuracy)
     if found is None:
         return None
@@ -83,7 +89,10 @@ def _enclosed(side: Side, epsilon: Fraction, accuracy: float) -> tuple[Fraction,
 
 
 def _best_gap(found: Enclosing, at: Any, start: float) -> Any:
-    """The gap of Theorem B by parabolas in balls: floats know it to half of their digits, and the last ones would be missed."""
+    """Return the best gap of Theorem B by parabolas in balls.
+
+    Floats know it only to half of their digits.
+    """
     gap = BALLS.number(start)
     for width in _WIDTHS:
         step = gap * width
@@ -96,6 +105,10 @@ def _best_gap(found: Enclosing, at: Any, start: float) -> Any:
 
 
 def _built(side: Side, epsilon: float, accuracy: float) -> Enclosing | None:
+    """Return a line at another order, with a longer period and twice the bits.
+
+    Returns None if no order works.
+    """
     spacing = 0.0 if side.cone else spacing_of(side.kinds)
     for part in _ORDERS:
         choice = choose_line_beside(side, epsilon, _FINE, spacing, part)
@@ -109,6 +122,7 @@ def _built(side: Side, epsilon: float, accuracy: float) -> Enclosing | None:
 
 
 def _line(side: Side, choice: Choice, spacing: float, accuracy: float) -> Enclosing | None:
+    """Return the line of this choice, smoothed only if needed; None if no decay is proved."""
     with BALLS.at(choice.bits):
         # an answer that was smoothed is smoothed less, so that it can be confirmed
         price = (choice.lam + 1) * max(choice.lam, 1 / max(choice.epsilon, 1e-9))
@@ -132,10 +146,12 @@ _HOPELESS = 1.1
 
 
 def theorem_w_second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> tuple[float, int, str] | None:
-    """A delta at this epsilon, its bits and what it comes from: the first that is at most `delta`, else the least.
+    """Return delta by Theorem W with other laws, its bits and its origin.
 
-    If other laws are not as good as the first, these are composed along another line. None where no laws are proved to
-    dominate, or no line has an answer.
+    The first <= `delta`, else the smallest.
+
+    If other laws are worse than the first, the first laws are composed on another line. Returns None if no laws are proved to
+    dominate, or no line answers.
     """
     best: tuple[float, int, str] | None = None
     for at, laws in _candidates(rounds, math.log(rounded_down(delta))):
@@ -149,6 +165,10 @@ def theorem_w_second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -
 
 
 def _candidates(rounds: Rounds, log_delta: float) -> Iterator[tuple[Chosen, str]]:
+    """Yield reference laws for the second evaluation, and their name.
+
+    Other laws first, then the same.
+    """
     first = theorem_w.chosen(rounds, log_delta)
     if first is None:
         return
@@ -171,9 +191,11 @@ _SILENT = -32.0
 def verify(
     rounds: Rounds, way: str, epsilon: Fraction, delta: Fraction, accuracy: float = 1e-3, proved: bool = False
 ) -> Verification | None:
-    """Whether delta at this epsilon is at most this delta in (0, 1); None where no other route is open.
+    """Return a check that delta at this epsilon is at most this delta in (0, 1).
 
-    What was proved to this accuracy is proved again where that is within reach, and must not contradict the saddle line.
+    Returns None if no second route exists.
+
+    An answer proved to this accuracy is proved a second time if that is affordable, and must not contradict the saddle line.
     """
     alone = rounds.single()
     if alone is not None:
@@ -204,7 +226,7 @@ def verify(
 
 
 def _by_recursion(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
-    """The optimum of adaptive reports from both sides, where that decides."""
+    """Return the check by a second recursion for adaptive reports; None if it does not decide."""
     reports = rounds.reports()
     found = None if reports is None else second_recursion.enclosed_delta(reports, epsilon, delta)
     if found is None or found[0] <= delta < found[1]:
@@ -216,7 +238,7 @@ def _by_recursion(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verific
 
 
 def _by_order(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
-    """Theorem W by another reference, at another order n where that is enough, along another line."""
+    """Return the check of Theorem W by other reference laws; None if they do not confirm."""
     found = theorem_w_second_delta(rounds, epsilon, delta)
     if found is None or found[0] > delta:
         return None
@@ -226,6 +248,7 @@ def _by_order(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verificatio
 
 
 def _stated(epsilon: Fraction, delta: Fraction) -> tuple[float, float, str]:
+    """Return epsilon and delta rounded up, and the name of the checked number."""
     return rounded_up(epsilon), rounded_up(delta), "delta"
 
 
@@ -237,7 +260,10 @@ Reading = Callable[[Line, float], float]
 def _by_line(
     terms: Terms, epsilon: float, delta: float, reading: Reading = Line.log_delta
 ) -> tuple[float, float, int] | None:
-    """delta at this epsilon, the tolerance to which it is known, and the number of frequencies; None where it is not."""
+    """Return delta on the saddle line, its tolerance and the number of frequencies.
+
+    Returns None if the line is not accurate.
+    """
     at = saddle.saddle_at(terms, epsilon)
     if at is None or sum(times * step.log_atoms(float(at.lam[0])) for step, times in terms) > _SILENT:
         return None
@@ -251,7 +277,10 @@ def _by_line(
 
 
 def _by_cone(line: Line, epsilon: float) -> float:
-    """Theorem B at this epsilon: the least bound over the gap, of which each holds."""
+    """Return log delta by Theorem B at this epsilon.
+
+    The smallest bound over the gap, each of which is valid.
+    """
 
     z = line.lam + 1j * line.frequencies
     period = 2 * math.pi / (line.frequencies[1] - line.frequencies[0])

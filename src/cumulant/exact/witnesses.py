@@ -1,4 +1,4 @@
-"""Explicit neighbouring data sets, by which numbers are bounded from below."""
+"""Explicit neighbouring data sets, which bound epsilon and delta from below."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ADAPTIVE = "data sets with one record that counts, asked by queries that adapt t
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Two data sets by name, and the output laws of one round on them.
+    """Two named data sets, and the output laws of one round on them.
 
     All rounds of a run are asked about data sets of one name. `covered` says that for this round alone data sets of another
     name are known to need as much; where that is so for all rounds, the name is left out.
@@ -39,18 +39,18 @@ class Neighbours:
     step: Step
     covered: bool = False
     transform: Transform | None = None
-    """Of the step, where the line may be asked."""
+    """The transform of the step; None if the line may not be asked."""
 
 
 def opposite(pair: Pair) -> Iterator[Neighbours]:
-    """The two laws of a Poisson sample in which a record is replaced by its opposite."""
+    """Yield the laws of a Poisson sample in which a record is replaced by its opposite."""
     step = pair.below(Fraction(1), "symmetric")
     if step is not None:
         yield Neighbours(OPPOSITE, step, transform=pair.transform_below(Fraction(1), "symmetric"))
 
 
 def proposition11(pair: Pair, rate: Fraction) -> Iterator[Neighbours]:
-    """(1-g)Q + gP against Q, and the reverse, of which for a symmetric pair the first is the larger one."""
+    """Yield (1-g)Q + gP against Q and the reverse; for a symmetric pair the first is the larger."""
     for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
         step = pair.below(rate, direction)
         if step is not None:

@@ -1,7 +1,10 @@
-"""What Theorem W asks of a reference: G(x0) = INT_{x0}^inf e^{-nx} H(x) dx of every triple, H its time value, from above.
+"""Constraints on the reference of Theorem W.
 
-f_n(y) = INT_1^y (y - s) s^{-n-1} ds; for a law of ratios G(x0) = s0^{1-n} [E f_n(t/s0) - f_n(1/s0)], s0 = e^{x0}: calls above
-1, and puts below it (docs/test-orders.md). Whoever holds the lock of the balls chooses their precision.
+G(x0) = INT_{x0}^inf e^{-nx} H(x) dx of every triple, bounded from above.
+
+H is the time value of a triple. f_n(y) = INT_1^y (y - s) s^{-n-1} ds; for a law of ratios
+G(x0) = s0^{1-n} [E f_n(t/s0) - f_n(1/s0)], s0 = e^{x0}: calls above 1, and puts below it (docs/test-orders.md). The caller
+holds the lock of the balls and chooses their precision.
 """
 
 from __future__ import annotations
@@ -20,17 +23,22 @@ from cumulant.numerics.rounding import at_least, rounded_up
 from cumulant.pairs.worst_triples import Extremes
 
 BITS = 192
-"""Near the top G is about 1e-24 of its parts, and their range is that of floats."""
+"""Precision of the balls, in bits; derived: near the top G is about 1e-24 of its parts, whose range is that of floats."""
 
 
 def bent(order: float, gap: Array) -> Array:
-    """n f_n(e^d), d >= 0: [(n-1) excess(d) + excess(-(n-1) d)] / (n-1), excess(y) = e^y - 1 - y; n is not 1."""
+    """Return n f_n(e^d) for d >= 0 in floats.
+
+    [(n-1) excess(d) + excess(-(n-1) d)] / (n-1), excess(y) = e^y - 1 - y; n is not 1.
+    """
     less = order - 1
     return np.asarray(FLOATS.excess(gap) + FLOATS.excess(-less * gap) / less)
 
 
 def kernels(order: float, starts: Array, losses: Array) -> Array:
-    """INT_{x0}^inf e^{-nx} H dx of a unit mass at each loss, by rows of x0, where the masses and the rest at 0 have the mean 1.
+    """Return INT_{x0}^inf e^{-nx} H dx of a unit mass at each loss, one row per x0.
+
+    Floats suffice, because the values only propose laws.
 
     A loss l > 0 adds e^{(1-n) x0} f_n(e^{l - x0}) at x0 >= 0, and as much as at 0 below; a loss -l < 0 adds, below 0,
     INT_0^U (e^{(n-1)u} - e^{nu - l}) du with U = min(-x0, l). In floats, for proposals.
@@ -46,7 +54,9 @@ def kernels(order: float, starts: Array, losses: Array) -> Array:
 
 
 def integrals(order: float, starts: Array, atoms: Sequence[tuple[Scalar, Scalar]]) -> list[Scalar]:
-    """The same in balls of atoms (loss, mass) together, at increasing x0: each kernel is a sum of products, so their sums run.
+    """Return INT_{x0}^inf e^{-nx} H dx of all atoms (loss, mass) in balls, at increasing x0.
+
+    Sums run over the atoms, because each kernel is a sum of products.
 
     The calls beyond x0 are [ e^{-n x0} E e^l - n/(n-1) e^{(1-n) x0} E 1 + E e^{(1-n) l} / (n-1) ] / n. Where a ball does not
     tell whether a loss is beyond x0 what is added is at least its share, so that balls of losses give an upper bound.
@@ -91,37 +101,41 @@ def integrals(order: float, starts: Array, atoms: Sequence[tuple[Scalar, Scalar]
 
 
 class Demand(ABC):
-    """All triples of one kind of round."""
+    """The triples of one round type, as constraints on a reference law."""
 
     __slots__ = ()
 
     @abstractmethod
     def largest_loss(self) -> Scalar:
-        """A loss that no triple exceeds in size, a ball."""
+        """Return a ball that no loss of a triple exceeds in size."""
 
     def cells(self, fewest: int) -> int:
-        """How many cells of a lattice, about so many, suit it."""
+        """Return the number of lattice cells, about `fewest`, that suits the triples."""
         return fewest
 
     @abstractmethod
     def at(self, order: float, starts: Array) -> list[Scalar] | None:
-        """Balls not below G of any triple, at increasing x0 from -top or less up to top, 0 among them; None: not known."""
+        """Return balls not below G of any triple at increasing x0; None if they are unknown.
+
+        The x0 run from -top or less up to top or more, with 0 among them.
+        """
 
     @property
     def top(self) -> float:
-        """A float that is not below the largest loss."""
+        """Return a float not below the largest loss."""
         with BALLS.at(BITS):
             return rounded_up(at_least(self.largest_loss().upper()))
 
 
 @dataclass(frozen=True, slots=True)
 class Reports(Demand):
-    """The extreme triples of reports: the largest of their sums."""
+    """The extreme triples of reports; G is the largest of their integrals."""
 
     extremes: Extremes
     rate: Fraction
 
     def _triples(self) -> list[list[tuple[Scalar, Scalar]]]:
+        """Return loss and mass of the atoms of each extreme triple, as balls."""
         found = self.extremes.triples(self.extremes.odds_ball(), BALLS.number(self.rate))
         return [[(t.log(), m) for _, t, m in atoms] for atoms in found]
 
@@ -133,7 +147,10 @@ class Reports(Demand):
         return largest
 
     def cells(self, fewest: int) -> int:
-        """So that B lies close to a lattice point: splitting it between two costs about w (1 - w) h^2."""
+        """Return a number of cells at which B lies close to a lattice point.
+
+        Splitting it costs about w (1 - w) h^2.
+        """
         with BALLS.at(BITS):
             low, high = sorted(abs(float(loss.mid())) for loss, _ in self._triples()[0])
         tried = np.arange(fewest, 2 * fewest)
@@ -146,6 +163,7 @@ class Reports(Demand):
 
 
 def _largest(values: Sequence[Scalar]) -> Scalar:
+    """Return the largest of some balls."""
     largest = values[0]
     for value in values[1:]:
         largest = largest.max(value)
@@ -154,7 +172,11 @@ def _largest(values: Sequence[Scalar]) -> Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Budget(Demand):
-    """Laplace noise: 0 <= H <= that of the profile and INT H ds <= beta (Theorem V), for every x0 the best filling.
+    """The triples of Laplace noise.
+
+    H is at most that of the profile, and INT H ds <= beta (Theorem V).
+
+    For every x0 the best filling is taken.
 
     With mu = e^{-(n+1) x2}, for every x2 >= x0, S(x0) <= mu beta + INT_{x0}^{x2} (e^{-nx} - mu e^x) H dx, or without a budget
     mu = 0 and x2 = top. In s = e^x both s^{-n-1} - mu and, on each side of 1, H are convex, so on each cell they lie below
@@ -169,7 +191,7 @@ class Budget(Demand):
         return (BALLS.number(self.rate) * BALLS.number(self.shift).expm1()).log1p()
 
     def _time_value(self, s: Array) -> Array:
-        """g (1 - e^{-t/2} sqrt(1 + (s-1)/g))_+ from 1 on, and s H(1/s) below, of balls."""
+        """Return g (1 - e^{-t/2} sqrt(1 + (s-1)/g))_+ from 1 on, and s H(1/s) below, in balls."""
         g, zero = BALLS.number(self.rate), BALLS.number(0)
         root = (-BALLS.number(self.shift) / 2).exp()
 
@@ -198,12 +220,12 @@ class Budget(Demand):
 
 
 def _from_the_right(terms: Array) -> Array:
-    """Sums of the terms from each one on, and 0 at the end."""
+    """Return the sums of the terms from each one to the end, and a final 0."""
     return np.append(np.cumsum(terms[::-1])[::-1], BALLS.number(0))
 
 
 def _least_fillings(N: Array, E: Array, weight: Array, beta: float) -> list[int]:
-    """For each x0 the x2 that serves it best, in floats: every one is valid."""
+    """Return for each x0 the best x2, in floats: every x2 is valid."""
     filled = weight * (beta - E[:, None] + E) + N[:, None] - N
     later = np.arange(N.size) >= np.arange(N.size)[:, None]
     return [int(each) for each in np.argmin(np.where(later, filled, np.inf), axis=1)]

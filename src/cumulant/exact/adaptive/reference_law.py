@@ -1,4 +1,6 @@
-"""T*: the reference law of Theorem W, on a lattice; a linear programme proposes it and proves nothing, its rows are checked.
+"""Reference law T* of Theorem W on a lattice.
+
+A linear programme proposes it, balls check every condition.
 
 Conditions: mass at least 1, mean at least 1, and G* >= what the triples demand at every x0 (docs/test-orders.md).
 """
@@ -29,9 +31,9 @@ _SLIGHTEST, _WIDEST = 1e-7, 3.0
 
 @dataclass(frozen=True, slots=True)
 class Reference(Outputs):
-    """T*: the losses width * place and their masses under the second law, b; the first law has e^loss times as much.
+    """A law on a lattice: the losses width * place and their masses under the second law, b.
 
-    Floats are exact here. `proved`: mass, mean and all rows were shown in balls.
+    The first law has e^loss times as much mass. Floats are exact here. `proved`: balls showed mass, mean and all rows.
     """
 
     width: float
@@ -43,46 +45,59 @@ class Reference(Outputs):
 
     @property
     def leak(self) -> float:
+        """Return 0: no loss is infinite."""
         return 0.0
 
     def nodes(self, lam: float) -> tuple[Array, Array]:
+        """Return losses and log masses under the first law, at every order."""
         return self.outputs(0.0)
 
     def outputs(self, log_mass: float) -> tuple[Array, Array]:
+        """Return losses and log masses under the first law; none is left out."""
         losses = self.width * np.array(self.places, dtype=np.float64)
         return losses, np.log(self.masses) + losses
 
     def anchor(self) -> float | None:
+        """Return the spacing of the lattice."""
         return self.width
 
     @property
     def exact_lattice(self) -> bool:
+        """Return True: the losses lie on the lattice exactly."""
         return True
 
     def transform(self) -> ReferenceTransform:
-        """The same in balls."""
+        """Return the transform in balls."""
         return ReferenceTransform(self.width, self.places, self.masses)
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceTransform(Transform):
-    """M(z) = SUM mass e^{(1 + z) width place}: a positive measure, whose mass may be a little more than 1."""
+    """M(z) = SUM mass e^{(1 + z) width place}.
+
+    A positive measure, whose mass may be a little more than 1.
+    """
 
     width: float
     places: tuple[int, ...]
     masses: tuple[float, ...]
 
     def atoms(self, lam: float, log_error: float) -> Rule:
+        """Return the losses and their tilted masses, as balls."""
         width, power = BALLS.number(self.width), 1 + BALLS.number(lam)
         points = [(place * width, mass) for place, mass in zip(self.places, self.masses, strict=True)]
         return Rule([], [(loss, BALLS.number(mass) * (power * loss).exp()) for loss, mass in points], BALLS.number(0))
 
     def lattice(self) -> Lattice:
+        """Return the lattice of the losses."""
         return Lattice(Fraction(self.width), Fraction(0))
 
 
 def rows_between(top: float, count: int) -> Array:
-    """x0 of the rows: evenly from -top to top, and ever closer below top, where a relative error must stay small."""
+    """Return x0 of the rows.
+
+    Evenly from -top to top, and ever closer below top, where relative errors must stay small.
+    """
     close = top * (1 - np.geomspace(0.2, _NEAREST, count))
     rows = np.concatenate([np.linspace(-top, 0.0, count), np.linspace(0.0, 0.8 * top, count)[1:], close[1:], [top]])
     rows[0] = -top * (1 + MANY)
@@ -91,11 +106,13 @@ def rows_between(top: float, count: int) -> Array:
 
 
 def proved(law: Reference, demand: Demand, order: float, starts: Array) -> bool:
-    """Whether mass, mean and every row are shown: nothing else is believed of a law, wherever it comes from.
+    """Return True if balls prove mass, mean and every row of a law.
 
-    Rows: G* at the next x0 is at least what is demanded at each one, so that it is so in between, as both fall; the demand is
-    0 from the last x0 on, and constant up to the first. The mass at 0 is more than what all exceed 1 by, so that G* is at
-    least its calls and puts.
+    Nothing else is assumed about it.
+
+    Rows: G* at the next x0 is at least the constraint at each x0, so that it holds in between, as both fall; the constraint is
+    0 from the last x0 on, and constant up to the first. The mass at 0 is more than the excess of all mass over 1, so that G* is
+    at least its calls and puts.
     """
     if not (0 in law.places and all(0 < mass < math.inf for mass in law.masses) and 0 < law.width < math.inf):
         return False
@@ -122,7 +139,10 @@ def proved(law: Reference, demand: Demand, order: float, starts: Array) -> bool:
 
 @lru_cache(maxsize=64)
 def reference(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
-    """A law that is proved to dominate the demand at this order n, chosen so that E T^{lam+1} is small; None if none is."""
+    """Return a law proved to dominate at this order n, chosen so that E T^{lam+1} is small.
+
+    Returns None if none is proved.
+    """
     law = proposed(demand, order, lam, cells, count)
     if law is None or not proved(law, demand, order, rows_between(demand.top, count)):
         return None
@@ -132,7 +152,10 @@ def reference(demand: Demand, order: float, lam: float, cells: int, count: int) 
 @lru_cache(maxsize=64)
 @np.errstate(all="ignore")
 def proposed(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
-    """What a linear programme says about such a law, in floats: nothing is claimed from it."""
+    """Return the law that a linear programme proposes, in floats: nothing is claimed from it.
+
+    Returns None if it finds none.
+    """
     top = demand.top
     if not _SLIGHTEST < top <= _WIDEST:
         return None

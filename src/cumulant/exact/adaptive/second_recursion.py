@@ -1,9 +1,11 @@
-"""What adaptive rounds need, evaluated a second time at one epsilon: under the other law, on another grid, from both sides.
+"""Second evaluation of adaptive rounds at one epsilon.
 
-Z_0(s) = (1 - s)_+,  Z_{j+1}(s) = sup over what a round may be of E_a Z_j(s b/a),  delta(eps) = Z_k(e^eps). Rounds are built
+Under the other law, on another grid, from both sides.
+
+Z_0(s) = (1 - s)_+,  Z_{j+1}(s) = sup over the laws of a round of E_a Z_j(s b/a),  delta(eps) = Z_k(e^eps). Rounds are built
 output by output from the laws R, P, Q of their inputs. On a grid of log s through eps every law is replaced by one on the grid
 that is larger in the convex order, its outputs split in two, or smaller, its outputs merged (docs/adaptive-rounds.md): no
-value is ever read between grid points. Nothing of the first evaluation is used but what the inputs are.
+value is ever read between grid points. Nothing of the first evaluation is used except the inputs.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from cumulant.numerics.rounding import DOZENS, U, at_least, rounded_down, rounde
 from cumulant.pairs.worst_triples import Extremes
 
 Reports = Sequence[tuple[Extremes, Fraction, int]]
-"""Inputs, rate and number of the rounds of each kind."""
+"""Inputs, rate and number of the rounds of each type."""
 
 Law = list[tuple[Any, Any]]
-"""The ratio b/a of each output and its mass under a, as balls; outputs that say nothing are left out, their ratio is 1."""
+"""The ratio b/a of each output and its mass under a, as balls; outputs of ratio 1 are left out."""
 
 Weights = dict[int, float]
 """The weight of Z at s e^{i h} by i."""
@@ -57,9 +59,9 @@ _UNDERFLOW = 2.0**-1060
 
 
 def laws(extremes: Extremes, rate: Fraction) -> Iterator[Law]:
-    """The rounds that inputs r, p, q make: a = (1-g) R + g P against b = (1-g) R + g Q.
+    """Yield the laws of rounds with inputs r, p, q: a = (1-g) R + g P against b = (1-g) R + g Q.
 
-    An output speaks for some inputs and against the others, and is c times as likely under those that it speaks for.
+    An output favours some inputs, and is c times as likely under those that it favours.
     """
     c, g = extremes.odds_ball(), BALLS.number(rate)
     alone = extremes.two.of(c)
@@ -78,6 +80,7 @@ def laws(extremes: Extremes, rate: Fraction) -> Iterator[Law]:
 
 
 def _law(outputs: list[tuple[Any, Any, Any]], g: Any) -> Law:
+    """Return ratio and mass of each output."""
     found = []
     for r, p, q in outputs:
         a, b = (1 - g) * r + g * p, (1 - g) * r + g * q
@@ -86,7 +89,12 @@ def _law(outputs: list[tuple[Any, Any, Any]], g: Any) -> Law:
 
 
 def split(law: Law, step: Fraction) -> Weights | None:
-    """A law on the grid that is larger in the convex order: an output between two points becomes one at either, mean kept."""
+    """Return a law on the grid that is larger in the convex order.
+
+    Each output splits between two points, mean kept.
+
+    Returns None if balls cannot place an output.
+    """
     found: dict[int, Any] = {}
     h, rest = BALLS.number(step), BALLS.number(1)
     for ratio, mass in law:
@@ -107,10 +115,12 @@ def split(law: Law, step: Fraction) -> Weights | None:
 
 
 def merged(law: Law, step: Fraction) -> Weights | None:
-    """A law on the grid that is smaller in the convex order: outputs are merged with such as say less, or the opposite.
+    """Return a law on the grid that is smaller in the convex order.
 
-    A ratio S of mass m becomes the next point G towards 1 of mass m (S-1)/(G-1), so that its part of the time value is the
-    same at 1 and nowhere larger; if that is too much mass, all have less of it. None where there is no such point.
+    Outputs are merged with less informative ones.
+
+    A ratio S of mass m becomes the next point G towards 1 of mass m (S-1)/(G-1), so that its part of the time value is equal at
+    1 and nowhere larger; if that is too much mass, all masses shrink. Returns None if there is no such point.
     """
     h = BALLS.number(step)
     found: dict[int, Any] = {}
@@ -134,7 +144,10 @@ def merged(law: Law, step: Fraction) -> Weights | None:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The points log s = epsilon + i step, i from -below to above, and as many more on either side as a round may reach."""
+    """The points log s = epsilon + i step for i from -below to above.
+
+    On either side there are as many more as a round may reach.
+    """
 
     epsilon: Fraction
     step: Fraction
@@ -144,10 +157,11 @@ class Window:
 
     @property
     def size(self) -> int:
+        """Return the number of points."""
         return self.below + self.above + 1
 
     def least(self, upper: bool) -> Array:
-        """(1 - s)_+, with all that floats may lose of log s and of the function on the safe side; below the points too."""
+        """Return (1 - s)_+ rounded outward, also below the points."""
         places = np.arange(-self.below - self.reach, self.above + 1)
         x = float(self.epsilon) + places * float(self.step)
         slack = 4 * U * (float(self.epsilon) + np.abs(places) * float(self.step))
@@ -156,7 +170,9 @@ class Window:
 
 
 def recursion(window: Window, kinds: Sequence[tuple[list[Weights], int]], upper: bool) -> float:
-    """Z at epsilon after so many rounds of each kind, in whichever order: the order that is worst, or from below best.
+    """Return Z at epsilon after all rounds of all types.
+
+    From above the types come in the worst order, from below in the best.
 
     Values are kept for all counts of the later kinds. Above the points Z falls, or is at least 0; below them it lies under the
     chord from Z(0) = 1, or above 1 - s.
@@ -212,9 +228,10 @@ def recursion(window: Window, kinds: Sequence[tuple[list[Weights], int]], upper:
 
 
 def enclosed_delta(reports: Reports, epsilon: Fraction, delta: Fraction) -> tuple[float, float, int] | None:
-    """delta at this epsilon from below and above and the number of points, as closely as it takes to tell it from this delta.
+    """Return delta from below, delta from above, and the number of points.
 
-    None where it would take too long, or floats do not reach so far.
+    The grid is refined once if the first one does not tell delta from the given one. Returns None
+    if it would take too long, or floats do not reach so far.
     """
     low, high, points = 0.0, math.inf, 0
     with BALLS.at(_BITS):
@@ -233,23 +250,26 @@ def enclosed_delta(reports: Reports, epsilon: Fraction, delta: Fraction) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The rounds that inputs make, and how often one of them runs."""
+    """The laws that a round of one type may have, and how often it runs."""
 
     rounds: tuple[Law, ...]
     times: int
 
     def sizes(self) -> list[tuple[float, float]]:
-        """Size of the loss and mass of every output, in floats, to choose by."""
+        """Return size of the loss and mass of every output, in floats, to choose a grid by."""
         return [(abs(float(ratio.log().mid())), float(mass.mid())) for law in self.rounds for ratio, mass in law]
 
     @property
     def variance(self) -> float:
-        """Of the loss of one round, at most about this."""
+        """Return about the largest variance of the loss of one round."""
         return max(sum(float(ratio.log().mid()) ** 2 * float(mass.mid()) for ratio, mass in law) for law in self.rounds)
 
 
 def _one_side(kinds: Sequence[Kind], epsilon: Fraction, work: float, upper: bool) -> tuple[float, int] | None:
-    """Z at this epsilon from one side, and the number of points; None where that is not affordable."""
+    """Return Z at this epsilon from one side, and the number of points.
+
+    Returns None if that is not affordable.
+    """
     sizes = [kind.sizes() for kind in kinds]
     largest = [max(size for size, _ in each) for each in sizes]
     if not all(0 < size < _LARGEST for each in sizes for size, _ in each):
@@ -274,7 +294,10 @@ def _one_side(kinds: Sequence[Kind], epsilon: Fraction, work: float, upper: bool
 
 
 def _margin(kinds: Sequence[Kind], largest: Sequence[float], epsilon: float) -> float:
-    """How far beyond epsilon, and below 0, paths go that matter: m (m + eps) is some times the variance of the sum."""
+    """Return how far beyond epsilon and below 0 relevant paths go.
+
+    M (m + eps) is some times the variance of the sum.
+    """
     variance = sum(kind.times * kind.variance for kind in kinds)
     farthest = sum(kind.times * size for kind, size in zip(kinds, largest, strict=True))
     margin = (math.sqrt(epsilon**2 + 4 * _FAR * variance) - epsilon) / 2 + 6 * max(largest)
@@ -282,7 +305,10 @@ def _margin(kinds: Sequence[Kind], largest: Sequence[float], epsilon: float) -> 
 
 
 def _cells(sizes: list[tuple[float, float]], largest: float, most: int, upper: bool) -> int:
-    """Cells of the largest loss, as many as are affordable, such that others lie close to grid points, or just beyond one."""
+    """Return the number of cells of the largest loss that suits the other losses best.
+
+    It is affordable, and other losses lie close to grid points, or just beyond one.
+    """
     tried = np.arange(max(_FEWEST, most // 3), most + 1).astype(float)
     lost = _ON_GRID / tried
     for size, mass in sizes:

@@ -1,4 +1,4 @@
-"""Theorem W: adaptive rounds judged by f_n, one order n per composition, between profiles and Renyi divergences.
+"""Theorem W: adaptive rounds through a test function f_n, one order n per composition.
 
 If a reference law T* has G* >= G of every triple at every x0, then E f_n(ratio / y0) <= E f_n(T*_1 ... T*_k / y0) for k
 adaptive rounds and all y0, and (rho - R)_+ <= C n f_n(rho), so
@@ -35,7 +35,7 @@ _OTHER, _STEEPER = (31, 700), 1.07
 """Those of another reference, and its exponent."""
 
 Sought = Callable[[Demand, float, float], Reference | None]
-"""A reference for a demand, an order n and tails of this exponent."""
+"""Returns a reference for a constraint, an order n and tails of this exponent; None if it finds none."""
 
 _CRITICAL = 0.5
 """The largest n at which (i) dominates (ii)."""
@@ -57,9 +57,11 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """What dominates one kind of round: its losses in floats, and in balls where they are offered.
+    """The law that dominates one round type.
 
-    `proved`: that what balls hold dominates was shown by more than floats.
+    Its losses in floats, and in balls if they are offered.
+
+    `proved`: balls, not only floats, show that it dominates.
     """
 
     step: Step
@@ -70,19 +72,24 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of round: what its triples demand, or a step that dominates it in profiles, and so here.
+    """One round type.
 
-    Of two inputs in both orders the first dominates alone up to the order n = 1/2: it is then the `step` besides a demand.
+    The constraint of its triples, or a step that dominates it in profiles, and so for Theorem W.
+
+    For two inputs in both orders the first dominates alone up to the order n = 1/2: then it is the `step`, beside a constraint.
     """
 
     demand: Demand | None
     step: Step | None
     transform: Transform | None
-    """That of the step, where it is offered."""
+    """The transform of the step; None if it offers none."""
     times: int
 
     def at(self, order: float, lam: float, sought: Sought) -> Law | None:
-        """A law that dominates it at this order n, chosen for tails of exponent lam."""
+        """Return a law that dominates at this order n, chosen for tails of exponent lam.
+
+        Returns None if none is found.
+        """
         if self.step is not None and (self.demand is None or order <= _CRITICAL):
             return Law(self.step, self.transform, True, self.times)
         found = None if self.demand is None else sought(self.demand, order, lam)
@@ -90,6 +97,7 @@ class Kind:
 
 
 def _kind(one: Round, times: int) -> Kind | None:
+    """Return one round type; None if neither its triples nor a single step are known."""
     if one.triples is not None:
         extremes, law = one.pair.extremes(), one.pair.symmetrised()
         if extremes is not None:
@@ -105,7 +113,7 @@ def _kind(one: Round, times: int) -> Kind | None:
 
 
 def _kinds(rounds: Rounds) -> tuple[Kind, ...] | None:
-    """All kinds; None where one of them is not known, or nothing is gained."""
+    """Return all round types; None if one is unknown, or Theorem W would gain nothing."""
     if sum(times for _, times in rounds.parts) < _FEWEST_ROUNDS or rounds.estimated:
         return None
     found = [_kind(one, times) for one, times in rounds.parts]
@@ -115,17 +123,19 @@ def _kinds(rounds: Rounds) -> tuple[Kind, ...] | None:
 
 
 def _laws(kinds: tuple[Kind, ...], order: float, lam: float, sought: Sought) -> tuple[Law, ...] | None:
+    """Return a dominating law per round type; None if one of them has none."""
     found = [kind.at(order, lam, sought) for kind in kinds]
     laws = tuple(law for law in found if law is not None)
     return laws if len(laws) == len(found) else None
 
 
 def _terms(laws: tuple[Law, ...]) -> Terms:
+    """Return the steps of the laws and how often each runs."""
     return tuple((law.step, law.times) for law in laws)
 
 
 def _fine(demand: Demand, order: float, lam: float) -> Reference | None:
-    """For a claim."""
+    """Return a proved reference on a fine lattice, for the final answer; None if none is proved."""
     return reference(demand, order, lam, *_FINE)
 
 
@@ -133,7 +143,10 @@ def _fine(demand: Demand, order: float, lam: float) -> Reference | None:
 
 
 def test_function(order: float, gap: Array) -> Array:
-    """g_n(d) = e^-d n f_n(e^d) at increasing d >= 0; where it is small without cancellation."""
+    """Return g_n(d) = e^-d n f_n(e^d) at increasing d >= 0.
+
+    Small d use a form that does not cancel.
+    """
     near = int(np.searchsorted(gap, _SMALL))
     small, large = gap[:near], np.minimum(gap[near:], 700.0)
     less = order - 1
@@ -142,7 +155,10 @@ def test_function(order: float, gap: Array) -> Array:
 
 
 def log_expectation(sums: Composed, order: float, start: float) -> float:
-    """log of an upper bound of E_P[g_n(S - eps0); S > eps0], at this eps0; g_n is at most 1."""
+    """Return log of an upper bound on E_P[g_n(S - eps0); S > eps0].
+
+    Returns +inf if the grid says nothing at eps0. g_n is at most 1.
+    """
     if not start >= sums.start:
         return math.inf
     gap, weight = sums.above(start)
@@ -153,18 +169,18 @@ def log_expectation(sums: Composed, order: float, start: float) -> float:
 
 
 def log_ratio(order: float, gap: Array) -> Array:
-    """log R = log[ n/(n-1) (1 - e^{(1-n)d}) / (1 - e^-nd) ]; it grows with d."""
+    """Return log R = log[ n/(n-1) (1 - e^{(1-n)d}) / (1 - e^-nd) ]; it grows with d."""
     less = order - 1
     return np.asarray(np.log(-np.expm1(-less * gap) / less) + math.log(order) - np.log(-np.expm1(-order * gap)))
 
 
 def log_constant(order: float, gap: Array) -> Array:
-    """log C = -log(1 - e^-nd)."""
+    """Return log C = -log(1 - e^-nd)."""
     return np.asarray(-np.log(-np.expm1(-order * gap)))
 
 
 def _least_epsilon(sums: Composed, order: float, log_delta: float, guess: float) -> float:
-    """The least epsilon over eps0, each of which is valid."""
+    """Return the smallest epsilon over eps0, each of which is valid; +inf if none is finite."""
 
     def at(start: float) -> float:
         wanted = log_delta - log_expectation(sums, order, start) - MANY  # log C must not exceed it
@@ -177,7 +193,7 @@ def _least_epsilon(sums: Composed, order: float, log_delta: float, guess: float)
 
 
 def _least_delta(sums: Composed, order: float, epsilon: float) -> float:
-    """log of the least delta over d, each of which is valid."""
+    """Return log of the smallest delta over the gap d, each of which is valid."""
 
     def at(log_gap: float) -> float:
         gap = np.array([math.exp(log_gap)])
@@ -188,7 +204,7 @@ def _least_delta(sums: Composed, order: float, epsilon: float) -> float:
 
 
 def _descended(value: Callable[[float], float], start: float, scale: float) -> float:
-    """The least of some values around a guess: a walk downhill with steps that shrink."""
+    """Return the smallest of some values around a guess: walk downhill with shrinking steps."""
     found = {start + i * scale: value(start + i * scale) for i in range(-4, 3)}
     step = scale
     for _ in range(8):
@@ -205,7 +221,10 @@ def _descended(value: Callable[[float], float], start: float, scale: float) -> f
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """epsilon at some delta by saddle points: nothing is claimed from it. `size` is log E[g_n(S - eps0)] at eps0 = `start`."""
+    """Epsilon at some delta by saddle points.
+
+    Nothing is claimed from it. `size` is log E[g_n(S - eps0)] at eps0 = `start`.
+    """
 
     epsilon: float = math.inf
     lam: float = math.nan
@@ -215,7 +234,7 @@ class Guess:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The order n, laws that dominate all rounds at it, and where the answer is about."""
+    """The order n, laws that dominate all rounds at it, and about where the answer is."""
 
     order: float
     laws: tuple[Law, ...]
@@ -223,20 +242,22 @@ class Chosen:
 
     @property
     def terms(self) -> Terms:
+        """Return the steps of the laws and how often each runs."""
         return _terms(self.laws)
 
     @property
     def proved(self) -> bool:
+        """Return True if balls prove every law to dominate."""
         return all(law.proved for law in self.laws)
 
     def kinds(self) -> Kinds | None:
-        """The transforms of all rounds; None where one of them is not offered."""
+        """Return the transforms of all rounds; None if one of them is not offered."""
         found = [(law.transform, law.times) for law in self.laws]
         kinds = tuple((each, times) for each, times in found if each is not None)
         return kinds if len(kinds) == len(found) else None
 
     def constants(self, gaps: Array) -> tuple[Array, Array]:
-        """log R and log C at each gap d."""
+        """Return log R and log C at each gap d."""
         return log_ratio(self.order, gaps), log_constant(self.order, gaps)
 
 
@@ -245,7 +266,10 @@ Asking = Callable[[Chosen], tuple[float, Found] | None]
 
 @np.errstate(all="ignore")
 def _guess(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
-    """That of an exponent which is not far from this one."""
+    """Return epsilon by saddle points for tails with an exponent not far from `near`.
+
+    Returns infinite if none is found.
+    """
     lam = near * _NEARBY
     at = saddle.moments(terms, lam)
     eps0 = at.mean - 1 / lam - 1 / (1 + lam) - 1 / (order + lam)
@@ -266,7 +290,10 @@ def _guess(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
 
 
 def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen | None:
-    """A scan of orders with coarse references, then a fine one."""
+    """Return the best order by a scan with coarse references, with a fine reference.
+
+    Returns None if none is proved.
+    """
     at = saddle.saddle(upper, log_delta)
     if at is None:
         return None
@@ -293,13 +320,16 @@ def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen |
 
 
 def _rounded(lam: float) -> float:
-    """A round number nearby, so that questions nearby share their references."""
+    """Return a round number nearby, so that nearby questions share their references."""
     return float(2.0 ** (round(4 * math.log2(lam)) / 4))
 
 
 @np.errstate(all="ignore")
 def chosen(rounds: Rounds, log_delta: float) -> Chosen | None:
-    """What floats choose for this delta; None where Theorem W has no answer."""
+    """Return the order and laws that floats choose for this delta.
+
+    Returns None if Theorem W has no answer.
+    """
     kinds = _kinds(rounds)
     upper = None if kinds is None else next(iter(rounds.upper()), None)
     if kinds is None or upper is None:
@@ -312,7 +342,10 @@ def chosen(rounds: Rounds, log_delta: float) -> Chosen | None:
 
 @np.errstate(all="ignore")
 def beside(rounds: Rounds, log_delta: float, part: float) -> Chosen | None:
-    """Other laws at this part of the order that is chosen: on another lattice, checked at other rows, for other tails."""
+    """Return other laws at this part of the chosen order.
+
+    Another lattice, other rows, other tails; None if none is proved.
+    """
     first, kinds = chosen(rounds, log_delta), _kinds(rounds)
     if first is None or kinds is None:
         return None
@@ -325,7 +358,10 @@ def beside(rounds: Rounds, log_delta: float, part: float) -> Chosen | None:
 
 
 def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) -> Found | None:
-    """The least delta at this epsilon, where e^log_delta is enough, and its source: by references for ever smaller ones."""
+    """Return the result with the smallest delta at this epsilon; None if there is none.
+
+    References are built for ever smaller deltas.
+    """
     if not epsilon < _LARGEST:
         return None
     best: tuple[float, Found] | None = None
@@ -344,12 +380,15 @@ def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) 
 
 
 def _halved(log_delta: float) -> float:
-    """The same whoever found the first one."""
+    """Return log delta rounded up to a half, so that every caller asks for the same references."""
     return min(math.ceil(2 * log_delta) / 2, -_FARTHER)
 
 
 def _located(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, Chosen | None]:
-    """About log delta at this epsilon, and what is chosen there, by tangents of guesses: log delta bends down below them."""
+    """Return about log delta at this epsilon and the choice there, by tangents.
+
+    Log delta bends down below them.
+    """
     at = chosen(rounds, log_delta := _halved(log_delta))
     for _ in range(_TANGENTS):
         after = math.nan if at is None else log_delta - at.guess.lam * (epsilon - at.guess.epsilon)
@@ -364,7 +403,7 @@ def _located(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, C
 
 @np.errstate(all="ignore")
 def _composed(at: Chosen, log_delta: float) -> Composed | None:
-    """The sum of all losses on the lattice of the reference; None where it is too large."""
+    """Return the sum of all losses on the reference's lattice; None if it is too large."""
     terms = at.terms
     widths = [anchor for step, _ in terms if step.exact_lattice and (anchor := step.anchor())]
     cut = log_delta - math.log(sum(times for _, times in terms)) - _CUT
@@ -375,7 +414,10 @@ def _composed(at: Chosen, log_delta: float) -> Composed | None:
 
 
 def epsilon(rounds: Rounds, log_delta: float) -> tuple[float, Composed] | None:
-    """An epsilon that is enough at this delta, and the lattice; None where Theorem W has no answer."""
+    """Return an upper bound on epsilon by Theorem W on a grid, and the grid.
+
+    Returns None if Theorem W has no answer.
+    """
     at = chosen(rounds, log_delta)
     sums = None if at is None else _composed(at, log_delta)
     if at is None or sums is None:
@@ -385,7 +427,10 @@ def epsilon(rounds: Rounds, log_delta: float) -> tuple[float, Composed] | None:
 
 
 def delta(rounds: Rounds, asked: float, log_delta: float) -> tuple[float, Composed] | None:
-    """A delta that is enough at this epsilon, where e^log_delta is known to be, and the lattice."""
+    """Return an upper bound on delta by Theorem W on a grid, and the grid.
+
+    Returns None if Theorem W has no answer.
+    """
 
     def ask(at: Chosen) -> tuple[float, tuple[float, Composed]] | None:
         sums = _composed(at, log_delta)

@@ -1,4 +1,6 @@
-"""Theorem W along a line, in balls: floats choose the order n, the reference, the line and the gap d, one ball answers.
+"""Theorem W along a line, in balls.
+
+Floats choose the order n, the reference, the line and the gap d, one ball answers.
 
 delta(eps) <= C E_P[g_n(S - eps0); S > eps0],  eps0 = eps - log R,  and g_n has the transform 1/(z (1+z) (1 + z/n)), so that
 Theorem L0 holds with it; S is the sum of the losses of the reference, a positive measure. On a lattice the line folds,
@@ -100,7 +102,10 @@ class Tested(ABC):
 
 
 def exact_constants(order: float, gap: Any) -> tuple[Any, Any]:
-    """log R and C at the ball d > 0: (y - R)_+ <= C n f_n(y) for all y, with equality at y = e^d; n is not 1."""
+    """log R and C at the ball d > 0: (y - R)_+ <= C n f_n(y) for all y, with equality at y = e^d.
+
+    N is not 1.
+    """
     n = BALLS.number(order)
     # C = 1/(1 - e^-nd),  R = n/(n-1) (1 - e^{(1-n)d}) C
     constant = -1 / (-n * gap).expm1()
@@ -124,7 +129,10 @@ class OnLattice(Tested):
 
     @classmethod
     def of(cls, found: Folded, order: float, silence: float) -> OnLattice:
-        """Few rounds of few losses are loud again and again; what is silent in between is not summed."""
+        """Few rounds of few losses are loud again and again.
+
+        What is silent in between is not summed.
+        """
         from flint import arb
 
         beyond = (found.folds - 1 - 2 * found.frequencies) * found.silence
@@ -246,7 +254,10 @@ class FoldedFloats(Followed):
 
 @dataclass(frozen=True, slots=True)
 class OnLine(Tested):
-    """A line whose losses have a density, or are smoothed: a Gaussian more dominates in profiles, and so here."""
+    """A line whose losses have a density, or are smoothed.
+
+    A Gaussian more dominates in profiles, and so here.
+    """
 
     spectrum: Spectrum
     order: float
@@ -298,7 +309,9 @@ class OnLine(Tested):
 
 
 def along_line(at: Chosen, again: bool = False) -> Tested | None:
-    """The line of a reference, built for the question it was chosen for; None where balls show no silence.
+    """The line of a reference, built for the question it was chosen for.
+
+    Returns None where balls show no silence.
 
     `again`: of another period, with twice the bits.
     """
@@ -327,7 +340,10 @@ def along_line(at: Chosen, again: bool = False) -> Tested | None:
 
 
 def epsilon(rounds: Rounds, delta: Fraction) -> Proved | None:
-    """The least epsilon that is found to be enough at this delta in (0, 1); None where the line has no answer."""
+    """The least epsilon that is found to be enough at this delta in (0, 1).
+
+    Returns None where the line has no answer.
+    """
     at = theorem_w.chosen(rounds, math.log(rounded_down(delta)))
     tested = None if at is None else along_line(at)
     return None if at is None or tested is None else _epsilon(tested, at, delta)

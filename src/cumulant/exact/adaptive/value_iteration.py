@@ -1,9 +1,11 @@
-"""What adaptive rounds need, by their value: the best that an adversary reaches who chooses anew in every round.
+"""Value of adaptive rounds.
 
-V_0(y) = (y - 1)_+,  V_{j+1}(y) = sup over what a round may be of E_b V_j(y t),  delta(eps) = e^eps V_k(e^-eps), t the ratio
+The delta of an adversary who chooses each round from earlier answers.
+
+V_0(y) = (y - 1)_+,  V_{j+1}(y) = sup over the laws of a round of E_b V_j(y t),  delta(eps) = e^eps V_k(e^-eps), t the ratio
 of the round. V is convex, V(0) = 0 and V(y) - y does not rise, so that on a grid of log y chords in y bound it from above, also
-below the grid and beyond it (docs/adaptive-rounds.md). Every delta comes from one recursion. Where rounds are of several kinds
-nothing is known of their order: the adversary chooses that too, and from below somebody else does.
+below the grid and beyond it (docs/adaptive-rounds.md). Every delta comes from one recursion. If rounds are of several types
+nothing is known of their order: the adversary chooses it from above, and the defender chooses it from below.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _NARROW, _LARGEST_EXPONENT = 1e-9, 700.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A profile through W(y) = sup E_Q (y p/q - 1)_+, convex in y, by increasing values that are not below it.
+    """A profile through W(y) = sup E_Q (y p/q - 1)_+, by increasing values not below W.
+
+    W is convex in y.
 
     They stand at log y = step * (first + i), the last at 0. delta(x) = e^x W(e^-x); between two points W lies below the chord.
     """
@@ -41,7 +45,7 @@ class Value:
     values: Array
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound of delta, 1 where nothing is said."""
+        """Return an upper bound on delta; 1 outside of the grid."""
         place, above = divmod(-Fraction(epsilon), self.step)
         i = int(place) - self.first
         if i < 0 or not 0 <= epsilon <= _LARGEST_EXPONENT:
@@ -53,7 +57,7 @@ class Value:
         return min(found * (1 + NEAR + 6 * U) + 5e-324, 1.0)
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon that is found to be enough, +inf where none is."""
+        """Return the smallest epsilon found to suffice; +inf if none does."""
         low, high = 0.0, min(rounded_down(-self.first * self.step), _LARGEST_EXPONENT)
         if self.delta(high) > delta:
             return math.inf
@@ -63,17 +67,26 @@ class Value:
         return high
 
     def needed_epsilon(self, delta: float) -> float:
-        """The largest epsilon of the grid at which values that are not above W show more than this delta; 0 where none does."""
+        """Return the largest grid epsilon at which lower values of W exceed this delta.
+
+        Returns 0 if none does.
+        """
         enough = np.flatnonzero(self._needed() > delta)
         return rounded_down(-(self.first + int(enough[0])) * self.step) if enough.size else 0.0
 
     def needed_delta(self, epsilon: float) -> float:
-        """What such values show at this epsilon: at the next one of the grid, because delta falls."""
+        """Return a lower bound on delta from lower values of W.
+
+        At the next grid epsilon, because delta falls; 0 outside.
+        """
         i = math.floor(-Fraction(epsilon) / self.step) - self.first
         return float(self._needed()[i]) if 0 <= i < self.values.size else 0.0
 
     def _needed(self) -> Array:
-        """delta at the grid points, from below: W grows, so an epsilon that is a little larger shows less."""
+        """Return lower bounds on delta at the grid points.
+
+        W grows, so a slightly larger epsilon gives less.
+        """
         x = float(self.step) * -(self.first + np.arange(self.values.size))
         return np.maximum(self.values * np.exp(x) * (1 - NEAR - (8 + 2 * np.abs(x)) * U) - 5e-324, 0.0)
 
@@ -87,14 +100,19 @@ _LARGEST = 600
 
 
 def bounded_range_optimum(epsilon: Fraction, times: int) -> Value | None:
-    """The value of so many rounds, from above; None where it takes too long or leaves the range of floats."""
+    """Return the value of adaptive rounds of bounded range, from above.
+
+    Returns None if too slow or outside the range of floats.
+    """
     known = 1 < times <= _MOST_ROUNDS and Fraction(1, 100) <= epsilon <= 50
     return _optimum(epsilon, times) if known and (times + 2) * epsilon <= _LARGEST else None
 
 
 @lru_cache(maxsize=32)
 def _optimum(epsilon: Fraction, times: int) -> Value:
-    """delta(x) = e^x W(e^-x), W = W_k: W_0(y) = (y - 1)_+, W_j(y) = sup_r q W_{j-1}(y r e^e) + (1-q) W_{j-1}(y r).
+    """Return the value of `times` rounds of bounded range.
+
+    delta(x) = e^x W(e^-x), W = W_k: W_0(y) = (y - 1)_+, W_j(y) = sup_r q W_{j-1}(y r e^e) + (1-q) W_{j-1}(y r).
 
     r runs over [e^-e, 1] and q = (1-r) / (r (e^e - 1)): docs/mechanisms/exponential.md. On a grid of log y, of step e/n, with
     chords in y, the objective is A/r + B + C r on each cell of r: at most the larger end, and where A < 0, so that it is
@@ -174,13 +192,13 @@ Weights = dict[int, float]
 """The weight of V at y e^{s h} by s."""
 
 Steps = Sequence[tuple[list[Weights], int]]
-"""What one round of each kind may be, and how many there are."""
+"""The laws that one round of each type may have, and how many rounds there are."""
 
 
 def optimum(rounds: Rounds, log_delta: float, triples: bool) -> Value | None:
-    """What all rounds need, from above, if more is known of each kind than a pair that dominates it.
+    """Return the value of all rounds from above; None if nothing is gained or it takes too long.
 
-    `triples` admits what is known of samples. None where nothing is, or where it takes too long.
+    It helps if more is known of each round type than a dominating pair. `triples` admits what is known of samples.
     """
     alike = rounds.alike()
     length = alike[0].pair.bounded_range() if alike is not None and alike[0].whole else None
@@ -191,29 +209,42 @@ def optimum(rounds: Rounds, log_delta: float, triples: bool) -> Value | None:
 
 
 def witnessed(rounds: Rounds, log_delta: float) -> Value | None:
-    """What queries that adapt need, from below, on data sets that have what the pairs say."""
+    """Return the value that adaptive queries reach, from below; None if it is unknown.
+
+    Data sets must attain every pair.
+    """
     reports = rounds.reports() if all(one.pair.attained for one, _ in rounds.parts) else None
     return None if reports is None else from_below(reports, log_delta)
 
 
 def from_above(reports: Reports, log_delta: float) -> Value | None:
-    """The exact optimum over the extreme triples, from above, for deltas down to this one; None where it takes too long."""
+    """Return the optimum over the extreme triples from above, for deltas down to this one.
+
+    Returns None if it takes too long.
+    """
     return _value(_sorted(reports), _depth(log_delta), upper=True)
 
 
 def from_below(reports: Reports, log_delta: float) -> Value | None:
-    """The same from below: data sets with one record that counts, and queries that adapt."""
+    """Return the optimum over the extreme triples from below, for deltas down to this one.
+
+    Returns None if it takes too long.
+    """
     return _value(_sorted(reports), _depth(log_delta), upper=False)
 
 
 def _sorted(reports: Reports) -> Reports:
-    """The kind that runs most comes first: the grid is its own. In whichever order they are given they come in the same one."""
+    """Return the round types with the most frequent first, whose grid is used.
+
+    The input order does not matter.
+    """
     return tuple(
         sorted(reports, key=lambda each: (-each[2], -each[1], -each[0].epsilon, each[0].odds or 0, str(each[0])))
     )
 
 
 def _depth(log_delta: float) -> float:
+    """Return the depth of the grid in nats, rounded so that nearby deltas share a recursion."""
     return _BUCKET * math.ceil((_DEEPER * max(-log_delta, 0.0) + 8) / _BUCKET)
 
 
@@ -222,6 +253,10 @@ def _depth(log_delta: float) -> float:
 
 @lru_cache(maxsize=64)
 def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
+    """Return the value of all rounds on a grid of this depth, from above or from below.
+
+    Returns None if it is not affordable.
+    """
     with BALLS.at(_BITS):
         every = [_atoms(extremes, rate) for extremes, rate, _ in reports]
         if not all(extremes.odds_ball() > 1 and extremes.odds_ball() < _MOST_ODDS for extremes, _, _ in reports):
@@ -254,7 +289,7 @@ def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
 
 
 def _recursion(step: float, below: int, above: int, steps: Steps, upper: bool) -> Array:
-    """V after all rounds where y <= 1, on a grid of this step.
+    """Return V after all rounds for y <= 1, on a grid of this step.
 
     Functions and the rounded step lose far less than MANY, by which they are raised, or lowered from below. For all counts of
     the later kinds V is kept; the next round is of the kind that is worst, or from below of the one that is best.
@@ -288,7 +323,7 @@ def _before(
     number: int,
     count: tuple[int, ...],
 ) -> Iterator[tuple[Callable[[Array], Array], Array]]:
-    """What the next round may be and the values after it, for every kind of which there is one left."""
+    """Yield the possible next rounds and the values after them, for every type with rounds left."""
     if number:
         yield rounds[0], known[count]
     for i, left in enumerate(count):
@@ -297,7 +332,7 @@ def _before(
 
 
 def _largest(triples: list[Weights], reach: int, size: int) -> Callable[[Array], Array]:
-    """One round: the largest of the weighted sums, in memory that is kept from round to round."""
+    """Return the operator of one round: the largest of the weighted sums, in reused memory."""
     found, total, term = np.empty((3, size))
 
     def best(values: Array) -> Array:
@@ -318,21 +353,25 @@ def _largest(triples: list[Weights], reach: int, size: int) -> Callable[[Array],
 
 
 def _atoms(extremes: Any, rate: Fraction) -> list[Atoms]:
+    """Return the extreme triples of a round type as balls."""
     return list(extremes.triples(extremes.odds_ball(), BALLS.number(rate)))
 
 
 def _largest_loss(triples: list[Atoms]) -> Any:
-    """log A."""
+    """Return log A, the largest loss."""
     return next(ratio for name, ratio, _ in triples[0] if name == "A").log()
 
 
 def _rest(atoms: Atoms) -> Any:
-    """What the atoms leave of the mass, at ratio 1."""
+    """Return the mass that the atoms leave at ratio 1."""
     return 1 - sum((mass for _, _, mass in atoms), start=BALLS.number(0))
 
 
 def _chords(atoms: Atoms, h: Any, cells: int | None) -> Weights:
-    """V at ratios between two grid points by its chord, rounded up: A and 1/A lie on the grid, so many cells from 1."""
+    """Return weights on the grid, rounded up: V between two points is below its chord.
+
+    A and 1/A lie on the grid, `cells` cells from 1.
+    """
     from flint import arb
 
     found: dict[int, Any] = {}
@@ -357,7 +396,9 @@ def _chords(atoms: Atoms, h: Any, cells: int | None) -> Weights:
 
 
 def _merged(atoms: Atoms, h: Any, cells: int | None) -> Weights:
-    """Outputs merged so that all ratios lie on the grid, rounded down; nothing where a ratio is within a cell of 1.
+    """Return weights on the grid, rounded down, after merging outputs towards ratio 1.
+
+    Returns empty if a ratio is within a cell of 1.
 
     A ratio t of mass m becomes the grid point t' before it towards 1, of mass m (t - 1)/(t' - 1): calls and puts, of which the
     time value is made up, are not larger anywhere. If the masses exceed 1 all of them are made smaller.
@@ -388,7 +429,7 @@ def _merged(atoms: Atoms, h: Any, cells: int | None) -> Weights:
 
 
 def _farthest(reports: Reports, depth: float) -> float:
-    """Where delta is about e^-depth, by Chernoff bounds of the worst triples."""
+    """Return about the epsilon of the delta e^-depth, by Chernoff bounds of the worst triples."""
     lam = np.geomspace(1e-3, 1e6, 200)
     total, most, largest = np.zeros(lam.shape), 0.0, 0.0
     for extremes, rate, times in reports:
@@ -403,9 +444,9 @@ def _farthest(reports: Reports, depth: float) -> float:
 
 
 def _cells(every: list[list[Atoms]], top: float, reach: float, times: list[int], upper: bool) -> int | None:
-    """Cells between 1 and A: as many as are affordable, so that other ratios lie close to grid points, or just beyond one.
+    """Return the number of cells between 1 and A; None if too few are affordable.
 
-    None where too few are.
+    Other ratios then lie close to grid points, or just beyond one.
     """
     states = math.prod(each + 1 for each in times)
     each = (1 + _ABOVE) * reach / top

@@ -1,5 +1,6 @@
-"""Pairs on the grid that are dominated by the one in the cells: convex minorants of its hockey-stick curve with corners at
-grid points only.
+"""Dominated pairs on a grid.
+
+Convex minorants of a hockey-stick curve with corners at grid points only.
 
 H(alpha) = E_Q (p/q - alpha)_+ is convex and, once each cell is merged into one output, a polygon with a corner of size q at
 each ratio r = p/q. Any convex G <= H whose corners have alpha = e^l, l on the grid, is the curve of a dominated pair. G is
@@ -34,13 +35,19 @@ RIGHT, LEFT = 1, -1
 
 
 def merged(cells: Cells, log_mass: float) -> Law:
-    """The law of the sweep to the right, or of that to the left if the former has much more than e^log_mass in excess."""
+    """Return the dominated law of the sweep to the right, or of the sweep to the left.
+
+    The latter is taken if the former exceeds a dominated pair by much more than e^log_mass.
+    """
     right = swept(cells, log_mass, RIGHT)
     return right if right[1] < math.exp(log_mass + _GIVEN_AWAY) else swept(cells, log_mass, LEFT)
 
 
 def swept(cells: Cells, log_mass: float, sign: int) -> Law:
-    """The law of one sweep; outputs with much less than e^log_mass are left out."""
+    """Return the dominated law of one sweep.
+
+    Outputs with much less than e^log_mass are left out.
+    """
     lowest = max(log_mass - _NEGLIGIBLE, _LOWEST)
     result, gap = np.full(cells.grid.count, -np.inf), 0.0
     index, offset, log_size = _corners(cells, lowest, sign)
@@ -57,7 +64,10 @@ def swept(cells: Cells, log_mass: float, sign: int) -> Law:
 
 
 def _corners(cells: Cells, lowest: float, sign: int) -> tuple[Array, Array, Array]:
-    """For each output the grid point at or before it in the sweep, |r / e^l - 1| there, and log of q e^l, in order."""
+    """Return per output its grid point, |r / e^l - 1| there, and log of q e^l.
+
+    The grid point is the one before the output in the sweep; outputs come in the order of the sweep.
+    """
     h, n = cells.grid.step, cells.left.size
     # of a cell that sends a to its left and b to its right end, q e^l is a + b e^-h at the left end, a e^h + b at the
     # right end, and p - q e^l is b (1 - e^-h) and -a (e^h - 1)
@@ -81,7 +91,7 @@ def _corners(cells: Cells, lowest: float, sign: int) -> tuple[Array, Array, Arra
 def _sweep(
     index: list[int], offset: list[float], size: list[float], h: float, sign: int
 ) -> tuple[list[int], list[float], float]:
-    """Grid indices and P-masses of the corners of G, and how far G ends below 0.
+    """Return grid indices and P-masses of the corners of G, and how far G ends below 0.
 
     alpha = e^{l_i} (1 ± x) after grid point i. `below` = H - G there, `ahead` = slope in x, taken as -G' and -H' to the left
     and G' and H' to the right, of G before i minus that of H. A line that starts `below` H touches it at the first corner x

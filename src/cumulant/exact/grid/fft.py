@@ -1,4 +1,4 @@
-"""Tilted lattices: k rounds composed by FFT, with every error term, from above and from below.
+"""Compose k rounds on a grid by FFT of tilted laws, with every error term.
 
 Each round's law on the grid is multiplied by e^{lam l - K(lam)} before it is transformed, so that the answer is a sum of
 numbers of size 1 whatever delta is; without that an FFT says nothing below 1e-12.
@@ -37,19 +37,22 @@ FAR = 60.0  # weights e^-60 and less are summed as one
 
 @lru_cache(maxsize=8)
 def cells_of(step: Step, width: float, log_mass: float) -> Cells:
-    """The cells of a step, remembered: they serve every number of rounds and every order."""
+    """Return the cells of a step, remembered: they serve every number of rounds and every order."""
     return step.cells(width, log_mass)
 
 
 @lru_cache(maxsize=8)
 def merged_of(step: Step, width: float, log_mass: float) -> Law:
-    """The dominated law of a step, remembered likewise."""
+    """Return the dominated law of a step, remembered for every number of rounds and every order."""
     return merged(cells_of(step, width, log_mass), log_mass)
 
 
 @dataclass(frozen=True, slots=True)
 class Tilted:
-    """One round on the grid: weights that sum to 1, log of what they were divided by, and the error they carry."""
+    """One round on the grid.
+
+    Weights that sum to 1, log of what they were divided by, and the error they carry.
+    """
 
     weights: Array
     cgf: float
@@ -61,7 +64,7 @@ class Tilted:
 
 
 def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -> Tilted:
-    """The dominating (upper) or the dominated law of one round, times e^{lam l}."""
+    """Return the dominating (upper) or the dominated law of one round, times e^{lam l}."""
     cells = cells_of(step, width, log_mass)
     grid, points = cells.grid, cells.grid.points()
     if upper:
@@ -87,7 +90,7 @@ def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """The tilted law of the sum of all rounds on a window of the grid, and everything that bounds its errors."""
+    """The tilted law of the sum of all rounds on a window of the grid, with its error bounds."""
 
     lam: float
     width: float
@@ -102,11 +105,15 @@ class Composed:
     upper: bool
 
     def log_delta(self, epsilon: float) -> float:
-        """log of an upper (lower) bound of delta at this epsilon."""
+        """Return log of an upper (lower) bound on delta at this epsilon.
+
+        Returns +inf (-inf) if floats give NaN.
+        """
         value = self._log_delta(epsilon)
         return value if not math.isnan(value) else math.inf if self.upper else -math.inf
 
     def _log_delta(self, epsilon: float) -> float:
+        """Return log of a bound on delta at this epsilon; NaN if floats overflow."""
         if self.upper and epsilon < self.start:
             return math.inf  # the window says nothing there
         gap, weight = self.above(epsilon)
@@ -125,18 +132,24 @@ class Composed:
         return float(np.logaddexp(finite, math.log(self.leak))) if self.leak > 0 else finite
 
     def _uncertain(self) -> float:
-        """Mass outside the window, and noise of the transforms in the inner product with the weights."""
+        """Return the mass outside the window plus the noise of the transforms.
+
+        The noise enters through an inner product with the weights.
+        """
         return self.outside + self.noise * math.sqrt(1 + 1 / (2 * self.lam * self.width))
 
     def above(self, epsilon: float) -> tuple[Array, Array]:
-        """How far the points above epsilon lie above it, and their mass times e^{-lam gap}, while that is above e^-60."""
+        """Return the distances of the points above epsilon, and mass times e^{-lam distance}.
+
+        Points beyond a weight of e^-60 are left out.
+        """
         first = max(math.floor((epsilon - self.start) / self.width) + 1, 0)
         last = max(first, min(self.mass.size, first + 2 + math.ceil(FAR / (self.lam * self.width))))
         gap = self.start + self.width * np.arange(first, last, dtype=np.float64) - epsilon
         return gap, self.mass[first:last] * np.exp(-self.lam * gap)
 
     def untilted(self, total: float, epsilon: float) -> float:
-        """log of total e^{K - lam epsilon}, moved outward by the rounding of masses and exponents; -inf if there is none."""
+        """Return log of total e^{K - lam epsilon}, rounded outward; -inf if total is not positive."""
         if not total > 0:
             return -math.inf
         base = self.cgf - self.lam * epsilon
@@ -146,7 +159,10 @@ class Composed:
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool) -> Composed:
-    """All rounds together, on a window that holds nearly all of the tilted sum; OverflowError if that is out of reach."""
+    """Compose all rounds on a window that holds nearly all of the tilted sum.
+
+    Raise OverflowError if it is too long.
+    """
     check_side(terms, upper)
     rounds = [(tilted(step, width, log_mass, lam, upper), times) for step, times in terms]
     window = _window(rounds, width)
@@ -180,7 +196,7 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
 
 
 def convolved(rounds: Sequence[tuple[Tilted, int]], size: int, first: int) -> tuple[Array, float]:
-    """The law of the sum on a window of this size that starts at this point, and the norm of the noise in it."""
+    """Return the law of the sum on a window, and the norm of its noise."""
     log_spectrum_size = np.zeros(size // 2 + 1)
     angle = np.zeros(size // 2 + 1)
     noise, least, constant = 0.0, math.inf, TRANSFORM * U * math.log2(size)
@@ -202,19 +218,22 @@ def convolved(rounds: Sequence[tuple[Tilted, int]], size: int, first: int) -> tu
 
 
 def check_side(terms: Terms, upper: bool) -> None:
-    """TypeError where an upper bound is asked of a step that leaves outputs out, which only a lower bound may."""
+    """Raise TypeError if an upper bound is asked of a step that leaves outputs out."""
     for step, _ in terms:
         if upper and not step.complete:
             raise TypeError(f"{type(step).__name__} leaves outputs out, so it bounds from below only; use upper=False")
 
 
 def leak_of(terms: Terms) -> float:
-    """The probability that the loss of some round is infinite."""
+    """Return the probability that the loss of some round is infinite."""
     return -math.expm1(sum(times * math.log1p(-step.leak) if step.leak < 1 else -math.inf for step, times in terms))
 
 
 def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, float]:
-    """Where all but e^-40 of the tilted sum should be, by Chernoff bounds on a thinned law; `escaping` then proves it."""
+    """Return a window for all but e^-40 of the tilted sum, by Chernoff bounds on a thinned law.
+
+    `escaping` proves it later.
+    """
     laws, mean, variance, low, high = [], 0.0, 0.0, 0.0, 0.0
     for one, times in rounds:
         there = np.flatnonzero(one.weights)  # a law of few atoms is not thinned
@@ -241,7 +260,7 @@ def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, 
 
 
 def wrapped(one: Tilted, size: int) -> Array:
-    """The weights at their places modulo `size`."""
+    """Return the weights at their places modulo `size`."""
     place = one.first % size
     count = -(-(place + one.weights.size) // size) * size
     padded = np.zeros(count)
@@ -250,7 +269,10 @@ def wrapped(one: Tilted, size: int) -> Array:
 
 
 def escaping(rounds: Sequence[tuple[Tilted, int]], width: float, low: float, high: float, both: bool) -> float:
-    """A bound of the tilted mass above the window, and below it if asked: Chernoff, at the best of some exponents."""
+    """Return a bound on the tilted mass above the window, and below it if `both`.
+
+    It is the Chernoff bound at the best of some exponents.
+    """
     laws, mean, variance = [], 0.0, 0.0
     for one, times in rounds:
         there = np.flatnonzero(one.weights)

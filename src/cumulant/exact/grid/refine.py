@@ -1,4 +1,4 @@
-"""From a question to a lattice: which order, grid and window answer it, and the number that the lattice then bounds."""
+"""Choose order, grid and window for a question, and bound the answer on that grid."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _COARSE, _MOST_SHARED, _ROUND_CUT = 0.01, 1 << 18, 8.0
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A number, the order of the tilting and the lattice that gave it."""
+    """A bound, with the order of the tilting, the step and the number of points of its grid.
+
+    Returns NaN and 0 if no grid gave it.
+    """
 
     value: float
     order: float
@@ -50,7 +53,7 @@ CERTAIN = Bound(1.0, math.nan, math.nan, 0)
 
 
 def _refined(known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy: float, upper: bool = True) -> Bound:
-    """The best bound of ever finer grids, up to the accuracy, and of what is known without them.
+    """Return the best bound of ever finer grids, and of what is known without a grid.
 
     A finer grid is not always a better one: rounding grows with its length, and memory may give out. So coarser ones come
     first, and whatever was reached stays.
@@ -69,7 +72,7 @@ def _refined(known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy:
 
 
 def _before_giving_up(bounds: Iterable[Bound]) -> list[Bound]:
-    """The bounds that come before floats or memory give out; a NaN is not a bound."""
+    """Return the bounds that come before floats or memory give out; NaN is not a bound."""
     found = []
     with suppress(ArithmeticError, MemoryError, ValueError), np.errstate(all="ignore"):
         for bound in bounds:
@@ -79,13 +82,14 @@ def _before_giving_up(bounds: Iterable[Bound]) -> list[Bound]:
 
 
 def _value(bound: Bound) -> float:
+    """Return the value of a bound, to sort by."""
     return bound.value
 
 
 def grid_epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Bound:
-    """An epsilon that is at least (at most, from below) the one of these terms at this delta.
+    """Return a bound from above (or below) on epsilon of these terms at this delta.
 
-    The first grid follows the saddle point; where few rounds make that a poor guide, the answer it gives is the next guess.
+    The first grid follows the saddle point; with few rounds that is a poor guide, and the first answer is the next guess.
     """
     check_side(terms, upper)
     known = UNKNOWN if upper else NOTHING
@@ -93,6 +97,7 @@ def grid_epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -
 
 
 def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Iterator[Bound]:
+    """Yield bounds on epsilon from grids that follow the answer, at most four."""
     asked = _without_leak(terms, log_delta)
     at = saddle.saddle(terms, asked) if asked > -math.inf else None
     if at is None:
@@ -117,13 +122,14 @@ def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> I
 
 
 def _slope(sums: Composed, epsilon: float) -> float:
-    """-d log delta / d epsilon of a lattice, roughly."""
+    """Return about -d log delta / d epsilon on this grid; 0 if it is not finite."""
     step = max(2 * sums.width, 1e-3 * epsilon)
     fall = sums.log_delta(epsilon) - sums.log_delta(epsilon + step)
     return fall / step if math.isfinite(fall) else 0.0
 
 
 def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
+    """Return epsilon by the saddle line; the saddle point itself if the line does not decay."""
     start = float(saddle.epsilon_of(at)[0])
     along = saddle.line(terms, at, saddle.spread(terms, at))
     found = saddle.solve(along.log_delta, -along.lam, log_delta, start)[1] if along is not None else start
@@ -131,7 +137,7 @@ def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
 
 
 def grid_delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float = math.inf) -> Bound:
-    """A delta that is at least (at most, from below) the one of these terms at this epsilon.
+    """Return a bound from above (or below) on delta of these terms at this epsilon.
 
     Any tilting gives a bound; `most` limits it to orders that others need, which costs where this delta is far below theirs.
     """
@@ -141,6 +147,7 @@ def grid_delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most:
 
 
 def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float) -> Iterator[Bound]:
+    """Yield bounds on delta from grids that follow the answer, at most two."""
     at = _seen(terms, saddle.saddle_at(terms, epsilon)) if leak_of(terms) < 1 else None
     if at is None:
         return
@@ -158,26 +165,30 @@ def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: fl
 
 
 def _seen(terms: Terms, at: Moments | None) -> Moments | None:
-    """The saddle point, or one at a smaller order where its delta is so small that no float shows it."""
+    """Return the saddle point, or one at a smaller order if its delta is too small for floats."""
     if at is not None and float(saddle.approximation(at)[0]) < _LEAST:
         return saddle.saddle(terms, _LEAST) or at
     return at
 
 
 def _delta(sums: Composed, log_delta: float) -> Bound:
-    """A delta whose logarithm is known, moved outward."""
+    """Return the bound of a delta given by its logarithm, rounded outward."""
     size = math.exp(min(log_delta, 0.0))
     bound = min(raised(size, DOZENS) + 5e-324, 1.0) if sums.upper else math.nextafter(lowered(size, DOZENS), 0.0)
     return Bound(bound, sums.lam + 1, sums.width, sums.mass.size)
 
 
 def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
-    """Theorem B at this delta; the terms are the reference: the pairs, and the Gaussian of the diameter."""
+    """Return epsilon by Theorem B at this delta.
+
+    The terms are the pairs and the Gaussian of the diameter.
+    """
     check_side(terms, upper=True)
     return _refined(UNKNOWN, lambda finer: _cone_epsilons(terms, log_delta, finer), accuracy)
 
 
 def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[Bound]:
+    """Yield bounds on epsilon by Theorem B from grids that follow the answer."""
     at = saddle.saddle(terms, log_delta - 0.5)  # the constant of the cone costs about that much
     if at is None:
         return
@@ -199,12 +210,16 @@ def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[
 
 
 def cone_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
-    """Theorem B at this epsilon."""
+    """Return delta by Theorem B at this epsilon.
+
+    The terms are the pairs and the Gaussian of the diameter.
+    """
     check_side(terms, upper=True)
     return _refined(CERTAIN, lambda finer: _cone_deltas(terms, epsilon, finer), accuracy)
 
 
 def _cone_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Bound]:
+    """Yield the bound on delta by Theorem B from one grid."""
     at = _seen(terms, saddle.saddle_at(terms, epsilon))
     if at is None or epsilon <= 0:
         return
@@ -216,7 +231,7 @@ def _cone_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Boun
 
 
 def _cone(terms: Terms, at: Moments, log_delta: float, width: float, accuracy: float) -> tuple[Composed, float]:
-    """The lattice of the reference, and log of what losses beyond its grid contribute: their mass times the largest gap.
+    """Return the composed reference of Theorem B, and log of the contribution beyond its grid.
 
     E[(S - eps0)+; some loss is beyond] <= mass (reach + 2) + mass max(-eps0, 0), because g(d) <= d.
     """
@@ -228,14 +243,17 @@ def _cone(terms: Terms, at: Moments, log_delta: float, width: float, accuracy: f
 
 
 def _without_leak(terms: Terms, log_delta: float) -> float:
-    """log of what infinite losses leave of delta."""
+    """Return log of delta without the leak; -inf if the leak is at least delta."""
     leak = leak_of(terms)
     left = -math.expm1(math.log(leak) - log_delta) if leak > 0 else 1.0
     return log_delta + math.log(left) if left > 0 else -math.inf
 
 
 def _epsilon(sums: Composed, log_delta: float, guess: float) -> Bound:
-    """The epsilon of a lattice, on the safe side of a root, and every misplacement of a loss added."""
+    """Return the epsilon of a composed law, on the safe side of the root.
+
+    Every misplacement of a loss is added.
+    """
     low, high = saddle.solve(sums.log_delta, -sums.lam, log_delta, max(guess, sums.start), _SOLVED)
     if sums.upper:
         none = high == 0 and sums.log_delta(-sums.slip) <= log_delta
@@ -254,9 +272,11 @@ def _composed(
     cut: float | None = None,
     shared: bool = False,
 ) -> Composed:
-    """All rounds on a grid of about this step, tilted to the order of `at`; OverflowError where none is in reach.
+    """Compose all rounds on a grid of about this step, tilted to the order of `at`.
 
-    A shared lattice is tilted to an order nearby and cut farther out, so that it serves other questions as well.
+    Raise OverflowError if none is in reach.
+
+    A shared grid is tilted to a nearby order and cut farther out, so that it serves other questions too.
     """
     rounds = sum(times for _, times in terms)
     kept = log_delta - math.log(rounds) - _CUT if cut is None else cut
@@ -274,7 +294,7 @@ def _composed(
 
 
 def _wide_enough(composed: Callable[[float], Composed], width: float) -> Composed:
-    """The lattice of this step, or of a wider one where its window is too long: coarser, and better than none."""
+    """Return the composed law at this step, or at a wider one if its window is too long."""
     for factor in _WIDER[:-1]:
         with suppress(OverflowError):
             return composed(factor * width)
@@ -283,11 +303,15 @@ def _wide_enough(composed: Callable[[float], Composed], width: float) -> Compose
 
 @lru_cache(maxsize=16)
 def _shared(terms: Terms, width: float, cut: float, lam: float, upper: bool) -> Composed:
+    """Compose all rounds, remembered for nearby questions."""
     return compose(terms, width, cut, lam, upper)
 
 
 def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy: float, upper: bool) -> float:
-    """The step at which the grid costs this part of epsilon: k rounds raise it by about k (slope + 1) h^2 / 12, at most k h."""
+    """Return the step at which the grid costs this part of epsilon.
+
+    K rounds add about k (slope + 1) h^2 / 12, at most k h.
+    """
     rounds, deviation = sum(times for _, times in terms), math.sqrt(float(at.variance[0]))
     size = max(epsilon, 0.02 * deviation)
     cost = 0.4 * accuracy * size / rounds
@@ -298,7 +322,7 @@ def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy
 
 
 def _bulk(step: Step) -> float:
-    """The scale of the losses that are neither 0 nor rare."""
+    """Return the median size of the losses that are not 0."""
     loss, log_p = step.nodes(0.0)
     size, mass = np.abs(loss), np.exp(log_p)
     order = np.argsort(size)
@@ -307,7 +331,7 @@ def _bulk(step: Step) -> float:
 
 
 def _anchored(terms: Terms, width: float) -> float:
-    """A step that is a power of two, or an anchor of one of the terms divided by one."""
+    """Return a step that is an anchor of one of the terms, or 1, divided by a power of two."""
     anchors = [anchor for step, _ in terms if (anchor := step.anchor())]
     if len(terms) == 1 and terms[0][0].exact_lattice:
         return anchors[0]

@@ -1,8 +1,10 @@
-"""Many questions about one composition, and about how often it is repeated, from few spectra in float64: bounded, not proved.
+"""Answer many questions about one composition and its repetitions from few lines in float64.
 
-A question is a number of repetitions and a delta, or an epsilon. Questions nearby share a line: the order of the middle one,
-the period that the widest needs, and silence for the fewest repetitions. A question that such a line answers less accurately
-than one of its own would is asked again among fewer. Where there is none, another way must answer.
+Bounded, not proved.
+
+A question is a number of repetitions and a delta, or an epsilon. Nearby questions share a line: the order of the middle one,
+the period that the widest needs, and the decay for the fewest repetitions. A question that such a line answers less accurately
+than one of its own would is asked a second time in a smaller group. If no line answers, the caller uses balls or a grid.
 """
 
 from __future__ import annotations
@@ -47,16 +49,21 @@ class Questions:
     of_delta: bool
 
     def some(self, which: Array) -> Questions:
+        """Return the selected questions."""
         return Questions(self.times[which], self.given[which], self.of_delta)
 
     @property
     def size(self) -> int:
+        """Return the number of questions."""
         return int(self.times.size)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An answer of a line in floats, the order lam + 1 of the line, the number of its frequencies, and whether by Theorem B."""
+    """An answer of a line in floats.
+
+    `order` is lam + 1 of the line; `cone` is True if Theorem B gave the answer.
+    """
 
     value: float
     order: float
@@ -67,7 +74,10 @@ class Found:
 def float_epsilons(
     rounds: Rounds, asked: Sequence[tuple[int, Fraction]], accuracy: float, cone: bool = True
 ) -> list[Found | None]:
-    """epsilon for each number of repetitions and delta in (0, 1), rounded up; None where floats have no answer."""
+    """Return epsilon for each number of repetitions and delta in (0, 1), rounded up.
+
+    Returns None where floats have no answer.
+    """
     logs = [math.log(down) if (down := rounded_down(delta)) > 0 else -math.inf for _, delta in asked]
     given = np.array([value - 4 * U * (abs(value) + 1) for value in logs])
     times = np.array([float(k) for k, _ in asked])
@@ -77,7 +87,10 @@ def float_epsilons(
 def float_deltas(
     rounds: Rounds, asked: Sequence[tuple[int, Fraction]], accuracy: float, cone: bool = True
 ) -> list[Found | None]:
-    """delta for each number of repetitions and epsilon, rounded up; None where floats have no answer."""
+    """Return delta for each number of repetitions and epsilon, rounded up.
+
+    Returns None where floats have no answer.
+    """
     given, times = np.array([rounded_down(epsilon) for _, epsilon in asked]), np.array([float(k) for k, _ in asked])
     found = _answers(rounds, Questions(times, given, False), accuracy, cone)
     with np.errstate(all="ignore"):
@@ -88,7 +101,7 @@ def float_deltas(
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """Answers in arrays: epsilons or logs of deltas, NaN where there is none."""
+    """Answers in arrays: epsilons or logs of deltas; NaN where a question has no answer."""
 
     value: Array
     order: Array
@@ -97,26 +110,32 @@ class _Answers:
 
     @classmethod
     def none(cls, size: int) -> _Answers:
+        """Return this many answers that are all NaN."""
         nothing = np.full(size, np.nan)
         return cls(nothing, nothing.copy(), np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
 
     def where(self, condition: Array, other: _Answers) -> _Answers:
-        """Those of another one where the condition holds."""
+        """Return these answers, with those of `other` where the condition holds."""
         pairs = ((getattr(other, name), getattr(self, name)) for name in ("value", "order", "frequencies", "cone"))
         return _Answers(*(np.where(condition, new, old) for new, old in pairs))
 
     def put(self, places: Array, other: _Answers) -> None:
+        """Store the answers of `other` at these places."""
         for name in ("value", "order", "frequencies", "cone"):
             getattr(self, name)[places] = getattr(other, name)
 
     def listed(self) -> list[Found | None]:
+        """Return the answers as a list; None where a question has no answer."""
         rows = zip(self.value.tolist(), self.order.tolist(), self.frequencies.tolist(), self.cone.tolist(), strict=True)
         return [Found(*row) if math.isfinite(row[0]) else None for row in rows]
 
 
 @np.errstate(all="ignore")
 def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _Answers:
-    """epsilons, or logs of deltas: the largest direction of the profile, or Theorem B where that says less."""
+    """Return epsilons or logs of deltas.
+
+    The largest direction of the profile, or Theorem B if that is smaller.
+    """
     best = _Answers.none(asked.size)
     found = sides(rounds, cone)
     if rounds.estimated or found is None or not asked.size:
@@ -141,7 +160,7 @@ def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A spectrum and the questions that it answered, by their place."""
+    """A spectrum in floats, and the questions that it answers."""
 
     spectrum: FloatSpectrum
     most: int
@@ -149,7 +168,10 @@ class Line:
 
 
 def _no_more(side: Side, asked: Questions, best: Array, lines: list[Line]) -> Array:
-    """Which questions this direction needs no more for than is known: shown on the lines of the direction before it."""
+    """Return which questions provably need no more in this direction.
+
+    The lines of the direction before it are reused.
+    """
     known = np.zeros(asked.size, dtype=bool)
     for line in lines:
         choice = line.spectrum.choice
@@ -163,7 +185,7 @@ def _no_more(side: Side, asked: Questions, best: Array, lines: list[Line]) -> Ar
 
 
 def _solved(side: Side, asked: Questions, accuracy: float, lines: list[Line]) -> _Answers:
-    """The answers of one side, from as few lines as serve."""
+    """Return the answers of one side, from as few lines as possible."""
     found = _Answers.none(asked.size)
     groups = [np.lexsort((asked.given, asked.times))]
     while groups:
@@ -190,7 +212,7 @@ def _solved(side: Side, asked: Questions, accuracy: float, lines: list[Line]) ->
 
 
 def _select_solvable(side: Side, asked: Questions, accuracy: float) -> bool:
-    """Whether there is a line for the first, the middle or the last of some questions alone."""
+    """Return True if the first, the middle or the last question alone has a line."""
     places = (asked.size // 2, 0, asked.size - 1)
     return any(_line(side, asked.some(np.array([place])), accuracy) is not None for place in places)
 
@@ -199,7 +221,7 @@ def _select_solvable(side: Side, asked: Questions, accuracy: float) -> bool:
 
 
 def _line(side: Side, asked: Questions, accuracy: float) -> Line | None:
-    """A line for these questions; None where floats find none for all of them."""
+    """Return a line for these questions; None if floats find none for all of them."""
     for part in _PARTS:
         choice = _choice(side, asked, accuracy, part)
         if choice is None:
@@ -213,7 +235,12 @@ def _line(side: Side, asked: Questions, accuracy: float) -> Line | None:
 
 
 def _choice(side: Side, asked: Questions, accuracy: float, part: float) -> Choice | None:
-    """The order of the middle question, the longest period and the strongest silence that first, middle and last need."""
+    """Return order, period and decay exponent for a group of questions.
+
+    Returns None if floats find none.
+
+    The order is that of the middle question; period and exponent are the largest of the first, middle and last one.
+    """
     places = list(dict.fromkeys((asked.size // 2, 0, asked.size - 1)))
     lam = math.nan
     found: list[tuple[Choice, int]] = []
@@ -240,6 +267,7 @@ def _choice(side: Side, asked: Questions, accuracy: float, part: float) -> Choic
 
 
 def _repeated(side: Side, times: int) -> Side:
+    """Return the side of this many repetitions."""
     if times == 1:
         return side
     terms = tuple((step, times * each) for step, each in side.terms)
@@ -250,7 +278,7 @@ def _repeated(side: Side, times: int) -> Side:
 
 
 def _read(side: Side, spectrum: FloatSpectrum, asked: Questions, accuracy: float) -> tuple[Array, Array]:
-    """The answers of a line, and which of them are as accurate as those of a line of their own."""
+    """Return the answers of a line, and which of them are as accurate as on a line of their own."""
     value = np.full(asked.size, np.nan)
     served = np.zeros(asked.size, dtype=bool)
     power = 2 if side.cone else 1
@@ -278,11 +306,15 @@ def _read(side: Side, spectrum: FloatSpectrum, asked: Questions, accuracy: float
 
 
 def _above(side: Side, spectrum: FloatSpectrum, times: Array, gaps: Array, epsilons: Array) -> Array:
+    """Return log of upper bounds on delta: by Theorem B at these gaps, or by the profile."""
     return spectrum.log_cone(epsilons, times, gaps) if side.cone else spectrum.log_upper(epsilons, times)
 
 
 def _enough(above: Callable[[Array], Array], start: Array, given: Array, lam: float) -> Array:
-    """epsilons from these on of which the line with its errors says that they are enough; NaN where it says so of none."""
+    """Return epsilons from `start` on at which the bound is at most the given delta.
+
+    Returns NaN where no step reaches one.
+    """
     epsilons, found = np.maximum(start, 0.0), np.full(start.shape, np.nan)
     step = 4 * U * (1 / lam + epsilons)
     for _ in range(_MOVES):
@@ -299,7 +331,10 @@ def _enough(above: Callable[[Array], Array], start: Array, given: Array, lam: fl
 def _far_images(
     side: Side, spectrum: FloatSpectrum, times: float, epsilons: Array, sizes: Array, accuracy: float
 ) -> Array:
-    """Whether images, which add to the line, are as small as on a line of the question's own."""
+    """Return where the images are as small as on a line of the question's own.
+
+    Images only add to the line, so that they cost accuracy and not validity.
+    """
     wanted, choice = BASE / 2 - math.log(accuracy), spectrum.choice  # half of the margin is for guesses
     t = choice.outer
     outer = times * float(saddle.moments(side.terms, np.array([t])).cgf[0])

@@ -1,4 +1,7 @@
-"""From a guess to an end that balls prove: delta falls in epsilon, so the last ball is the proof."""
+"""Move from a guessed epsilon to one that balls prove.
+
+Delta falls in epsilon, so the last ball is the proof.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ _CLOSE, _NEAR, _FLAT = 2.0**-51, 1 / 16, 1e-5
 
 
 def refine_root(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
-    """Where the ball is at the number that is asked for: floats have no digits left where much cancels.
+    """Return the epsilon at which the ball equals the target, where floats have no digits left.
 
-    By secants between what was seen to be too small and too large, and where these do not meet, as at the largest loss, by
-    halves.
+    Returns NaN if none is found.
+
+    Secants run between an epsilon seen too small and one seen too large; if they do not meet, as at the largest loss, halving
+    finishes.
     """
     epsilon, before, slope = start, (math.nan, math.nan), -lam
     low, high = 0.0, math.inf
@@ -40,7 +45,7 @@ def refine_root(known: Callable[[Any], Any], start: float, asked: Any, lam: floa
 
 
 def smallest_proved_epsilon(holds: Callable[[Any], bool], start: float, lam: float, accuracy: float) -> float | None:
-    """The least of some epsilons from a guess on of which balls say that it is enough, as a float."""
+    """Return the smallest tried float >= start at which `holds` is proved; None after 40 tries."""
     if start <= 0:
         return 0.0 if holds(BALLS.number(0)) else smallest_proved_epsilon(holds, 1e-12 / lam, lam, accuracy)
     step = 2.0**-50
@@ -55,7 +60,10 @@ def smallest_proved_epsilon(holds: Callable[[Any], bool], start: float, lam: flo
 
 
 def needed(holds: Callable[[Any], bool], start: float, accuracy: float) -> float | None:
-    """The largest of some epsilons from a guess down of which balls say that it is not enough; 0 where none is needed."""
+    """Return the largest tried float <= start at which `holds` is proved; 0 if even 0 is reached.
+
+    Returns None after 40 tries.
+    """
     step = 2.0**-50
     before = epsilon = start
     for _ in range(_TRIES):
@@ -70,7 +78,10 @@ def needed(holds: Callable[[Any], bool], start: float, accuracy: float) -> float
 
 
 def _closer(holds: Callable[[Any], bool], shown: float, other: float, accuracy: float) -> float:
-    """What is shown, moved by halves towards what is not until they are near: steps that grow overshoot."""
+    """Return `shown` moved by halves towards `other` until both are near.
+
+    Growing steps overshoot.
+    """
     while abs(shown - other) > _NEAR * accuracy * shown:
         middle = (shown + other) / 2
         shown, other = (middle, other) if holds(BALLS.number(middle)) else (shown, middle)
@@ -78,7 +89,10 @@ def _closer(holds: Callable[[Any], bool], shown: float, other: float, accuracy: 
 
 
 def valley(value: Callable[[Any], Any], start: float) -> float:
-    """About where a function of a positive number that falls and then rises is least, by balls and from a guess on."""
+    """Return about where a unimodal function of a positive number is smallest, by balls.
+
+    Returns the guess if the search leaves [1e-9, 1e9].
+    """
     centre, width = start, 0.5
     while width > _FLAT:
         left, middle, right = (value(BALLS.number(centre * math.exp(move * width))).mid() for move in (-1, 0, 1))

@@ -1,6 +1,8 @@
-"""What floats choose for a line: its order, its period, its exponents, and guesses to compare by. Nothing is claimed from it.
+"""Choose a line in floats: its order, period, exponents, and guesses to compare by.
 
-Every choice is valid; a bad one makes balls wide, or the proof of silence fail (docs/line.md).
+Nothing is claimed from a choice.
+
+Every choice is valid; a bad one makes balls wide, or the proof of decay fail (docs/line.md).
 """
 
 from __future__ import annotations
@@ -40,12 +42,15 @@ _GAPS, _REFINED = np.geomspace(0.1, 60.0, 33), 9
 
 
 Constants = Callable[[Array], tuple[Array, Array]]
-"""log R and log C by the gap d, so that (y - R)_+ <= C f(y) for all y."""
+"""Returns log R and log C at each gap d, so that (y - R)_+ <= C f(y) for all y."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One composition to evaluate: its steps for floats, its transforms for balls; `cone` for Theorem B."""
+    """One composition to evaluate: steps for floats, transforms for balls.
+
+    `cone` if Theorem B is applied to it.
+    """
 
     terms: Terms
     kinds: Kinds
@@ -53,22 +58,30 @@ class Side:
     cone: bool = False
 
     def same_law(self, other: Side) -> bool:
-        """Whether a spectrum of it is one of the other: balls see transforms, not steps."""
+        """Return True if both have one law in balls, which see transforms and no steps.
+
+        They can share a line.
+        """
         return (self.kinds, self.extra, self.cone) == (other.kinds, other.extra, other.cone)
 
 
 def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
-    """The profile in all its directions, and Theorem B where it applies and may be used; None where no transform is offered."""
+    """Return the profile in all directions, and Theorem B if it applies.
+
+    Returns None if a round offers no transform.
+    """
     profile = _profile(rounds)
     return None if profile is None else (profile, _by_cone(rounds) if cone else None)
 
 
 def _profile(rounds: Rounds) -> list[Side] | None:
+    """Return one side per direction; None if a round offers no transform."""
     found = [(terms, kinds) for terms, kinds in rounds.lines()]
     return None if any(kinds is None for _, kinds in found) else [Side(terms, kinds or ()) for terms, kinds in found]
 
 
 def _by_cone(rounds: Rounds) -> Side | None:
+    """Return the side of Theorem B; None if it does not apply."""
     terms, reference = rounds.cone(), rounds.cone_transforms()
     return None if terms is None or reference is None else Side(terms, *reference, cone=True)
 
@@ -78,7 +91,7 @@ _lines: ContextVar[list[tuple[Side, FloatLine]] | None] = ContextVar("lines", de
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Guesses made inside share their lines."""
+    """Let the guesses made inside share their lines in floats."""
     token = _lines.set([])
     try:
         yield
@@ -93,9 +106,9 @@ def sharing() -> Iterator[None]:
 def choose_line(
     side: Side, log_delta: float | None, epsilon: float | None, accuracy: float, spacing: float = 0.0
 ) -> Choice | None:
-    """Order, period and exponents for a question; None where floats find nothing to choose.
+    """Return order, period and exponents for a question; None if floats find no line.
 
-    `spacing` is that of the lattice of the losses, if there is one: near the largest loss the saddle point runs away.
+    `spacing` is that of the losses' lattice, 0 if there is none: near the largest loss the saddle point runs away.
     """
     at = _saddle(side.terms, log_delta, epsilon)
     if at is None:
@@ -109,7 +122,9 @@ def choose_line(
 
 @np.errstate(all="ignore")
 def at_orders(side: Side, most: float, guess: float, size: float, accuracy: float, spacing: float) -> Choice | None:
-    """The choice of the fewest frequencies at this order and at some below it, for an epsilon and log delta that are guessed.
+    """Return the choice with the fewest frequencies at this order and some below it.
+
+    Returns None if floats find no line.
 
     Every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough.
     """
@@ -120,7 +135,10 @@ def at_orders(side: Side, most: float, guess: float, size: float, accuracy: floa
 
 @np.errstate(all="ignore")
 def choose_line_beside(side: Side, epsilon: float, accuracy: float, spacing: float, part: float) -> Choice | None:
-    """The same at this part of the order that the saddle point has."""
+    """Return the choice at this part of the saddle point's order, for a second evaluation.
+
+    Returns None if floats find no line.
+    """
     at = _saddle(side.terms, None, epsilon)
     if at is None:
         return None
@@ -131,12 +149,15 @@ def choose_line_beside(side: Side, epsilon: float, accuracy: float, spacing: flo
 
 @np.errstate(all="ignore")
 def at_order(side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float = 0.0) -> Choice | None:
-    """The choice at this order, for an epsilon and log delta that are guessed."""
+    """Return the choice at this order, for a guessed epsilon and log delta.
+
+    Returns None if floats find no line.
+    """
     return next(iter(_at_orders(side, np.array([lam]), guess, size, accuracy, spacing)), None)
 
 
 def _at_orders(side: Side, orders: Array, guess: float, size: float, accuracy: float, spacing: float) -> list[Choice]:
-    """The same for several, those left out at which floats find nothing."""
+    """Return one choice per order, without the orders at which floats find no line."""
     at = saddle.moments(side.terms, orders)
     narrow = np.maximum(_deviations(side.terms, orders), spacing / _STEEPEST)
     spread = np.maximum(np.sqrt(at.variance), spacing / _STEEPEST)
@@ -165,7 +186,7 @@ def _at_orders(side: Side, orders: Array, guess: float, size: float, accuracy: f
 
 
 def _images(side: Side, orders: Array, beyond: Array, guess: float, size: float) -> tuple[Array, Array]:
-    """Orders t beyond these, and for each of these the period at which images by t are as small as that."""
+    """Return orders t, and per order the period at which images bounded by t are small enough."""
     outer = orders.min() + beyond
     log_c = outer * np.log(outer) - (1 + outer) * np.log1p(outer)
     above = saddle.cgfs(side.terms, outer) + log_c - outer * guess - size
@@ -175,17 +196,24 @@ def _images(side: Side, orders: Array, beyond: Array, guess: float, size: float)
 
 
 def _silence(wanted: float, gap: float, last: float) -> float:
-    """b, so that e^{K - lam eps - b} / (pi u_N) is below e^-B delta."""
+    """Return the exponent b for which e^{K - lam eps - b} / (pi u_N) is below e^-B delta."""
     return wanted + gap + 2 + max(0.0, -math.log(math.pi * last))
 
 
 def _bits(side: Side, wanted: float, gap: float) -> int:
+    """Return the bits that the balls need.
+
+    The wanted digits, the digits that cancel, and a guard.
+    """
     rounds = sum(times for _, times in side.kinds)
     return max(math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + _GUARD_BITS, _FEWEST_BITS)
 
 
 def _deviations(terms: Terms, orders: Array) -> Array:
-    """The standard deviation of the sum without the rarest 4/k of each law, tilted by each of these orders."""
+    """Return the standard deviation of the tilted sum without the rarest 4/k of each law.
+
+    There is one number per order.
+    """
     total = np.zeros(orders.size)
     for step, times in terms:
         loss, weight = saddle.tilted(step, orders)[:2]
@@ -200,11 +228,15 @@ def _deviations(terms: Terms, orders: Array) -> Array:
 
 
 def _saddle(terms: Terms, log_delta: float | None, epsilon: float | None) -> saddle.Moments | None:
+    """Return the saddle point of a question; None if there is none.
+
+    The question is about log_delta, or about epsilon if log_delta is None.
+    """
     return saddle_of(terms, log_delta if log_delta is not None else epsilon or 0.0, log_delta is not None)
 
 
 def saddle_of(terms: Terms, given: float, of_delta: bool) -> saddle.Moments | None:
-    """The saddle point for a log delta, or for an epsilon."""
+    """Return the saddle point for a log delta, or for an epsilon; None if there is none."""
     return saddle.saddle(terms, given) if of_delta else saddle.saddle_at(terms, max(given, 1e-9))
 
 
@@ -212,7 +244,7 @@ def saddle_of(terms: Terms, given: float, of_delta: bool) -> saddle.Moments | No
 def line_suffices(
     side: Side, built: Enclosing, log_delta: float | None, epsilon: float | None, accuracy: float
 ) -> bool:
-    """Whether the error terms of a spectrum are as small for this question as those of one of its own would be."""
+    """Return True if a line is as accurate for this question as a line of its own would be."""
     line, choice = built.floats(2 if side.cone else 1), built.choice
     at = epsilon
     if log_delta is not None:
@@ -236,7 +268,7 @@ def line_suffices(
 
 @np.errstate(all="ignore")
 def tightest_order(side: Side, epsilon: float, lam: float) -> tuple[float, float]:
-    """About the order at which c(t) M(t) e^{-t eps} is least, near this one, and its logarithm there."""
+    """Return about the order t near lam that minimises c(t) M(t) e^{-t eps}, and log of that."""
     orders = lam * _NEARBY
     value = saddle.cgfs(side.terms, orders) + orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     value = value - orders * epsilon
@@ -248,7 +280,7 @@ def tightest_order(side: Side, epsilon: float, lam: float) -> tuple[float, float
 
 
 def epsilon_guess(side: Side, delta: Fraction) -> float | None:
-    """epsilon at this delta by floats; None where their spectrum does not decay."""
+    """Return epsilon at this delta by floats; None if their spectrum does not decay."""
     leak = leak_of(side.terms)
     if not rounded_down(delta) > leak:
         return None
@@ -260,7 +292,7 @@ def epsilon_guess(side: Side, delta: Fraction) -> float | None:
 
 
 def delta_guess(side: Side, epsilon: Fraction) -> float | None:
-    """log delta at this epsilon by floats."""
+    """Return log delta at this epsilon by floats; None if their spectrum does not decay."""
     line = _line(side, None, float(epsilon))
     if line is None:
         return None
@@ -270,7 +302,7 @@ def delta_guess(side: Side, epsilon: Fraction) -> float | None:
 
 @np.errstate(all="ignore")
 def _line(side: Side, log_delta: float | None, epsilon: float | None) -> FloatLine | None:
-    """The line in floats alone, to compare sides by."""
+    """Return the line in floats, to compare sides by; None if it does not decay."""
     known = _lines.get()
     for where, line in known or ():
         if where == side and _near(line, log_delta, epsilon):
@@ -289,7 +321,7 @@ def _line(side: Side, log_delta: float | None, epsilon: float | None) -> FloatLi
 
 
 def _near(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bool:
-    """Whether so little cancels on this line that a search may follow it."""
+    """Return True if so little cancels on this line that a search in floats may follow it."""
     if epsilon is not None:
         value = line.log_value(epsilon)[0]
         return math.isfinite(value) and line.cgf - line.lam * epsilon - value <= _FOLLOWED
@@ -298,19 +330,22 @@ def _near(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bo
 
 
 def root(line: Followed, asked: float) -> float | None:
-    """Where the line has this logarithm; None where Newton's steps do not find it."""
+    """Return where the line has this logarithm; None if Newton's steps do not find it."""
     found = float(roots(line, np.array([asked]))[0])
     return found if math.isfinite(found) else None
 
 
 def cone_epsilon(line: Followed, asked: float) -> tuple[float, float]:
-    """The least epsilon over the gap d at which C(d) E[g] is this delta, and d."""
+    """Return the smallest epsilon over the gap d at which C(d) E[g] is this delta, and d."""
     value, gap = cone_epsilons(line, np.array([asked]))
     return float(value[0]), float(gap[0])
 
 
 def cone_epsilons(line: Followed, asked: Array, constants: Constants = constants) -> tuple[Array, Array]:
-    """The same for several, or for another test function with its own log R and log C."""
+    """Return the smallest epsilon over the gap d for each log delta, and d.
+
+    `constants` gives log R and log C of the test function.
+    """
 
     def at(gaps: Array) -> Array:
         log_ratio, log_constant = constants(gaps)
@@ -320,13 +355,16 @@ def cone_epsilons(line: Followed, asked: Array, constants: Constants = constants
 
 
 def cone_delta(line: Followed, epsilon: float) -> tuple[float, float]:
-    """The least log delta over the gap d, and d."""
+    """Return the smallest log delta over the gap d at this epsilon, and d."""
     value, gap = cone_deltas(line, np.array([epsilon]))
     return float(value[0]), float(gap[0])
 
 
 def cone_deltas(line: Followed, epsilons: Array, constants: Constants = constants) -> tuple[Array, Array]:
-    """The same for several, or for another test function."""
+    """Return the smallest log delta over the gap d for each epsilon, and d.
+
+    `constants` gives log R and log C of the test function.
+    """
 
     def at(gaps: Array) -> Array:
         log_ratio, log_constant = constants(gaps)
@@ -338,7 +376,10 @@ def cone_deltas(line: Followed, epsilons: Array, constants: Constants = constant
 
 @np.errstate(all="ignore")
 def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple[Array, Array]:
-    """The least value of functions that fall and then rise, and where: grids that close in, then a parabola."""
+    """Return the smallest values of unimodal functions, and where.
+
+    Grids that close in, then a parabola.
+    """
     rows, gaps = np.arange(count), np.tile(_GAPS / lam, (count, 1))
     for _ in range(4):
         found = value(gaps)
@@ -358,7 +399,10 @@ def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple
 
 @np.errstate(all="ignore")
 def roots(line: Followed, asked: Array) -> Array:
-    """Where the line has each of these logarithms, by Newton's steps, safeguarded; NaN where none is found."""
+    """Return where the line has each of these logarithms, by safeguarded Newton steps.
+
+    Returns NaN where none is found.
+    """
     at = (line.cgf - asked) / line.lam
     low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
     for _ in range(80):

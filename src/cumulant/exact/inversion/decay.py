@@ -1,6 +1,8 @@
-"""Silence: a frequency beyond which |M(lam + iu)| <= M(lam) e^-b, proved in balls (docs/line.md, Lemmas S1 to S3).
+"""Decay of the moment function.
 
-Floats choose the window, the last check point and the intervals; balls decide about each.
+A frequency beyond which |M(lam + iu)| <= M(lam) e^-b, proved in balls (docs/line.md, S1 to S3).
+
+Floats choose the window, the last check point and the intervals; balls certify each of them.
 """
 
 from __future__ import annotations
@@ -41,16 +43,25 @@ _UNSEEN = 1e-9
 
 
 class DecayNotProved(Exception):
-    """No decay is shown, or showing it takes too long: another way must answer."""
+    """Raised when we cannot bound the characteristic function in time.
+
+    The caller falls back to a grid.
+    """
 
 
 class DecayTooSlow(DecayNotProved):
-    """There may be a proof, and it would take too long."""
+    """Raised when a proof may exist but would take too long.
+
+    The caller tells the user that prove=True asks for it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of round on the line: how often it runs, the mass M(lam) of its tilted law, and that by density or atoms."""
+    """One round type at the order of the line.
+
+    Its count, the mass M(lam) of its tilted law, and its density or atoms.
+    """
 
     times: int
     mass: Any
@@ -61,7 +72,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The law of one kind where the rarest part is left out (Lemma S1), for Lemma S2; and the constants of Lemma S3."""
+    """The tilted law of one round type without its rarest part (Lemma S1), as points.
+
+    It holds the constants of Lemma S2.
+    """
 
     times: int
     points: list[tuple[Any, Any]]
@@ -74,7 +88,7 @@ class _Window:
     numbers: tuple[float, float]  # a and s_A
 
     def bound(self, frequency: Any, half: Any) -> Any | None:
-        """log of a bound of |phi| on [v - h, v + h]; None where the lemma says nothing."""
+        """Return log of a bound on |phi| over [v - h, v + h]; None if Lemma S2 does not apply."""
         from flint import acb, arb
 
         total = acb(0)
@@ -91,7 +105,10 @@ class _Window:
 
     @np.errstate(divide="ignore")
     def estimates(self, frequencies: Array, halves: Array) -> Array:
-        """The same in floats."""
+        """Return log of the bound on |phi| over each [v - h, v + h] in floats, to choose intervals.
+
+        Returns 0 where Lemma S2 does not apply.
+        """
         a, s = self.numbers
         f = np.abs(np.exp(1j * frequencies[:, None] * self.losses) @ self.weights)
         r, move = np.sqrt(np.maximum(a * a - f * f, 0.0)), s * halves
@@ -100,7 +117,9 @@ class _Window:
 
 
 def decay_frequency(kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fraction, step: float) -> float:
-    """A frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u; the Gaussians alone give e^{-gauss v^2}.
+    """Return a frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u.
+
+    Balls prove it. The Gaussians alone give e^{-gauss v^2}.
 
     `step` is the distance of the frequencies that are summed anyway.
     """
@@ -120,7 +139,10 @@ def covered(
     step: float,
     top: float,
 ) -> float:
-    """A frequency below this one down to which Lemmas S1 and S2 show silence."""
+    """Return a frequency <= `top` down to which Lemmas S1 and S2 prove the decay.
+
+    `top` if they prove nothing.
+    """
     # far out little of the law is enough to show silence, and that little takes few nodes; further in all but the rarest
     for cut in _STAGES:
         if top <= FEWEST * step or not kinds:
@@ -135,7 +157,10 @@ def covered(
 
 
 def select_for_decay(kinds: Sequence[Kind], profiles: Sequence[Profile | None], exponent: float) -> list[int]:
-    """Which kinds are asked for silence: of the others |phi| <= 1 is enough, and takes no windows and no check points."""
+    """Select the round types whose decay we prove.
+
+    The others are bounded by |phi| <= 1 and need no windows.
+    """
     spread = [
         math.inf if one is None else kind.times * one.variance(rarest(exponent, kind.times))
         for kind, one in zip(kinds, profiles, strict=True)
@@ -152,7 +177,10 @@ def select_for_decay(kinds: Sequence[Kind], profiles: Sequence[Profile | None], 
 def reached(
     kinds: Sequence[Kind], profiles: Sequence[Profile | None], exponent: float, gauss: Fraction, cut: float
 ) -> float:
-    """About the frequency that windows without this much of the law come down to, as if they were normal; 0 for atoms."""
+    """Return about the frequency that windows without the rarest `cut` reach.
+
+    Laws count as normal ones. Returns 0 for atoms.
+    """
     bend = 2 * float(gauss)
     for kind, one in zip(kinds, profiles, strict=True):
         if one is None:
@@ -167,7 +195,7 @@ def reached(
 def _last(
     kinds: Sequence[Kind], profiles: Sequence[Profile | None], lam: float, exponent: float, gauss: Fraction
 ) -> float:
-    """The frequency beyond which Lemma S3 and the Gaussians are enough."""
+    """Return the frequency beyond which Lemma S3 and the Gaussians prove the decay."""
     alone = math.inf
     if gauss > 0:
         alone = math.sqrt(exponent / float(gauss)) * (1 + 1e-9)
@@ -207,7 +235,10 @@ def _last(
 
 
 def falling(log_bound: Any, target: float) -> float:
-    """The least u, up to a per mille, from which a falling function is at most the target."""
+    """Return the smallest u, up to a per mille, at which a falling function meets the target.
+
+    Returns inf if u would exceed 1e15.
+    """
     low, high = 1e-12, 1e-12
     while not log_bound(high) <= target:
         low, high = high, 8 * high
@@ -221,7 +252,10 @@ def falling(log_bound: Any, target: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The tilted law on a fine grid of v, in floats: the density of its loss, and the mass of each point's cell."""
+    """The tilted law on a fine grid of v, in floats.
+
+    The density of its loss, and the mass of each point's cell.
+    """
 
     v: Array
     density: Array
@@ -230,7 +264,7 @@ class Profile:
     """For each sign the losses and their masses."""
 
     def densest(self, exponent: float, times: int) -> tuple[float, float]:
-        """Both ends of the window of Lemma S3 that fades out first."""
+        """Return both ends of the Lemma S3 window whose bound decays first."""
         cumulated = np.cumsum(self.mass)
         enough, whole = math.exp(-exponent / times), float(cumulated[-1])
         last = np.searchsorted(cumulated, (1 - _CUTS) * whole)
@@ -246,12 +280,12 @@ class Profile:
         return best[1:]
 
     def scaled(self, whole: float) -> Profile:
-        """The same where the whole law has this mass."""
+        """Return the profile divided by the mass of the whole law."""
         by_sign = tuple((loss, mass / whole) for loss, mass in self.by_sign)
         return Profile(self.v, self.density / whole, self.mass / whole, by_sign)
 
     def variance(self, rare: float) -> float:
-        """Of the law without so much of it above, by floats."""
+        """Return the variance of the law without its largest losses of mass `rare`, in floats."""
         kept = self.v <= self.below(rare)
         whole = sum(float(mass[kept].sum()) for _, mass in self.by_sign)
         mean = sum(float(mass[kept] @ loss[kept]) for loss, mass in self.by_sign)
@@ -259,13 +293,13 @@ class Profile:
         return max(square - mean * mean / whole, 0.0) if whole > 0 else 0.0
 
     def below(self, rare: float) -> float:
-        """The v above which at most this much lies."""
+        """Return the v above which at most the mass `rare` lies."""
         above = np.cumsum(self.mass[::-1])[::-1]
         return float(self.v[max(int(np.argmax(above <= rare)), 1)] if above[-1] <= rare else self.v[-1])
 
 
 def profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> Profile:
-    """The tilted law of one kind as floats see it."""
+    """Return the tilted law of one round type on a grid, in floats."""
     low, high = law.span(lam, kind.log_mass - exponent - math.log(kind.times) - 6)
     v = np.linspace(low, high, _POINTS)
     L, log_f = law.log_tilted(v, lam)
@@ -285,7 +319,7 @@ def profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> Profile:
 
 
 def _window(kind: Kind, profile: Profile | None, lam: float, top: float, exponent: float, cut: float) -> _Window:
-    """The law without its rarest part as points, good up to the frequency `top`."""
+    """Return the law without its rarest part as points, accurate up to the frequency `top`."""
     from flint import arb
 
     if kind.law is None or profile is None:
@@ -317,11 +351,12 @@ def _window(kind: Kind, profile: Profile | None, lam: float, top: float, exponen
 
 
 def rarest(exponent: float, times: int) -> float:
-    """How much of the law may be left out of a window that shows silence."""
+    """Return the mass that a window may leave out and still prove the decay."""
     return min(_RARE / times, _SPARE * math.exp(-exponent / times))
 
 
 def _centre(rule: Rule) -> float:
+    """Return the mean loss of the points, in floats; every centre is valid in Lemma S2."""
     total = moment = 0.0
     for loss, weight in rule.points():
         total += float(weight.mid())
@@ -330,7 +365,10 @@ def _centre(rule: Rule) -> float:
 
 
 def _covered(windows: list[_Window], last: float, exponent: float, gauss: Fraction, step: float) -> float:
-    """Intervals downwards from the last check point, on each of which |phi|^k is at most e^-exponent."""
+    """Cover frequencies downwards from `last` with intervals on which |phi|^k <= e^-exponent.
+
+    Return the lowest end.
+    """
     top, slow = last, float(gauss)
     for _ in range(MOST_INTERVALS):
         halves = np.minimum(STEPS * top, top / 2)
@@ -353,6 +391,7 @@ def _covered(windows: list[_Window], last: float, exponent: float, gauss: Fracti
 
 
 def _decay_is_proved(windows: list[_Window], centre: Any, half: Any, exponent: float, gauss: Fraction) -> bool:
+    """Return True if balls prove |phi|^k <= e^-exponent on the whole interval."""
     from flint import arb
 
     half = half * (1 + arb(2) ** -30)  # what the rounding of the centre may have left between two intervals

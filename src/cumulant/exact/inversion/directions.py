@@ -1,4 +1,7 @@
-"""One direction against another, in balls: whether it needs no more than what is known of the other."""
+"""Compare one direction with another in balls.
+
+Does it need no more than the known answer of the other?.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _ROUGH = 6.0
 
 
 def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
-    """Whether balls show delta(epsilon) <= delta for this side, with a line that was chosen for another: any line is valid."""
+    """Return True if balls prove delta(epsilon) <= delta for this side on the other side's line.
+
+    Every line is valid.
+    """
     if spacing_of(side.kinds):
         return False
     try:
@@ -34,7 +40,10 @@ def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fracti
 
 
 def _by_one_order(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
-    """delta(eps) <= leak + c(t) M(t) e^{-t eps} at every real order t > 0: (1 - e^-y)_+ <= c(t) e^{ty}."""
+    """Return True if one real order t proves it.
+
+    Delta(eps) <= leak + c(t) M(t) e^{-t eps}, (1 - e^-y)_+ <= c(t) e^{ty}.
+    """
     t, log_bound = tightest_order(side, float(epsilon), choice.lam)
     if not log_bound < math.log(float(delta)):
         return False

@@ -1,4 +1,7 @@
-"""Silence in float64: Lemmas S1 to S3 of docs/line.md with every rounding added, for arrays and trials (section 6 there)."""
+"""Decay of the moment function in float64.
+
+Lemmas S1 to S3 of docs/line.md with every rounding added (section 6 there).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,9 @@ _TURN, _ADDED, _SCALE = 8 * U, 2 * U, 8 * U
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One kind of round at the order lam: its law, how often it runs, and its mass M(lam) in floats.
+    """One round type at the order lam in floats.
+
+    Its law, its count, its mass M(lam), and the window of Lemma S3.
 
     `window` is that of Lemma S3.
     """
@@ -56,24 +61,29 @@ class Round:
 
     @classmethod
     def of(cls, law: Mixed, times: int, lam: float, exponent: float) -> Round:
+        """Prepare a round type for this order; types with nearby counts share the remembered work."""
         return cls(law, times, *_prepared(law, rounded(times), lam, exponent))
 
     @property
     def log_mass(self) -> float:
+        """Return log M(lam) in floats."""
         return self.rule.scale + math.log(self.whole.sum)
 
     @property
     def relative(self) -> float:
-        """By how much e^log_mass may differ from M(lam), relatively."""
+        """Return a bound on the relative error of e^log_mass as M(lam)."""
         return self.whole.relative + self.rule.error / self.whole.sum + _SCALE * (4 + abs(self.rule.scale))
 
     def share(self, rule: FloatRule) -> float:
-        """What a weight of another rule is multiplied by so that it is a part of M(lam)."""
+        """Return the factor that turns weights of another rule into parts of M(lam)."""
         return math.exp(rule.scale - self.log_mass)
 
 
 def rounded(times: int) -> int:
-    """The next power of two: what is chosen by it serves numbers of rounds nearby, and is remembered."""
+    """Return the next power of two, so that nearby counts share remembered work.
+
+    A larger count is always valid.
+    """
     return 1 << (times - 1).bit_length()
 
 
@@ -81,7 +91,7 @@ def rounded(times: int) -> int:
 def _prepared(
     law: Mixed, times: int, lam: float, exponent: float
 ) -> tuple[FloatRule, Total, Profile, tuple[float, float]]:
-    """Rule, mass, profile and window of Lemma S3 for up to so many rounds."""
+    """Return rule, mass, profile and Lemma S3 window for up to this many rounds."""
     goal = -exponent - math.log(times) - 6
     seen = profile(Kind(times, None, 0.0), law, lam, exponent)
     seen = seen.scaled(float(seen.mass.sum()) + _jumps(law, lam))
@@ -91,7 +101,10 @@ def _prepared(
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The law of one kind without its rarest part, for Lemma S2: a from below and from above, and s_A from above."""
+    """The law of one round type without its rarest part, for Lemma S2.
+
+    A from both sides, s_A from above.
+    """
 
     times: int
     losses: Array
@@ -105,7 +118,7 @@ class Window:
 
     @np.errstate(divide="ignore", invalid="ignore")
     def bounds(self, frequencies: Array, halves: Array) -> Array:
-        """log of a bound of |phi| on each [v - h, v + h]; 0 where the lemma says nothing."""
+        """Return log of a bound on |phi| over each [v - h, v + h]; 0 if Lemma S2 does not apply."""
         phase = frequencies[:, None] * self.losses
         f = np.hypot(np.cos(phase) @ self.weights, np.sin(phase) @ self.weights)
         f = f + self.error + frequencies * self.slope
@@ -119,7 +132,10 @@ class Window:
 
 
 def decay_frequency(rounds: Sequence[Round], lam: float, exponent: float, slow: float, step: float) -> float:
-    """A frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u; the Gaussians alone give e^{-slow v^2}."""
+    """Return a frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u.
+
+    Floats bound it with every rounding. The Gaussians alone give e^{-slow v^2}.
+    """
     profiles = [each.profile for each in rounds]
     kinds = [Kind(each.times, None, each.log_mass, each.law) for each in rounds]
     told = select_for_decay(kinds, profiles, exponent)
@@ -141,7 +157,10 @@ def _down(
     top: float,
     stages: tuple[float, ...],
 ) -> float:
-    """A frequency below this one down to which Lemmas S1 and S2 show silence."""
+    """Return a frequency <= `top` down to which Lemmas S1 and S2 bound the decay.
+
+    `top` if they bound nothing.
+    """
     profiles = [each.profile for each in rounds]
     for cut in stages:
         if top <= FEWEST * step or not rounds:
@@ -154,18 +173,18 @@ def _down(
 
 
 def farther(top: float) -> float:
-    """A frequency a little above this one, the same for others nearby."""
+    """Return a frequency slightly above `top`, so that nearby questions share remembered rules."""
     return float(2.0 ** (math.ceil(4 * math.log2(top) + _MARGIN) / 4))
 
 
 def _jumps(law: Mixed, lam: float) -> float:
-    """The tilted mass of losses of positive probability, by floats."""
+    """Return the tilted mass of losses with positive probability, in floats."""
     with BALLS.at(64):
         return sum(float(mass.mid()) for _, mass in law.jumps(BALLS.number(lam)))
 
 
 def _last(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> float:
-    """The frequency beyond which Lemma S3 and the Gaussians are enough."""
+    """Return the frequency beyond which Lemma S3 and the Gaussians bound the decay."""
     known = []
     for each in rounds:
         try:
@@ -189,7 +208,7 @@ def _last(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> 
 
 
 def _window(each: Round, lam: float, top: float, exponent: float, cut: float) -> Window:
-    """The law without its rarest part as points, good up to the frequency `top`."""
+    """Return the law without its rarest part as points, accurate up to the frequency `top`."""
     times = rounded(each.times)
     edges = float(each.profile.v[0]), each.profile.below(max(rarest(exponent, times), cut))
     goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / times)) - 4
@@ -210,7 +229,10 @@ def _window(each: Round, lam: float, top: float, exponent: float, cut: float) ->
 
 
 def _covered(windows: list[Window], last: float, exponent: float, slow: float, step: float) -> float:
-    """Intervals downwards from the last check point, on each of which |phi|^k is at most e^-exponent."""
+    """Cover frequencies downwards from `last` with intervals on which |phi|^k <= e^-exponent.
+
+    Return the lowest end.
+    """
     top = last
     for _ in range(MOST_INTERVALS):
         for steps in (STEPS[:LONG], STEPS[LONG:]):  # short ones only where no long one will do

@@ -1,4 +1,6 @@
-"""The line in float64 with every error term: delta from above for any number of repetitions, in arrays (docs/line.md, 6).
+"""The inversion line in float64 with every error term.
+
+Delta from above for any number of repetitions (docs/line.md, 6).
 
 One-round transforms do not depend on how often rounds run: log phi_i at the frequencies is kept, with a bound of its error, and
 a question multiplies both by its count.
@@ -44,7 +46,7 @@ _UNDERFLOW = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class Tilted:
-    """log phi of one round at the frequencies, and its cumulant generating function at lam; what each may be wrong by."""
+    """log phi of one round at the frequencies and its K at lam, each with an error bound."""
 
     log_phi: Array
     slack: Array
@@ -54,7 +56,10 @@ class Tilted:
 
 @lru_cache(maxsize=512)
 def _tilted(law: Mixed, lam: float, top: float, goal: float, step: float, count: int) -> tuple[Tilted, int]:
-    """One kind at the first frequencies, remembered: the same for every number of rounds. And the number of its nodes."""
+    """Return one round type at the first frequencies, and its number of nodes.
+
+    It is remembered, because it does not depend on the number of rounds.
+    """
     rule = float_whole_rule(law, lam, top, goal)
     if rule.size * count > MOST_WORK:
         raise DecayNotProved("the line would take too long")
@@ -62,7 +67,10 @@ def _tilted(law: Mixed, lam: float, top: float, goal: float, step: float, count:
 
 
 def tilted(rule: FloatRule, frequencies: Array) -> Tilted:
-    """phi - 1 = E[e^{iuL} - 1] under the tilted law: -2 sin^2(uL/2) + i sin(uL), which nothing cancels."""
+    """Return log phi at the frequencies from phi - 1 = E[e^{iuL} - 1] under the tilted law.
+
+    The parts -2 sin^2(uL/2) and sin(uL) do not cancel.
+    """
     whole = total(rule.weights)
     weights, losses = rule.weights.mid, rule.losses.mid
     size = np.abs(losses) + rule.losses.radius
@@ -85,7 +93,10 @@ def tilted(rule: FloatRule, frequencies: Array) -> Tilted:
 
 @dataclass(frozen=True, slots=True)
 class FloatSpectrum:
-    """All kinds along one line, for one repetition; a question about k of them multiplies by k."""
+    """All round types on one line, for one repetition.
+
+    A question about k repetitions multiplies logarithms by k.
+    """
 
     choice: Choice
     frequencies: Array
@@ -100,20 +111,25 @@ class FloatSpectrum:
     """log(1 - leak), rounded down."""
 
     def weights(self, times: float, power: int) -> Array:
-        """phi(u_m)^k / (z_m (1 + z_m))^power."""
+        """Return phi(u_m)^k / (z_m (1 + z_m))^power."""
         z = self.choice.lam + 1j * self.frequencies
         transform = z * (1 + z)
         return np.asarray(np.exp(times * self.log_phi) / (transform if power == 1 else transform * transform))
 
     def line(self, times: float, power: int = 1) -> FloatLine:
-        """The same as a line to search along."""
+        """Return a line in floats to search along, without error terms."""
         return FloatLine(
             self.choice.lam, self.choice.period, times * self.cgf, self.weights(times, power), self.frequencies
         )
 
     @np.errstate(all="ignore")
     def log_above(self, epsilons: Array, times: Array, power: int = 1) -> Array:
-        """log of at least E_P[f(S - eps)], f with the transform (z (1 + z))^-power; the leak is left out; +inf if unknown."""
+        """Return log of an upper bound on E_P[f(S - eps)], f with the transform (z (1 + z))^-power.
+
+        Returns +inf if unknown.
+
+        The leak is not included.
+        """
         lam, period, u = self.choice.lam, self.choice.period, self.frequencies
         weights = np.array([self.weights(float(k), power) for k in times])
         terms = (weights * np.exp(-1j * epsilons[:, None] * u)).real
@@ -134,19 +150,25 @@ class FloatSpectrum:
         return np.where(np.isfinite(found) & (bracket > 0) & (times >= self.fewest), found, np.inf)
 
     def log_leaks(self, times: Array) -> Array:
-        """log of the probability that the loss of some round is infinite, rounded up; -inf if there is no leak."""
+        """Return log of the probability that the loss of some round is infinite, rounded up.
+
+        Returns -inf if there is no leak.
+        """
         with np.errstate(divide="ignore"):
             return np.asarray(
                 np.log(raised(-np.expm1(times * self.log_kept), MANY)) if self.log_kept else -np.inf * times
             )
 
     def log_upper(self, epsilons: Array, times: Array) -> Array:
-        """log of at least delta(eps): images only add to the line."""
+        """Return log of an upper bound on delta(eps): images only add to the line; +inf if unknown."""
         found = self.log_above(epsilons, times)
         return np.logaddexp(found, self.log_leaks(times)) + _OUTSIDE if self.log_kept else found
 
     def log_cone(self, epsilons: Array, times: Array, gaps: Array) -> Array:
-        """log of at least delta(eps) by Theorem B, at these gaps (Theorem L-cone)."""
+        """Return log of an upper bound on delta(eps) by Theorem B at these gaps (Theorem L-cone).
+
+        Returns +inf if unknown.
+        """
         log_ratio, log_constant = constants(gaps)
         start = epsilons - log_ratio - _CONSTANT * (1 + gaps + np.abs(epsilons))
         return self.log_above(start, times, 2) + log_constant + _CONSTANT
@@ -155,7 +177,7 @@ class FloatSpectrum:
 def float_spectrum(
     kinds: Kinds, choice: Choice, fewest: int, most: int, extra: Fraction = Fraction(0)
 ) -> FloatSpectrum:
-    """The line of all kinds, each as often as it runs in one repetition, for `fewest` to `most` repetitions.
+    """Build the line of all round types in floats, for `fewest` to `most` repetitions.
 
     `choice.silence` is the exponent of silence for `fewest` repetitions. `Loud` or OverflowError where floats do not show it.
     """
@@ -199,6 +221,7 @@ def float_spectrum(
 
 
 def _mixture(each: Any) -> Any:
+    """Return the density of a round type; raise DecayNotProved if its law has none."""
     law = each.mixture()
     if law is None:
         raise DecayNotProved("a law without a density has no silence")
@@ -206,7 +229,7 @@ def _mixture(each: Any) -> Any:
 
 
 def _log_kept(kinds: Sequence[tuple[Any, int]]) -> float:
-    """log of the probability that no loss is infinite, from below."""
+    """Return log of the probability that no loss is infinite, rounded down."""
     found = 0.0
     for each, times in kinds:
         leak = each.leak()

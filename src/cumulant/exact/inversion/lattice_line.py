@@ -36,7 +36,10 @@ _HAIR = 2.0**-44
 
 
 def common_lattice(kinds: Kinds) -> Lattice | None:
-    """The lattice that holds the sum of all losses, its offset included; None where none is known."""
+    """The lattice that holds the sum of all losses, its offset included.
+
+    Returns None where none is known.
+    """
     found: list[tuple[Lattice, int]] = []
     for each, times in kinds:
         lattice = None if each.square is not None else each.lattice()
@@ -91,7 +94,10 @@ class Folded(Enclosing):
     # ---- in balls
 
     def place(self, epsilon: Any, down: bool) -> tuple[int, Any]:
-        """n and a - x with eps in [o + na, o + (n+1)a]; where balls cannot tell, of an epsilon a hair below, or above."""
+        """n and a - x with eps in [o + na, o + (n+1)a].
+
+        Where balls cannot tell, of an epsilon a hair below, or above.
+        """
         a, o = self.lattice.spacing, self.lattice.offset
         for hair in (0.0, _HAIR, 2.0**10 * _HAIR):
             at = epsilon + (-hair if down else hair) * (abs(epsilon) + a)
@@ -130,7 +136,10 @@ class Folded(Enclosing):
         return (-lam * (number + 1) * a).exp() / self.folds * total
 
     def tail(self, number: int, rest: Any) -> Any:
-        """(J - 1 - 2N)/J S_N e^{-lam l} [1/(1 - e^{-a lam}) + e^{-(a-x)}/(1 - e^{-a(1+lam)})]: |1 - e^{-az}| is not smaller."""
+        """(J - 1 - 2N)/J S_N e^{-lam l} [1/(1 - e^{-a lam}) + e^{-(a-x)}/(1 - e^{-a(1+lam)})].
+
+        |1 - e^{-az}| is not smaller.
+        """
         from flint import arb
 
         left = self.folds - 1 - 2 * self.frequencies

@@ -33,7 +33,9 @@ MOST_WORK = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What floats have chosen: the order lam, the period T, the exponents b of silence and B of the images; a guess of epsilon.
+    """What floats have chosen.
+
+    The order lam, the period T, the exponents b of silence and B of the images; a guess of epsilon.
 
     Every choice is valid; a bad one makes balls wide, or the proof of silence fail.
     """
@@ -55,7 +57,10 @@ class Choice:
 def powers(
     known: Sequence[Kind], choice: Choice, width: Any, count: int, last: float, work: int
 ) -> tuple[list[Any], int]:
-    """The product of all M_i(z_m)^k_i for m = 0, ..., count, and the number of nodes; `Slow` where that exceeds the work."""
+    """The product of all M_i(z_m)^k_i for m = 0, ..., count, and the number of nodes.
+
+    `Slow` where that exceeds the work.
+    """
     from flint import acb
 
     if count > work:
@@ -130,7 +135,10 @@ def _rule(kind: Kind, lam: float, last: float, goal: float) -> Rule:
 
 
 def transforms(rule: Rule, width: Any, count: int) -> list[Any]:
-    """M at lam + i m width for m = 0, ..., count: coarse times fine phases, in one product of matrices."""
+    """M at lam + i m width for m = 0, ..., count.
+
+    Coarse times fine phases, in one product of matrices.
+    """
     from flint import acb, acb_mat, arb
 
     error = rule.error
@@ -176,7 +184,10 @@ class Followed(ABC):
     cgf: float
 
     def log_value(self, epsilon: float) -> tuple[float, float]:
-        """log of the line at epsilon, the leak left out, and its derivative; -inf where the sum is not positive."""
+        """log of the line at epsilon, the leak left out, and its derivative.
+
+        Returns -inf where the sum is not positive.
+        """
         value, slope = self.log_values(np.array([epsilon]))
         return float(value[0]), float(slope[0])
 
@@ -275,7 +286,10 @@ class Spectrum(Enclosing):
         return (-lam * epsilon).exp() / period * total
 
     def tail(self, epsilon: Any, power: int = 1) -> Any:
-        """|tail| <= e^{-lam eps} S_N / ((2p - 1) pi u_N^{2p-1}): |z(1+z)| >= u^2 and SUM_{m>N} m^-2p <= N^{1-2p} / (2p-1)."""
+        """|tail| <= e^{-lam eps} S_N / ((2p - 1) pi u_N^{2p-1}).
+
+        |z(1+z)| >= u^2 and SUM_{m>N} m^-2p <= N^{1-2p} / (2p-1).
+        """
         from flint import arb
 
         last = 2 * arb.pi() / arb(self.choice.period) * self.frequencies
@@ -291,7 +305,10 @@ class Spectrum(Enclosing):
         return bounded_images(self.choice, arb(self.choice.period), self._kept["outer"], epsilon)
 
     def ball(self, epsilon: Any, power: int = 1) -> Any:
-        """The whole sum, the leak and what lies beyond the last frequency included: delta and its images."""
+        """The whole sum, the leak and what lies beyond the last frequency included.
+
+        Delta and its images.
+        """
         from flint import arb
 
         beyond = self.tail(epsilon, power) * arb(0, 1)
@@ -330,7 +347,10 @@ class Spectrum(Enclosing):
         return arb(found.lower()) if found.is_finite() else arb(0)
 
     def cone(self, epsilon: Any, gap: Any) -> Any:
-        """At least delta(eps) by Theorem B: C(d) E[g(S - eps0)], eps0 = eps - log R(d), every gap d > 0 (Theorem L-cone)."""
+        """At least delta(eps) by Theorem B.
+
+        C(d) E[g(S - eps0)], eps0 = eps - log R(d), every gap d > 0 (Theorem L-cone).
+        """
         from flint import arb
 
         log_ratio, constant = cone_constants(gap)
@@ -384,7 +404,10 @@ def bounded_images(choice: Choice, period: Any, outer: Any, epsilon: Any) -> Any
 
 
 def cone_constants(gap: Any) -> tuple[Any, Any]:
-    """log R and C of Theorem L-cone at the ball d > 0: (y - R)_+ <= C f(y) for all y, with equality at y = e^d."""
+    """log R and C of Theorem L-cone at the ball d > 0.
+
+    (y - R)_+ <= C f(y) for all y, with equality at y = e^d.
+    """
     # C = 1/(d - 1 + e^-d),  R = e^d (1 - (1+d) e^-d) C
     with BALLS.at(BALLS.precision() + 64):  # both cancel to d^2/2
         slope = gap + (-gap).expm1()
@@ -402,7 +425,9 @@ def spectrum(
     smooth: Fraction = Fraction(0),
     work: int = MOST_WORK,
 ) -> Spectrum:
-    """The line of all rounds; `extra` is the squared shift of Gaussians without a sample besides those among the kinds.
+    """The line of all rounds.
+
+    `extra` is the squared shift of Gaussians without a sample besides those among the kinds.
 
     `smooth` is tau^2 of one more that no round has: what it adds is known, and its decay shows silence where nothing else does.
     `Loud` where no decay is shown or it would take too long. Holds at the precision of the choice.

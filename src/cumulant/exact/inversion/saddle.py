@@ -1,4 +1,6 @@
-"""The saddle line: delta as a Laplace inversion of e^K at complex orders, in milliseconds, self-checked, not proved.
+"""Saddle line.
+
+Delta by Laplace inversion of e^K at complex orders, in milliseconds, self-checked, not proved.
 
 delta(eps) = (1/2pi) INT exp(K(lam+iu) - eps (lam+iu)) / ((lam+iu)(1+lam+iu)) du, for any lam > 0. The trapezoid rule with
 step 2pi/T adds the images of the law shifted by multiples of T, which is an error upward.
@@ -33,15 +35,18 @@ class Line:
     exponents: Array
 
     def coarser(self) -> Line:
-        """The line of half the period: every other frequency."""
+        """Return the line of half the period: every other frequency."""
         return replace(self, frequencies=self.frequencies[::2], exponents=self.exponents[::2])
 
     def log_delta(self, epsilon: float) -> float:
-        """log of the trapezoid sum at this epsilon."""
+        """Return log of the trapezoid sum for delta at this epsilon."""
         return self.log_expectation(epsilon, 1)
 
     def log_expectation(self, epsilon: float, power: int) -> float:
-        """log E_P[f(S - eps); S > eps], f with the transform (z (1 + z))^-power: 1 - e^-d, or the test function of the cone."""
+        """Return log E_P[f(S - eps).
+
+        S > eps] for the test function f whose transform has this denominator.
+        """
         z = self.lam + 1j * self.frequencies
         terms = np.exp(self.exponents - 1j * self.frequencies * epsilon) / (z * (1 + z)) ** power
         step = self.frequencies[1] - self.frequencies[0]
@@ -61,7 +66,7 @@ class Moments:
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def moments(terms: Terms, lam: Array) -> Moments:
-    """K, K' and K'' at real lam > 0 from each step's quadrature nodes."""
+    """Return K, K' and K'' at real lam > 0 from each step's quadrature nodes."""
     total = np.zeros((3, lam.size))
     for step, times in terms:
         loss, weight, cgf = tilted(step, lam)
@@ -75,12 +80,12 @@ def moments(terms: Terms, lam: Array) -> Moments:
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def cgfs(terms: Terms, lam: Array) -> Array:
-    """K alone."""
+    """Return K at real orders, without derivatives."""
     return np.asarray(sum(times * tilted(step, lam)[2] for step, times in terms))
 
 
 def tilted(step: Step, lam: Array) -> tuple[Array, Array, Array]:
-    """The losses of one step, for each order the law that it tilts, and K."""
+    """Return the losses of one step, its tilted law at each order, and K."""
     loss, log_p = step.nodes(float(lam.max(initial=0.0)))
     exponent = lam[:, None] * loss + log_p
     top = exponent.max(axis=1)
@@ -95,17 +100,23 @@ def tilted(step: Step, lam: Array) -> tuple[Array, Array, Array]:
 
 
 def saddle(terms: Terms, log_delta: float) -> Moments | None:
-    """The order at which the saddle point approximation of delta is this delta; None if there is none."""
+    """Return the order whose saddle point approximation of delta is this delta.
+
+    Returns None if there is none.
+    """
     return _where(terms, lambda found: log_delta - approximation(found))
 
 
 def saddle_at(terms: Terms, epsilon: float) -> Moments | None:
-    """The order whose saddle point is at this epsilon."""
+    """Return the order whose saddle point is at this epsilon; None if there is none."""
     return _where(terms, lambda found: epsilon_of(found) - epsilon)
 
 
 def _where(terms: Terms, rising: Callable[[Moments], Array]) -> Moments | None:
-    """The order at which a function of the moments that grows with the order becomes 0, by nested subdivision."""
+    """Return the order at which a rising function of the moments is 0, by nested subdivision.
+
+    Returns None if it is never finite.
+    """
     low, high = _SMALLEST_ORDER, 16.0
     while True:
         grid = np.geomspace(low, high, 16)
@@ -127,12 +138,12 @@ def _where(terms: Terms, rising: Callable[[Moments], Array]) -> Moments | None:
 
 
 def epsilon_of(found: Moments) -> Array:
-    """The epsilon whose saddle point is at this order: K'(lam) = eps + 1/lam + 1/(1+lam)."""
+    """Return the epsilon whose saddle point is at this order: K'(lam) = eps + 1/lam + 1/(1+lam)."""
     return found.mean - 1 / found.lam - 1 / (1 + found.lam)
 
 
 def approximation(found: Moments) -> Array:
-    """log delta at that epsilon to first order."""
+    """Return log delta at the saddle point, to first order."""
     curvature = found.variance + found.lam**-2.0 + (1 + found.lam) ** -2.0
     height = found.cgf - found.lam * epsilon_of(found) - np.log(found.lam) - np.log1p(found.lam)
     return np.asarray(height - np.log(2 * math.pi * curvature) / 2)
@@ -140,7 +151,7 @@ def approximation(found: Moments) -> Array:
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def spread(terms: Terms, at: Moments) -> tuple[float, float]:
-    """A window that holds all but e^-36 of the tilted sum, by Chernoff bounds with K itself."""
+    """Return a window that holds all but e^-36 of the tilted sum, by Chernoff bounds with K."""
     lam, mean, deviation = float(at.lam[0]), float(at.mean[0]), math.sqrt(float(at.variance[0]))
     rate = math.sqrt(2 * _TAIL) / max(deviation, 1e-300)
     up = lam + rate * EXPONENTS
@@ -152,7 +163,7 @@ def spread(terms: Terms, at: Moments) -> tuple[float, float]:
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def line(terms: Terms, at: Moments, window: tuple[float, float], finer: float = 1.0) -> Line | None:
-    """K along lam + iu up to where e^K has decayed; None where it does not."""
+    """Return K along lam + iu up to where e^K has decayed; None if it does not decay."""
     lam = float(at.lam[0])
     period = 1.05 * finer * (window[1] - window[0])
     if not 0 < period < math.inf:
@@ -188,7 +199,9 @@ def line(terms: Terms, at: Moments, window: tuple[float, float], finer: float = 
 def solve(
     log_delta_at: Callable[[float], float], slope: float, log_delta: float, start: float, tolerance: float = 4e-14
 ) -> tuple[float, float]:
-    """A narrow bracket of the epsilon >= 0 at which a falling function reaches this value, by secants.
+    """Return a narrow bracket of the epsilon >= 0 at which a falling function has this value.
+
+    Secants find it.
 
     At its upper end the function is at most the value, at its lower end, if that is positive, above it.
     """
@@ -216,7 +229,10 @@ def solve(
 
 
 def saddle_epsilon(terms: Terms, log_delta: float) -> tuple[float, float] | None:
-    """The epsilon at this delta by the saddle line and by a line of twice the period; None where the spectrum is silent."""
+    """Return epsilon by the saddle line and by a line of twice the period.
+
+    Returns None if the spectrum does not decay.
+    """
     at = saddle(terms, log_delta)
     if at is None:
         return None

@@ -1,6 +1,8 @@
-"""Exact answers along a vertical line, proved: floats search and choose, one evaluation in balls answers (docs/line.md).
+"""Solve for epsilon or delta on an inversion line.
 
-None means that the line has no answer, or none in reasonable time, and that another way must give it.
+Floats search and choose, one evaluation in balls proves (docs/line.md).
+
+None means that the line has no answer, or none within the work limit; the caller then uses floats or a grid.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ _MANY, _LARGEST = 2000, 10**6
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What several questions have in common: spectra by side, and at which number which side says less."""
+    """Lines that several questions share, and for which questions Theorem B was smaller."""
 
     spare: float
     spectra: list[tuple[Side, Enclosing]] = field(default_factory=list)
@@ -73,7 +75,9 @@ _shared: ContextVar[_Shared | None] = ContextVar("shared", default=None)
 
 @contextmanager
 def shared(spare: float = SPARE) -> Iterator[None]:
-    """Questions asked inside share their spectra: what one of them had built serves all that it is accurate enough for.
+    """Let the questions asked inside share their lines.
+
+    Each line is built with `spare` nats of extra accuracy.
 
     Each is built with so much to spare.
     """
@@ -87,22 +91,25 @@ def shared(spare: float = SPARE) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """A proved end, the order lam + 1 of the line, the number of its frequencies and the bits of its balls."""
+    """A number that balls prove on a line.
+
+    `order` is lam + 1 of the line; `bits` is the precision of its balls.
+    """
 
     value: float
     order: float
     frequencies: int
     bits: int
     radius: float
-    """Of the ball that shows it, as far as the value is concerned."""
+    """Radius of the proving ball, carried over to the value."""
     smoothed: bool
-    """Whether a Gaussian was added to show silence: then a grid may say less."""
+    """True if a Gaussian was added to prove the decay; then a grid may give a smaller number."""
     choice: Choice
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long balls may take, in frequencies times nodes, with and without smoothing; and why they gave up."""
+    """Work limits of balls in frequencies times nodes, and the reasons of failures."""
 
     work: int = MOST_WORK
     smoothing: int = 12_000
@@ -111,14 +118,20 @@ class Effort:
 
     @classmethod
     def all_it_takes(cls) -> Effort:
-        """That of who wants a proof."""
+        """Return limits for `prove=True`.
+
+        Ten seconds instead of one, with smoothing up to the accuracy.
+        """
         return cls(_MUCH_WORK, _MUCH_WORK, True)
 
 
 def line_epsilon(
     rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, effort: Effort | None = None
 ) -> tuple[Proved, bool] | None:
-    """The least epsilon at this delta in (0, 1), proved from above, and whether Theorem B gave it."""
+    """Return the smallest epsilon proved from above at this delta, and if Theorem B gave it.
+
+    Returns None if the line has no answer. delta is in (0, 1).
+    """
     effort = effort or Effort()
     return _least(
         rounds,
@@ -134,7 +147,10 @@ def line_epsilon(
 def line_delta(
     rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True, effort: Effort | None = None
 ) -> tuple[Proved, bool] | None:
-    """The least delta at this epsilon, proved from above, and whether Theorem B gave it."""
+    """Return the smallest delta at this epsilon, proved from above, and if Theorem B gave it.
+
+    Returns None if no answer.
+    """
     if epsilon > _LARGEST:
         return None
     effort = effort or Effort()
@@ -152,7 +168,10 @@ def line_delta(
 def line_lower_epsilon(
     rounds: Rounds, terms: Terms, kinds: Kinds, delta: Fraction, accuracy: float, effort: Effort | None = None
 ) -> Proved | None:
-    """The epsilon that these neighbours need at this delta, proved from below; None where the line has no answer."""
+    """Return the epsilon that these neighbours need at this delta, proved from below.
+
+    Returns None if no answer.
+    """
     side, effort = Side(terms, kinds), effort or Effort()
     if rounds.estimated or not (_certain(side, effort) or epsilon_guess(side, delta) is not None):
         return None
@@ -162,7 +181,10 @@ def line_lower_epsilon(
 def line_lower_delta(
     rounds: Rounds, terms: Terms, kinds: Kinds, epsilon: Fraction, accuracy: float, effort: Effort | None = None
 ) -> Proved | None:
-    """The delta that these neighbours need at this epsilon, proved from below."""
+    """Return the delta that these neighbours need at this epsilon, proved from below.
+
+    Returns None if no answer.
+    """
     side, effort = Side(terms, kinds), effort or Effort()
     if epsilon > _LARGEST or rounds.estimated:
         return None
@@ -180,7 +202,10 @@ def _least(
     stated: Callable[[Proved], tuple[Fraction | float, Fraction | float]],
     effort: Effort,
 ) -> tuple[Proved, bool] | None:
-    """Of the profile, in all its directions, and Theorem B the one that floats say to be less, in balls."""
+    """Return the proved answer of the profile or of Theorem B, whichever floats say is smaller.
+
+    Returns None if neither has one.
+    """
     found_sides = sides(rounds, cone)
     if found_sides is None or rounds.estimated:
         return None
@@ -203,7 +228,7 @@ def _most(
     proved: Callable[[Side], Proved | None],
     stated: Callable[[Proved], tuple[Fraction | float, Fraction | float]],
 ) -> Proved | None:
-    """The largest of all directions; None where one of them has no answer."""
+    """Return the largest proved answer of all directions; None if one of them has no answer."""
     best: Proved | None = None
     for side in sides:
         if best is not None and no_more(side, best.choice, *stated(best)):
@@ -222,9 +247,9 @@ def _decided(
     guess: Callable[[Side], float | None],
     effort: Effort,
 ) -> bool | None:
-    """Whether Theorem B says less; None where floats see no line.
+    """Return True if floats say that Theorem B is smaller; None if floats find no line.
 
-    Every decision is valid. Of questions that share, one between two that were decided alike is decided with them.
+    Every decision is valid. A shared question between two that were decided alike is decided with them.
     """
     shared = _shared.get()
     decisions = [] if shared is None else [each[2:] for each in shared.decisions if each[:2] == (profile, by_cone)]
@@ -247,16 +272,20 @@ def _decided(
 
 
 def _many(side: Side) -> bool:
-    """Whether so many rounds run that a line is worth trying without a guess."""
+    """Return True if so many rounds run that a line is worth trying without a guess."""
     return sum(times for _, times in side.kinds) >= _MANY
 
 
 def _certain(side: Side, effort: Effort) -> bool:
-    """Whether balls are asked without a guess: for atoms, for Gaussians without a sample, and where a proof is asked for."""
+    """Return True if balls are asked without a guess.
+
+    For atoms, unsampled Gaussians, or if a proof is wanted.
+    """
     return effort.patient or _atoms(side) or any(each.square for each, _ in side.kinds)
 
 
 def _atoms(side: Side) -> bool:
+    """Return True if every round type has atoms only."""
     return all(each.mixture() is None for each, _ in side.kinds)
 
 
@@ -266,7 +295,10 @@ def _atoms(side: Side) -> bool:
 def _built(
     side: Side, log_delta: float | None, epsilon: float | None, accuracy: float, effort: Effort
 ) -> Enclosing | None:
-    """A spectrum that is accurate enough for the question: a shared one, or a new one."""
+    """Return a line that is accurate enough for the question, shared or new.
+
+    Returns None if none is affordable.
+    """
     shared = _shared.get()
     loose = accuracy * _LOOSER if shared is not None and not shared.spare else accuracy
     for where, found in () if shared is None else shared.spectra:
@@ -293,7 +325,10 @@ def _built(
 def _new(
     side: Side, log_delta: float | None, epsilon: float | None, fine: float, accuracy: float, effort: Effort
 ) -> Enclosing | None:
-    """A line as fine as that, smoothed by at most a part of the accuracy where nothing else shows silence."""
+    """Build a line of this accuracy; None if no decay is proved.
+
+    It is smoothed by at most a part of the accuracy if nothing else proves the decay.
+    """
     spacing = 0.0 if side.cone else spacing_of(side.kinds)
     choice = choose_line(side, log_delta, epsilon, min(fine, _FOLDED) if spacing else fine, spacing)
     if choice is None:
@@ -319,7 +354,7 @@ def _new(
 
 
 def _bounded_images(found: Enclosing) -> bool:
-    """Whether the transform at the outer order, which a lower end asks for and keeps, is within reach."""
+    """Return True if the moment at the image order is finite; lower bounds need it."""
     try:
         with BALLS.at(found.choice.bits):
             return bool(found.images(BALLS.number(0)).is_finite())
@@ -330,6 +365,10 @@ def _bounded_images(found: Enclosing) -> bool:
 def _epsilon(
     side: Side, delta: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
 ) -> Proved | None:
+    """Return the proved epsilon of one side at this delta, from above or from below.
+
+    Returns None if the line has no answer.
+    """
     leak = leak_of(side.terms)
     target = rounded_down(delta) - leak
     if not target > 0:
@@ -371,7 +410,7 @@ def _epsilon(
 
 
 def _width(found: Enclosing, epsilon: float | Fraction, gap: Any = None) -> float:
-    """The radius of the ball of delta, and of its images, at this epsilon."""
+    """Return the radius of the ball of delta and its images at this epsilon."""
     at = BALLS.number(epsilon)
     if gap is None:
         return float(found.ball(at).rad())
@@ -382,6 +421,10 @@ def _width(found: Enclosing, epsilon: float | Fraction, gap: Any = None) -> floa
 def _delta(
     side: Side, epsilon: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
 ) -> Proved | None:
+    """Return the proved delta of one side at this epsilon, from above or from below.
+
+    Returns None if the line has no answer.
+    """
     found = _built(side, None, float(epsilon), accuracy, effort or Effort())
     if found is None or not (upper or _bounded_images(found)):
         return None

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cumulant.exact import closed_form, verification
+from cumulant.exact import closed_form
 from cumulant.exact.grid import fft
-from cumulant.exact.grid import refine as search
+from cumulant.exact.grid.settings import GRID
+from cumulant.exact.verification import VERIFICATION
 from cumulant.losses import cells, grid
 from cumulant.numerics.rounding import U
 
@@ -21,13 +22,13 @@ PAGE = " ".join((Path(__file__).parents[2] / "docs" / "exact.md").read_text(enco
         f"an error below {grid.QUADRATURE:g} of the mass",
         f"in each round {grid.QUADRATURE:g} for the masses",
         f"({fft.TRANSFORM:g} u log2 n + {fft.POWER:g} u) ||x||_2",
-        f"(E1 + 2 · {fft.TRANSFORM:g} u log2 n ||x||_2) + e^{fft._SILENT:g}",
+        f"(E1 + 2 · {fft.TRANSFORM:g} u log2 n ||x||_2) + e^{GRID.silent_log_spectrum:g}",
         f"+ 2 e^-{fft.FAR:g} ]",
-        f"at most e^-{search._CUT:g} of delta",
+        f"at most e^-{GRID.cut:g} of delta",
         f"by {cells.misplaced(0.0, 0.0) / U:g} u (1 + |l|)",
-        f"at most 2^{math.log2(search._MOST_POINTS):g} points in the window, 2^{math.log2(search._MOST_POINTS_EVER):g}",
-        f"where the accuracy is below {search._USUAL_ACCURACY:g}".replace("0.0001", "1e-4"),
-        f"plus {verification._TOLERANCE:g};".replace("1e-09", "1e-9"),
+        f"at most 2^{math.log2(GRID.most_points):g} points in the window, 2^{math.log2(GRID.most_points_fine):g}",
+        f"where the accuracy is below {GRID.usual_accuracy:g}".replace("0.0001", "1e-4"),
+        f"plus {VERIFICATION.tolerance:g};".replace("1e-09", "1e-9"),
     ],
 )
 def test_constants(said: str) -> None:
@@ -35,5 +36,5 @@ def test_constants(said: str) -> None:
 
 
 def test_closed_forms_are_checked_at_four_times_the_precision() -> None:
-    assert verification._BITS == 4 * closed_form.BITS
+    assert VERIFICATION.closed_form_bits == 4 * closed_form.BITS
     assert "in balls of four times the precision" in PAGE

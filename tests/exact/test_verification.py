@@ -11,6 +11,7 @@ import cumulant as cm
 from cumulant.exact import answer, verification
 from cumulant.exact.adaptive import theorem_w, theorem_w_line
 from cumulant.exact.adaptive.reference_law import proposed, reference
+from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.exact.grid import fft
 from cumulant.exact.grid import refine as search
 from cumulant.exact.grid.refine import Bound
@@ -205,7 +206,7 @@ def test_theorem_w_is_proved_again_by_other_laws(monkeypatch: pytest.MonkeyPatch
     assert check, str(check)
     assert (check.arithmetic, check.quantity, check.independent) == ("balls", "delta", True)
     assert "Theorem W" in check.note
-    assert theorem_w._OTHER in sizes or run == "RandomizedResponse"
+    assert THEOREM_W.second_reference in sizes or run == "RandomizedResponse"
     assert 0.9 * found.delta <= check.upper <= found.delta
     if run in ("RandomizedResponse", "Laplace"):
         assert not dataclasses.replace(found, epsilon=0.995 * found.epsilon).verify()

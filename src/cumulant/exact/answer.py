@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
@@ -26,28 +26,58 @@ from cumulant.exact.witnesses import ADAPTIVE, PAIR
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 from cumulant.progress import watched
 
+# Names of routes, as answers and guarantees store them; convention.
+
 _CLOSED = "closed form"
+"""One round in closed form, or the sum of rounds that rarely see the record."""
+
 _LATTICE = "lattice"
+"""A grid, or a limit that needs no composition."""
+
 _LINE = "line"
+"""The inversion line."""
+
 _CONE = "cone"
+"""Theorem B."""
+
 _ADAPTIVE = "adaptive"
+"""The value recursion of adaptive rounds."""
+
 _ORDER = "order"
-_FINEST_GRID, _FINEST_WITNESS = 1e-6, 1e-4
-"""Finer grids are out of reach; for a witness that has no line they are not worth their time."""
+"""Theorem W."""
 
-_ROUGH = 1e-3
-"""The accuracy of who does not ask for one."""
 
-_LOST = 3
-"""How often in a row balls say more than a grid before what is asked next is left to grids."""
+@dataclass(frozen=True, slots=True)
+class AnswerSettings:
+    """Constants by which the routes are tried; every route is valid, so they only cost time or accuracy."""
 
-_NEAR_LARGEST = 0.01
-"""The part of the largest loss within which the chord to it is looked at (measured: grids see their last cell only)."""
+    finest_grid: float = 1e-6
+    """Accuracy of the finest grid; measured: finer grids do not fit into memory."""
 
-_QUICK = 16
-_UNDERFLOW = 1e-322
-_LESS = (0.0, 0.02, 0.3, 2.0)
-"""By how much less of the logarithm is asked for where a grid gives up: so near the largest loss, or a window too long."""
+    finest_witness: float = 1e-4
+    """Accuracy of the finest grid for a lower bound; chosen by hand: a finer one is not worth its time."""
+
+    rough_accuracy: float = 1e-3
+    """Accuracy if the caller does not ask for one; convention."""
+
+    lost_in_a_row: int = 3
+    """Answers of balls in a row that a grid beats before the next questions go to grids; chosen by hand."""
+
+    near_largest: float = 0.01
+    """Part of the largest loss within which the chord to it is tried; measured: grids see their last cell only."""
+
+    coarser: int = 16
+    """Factor of the accuracy of a grid that only compares two directions; chosen by hand."""
+
+    log_reductions: tuple[float, ...] = (0.0, 0.02, 0.3, 2.0)
+    """Nats by which log delta is lowered if a grid gives up near the largest loss or its window is too long; by hand."""
+
+    underflow: float = 1e-322
+    """Smallest delta whose logarithm is taken; derived: floats end at 5e-324."""
+
+
+ANSWER = AnswerSettings()
+"""Settings of the order in which routes are tried."""
 
 
 def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
@@ -62,9 +92,9 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True,
     def in_floats() -> Answer:
         [found] = batch.float_epsilons(rounds, [(1, delta)], accuracy, cone)
         fine = _in_floats(found) or _grid_epsilon(rounds, delta, accuracy, cone)
-        if accuracy < _ROUGH:
-            [found] = batch.float_epsilons(rounds, [(1, delta)], _ROUGH, cone)
-            fine = _no_worse(fine, solver.line_epsilon(rounds, delta, _ROUGH, cone), found)
+        if accuracy < ANSWER.rough_accuracy:
+            [found] = batch.float_epsilons(rounds, [(1, delta)], ANSWER.rough_accuracy, cone)
+            fine = _no_worse(fine, solver.line_epsilon(rounds, delta, ANSWER.rough_accuracy, cone), found)
         return fine
 
     return _least_epsilon(rounds, delta, limits, cone, _better(by_line, effort, accuracy, in_floats), prove)
@@ -140,7 +170,7 @@ def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) 
 
     The largest direction of the profile, or Theorem B if that is smaller.
     """
-    log_delta, best, accuracy = math.log(rounded_down(delta)), search.NOTHING, max(accuracy, _FINEST_GRID)
+    log_delta, best, accuracy = math.log(rounded_down(delta)), search.NOTHING, max(accuracy, ANSWER.finest_grid)
     for terms in rounds.upper():
         if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
             continue
@@ -174,9 +204,9 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
     shared = map(_in_floats, batch.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
     limits, answers, lost = limits_of(rounds), list[Answer](), 0
     for each, found in zip(asked, shared, strict=True):
-        if found is None and lost < _LOST:
+        if found is None and lost < ANSWER.lost_in_a_row:
             answers.append(_in_balls(rounds, each, accuracy, cone, False))
-            lost = lost + 1 if answers[-1].rigour != "proved" and accuracy >= _ROUGH else 0
+            lost = lost + 1 if answers[-1].rigour != "proved" and accuracy >= ANSWER.rough_accuracy else 0
             continue
         answers.append(_least_delta(rounds, each, limits, cone, found or _grid_delta(rounds, each, accuracy, cone)))
     return answers
@@ -195,9 +225,9 @@ def _in_balls(
     def otherwise() -> Answer:
         [found] = batch.float_deltas(rounds, [(1, epsilon)], accuracy, cone) if floats else [None]
         fine = _in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone)
-        if accuracy < _ROUGH:
-            [found] = batch.float_deltas(rounds, [(1, epsilon)], _ROUGH, cone)
-            fine = _no_worse(fine, solver.line_delta(rounds, epsilon, _ROUGH, cone), found)
+        if accuracy < ANSWER.rough_accuracy:
+            [found] = batch.float_deltas(rounds, [(1, epsilon)], ANSWER.rough_accuracy, cone)
+            fine = _no_worse(fine, solver.line_delta(rounds, epsilon, ANSWER.rough_accuracy, cone), found)
         return fine
 
     return _least_delta(rounds, epsilon, limits_of(rounds), cone, _better(by_line, effort, accuracy, otherwise), prove)
@@ -209,7 +239,7 @@ def _least_delta(
     """Return the smallest delta of a composition and of the bounds that need no composition."""
     if (added := added_delta(rounds, epsilon)) < found.value:
         found = _answer(added, _CLOSED, "proved")
-    log_delta = math.log(max(found.value, _UNDERFLOW))
+    log_delta = math.log(max(found.value, ANSWER.underflow))
     optimum = None if _settled(found, prove) else value_iteration.optimum(rounds, log_delta, cone)
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
@@ -228,7 +258,7 @@ def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) 
 
     The largest direction of the profile, or Theorem B if that is smaller.
     """
-    asked, best, accuracy = rounded_down(epsilon), search.NOTHING, max(accuracy, _FINEST_GRID)
+    asked, best, accuracy = rounded_down(epsilon), search.NOTHING, max(accuracy, ANSWER.finest_grid)
     limits = limits_of(rounds)
     for terms in rounds.upper():
         if best is search.NOTHING:
@@ -255,7 +285,7 @@ def directed_delta(rounds: Rounds, direction: int, epsilon: Fraction, accuracy: 
     single = rounds.single_directed()
     if single is not None:
         return (closed.single_added_delta if direction else closed.single_delta)(*single, epsilon)
-    asked, grid = rounded_down(epsilon), max(accuracy, _FINEST_GRID)
+    asked, grid = rounded_down(epsilon), max(accuracy, ANSWER.finest_grid)
     if directed_largest(rounds, direction) <= asked:
         return 0.0
     return min(max(_sufficient_delta(terms, asked, grid).value for terms in _directed(rounds, direction)), 1.0)
@@ -284,7 +314,7 @@ def directed_epsilon(rounds: Rounds, direction: int, delta: float, accuracy: flo
 
     Returns +inf if no grid reaches an answer.
     """
-    grid = max(accuracy, _FINEST_GRID)
+    grid = max(accuracy, ANSWER.finest_grid)
     return max(_sufficient_epsilon(terms, math.log(delta), grid).value for terms in _directed(rounds, direction))
 
 
@@ -311,7 +341,9 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool 
         return solver.line_lower_epsilon(rounds, terms, kinds, delta, accuracy, _effort(prove))
 
     def on_grid(terms: Terms) -> Bound:
-        return search.grid_epsilon(terms, math.log(rounded_up(delta)), max(accuracy, _FINEST_WITNESS), upper=False)
+        return search.grid_epsilon(
+            terms, math.log(rounded_up(delta)), max(accuracy, ANSWER.finest_witness), upper=False
+        )
 
     found = _witnessed(rounds, on_line, on_grid, prove)
     optimum = value_iteration.witnessed(rounds, math.log(rounded_up(delta)))
@@ -332,7 +364,7 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool 
         return solver.line_lower_delta(rounds, terms, kinds, epsilon, accuracy, _effort(prove))
 
     def on_grid(terms: Terms) -> Bound:
-        return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, _FINEST_WITNESS), upper=False)
+        return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, ANSWER.finest_witness), upper=False)
 
     found = _witnessed(rounds, on_line, on_grid, prove)
     optimum = None if found is None else value_iteration.witnessed(rounds, math.log(found.value))
@@ -371,7 +403,7 @@ def _sufficient_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Boun
 
     If the grid gives up, the epsilon of a smaller delta, which is an upper bound too.
     """
-    for less in _LESS:
+    for less in ANSWER.log_reductions:
         found = search.grid_epsilon(terms, log_delta - less, accuracy, True)
         if found.value < math.inf:
             return found
@@ -386,10 +418,10 @@ def _sufficient_delta(terms: Terms, epsilon: float, accuracy: float, limits: Lim
     Next to the largest loss a grid sees only its last cell, and the chord from a smaller epsilon to that loss is lower.
     """
     chorded = search.CERTAIN
-    if limits is not None and (1 - _NEAR_LARGEST) * limits.largest < epsilon < limits.largest:
-        start = epsilon - max(_NEAR_LARGEST * epsilon, limits.largest - epsilon)
+    if limits is not None and (1 - ANSWER.near_largest) * limits.largest < epsilon < limits.largest:
+        start = epsilon - max(ANSWER.near_largest * epsilon, limits.largest - epsilon)
         chorded = _chord(search.grid_delta(terms, start, accuracy, True), start, epsilon, limits)
-    for less in _LESS:
+    for less in ANSWER.log_reductions:
         found = search.grid_delta(terms, epsilon * math.exp(-less / 4), accuracy, True)
         if found is not search.CERTAIN:
             return min(found, chorded, key=lambda bound: bound.value)
@@ -415,7 +447,7 @@ def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
 
     The grid is tilted as for the known direction.
     """
-    return search.grid_delta(terms, best.value, _QUICK * accuracy, True, most=best.order - 1).value <= delta
+    return search.grid_delta(terms, best.value, ANSWER.coarser * accuracy, True, most=best.order - 1).value <= delta
 
 
 def _effort(prove: bool) -> Effort:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 
 from cumulant.curves.closed_form import lemma3
@@ -23,16 +24,31 @@ from cumulant.numerics.search import falling_root
 from cumulant.pairs.pair import Pair
 
 BITS = 256
-"""Of the balls from which both ends of delta are taken."""
+"""Precision of the balls from which both ends of delta are taken, in bits; chosen by hand: profiles need about 128."""
 
-_BITS = (128, 512, 2048)
-"""Precisions that are tried until a comparison is decided; profiles raise them by themselves where digits cancel."""
 
-_CLOSE = 2.0**-51
-_FIRST_STEP = 2.0**-18
-_SMALLEST = 1e-310
-_FARTHEST = 2.0**60
-"""Losses beyond which no ball of e^e0 is asked for."""
+@dataclass(frozen=True, slots=True)
+class ClosedFormSettings:
+    """Constants of the search for the root of a profile; balls prove both ends for whatever is chosen here."""
+
+    comparison_bits: tuple[int, ...] = (128, 512, 2048)
+    """Precisions that are tried until a comparison is decided, in bits; profiles raise them if digits cancel; by hand."""
+
+    close: float = 2.0**-51
+    """Relative width of the bracket at which bisection ends; derived: two units in the last place."""
+
+    first_step: float = 2.0**-18
+    """Relative distance of the first loss beside the guess; chosen by hand: floats know the root to more digits."""
+
+    smallest_loss: float = 1e-310
+    """Smallest loss of the search in floats; derived: near the smallest float."""
+
+    largest_loss: float = 2.0**60
+    """Largest loss whose e^e0 is asked for as a ball; chosen by hand."""
+
+
+CLOSED_FORM = ClosedFormSettings()
+"""Settings of closed forms."""
 
 
 def single_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
@@ -52,10 +68,12 @@ def enclosed_delta(pair: Pair, rate: Fraction, epsilon: Fraction, bits: int = BI
         most = epsilon if rate == 1 else at_least(e0.upper()) if e0.is_finite() else None
         low, high = Fraction(0), Fraction(1)
         with suppress(CertificateError):
-            above = BALLS.number(rate) * pair.profile(min(max(least, Fraction(0)), Fraction(_FARTHEST)), BALLS)
+            above = BALLS.number(rate) * pair.profile(
+                min(max(least, Fraction(0)), Fraction(CLOSED_FORM.largest_loss)), BALLS
+            )
             if above.is_finite():
                 high = min(max(at_least(above.upper()), low), high)
-            if most is not None and most <= _FARTHEST:
+            if most is not None and most <= CLOSED_FORM.largest_loss:
                 below = above if most == least else BALLS.number(rate) * pair.profile(most, BALLS)
                 low = max(-at_least(-below.lower()), low) if below.is_finite() else low
         return low, high
@@ -75,7 +93,7 @@ def single_added_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
         odds = (t * g / kept).lower()
         least = max(-at_least(-odds.log().lower()), Fraction(0)) if odds > 1 else Fraction(0)
         try:
-            found = kept * pair.profile(min(least, Fraction(_FARTHEST)), BALLS)
+            found = kept * pair.profile(min(least, Fraction(CLOSED_FORM.largest_loss)), BALLS)
         except CertificateError:
             return 1.0
         return rounded_up(min(max(at_least(found.upper()), Fraction(0)), Fraction(1))) if found.is_finite() else 1.0
@@ -123,7 +141,12 @@ def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None,
         return None, 0.0
     low, high = (0.0 if at_zero is False else None), None
     asked = rounded_down(delta / rate)
-    guess = falling_root(pair.log_profile, math.log(asked) if asked > 0 else -math.inf, _SMALLEST, _FARTHEST)
+    guess = falling_root(
+        pair.log_profile,
+        math.log(asked) if asked > 0 else -math.inf,
+        CLOSED_FORM.smallest_loss,
+        CLOSED_FORM.largest_loss,
+    )
     for e0 in _outward(guess):
         verdict = enough(e0)
         if verdict is True and (high is None or e0 < high):
@@ -132,7 +155,7 @@ def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None,
             low = e0
         if high is not None and low is not None and low > 0:
             break
-    while low is not None and high is not None and high - low > _CLOSE * high:
+    while low is not None and high is not None and high - low > CLOSED_FORM.close * high:
         middle = math.sqrt(low) * math.sqrt(high) if high > 2 * low > 0 else (low + high) / 2
         verdict = enough(middle) if low < middle < high else None
         if verdict is None:
@@ -144,10 +167,10 @@ def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None,
 def _outward(start: float) -> Iterator[float]:
     """Yield losses around a guess, in both directions, with growing distance."""
     yield start
-    step = _FIRST_STEP
+    step = CLOSED_FORM.first_step
     while step < 2**12:
         factor = 1 + step if step < 1 else 2.0 ** min(step, 1000.0)
-        if start * factor <= _FARTHEST:
+        if start * factor <= CLOSED_FORM.largest_loss:
             yield start * factor
         yield start / factor
         step *= 16 if step < 1 else 4
@@ -160,7 +183,7 @@ def _enough(pair: Pair, rate: Fraction, delta: Fraction, e0: Fraction) -> bool |
     """
     if e0 == 0 and (distance := pair.total_variation()) is not None:  # balls never decide that two fractions are equal
         return rate * distance <= delta
-    for bits in _BITS:
+    for bits in CLOSED_FORM.comparison_bits:
         with BALLS.at(bits):
             try:
                 value, asked = BALLS.number(rate) * pair.profile(e0, BALLS), BALLS.number(delta)

@@ -14,6 +14,10 @@ from cumulant.exact.rounds import Round, Rounds
 from cumulant.numerics.rounding import MANY, raised, rounded_up
 
 _UNDERFLOW = 1e-322
+"""Amount that keeps a positive product positive; derived: floats end at 5e-324."""
+
+_LARGEST_EXPONENT = 700.0
+"""Loss beyond which e^x is taken as infinite; derived: e^700 is near the largest float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def _bounded(rounds: Rounds) -> tuple[float, float]:
             return math.inf, 1.0
         x = loss.reach(-math.inf)
         if x > 0:
-            largest += times * math.log1p(_scaled(one, math.expm1(x))) if x < 700 else math.inf
+            largest += times * math.log1p(_scaled(one, math.expm1(x))) if x < _LARGEST_EXPONENT else math.inf
         leak += times * _scaled(one, loss.leak)
     return raised(largest, MANY), raised(leak, MANY)
 

@@ -27,6 +27,7 @@ Reports = tuple[tuple[Extremes, Fraction, int], ...]
 """The inputs that the reports of each round type may have, the rate of their samples, and how often the type runs."""
 
 _RARELY = Fraction(1, 100)
+"""Expected number of rounds that see the record, below which basic composition is tried; chosen by hand, always valid."""
 
 _DIRECTIONS = 2
 """Directions of add-remove neighbours: the record removed, and the record added; convention."""

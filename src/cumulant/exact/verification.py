@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -29,26 +29,60 @@ from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.choose import Side, choose_line_beside, cone_delta, sides
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import folded, spacing_of
-from cumulant.exact.inversion.line import MOST_WORK, Choice, Enclosing, FloatLine, spectrum
+from cumulant.exact.inversion.line import Choice, Enclosing, FloatLine, spectrum
 from cumulant.exact.inversion.saddle import Line
+from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import Rounds
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
-# A proved answer, evaluated again along another line: another order and period, other nodes, twice the bits.
+
+@dataclass(frozen=True, slots=True)
+class VerificationSettings:
+    """Constants of second evaluations; a worse value confirms fewer answers and refutes none that hold."""
+
+    order_factors: tuple[float, ...] = (0.8, 0.65)
+    """Parts of the saddle point's order for a second line; convention: any other number than 1 (docs/line.md)."""
+
+    accuracy: float = 1e-18
+    """Accuracy of a second line; derived: far below a float's last digit, so that its error terms do not count."""
+
+    smoothing_share: float = 0.005
+    """Part of the accuracy that smoothing may cost here; derived: less than the 0.01 of the first line."""
+
+    parabola_widths: tuple[float, ...] = (1e-3, 1e-6)
+    """Widths of the parabolas that find the gap of Theorem B, as parts of the gap; chosen by hand."""
+
+    test_order_factors: tuple[float, ...] = (1.25, 0.8, 1.1, 0.9, 1.0)
+    """Parts of the order n of Theorem W: first others, then the same; chosen by hand."""
+
+    hopeless: float = 1.1
+    """Factor of the stated delta beyond which no other order is tried; chosen by hand."""
+
+    closed_form_bits: int = 4 * closed_form.BITS
+    """Precision of a second closed form, in bits; convention: four times the first."""
+
+    tolerance: float = 1e-9
+    """Relative tolerance of the saddle line beyond the difference of its two periods; chosen by hand (docs/exact.md)."""
+
+    disagreement: float = 4.0
+    """Factor of the difference of the two periods in the tolerance; chosen by hand."""
+
+    loosest: float = 1e-3
+    """Tolerance beyond which the saddle line confirms nothing; chosen by hand."""
+
+    silent_log_atoms: float = -32.0
+    """Log of the size that a spectrum may return to beyond the last frequency; chosen by hand: e^-32 is below the tolerance."""
+
+
+VERIFICATION = VerificationSettings()
+"""Settings of second evaluations."""
+
+
+# A proved answer is evaluated a second time on a line of another order and period, with other nodes and twice the bits.
 #
-# It shares the lemmas with the first line and no number: the losses are tilted by another order, so that every weight, every
-# panel, every check point of silence and every frequency differs.
-
-_ORDERS, _LONGER = (0.8, 0.65), 1.37
-_FINE = 1e-18
-"""Far below the last digit of a float, so that its own error terms do not count."""
-
-_SMOOTHER = 0.005
-"""Of the accuracy, what smoothing may cost here."""
-
-_WIDTHS = (1e-3, 1e-6)
-"""Of the parabolas, as parts of the gap."""
+# The second line shares the lemmas with the first and no number: the losses are tilted by another order, so that every weight,
+# every panel, every check point of the decay and every frequency differs.
 
 
 def second_delta(
@@ -94,7 +128,7 @@ def _best_gap(found: Enclosing, at: Any, start: float) -> Any:
     Floats know it only to half of their digits.
     """
     gap = BALLS.number(start)
-    for width in _WIDTHS:
+    for width in VERIFICATION.parabola_widths:
         step = gap * width
         left, middle, right = (found.cone(at, gap + move * step).mid() for move in (-1, 0, 1))
         bend = left - 2 * middle + right
@@ -110,11 +144,11 @@ def _built(side: Side, epsilon: float, accuracy: float) -> Enclosing | None:
     Returns None if no order works.
     """
     spacing = 0.0 if side.cone else spacing_of(side.kinds)
-    for part in _ORDERS:
-        choice = choose_line_beside(side, epsilon, _FINE, spacing, part)
+    for part in VERIFICATION.order_factors:
+        choice = choose_line_beside(side, epsilon, VERIFICATION.accuracy, spacing, part)
         if choice is None:
             continue
-        choice = replace(choice, period=_LONGER * choice.period, bits=2 * choice.bits)
+        choice = replace(choice, period=LINE.second_period * choice.period, bits=2 * choice.bits)
         found = _line(side, choice, spacing, accuracy)
         if found is not None:
             return found
@@ -126,23 +160,19 @@ def _line(side: Side, choice: Choice, spacing: float, accuracy: float) -> Enclos
     with BALLS.at(choice.bits):
         # an answer that was smoothed is smoothed less, so that it can be confirmed
         price = (choice.lam + 1) * max(choice.lam, 1 / max(choice.epsilon, 1e-9))
-        for smooth in (Fraction(0), Fraction(2 * _SMOOTHER * accuracy / price)):
+        for smooth in (Fraction(0), Fraction(2 * VERIFICATION.smoothing_share * accuracy / price)):
             try:
                 if spacing:
-                    return folded(side.kinds, choice, 4 * MOST_WORK)
-                return spectrum(side.kinds, choice, side.extra, smooth, MOST_WORK if smooth else 4 * MOST_WORK)
+                    return folded(side.kinds, choice, 4 * LINE.most_work)
+                return spectrum(
+                    side.kinds, choice, side.extra, smooth, LINE.most_work if smooth else 4 * LINE.most_work
+                )
             except (DecayNotProved, ArithmeticError):
                 continue
     return None
 
 
-# Theorem W a second time: by laws on another lattice, checked at other rows, mostly at another order n, along another line.
-
-_BESIDE = (1.25, 0.8, 1.1, 0.9, 1.0)
-"""Parts of the order n: first others, then the same."""
-
-_HOPELESS = 1.1
-"""Of the stated delta: no other order makes up for so much."""
+# Theorem W is evaluated a second time by laws on another lattice, checked at other rows, mostly at another order n.
 
 
 def theorem_w_second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> tuple[float, int, str] | None:
@@ -159,7 +189,7 @@ def theorem_w_second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -
         found = None if line is None else delta_along(line, at, epsilon)
         if found is not None and (best is None or found.value < best[0]):
             best = found.value, found.bits, f"at the order n = {at.order:g}, by {laws} and along another line"
-            if not delta < found.value <= _HOPELESS * delta:
+            if not delta < found.value <= VERIFICATION.hopeless * delta:
                 break
     return best
 
@@ -172,20 +202,11 @@ def _candidates(rounds: Rounds, log_delta: float) -> Iterator[tuple[Chosen, str]
     first = theorem_w.chosen(rounds, log_delta)
     if first is None:
         return
-    for part in _BESIDE:
+    for part in VERIFICATION.test_order_factors:
         other = theorem_w.beside(rounds, log_delta, part)
         if other is not None and other.laws != first.laws:
             yield other, "laws on another lattice"
     yield first, "the same laws"
-
-
-_BITS = 4 * closed_form.BITS
-
-_TOLERANCE, _DISAGREEMENT, _LOOSEST = 1e-9, 4.0, 1e-3
-"""What is allowed to the line beyond the difference of its two periods, how often that, and when it says too little."""
-
-_SILENT = -32.0
-"""log of what a spectrum may return to beyond the last frequency."""
 
 
 def verify(
@@ -199,10 +220,10 @@ def verify(
     """
     alone = rounds.single()
     if alone is not None:
-        low, high = closed_form.enclosed_delta(*alone, epsilon, _BITS)
+        low, high = closed_form.enclosed_delta(*alone, epsilon, VERIFICATION.closed_form_bits)
         ends = rounded_down(low), rounded_up(high)
         gap = ulps(delta, high)
-        return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", _BITS)
+        return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", VERIFICATION.closed_form_bits)
     if way in ("adaptive", "order"):  # the composition of the pair that dominates in profiles needs more
         optimum = _by_recursion(rounds, epsilon, delta)
         return _by_order(rounds, epsilon, delta) if optimum is None and way == "order" else optimum
@@ -265,15 +286,18 @@ def _by_line(
     Returns None if the line is not accurate.
     """
     at = saddle.saddle_at(terms, epsilon)
-    if at is None or sum(times * step.log_atoms(float(at.lam[0])) for step, times in terms) > _SILENT:
+    if (
+        at is None
+        or sum(times * step.log_atoms(float(at.lam[0])) for step, times in terms) > VERIFICATION.silent_log_atoms
+    ):
         return None
     finer = saddle.line(terms, at, saddle.spread(terms, at), 2.0)
     if finer is None:
         return None
     values = [leak_of(terms) + math.exp(reading(one, epsilon)) for one in (finer.coarser(), finer)]
     size = max(values[1], delta, 5e-324)
-    tolerance = _TOLERANCE + _DISAGREEMENT * abs(values[0] - values[1]) / size
-    return (values[1], tolerance, finer.frequencies.size) if tolerance <= _LOOSEST else None
+    tolerance = VERIFICATION.tolerance + VERIFICATION.disagreement * abs(values[0] - values[1]) / size
+    return (values[1], tolerance, finer.frequencies.size) if tolerance <= VERIFICATION.loosest else None
 
 
 def _by_cone(line: Line, epsilon: float) -> float:

@@ -13,18 +13,27 @@ if TYPE_CHECKING:
     from cumulant.pairs.pair import Pair
 
 PAIR = "data sets with and without one record that counts (Proposition 11)"
-"""Also the neighbours of every closed form."""
+"""Name of the neighbours of Proposition 11, and of every closed form."""
 
 SWAPPED = "data sets without and with one record that counts (Proposition 11)"
+"""Name of the neighbours of Proposition 11 in the reverse direction."""
+
 TRIPLE = "data sets whose odd records and the rest are three values in general position"
+"""Name of neighbours whose three values have the same distance from each other."""
+
 CORNER = (
     "data sets whose odd records and the rest are three values, one of them half way and aside, and as far from both"
 )
+"""Name of neighbours whose third value lies half way and aside."""
+
 TURNED = f"{CORNER}, the other way round"
+"""Name of those neighbours in the reverse direction."""
+
 OPPOSITE = "data sets in which a record at one end is replaced by one at the other end, beside records that add nothing"
-"""On Poisson samples; also the neighbours of their closed form."""
+"""Name of replace-one neighbours on Poisson samples, and of their closed form."""
 
 ADAPTIVE = "data sets with one record that counts, asked by queries that adapt to every answer (Theorem P)"
+"""Name of the neighbours of adaptive queries."""
 
 
 @dataclass(frozen=True, slots=True)

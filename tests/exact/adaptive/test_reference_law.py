@@ -13,7 +13,7 @@ import cumulant as cm
 from cumulant.exact.adaptive import reference_law as references
 from cumulant.exact.adaptive.constraints import BITS, Budget, Demand, Reports, integrals
 from cumulant.exact.adaptive.reference_law import Reference, proved, reference, rows_between
-from cumulant.exact.adaptive.theorem_w import _ORDERS
+from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from tests.oracles.triples import Laws, binned_laplace, demanded, random_l1_triples, random_pure_triples
 
@@ -72,7 +72,7 @@ def test_what_a_reference_says() -> None:
 # ---- against triples
 
 
-@pytest.mark.parametrize("order", _ORDERS)
+@pytest.mark.parametrize("order", THEOREM_W.orders)
 def test_triples_demand_less_than_is_said_and_that_less_than_is_held(order: float) -> None:
     """G of random triples in one to three dimensions <= S <= G*, at random x0; in all some 200 of them, and pure ones."""
     rng = np.random.default_rng(int(100 * order))
@@ -100,7 +100,7 @@ def test_triples_demand_less_than_is_said_and_that_less_than_is_held(order: floa
         assert demanded(order, float(x0), (1 - g) * r + g * one, (1 - g) * r + g * other).max() <= most * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("order", _ORDERS)
+@pytest.mark.parametrize("order", THEOREM_W.orders)
 def test_the_widest_rounds(order: float) -> None:
     """Losses of a round up to 3: where there is a reference it holds between its rows; beyond there is none."""
     for demand in (reports(cm.PureDP(6), "0.047"), Budget(Fraction(6), "vector", Fraction("0.047"))):

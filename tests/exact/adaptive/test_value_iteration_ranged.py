@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -9,12 +10,13 @@ import pytest
 
 from cumulant.exact.adaptive import value_iteration
 from cumulant.exact.adaptive import value_iteration as value
+from cumulant.exact.adaptive.settings import RECURSION
 from cumulant.exact.adaptive.value_iteration import Value
 from cumulant.numerics.arithmetic import BALLS
 
 
 def cells(monkeypatch: pytest.MonkeyPatch, n: int, times: int) -> None:
-    monkeypatch.setattr(value_iteration, "_MOST_CELLS", n * times)
+    monkeypatch.setattr(value_iteration, "RECURSION", replace(RECURSION, range_most_cells=n * times))
     value_iteration._optimum.cache_clear()
 
 

@@ -19,6 +19,7 @@ from cumulant.exact import theorem_b
 from cumulant.exact.grid import fft as lattice
 from cumulant.exact.grid import refine as search
 from cumulant.exact.grid.fft import Composed, Terms, Tilted, compose, escaping, tilted
+from cumulant.exact.grid.settings import GRID
 from cumulant.losses import cells as cells_room
 from cumulant.losses import grid as step_room
 from cumulant.losses.atoms import AtomLoss
@@ -298,7 +299,7 @@ def test_the_noise_of_the_inverse_transform_alone(monkeypatch: pytest.MonkeyPatc
 
 
 def test_frequencies_that_count_as_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lattice, "_SILENT", -2.0)
+    monkeypatch.setattr(lattice, "GRID", replace(GRID, silent_log_spectrum=-2.0))
     step, times = given({0: 0.5, 1: 0.3, -1: 0.2}), 12
     sums = compose(((step, times),), 1.0, -40.0, 0.5, True)
     assert 1e-3 < np.linalg.norm(sums.mass - convolved(step, 0.5, times, sums)) <= sums.noise
@@ -524,7 +525,7 @@ def test_losses_beyond_the_grid_of_the_cone(monkeypatch: pytest.MonkeyPatch) -> 
     epsilon, rare = 4.0, ((Mixture(GaussianLaw(Fraction(2.0)), 0.01, 0.99, "remove"), 3),)
     needed = search.grid_delta(rare, epsilon, 1e-3, False).value
     for cut in (0.0, -8.0, -10.0, -12.0):
-        monkeypatch.setattr(search, "_CUT", cut)
+        monkeypatch.setattr(search, "GRID", replace(GRID, cut=cut))
         assert needed <= search.cone_delta(rare, epsilon, 1e-3).value
         assert search.cone_epsilon(rare, math.log(needed), 1e-3).value >= epsilon * (1 - 1e-3)
 

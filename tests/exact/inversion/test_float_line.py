@@ -17,6 +17,7 @@ from cumulant.exact.inversion import line as spectrum
 from cumulant.exact.inversion.choose import Side
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.line import Choice, transforms
+from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.theorem_b import constants
 from cumulant.losses.float_rule import FloatRule, Total, float_rule, total
 from cumulant.numerics.arithmetic import BALLS
@@ -414,8 +415,8 @@ def test_kinds_that_are_lost_in_a_sum_are_told(monkeypatch: pytest.MonkeyPatch) 
         return float_line.Tilted(np.array([0, -law.size + 0j]), np.zeros(2), law.size, 0.0), 1  # two frequencies
 
     monkeypatch.setattr(float_line, "_tilted", transformed)
-    monkeypatch.setattr(float_line, "silent_from", lambda *_: 0.9)
-    monkeypatch.setattr(float_line, "_LENGTH", 1)
+    monkeypatch.setattr(float_line, "decay_frequency", lambda *_: 0.9)
+    monkeypatch.setattr(float_line, "LINE", replace(LINE, length_multiple=1))
     monkeypatch.setattr(
         float_line,
         "Round",

@@ -16,17 +16,11 @@ from typing import ClassVar
 import numpy as np
 
 from cumulant.exact.adaptive.constraints import BITS, Demand, integrals, kernels
+from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.losses.grid import Outputs
 from cumulant.losses.transform import Lattice, Rule, Transform
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import MANY, rounded_up
-
-_NEAREST = 1e-5
-_ROOM = 1e-6
-"""What the proposal is raised by, so that its own tolerance does not matter."""
-
-_SLIGHTEST, _WIDEST = 1e-7, 3.0
-"""Of the largest loss of a round; below it nothing is left of differences, beyond it no order averages over one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +92,7 @@ def rows_between(top: float, count: int) -> Array:
 
     Evenly from -top to top, and ever closer below top, where relative errors must stay small.
     """
-    close = top * (1 - np.geomspace(0.2, _NEAREST, count))
+    close = top * (1 - np.geomspace(0.2, THEOREM_W.nearest_row, count))
     rows = np.concatenate([np.linspace(-top, 0.0, count), np.linspace(0.0, 0.8 * top, count)[1:], close[1:], [top]])
     rows[0] = -top * (1 + MANY)
     rows[-1] = top * (1 + MANY)
@@ -157,7 +151,7 @@ def proposed(demand: Demand, order: float, lam: float, cells: int, count: int) -
     Returns None if it finds none.
     """
     top = demand.top
-    if not _SLIGHTEST < top <= _WIDEST:
+    if not THEOREM_W.smallest_top < top <= THEOREM_W.largest_top:
         return None
     from scipy.optimize import linprog
 
@@ -177,7 +171,7 @@ def proposed(demand: Demand, order: float, lam: float, cells: int, count: int) -
     found = linprog(
         cost / np.max(cost),
         A_ub=np.concatenate([-rows / wanted[:, None], np.ones((1, losses.size))]),
-        b_ub=np.append(-np.ones(wanted.size), 1 - 4 * _ROOM),
+        b_ub=np.append(-np.ones(wanted.size), 1 - 4 * THEOREM_W.proposal_margin),
         A_eq=(np.expm1(losses) / np.max(np.abs(losses)))[None, :],
         b_eq=[0.0],
         bounds=(0, None),
@@ -185,7 +179,7 @@ def proposed(demand: Demand, order: float, lam: float, cells: int, count: int) -
     )
     if found.x is None or not np.isfinite(found.x).all():
         return None
-    masses = np.maximum(found.x, 0.0) * (1 + _ROOM)
+    masses = np.maximum(found.x, 0.0) * (1 + THEOREM_W.proposal_margin)
     # the mean: what rounding may have taken is put on the largest ratio
     mean, size = float(masses @ np.expm1(losses)), float(masses @ np.abs(np.expm1(losses)))
     masses[-1] += (max(-mean, 0.0) + MANY * size) / math.expm1(losses[-1])

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.exact.adaptive.settings import SECOND_RECURSION
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import DOZENS, U, at_least, rounded_down, rounded_up
 from cumulant.pairs.worst_triples import Extremes
@@ -32,27 +33,8 @@ Law = list[tuple[Any, Any]]
 Weights = dict[int, float]
 """The weight of Z at s e^{i h} by i."""
 
-_BITS = 160
-_WORK = (6e7, 2.4e8)
-"""Counts times points: what is spent, and what is spent if that decides nothing."""
-
-_FEWEST, _FINEST = 9, 900
-"""Cells between ratio 1 and the largest one of the kind that runs most."""
-
-_OVERHEAD = 2000
-"""What a round costs besides its points, in points."""
-
-_FAR = 30.0
-_LARGEST, _LONGEST = 600.0, 50
-"""Of losses and of the window; how much larger the losses of another kind may be."""
-
-_ON_GRID = 1e-12
-"""Of a cell: what a law may be moved by to the next smaller ratio, which only raises Z."""
-
-_NEAR = 1e-9
-
 _UNDERFLOW = 2.0**-1060
-"""More than a round loses where numbers are no longer normal ones."""
+"""Amount that exceeds what a round loses to underflow; derived: 2^-1074 per operation, some thousand operations."""
 
 
 # ---- laws of one round
@@ -105,11 +87,11 @@ def split(law: Law, step: Fraction) -> Weights | None:
         upward = (ratio - low) / (high - low)
         if not (upward >= 0 and upward <= 1):
             return None
-        if upward < _ON_GRID:  # Z falls
+        if upward < SECOND_RECURSION.on_grid:  # Z falls
             upward = BALLS.number(0)
         for at, weight in ((place, mass * (1 - upward)), (place + 1, mass * upward)):
             found[at] = found.get(at, BALLS.number(0)) + weight
-    at = 0 if rest > _ON_GRID**2 else min(found)  # what is all rounding is no round of its own
+    at = 0 if rest > SECOND_RECURSION.on_grid**2 else min(found)  # what is all rounding is no round of its own
     found[at] = found.get(at, BALLS.number(0)) + rest
     return {at: rounded_up(max(at_least(w.upper()), Fraction(0))) for at, w in found.items() if w.upper() > 0}
 
@@ -234,10 +216,10 @@ def enclosed_delta(reports: Reports, epsilon: Fraction, delta: Fraction) -> tupl
     if it would take too long, or floats do not reach so far.
     """
     low, high, points = 0.0, math.inf, 0
-    with BALLS.at(_BITS):
+    with BALLS.at(SECOND_RECURSION.bits):
         every = [Kind(tuple(laws(extremes, rate)), times) for extremes, rate, times in reports]
     kinds = sorted(every, key=lambda kind: -kind.times)
-    for work in _WORK:
+    for work in SECOND_RECURSION.work:
         for upper in (True, False):
             found = _one_side(kinds, epsilon, work, upper)
             if found is not None:
@@ -272,15 +254,19 @@ def _one_side(kinds: Sequence[Kind], epsilon: Fraction, work: float, upper: bool
     """
     sizes = [kind.sizes() for kind in kinds]
     largest = [max(size for size, _ in each) for each in sizes]
-    if not all(0 < size < _LARGEST for each in sizes for size, _ in each):
+    if not all(0 < size < SECOND_RECURSION.largest for each in sizes for size, _ in each):
         return None
     margin = _margin(kinds, largest, float(epsilon))
     span, states = float(epsilon) + 2 * margin, math.prod(kind.times + 1 for kind in kinds)
-    most = int(min((work / states - _OVERHEAD) * largest[0] / span, _FINEST))
-    if most < _FEWEST or span > _LARGEST or max(largest) > _LONGEST * largest[0]:
+    most = int(min((work / states - SECOND_RECURSION.overhead) * largest[0] / span, SECOND_RECURSION.finest))
+    if (
+        most < SECOND_RECURSION.fewest_cells
+        or span > SECOND_RECURSION.largest
+        or max(largest) > SECOND_RECURSION.most_unlike * largest[0]
+    ):
         return None
     cells = _cells([part for each in sizes for part in each], largest[0], most, upper)
-    with BALLS.at(_BITS):
+    with BALLS.at(SECOND_RECURSION.bits):
         top = max((abs(ratio.log()) for law in kinds[0].rounds for ratio, _ in law), key=lambda size: float(size.mid()))
         step = Fraction(rounded_down(-at_least(-(top / cells).lower())))
         found = [([(split if upper else merged)(law, step) for law in kind.rounds], kind.times) for kind in kinds]
@@ -300,7 +286,7 @@ def _margin(kinds: Sequence[Kind], largest: Sequence[float], epsilon: float) -> 
     """
     variance = sum(kind.times * kind.variance for kind in kinds)
     farthest = sum(kind.times * size for kind, size in zip(kinds, largest, strict=True))
-    margin = (math.sqrt(epsilon**2 + 4 * _FAR * variance) - epsilon) / 2 + 6 * max(largest)
+    margin = (math.sqrt(epsilon**2 + 4 * SECOND_RECURSION.margin_variances * variance) - epsilon) / 2 + 6 * max(largest)
     return min(margin, farthest) + max(largest)
 
 
@@ -309,10 +295,10 @@ def _cells(sizes: list[tuple[float, float]], largest: float, most: int, upper: b
 
     It is affordable, and other losses lie close to grid points, or just beyond one.
     """
-    tried = np.arange(max(_FEWEST, most // 3), most + 1).astype(float)
-    lost = _ON_GRID / tried
+    tried = np.arange(max(SECOND_RECURSION.fewest_cells, most // 3), most + 1).astype(float)
+    lost = SECOND_RECURSION.on_grid / tried
     for size, mass in sizes:
-        whole, share = np.divmod(size / largest * tried + _NEAR, 1.0)
+        whole, share = np.divmod(size / largest * tried + SECOND_RECURSION.near_grid, 1.0)
         # splitting adds w (1 - w) h^2 to the variance, merging takes about w / n of it
         less = np.where(whole > 0, share / np.maximum(whole, 1.0), np.inf)
         lost = lost + mass * (share * (1 - share) / tried**2 if upper else size**2 * less)

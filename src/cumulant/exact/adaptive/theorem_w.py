@@ -19,6 +19,7 @@ import numpy as np
 
 from cumulant.exact.adaptive.constraints import Budget, Demand, Reports, bent
 from cumulant.exact.adaptive.reference_law import Reference, proposed, reference
+from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.exact.grid.fft import FAR, Composed, Terms, compose
 from cumulant.exact.inversion import saddle
 from cumulant.exact.rounds import Kinds, Round, Rounds
@@ -27,27 +28,8 @@ from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import MANY, next_above
 
-_ORDERS = (0.1, 0.5, 1.25, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-_COARSE, _FINE = (14, 120), (20, 280)
-"""Cells of the reference between 1 and the largest ratio, and rows on each of three stretches."""
-
-_OTHER, _STEEPER = (31, 700), 1.07
-"""Those of another reference, and its exponent."""
-
 Sought = Callable[[Demand, float, float], Reference | None]
 """Returns a reference for a constraint, an order n and tails of this exponent; None if it finds none."""
-
-_CRITICAL = 0.5
-"""The largest n at which (i) dominates (ii)."""
-
-_FIRST = 4
-_TRIES, _TANGENTS, _FARTHER, _LEAST, _LARGEST = 3, 12, 0.5, -690.0, 1e9
-_SMALL = 0.05
-_FEWEST_ROUNDS, _MOST_KINDS = 300, 4
-_CUT = 16.0
-_GAPS = np.geomspace(1e-3, 40.0, 120)
-_NEARBY = np.geomspace(1 / 12, 12.0, 140)
-"""Of the gaps d, and of the exponents beside that of the pair that dominates in profiles."""
 
 Found = TypeVar("Found")
 
@@ -90,7 +72,7 @@ class Kind:
 
         Returns None if none is found.
         """
-        if self.step is not None and (self.demand is None or order <= _CRITICAL):
+        if self.step is not None and (self.demand is None or order <= THEOREM_W.critical_order):
             return Law(self.step, self.transform, True, self.times)
         found = None if self.demand is None else sought(self.demand, order, lam)
         return None if found is None else Law(found, found.transform(), found.proved, self.times)
@@ -114,12 +96,12 @@ def _kind(one: Round, times: int) -> Kind | None:
 
 def _kinds(rounds: Rounds) -> tuple[Kind, ...] | None:
     """Return all round types; None if one is unknown, or Theorem W would gain nothing."""
-    if sum(times for _, times in rounds.parts) < _FEWEST_ROUNDS or rounds.estimated:
+    if sum(times for _, times in rounds.parts) < THEOREM_W.fewest_rounds or rounds.estimated:
         return None
     found = [_kind(one, times) for one, times in rounds.parts]
     kinds = tuple(kind for kind in found if kind is not None)
     demanding = sum(kind.demand is not None for kind in kinds)
-    return kinds if len(kinds) == len(found) and 0 < demanding <= _MOST_KINDS else None
+    return kinds if len(kinds) == len(found) and 0 < demanding <= THEOREM_W.most_types else None
 
 
 def _laws(kinds: tuple[Kind, ...], order: float, lam: float, sought: Sought) -> tuple[Law, ...] | None:
@@ -136,7 +118,7 @@ def _terms(laws: tuple[Law, ...]) -> Terms:
 
 def _fine(demand: Demand, order: float, lam: float) -> Reference | None:
     """Return a proved reference on a fine lattice, for the final answer; None if none is proved."""
-    return reference(demand, order, lam, *_FINE)
+    return reference(demand, order, lam, *THEOREM_W.fine_reference)
 
 
 # ---- from a reference to delta
@@ -147,7 +129,7 @@ def test_function(order: float, gap: Array) -> Array:
 
     Small d use a form that does not cancel.
     """
-    near = int(np.searchsorted(gap, _SMALL))
+    near = int(np.searchsorted(gap, THEOREM_W.small_gap))
     small, large = gap[:near], np.minimum(gap[near:], 700.0)
     less = order - 1
     plain = 1 - order / less * np.exp(-large) + np.exp(-np.minimum(order * large, 700.0)) / less
@@ -270,7 +252,7 @@ def _guess(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
 
     Returns infinite if none is found.
     """
-    lam = near * _NEARBY
+    lam = near * THEOREM_W.nearby_orders
     at = saddle.moments(terms, lam)
     eps0 = at.mean - 1 / lam - 1 / (1 + lam) - 1 / (order + lam)
     curvature = at.variance + lam**-2.0 + (1 + lam) ** -2.0 + (order + lam) ** -2.0
@@ -279,9 +261,9 @@ def _guess(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
     lam, eps0, value = lam[known], eps0[known], value[known]
     if value.size < 2:
         return Guess()
-    asked = log_delta - log_constant(order, _GAPS / max(order, 1.0))
+    asked = log_delta - log_constant(order, THEOREM_W.gaps / max(order, 1.0))
     starts = np.interp(-asked, -value, eps0, left=np.nan, right=np.nan)
-    found = starts + log_ratio(order, _GAPS / max(order, 1.0))
+    found = starts + log_ratio(order, THEOREM_W.gaps / max(order, 1.0))
     if not np.isfinite(found).any():
         return Guess()
     best = int(np.nanargmin(found))
@@ -301,17 +283,22 @@ def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen |
 
     @cache
     def guess(number: int) -> Guess:
-        laws = _laws(kinds, _ORDERS[number], lam, lambda demand, n, exponent: proposed(demand, n, exponent, *_COARSE))
-        return Guess() if laws is None else _guess(_terms(laws), _ORDERS[number], log_delta, lam)
+        laws = _laws(
+            kinds,
+            THEOREM_W.orders[number],
+            lam,
+            lambda demand, n, exponent: proposed(demand, n, exponent, *THEOREM_W.coarse_reference),
+        )
+        return Guess() if laws is None else _guess(_terms(laws), THEOREM_W.orders[number], log_delta, lam)
 
     def around(number: int) -> list[int]:
-        return [each for each in (number - 1, number, number + 1) if 0 <= each < len(_ORDERS)]
+        return [each for each in (number - 1, number, number + 1) if 0 <= each < len(THEOREM_W.orders)]
 
-    best, before = _FIRST, -1
+    best, before = THEOREM_W.first_order, -1
     while best != before:  # downhill
         before, best = best, min(around(best), key=lambda each: guess(each).epsilon)
     best = min((best, 0, 1), key=lambda each: guess(each).epsilon)
-    order, coarse = _ORDERS[best], guess(best)
+    order, coarse = THEOREM_W.orders[best], guess(best)
     laws = _laws(kinds, order, _rounded(coarse.lam), _fine) if math.isfinite(coarse.epsilon) else None
     if laws is None:
         return None
@@ -349,8 +336,10 @@ def beside(rounds: Rounds, log_delta: float, part: float) -> Chosen | None:
     first, kinds = chosen(rounds, log_delta), _kinds(rounds)
     if first is None or kinds is None:
         return None
-    order, lam = part * first.order, _STEEPER * first.guess.lam
-    laws = _laws(kinds, order, lam, lambda demand, n, exponent: reference(demand, n, exponent, *_OTHER))
+    order, lam = part * first.order, THEOREM_W.second_exponent * first.guess.lam
+    laws = _laws(
+        kinds, order, lam, lambda demand, n, exponent: reference(demand, n, exponent, *THEOREM_W.second_reference)
+    )
     if laws is None:
         return None
     found = _guess(_terms(laws), order, log_delta, lam)
@@ -362,18 +351,18 @@ def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) 
 
     References are built for ever smaller deltas.
     """
-    if not epsilon < _LARGEST:
+    if not epsilon < THEOREM_W.largest_epsilon:
         return None
     best: tuple[float, Found] | None = None
     log_delta, at = _located(rounds, epsilon, log_delta)
-    for _ in range(_TRIES):
+    for _ in range(THEOREM_W.tries):
         found = None if at is None else ask(at)
         if found is None:
             break
         if best is None or found[0] < best[0]:
             best = found
         after = math.log(max(found[0], 5e-324))
-        if not _LEAST < after < log_delta - _FARTHER:
+        if not THEOREM_W.smallest_log_delta < after < log_delta - THEOREM_W.log_delta_step:
             break
         at = chosen(rounds, log_delta := _halved(after))
     return None if best is None else best[1]
@@ -381,7 +370,7 @@ def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) 
 
 def _halved(log_delta: float) -> float:
     """Return log delta rounded up to a half, so that every caller asks for the same references."""
-    return min(math.ceil(2 * log_delta) / 2, -_FARTHER)
+    return min(math.ceil(2 * log_delta) / 2, -THEOREM_W.log_delta_step)
 
 
 def _located(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, Chosen | None]:
@@ -390,11 +379,11 @@ def _located(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, C
     Log delta bends down below them.
     """
     at = chosen(rounds, log_delta := _halved(log_delta))
-    for _ in range(_TANGENTS):
+    for _ in range(THEOREM_W.tangents):
         after = math.nan if at is None else log_delta - at.guess.lam * (epsilon - at.guess.epsilon)
-        if not _LEAST < log_delta - _FARTHER > after:
+        if not THEOREM_W.smallest_log_delta < log_delta - THEOREM_W.log_delta_step > after:
             break
-        at = chosen(rounds, log_delta := _halved(max(after, _LEAST)))
+        at = chosen(rounds, log_delta := _halved(max(after, THEOREM_W.smallest_log_delta)))
     return log_delta, at
 
 
@@ -406,7 +395,7 @@ def _composed(at: Chosen, log_delta: float) -> Composed | None:
     """Return the sum of all losses on the reference's lattice; None if it is too large."""
     terms = at.terms
     widths = [anchor for step, _ in terms if step.exact_lattice and (anchor := step.anchor())]
-    cut = log_delta - math.log(sum(times for _, times in terms)) - _CUT
+    cut = log_delta - math.log(sum(times for _, times in terms)) - THEOREM_W.cut
     try:
         return compose(terms, min(widths), cut, at.guess.lam, upper=True)
     except (ArithmeticError, MemoryError, ValueError):

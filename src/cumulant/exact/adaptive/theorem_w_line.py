@@ -28,21 +28,10 @@ from cumulant.exact.inversion.choose import Side, at_orders, cone_deltas, cone_e
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import Folded, folded, spacing_of
 from cumulant.exact.inversion.line import Choice, FloatLine, Followed, Spectrum, spectrum
+from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import Rounds
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
-
-_FINE = 1e-9
-"""The accuracy of a line: hardly more than a coarse one costs."""
-
-_SMOOTHER = 1e-6
-"""Of epsilon, what smoothing may cost where references lie on different lattices."""
-
-_LONGER = 1.37
-"""Of the period, that of a second evaluation."""
-
-_SMOOTHING = 200_000
-"""Frequencies times nodes that smoothing may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,17 +308,17 @@ def along_line(at: Chosen, again: bool = False) -> Tested | None:
     if kinds is None or at.order == 1:
         return None
     spacing, guess = spacing_of(kinds), at.guess
-    choice = at_orders(Side(at.terms, kinds), guess.lam, guess.start, guess.size, _FINE, spacing)
+    choice = at_orders(Side(at.terms, kinds), guess.lam, guess.start, guess.size, LINE.lattice_accuracy, spacing)
     if choice is None:
         return None
     if again:
-        choice = replace(choice, period=_LONGER * choice.period, bits=2 * choice.bits)
+        choice = replace(choice, period=LINE.second_period * choice.period, bits=2 * choice.bits)
     # in epsilon it costs (lam + 1) tau^2 / 2
-    smooth = Fraction(2 * _SMOOTHER * max(guess.epsilon, _FINE) / (choice.lam + 1))
+    smooth = Fraction(2 * LINE.theorem_w_smoothing * max(guess.epsilon, LINE.smallest_epsilon) / (choice.lam + 1))
     for build in (
         lambda: OnLattice.of(folded(kinds, choice), at.order, choice.silence),
         lambda: OnLine(spectrum(kinds, choice), at.order),
-        lambda: OnLine(spectrum(kinds, choice, smooth=smooth, work=_SMOOTHING), at.order),
+        lambda: OnLine(spectrum(kinds, choice, smooth=smooth, work=LINE.theorem_w_smoothing_work), at.order),
     ):
         try:
             with BALLS.at(choice.bits):
@@ -363,7 +352,7 @@ def _epsilon(tested: Tested, at: Chosen, delta: Fraction) -> Proved | None:
         start = refine_root(lambda e: tested.upper(e, gap), max(float(found[0]), 0.0), asked, lam)
         if not math.isfinite(start):
             return None
-        value = smallest_proved_epsilon(lambda e: tested.upper(e, gap) <= asked, start, lam, _FINE)
+        value = smallest_proved_epsilon(lambda e: tested.upper(e, gap) <= asked, start, lam, LINE.lattice_accuracy)
         if value is None:
             return None
         radius = float(tested.bound(BALLS.number(value), gap).rad())

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.exact.adaptive.settings import RECURSION
 from cumulant.exact.rounds import Reports, Rounds
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import FAR, FLOOR, NEAR
@@ -27,8 +28,6 @@ from cumulant.numerics.rounding import MANY, U, at_least, rounded_down, rounded_
 from cumulant.pairs.worst_triples import Atoms
 
 # The value of an adversary who chooses anew in every round, read as delta and as epsilon.
-
-_NARROW, _LARGEST_EXPONENT = 1e-9, 700.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +47,7 @@ class Value:
         """Return an upper bound on delta; 1 outside of the grid."""
         place, above = divmod(-Fraction(epsilon), self.step)
         i = int(place) - self.first
-        if i < 0 or not 0 <= epsilon <= _LARGEST_EXPONENT:
+        if i < 0 or not 0 <= epsilon <= RECURSION.largest_exponent:
             return 1.0
         low, high = (float(self.values[min(j, self.values.size - 1)]) for j in (i, i + 1))
         # a float is wrong by u of itself, which is at most u (1 + x) of e^x - 1; then two functions and their quotient
@@ -58,10 +57,10 @@ class Value:
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon found to suffice; +inf if none does."""
-        low, high = 0.0, min(rounded_down(-self.first * self.step), _LARGEST_EXPONENT)
+        low, high = 0.0, min(rounded_down(-self.first * self.step), RECURSION.largest_exponent)
         if self.delta(high) > delta:
             return math.inf
-        while high - low > _NARROW * high:
+        while high - low > RECURSION.narrow * high:
             middle = (low + high) / 2
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return high
@@ -93,19 +92,14 @@ class Value:
 
 # What adaptive rounds of bounded range need: of the exponential mechanism on all the data.
 
-_MOST_ROUNDS = 400
-_MOST_CELLS = 6_000
-_LARGEST = 600
-"""Of (rounds + 2) epsilon, so that e to it is far from the largest float."""
-
 
 def bounded_range_optimum(epsilon: Fraction, times: int) -> Value | None:
     """Return the value of adaptive rounds of bounded range, from above.
 
     Returns None if too slow or outside the range of floats.
     """
-    known = 1 < times <= _MOST_ROUNDS and Fraction(1, 100) <= epsilon <= 50
-    return _optimum(epsilon, times) if known and (times + 2) * epsilon <= _LARGEST else None
+    known = 1 < times <= RECURSION.range_most_rounds and Fraction(1, 100) <= epsilon <= 50
+    return _optimum(epsilon, times) if known and (times + 2) * epsilon <= RECURSION.range_largest else None
 
 
 @lru_cache(maxsize=32)
@@ -118,7 +112,7 @@ def _optimum(epsilon: Fraction, times: int) -> Value:
     chords in y, the objective is A/r + B + C r on each cell of r: at most the larger end, and where A < 0, so that it is
     concave, that plus |A| (r1 - r0)^2 / (4 r0^3). What floats lose is added: see `rounding` on that page.
     """
-    n = max(4, min(128, _MOST_CELLS // times))
+    n = max(RECURSION.range_fewest_cells, min(RECURSION.range_most_round_cells, RECURSION.range_most_cells // times))
     step, reach = epsilon / n, (times + 1) * n
     x = np.array([float(step * i) for i in range(reach + 1)])  # correctly rounded
     # a float x is wrong by u x, which is u x of e^x and at most u (1 + x) of e^x - 1
@@ -151,42 +145,8 @@ def _optimum(epsilon: Fraction, times: int) -> Value:
     return Value(step, -reach, np.maximum.accumulate(value[: reach + 1]))
 
 
-_BITS = 192
-_FEWEST, _FINEST = 8, 256
-"""Cells between 1 and the largest ratio of a round."""
-
-_FINEST_BELOW = 1024
-
-_WORK, _MOST_WORK = 2e7, 1.2e8
-"""Counts of rounds times points: what is spent anyway, and what is affordable; a second is about the latter."""
-
-_WORK_BELOW = 4e7
-"""From below, where every ratio has to lie on the grid."""
-
-_OVERHEAD = 1000
-"""What a round of one of several kinds costs besides its points, in points."""
-
-_DEEPER, _BUCKET = 1.5, 24.0
-"""The grid reaches as far as a delta whose logarithm is larger by this factor and a little, in round numbers."""
-
-_ABOVE = 0.5
-_FARTHEST = 400.0
-"""Of epsilons; beyond it powers leave the range of floats, and nothing is protected."""
-
-_SLIGHTEST = 1e-8
-"""Of the largest loss of a round; below it floats do not tell its ratios apart."""
-
-_UNLIKE = 50.0
-"""How much larger the losses of one kind may be than those of another."""
-
-_NOTHING = 1e-40
-"""A mass that is all rounding."""
-
 _UNDERFLOW = 2.0**-1066
-"""More than what products and sums of one round lose where they are smaller than normal numbers."""
-
-_MOST_ODDS = 1e300
-"""Beyond them the grid is out of reach of floats, and nobody is protected."""
+"""Amount that exceeds what a round loses to underflow; derived: 2^-1074 per operation, some hundred operations."""
 
 Weights = dict[int, float]
 """The weight of V at y e^{s h} by s."""
@@ -245,7 +205,9 @@ def _sorted(reports: Reports) -> Reports:
 
 def _depth(log_delta: float) -> float:
     """Return the depth of the grid in nats, rounded so that nearby deltas share a recursion."""
-    return _BUCKET * math.ceil((_DEEPER * max(-log_delta, 0.0) + 8) / _BUCKET)
+    return RECURSION.depth_multiple * math.ceil(
+        (RECURSION.deeper * max(-log_delta, 0.0) + 8) / RECURSION.depth_multiple
+    )
 
 
 # ---- the grid and its recursion
@@ -257,13 +219,15 @@ def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
 
     Returns None if it is not affordable.
     """
-    with BALLS.at(_BITS):
+    with BALLS.at(RECURSION.bits):
         every = [_atoms(extremes, rate) for extremes, rate, _ in reports]
-        if not all(extremes.odds_ball() > 1 and extremes.odds_ball() < _MOST_ODDS for extremes, _, _ in reports):
+        if not all(
+            extremes.odds_ball() > 1 and extremes.odds_ball() < RECURSION.most_odds for extremes, _, _ in reports
+        ):
             return None
         losses = [_largest_loss(triples) for triples in every]
         sizes = [float(loss.mid()) for loss in losses]
-        if not (min(sizes) > _SLIGHTEST and max(sizes) < min(sizes[0] * _UNLIKE, math.inf)):
+        if not (min(sizes) > RECURSION.smallest_loss and max(sizes) < min(sizes[0] * RECURSION.most_unlike, math.inf)):
             return None
         reach = _farthest(reports, depth)
         cells = _cells(every, sizes[0], reach, [times for _, _, times in reports], upper)
@@ -278,7 +242,7 @@ def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
             if len(steps[-1][0]) < len(triples):
                 return None
         step, length = float(h.mid()), at_least(h.upper()) if upper else -at_least((-h).upper())
-    below, above = math.ceil(reach / step) + 1, math.ceil(_ABOVE * reach / step) + 1
+    below, above = math.ceil(reach / step) + 1, math.ceil(RECURSION.above_share * reach / step) + 1
     values = _recursion(step, below, above, steps, upper)
     # weights are rounded outward; a round adds and multiplies some eight times
     many = sum(times for _, _, times in reports)
@@ -388,7 +352,7 @@ def _chords(atoms: Atoms, h: Any, cells: int | None) -> Weights:
         for at, weight in ((place, mass * (1 - upward)), (place + 1, mass * upward)):
             found[at] = found.get(at, arb(0)) + weight
     rest = _rest(atoms)
-    at = 0 if rest > _NOTHING else max(found)  # V grows
+    at = 0 if rest > RECURSION.rounding_mass else max(found)  # V grows
     found[at] = found.get(at, arb(0)) + rest
     return {
         at: rounded_up(max(at_least(weight.upper()), Fraction(0))) for at, weight in found.items() if weight.upper() > 0
@@ -449,13 +413,15 @@ def _cells(every: list[list[Atoms]], top: float, reach: float, times: list[int],
     Other ratios then lie close to grid points, or just beyond one.
     """
     states = math.prod(each + 1 for each in times)
-    each = (1 + _ABOVE) * reach / top
-    overhead = 0 if len(times) == 1 else _OVERHEAD
-    if states * (_FEWEST * each + overhead) > _MOST_WORK or reach > _FARTHEST:
+    each = (1 + RECURSION.above_share) * reach / top
+    overhead = 0 if len(times) == 1 else RECURSION.overhead
+    if states * (RECURSION.fewest_cells * each + overhead) > RECURSION.most_work or reach > RECURSION.farthest:
         return None
-    work, finest = (_WORK, _FINEST) if upper else (_WORK_BELOW, _FINEST_BELOW)
-    most = int(min(max((work / states - overhead) / each, _FEWEST), finest))
-    tried = np.arange(max(_FEWEST, most // 2), most + 1).astype(float)
+    work, finest = (
+        (RECURSION.work_above, RECURSION.finest_above) if upper else (RECURSION.work_below, RECURSION.finest_below)
+    )
+    most = int(min(max((work / states - overhead) / each, RECURSION.fewest_cells), finest))
+    tried = np.arange(max(RECURSION.fewest_cells, most // 2), most + 1).astype(float)
     lost = 0.02 / tried**2 if upper else 1e-9 / tried
     for triples in every:
         for atoms in triples:

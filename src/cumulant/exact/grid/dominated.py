@@ -16,22 +16,22 @@ import math
 
 import numpy as np
 
+from cumulant.exact.grid.settings import DOMINATED
 from cumulant.losses.cells import Cells
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import DOZENS, next_above
 
-_BITS = 433  # masses are multiplied by 2^433, and those below e^-760 left out, so that nothing underflows
-_SCALE = _BITS * math.log(2)
-_SMALL = -600.0
-_LOWEST = -760.0
-_NEGLIGIBLE = 20.0
-_GIVEN_AWAY = 12.0
-_FARTHEST = 200.0
+_SCALE = DOMINATED.scale_bits * math.log(2)
+"""The scale of masses in nats; derived."""
 
 Law = tuple[Array, float]
 """log P-masses on the grid, and a bound of the P-mass that they have in excess of a dominated pair."""
 
-RIGHT, LEFT = 1, -1
+RIGHT = 1
+"""Sign of the sweep towards larger losses; convention."""
+
+LEFT = -1
+"""Sign of the sweep towards smaller losses; convention."""
 
 
 def merged(cells: Cells, log_mass: float) -> Law:
@@ -40,7 +40,7 @@ def merged(cells: Cells, log_mass: float) -> Law:
     The latter is taken if the former exceeds a dominated pair by much more than e^log_mass.
     """
     right = swept(cells, log_mass, RIGHT)
-    return right if right[1] < math.exp(log_mass + _GIVEN_AWAY) else swept(cells, log_mass, LEFT)
+    return right if right[1] < math.exp(log_mass + DOMINATED.given_away) else swept(cells, log_mass, LEFT)
 
 
 def swept(cells: Cells, log_mass: float, sign: int) -> Law:
@@ -48,19 +48,23 @@ def swept(cells: Cells, log_mass: float, sign: int) -> Law:
 
     Outputs with much less than e^log_mass are left out.
     """
-    lowest = max(log_mass - _NEGLIGIBLE, _LOWEST)
+    lowest = max(log_mass - DOMINATED.negligible, DOMINATED.lowest_log_mass)
     result, gap = np.full(cells.grid.count, -np.inf), 0.0
     index, offset, log_size = _corners(cells, lowest, sign)
     if index.size:
-        size = np.where(log_size > _SMALL, np.ldexp(np.exp(log_size), _BITS), np.exp(log_size + _SCALE))
+        size = np.where(
+            log_size > DOMINATED.small_log_mass,
+            np.ldexp(np.exp(log_size), DOMINATED.scale_bits),
+            np.exp(log_size + _SCALE),
+        )
         grid, mass, gap = _sweep(index.tolist(), offset.tolist(), size.tolist(), cells.grid.step, sign)
         where, value = np.array(grid), np.array(mass)
         where, value = where[value > 0], value[value > 0]
         log_value = np.log(value) - _SCALE
-        large = log_value > _SMALL  # there the scale is taken away before digits are lost
-        log_value[large] = np.log(np.ldexp(value[large], -_BITS))
+        large = log_value > DOMINATED.small_log_mass  # there the scale is taken away before digits are lost
+        log_value[large] = np.log(np.ldexp(value[large], -DOMINATED.scale_bits))
         result[where] = log_value
-    return result, min(next_above(math.ldexp(gap, -_BITS)), 1.0) if gap > 0 else 0.0
+    return result, min(next_above(math.ldexp(gap, -DOMINATED.scale_bits)), 1.0) if gap > 0 else 0.0
 
 
 def _corners(cells: Cells, lowest: float, sign: int) -> tuple[Array, Array, Array]:
@@ -111,7 +115,7 @@ def _sweep(
         weight, moment, touched, far = 0.0, 0.0, first, 0.0
         while touched < count:
             far = (index[touched] - i) * h  # negative to the left
-            if abs(far) > _FARTHEST:
+            if abs(far) > DOMINATED.farthest:
                 break
             x, m = sign * expm1(far) + offset[touched] * exp(far), size[touched] * exp(-far)
             if moment + m * x >= below:
@@ -122,7 +126,7 @@ def _sweep(
             rest = max(below - moment, 0.0)
             mass.append(weight + (rest if sign == LEFT else 0.0) - ahead)
             return grid, mass, rest + DOZENS * below if sign == RIGHT else 0.0
-        if abs(far) > _FARTHEST:  # parallel to H as far as the next corner, which is out of sight
+        if abs(far) > DOMINATED.farthest:  # parallel to H as far as the next corner, which is out of sight
             mass.append(weight - ahead)
             below, ahead, i, first = below - moment, 0.0, index[touched], touched
             continue

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from cumulant.exact.grid.dominated import Law, merged
+from cumulant.exact.grid.settings import GRID
 from cumulant.losses.cells import Cells
 from cumulant.losses.grid import Step
 from cumulant.numerics.arithmetic import Array
@@ -22,17 +23,19 @@ from cumulant.numerics.logspace import log_sum
 from cumulant.numerics.rounding import MANY, U, lowered, next_above, raised
 
 Terms = tuple[tuple[Step, int], ...]
+"""The step of each round type, and how often that type runs."""
 
 EXPONENTS = np.array([0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0])
-"""Where Chernoff bounds are tried, in units of the exponent that is best for a normal law."""
+"""Exponents of Chernoff bounds, in units of the best one for a normal law; chosen by hand, each is valid."""
 
-_TAIL = 40.0
-_MOST_POINTS = 1 << 22
-_SAMPLE = 4000
-_SILENT = -70.0  # log of a spectrum that counts as 0
-TRANSFORM, POWER = 6.7, 12.0
-"""Rounding of a radix-2 transform, in units times log2 of its length, and of the logarithm and angle of a power."""
-FAR = 60.0  # weights e^-60 and less are summed as one
+TRANSFORM = 6.7
+"""Rounding error of a radix-2 transform, in units of U times log2 of its length; derived (docs/rounding.md)."""
+
+POWER = 12.0
+"""Rounding error of the logarithm and angle of a power, in units of U; derived (docs/rounding.md)."""
+
+FAR = 60.0
+"""Nats: weights of e^-60 and less are summed as one; derived, the remainder is added."""
 
 
 @lru_cache(maxsize=8)
@@ -167,7 +170,7 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     rounds = [(tilted(step, width, log_mass, lam, upper), times) for step, times in terms]
     window = _window(rounds, width)
     wanted = (window[1] - window[0]) / width + 4
-    if not wanted <= _MOST_POINTS:
+    if not wanted <= GRID.longest_window:
         raise OverflowError("the window is too long for its grid")
     size = 1 << max(4, math.ceil(math.log2(wanted)))
     origin = sum(times * one.offset for one, times in rounds)
@@ -210,10 +213,10 @@ def convolved(rounds: Sequence[tuple[Tilted, int]], size: int, first: int) -> tu
         least = min(least, norm)
     # powers of a perturbed spectrum: (1 + d)^k with d the largest error of a coefficient
     growth = math.exp(noise * math.sqrt(size)) if noise * math.sqrt(size) < 700 else math.inf
-    noise = growth * (noise + 2 * constant * least) + math.exp(_SILENT)
-    loud = log_spectrum_size > _SILENT
+    noise = growth * (noise + 2 * constant * least) + math.exp(GRID.silent_log_spectrum)
+    kept = log_spectrum_size > GRID.silent_log_spectrum
     product = np.zeros(size // 2 + 1, dtype=np.complex128)
-    product[loud] = np.exp(log_spectrum_size[loud] + 1j * angle[loud])
+    product[kept] = np.exp(log_spectrum_size[kept] + 1j * angle[kept])
     return np.roll(fft.irfft(product, size), -(first % size)), noise
 
 
@@ -238,7 +241,7 @@ def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, 
     for one, times in rounds:
         there = np.flatnonzero(one.weights)  # a law of few atoms is not thinned
         points, weights = one.offset + width * (one.first + there.astype(np.float64)), one.weights[there]
-        starts = np.arange(0, points.size, -(-points.size // _SAMPLE))
+        starts = np.arange(0, points.size, -(-points.size // GRID.thinned_points))
         mass = np.add.reduceat(weights, starts)
         place = np.add.reduceat(weights * points, starts) / mass
         laws.append((place, np.log(mass), times))
@@ -246,7 +249,7 @@ def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, 
         mean += times * average
         variance += times * float(mass @ (place - average) ** 2)
         low, high = low + times * points[0], high + times * points[-1]
-    rate = math.sqrt(2 * _TAIL) / max(math.sqrt(variance), 1e-300)
+    rate = math.sqrt(2 * GRID.tail) / max(math.sqrt(variance), 1e-300)
     ends = []
     for sign in (1.0, -1.0):
         t = sign * rate * EXPONENTS
@@ -254,7 +257,7 @@ def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, 
         for place, log_mass, times in laws:
             lifted = log_mass + t[:, None] * place
             cgf += times * log_sum(lifted)
-        ends.append(np.min((cgf + _TAIL) / np.abs(t)))
+        ends.append(np.min((cgf + GRID.tail) / np.abs(t)))
     room = 8 * width
     return max(float(-ends[1]), low) - room, min(float(ends[0]), high) + room
 

@@ -12,33 +12,18 @@ import numpy as np
 
 from cumulant.exact import theorem_b
 from cumulant.exact.grid.fft import Composed, Terms, check_side, compose, leak_of
+from cumulant.exact.grid.settings import GRID
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.saddle import Moments
 from cumulant.losses.grid import Step
 from cumulant.numerics.rounding import DOZENS, lowered, next_above, raised
-
-_MOST_POINTS = 1 << 20  # unless more accuracy is asked for than usual
-_MOST_POINTS_EVER = 1 << 21
-_USUAL_ACCURACY = 1e-4
-_FIRST_ACCURACY, _FINER = 1e-3, 0.01
-_MOST_CELLS = 1 << 17  # from below each cell is a step of a sequential construction
-_ROUNDS = 4
-_WIDEST = 100.0
-_CLOSE = 0.05
-_SOLVED = 1e-9
-_WIDER = (1.0, 4.0, 16.0)
-_LEAST = -690.0  # log of the smallest delta that a lattice is tilted for
-_CUT = 16.0  # k rounds may lose e^-16 of delta to infinity
-_WINDOW = 24.0  # standard deviations
-_COARSE, _MOST_SHARED, _ROUND_CUT = 0.01, 1 << 18, 8.0
-"""Where no more accuracy is asked for, questions nearby share a lattice that is not longer, and cut at a round number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A bound, with the order of the tilting, the step and the number of points of its grid.
 
-    Returns NaN and 0 if no grid gave it.
+    Order and step are NaN and points is 0 if no grid gave it.
     """
 
     value: float
@@ -48,8 +33,13 @@ class Bound:
 
 
 UNKNOWN = Bound(math.inf, math.nan, math.nan, 0)
+"""Upper bound on epsilon if no grid answers."""
+
 NOTHING = Bound(0.0, math.nan, math.nan, 0)
+"""Lower bound if no grid answers."""
+
 CERTAIN = Bound(1.0, math.nan, math.nan, 0)
+"""Upper bound on delta if no grid answers."""
 
 
 def _refined(known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy: float, upper: bool = True) -> Bound:
@@ -58,7 +48,7 @@ def _refined(known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy:
     A finer grid is not always a better one: rounding grows with its length, and memory may give out. So coarser ones come
     first, and whatever was reached stays.
     """
-    best, finer = known, max(accuracy, _FIRST_ACCURACY)
+    best, finer = known, max(accuracy, GRID.first_accuracy)
     while True:
         found = _before_giving_up(bounds(finer))
         if not found:
@@ -66,9 +56,9 @@ def _refined(known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy:
         after = min([best, *found], key=_value) if upper else max([best, *found], key=_value)
         change, best = abs(after.value - best.value), after
         # the cost of a grid falls with the accuracy, so that what is left to gain is about that much
-        if finer <= accuracy or change * _FINER <= accuracy * abs(after.value):
+        if finer <= accuracy or change * GRID.finer <= accuracy * abs(after.value):
             return best
-        finer = max(accuracy, finer * _FINER)
+        finer = max(accuracy, finer * GRID.finer)
 
 
 def _before_giving_up(bounds: Iterable[Bound]) -> list[Bound]:
@@ -106,7 +96,7 @@ def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> I
         yield NOTHING
         return
     guess, slope = max(_first_guess(terms, at, asked), 0.0), float(at.lam[0])
-    for _ in range(_ROUNDS):
+    for _ in range(GRID.corrections):
         width = grid_width(terms, at, guess, slope, accuracy, upper)
         sums = _composed(terms, at, log_delta, width, upper)
         found = _epsilon(sums, log_delta, guess)
@@ -115,7 +105,7 @@ def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> I
             return
         slope = max(_slope(sums, found.value), sums.lam)
         after = saddle.saddle_at(terms, found.value)
-        close = abs(found.value - guess) <= _CLOSE * found.value
+        close = abs(found.value - guess) <= GRID.close * found.value
         guess, at = found.value, after or at
         if close and grid_width(terms, at, guess, slope, accuracy, upper) >= 0.6 * width:
             return
@@ -156,7 +146,7 @@ def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: fl
     log_delta, slope = min(float(saddle.approximation(at)[0]), -1e-9), float(at.lam[0])
     for _ in range(2):
         width = grid_width(terms, at, epsilon, slope, accuracy, upper)
-        sums = _composed(terms, at, log_delta, width, upper, shared=accuracy >= _COARSE)
+        sums = _composed(terms, at, log_delta, width, upper, shared=accuracy >= GRID.shared_accuracy)
         value = sums.log_delta(epsilon - sums.slip if upper else epsilon + sums.slip)
         yield _delta(sums, value)
         if not math.isfinite(value) or abs(value - log_delta) < 1:
@@ -166,8 +156,8 @@ def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: fl
 
 def _seen(terms: Terms, at: Moments | None) -> Moments | None:
     """Return the saddle point, or one at a smaller order if its delta is too small for floats."""
-    if at is not None and float(saddle.approximation(at)[0]) < _LEAST:
-        return saddle.saddle(terms, _LEAST) or at
+    if at is not None and float(saddle.approximation(at)[0]) < GRID.smallest_log_delta:
+        return saddle.saddle(terms, GRID.smallest_log_delta) or at
     return at
 
 
@@ -193,7 +183,7 @@ def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[
     if at is None:
         return
     guess, slope = max(float(saddle.epsilon_of(at)[0]), 1e-12), float(at.lam[0])
-    for _ in range(_ROUNDS):
+    for _ in range(GRID.corrections):
         width = grid_width(terms, at, guess, slope, accuracy, upper=True)
         sums, tail = _cone(terms, at, log_delta, width, accuracy)
         better = _epsilon(sums, log_delta - 0.5, guess).value  # few rounds make the saddle point a poor guide
@@ -204,7 +194,7 @@ def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[
         if not 0 < found < math.inf:
             return
         slope, at = max(_slope(sums, found), sums.lam), saddle.saddle_at(terms, found) or at
-        close, guess = abs(found - guess) <= _CLOSE * found, found
+        close, guess = abs(found - guess) <= GRID.close * found, found
         if close and grid_width(terms, at, guess, slope, accuracy, upper=True) >= 0.6 * width:
             return
 
@@ -237,8 +227,8 @@ def _cone(terms: Terms, at: Moments, log_delta: float, width: float, accuracy: f
     """
     rounds = sum(times for _, times in terms)
     reach = sum(times * max(map(abs, step.span(2 * log_delta - 60))) for step, times in terms)
-    cut = log_delta - math.log(rounds) - _CUT - math.log1p(reach)
-    sums = _composed(terms, at, log_delta, width, upper=True, cut=cut, shared=accuracy >= _COARSE)
+    cut = log_delta - math.log(rounds) - GRID.cut - math.log1p(reach)
+    sums = _composed(terms, at, log_delta, width, upper=True, cut=cut, shared=accuracy >= GRID.shared_accuracy)
     return sums, cut + math.log(rounds) + math.log(2 + reach)
 
 
@@ -254,7 +244,7 @@ def _epsilon(sums: Composed, log_delta: float, guess: float) -> Bound:
 
     Every misplacement of a loss is added.
     """
-    low, high = saddle.solve(sums.log_delta, -sums.lam, log_delta, max(guess, sums.start), _SOLVED)
+    low, high = saddle.solve(sums.log_delta, -sums.lam, log_delta, max(guess, sums.start), GRID.solved)
     if sums.upper:
         none = high == 0 and sums.log_delta(-sums.slip) <= log_delta
         value = 0.0 if none else next_above(high + sums.slip)
@@ -279,26 +269,29 @@ def _composed(
     A shared grid is tilted to a nearby order and cut farther out, so that it serves other questions too.
     """
     rounds = sum(times for _, times in terms)
-    kept = log_delta - math.log(rounds) - _CUT if cut is None else cut
+    kept = log_delta - math.log(rounds) - GRID.cut if cut is None else cut
     spans = [step.span(kept) for step, _ in terms]
     longest = max(high - low for low, high in spans)
-    least = longest / (2 * _MOST_POINTS if upper else _MOST_CELLS)
+    least = longest / (2 * GRID.most_points if upper else GRID.most_cells)
     width = max(width, least) or 1.0
-    if not 1e-300 < width < _WIDEST:
+    if not 1e-300 < width < GRID.widest_step:
         raise OverflowError(f"a step of {width} is out of reach")
     lam, width = float(at.lam[0]), _anchored(terms, width)
-    if not shared or _WINDOW * math.sqrt(float(at.variance[0])) > _MOST_SHARED * width:
+    if not shared or GRID.window_deviations * math.sqrt(float(at.variance[0])) > GRID.most_shared_points * width:
         return _wide_enough(lambda wide: compose(terms, wide, kept, lam, upper), width)
-    farther, nearby = _ROUND_CUT * math.floor(kept / _ROUND_CUT), 2.0 ** (round(3 * math.log2(lam)) / 3)
+    farther, nearby = (
+        GRID.shared_cut_multiple * math.floor(kept / GRID.shared_cut_multiple),
+        2.0 ** (round(3 * math.log2(lam)) / 3),
+    )
     return _wide_enough(lambda wide: _shared(terms, wide, farther, nearby, upper), width)
 
 
 def _wide_enough(composed: Callable[[float], Composed], width: float) -> Composed:
     """Return the composed law at this step, or at a wider one if its window is too long."""
-    for factor in _WIDER[:-1]:
+    for factor in GRID.wider_steps[:-1]:
         with suppress(OverflowError):
             return composed(factor * width)
-    return composed(_WIDER[-1] * width)
+    return composed(GRID.wider_steps[-1] * width)
 
 
 @lru_cache(maxsize=16)
@@ -318,7 +311,12 @@ def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy
     width = max(math.sqrt(12 * cost / (slope + 1)), cost)
     if not upper:  # every round must be resolved, the bulk of its law by several cells
         width = min(width / 3, deviation / math.sqrt(rounds) / 8, *(_bulk(step) / 3 for step, _ in terms))
-    return max(width, _WINDOW * deviation / (_MOST_POINTS if accuracy >= _USUAL_ACCURACY else _MOST_POINTS_EVER))
+    return max(
+        width,
+        GRID.window_deviations
+        * deviation
+        / (GRID.most_points if accuracy >= GRID.usual_accuracy else GRID.most_points_fine),
+    )
 
 
 def _bulk(step: Step) -> float:

@@ -18,26 +18,14 @@ from functools import partial
 import numpy as np
 
 from cumulant.exact.inversion import choose, saddle
-from cumulant.exact.inversion.choose import BASE, Side, sides
+from cumulant.exact.inversion.choose import Side, sides
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.float_line import FloatSpectrum, float_spectrum
 from cumulant.exact.inversion.line import Choice
+from cumulant.exact.inversion.settings import BATCH, LINE
 from cumulant.exact.rounds import Rounds
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import U, rounded_down
-
-_PARTS = (1.0, 0.7, 0.5)
-"""Of the order at the saddle point: where its law is wide, a smaller one may be silent."""
-
-_MOST_CANCELLED = 18.0
-"""Of the 36 nats that floats have; what cancels more is asked among fewer."""
-
-_ALLOWED = 0.05
-"""The part of the accuracy that rounding may cost; where it costs more, balls must answer."""
-
-_MOVES = 12
-_ROUNDED = 8.0
-"""Orders and periods are powers of two to so many parts of the exponent: what is remembered of one run serves others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +210,7 @@ def _select_solvable(side: Side, asked: Questions, accuracy: float) -> bool:
 
 def _line(side: Side, asked: Questions, accuracy: float) -> Line | None:
     """Return a line for these questions; None if floats find none for all of them."""
-    for part in _PARTS:
+    for part in BATCH.order_factors:
         choice = _choice(side, asked, accuracy, part)
         if choice is None:
             return None
@@ -254,14 +242,15 @@ def _choice(side: Side, asked: Questions, accuracy: float, part: float) -> Choic
         guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if asked.of_delta else given
         size = given if asked.of_delta else float(saddle.approximation(at)[0])
         if not found:
-            lam = 2.0 ** (round(_ROUNDED * math.log2(float(at.lam[0]) * part)) / _ROUNDED)
+            lam = 2.0 ** (round(BATCH.octave_parts * math.log2(float(at.lam[0]) * part)) / BATCH.octave_parts)
         choice = choose.at_order(repeated, lam, guess, size, accuracy)
-        if choice is None or (found and choice.silence - choice.images > _MOST_CANCELLED):
+        if choice is None or (found and choice.silence - choice.images > BATCH.most_cancelled):
             return None
         found.append((choice, times))
     return replace(
         found[0][0],
-        period=2.0 ** (math.ceil(_ROUNDED * math.log2(max(choice.period for choice, _ in found))) / _ROUNDED),
+        period=2.0
+        ** (math.ceil(BATCH.octave_parts * math.log2(max(choice.period for choice, _ in found))) / BATCH.octave_parts),
         silence=float(math.ceil(max(choice.silence * fewest / times for choice, times in found))),
     )
 
@@ -293,13 +282,13 @@ def _read(side: Side, spectrum: FloatSpectrum, asked: Questions, accuracy: float
             above = partial(_above, side, spectrum, repeats, gaps)
             found = _enough(above, start, given, line.lam)
             epsilons, sizes = found, room
-            wrong = np.abs(found - start) <= _ALLOWED * accuracy * np.maximum(found, 0.0)
+            wrong = np.abs(found - start) <= BATCH.rounding_share * accuracy * np.maximum(found, 0.0)
             wrong |= found == 0
         else:
             start, gaps = choose.cone_deltas(line, given) if side.cone else (line.log_values(given)[0], given)
             found = _above(side, spectrum, repeats, gaps, given)
             epsilons, sizes = given, start
-            wrong = found - np.logaddexp(start, leak) <= _ALLOWED * accuracy
+            wrong = found - np.logaddexp(start, leak) <= BATCH.rounding_share * accuracy
         value[here] = found
         served[here] = wrong & np.isfinite(found) & _far_images(side, spectrum, float(times), epsilons, sizes, accuracy)
     return value, served
@@ -317,7 +306,7 @@ def _enough(above: Callable[[Array], Array], start: Array, given: Array, lam: fl
     """
     epsilons, found = np.maximum(start, 0.0), np.full(start.shape, np.nan)
     step = 4 * U * (1 / lam + epsilons)
-    for _ in range(_MOVES):
+    for _ in range(BATCH.moves):
         excess = above(epsilons) - given
         found = np.where(np.isnan(found) & (excess <= 0), epsilons, found)
         if np.isfinite(found).all():
@@ -335,7 +324,7 @@ def _far_images(
 
     Images only add to the line, so that they cost accuracy and not validity.
     """
-    wanted, choice = BASE / 2 - math.log(accuracy), spectrum.choice  # half of the margin is for guesses
+    wanted, choice = LINE.margin_exponent / 2 - math.log(accuracy), spectrum.choice  # half of the margin is for guesses
     t = choice.outer
     outer = times * float(saddle.moments(side.terms, np.array([t])).cgf[0])
     right = outer + t * math.log(t) - (1 + t) * math.log1p(t) - t * epsilons - sizes

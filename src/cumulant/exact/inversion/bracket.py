@@ -9,10 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from cumulant.exact.inversion.settings import SEARCH
 from cumulant.numerics.arithmetic import BALLS
-
-_TRIES, _SECANTS, _HALVES = 40, 12, 40
-_CLOSE, _NEAR, _FLAT = 2.0**-51, 1 / 16, 1e-5
 
 
 def refine_root(known: Callable[[Any], Any], start: float, asked: Any, lam: float) -> float:
@@ -25,7 +23,7 @@ def refine_root(known: Callable[[Any], Any], start: float, asked: Any, lam: floa
     """
     epsilon, before, slope = start, (math.nan, math.nan), -lam
     low, high = 0.0, math.inf
-    for tried in range(_SECANTS + _HALVES):
+    for tried in range(SEARCH.secants + SEARCH.halvings):
         if not math.isfinite(epsilon):
             return math.nan
         part = known(BALLS.number(epsilon)) / asked
@@ -37,9 +35,9 @@ def refine_root(known: Callable[[Any], Any], start: float, asked: Any, lam: floa
             slope = min((off - before[1]) / (epsilon - before[0]), -lam / 16)
         before = epsilon, off
         after = max(epsilon - off / slope, 0.0)
-        if abs(after - epsilon) <= 4e-16 * epsilon or high - low <= _CLOSE * low:
+        if abs(after - epsilon) <= 4e-16 * epsilon or high - low <= SEARCH.close * low:
             break
-        inside = low < after < high and tried < _SECANTS
+        inside = low < after < high and tried < SEARCH.secants
         epsilon = after if inside or high == math.inf else (low + high) / 2
     return epsilon
 
@@ -50,7 +48,7 @@ def smallest_proved_epsilon(holds: Callable[[Any], bool], start: float, lam: flo
         return 0.0 if holds(BALLS.number(0)) else smallest_proved_epsilon(holds, 1e-12 / lam, lam, accuracy)
     step = 2.0**-50
     before = epsilon = start
-    for _ in range(_TRIES):
+    for _ in range(SEARCH.tries):
         if holds(BALLS.number(epsilon)):
             return _closer(holds, epsilon, before, accuracy)
         before, epsilon, step = epsilon, start + max(step * start, math.ulp(start)), 4 * step
@@ -66,7 +64,7 @@ def needed(holds: Callable[[Any], bool], start: float, accuracy: float) -> float
     """
     step = 2.0**-50
     before = epsilon = start
-    for _ in range(_TRIES):
+    for _ in range(SEARCH.tries):
         if epsilon <= 0:
             return 0.0
         if holds(BALLS.number(epsilon)):
@@ -82,7 +80,7 @@ def _closer(holds: Callable[[Any], bool], shown: float, other: float, accuracy: 
 
     Growing steps overshoot.
     """
-    while abs(shown - other) > _NEAR * accuracy * shown:
+    while abs(shown - other) > SEARCH.near_share * accuracy * shown:
         middle = (shown + other) / 2
         shown, other = (middle, other) if holds(BALLS.number(middle)) else (shown, middle)
     return shown
@@ -94,7 +92,7 @@ def valley(value: Callable[[Any], Any], start: float) -> float:
     Returns the guess if the search leaves [1e-9, 1e9].
     """
     centre, width = start, 0.5
-    while width > _FLAT:
+    while width > SEARCH.flat:
         left, middle, right = (value(BALLS.number(centre * math.exp(move * width))).mid() for move in (-1, 0, 1))
         if middle <= left and middle <= right:
             width /= 4

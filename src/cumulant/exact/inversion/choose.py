@@ -19,27 +19,11 @@ import numpy as np
 from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.line import Choice, Enclosing, FloatLine, Followed
+from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import Kinds, Rounds
 from cumulant.exact.theorem_b import constants
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import rounded_down
-
-BASE = 12.0
-"""b = 12 - log(accuracy): what the exponent must be beyond what cancels."""
-
-_FEWEST_BITS, _GUARD_BITS, _MOST_BITS = 128, 48, 2048
-_ORDERS = np.array([1.0, 0.85, 0.7, 0.55])
-_OUTWARD, _FARTHER, _NEARBY = np.geomspace(0.03, 2.0, 18), np.geomspace(2.5, 8.0, 6), np.geomspace(0.5, 2.5, 17)
-_RARE, _RARELY, _ROOMY = 4.0, 0.1, 0.8
-_STEEPEST = 24.0
-"""What the order times the spacing of a lattice is at most."""
-
-_FOLLOWED = 10.0
-"""What may cancel where floats search; they have 36."""
-
-_GAPS, _REFINED = np.geomspace(0.1, 60.0, 33), 9
-"""Where the gap of the cone is looked for, in units of 1/lam; it is about 3."""
-
 
 Constants = Callable[[Array], tuple[Array, Array]]
 """Returns log R and log C at each gap d, so that (y - R)_+ <= C f(y) for all y."""
@@ -128,8 +112,8 @@ def at_orders(side: Side, most: float, guess: float, size: float, accuracy: floa
 
     Every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough.
     """
-    order = min(most, _STEEPEST / spacing) if spacing else most
-    known = _at_orders(side, order * _ORDERS, guess, size, accuracy, spacing)
+    order = min(most, LINE.most_order_spacing / spacing) if spacing else most
+    known = _at_orders(side, order * np.array(LINE.order_factors), guess, size, accuracy, spacing)
     return min(known, key=lambda each: each.cost) if known else None
 
 
@@ -143,7 +127,7 @@ def choose_line_beside(side: Side, epsilon: float, accuracy: float, spacing: flo
     if at is None:
         return None
     order, size = float(at.lam[0]), float(saddle.approximation(at)[0])
-    order = min(order, _STEEPEST / spacing) if spacing else order
+    order = min(order, LINE.most_order_spacing / spacing) if spacing else order
     return at_order(side, part * order, epsilon, size, accuracy, spacing) if math.isfinite(size) else None
 
 
@@ -159,28 +143,30 @@ def at_order(side: Side, lam: float, guess: float, size: float, accuracy: float,
 def _at_orders(side: Side, orders: Array, guess: float, size: float, accuracy: float, spacing: float) -> list[Choice]:
     """Return one choice per order, without the orders at which floats find no line."""
     at = saddle.moments(side.terms, orders)
-    narrow = np.maximum(_deviations(side.terms, orders), spacing / _STEEPEST)
-    spread = np.maximum(np.sqrt(at.variance), spacing / _STEEPEST)
-    wanted = BASE - math.log(accuracy)
+    narrow = np.maximum(_deviations(side.terms, orders), spacing / LINE.most_order_spacing)
+    spread = np.maximum(np.sqrt(at.variance), spacing / LINE.most_order_spacing)
+    wanted = LINE.margin_exponent - math.log(accuracy)
     gaps = np.maximum(at.cgf - orders * guess - size, 0.0)
     reach = np.max(np.sqrt(2 * (wanted + gaps)) / spread)
     if not math.isfinite(reach):
         return []
     # images: 1/(e^{lam T} - 1) and c(t) e^{K(t) - t eps}/(e^{(t-lam)T} - 1) below e^-B delta
-    outer, right = _images(side, orders, reach * _OUTWARD, guess, size - wanted)
+    outer, right = _images(side, orders, reach * LINE.image_orders, guess, size - wanted)
     if (np.argmin(right, axis=1) == outer.size - 1).any():
-        outer, right = _images(side, orders, reach * np.append(_OUTWARD, _FARTHER), guess, size - wanted)
+        outer, right = _images(
+            side, orders, reach * np.append(LINE.image_orders, LINE.far_image_orders), guess, size - wanted
+        )
     found = []
     for i, (lam, gap) in enumerate(zip(orders.tolist(), gaps.tolist(), strict=True)):
         least, left = float(right[i].min()), (wanted - size) / lam
         if not (math.isfinite(at.cgf[i]) and narrow[i] > 0 and least < math.inf):
             continue
         # the least order that will do, with room for a guess that is off: balls must reach it
-        best = int(np.argmax(right[i] <= max(1.01 * least, _ROOMY * left)))
+        best = int(np.argmax(right[i] <= max(1.01 * least, LINE.image_period_share * left)))
         period = max(left, float(right[i, best]))
         last = math.sqrt(2 * (wanted + gap)) / float(narrow[i])
         silence, bits = _silence(wanted, gap, last), _bits(side, wanted, gap)
-        if 0 < period < math.inf and math.isfinite(silence) and bits < _MOST_BITS:
+        if 0 < period < math.inf and math.isfinite(silence) and bits < LINE.most_bits:
             found.append(Choice(lam, period, silence, wanted, guess, size, float(outer[best]), bits, last * period))
     return found
 
@@ -206,7 +192,7 @@ def _bits(side: Side, wanted: float, gap: float) -> int:
     The wanted digits, the digits that cancel, and a guard.
     """
     rounds = sum(times for _, times in side.kinds)
-    return max(math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + _GUARD_BITS, _FEWEST_BITS)
+    return max(math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + LINE.guard_bits, LINE.fewest_bits)
 
 
 def _deviations(terms: Terms, orders: Array) -> Array:
@@ -219,7 +205,7 @@ def _deviations(terms: Terms, orders: Array) -> Array:
         loss, weight = saddle.tilted(step, orders)[:2]
         downward = np.argsort(-loss)
         loss, weight = loss[downward], weight[:, downward]
-        weight = np.where(np.cumsum(weight, axis=1) > min(_RARE / times, _RARELY), weight, 0.0)
+        weight = np.where(np.cumsum(weight, axis=1) > min(LINE.omitted_rounds / times, LINE.most_omitted), weight, 0.0)
         mass = weight.sum(axis=1)
         apart = loss - float(weight[0] @ loss) / mass[0]
         mean = weight @ apart / mass
@@ -254,7 +240,7 @@ def line_suffices(
     size = line.log_value(at)[0] if log_delta is None else log_delta
     if not math.isfinite(size):
         return False
-    wanted, gap, t = BASE - math.log(accuracy), line.cgf - line.lam * at - size, choice.outer
+    wanted, gap, t = LINE.margin_exponent - math.log(accuracy), line.cgf - line.lam * at - size, choice.outer
     last = 2 * math.pi / choice.period * built.frequencies
     outer = float(saddle.moments(side.terms, np.array([t])).cgf[0])
     right = outer + t * math.log(t) - (1 + t) * math.log1p(t) - t * at - size
@@ -269,7 +255,7 @@ def line_suffices(
 @np.errstate(all="ignore")
 def tightest_order(side: Side, epsilon: float, lam: float) -> tuple[float, float]:
     """Return about the order t near lam that minimises c(t) M(t) e^{-t eps}, and log of that."""
-    orders = lam * _NEARBY
+    orders = lam * LINE.nearby_orders
     value = saddle.cgfs(side.terms, orders) + orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     value = value - orders * epsilon
     best = int(np.argmin(np.where(np.isnan(value), np.inf, value)))
@@ -324,9 +310,9 @@ def _near(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bo
     """Return True if so little cancels on this line that a search in floats may follow it."""
     if epsilon is not None:
         value = line.log_value(epsilon)[0]
-        return math.isfinite(value) and line.cgf - line.lam * epsilon - value <= _FOLLOWED
+        return math.isfinite(value) and line.cgf - line.lam * epsilon - value <= LINE.most_cancelled_search
     at = None if log_delta is None else root(line, log_delta)
-    return at is not None and line.cgf - line.lam * at - (log_delta or 0.0) <= _FOLLOWED
+    return at is not None and line.cgf - line.lam * at - (log_delta or 0.0) <= LINE.most_cancelled_search
 
 
 def root(line: Followed, asked: float) -> float | None:
@@ -380,7 +366,7 @@ def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple
 
     Grids that close in, then a parabola.
     """
-    rows, gaps = np.arange(count), np.tile(_GAPS / lam, (count, 1))
+    rows, gaps = np.arange(count), np.tile(LINE.gap_grid / lam, (count, 1))
     for _ in range(4):
         found = value(gaps)
         found = np.where(np.isnan(found), np.inf, found)
@@ -391,7 +377,7 @@ def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple
         apart = np.log(where / gaps[rows, low])
         vertex = where * np.exp(0.5 * apart * (found[rows, low] - found[rows, high]) / bend)
         vertex = np.where((high - low == 2) & (bend > 0) & np.isfinite(vertex), vertex, where)
-        gaps = np.geomspace(gaps[rows, low], gaps[rows, high], _REFINED, axis=1)
+        gaps = np.geomspace(gaps[rows, low], gaps[rows, high], LINE.gap_points, axis=1)
     after = value(vertex[:, None])[:, 0]
     better = after < least
     return np.where(better, after, least), np.where(better, vertex, where)

@@ -15,31 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from cumulant.exact.inversion.settings import DECAY
 from cumulant.losses.transform import Mixed, Rule
 from cumulant.numerics.arithmetic import BALLS, Array
-
-_CUTS = np.array([0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.3])
-"""Parts of the law that the densest and the rarest end of the window of Lemma S3 may leave out."""
-
-_RARE, _SPARE = 4.0, 0.1
-FEWEST = 5
-"""An interval that holds fewer frequencies is summed instead."""
-
-_STAGES = (0.1, 0.0)
-"""What is left out of the law at least, one after the other, as the intervals come down."""
-
-_DECAY_VARIANCE_SHARE = 0.4
-"""The part of the variance whose kinds are asked for silence; it takes 1.6 times the frequencies, and far fewer nodes."""
-
-_WORTH = 2.0
-"""A stage that comes down by less than so many of the shortest intervals finds none."""
-
-_MARGIN = 1e-6
-MOST_INTERVALS = 400
-STEPS, LONG = 0.5 * 0.7 ** np.arange(20), 6
-_POINTS = 257
-COARSE = -20.0
-_UNSEEN = 1e-9
 
 
 class DecayNotProved(Exception):
@@ -144,10 +122,13 @@ def covered(
     `top` if they prove nothing.
     """
     # far out little of the law is enough to show silence, and that little takes few nodes; further in all but the rarest
-    for cut in _STAGES:
-        if top <= FEWEST * step or not kinds:
+    for cut in DECAY.stage_cuts:
+        if top <= DECAY.fewest_frequencies * step or not kinds:
             break
-        if not reached(kinds, profiles, exponent, gauss, cut) <= top - _WORTH * FEWEST * step:
+        if (
+            not reached(kinds, profiles, exponent, gauss, cut)
+            <= top - DECAY.worth_intervals * DECAY.fewest_frequencies * step
+        ):
             continue
         windows = [
             _window(kind, profile, lam, top, exponent, cut) for kind, profile in zip(kinds, profiles, strict=True)
@@ -165,7 +146,7 @@ def select_for_decay(kinds: Sequence[Kind], profiles: Sequence[Profile | None], 
         math.inf if one is None else kind.times * one.variance(rarest(exponent, kind.times))
         for kind, one in zip(kinds, profiles, strict=True)
     ]
-    wanted = _DECAY_VARIANCE_SHARE * sum(each for each in spread if each < math.inf)
+    wanted = DECAY.variance_share * sum(each for each in spread if each < math.inf)
     kept, reached = [], 0.0
     for i in sorted(range(len(spread)), key=lambda i: -spread[i]):
         if reached < wanted or spread[i] == math.inf:
@@ -208,7 +189,7 @@ def _last(
         low, high = profile.densest(exponent, kind.times)
         try:
             variation = kind.law.variation(lam, low, high) / kind.mass
-            rule = kind.law.rule(lam, 0.0, kind.log_mass + COARSE, [low, high], beyond=False)
+            rule = kind.law.rule(lam, 0.0, kind.log_mass + DECAY.coarse_log_error, [low, high], beyond=False)
         except OverflowError:
             continue  # a factor of at most 1
         if variation.is_finite():
@@ -219,7 +200,7 @@ def _last(
     def log_bound(u: float) -> float:
         return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in numbers) - slow * u * u
 
-    last = falling(log_bound, -exponent * (1 + 1e-9) - _MARGIN)
+    last = falling(log_bound, -exponent * (1 + 1e-9) - DECAY.margin)
     if min(alone, last) == math.inf:
         raise DecayNotProved("the law of the losses has no density that fades out")
     if alone <= last:
@@ -267,10 +248,10 @@ class Profile:
         """Return both ends of the Lemma S3 window whose bound decays first."""
         cumulated = np.cumsum(self.mass)
         enough, whole = math.exp(-exponent / times), float(cumulated[-1])
-        last = np.searchsorted(cumulated, (1 - _CUTS) * whole)
-        last = np.where(_CUTS > 0, np.minimum(last, len(self.v) - 1), len(self.v) - 1)
+        last = np.searchsorted(cumulated, (1 - DECAY.window_cuts) * whole)
+        last = np.where(DECAY.window_cuts > 0, np.minimum(last, len(self.v) - 1), len(self.v) - 1)
         best = (math.inf, float(self.v[0]), float(self.v[-1]))
-        for first in np.searchsorted(cumulated, _CUTS * whole).tolist():
+        for first in np.searchsorted(cumulated, DECAY.window_cuts * whole).tolist():
             room = np.where(last > first + 1, enough - (1 - (cumulated[last] - cumulated[first])), 0.0)
             highest = np.maximum.accumulate(self.density[first:])[np.maximum(last - first, 0)]
             found = np.where(room > 0, highest / np.where(room > 0, room, 1.0), np.inf)
@@ -301,7 +282,7 @@ class Profile:
 def profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> Profile:
     """Return the tilted law of one round type on a grid, in floats."""
     low, high = law.span(lam, kind.log_mass - exponent - math.log(kind.times) - 6)
-    v = np.linspace(low, high, _POINTS)
+    v = np.linspace(low, high, DECAY.profile_points)
     L, log_f = law.log_tilted(v, lam)
     slope = np.abs(np.gradient(L, v))
     density, mass = np.zeros_like(v), np.zeros_like(v)
@@ -345,14 +326,14 @@ def _window(kind: Kind, profile: Profile | None, lam: float, top: float, exponen
     spread = arb((most * second).upper()).sqrt().upper()
     losses = np.array([float(loss.mid()) for loss, _ in points])
     weights = np.array([float(weight.mid()) for _, weight in points])
-    seen = weights > _UNSEEN
+    seen = weights > DECAY.negligible_weight
     numbers = float(least), float(spread)
     return _Window(kind.times, points, arb(error.upper()), least, most, spread, losses[seen], weights[seen], numbers)
 
 
 def rarest(exponent: float, times: int) -> float:
     """Return the mass that a window may leave out and still prove the decay."""
-    return min(_RARE / times, _SPARE * math.exp(-exponent / times))
+    return min(DECAY.omitted_rounds / times, DECAY.omitted_share * math.exp(-exponent / times))
 
 
 def _centre(rule: Rule) -> float:
@@ -370,15 +351,15 @@ def _covered(windows: list[_Window], last: float, exponent: float, gauss: Fracti
     Return the lowest end.
     """
     top, slow = last, float(gauss)
-    for _ in range(MOST_INTERVALS):
-        halves = np.minimum(STEPS * top, top / 2)
+    for _ in range(DECAY.most_intervals):
+        halves = np.minimum(DECAY.interval_halves * top, top / 2)
         centres = top - halves
         found = sum(window.times * window.estimates(centres, halves) for window in windows)
         found = found - slow * (centres - halves) ** 2
-        passing = np.flatnonzero(found <= -exponent * (1 + _MARGIN) - _MARGIN)
-        if not passing.size or 2 * halves[passing[0]] < FEWEST * step:
+        passing = np.flatnonzero(found <= -exponent * (1 + DECAY.margin) - DECAY.margin)
+        if not passing.size or 2 * halves[passing[0]] < DECAY.fewest_frequencies * step:
             return top
-        for i in passing[:3]:
+        for i in passing[: DECAY.ball_tries]:
             half, centre = BALLS.number(float(halves[i])), BALLS.number(float(centres[i]))
             if _decay_is_proved(windows, centre, half, exponent, gauss):
                 break

@@ -9,14 +9,12 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from cumulant.exact.inversion.choose import BASE, Side, at_order, tightest_order
+from cumulant.exact.inversion.choose import Side, at_order, tightest_order
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import spacing_of
 from cumulant.exact.inversion.line import Choice, leaked, outer, right_tail, spectrum, squared
+from cumulant.exact.inversion.settings import LINE
 from cumulant.numerics.arithmetic import BALLS
-
-_ROUGH = 6.0
-"""The exponent of images, and of silence beyond what cancels: what is smaller takes less to be shown to be so."""
 
 
 def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
@@ -30,7 +28,13 @@ def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fracti
         with BALLS.at(choice.bits):
             if _by_one_order(side, choice, epsilon, delta):
                 return True
-            rough = at_order(side, choice.lam, float(epsilon), math.log(float(delta)), math.exp(BASE - _ROUGH))
+            rough = at_order(
+                side,
+                choice.lam,
+                float(epsilon),
+                math.log(float(delta)),
+                math.exp(LINE.margin_exponent - LINE.rough_exponent),
+            )
             if rough is None:
                 return False
             found = spectrum(side.kinds, rough, side.extra)

@@ -14,11 +14,6 @@ from functools import lru_cache
 import numpy as np
 
 from cumulant.exact.inversion.decay import (
-    COARSE,
-    FEWEST,
-    LONG,
-    MOST_INTERVALS,
-    STEPS,
     DecayNotProved,
     Kind,
     Profile,
@@ -28,19 +23,29 @@ from cumulant.exact.inversion.decay import (
     reached,
     select_for_decay,
 )
+from cumulant.exact.inversion.settings import DECAY
 from cumulant.losses.float_rule import FloatRule, Total, float_rule, float_variation, total
 from cumulant.losses.strip_rule import float_whole_rule
 from cumulant.losses.transform import Mixed
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.rounding import U
 
-_WORTH = 1.1
-_MARGIN = 1e-9
-_LEFT = 1e-14
-"""More than is lost where a few numbers near 1 are added and their logarithm is taken."""
+# Bounds on rounding errors, derived in docs/line.md, section 6; U = 2^-53 is half a unit in the last place.
 
-_TURN, _ADDED, _SCALE = 8 * U, 2 * U, 8 * U
-"""What phases lose, what each of the terms of a sum of sines or cosines does, and logarithms of masses."""
+_MARGIN = 1e-9
+"""Relative error of a dozen roundings of numbers below 1e5; derived."""
+
+_LEFT = 1e-14
+"""Error of a few sums of numbers near 1 and of their logarithm; derived."""
+
+_TURN = 8 * U
+"""Error of the phase v L, relative to its size; derived."""
+
+_ADDED = 2 * U
+"""Error of a sum of sines or cosines, per term and relative to the sizes; derived."""
+
+_SCALE = 8 * U
+"""Error of the logarithm of a mass, relative to its size; derived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +168,12 @@ def _down(
     """
     profiles = [each.profile for each in rounds]
     for cut in stages:
-        if top <= FEWEST * step or not rounds:
+        if top <= DECAY.fewest_frequencies * step or not rounds:
             break
-        if not reached(kinds, profiles, exponent, Fraction(slow), cut) <= top - _WORTH * FEWEST * step:
+        if (
+            not reached(kinds, profiles, exponent, Fraction(slow), cut)
+            <= top - DECAY.float_worth_intervals * DECAY.fewest_frequencies * step
+        ):
             continue
         windows = [_window(each, lam, top, exponent, cut) for each in rounds]
         top = _covered(windows, top, exponent, slow, step)
@@ -189,7 +197,7 @@ def _last(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> 
     for each in rounds:
         try:
             log_variation = float_variation(each.law, lam, *each.window) - each.log_mass
-            rule = float_rule(each.law, lam, 0.0, each.log_mass + COARSE, each.window, beyond=False)
+            rule = float_rule(each.law, lam, 0.0, each.log_mass + DECAY.coarse_log_error, each.window, beyond=False)
             part = total(rule.between(*each.window))
         except OverflowError:
             continue  # a factor of at most 1
@@ -234,8 +242,11 @@ def _covered(windows: list[Window], last: float, exponent: float, slow: float, s
     Return the lowest end.
     """
     top = last
-    for _ in range(MOST_INTERVALS):
-        for steps in (STEPS[:LONG], STEPS[LONG:]):  # short ones only where no long one will do
+    for _ in range(DECAY.most_intervals):
+        for steps in (
+            DECAY.interval_halves[: DECAY.long_intervals],
+            DECAY.interval_halves[DECAY.long_intervals :],
+        ):  # short ones only where no long one will do
             halves = np.minimum(steps * top, top / 2)
             centres = top - halves
             wider = halves * (1 + 2.0**-30)  # what the rounding of the centres may have left between two intervals
@@ -244,10 +255,10 @@ def _covered(windows: list[Window], last: float, exponent: float, slow: float, s
             passing = np.flatnonzero(found <= -exponent * (1 + _MARGIN) - 1e-6)
             if passing.size:
                 break
-        if not passing.size or 2 * halves[passing[0]] < FEWEST * step:
+        if not passing.size or 2 * halves[passing[0]] < DECAY.fewest_frequencies * step:
             return top
         top = float(centres[passing[0]] - halves[passing[0]])
         top = math.nextafter(top, math.inf)
-        if top <= FEWEST * step:
+        if top <= DECAY.fewest_frequencies * step:
             return top
     raise DecayNotProved("silence takes too many check points")

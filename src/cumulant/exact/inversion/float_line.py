@@ -20,6 +20,7 @@ import numpy as np
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.float_decay import Round, decay_frequency, farther, rounded
 from cumulant.exact.inversion.line import Choice, FloatLine, Kinds, squared
+from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.theorem_b import constants
 from cumulant.losses.float_rule import FloatRule, total
 from cumulant.losses.strip_rule import float_whole_rule
@@ -27,21 +28,49 @@ from cumulant.losses.transform import Mixed
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import MANY, U, raised
 
-MOST_WORK = 4_000_000
-"""Frequencies times nodes."""
+# Bounds on rounding errors, derived in docs/line.md, section 6; U = 2^-53 is half a unit in the last place.
 
 _SECOND = 1 + 1e-6
-"""For products of relative errors, each of which is below a thousandth."""
+"""Factor for products of relative errors, each of which is below a thousandth; derived."""
 
 _MARGIN = 1e-9
-_LENGTH = 4
-"""Numbers of frequencies are multiples of it, so that questions nearby have the same."""
+"""Relative error of a dozen roundings of numbers below 1e5; derived."""
 
-_PHASE, _LOGARITHM, _TERM, _GAUSSIAN, _CONSTANT = 36 * U, 15 * U, 80 * U, 16 * U, 1e-13
-_QUOTIENT, _POWER, _TURN, _ADDED, _KIND, _OUTSIDE = 4 * U, 2 * U, 8 * U, U, 2 * U, 8 * U
-"""What each operation or function may lose, of what it is about (docs/line.md, section 6)."""
+_PHASE = 36 * U
+"""Error of the phase u L with its sine and cosine, relative to u |L|; derived."""
+
+_LOGARITHM = 15 * U
+"""Error of log phi, relative to its own size and to that of its parts; derived."""
+
+_TERM = 80 * U
+"""Relative error of one term of the sum: exponential, z (1 + z), product; derived."""
+
+_GAUSSIAN = 16 * U
+"""Error of the exponent of unsampled Gaussians, relative to each of its parts; derived."""
+
+_CONSTANT = 1e-13
+"""Relative error of log R and log C of Theorem L-cone; derived: both are computed without cancellation."""
+
+_QUOTIENT = 4 * U
+"""Relative error of the sum of the weights and of its quotient; derived."""
+
+_POWER = 2 * U
+"""Error of k log phi, relative to its size; derived."""
+
+_TURN = 8 * U
+"""Error of the phase u eps, relative to its size; derived."""
+
+_ADDED = U
+"""Error of a sum, per term and relative to the sizes; derived."""
+
+_KIND = 2 * U
+"""Error of a sum over round types, per type and relative to the sizes; derived."""
+
+_OUTSIDE = 8 * U
+"""Error of the logarithms outside of the sum, relative to the numbers in them; derived."""
 
 _UNDERFLOW = 1e-300
+"""Number that exceeds everything that underflow loses; derived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +90,7 @@ def _tilted(law: Mixed, lam: float, top: float, goal: float, step: float, count:
     It is remembered, because it does not depend on the number of rounds.
     """
     rule = float_whole_rule(law, lam, top, goal)
-    if rule.size * count > MOST_WORK:
+    if rule.size * count > LINE.float_most_work:
         raise DecayNotProved("the line would take too long")
     return tilted(rule, step * np.arange(count + 1)), rule.size
 
@@ -189,7 +218,7 @@ def float_spectrum(
         if each.square is None
     ]
     start = decay_frequency(rounds, lam, choice.silence, float(square) * fewest / 2 * (1 - _MARGIN), step)
-    count = _LENGTH * math.ceil(max(1, math.ceil(start / step * (1 + 1e-12))) / _LENGTH)
+    count = LINE.length_multiple * math.ceil(max(1, math.ceil(start / step * (1 + 1e-12))) / LINE.length_multiple)
     frequencies = step * np.arange(count + 1)
     last = farther(float(frequencies[-1]))
     half = float(square) / 2
@@ -204,7 +233,7 @@ def float_spectrum(
         )
         found, nodes = _tilted(each.law, lam, last, goal, step, count)
         work += nodes * count
-        if work > MOST_WORK:
+        if work > LINE.float_most_work:
             raise DecayNotProved("the line would take too long")
         times = each.times // fewest
         log_phi, slack = log_phi + times * found.log_phi, slack + times * found.slack

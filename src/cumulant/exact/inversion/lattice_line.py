@@ -17,7 +17,6 @@ import numpy as np
 
 from cumulant.exact.inversion.decay import DecayNotProved, covered
 from cumulant.exact.inversion.line import (
-    MOST_WORK,
     Choice,
     Enclosing,
     Followed,
@@ -28,11 +27,9 @@ from cumulant.exact.inversion.line import (
     outer,
     powers,
 )
+from cumulant.exact.inversion.settings import LINE
 from cumulant.losses.transform import Lattice
 from cumulant.numerics.arithmetic import BALLS, Array
-
-_MOST_FOLDS = 10**9
-_HAIR = 2.0**-44
 
 
 def common_lattice(kinds: Kinds) -> Lattice | None:
@@ -99,7 +96,7 @@ class Folded(Enclosing):
         Where balls cannot tell, of an epsilon a hair below, or above.
         """
         a, o = self.lattice.spacing, self.lattice.offset
-        for hair in (0.0, _HAIR, 2.0**10 * _HAIR):
+        for hair in (0.0, LINE.lattice_nudge, 2.0**10 * LINE.lattice_nudge):
             at = epsilon + (-hair if down else hair) * (abs(epsilon) + a)
             number = int(float(((at - o) / a).mid().floor()))  # a float of the quotient itself may be the next integer
             x = at - o - number * a
@@ -226,7 +223,7 @@ class FoldedLine(Followed):
             return value, -less * second / total
 
 
-def folded(kinds: Kinds, choice: Choice, work: int = MOST_WORK) -> Folded:
+def folded(kinds: Kinds, choice: Choice, work: int = LINE.most_work) -> Folded:
     """The line of all rounds, whose losses lie on one lattice; `Slow` where that takes too long."""
     from flint import arb
 
@@ -235,7 +232,7 @@ def folded(kinds: Kinds, choice: Choice, work: int = MOST_WORK) -> Folded:
         raise DecayNotProved("the losses lie on no lattice")
     a, lam = float(lattice.spacing.mid()), choice.lam
     number = max(math.ceil(choice.period / a) | 1, 3)
-    if not (a > 0 and number <= _MOST_FOLDS):
+    if not (a > 0 and number <= LINE.most_folds):
         raise DecayNotProved("the lattice of the losses is too fine")
     # what is left out is divided by 1 - e^{-a lam} instead of z
     choice = replace(

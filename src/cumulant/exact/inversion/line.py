@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.exact.inversion.decay import DecayNotProved, DecayTooSlow, Kind, decay_frequency
+from cumulant.exact.inversion.settings import LINE
 from cumulant.losses.strip_rule import whole_rule
 from cumulant.losses.transform import Rule, Transform
 from cumulant.numerics.arithmetic import BALLS, Array
@@ -26,9 +27,6 @@ from cumulant.numerics.arithmetic import BALLS, Array
 # The transforms of all rounds at the frequencies of one line, in balls: what every line is made of.
 
 Kinds = Sequence[tuple[Transform, int]]
-
-MOST_WORK = 1_000_000
-"""Frequencies times nodes: about a second, with what their balls take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +421,7 @@ def spectrum(
     choice: Choice,
     extra: Fraction = Fraction(0),
     smooth: Fraction = Fraction(0),
-    work: int = MOST_WORK,
+    work: int = LINE.most_work,
 ) -> Spectrum:
     """The line of all rounds.
 

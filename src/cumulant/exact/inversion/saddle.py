@@ -15,14 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cumulant.exact.grid.fft import EXPONENTS, Terms
+from cumulant.exact.inversion.settings import SADDLE
 from cumulant.losses.grid import Step
 from cumulant.numerics.arithmetic import Array
-
-_TAIL = 36.0
-_MOST_FREQUENCIES = 1 << 10
-_NEGLIGIBLE = 1e-22
-_SMALLEST_ORDER = 1e-4
-_LARGEST_ORDER = 2.0**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +112,7 @@ def _where(terms: Terms, rising: Callable[[Moments], Array]) -> Moments | None:
 
     Returns None if it is never finite.
     """
-    low, high = _SMALLEST_ORDER, 16.0
+    low, high = SADDLE.smallest_order, 16.0
     while True:
         grid = np.geomspace(low, high, 16)
         value = rising(moments(terms, grid))
@@ -125,7 +120,7 @@ def _where(terms: Terms, rising: Callable[[Moments], Array]) -> Moments | None:
             break
         if not np.isfinite(value[-1]):
             return None
-        if high >= _LARGEST_ORDER:  # losses that are bounded, and almost as large as they can be
+        if high >= SADDLE.largest_order:  # losses that are bounded, and almost as large as they can be
             return moments(terms, grid[-1:])
         low, high = high / 2, high * 8
     for _ in range(2):
@@ -153,11 +148,11 @@ def approximation(found: Moments) -> Array:
 def spread(terms: Terms, at: Moments) -> tuple[float, float]:
     """Return a window that holds all but e^-36 of the tilted sum, by Chernoff bounds with K."""
     lam, mean, deviation = float(at.lam[0]), float(at.mean[0]), math.sqrt(float(at.variance[0]))
-    rate = math.sqrt(2 * _TAIL) / max(deviation, 1e-300)
+    rate = math.sqrt(2 * SADDLE.tail) / max(deviation, 1e-300)
     up = lam + rate * EXPONENTS
-    high = np.fmin.reduce((cgfs(terms, up) - at.cgf[0] + _TAIL) / (up - lam))
+    high = np.fmin.reduce((cgfs(terms, up) - at.cgf[0] + SADDLE.tail) / (up - lam))
     down = lam - np.minimum(rate * EXPONENTS, lam + 1)
-    low = np.fmax.reduce((at.cgf[0] - _TAIL - cgfs(terms, down)) / (lam - down))
+    low = np.fmax.reduce((at.cgf[0] - SADDLE.tail - cgfs(terms, down)) / (lam - down))
     return min(low, mean - 4 * deviation), max(high, mean + 4 * deviation)
 
 
@@ -172,15 +167,15 @@ def line(terms: Terms, at: Moments, window: tuple[float, float], finer: float = 
     for step, times in terms:
         loss, log_p = step.nodes(lam)
         weight = np.exp(log_p + lam * loss - np.max(log_p + lam * loss))
-        seen = weight > _NEGLIGIBLE
+        seen = weight > SADDLE.negligible_weight
         laws.append((loss[seen], weight[seen] / weight.sum(), times))
     deviation = math.sqrt(float(at.variance[0]))
-    count = max(16, math.ceil(1.1 * math.sqrt(2 * _TAIL) / max(deviation, 1e-300) * period / (2 * math.pi)))
-    if count > _MOST_FREQUENCIES:
+    count = max(16, math.ceil(1.1 * math.sqrt(2 * SADDLE.tail) / max(deviation, 1e-300) * period / (2 * math.pi)))
+    if count > SADDLE.most_frequencies:
         return None
     parts: list[Array] = []
     start = 0
-    while start < _MOST_FREQUENCIES:
+    while start < SADDLE.most_frequencies:
         u = 2 * math.pi / period * np.arange(start, start + count)
         exponent = np.zeros(u.size, dtype=np.complex128)
         for loss, weight, times in laws:
@@ -189,7 +184,7 @@ def line(terms: Terms, at: Moments, window: tuple[float, float], finer: float = 
             exponent += times * np.log1p(-2 * (np.sin(phase / 2) ** 2 @ weight) + 1j * (np.sin(phase) @ weight))
         parts.append(exponent)
         start += count
-        if np.max(exponent.real[-4:]) < -_TAIL + 4:
+        if np.max(exponent.real[-4:]) < -SADDLE.tail + 4:
             exponents = np.concatenate(parts)
             frequencies = 2 * math.pi / period * np.arange(start)
             return Line(lam, float(at.cgf[0]), frequencies, exponents)

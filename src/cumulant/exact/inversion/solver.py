@@ -19,7 +19,6 @@ from typing import Any
 from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion.bracket import needed, refine_root, smallest_proved_epsilon, valley
 from cumulant.exact.inversion.choose import (
-    BASE,
     Side,
     choose_line,
     cone_delta,
@@ -34,31 +33,11 @@ from cumulant.exact.inversion.choose import (
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.directions import no_more
 from cumulant.exact.inversion.lattice_line import folded, spacing_of
-from cumulant.exact.inversion.line import MOST_WORK, Choice, Enclosing, Kinds, cone_constants, spectrum
+from cumulant.exact.inversion.line import Choice, Enclosing, Kinds, cone_constants, spectrum
+from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import Rounds
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
-
-_LOOSER, _LOOSEST = math.exp(BASE / 2), math.exp(BASE)
-"""Half of the margin of the exponent, which a guess may be wrong by, and all of it: then errors are the accuracy."""
-
-SPARE = 20.0
-"""What a spectrum that is shared may cancel beyond its own question."""
-
-_MUCH_WORK = 20_000_000
-"""Some ten seconds."""
-
-_PARTS = (0.01, 0.25)
-"""Of the accuracy, what smoothing may cost: so little that it says less than a grid, or as much as is allowed."""
-
-_CANCELLED = 12.0
-"""What may cancel before the gap of Theorem B is looked for in balls; floats have 36, and know it to half of their digits."""
-
-_FOLDED = 1e-9
-"""The accuracy of a finite sum, which costs hardly more than a coarse one."""
-
-_MANY, _LARGEST = 2000, 10**6
-"""Of rounds, from which on nothing is guessed first; of epsilons, beyond which no line is worth its frequencies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +53,7 @@ _shared: ContextVar[_Shared | None] = ContextVar("shared", default=None)
 
 
 @contextmanager
-def shared(spare: float = SPARE) -> Iterator[None]:
+def shared(spare: float = LINE.spare) -> Iterator[None]:
     """Let the questions asked inside share their lines.
 
     Each line is built with `spare` nats of extra accuracy.
@@ -111,8 +90,8 @@ class Proved:
 class Effort:
     """Work limits of balls in frequencies times nodes, and the reasons of failures."""
 
-    work: int = MOST_WORK
-    smoothing: int = 12_000
+    work: int = LINE.most_work
+    smoothing: int = LINE.smoothing_work
     patient: bool = False
     reasons: list[DecayNotProved] = field(default_factory=list, compare=False)
 
@@ -122,7 +101,7 @@ class Effort:
 
         Ten seconds instead of one, with smoothing up to the accuracy.
         """
-        return cls(_MUCH_WORK, _MUCH_WORK, True)
+        return cls(LINE.proof_work, LINE.proof_work, True)
 
 
 def line_epsilon(
@@ -151,7 +130,7 @@ def line_delta(
 
     Returns None if no answer.
     """
-    if epsilon > _LARGEST:
+    if epsilon > LINE.largest_epsilon:
         return None
     effort = effort or Effort()
     return _least(
@@ -186,7 +165,7 @@ def line_lower_delta(
     Returns None if no answer.
     """
     side, effort = Side(terms, kinds), effort or Effort()
-    if epsilon > _LARGEST or rounds.estimated:
+    if epsilon > LINE.largest_epsilon or rounds.estimated:
         return None
     if not (_certain(side, effort) or delta_guess(side, epsilon) is not None):
         return None
@@ -273,7 +252,7 @@ def _decided(
 
 def _many(side: Side) -> bool:
     """Return True if so many rounds run that a line is worth trying without a guess."""
-    return sum(times for _, times in side.kinds) >= _MANY
+    return sum(times for _, times in side.kinds) >= LINE.many_rounds
 
 
 def _certain(side: Side, effort: Effort) -> bool:
@@ -300,7 +279,7 @@ def _built(
     Returns None if none is affordable.
     """
     shared = _shared.get()
-    loose = accuracy * _LOOSER if shared is not None and not shared.spare else accuracy
+    loose = accuracy * LINE.looser if shared is not None and not shared.spare else accuracy
     for where, found in () if shared is None else shared.spectra:
         if where.same_law(side) and not found.smooth and line_suffices(side, found, log_delta, epsilon, loose):
             return found
@@ -309,13 +288,13 @@ def _built(
     if (
         built is not None
         and not built.smooth
-        and not line_suffices(side, built, log_delta, epsilon, accuracy * _LOOSER)
+        and not line_suffices(side, built, log_delta, epsilon, accuracy * LINE.looser)
     ):
         # the saddle point was a poor guess, as with few rounds or far out: once more, with room
         at = epsilon if log_delta is None or side.cone else root(built.floats(), log_delta)
-        finer = _new(side, log_delta, at, fine * math.exp(-SPARE), accuracy, effort)
+        finer = _new(side, log_delta, at, fine * math.exp(-LINE.spare), accuracy, effort)
         # a poor line holds, and where it costs more than the accuracy another way says less
-        fair = effort.patient or line_suffices(side, built, log_delta, epsilon, accuracy * _LOOSEST)
+        fair = effort.patient or line_suffices(side, built, log_delta, epsilon, accuracy * LINE.loosest)
         built = finer or (built if fair else None)
     if built is not None and shared is not None:
         shared.spectra.append((side, built))
@@ -330,7 +309,7 @@ def _new(
     It is smoothed by at most a part of the accuracy if nothing else proves the decay.
     """
     spacing = 0.0 if side.cone else spacing_of(side.kinds)
-    choice = choose_line(side, log_delta, epsilon, min(fine, _FOLDED) if spacing else fine, spacing)
+    choice = choose_line(side, log_delta, epsilon, min(fine, LINE.lattice_accuracy) if spacing else fine, spacing)
     if choice is None:
         return None
     with BALLS.at(choice.bits):
@@ -343,8 +322,8 @@ def _new(
         if spacing or not (effort.patient or _atoms(side)):
             return None  # few rounds of noise with a density take too many nodes
         # in epsilon it costs (lam + 1) tau^2 / 2, in log delta lam (lam + 1) tau^2 / 2
-        price = (choice.lam + 1) * (choice.lam if log_delta is None else 1 / max(choice.epsilon, _FOLDED))
-        for part in _PARTS if effort.patient else _PARTS[:1]:
+        price = (choice.lam + 1) * (choice.lam if log_delta is None else 1 / max(choice.epsilon, LINE.smallest_epsilon))
+        for part in LINE.smoothing_shares if effort.patient else LINE.smoothing_shares[:1]:
             try:
                 smooth = Fraction(2 * part * accuracy / price)
                 return spectrum(side.kinds, choice, side.extra, smooth, effort.smoothing)
@@ -388,7 +367,7 @@ def _epsilon(
             start = math.nan if guess is None else guess
             known = partial(found.upper)
         start = refine_root(known, start, asked, choice.lam)
-        if side.cone and choice.silence - choice.images > _CANCELLED and math.isfinite(start):
+        if side.cone and choice.silence - choice.images > LINE.most_cancelled_gap and math.isfinite(start):
             exact = BALLS.number(valley(partial(found.cone, BALLS.number(start)), gap))
             known = partial(found.cone, gap=exact)
             start = refine_root(known, start, asked, choice.lam)

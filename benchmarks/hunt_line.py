@@ -31,10 +31,11 @@ from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import batch, solver
 from cumulant.exact.inversion.choose import Side, choose_line, epsilon_guess, sides
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.lattice_line import folded, spacing_of
-from cumulant.exact.inversion.line import Enclosing, Spectrum, cone_constants, spectrum
+from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
+from cumulant.exact.inversion.line import Line, build_line
 from cumulant.exact.inversion.solver import Effort, Proved
 from cumulant.exact.rounds import Kinds, Rounds
+from cumulant.exact.test_functions import THEOREM_B
 from cumulant.numerics.arithmetic import BALLS
 
 DENSITIES = (
@@ -114,7 +115,7 @@ class Found:
     upper: Proved
     lower: Proved
     lattice: tuple[float, float]
-    other: Enclosing | None
+    other: Line | None
 
 
 class Hunt:
@@ -214,7 +215,7 @@ class Hunt:
             self.checked_again(other, low, high)
         return Found(side, upper, lower, (below, above), other)
 
-    def checked_again(self, other: Enclosing | None, low: float, high: float) -> None:
+    def checked_again(self, other: Line | None, low: float, high: float) -> None:
         """The opposite bound contradicts a wrong end."""
         if other is None:
             self.counted["directions: not again"] += 1
@@ -278,7 +279,7 @@ class Hunt:
             if upper is None:
                 return
             other = again(side, self.delta, upper)
-            if isinstance(other, Spectrum):
+            if other is not None:
                 with BALLS.at(other.choice.bits):
                     asked, at = BALLS.number(self.delta), BALLS.number(upper.value)
                     needed = least_cone(other, at)
@@ -313,9 +314,9 @@ def smoothed(side: Side) -> bool:
     return not spacing_of(side.kinds) and all(each.mixture() is None and not each.square for each, _ in side.kinds)
 
 
-def again(side: Side, delta: Fraction, proved: Proved) -> Enclosing | None:
+def again(side: Side, delta: Fraction, proved: Proved) -> Line | None:
     """Another order and period, and four times the bits; None where that line has no answer."""
-    spacing = 0.0 if side.cone else spacing_of(side.kinds)
+    spacing = spacing_of(side.kinds)
     left = float(delta) - leak_of(side.terms)
     choice = choose_line(side, math.log(left), None, _FINE / 100, spacing) if left > 0 else None
     if choice is None:
@@ -325,17 +326,18 @@ def again(side: Side, delta: Fraction, proved: Proved) -> Enclosing | None:
     smooth = Fraction(_AGAIN * max(proved.value, 1e-9) / (1 + other.lam)) if proved.smoothed else Fraction(0)
     try:
         with BALLS.at(other.bits):
-            return folded(side.kinds, other) if spacing else spectrum(side.kinds, other, side.extra, smooth)
+            return (
+                build_lattice_line(side.kinds, other) if spacing else build_line(side.kinds, other, side.extra, smooth)
+            )
     except (DecayNotProved, ArithmeticError):
         return None
 
 
-def least_cone(other: Spectrum, epsilon: Any) -> Any:
+def least_cone(other: Line, epsilon: Any) -> Any:
     """Theorem B at about the best gap, as a ball: balls have digits where floats have none left."""
 
     def at(log_gap: float) -> Any:
-        log_ratio, constant = cone_constants(BALLS.number(math.exp(log_gap)))
-        return constant * other.ball(epsilon - log_ratio, 2)
+        return other.bound(epsilon, THEOREM_B, BALLS.number(math.exp(log_gap)))
 
     centre, width = math.log(3 / other.choice.lam), 0.5
     for _ in range(40):  # downhill, in steps that shrink where it is a valley

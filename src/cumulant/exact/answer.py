@@ -510,7 +510,7 @@ def _in_floats(found: batch.Found | None) -> Answer | None:
     return Answer(found.value, found.order, "bounded", way=_CONE if found.cone else _LINE, points=found.frequencies)
 
 
-def _along_order(by_order: theorem_w_line.Proved, found: Answer, prove: bool) -> Answer:
+def _along_order(by_order: Proved, found: Answer, prove: bool) -> Answer:
     """Return the answer of Theorem W on the line if it is smaller.
 
     It is proved if its reference is proved.

@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cumulant.exact.grid.fft import FAR, Composed
+from cumulant.exact.test_functions import theorem_b_constants
 from cumulant.numerics.arithmetic import Array
 
 _SERIES = 0.25
@@ -66,39 +67,19 @@ def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
     return float(np.logaddexp(sums.untilted(total, epsilon), tail + math.log1p(max(-epsilon, 0.0))))
 
 
-def constants(gap: Array) -> tuple[Array, Array]:
-    """Return log R and log C with (y - R)_+ <= C f(y) for all y, at every gap d > 0.
-
-    Equality holds at y = e^d (Theorem L-cone).
-
-    C = 1/(d - 1 + e^-d) and R = e^d (1 - (1+d) e^-d) C: the tangent of the convex f at e^d, so C is the maximum C(R).
-    """
-    gap = np.asarray(gap, dtype=np.float64)
-    small = np.minimum(gap, _SERIES)
-    slope, rise = np.zeros_like(small), np.zeros_like(small)
-    # SUM_{n >= 2} (-d)^n / n!  and  SUM_{n >= 2} (n - 1) (-d)^n / n!, which floats would cancel
-    for n in range(15, 1, -1):
-        slope = 1 / math.factorial(n) - small * slope
-        rise = (n - 1) / math.factorial(n) - small * rise
-    far = gap > _SERIES
-    slope = np.where(far, gap + np.expm1(-gap), slope * small**2)
-    rise = np.where(far, -np.expm1(-gap) - gap * np.exp(-gap), rise * small**2)
-    return gap + np.log(rise) - np.log(slope), -np.log(slope)
-
-
 def log_constant(log_ratio: float) -> float:
     """Return log C(R) at R = e^log_ratio > 1, rounded up."""
     low, high = log_ratio, 3 * log_ratio + 1  # d is 3/2 log R for R near 1, log R + log log R far out
     gap = min(1.5 * log_ratio, high)
     for _ in range(100):  # R grows with d
-        found = float(constants(gap)[0])
+        found = float(theorem_b_constants(gap)[0])
         if abs(found - log_ratio) <= 1e-14 * log_ratio:
             break
         low, high = (gap, high) if found < log_ratio else (low, gap)
         after = gap * log_ratio / found
         gap = after if low < after < high else (low + high) / 2
     # log R is known to a few units of its larger summands, and C falls like the square of it near 1
-    return float(constants(gap)[1]) + 1e-12 + 4e-15 / log_ratio
+    return float(theorem_b_constants(gap)[1]) + 1e-12 + 4e-15 / log_ratio
 
 
 def least_epsilon(expectation: Callable[[float], float], log_delta: float, lam: float, start: float) -> float:

@@ -26,13 +26,15 @@ from cumulant.exact.adaptive.theorem_w import Chosen
 from cumulant.exact.adaptive.theorem_w_line import along_line, delta_along
 from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import saddle
-from cumulant.exact.inversion.choose import Side, choose_line_beside, cone_delta, sides
+from cumulant.exact.inversion.choose import Side, choose_line_beside, least_log_delta, sides
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.lattice_line import folded, spacing_of
-from cumulant.exact.inversion.line import Choice, Enclosing, FloatLine, spectrum
+from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
+from cumulant.exact.inversion.line import Choice, FloatLine, build_line
+from cumulant.exact.inversion.line import Line as InversionLine
 from cumulant.exact.inversion.saddle import Line
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import Rounds
+from cumulant.exact.test_functions import THEOREM_B, TestFunction
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
@@ -112,9 +114,9 @@ def _enclosed(side: Side, epsilon: Fraction, accuracy: float) -> tuple[Fraction,
     with BALLS.at(found.choice.bits):
         at = BALLS.number(epsilon)
         try:
-            if side.cone:
-                start = cone_delta(found.floats(2), float(epsilon))[1]
-                low, high = Fraction(0), at_least(found.cone(at, _best_gap(found, at, start)))
+            if side.test.constants is not None:
+                start = least_log_delta(found.floats(side.test), float(epsilon), side.test)[1]
+                low, high = Fraction(0), at_least(found.upper(at, side.test, _best_gap(found, side.test, at, start)))
             else:
                 high, low = at_least(found.upper(at)), max(-at_least(-found.lower(at)), Fraction(0))
         except (DecayNotProved, ArithmeticError, ValueError):
@@ -122,7 +124,7 @@ def _enclosed(side: Side, epsilon: Fraction, accuracy: float) -> tuple[Fraction,
     return min(low, high), high, found.choice.bits
 
 
-def _best_gap(found: Enclosing, at: Any, start: float) -> Any:
+def _best_gap(found: InversionLine, test: TestFunction, at: Any, start: float) -> Any:
     """Return the best gap of Theorem B by parabolas in balls.
 
     Floats know it only to half of their digits.
@@ -130,7 +132,7 @@ def _best_gap(found: Enclosing, at: Any, start: float) -> Any:
     gap = BALLS.number(start)
     for width in VERIFICATION.parabola_widths:
         step = gap * width
-        left, middle, right = (found.cone(at, gap + move * step).mid() for move in (-1, 0, 1))
+        left, middle, right = (found.upper(at, test, gap + move * step).mid() for move in (-1, 0, 1))
         bend = left - 2 * middle + right
         if not bend > 0:
             break
@@ -138,12 +140,12 @@ def _best_gap(found: Enclosing, at: Any, start: float) -> Any:
     return gap
 
 
-def _built(side: Side, epsilon: float, accuracy: float) -> Enclosing | None:
+def _built(side: Side, epsilon: float, accuracy: float) -> InversionLine | None:
     """Return a line at another order, with a longer period and twice the bits.
 
     Returns None if no order works.
     """
-    spacing = 0.0 if side.cone else spacing_of(side.kinds)
+    spacing = spacing_of(side.kinds)
     for part in VERIFICATION.order_factors:
         choice = choose_line_beside(side, epsilon, VERIFICATION.accuracy, spacing, part)
         if choice is None:
@@ -155,7 +157,7 @@ def _built(side: Side, epsilon: float, accuracy: float) -> Enclosing | None:
     return None
 
 
-def _line(side: Side, choice: Choice, spacing: float, accuracy: float) -> Enclosing | None:
+def _line(side: Side, choice: Choice, spacing: float, accuracy: float) -> InversionLine | None:
     """Return the line of this choice, smoothed only if needed; None if no decay is proved."""
     with BALLS.at(choice.bits):
         # an answer that was smoothed is smoothed less, so that it can be confirmed
@@ -163,8 +165,8 @@ def _line(side: Side, choice: Choice, spacing: float, accuracy: float) -> Enclos
         for smooth in (Fraction(0), Fraction(2 * VERIFICATION.smoothing_share * accuracy / price)):
             try:
                 if spacing:
-                    return folded(side.kinds, choice, 4 * LINE.most_work)
-                return spectrum(
+                    return build_lattice_line(side.kinds, choice, 4 * LINE.most_work)
+                return build_line(
                     side.kinds, choice, side.extra, smooth, LINE.most_work if smooth else 4 * LINE.most_work
                 )
             except (DecayNotProved, ArithmeticError):
@@ -305,8 +307,5 @@ def _by_cone(line: Line, epsilon: float) -> float:
 
     The smallest bound over the gap, each of which is valid.
     """
-
-    z = line.lam + 1j * line.frequencies
-    period = 2 * math.pi / (line.frequencies[1] - line.frequencies[0])
-    weights = np.exp(line.exponents) / (z * (1 + z)) ** 2
-    return cone_delta(FloatLine(line.lam, period, line.cgf, weights, line.frequencies), epsilon)[0]
+    period, weights = line.weighted(THEOREM_B)
+    return least_log_delta(FloatLine(line.lam, period, line.cgf, weights, line.frequencies), epsilon, THEOREM_B)[0]

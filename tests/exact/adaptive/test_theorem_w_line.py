@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,15 +12,17 @@ import pytest
 import cumulant as cm
 from cumulant.accounting.answer import rounds_of
 from cumulant.exact import answer as two_sided
+from cumulant.exact import test_functions
 from cumulant.exact.adaptive import theorem_w, theorem_w_line
 from cumulant.exact.adaptive.constraints import Budget, Demand, Reports
 from cumulant.exact.adaptive.reference_law import Reference, ReferenceTransform, reference
 from cumulant.exact.adaptive.theorem_w import Chosen, Law
-from cumulant.exact.adaptive.theorem_w_line import OnLattice, OnLine, Tested
-from cumulant.exact.inversion import bracket, saddle
-from cumulant.exact.inversion.lattice_line import folded
-from cumulant.exact.inversion.line import Choice, spectrum
+from cumulant.exact.inversion import bracket, saddle, solver
+from cumulant.exact.inversion.lattice_line import build_lattice_line, without_small_values
+from cumulant.exact.inversion.line import Choice, Line, SearchLine, build_line
 from cumulant.exact.rounds import Kinds, Rounds
+from cumulant.exact.test_functions import TestFunction, theorem_w_ball_constants
+from cumulant.exact.test_functions import theorem_w as test_function
 from cumulant.losses.transform import Lattice, Rule, Transform
 from cumulant.numerics.arithmetic import BALLS
 
@@ -72,9 +74,30 @@ def choice(lam: float, period: float, silence: float = 80.0) -> Choice:
     return Choice(lam, period, silence, 30.0, 0.0, 0.0, lam + 1, BITS)
 
 
-def on_lattice(kinds: Kinds, order: float, lam: float, period: float, silence: float = 80.0) -> OnLattice:
+@dataclass(frozen=True)
+class OrderLine:
+    """A line and the order n of the test function whose expectation it encloses."""
+
+    line: Line
+    order: float
+
+    @property
+    def frequencies(self) -> int:
+        return self.line.frequencies
+
+    def ball(self, eps0: Any) -> Any:
+        return self.line.ball(eps0, test_function(self.order))
+
+    def upper(self, epsilon: Any, gap: Any) -> Any:
+        return self.line.upper(epsilon, test_function(self.order), gap)
+
+    def floats(self) -> SearchLine:
+        return self.line.floats(test_function(self.order))
+
+
+def on_lattice(kinds: Kinds, order: float, lam: float, period: float, silence: float = 80.0) -> OrderLine:
     with BALLS.at(BITS):
-        return OnLattice.of(folded(kinds, choice(lam, period, silence)), order, silence)
+        return OrderLine(build_lattice_line(kinds, choice(lam, period, silence), omit_exponent=silence), order)
 
 
 # ---- the sum itself
@@ -97,9 +120,9 @@ def test_the_sum_is_the_expectation_and_its_images(order: float) -> None:
                 truth = expected(order, [(one, times)], eps0)
                 upper = long.ball(eps0)
                 assert upper.upper() >= truth.lower()
-                size = long.folded.values[0].real * (-BALLS.number(lam) * eps0).exp() + 2
+                size = long.line.values[0].real * (-BALLS.number(lam) * eps0).exp() + 2
                 assert upper <= truth + size * BALLS.number(1e-12)
-                period = BALLS.number(width) * short.folded.folds
+                period = BALLS.number(width) * short.line.folds
                 images = sum(
                     (
                         (BALLS.number(lam) * j * period).exp() * expected(order, [(one, times)], eps0 + j * period)
@@ -166,8 +189,7 @@ def test_laws_on_different_lattices_are_smoothed(order: float) -> None:
     parts = [(drawn(rng, 4), 3), (drawn(rng, 4), 2)]
     tau = Fraction(1, 10**5)
     with BALLS.at(BITS):
-        found = spectrum(tuple(parts), choice(6.0, 40.0, 40.0), smooth=tau, work=10**7)
-        line = OnLine(found, order)
+        line = OrderLine(build_line(tuple(parts), choice(6.0, 40.0, 40.0), smooth=tau, work=10**7), order)
         for start in (0.1, 0.33):
             eps0 = BALLS.number(start)
             truth, upper = expected(order, parts, eps0), line.ball(eps0)
@@ -199,12 +221,12 @@ def test_constants(order: float) -> None:
     with BALLS.at(BITS):
         n = BALLS.number(order)
         for d in (1e-3, 0.2, 3.0):
-            log_ratio, constant = theorem_w_line.exact_constants(order, BALLS.number(d))
+            log_ratio, constant = theorem_w_ball_constants(order, BALLS.number(d))
             assert float(log_ratio.mid()) == pytest.approx(
-                float(theorem_w.log_ratio(order, np.array([d]))[0]), rel=1e-8
+                float(test_functions.log_ratio(order, np.array([d]))[0]), rel=1e-8
             )
             assert float(constant.log().mid()) == pytest.approx(
-                float(theorem_w.log_constant(order, np.array([d]))[0]), rel=1e-9, abs=1e-12
+                float(test_functions.log_constant(order, np.array([d]))[0]), rel=1e-9, abs=1e-12
             )
             for log_y in (-1.0, 0.5 * d, d, 1.5 * d, d + 2):
                 y = BALLS.number(log_y).exp()
@@ -218,13 +240,13 @@ def test_constants(order: float) -> None:
 # ---- each term broken once
 
 
-def strained() -> tuple[ReferenceTransform, OnLattice]:
+def strained() -> tuple[ReferenceTransform, OrderLine]:
     """A line of which many frequencies are left out although they are not silent."""
     one = law(0.02, (-3, -1, 0, 2, 5), (0.2, 0.25, 0.15, 0.3, 0.11))
     return one, on_lattice(((one, 30),), 2.0, 6.0, 16.0, 4.0)
 
 
-def beyond(line: OnLattice, one: ReferenceTransform) -> int:
+def beyond(line: OrderLine, one: ReferenceTransform) -> int:
     """At how many of some eps0 the ball does not hold the expectation."""
     missed = 0
     with BALLS.at(BITS):
@@ -236,28 +258,28 @@ def beyond(line: OnLattice, one: ReferenceTransform) -> int:
 
 def test_what_is_left_out_is_needed() -> None:
     one, line = strained()
-    assert line.frequencies < line.folded.folds / 4
+    assert line.frequencies < line.line.folds / 4
     assert beyond(line, one) == 0
-    assert beyond(replace(line, hushed=line.hushed * 1e-6), one) > 0
+    assert beyond(OrderLine(replace(line.line, beyond=line.line.beyond * 1e-6), 2.0), one) > 0
 
 
 def test_silent_frequencies_are_counted() -> None:
     """Those between loud ones are in the bound of what is not summed."""
     one = law(0.05, (-8, 0, 8, 9), (0.3, 0.4, 0.3, 0.02))
-    line = on_lattice(((one, 60),), 2.0, 5.0, 20.0, 6.0)
-    beyond_last = (line.folded.folds - 1 - 2 * line.folded.frequencies) * line.folded.silence
-    skipped = len(line.folded.values) - len(line.loud)
-    assert skipped > 10
     with BALLS.at(BITS):
-        total = sum((2 * abs(value) for m, value in enumerate(line.folded.values) if m not in dict(line.loud)))
-        assert beyond_last + total <= line.hushed
+        whole = build_lattice_line(((one, 60),), choice(5.0, 20.0, 6.0))
+        short = without_small_values(whole, 6.0)
+        assert short.indices is not None
+        assert len(whole.values) - len(short.values) > 10
+        total = sum((2 * abs(value) for m, value in enumerate(whole.values) if m not in short.indices))
+        assert whole.beyond + total <= short.beyond
 
 
 def test_leaving_out_a_part_of_the_kernel_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     one = law(0.02, (-3, -1, 0, 2, 5), (0.2, 0.25, 0.15, 0.3, 0.11))
     line = on_lattice(((one, 30),), 2.0, 6.0, 60.0)
     assert beyond(line, one) == 0
-    monkeypatch.setattr(OnLattice, "_parts", lambda self, rest: (-2 * (-rest).exp(), (-rest).exp()))
+    monkeypatch.setattr(TestFunction, "lattice_factors", lambda self, rest: [1, -2 * (-rest).exp(), (-rest).exp()])
     assert beyond(line, one) > 0
 
 
@@ -350,7 +372,7 @@ def test_never_more_than_the_lattice_and_as_much_up_to_its_accuracy(name: str) -
             )
             continue
         delta = Fraction(math.exp(log_delta))
-        ours = theorem_w_line._epsilon(line, at, delta)
+        ours = theorem_w_line.epsilon_along(line, at, delta)
         theirs = theorem_w._least_epsilon(sums, order, log_delta, guess.epsilon - 2 / sums.lam) + sums.slip
         assert ours is not None
         assert ours.holds
@@ -464,14 +486,16 @@ def test_kinds_on_lattices_of_their_own_and_with_densities() -> None:
         assert ours is not None
         assert theirs is not None
         assert theirs[0] * 0.999 <= ours.value <= theirs[0] * (1 + 1e-9)
-    assert isinstance(_line(laplace * 2000 + report * 2000), OnLine)
-    assert isinstance(_line(laplace * 2000), OnLattice)
+    assert _line(laplace * 2000 + report * 2000).lattice is None
+    assert _line(laplace * 2000).lattice is not None
 
 
-def _line(run: cm.Expression) -> Tested | None:
+def _line(run: cm.Expression) -> Line:
     at = theorem_w.chosen(rounds(run), math.log(1e-6))
     assert at is not None
-    return theorem_w_line.along_line(at)
+    line = theorem_w_line.along_line(at)
+    assert line is not None
+    return line
 
 
 def test_where_theorem_w_says_nothing_the_line_says_nothing() -> None:
@@ -499,20 +523,21 @@ def test_where_theorem_w_says_nothing_the_line_says_nothing() -> None:
 
 def test_what_lies_beyond_the_last_frequency_is_counted() -> None:
     one, times = law(0.02, (-3, -1, 0, 2, 5), (0.2, 0.25, 0.15, 0.3, 0.11)), 30
-    whole = on_lattice(((one, times),), 2.0, 6.0, 16.0, 200.0).folded
+    whole = on_lattice(((one, times),), 2.0, 6.0, 16.0, 200.0).line
     assert 2 * whole.frequencies + 1 == whole.folds
     with BALLS.at(BITS):
         loudest = max((abs(value) for value in whole.values[9:]), key=lambda each: float(each.mid()))
-        short = replace(whole, values=whole.values[:9], silence=loudest)
-        assert beyond(OnLattice.of(short, 2.0, 60.0), one) == 0
-        assert beyond(OnLattice.of(replace(short, silence=BALLS.number(0)), 2.0, 60.0), one) > 0
-        found = spectrum(((one, times),), choice(6.0, 16.0, 40.0), smooth=Fraction(1, 10**6), work=10**7)
+        assert whole.indices is not None
+        short = replace(whole, values=whole.values[:9], indices=whole.indices[:9], beyond=(whole.folds - 17) * loudest)
+        assert beyond(OrderLine(short, 2.0), one) == 0
+        assert beyond(OrderLine(replace(short, beyond=BALLS.number(0)), 2.0), one) > 0
+        found = build_line(((one, times),), choice(6.0, 16.0, 40.0), smooth=Fraction(1, 10**6), work=10**7)
         # no |M(lam + iu)| is larger than M(lam)
-        line = OnLine(replace(found, values=found.values[:6], silence=found.values[0].real), 2.0)
+        line = OrderLine(replace(found, values=found.values[:6], beyond=found.values[0].real), 2.0)
         eps0 = BALLS.number(0.3)
         assert line.ball(eps0).overlaps(expected(2.0, [(one, times)], eps0))
-        sharp = replace(line.spectrum, silence=BALLS.number(0))
-        assert not OnLine(sharp, 2.0).ball(eps0).overlaps(expected(2.0, [(one, times)], eps0))
+        sharp = replace(line.line, beyond=BALLS.number(0))
+        assert not OrderLine(sharp, 2.0).ball(eps0).overlaps(expected(2.0, [(one, times)], eps0))
 
 
 class Leaking(ReferenceTransform):
@@ -533,9 +558,9 @@ def test_what_leaks_is_added() -> None:
         sure, more = (on_lattice(((one, 3),), 2.0, 5.0, 12.0).ball(eps0) for one in (plain, leaking))
         assert abs(more - sure - lost) <= BALLS.number(1e-20)
         smoothed = [
-            OnLine(spectrum(((one, 3),), choice(5.0, 12.0, 40.0), smooth=Fraction(1, 10**4), work=10**7), 2.0).ball(
-                eps0
-            )
+            OrderLine(
+                build_line(((one, 3),), choice(5.0, 12.0, 40.0), smooth=Fraction(1, 10**4), work=10**7), 2.0
+            ).ball(eps0)
             for one in (plain, leaking)
         ]
         assert abs(smoothed[1] - smoothed[0] - lost) <= BALLS.number(1e-12)
@@ -547,12 +572,10 @@ def test_an_epsilon_is_shown_whatever_floats_guess(monkeypatch: pytest.MonkeyPat
     guess, delta = theorem_w._guess(((found, 5000),), order, -16.0, lam), Fraction(1, 10**7)
     values = []
     for shown, less in ((True, 0.0), (False, 0.0), (True, 1e-6)):
-        monkeypatch.setattr(
-            theorem_w_line, "polished", lambda *given, less=less: bracket.refine_root(*given) * (1 - less)
-        )
+        monkeypatch.setattr(solver, "refine_root", lambda *given, less=less: bracket.refine_root(*given) * (1 - less))
         at = Chosen(order, (Law(found, found.transform(), shown, 5000),), guess)
         line = theorem_w_line.along_line(at)
-        answer = None if line is None else theorem_w_line._epsilon(line, at, delta)
+        answer = None if line is None else theorem_w_line.epsilon_along(line, at, delta)
         assert answer is not None
         assert answer.holds is shown
         values.append(answer.value)

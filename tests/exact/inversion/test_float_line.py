@@ -18,7 +18,8 @@ from cumulant.exact.inversion.choose import Side
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.line import Choice, transforms
 from cumulant.exact.inversion.settings import LINE
-from cumulant.exact.theorem_b import constants
+from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, theorem_b_ball_constants
+from cumulant.exact.test_functions import theorem_b_constants as constants
 from cumulant.losses.float_rule import FloatRule, Total, float_rule, total
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import U
@@ -139,11 +140,11 @@ def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
 def test_floats_are_above_balls_by_no_more_than_they_say(run: cm.Expression, delta: str) -> None:
     where, choice, found = built(run, delta)
     with BALLS.at(choice.bits):
-        exact = spectrum.spectrum(where.kinds, choice, where.extra)
+        exact = spectrum.build_line(where.kinds, choice, where.extra)
         for factor in (0.7, 1.0, 1.3):
             epsilon = factor * choice.epsilon
             above = float(found.log_upper(np.array([epsilon]), np.array([1.0]))[0])
-            ball, below = exact.line(BALLS.number(epsilon)), exact.lower(BALLS.number(epsilon))
+            ball, below = exact.partial_sum(BALLS.number(epsilon)), exact.lower(BALLS.number(epsilon))
             assert above >= float(ball.log().lower()) - 1e-9  # at the same frequencies, or a few more
             assert above >= float(below.log().lower())
             assert above <= float(exact.upper(BALLS.number(epsilon)).log().upper()) + 1e-5
@@ -343,14 +344,14 @@ def test_each_rounding_of_the_sum_is_covered_by_its_constant_alone(monkeypatch: 
     line, epsilon, times, wrong = SUMS[name]
     at, k = np.array([epsilon]), np.array([times])
     with BALLS.at(200):
-        for power in (1, 2):
+        for power, test in ((1, HOCKEY_STICK), (2, THEOREM_B)):
             truth = log_sum(line, epsilon, times, power, **wrong)
-            assert line.log_above(at, k, power)[0] >= truth  # among all
+            assert line.log_above(at, k, test)[0] >= truth  # among all
             with monkeypatch.context() as one:
                 only(one, name)
-                assert line.log_above(at, k, power)[0] >= truth
+                assert line.log_above(at, k, test)[0] >= truth
                 only(one)
-                assert line.log_above(at, k, power)[0] < truth
+                assert line.log_above(at, k, test)[0] < truth
 
 
 def test_what_stands_before_the_sum_loses_digits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,7 +441,7 @@ def test_constants_of_theorem_b_may_be_wrong_by_what_is_told(monkeypatch: pytest
     gaps = np.geomspace(1e-5, 200.0, 400)
     with BALLS.at(200):
         for gap, log_ratio, log_constant in zip(gaps, *constants(gaps), strict=True):
-            ratio, constant = spectrum.cone_constants(BALLS.number(float(gap)))
+            ratio, constant = theorem_b_ball_constants(BALLS.number(float(gap)))
             assert abs(ratio - arb(log_ratio)) <= 1e-13 * (1 + gap)
             assert abs(constant.log() - arb(log_constant)) <= 1e-13
     line = of_terms([0, -0.5], [0, 0.5], 50.0)

@@ -12,7 +12,7 @@ import cumulant as cm
 from cumulant.accounting import rounds
 from cumulant.exact.inversion import choose, lattice_line, solver
 from cumulant.exact.inversion.choose import Side
-from cumulant.exact.inversion.line import Choice
+from cumulant.exact.inversion.line import Choice, Line
 from cumulant.losses.transform import Lattice
 from cumulant.numerics.arithmetic import BALLS
 
@@ -27,11 +27,11 @@ def sides(run: cm.Expression) -> list[Side]:
     return [Side(terms, kinds or ()) for terms, kinds in found.lines()]
 
 
-def built(where: Side, epsilon: float, accuracy: float = 1e-9) -> lattice_line.Folded:
+def built(where: Side, epsilon: float, accuracy: float = 1e-9) -> Line:
     choice = choose.choose_line(where, None, epsilon, accuracy, lattice_line.spacing_of(where.kinds))
     assert choice is not None
     with BALLS.at(choice.bits):
-        return lattice_line.folded(where.kinds, choice)
+        return lattice_line.build_lattice_line(where.kinds, choice)
 
 
 def composed(laws: Sequence[tuple[Law, int]], epsilon: Any) -> Any:
@@ -198,12 +198,15 @@ def test_without_the_tail_half_of_the_frequencies_are_not_enough() -> None:
     assert 2 * found.frequencies + 1 < found.folds
     with BALLS.at(found.choice.bits):
         at = BALLS.number(30)
-        place = found.place(at, down=True)
         truth = composed([(outputs(HEADS, TAILS), 400)], at)
         assert found.lower(at) <= truth <= found.upper(at)
-        half = dataclasses.replace(found, values=found.values[: len(found.values) // 2], _kept={})
-        assert abs(half.line(*place) - truth) > half.tail(*place) + half.images(at) + 1e-15 * truth
-        loud = dataclasses.replace(half, silence=max(abs(v) for v in found.values[len(half.values) :]), _kept={})
+        half = dataclasses.replace(found, values=found.values[: len(found.values) // 2], _cache={})
+        assert abs(half.partial_sum(at) - truth) > half.tail(at) + half.images(at) + 1e-15 * truth
+        loud = dataclasses.replace(
+            half,
+            beyond=(half.folds - 1 - 2 * half.frequencies) * max(abs(v) for v in found.values[len(half.values) :]),
+            _cache={},
+        )
         assert loud.lower(at) <= truth <= loud.upper(at)
 
 
@@ -214,22 +217,20 @@ def test_what_is_left_out_is_bounded_term_by_term() -> None:
     choice = Choice(3.0, 21.0, 1.0, 1.0, 0.0, 0.0, 5.0, 128)
     with BALLS.at(128):
         lattice = Lattice(arb(1), arb("0.25"))
-        found = lattice_line.Folded(choice, lattice, 21, [acb(1)] * 3, arb(1), arb(0), lambda: arb(1), 0)
+        found = Line(choice, [acb(1)] * 3, arb(16), arb(0), lambda: arb(1), 0, lattice=lattice, folds=21)
         rest = arb("0.125")
+        epsilon = arb("0.25") + 5 - rest
         sizes = arb(0)
         for m in range(3, 11):
             z = acb(3, 2 * arb.pi() * m / 21)
             # l = o + (n + 1) a
             term = (-z * (arb("0.25") + 5)).exp() * (1 / (1 - (-z).exp()) - (-rest).exp() / (1 - (-(1 + z)).exp()))
             sizes += 2 * abs(term) / 21
-        bound = found.tail(4, rest)
+        bound = found.tail(epsilon)
         assert sizes <= bound
-        most = (
-            (-3 * (arb("0.25") + 5)).exp()
-            * 16
-            / 21
-            * (1 / (1 - (-arb(3)).exp()) + (-rest).exp() / (1 - (-arb(4)).exp()))
-        )
+        # |F(z)| <= F(lam) = SUM_i e^{-3i} (1 - e^{-(r + i)}), term by term
+        whole = sum(((-arb(3 * i)).exp() * -(-(rest + i)).expm1() for i in range(60)), start=arb(0))
+        most = (-3 * (arb("0.25") + 5)).exp() * 16 / 21 * whole
         assert abs(bound - most) < 1e-20
 
 
@@ -239,10 +240,9 @@ def test_without_the_images_the_lower_end_is_too_high() -> None:
     assert choice is not None
     with BALLS.at(choice.bits):
         at = BALLS.number(30)
-        short = lattice_line.folded(where.kinds, dataclasses.replace(choice, period=choice.period / 3))
+        short = lattice_line.build_lattice_line(where.kinds, dataclasses.replace(choice, period=choice.period / 3))
         truth = composed([(outputs(HEADS, TAILS), 400)], at)
-        place = short.place(at, down=False)
-        assert short.line(*place) - short.tail(*place) > truth
+        assert short.partial_sum(at, down=False) - short.tail(at, down=False) > truth
         assert short.lower(at) <= truth <= short.upper(at)
 
 

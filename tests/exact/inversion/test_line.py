@@ -11,7 +11,7 @@ import cumulant as cm
 from cumulant.accounting import rounds
 from cumulant.exact.inversion import choose, line
 from cumulant.exact.inversion.choose import Side
-from cumulant.exact.inversion.line import Spectrum
+from cumulant.exact.inversion.line import Line
 from cumulant.numerics.arithmetic import BALLS
 
 P, Q = ["0.5", "0.3", "0.15", "0.05"], ["0.2", "0.2", "0.35", "0.25"]
@@ -45,11 +45,11 @@ def exact(epsilon: Fraction) -> Any:
     return total
 
 
-def built(epsilon: float, smooth: str) -> Spectrum:
+def built(epsilon: float, smooth: str) -> Line:
     choice = choose.choose_line(side(), None, epsilon, 1e-6)
     assert choice is not None
     with BALLS.at(choice.bits):
-        return line.spectrum(side().kinds, choice, smooth=Fraction(smooth))
+        return line.build_line(side().kinds, choice, smooth=Fraction(smooth))
 
 
 @pytest.mark.parametrize("epsilon", ["1", "5", "9"])
@@ -61,10 +61,10 @@ def test_smoothing_encloses_the_multinomial(epsilon: str, smooth: str) -> None:
         truth, here = exact(at), BALLS.number(at)
         assert found.lower(here) <= truth <= found.upper(here)
         added = found.upper(here) - truth
-        price = found.price(here)
+        price = found.smoothing_error(here)
         assert price / 4 <= added <= price
         # without its price the lower end is too high
-        free = dataclasses.replace(found, smooth=Fraction(0), _kept={})
+        free = dataclasses.replace(found, smooth=Fraction(0), _cache={})
         assert free.lower(here) > truth
 
 
@@ -88,10 +88,10 @@ def test_what_lies_beyond_the_last_frequency_is_in_the_price() -> None:
         tau = BALLS.number(found.smooth)
         factor = tau * (tau / 8).exp()
         left = found.values[half:]
-        loud = dataclasses.replace(found, values=found.values[:half], silence=max(abs(v) for v in left), _kept={})
-        whole, part = factor * found.line(at, 0), factor * loud.line(at, 0)
+        loud = dataclasses.replace(found, values=found.values[:half], beyond=max(abs(v) for v in left), _cache={})
+        whole, part = factor * found.density_sum(at), factor * loud.density_sum(at)
         assert abs(whole - part) > 1e-12 * whole
-        assert loud.price(at) >= whole
+        assert loud.smoothing_error(at) >= whole
 
 
 def test_phases_that_are_turned_again_and_again_would_lose_all_digits() -> None:
@@ -99,5 +99,5 @@ def test_phases_that_are_turned_again_and_again_would_lose_all_digits() -> None:
     found = built(5.0, "1/100000")
     assert found.frequencies > 300
     with BALLS.at(found.choice.bits):
-        ball = found.line(BALLS.number(5))
+        ball = found.partial_sum(BALLS.number(5))
         assert ball.rad() < ball * 1e-20

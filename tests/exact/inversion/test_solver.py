@@ -16,7 +16,8 @@ from cumulant.exact import theorem_b
 from cumulant.exact.grid import refine
 from cumulant.exact.inversion import decay, line, solver
 from cumulant.exact.inversion.choose import Side, choose_line, epsilon_guess
-from cumulant.exact.inversion.line import Choice, Spectrum
+from cumulant.exact.inversion.line import Choice, Line
+from cumulant.exact.test_functions import theorem_b_ball_constants, theorem_b_constants
 from cumulant.losses.transform import Mixed, Rule
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
@@ -59,11 +60,11 @@ def side(run: cm.Expression, direction: int = 0) -> Side:
     return Side(terms, kinds)
 
 
-def built(where: Side, delta: str = "1e-6", accuracy: float = 1e-3) -> tuple[Spectrum, Choice]:
+def built(where: Side, delta: str = "1e-6", accuracy: float = 1e-3) -> tuple[Line, Choice]:
     choice = choose(where, math.log(Fraction(delta)), None, accuracy)
     assert choice is not None
     with BALLS.at(choice.bits):
-        return line.spectrum(where.kinds, choice, where.extra), choice
+        return line.build_line(where.kinds, choice, where.extra), choice
 
 
 # ---- against the world
@@ -153,7 +154,7 @@ def test_gaussians_without_a_sample_have_a_closed_form(shift: str, epsilon: str)
     where = Side(((pair.above(Fraction(1), "symmetric"), 1),), ((parts.transform(Fraction(1), "symmetric"), 25),))
     choice = choose(where, None, float(Fraction(epsilon)), 1e-12)
     with BALLS.at(choice.bits):
-        found = line.spectrum(where.kinds, choice)
+        found = line.build_line(where.kinds, choice)
         truth = pair.profile(Fraction(epsilon), BALLS)
         at = BALLS.number(Fraction(epsilon))
         assert found.lower(at) <= truth <= found.upper(at)
@@ -268,7 +269,7 @@ def test_nothing_beyond_the_last_frequency_is_louder_than_was_shown(run: cm.Expr
         exponent += times * np.log(np.maximum(np.abs(np.exp(1j * frequencies[:, None] * loss) @ weight), 1e-300))
     loudest = float(np.max(exponent))
     assert loudest <= -choice.silence + 1e-6
-    assert float((found.silence / found.values[0].real).log().mid()) == pytest.approx(-choice.silence)
+    assert float((found.beyond / found.values[0].real).log().mid()) == pytest.approx(-choice.silence)
 
 
 # ---- the cone
@@ -278,7 +279,7 @@ def test_nothing_beyond_the_last_frequency_is_louder_than_was_shown(run: cm.Expr
 def test_the_constants_of_the_cone_are_the_tangent_of_its_function(gap: str) -> None:
     with BALLS.at(256):
         d = BALLS.number(Fraction(gap))
-        log_ratio, constant = line.cone_constants(d)
+        log_ratio, constant = theorem_b_ball_constants(d)
         ratio, rho = log_ratio.exp(), d.exp()
 
         def f(y: Any) -> Any:
@@ -289,7 +290,7 @@ def test_the_constants_of_the_cone_are_the_tangent_of_its_function(gap: str) -> 
             y = rho * BALLS.number(Fraction(factor))
             if y > 1:
                 assert y - ratio <= constant * f(y)
-        found = theorem_b.constants(float(Fraction(gap)))
+        found = theorem_b_constants(np.asarray(float(Fraction(gap))))
         assert found[0] == pytest.approx(float(log_ratio.mid()), rel=1e-12)
         assert found[1] == pytest.approx(float(constant.log().mid()), rel=1e-12, abs=1e-12)
         assert theorem_b.log_constant(found[0]) >= found[1]
@@ -340,12 +341,12 @@ def test_without_the_ends_the_mass_is_missed() -> None:
 def test_without_the_tail_half_of_the_frequencies_say_too_little_or_too_much() -> None:
     """Silence claimed where it is not: the sum of half the frequencies misses by more than the stated tail."""
     found, choice = built(composed(ROW), "1e-6", 1e-12)
-    short = Spectrum(choice, found.values[: len(found.values) // 2], found.silence, found.leak, found.outer, 0)
+    short = Line(choice, found.values[: len(found.values) // 2], found.beyond, found.leak, found.outer, 0)
     with BALLS.at(choice.bits):
         truth, at = Fraction(ROW["delta_at_epsilon"]), BALLS.number(Fraction(ROW["epsilon"]))
         exact = BALLS.number(truth)
-        assert abs(short.line(at) - exact) > short.tail(at) + short.images(at) + 1e-19 * exact
-        loud = Spectrum(
+        assert abs(short.partial_sum(at) - exact) > short.tail(at) + short.images(at) + 1e-19 * exact
+        loud = Line(
             choice, short.values, max(abs(v) for v in found.values[len(short.values) :]), found.leak, found.outer, 0
         )
         assert loud.lower(at) <= exact <= loud.upper(at)
@@ -366,9 +367,9 @@ def test_without_the_images_the_lower_end_is_too_high() -> None:
         192,
     )
     with BALLS.at(192):
-        found = line.spectrum(where.kinds, short)
+        found = line.build_line(where.kinds, short)
         exact, at = BALLS.number(Fraction(ROW["delta_at_epsilon"])), BALLS.number(Fraction(ROW["epsilon"]))
-        assert found.line(at) - found.tail(at) > exact
+        assert found.partial_sum(at) - found.tail(at) > exact
         assert found.lower(at) <= exact <= found.upper(at)
 
 

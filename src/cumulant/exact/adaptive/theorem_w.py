@@ -17,12 +17,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from cumulant.exact import test_functions
 from cumulant.exact.adaptive.constraints import Budget, Demand, Reports, bent
 from cumulant.exact.adaptive.reference_law import Reference, proposed, reference
 from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.exact.grid.fft import FAR, Composed, Terms, compose
 from cumulant.exact.inversion import saddle
 from cumulant.exact.rounds import Kinds, Round, Rounds
+from cumulant.exact.test_functions import TestFunction, log_constant, log_ratio
 from cumulant.losses.grid import Step
 from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import Array
@@ -150,17 +152,6 @@ def log_expectation(sums: Composed, order: float, start: float) -> float:
     return float(np.logaddexp(finite, math.log(sums.leak))) if sums.leak > 0 else finite
 
 
-def log_ratio(order: float, gap: Array) -> Array:
-    """Return log R = log[ n/(n-1) (1 - e^{(1-n)d}) / (1 - e^-nd) ]; it grows with d."""
-    less = order - 1
-    return np.asarray(np.log(-np.expm1(-less * gap) / less) + math.log(order) - np.log(-np.expm1(-order * gap)))
-
-
-def log_constant(order: float, gap: Array) -> Array:
-    """Return log C = -log(1 - e^-nd)."""
-    return np.asarray(-np.log(-np.expm1(-order * gap)))
-
-
 def _least_epsilon(sums: Composed, order: float, log_delta: float, guess: float) -> float:
     """Return the smallest epsilon over eps0, each of which is valid; +inf if none is finite."""
 
@@ -238,9 +229,10 @@ class Chosen:
         kinds = tuple((each, times) for each, times in found if each is not None)
         return kinds if len(kinds) == len(found) else None
 
-    def constants(self, gaps: Array) -> tuple[Array, Array]:
-        """Return log R and log C at each gap d."""
-        return log_ratio(self.order, gaps), log_constant(self.order, gaps)
+    @property
+    def test(self) -> TestFunction:
+        """Return the test function of the order n."""
+        return test_functions.theorem_w(self.order)
 
 
 Asking = Callable[[Chosen], tuple[float, Found] | None]

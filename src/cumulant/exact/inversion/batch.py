@@ -270,22 +270,21 @@ def _read(side: Side, spectrum: FloatSpectrum, asked: Questions, accuracy: float
     """Return the answers of a line, and which of them are as accurate as on a line of their own."""
     value = np.full(asked.size, np.nan)
     served = np.zeros(asked.size, dtype=bool)
-    power = 2 if side.cone else 1
     for times in np.unique(asked.times):
         here = np.flatnonzero(asked.times == times)
-        line, given = spectrum.line(float(times), power), asked.given[here]
+        line, given = spectrum.line(float(times), side.test), asked.given[here]
         leak = spectrum.log_leaks(np.array([times]))[0]
         repeats = np.full(here.size, times)
         if asked.of_delta:
             room = given + np.log1p(-np.exp(np.minimum(leak - given, 0.0)))
-            start, gaps = choose.cone_epsilons(line, room) if side.cone else (choose.roots(line, room), given)
+            start, gaps = choose.least_epsilons(line, room, side.test)
             above = partial(_above, side, spectrum, repeats, gaps)
             found = _enough(above, start, given, line.lam)
             epsilons, sizes = found, room
             wrong = np.abs(found - start) <= BATCH.rounding_share * accuracy * np.maximum(found, 0.0)
             wrong |= found == 0
         else:
-            start, gaps = choose.cone_deltas(line, given) if side.cone else (line.log_values(given)[0], given)
+            start, gaps = choose.least_log_deltas(line, given, side.test)
             found = _above(side, spectrum, repeats, gaps, given)
             epsilons, sizes = given, start
             wrong = found - np.logaddexp(start, leak) <= BATCH.rounding_share * accuracy

@@ -18,35 +18,37 @@ import numpy as np
 
 from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import saddle
-from cumulant.exact.inversion.line import Choice, Enclosing, FloatLine, Followed
+from cumulant.exact.inversion.line import Choice, FloatLine, Line, SearchLine
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import Kinds, Rounds
-from cumulant.exact.theorem_b import constants
+from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, Constants, TestFunction
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import rounded_down
-
-Constants = Callable[[Array], tuple[Array, Array]]
-"""Returns log R and log C at each gap d, so that (y - R)_+ <= C f(y) for all y."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """One composition to evaluate: steps for floats, transforms for balls.
 
-    `cone` if Theorem B is applied to it.
+    `test` is the test function whose expectation bounds delta.
     """
 
     terms: Terms
     kinds: Kinds
     extra: Fraction = Fraction(0)
-    cone: bool = False
+    test: TestFunction = HOCKEY_STICK
+
+    @property
+    def cone(self) -> bool:
+        """Return True if Theorem B is applied."""
+        return self.test is THEOREM_B
 
     def same_law(self, other: Side) -> bool:
         """Return True if both have one law in balls, which see transforms and no steps.
 
         They can share a line.
         """
-        return (self.kinds, self.extra, self.cone) == (other.kinds, other.extra, other.cone)
+        return (self.kinds, self.extra, self.test) == (other.kinds, other.extra, other.test)
 
 
 def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
@@ -67,7 +69,7 @@ def _profile(rounds: Rounds) -> list[Side] | None:
 def _by_cone(rounds: Rounds) -> Side | None:
     """Return the side of Theorem B; None if it does not apply."""
     terms, reference = rounds.cone(), rounds.cone_transforms()
-    return None if terms is None or reference is None else Side(terms, *reference, cone=True)
+    return None if terms is None or reference is None else Side(terms, *reference, test=THEOREM_B)
 
 
 _lines: ContextVar[list[tuple[Side, FloatLine]] | None] = ContextVar("lines", default=None)
@@ -227,14 +229,12 @@ def saddle_of(terms: Terms, given: float, of_delta: bool) -> saddle.Moments | No
 
 
 @np.errstate(all="ignore")
-def line_suffices(
-    side: Side, built: Enclosing, log_delta: float | None, epsilon: float | None, accuracy: float
-) -> bool:
+def line_suffices(side: Side, built: Line, log_delta: float | None, epsilon: float | None, accuracy: float) -> bool:
     """Return True if a line is as accurate for this question as a line of its own would be."""
-    line, choice = built.floats(2 if side.cone else 1), built.choice
+    line, choice = built.floats(side.test), built.choice
     at = epsilon
     if log_delta is not None:
-        at = cone_epsilon(line, log_delta)[0] if side.cone else root(line, log_delta)
+        at = least_epsilon(line, log_delta, side.test)[0]
     if at is None or not math.isfinite(at):
         return False
     size = line.log_value(at)[0] if log_delta is None else log_delta
@@ -274,7 +274,7 @@ def epsilon_guess(side: Side, delta: Fraction) -> float | None:
     line = _line(side, asked, None)
     if line is None:
         return None
-    return cone_epsilon(line, asked)[0] if side.cone else root(line, asked)
+    return root(line, asked) if side.test.constants is None else least_epsilon(line, asked, side.test)[0]
 
 
 def delta_guess(side: Side, epsilon: Fraction) -> float | None:
@@ -282,7 +282,7 @@ def delta_guess(side: Side, epsilon: Fraction) -> float | None:
     line = _line(side, None, float(epsilon))
     if line is None:
         return None
-    value = cone_delta(line, float(epsilon))[0] if side.cone else line.log_value(float(epsilon))[0]
+    value = least_log_delta(line, float(epsilon), side.test)[0]
     return value if math.isfinite(value) else None
 
 
@@ -297,9 +297,7 @@ def _line(side: Side, log_delta: float | None, epsilon: float | None) -> FloatLi
     found = None if at is None else saddle.line(side.terms, at, saddle.spread(side.terms, at))
     if found is None:
         return None
-    z = found.lam + 1j * found.frequencies
-    weights = np.exp(found.exponents) / (z * (1 + z)) ** (2 if side.cone else 1)
-    period = 2 * math.pi / (found.frequencies[1] - found.frequencies[0])
+    period, weights = found.weighted(side.test)
     line = FloatLine(found.lam, period, found.cgf, weights, found.frequencies)
     if known is not None:
         known.append((side, line))
@@ -315,49 +313,49 @@ def _near(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bo
     return at is not None and line.cgf - line.lam * at - (log_delta or 0.0) <= LINE.most_cancelled_search
 
 
-def root(line: Followed, asked: float) -> float | None:
+def root(line: SearchLine, asked: float) -> float | None:
     """Return where the line has this logarithm; None if Newton's steps do not find it."""
     found = float(roots(line, np.array([asked]))[0])
     return found if math.isfinite(found) else None
 
 
-def cone_epsilon(line: Followed, asked: float) -> tuple[float, float]:
-    """Return the smallest epsilon over the gap d at which C(d) E[g] is this delta, and d."""
-    value, gap = cone_epsilons(line, np.array([asked]))
+def least_epsilon(line: SearchLine, log_delta: float, test: TestFunction) -> tuple[float, float]:
+    """Return the smallest epsilon over the gap d at which the bound is this delta, and d; NaN if there is none."""
+    value, gap = least_epsilons(line, np.array([log_delta]), test)
     return float(value[0]), float(gap[0])
 
 
-def cone_epsilons(line: Followed, asked: Array, constants: Constants = constants) -> tuple[Array, Array]:
-    """Return the smallest epsilon over the gap d for each log delta, and d.
+def least_epsilons(line: SearchLine, log_deltas: Array, test: TestFunction) -> tuple[Array, Array]:
+    """Return the smallest epsilon over the gap d for each log delta, and d; NaN for d if the test function has no gap."""
+    if test.constants is None:
+        return roots(line, log_deltas), np.full(log_deltas.shape, np.nan)
+    constants: Constants = test.constants
 
-    `constants` gives log R and log C of the test function.
-    """
-
-    def at(gaps: Array) -> Array:
+    def value(gaps: Array) -> Array:
         log_ratio, log_constant = constants(gaps)
-        return roots(line, (asked[:, None] - log_constant).ravel()).reshape(gaps.shape) + log_ratio
+        return roots(line, (log_deltas[:, None] - log_constant).ravel()).reshape(gaps.shape) + log_ratio
 
-    return _best_gaps(at, asked.size, line.lam)
+    return _best_gaps(value, log_deltas.size, line.lam)
 
 
-def cone_delta(line: Followed, epsilon: float) -> tuple[float, float]:
+def least_log_delta(line: SearchLine, epsilon: float, test: TestFunction) -> tuple[float, float]:
     """Return the smallest log delta over the gap d at this epsilon, and d."""
-    value, gap = cone_deltas(line, np.array([epsilon]))
+    value, gap = least_log_deltas(line, np.array([epsilon]), test)
     return float(value[0]), float(gap[0])
 
 
-def cone_deltas(line: Followed, epsilons: Array, constants: Constants = constants) -> tuple[Array, Array]:
-    """Return the smallest log delta over the gap d for each epsilon, and d.
+def least_log_deltas(line: SearchLine, epsilons: Array, test: TestFunction) -> tuple[Array, Array]:
+    """Return the smallest log delta over the gap d for each epsilon, and d; NaN for d if the test function has no gap."""
+    if test.constants is None:
+        return line.log_values(epsilons)[0], np.full(epsilons.shape, np.nan)
+    constants: Constants = test.constants
 
-    `constants` gives log R and log C of the test function.
-    """
-
-    def at(gaps: Array) -> Array:
+    def value(gaps: Array) -> Array:
         log_ratio, log_constant = constants(gaps)
-        value = line.log_values((epsilons[:, None] - log_ratio).ravel())[0].reshape(gaps.shape)
-        return np.where(np.isfinite(value), log_constant + value, np.inf)
+        found = line.log_values((epsilons[:, None] - log_ratio).ravel())[0].reshape(gaps.shape)
+        return np.where(np.isfinite(found), log_constant + found, np.inf)
 
-    return _best_gaps(at, epsilons.size, line.lam)
+    return _best_gaps(value, epsilons.size, line.lam)
 
 
 @np.errstate(all="ignore")
@@ -384,7 +382,7 @@ def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple
 
 
 @np.errstate(all="ignore")
-def roots(line: Followed, asked: Array) -> Array:
+def roots(line: SearchLine, asked: Array) -> Array:
     """Return where the line has each of these logarithms, by safeguarded Newton steps.
 
     Returns NaN where none is found.

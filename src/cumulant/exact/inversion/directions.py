@@ -12,7 +12,7 @@ from fractions import Fraction
 from cumulant.exact.inversion.choose import Side, at_order, tightest_order
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import spacing_of
-from cumulant.exact.inversion.line import Choice, leaked, outer, right_tail, spectrum, squared
+from cumulant.exact.inversion.line import Choice, build_line, leaked, outer, right_tail, squared
 from cumulant.exact.inversion.settings import LINE
 from cumulant.numerics.arithmetic import BALLS
 
@@ -37,7 +37,7 @@ def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fracti
             )
             if rough is None:
                 return False
-            found = spectrum(side.kinds, rough, side.extra)
+            found = build_line(side.kinds, rough, side.extra)
             return bool(found.upper(BALLS.number(epsilon)) <= BALLS.number(delta))
     except (DecayNotProved, ArithmeticError):
         return False

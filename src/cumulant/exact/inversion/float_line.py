@@ -21,7 +21,7 @@ from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.float_decay import Round, decay_frequency, farther, rounded
 from cumulant.exact.inversion.line import Choice, FloatLine, Kinds, squared
 from cumulant.exact.inversion.settings import LINE
-from cumulant.exact.theorem_b import constants
+from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, TestFunction, theorem_b_constants
 from cumulant.losses.float_rule import FloatRule, total
 from cumulant.losses.strip_rule import float_whole_rule
 from cumulant.losses.transform import Mixed
@@ -139,28 +139,25 @@ class FloatSpectrum:
     log_kept: float
     """log(1 - leak), rounded down."""
 
-    def weights(self, times: float, power: int) -> Array:
-        """Return phi(u_m)^k / (z_m (1 + z_m))^power."""
+    def weights(self, times: float, test: TestFunction) -> Array:
+        """Return phi(u_m)^k / D(z_m), D the denominator of the test function's transform."""
         z = self.choice.lam + 1j * self.frequencies
-        transform = z * (1 + z)
-        return np.asarray(np.exp(times * self.log_phi) / (transform if power == 1 else transform * transform))
+        return np.asarray(np.exp(times * self.log_phi) / test.denominator(z))
 
-    def line(self, times: float, power: int = 1) -> FloatLine:
+    def line(self, times: float, test: TestFunction = HOCKEY_STICK) -> FloatLine:
         """Return a line in floats to search along, without error terms."""
         return FloatLine(
-            self.choice.lam, self.choice.period, times * self.cgf, self.weights(times, power), self.frequencies
+            self.choice.lam, self.choice.period, times * self.cgf, self.weights(times, test), self.frequencies
         )
 
     @np.errstate(all="ignore")
-    def log_above(self, epsilons: Array, times: Array, power: int = 1) -> Array:
-        """Return log of an upper bound on E_P[f(S - eps)], f with the transform (z (1 + z))^-power.
-
-        Returns +inf if unknown.
+    def log_above(self, epsilons: Array, times: Array, test: TestFunction = HOCKEY_STICK) -> Array:
+        """Return log of an upper bound on E_P[g(S - eps)] for the hockey stick or Theorem B; +inf if unknown.
 
         The leak is not included.
         """
         lam, period, u = self.choice.lam, self.choice.period, self.frequencies
-        weights = np.array([self.weights(float(k), power) for k in times])
+        weights = np.array([self.weights(float(k), test) for k in times])
         terms = (weights * np.exp(-1j * epsilons[:, None] * u)).real
         # |Pi phi_i^k_i - e^X| <= |e^X| expm1(SUM k_i slack_i); the phase u eps errs by 8 u, a term by 80 u, a sum by n u
         wrong = np.expm1(
@@ -169,8 +166,8 @@ class FloatSpectrum:
         errors = np.abs(weights) * (wrong + _TERM + u.size * _ADDED) * _SECOND
         terms[:, 1:] *= 2
         errors[:, 1:] *= 2
-        # the tail: e^{-lam eps} S_N / ((2p - 1) pi u_N^{2p-1})
-        odd = 2 * power - 1
+        # the tail: e^{-lam eps} S_N / ((q - 1) pi u_N^{q-1})
+        odd = test.tail_power - 1
         tail = np.exp(-times * self.beta + _MARGIN) * period / (odd * math.pi * u[-1] ** odd)
         bracket = terms.sum(axis=1) + errors.sum(axis=1) * (1 + _MARGIN) + tail * (1 + _MARGIN) + _UNDERFLOW
         cgf = times * self.cgf
@@ -198,9 +195,9 @@ class FloatSpectrum:
 
         Returns +inf if unknown.
         """
-        log_ratio, log_constant = constants(gaps)
+        log_ratio, log_constant = theorem_b_constants(gaps)
         start = epsilons - log_ratio - _CONSTANT * (1 + gaps + np.abs(epsilons))
-        return self.log_above(start, times, 2) + log_constant + _CONSTANT
+        return self.log_above(start, times, THEOREM_B) + log_constant + _CONSTANT
 
 
 def float_spectrum(

@@ -1,10 +1,15 @@
-"""The composed transform at the frequencies of one line, in balls, and delta from it, from above and from below.
+"""Line: the moment function of all rounds at the frequencies of one vertical line, and delta from it, in balls.
 
-Theorem L0 (docs/line.md): with z_m = lam + 2 pi i m / T
+Theorem L0 (docs/line.md): with z_m = lam + 2 pi i m / T and a test function g whose transform is 1/D(z),
 
-    SUM_j e^{lam j T} d(eps + jT) = (1/T) SUM_m M(z_m) e^{-z_m eps} / (z_m (1 + z_m)),    delta = leak + d,
+    SUM_j e^{lam j T} E g(S - eps - jT) = (1/T) SUM_m M(z_m) e^{-z_m eps} / D(z_m).
 
-so that the first N frequencies, what lies beyond them, and the images j != 0, which are not negative, enclose delta.
+The first N frequencies, a bound on those beyond them, and the images j != 0, which are not negative, enclose E g(S - eps); for
+the hockey stick that is delta without the leak. If S lies on a lattice o + aZ and T = aJ the sum is finite: with l the next
+lattice point above eps and r = l - eps,
+
+    SUM_j e^{lam j T} E g(S - eps - jT) = (1/J) SUM_{m mod J} M(z_m) e^{-z_m l} F(z_m),
+    F(z) = SUM_{i >= 0} e^{-azi} g(r + ai).
 """
 
 from __future__ import annotations
@@ -20,44 +25,51 @@ import numpy as np
 
 from cumulant.exact.inversion.decay import DecayNotProved, DecayTooSlow, Kind, decay_frequency
 from cumulant.exact.inversion.settings import LINE
+from cumulant.exact.test_functions import HOCKEY_STICK, TestFunction
 from cumulant.losses.strip_rule import whole_rule
-from cumulant.losses.transform import Rule, Transform
+from cumulant.losses.transform import Lattice, Rule, Transform
 from cumulant.numerics.arithmetic import BALLS, Array
 
-# The transforms of all rounds at the frequencies of one line, in balls: what every line is made of.
-
 Kinds = Sequence[tuple[Transform, int]]
+"""The transform of each round type, and how often that type runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What floats have chosen.
+    """Order, period, exponents and precision of a line, as floats choose them.
 
-    The order lam, the period T, the exponents b of silence and B of the images; a guess of epsilon.
-
-    Every choice is valid; a bad one makes balls wide, or the proof of silence fail.
+    Every choice is valid; a bad one makes balls wide, or the proof of decay fail.
     """
 
     lam: float
+    """The real part of the line; the Rényi order is lam + 1."""
     period: float
+    """T, the distance of two images."""
     silence: float
+    """The exponent b of the decay: |M| <= M(lam) e^-b beyond the last frequency."""
     images: float
+    """The exponent B: images are below e^-B delta."""
     epsilon: float
+    """A guess of epsilon."""
     log_delta: float
+    """A guess of log delta."""
     outer: float
     """The order t > lam by which images on the right are bounded."""
-
     bits: int
+    """Precision of the balls."""
     cost: float = 0.0
-    """About the number of its frequencies."""
+    """About the number of frequencies."""
+
+
+# ---- the composed transform
 
 
 def powers(
     known: Sequence[Kind], choice: Choice, width: Any, count: int, last: float, work: int
 ) -> tuple[list[Any], int]:
-    """The product of all M_i(z_m)^k_i for m = 0, ..., count, and the number of nodes.
+    """Return PROD M_i(z_m)^k_i for m = 0, ..., count, and the number of nodes.
 
-    `Slow` where that exceeds the work.
+    Raises DecayTooSlow if frequencies times nodes exceed the work.
     """
     from flint import acb
 
@@ -74,7 +86,7 @@ def powers(
 
 
 def leaked(kinds: Kinds) -> Any:
-    """The probability that some loss is infinite: 1 - PROD (1 - leak_i)^k_i."""
+    """Return the probability that some loss is infinite: 1 - PROD (1 - leak_i)^k_i."""
     from flint import arb
 
     leaks = [(each.leak(), times) for each, times in kinds if not each.leak().is_zero()]
@@ -82,7 +94,7 @@ def leaked(kinds: Kinds) -> Any:
 
 
 def outer(kinds: Kinds, choice: Choice, square: Fraction) -> Any:
-    """M(t) of all rounds as a ball, infinite where it is out of reach."""
+    """Return M(t) of all rounds at the image order as a ball; infinite if it is out of reach."""
     from flint import arb
 
     t = BALLS.number(choice.outer)
@@ -91,23 +103,29 @@ def outer(kinds: Kinds, choice: Choice, square: Fraction) -> Any:
         for each, times in kinds:
             if each.square is None:
                 total *= _mass(each, choice.outer, -30.0 - math.log(times))[0] ** times
-    except OverflowError:  # then nothing is known from below
+    except OverflowError:  # images are then unbounded, and lower ends are 0
         return arb("inf")
     return total
 
 
 def right_tail(t: Any, mass: Any, epsilon: Any) -> Any:
-    """c(t) M(t) e^{-t eps} >= d(eps),  c(t) = t^t / (1+t)^{1+t}."""
+    """Return c(t) M(t) e^{-t eps} >= delta(eps) - leak,  c(t) = t^t / (1+t)^{1+t}."""
     return (t * t.log() - (1 + t) * (1 + t).log() - t * epsilon).exp() * mass
 
 
+def image_bound(choice: Choice, period: Any, moment: Any, epsilon: Any) -> Any:
+    """Return 1/(e^{lam T} - 1) + c(t) M(t) e^{-t eps} / (e^{(t-lam)T} - 1), which bounds the hockey stick's images."""
+    lam, t = BALLS.number(choice.lam), BALLS.number(choice.outer)
+    return 1 / (lam * period).expm1() + right_tail(t, moment, epsilon) / ((t - lam) * period).expm1()
+
+
 def squared(kinds: Kinds) -> Fraction:
-    """SUM k t^2 of the Gaussians without a sample among the kinds."""
+    """Return SUM k t^2 of the unsampled Gaussians."""
     return sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
 
 
 def found_kind(each: Transform, times: int, choice: Choice) -> Kind:
-    """One kind of round at the order of the line."""
+    """Return one round type at the order of the line; raise DecayNotProved if M(lam) is not finite."""
     mass, atoms = _mass(each, choice.lam, -choice.silence - math.log(times) - 6)
     if not (mass.is_finite() and mass > 0):
         raise DecayNotProved("the transform of one round is not finite")
@@ -115,7 +133,7 @@ def found_kind(each: Transform, times: int, choice: Choice) -> Kind:
 
 
 def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | None]:
-    """M(lam) as a ball, at a real order, and the atoms where it is made of them."""
+    """Return M(lam) as a ball at a real order, and the atoms if the law has no density."""
     law = each.mixture()
     rule = each.atoms(lam, log_error) if law is None else whole_rule(law, lam, 0.0, log_error)
     if rule is None:
@@ -124,7 +142,7 @@ def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | No
 
 
 def _rule(kind: Kind, lam: float, last: float, goal: float) -> Rule:
-    """The law up to the last frequency."""
+    """Return a quadrature rule of the law that is accurate up to the last frequency."""
     if kind.law is not None:
         return whole_rule(kind.law, lam, last, goal)
     if kind.atoms is None:
@@ -133,9 +151,9 @@ def _rule(kind: Kind, lam: float, last: float, goal: float) -> Rule:
 
 
 def transforms(rule: Rule, width: Any, count: int) -> list[Any]:
-    """M at lam + i m width for m = 0, ..., count.
+    """Return M at lam + i m width for m = 0, ..., count.
 
-    Coarse times fine phases, in one product of matrices.
+    Coarse times fine phases need sqrt(count) exponentials per node instead of count; one product of matrices multiplies them.
     """
     from flint import acb, acb_mat, arb
 
@@ -152,19 +170,19 @@ def transforms(rule: Rule, width: Any, count: int) -> list[Any]:
             points = points + rule.atoms
         if not points:
             continue
-        steps = [acb(0, width * loss).exp() for loss, _ in points]
-        leaps = [acb(0, width * fine * loss).exp() for loss, _ in points]
+        fine_phases = [acb(0, width * loss).exp() for loss, _ in points]
+        coarse_phases = [acb(0, width * fine * loss).exp() for loss, _ in points]
         rows: list[Any] = []
-        at = [acb(weight) for _, weight in points]
+        row = [acb(weight) for _, weight in points]
         for _ in range(coarse):
-            rows += at
-            at = [a * leap for a, leap in zip(at, leaps, strict=True)]
+            rows += row
+            row = [value * phase for value, phase in zip(row, coarse_phases, strict=True)]
         columns: list[Any] = []
-        for one in steps:
+        for phase in fine_phases:
             power = acb(1)
             for _ in range(fine):
                 columns.append(power)
-                power *= one
+                power *= phase
         product = acb_mat(coarse, len(points), rows) * acb_mat(len(points), fine, columns)
         entries = product.entries()
         if side == "minus":
@@ -173,8 +191,11 @@ def transforms(rule: Rule, width: Any, count: int) -> list[Any]:
     return [value + blur for value in found[: count + 1]]
 
 
-class Followed(ABC):
-    """A line in float64: what a search follows, and nothing is claimed from."""
+# ---- the line in floats, to search along
+
+
+class SearchLine(ABC):
+    """A line in float64 that a search follows; nothing is claimed from it."""
 
     __slots__ = ()
 
@@ -182,199 +203,18 @@ class Followed(ABC):
     cgf: float
 
     def log_value(self, epsilon: float) -> tuple[float, float]:
-        """log of the line at epsilon, the leak left out, and its derivative.
-
-        Returns -inf where the sum is not positive.
-        """
+        """Return log of the sum at epsilon, without the leak, and its derivative; -inf if the sum is not positive."""
         value, slope = self.log_values(np.array([epsilon]))
         return float(value[0]), float(slope[0])
 
     @abstractmethod
     def log_values(self, epsilons: Array) -> tuple[Array, Array]:
-        """The same at several epsilons."""
-
-
-class Enclosing(ABC):
-    """A line that encloses delta."""
-
-    __slots__ = ()
-    choice: Choice
-    smooth: Fraction
-
-    @property
-    @abstractmethod
-    def frequencies(self) -> int: ...
-
-    @abstractmethod
-    def upper(self, epsilon: Any) -> Any:
-        """At least delta(eps)."""
-
-    @abstractmethod
-    def lower(self, epsilon: Any) -> Any:
-        """At most delta(eps)."""
-
-    @abstractmethod
-    def ball(self, epsilon: Any, power: int = 1) -> Any:
-        """delta and its images as a ball, and what smoothing adds."""
-
-    @abstractmethod
-    def images(self, epsilon: Any) -> Any:
-        """What the images add at most."""
-
-    @abstractmethod
-    def floats(self, power: int = 1) -> Followed:
-        """The same in float64, without its error terms."""
-
-    def cone(self, epsilon: Any, gap: Any) -> Any:
-        """At least delta(eps) by Theorem B; not offered unless overridden."""
-        return BALLS.number(math.inf)
+        """Return log of the sum at each epsilon, without the leak, and its derivative; -inf if it is not positive."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spectrum(Enclosing):
-    """M at the frequencies of a line, and a bound of |M| beyond them."""
-
-    choice: Choice
-    values: list[Any]
-    """M(z_0), ..., M(z_N) as complex balls."""
-    silence: Any
-    """S_N >= |M(lam + iu)| for all u >= u_{N+1}."""
-    leak: Any
-    outer: Callable[[], Any]
-    """M(t) as a ball, for images on the right."""
-    nodes: int
-    square: Fraction = Fraction(0)
-    """s if all Gaussians without a sample have the transform e^{(z + z^2) s / 2}."""
-    smooth: Fraction = Fraction(0)
-    """tau^2, the part of s that was added to show silence (Theorems L-upper and L-lower)."""
-    _kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def frequencies(self) -> int:
-        return len(self.values) - 1
-
-    # ---- in balls
-
-    def _weights(self, power: int) -> list[Any]:
-        """M(z_m) / (z_m (1 + z_m))^power."""
-        from flint import acb, arb
-
-        name = f"weights {power}"
-        if name not in self._kept:
-            with BALLS.at(self.choice.bits):  # whoever asks first
-                lam, step = arb(self.choice.lam), 2 * arb.pi() / arb(self.choice.period)
-                found = []
-                for m, value in enumerate(self.values):
-                    z = acb(lam, step * m)
-                    found.append(value / (z * (1 + z)) ** power)
-            self._kept[name] = found
-        return self._kept[name]  # type: ignore[no-any-return]
-
-    def line(self, epsilon: Any, power: int = 1) -> Any:
-        """Line_N = e^{-lam eps}/T [ c_0 + 2 Re SUM_{m=1}^N c_m e^{-i u_m eps} ], as a ball."""
-        from flint import acb, arb
-
-        weights = self._weights(power)
-        lam, period = arb(self.choice.lam), arb(self.choice.period)
-        turn = -2 * arb.pi() / period * epsilon
-        total = weights[0].real
-        for m, weight in enumerate(weights[1:], start=1):
-            # each phase by itself: a ball that is turned again and again grows by up to sqrt 2 each time
-            total += 2 * (weight * acb(0, m * turn).exp()).real
-        return (-lam * epsilon).exp() / period * total
-
-    def tail(self, epsilon: Any, power: int = 1) -> Any:
-        """|tail| <= e^{-lam eps} S_N / ((2p - 1) pi u_N^{2p-1}).
-
-        |z(1+z)| >= u^2 and SUM_{m>N} m^-2p <= N^{1-2p} / (2p-1).
-        """
-        from flint import arb
-
-        last = 2 * arb.pi() / arb(self.choice.period) * self.frequencies
-        odd = 2 * power - 1
-        return (-arb(self.choice.lam) * epsilon).exp() * self.silence / (odd * arb.pi() * last**odd)
-
-    def images(self, epsilon: Any) -> Any:
-        """0 <= images <= 1/(e^{lam T} - 1) + c(t) e^{K(t) - t eps} / (e^{(t-lam)T} - 1),  c(t) = t^t / (1+t)^{1+t}."""
-        from flint import arb
-
-        if "outer" not in self._kept:
-            self._kept["outer"] = self.outer()
-        return bounded_images(self.choice, arb(self.choice.period), self._kept["outer"], epsilon)
-
-    def ball(self, epsilon: Any, power: int = 1) -> Any:
-        """The whole sum, the leak and what lies beyond the last frequency included.
-
-        Delta and its images.
-        """
-        from flint import arb
-
-        beyond = self.tail(epsilon, power) * arb(0, 1)
-        return (self.leak if power == 1 else 0) + self.line(epsilon, power) + beyond
-
-    def price(self, epsilon: Any) -> Any:
-        """0 <= C_tau - delta <= tau^2 e^{tau^2/8} D_tau (Theorem L-lower).
-
-        D_tau is the sum with the weight 1, and beyond u_N at most (1/pi) [ S_N (U - u_N) + M(lam) e^{-V^2 s/2} / (V s) ],
-        V = U - 2 pi/T, for every U > u_N + 2 pi/T.
-        """
-        from flint import arb
-
-        tau, s, width = BALLS.number(self.smooth), BALLS.number(self.square), 2 * arb.pi() / arb(self.choice.period)
-        last = width * self.frequencies
-        far = arb((last + (2 * arb(self.choice.silence) / s).sqrt()).upper()) + 2 * width
-        near = far - width
-        beyond = self.silence * (far - last) + self.values[0].real * (-near * near * s / 2).exp() / (near * s)
-        density = self.line(epsilon, 0) + (-arb(self.choice.lam) * epsilon).exp() * beyond / arb.pi()
-        return tau * (tau / 8).exp() * density
-
-    def upper(self, epsilon: Any) -> Any:
-        """At least delta(eps): images only add to the line, and smoothing too (Theorem L-upper)."""
-        from flint import arb
-
-        found = self.ball(epsilon)
-        return arb(found.upper()) if found.is_finite() else arb("inf")
-
-    def lower(self, epsilon: Any) -> Any:
-        """At most delta(eps)."""
-        from flint import arb
-
-        found = self.ball(epsilon) - self.images(epsilon)
-        if self.smooth:
-            found -= arb(self.price(epsilon).upper())
-        return arb(found.lower()) if found.is_finite() else arb(0)
-
-    def cone(self, epsilon: Any, gap: Any) -> Any:
-        """At least delta(eps) by Theorem B.
-
-        C(d) E[g(S - eps0)], eps0 = eps - log R(d), every gap d > 0 (Theorem L-cone).
-        """
-        from flint import arb
-
-        log_ratio, constant = cone_constants(gap)
-        start = epsilon - log_ratio
-        found = constant * self.ball(start, 2)
-        return arb(found.upper()) if found.is_finite() else arb("inf")
-
-    # ---- in floats, to search with
-
-    def floats(self, power: int = 1) -> FloatLine:
-        """The same line in float64, without its error terms."""
-        name = f"floats {power}"
-        if name not in self._kept:
-            top = self.values[0].real
-            weights = [weight / top for weight in self._weights(power)]
-            numbers = np.array([complex(weight) for weight in weights])
-            frequencies = 2 * math.pi / self.choice.period * np.arange(len(numbers))
-            self._kept[name] = FloatLine(
-                self.choice.lam, self.choice.period, float(top.log().mid()), numbers, frequencies
-            )
-        return self._kept[name]  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True, slots=True)
-class FloatLine(Followed):
-    """A line that does not fold."""
+class FloatLine(SearchLine):
+    """A line in float64 of losses that lie on no lattice."""
 
     lam: float
     period: float
@@ -393,42 +233,295 @@ class FloatLine(Followed):
             return value, slope / total
 
 
-def bounded_images(choice: Choice, period: Any, outer: Any, epsilon: Any) -> Any:
-    """1/(e^{lam T} - 1) + c(t) M(t) e^{-t eps} / (e^{(t-lam)T} - 1),  c(t) = t^t / (1+t)^{1+t}."""
-    from flint import arb
+@dataclass(frozen=True, slots=True)
+class FloatLatticeLine(SearchLine):
+    """A line in float64 of losses on a lattice."""
 
-    lam, t = arb(choice.lam), arb(choice.outer)
-    return 1 / (lam * period).expm1() + right_tail(t, outer, epsilon) / ((t - lam) * period).expm1()
+    test: TestFunction
+    lam: float
+    cgf: float
+    spacing: float
+    offset: float
+    folds: int
+    indices: Array
+    """The m that are summed, as floats."""
+    weights: Array
+    """One row per m, one column per lattice sum of the test function."""
+
+    @np.errstate(all="ignore")
+    def log_values(self, epsilons: Array) -> tuple[Array, Array]:
+        number = np.floor((epsilons - self.offset) / self.spacing) + 1
+        following = self.offset + number * self.spacing
+        rest = np.clip(following - epsilons, 0.0, self.spacing)
+        # The phase of e^{-z l} is a root of unity: integers are reduced modulo J, so that large l lose no digits.
+        turns = np.mod(np.mod(number, self.folds)[:, None] * self.indices, self.folds)
+        phases = np.exp(-2j * math.pi * turns / self.folds)
+        phases[:, 1:] *= 2
+        sums = (phases @ self.weights).real.T / self.folds
+        factors, derivatives = self.test.float_lattice_factors(rest)
+        total = sum((factor * part for factor, part in zip(factors, sums, strict=True)), start=np.zeros_like(rest))
+        slope = sum((factor * part for factor, part in zip(derivatives, sums, strict=True)), start=np.zeros_like(rest))
+        value = np.where(total > 0, self.cgf - self.lam * following + np.log(total), -np.inf)
+        return value, slope / total
 
 
-def cone_constants(gap: Any) -> tuple[Any, Any]:
-    """log R and C of Theorem L-cone at the ball d > 0.
+# ---- the line in balls
 
-    (y - R)_+ <= C f(y) for all y, with equality at y = e^d.
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """M at the frequencies of a line, and a bound on |M| at all others; it encloses the expectation of a test function."""
+
+    choice: Choice
+    values: list[Any]
+    """M(z_m) as complex balls, m = 0, 1, ..., N, or the m in `indices`."""
+    beyond: Any
+    """A bound on the rest of M.
+
+    Without a lattice: at least |M(lam + iu)| for all u >= u_{N+1}. On a lattice: at least the sum of |M(z_m)| over all m mod J
+    that are not summed.
     """
-    # C = 1/(d - 1 + e^-d),  R = e^d (1 - (1+d) e^-d) C
-    with BALLS.at(BALLS.precision() + 64):  # both cancel to d^2/2
-        slope = gap + (-gap).expm1()
-        log_ratio = gap + (-(-gap).expm1() - gap * (-gap).exp()).log() - slope.log()
-        return log_ratio, 1 / slope
+    leak: Any
+    """The probability of an infinite loss."""
+    outer: Callable[[], Any]
+    """Returns M(t) as a ball, for images on the right."""
+    nodes: int
+    """Quadrature nodes that were used."""
+    square: Fraction = Fraction(0)
+    """s if all unsampled Gaussians have the transform e^{(z + z^2) s / 2}."""
+    smooth: Fraction = Fraction(0)
+    """tau^2, the part of s that was added to prove the decay (Theorems L-upper and L-lower); 0 on a lattice."""
+    lattice: Lattice | None = None
+    """Spacing a and offset o of the losses; None if they lie on no lattice."""
+    folds: int = 0
+    """J, which is odd, so that the frequencies are 0 and (J-1)/2 pairs; 0 without a lattice."""
+    indices: tuple[int, ...] | None = None
+    """The m that are summed; None if they are 0, ..., N."""
+    _cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def frequencies(self) -> int:
+        """Return the number of frequencies that are summed, besides 0."""
+        return len(self.values) - 1
+
+    @property
+    def period(self) -> Any:
+        """Return T as a ball: aJ on a lattice."""
+        return BALLS.number(self.choice.period) if self.lattice is None else self.lattice.spacing * self.folds
+
+    def _points(self) -> list[tuple[Any, Any]]:
+        """Return z_m and M(z_m) of all frequencies that are summed."""
+        from flint import acb, arb
+
+        lam, width = arb(self.choice.lam), 2 * arb.pi() / self.period
+        return [(acb(lam, width * m), value) for m, value in zip(self._summed(), self.values, strict=True)]
+
+    def _summed(self) -> Sequence[int]:
+        """Return the m of all frequencies that are summed."""
+        return range(len(self.values)) if self.indices is None else self.indices
+
+    def _weights(self, test: TestFunction) -> list[Any]:
+        """Return M(z_m) / D(z_m), or on a lattice M(z_m) e^{-z_m o} times each lattice sum; computed once per test function."""
+        name = f"weights {test.name}"
+        if name not in self._cache:
+            with BALLS.at(self.choice.bits):  # the precision of the line, whatever that of the first caller is
+                if self.lattice is None:
+                    found = [value / test.denominator(z, BALLS.number) for z, value in self._points()]
+                else:
+                    a, o, found = self.lattice.spacing, self.lattice.offset, []
+                    for z, value in self._points():
+                        shifted = value * (-z * o).exp()
+                        found.append(tuple(shifted * each for each in test.lattice_sums(z, a)))
+            self._cache[name] = found
+        return self._cache[name]  # type: ignore[no-any-return]
+
+    # ---- without a lattice
+
+    def _trapezoid(self, epsilon: Any, weights: list[Any]) -> Any:
+        """Return e^{-lam eps}/T [ c_0 + 2 Re SUM_{m=1}^N c_m e^{-i u_m eps} ] as a ball."""
+        from flint import acb, arb
+
+        lam, period = arb(self.choice.lam), arb(self.choice.period)
+        turn = -2 * arb.pi() / period * epsilon
+        total = weights[0].real
+        for m, weight in enumerate(weights[1:], start=1):
+            # Each phase is computed by itself: a ball that is multiplied by one phase per step grows by up to sqrt 2 each time.
+            total += 2 * (weight * acb(0, m * turn).exp()).real
+        return (-lam * epsilon).exp() / period * total
+
+    def density_sum(self, epsilon: Any) -> Any:
+        """Return the trapezoid sum with the weight 1 instead of 1/D(z): the density of the smoothed loss and its images."""
+        return self._trapezoid(epsilon, self.values)
+
+    # ---- on a lattice
+
+    def place(self, epsilon: Any, down: bool) -> tuple[int, Any]:
+        """Return n and r with l = o + na the next lattice point above eps, and r = l - eps in [0, a].
+
+        If balls cannot tell, epsilon is moved a little down, or up: delta falls, so the caller gets an upper, or lower, bound.
+        """
+        if self.lattice is None:
+            raise DecayNotProved("the losses lie on no lattice")
+        a, o = self.lattice.spacing, self.lattice.offset
+        for nudge in (0.0, LINE.lattice_nudge, 2.0**10 * LINE.lattice_nudge):
+            moved = epsilon + (-nudge if down else nudge) * (abs(epsilon) + a)
+            number = int(
+                float(((moved - o) / a).mid().floor())
+            )  # a float of the quotient itself may be the next integer
+            x = moved - o - number * a
+            if x >= 0 and x <= a:
+                return number + 1, a - x
+        raise DecayNotProved("balls cannot tell between which points of the lattice epsilon lies")
+
+    def _folded_sum(self, number: int, rest: Any, test: TestFunction) -> Any:
+        """Return the sum over the m that are summed, as a ball, at l = o + `number` a and r = `rest`."""
+        from flint import acb, arb
+
+        factors = test.lattice_factors(rest)
+        # e^{-z na} without the real part: its phase is a root of unity, so that large n lose no bits
+        turn, total = -2 * arb.pi() / self.folds, arb(0)
+        for m, sums in zip(self._summed(), self._weights(test), strict=True):
+            phase = acb(0, turn * (m * number % self.folds)).exp()
+            inner = sum((factor * each for factor, each in zip(factors, sums, strict=True)), start=acb(0))
+            total += (1 if m == 0 else 2) * (inner * phase).real
+        return self._lowered(number) / self.folds * total
+
+    def _lowered(self, number: int) -> Any:
+        """Return e^{-lam n a}."""
+        spacing = BALLS.number(0) if self.lattice is None else self.lattice.spacing
+        return (-BALLS.number(self.choice.lam) * number * spacing).exp()
+
+    def _folded_tail(self, number: int, rest: Any, test: TestFunction) -> Any:
+        """Return a bound on the frequencies that are not summed: F(z) = SUM e^{-azi} g(r + ai), so that |F(z)| <= F(lam)."""
+        if self.lattice is None or self.beyond == 0:
+            return BALLS.number(0)
+        a, lam = self.lattice.spacing, BALLS.number(self.choice.lam)
+        sums = zip(test.lattice_factors(rest), test.lattice_sums(lam, a), strict=True)
+        size = sum((factor * each for factor, each in sums), start=BALLS.number(0))
+        return self._lowered(number) * (-lam * self.lattice.offset).exp() * self.beyond * size / self.folds
+
+    # ---- the expectation of a test function
+
+    def partial_sum(self, epsilon: Any, test: TestFunction = HOCKEY_STICK, down: bool = True) -> Any:
+        """Return the sum over the frequencies that are summed, as a ball, without the leak."""
+        if self.lattice is None:
+            return self._trapezoid(epsilon, self._weights(test))
+        return self._folded_sum(*self.place(epsilon, down), test)
+
+    def tail(self, epsilon: Any, test: TestFunction = HOCKEY_STICK, down: bool = True) -> Any:
+        """Return a bound on the frequencies that are not summed.
+
+        Without a lattice it is e^{-lam eps} S_N / ((q - 1) pi u_N^{q-1}), because |D(z)| >= u^q and
+        SUM_{m>N} m^-q <= N^{1-q} / (q - 1).
+        """
+        from flint import arb
+
+        if self.lattice is not None:
+            return self._folded_tail(*self.place(epsilon, down), test)
+        last = 2 * arb.pi() / arb(self.choice.period) * self.frequencies
+        less = test.tail_power - 1
+        return (-arb(self.choice.lam) * epsilon).exp() * self.beyond / (less * arb.pi() * last**less)
+
+    def ball(self, epsilon: Any, test: TestFunction = HOCKEY_STICK, down: bool = True) -> Any:
+        """Return the whole sum as a ball: E g(S - eps) and its images, leak and tail included.
+
+        It is infinite if g is unbounded and some loss may be infinite. `down` says to which side a lattice rounds epsilon.
+        """
+        from flint import arb
+
+        if self.lattice is None:
+            inside, outside = self.partial_sum(epsilon, test), self.tail(epsilon, test)
+        else:
+            place = self.place(epsilon, down)
+            inside, outside = self._folded_sum(*place, test), self._folded_tail(*place, test)
+        leak = arb(0) if self.leak == 0 else self.leak * arb(test.limit)
+        return leak + inside + outside * arb(0, 1)
+
+    def images(self, epsilon: Any) -> Any:
+        """Return a bound on the hockey stick's images."""
+        if "outer" not in self._cache:
+            self._cache["outer"] = self.outer()
+        return image_bound(self.choice, self.period, self._cache["outer"], epsilon)
+
+    def smoothing_error(self, epsilon: Any) -> Any:
+        """Return a bound on C_tau - delta: tau^2 e^{tau^2/8} D_tau (Theorem L-lower).
+
+        D_tau is the sum with the weight 1, and beyond u_N at most (1/pi) [ S_N (U - u_N) + M(lam) e^{-V^2 s/2} / (V s) ],
+        V = U - 2 pi/T, for every U > u_N + 2 pi/T.
+        """
+        from flint import arb
+
+        tau, s, width = BALLS.number(self.smooth), BALLS.number(self.square), 2 * arb.pi() / arb(self.choice.period)
+        last = width * self.frequencies
+        far = arb((last + (2 * arb(self.choice.silence) / s).sqrt()).upper()) + 2 * width
+        near = far - width
+        beyond = self.beyond * (far - last) + self.values[0].real * (-near * near * s / 2).exp() / (near * s)
+        density = self.density_sum(epsilon) + (-arb(self.choice.lam) * epsilon).exp() * beyond / arb.pi()
+        return tau * (tau / 8).exp() * density
+
+    # ---- bounds on delta
+
+    def bound(self, epsilon: Any, test: TestFunction = HOCKEY_STICK, gap: Any = None) -> Any:
+        """Return a ball whose upper end bounds delta(eps): C E[g(S - eps + log R)] at this gap d > 0, images included."""
+        if test.ball_constants is None:
+            return self.ball(epsilon, test)
+        log_ratio, constant = test.ball_constants(gap)
+        return constant * self.ball(epsilon - log_ratio, test)
+
+    def upper(self, epsilon: Any, test: TestFunction = HOCKEY_STICK, gap: Any = None) -> Any:
+        """Return an upper bound on delta(eps): images and smoothing only add (Theorem L-upper); inf if balls overflow."""
+        from flint import arb
+
+        found = self.bound(epsilon, test, gap)
+        return arb(found.upper()) if found.is_finite() else arb("inf")
+
+    def lower(self, epsilon: Any) -> Any:
+        """Return a lower bound on delta(eps): images and smoothing are subtracted; 0 if balls overflow."""
+        from flint import arb
+
+        found = self.ball(epsilon, down=False) - self.images(epsilon)
+        if self.smooth:
+            found -= arb(self.smoothing_error(epsilon).upper())
+        return arb(found.lower()) if found.is_finite() else arb(0)
+
+    def floats(self, test: TestFunction = HOCKEY_STICK) -> SearchLine:
+        """Return the line in float64 without its error terms, to search along; computed once per test function."""
+        name = f"floats {test.name}"
+        if name not in self._cache:
+            with BALLS.at(self.choice.bits):
+                self._cache[name] = self._float_line(test)
+        return self._cache[name]  # type: ignore[no-any-return]
+
+    def _float_line(self, test: TestFunction) -> SearchLine:
+        """Return the weights, divided by M(lam), in float64."""
+        top, lam = self.values[0].real, self.choice.lam
+        cgf = float(top.log().mid())
+        if self.lattice is None:
+            numbers = np.array([complex(weight / top) for weight in self._weights(test)])
+            frequencies = 2 * math.pi / self.choice.period * np.arange(len(numbers))
+            return FloatLine(lam, self.choice.period, cgf, numbers, frequencies)
+        scale = (BALLS.number(lam) * self.lattice.offset).exp() / top
+        weights = np.array([[complex(each * scale) for each in sums] for sums in self._weights(test)])
+        spacing, offset = float(self.lattice.spacing.mid()), float(self.lattice.offset.mid())
+        indices = np.array(self._summed(), dtype=np.float64)
+        return FloatLatticeLine(test, lam, cgf, spacing, offset, self.folds, indices, weights)
 
 
-# ---- from kinds to a spectrum
+# ---- building a line
 
 
-def spectrum(
+def build_line(
     kinds: Kinds,
     choice: Choice,
     extra: Fraction = Fraction(0),
     smooth: Fraction = Fraction(0),
     work: int = LINE.most_work,
-) -> Spectrum:
-    """The line of all rounds.
+) -> Line:
+    """Build the line of all rounds without using a lattice; balls have the precision of the choice.
 
-    `extra` is the squared shift of Gaussians without a sample besides those among the kinds.
-
-    `smooth` is tau^2 of one more that no round has: what it adds is known, and its decay shows silence where nothing else does.
-    `Loud` where no decay is shown or it would take too long. Holds at the precision of the choice.
+    `extra` is the squared shift of unsampled Gaussians besides those among the round types. `smooth` is tau^2 of one more that
+    no round has: its cost is known, and it proves the decay if nothing else does. Raises DecayNotProved if no decay is proved,
+    DecayTooSlow if that exceeds the work.
     """
     from flint import acb, arb
 
@@ -448,7 +541,7 @@ def spectrum(
             z = acb(exact, width * m)
             values[m] *= ((z + z * z) * half).exp()
     top = values[0].real
-    silence = top * (-arb(choice.silence)).exp()
+    beyond = top * (-arb(choice.silence)).exp()
     if not (top.is_finite() and top > 0):
         raise DecayNotProved("the transform is not finite")
-    return Spectrum(choice, values, silence, leaked(kinds), lambda: outer(kinds, choice, square), nodes, square, smooth)
+    return Line(choice, values, beyond, leaked(kinds), lambda: outer(kinds, choice, square), nodes, square, smooth)

@@ -16,6 +16,7 @@ import numpy as np
 
 from cumulant.exact.grid.fft import EXPONENTS, Terms
 from cumulant.exact.inversion.settings import SADDLE
+from cumulant.exact.test_functions import HOCKEY_STICK, TestFunction
 from cumulant.losses.grid import Step
 from cumulant.numerics.arithmetic import Array
 
@@ -29,21 +30,19 @@ class Line:
     frequencies: Array
     exponents: Array
 
+    def weighted(self, test: TestFunction) -> tuple[float, Array]:
+        """Return the period of the line, and e^K(z) / D(z) relative to e^K(lam) for this test function."""
+        z = self.lam + 1j * self.frequencies
+        return 2 * math.pi / (self.frequencies[1] - self.frequencies[0]), np.exp(self.exponents) / test.denominator(z)
+
     def coarser(self) -> Line:
         """Return the line of half the period: every other frequency."""
         return replace(self, frequencies=self.frequencies[::2], exponents=self.exponents[::2])
 
     def log_delta(self, epsilon: float) -> float:
         """Return log of the trapezoid sum for delta at this epsilon."""
-        return self.log_expectation(epsilon, 1)
-
-    def log_expectation(self, epsilon: float, power: int) -> float:
-        """Return log E_P[f(S - eps).
-
-        S > eps] for the test function f whose transform has this denominator.
-        """
         z = self.lam + 1j * self.frequencies
-        terms = np.exp(self.exponents - 1j * self.frequencies * epsilon) / (z * (1 + z)) ** power
+        terms = np.exp(self.exponents - 1j * self.frequencies * epsilon) / HOCKEY_STICK.denominator(z)
         step = self.frequencies[1] - self.frequencies[0]
         total = step / (2 * math.pi) * float(terms[0].real + 2 * np.sum(terms[1:].real))
         return self.cgf - self.lam * epsilon + math.log(total) if total > 0 else -math.inf

@@ -14,17 +14,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion.bracket import needed, refine_root, smallest_proved_epsilon, valley
 from cumulant.exact.inversion.choose import (
     Side,
     choose_line,
-    cone_delta,
-    cone_epsilon,
     delta_guess,
     epsilon_guess,
+    least_epsilon,
+    least_log_delta,
     line_suffices,
     root,
     sharing,
@@ -32,10 +31,11 @@ from cumulant.exact.inversion.choose import (
 )
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.directions import no_more
-from cumulant.exact.inversion.lattice_line import folded, spacing_of
-from cumulant.exact.inversion.line import Choice, Enclosing, Kinds, cone_constants, spectrum
+from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
+from cumulant.exact.inversion.line import Choice, Kinds, Line, build_line
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.rounds import Rounds
+from cumulant.exact.test_functions import THEOREM_B, TestFunction
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
@@ -45,7 +45,7 @@ class _Shared:
     """Lines that several questions share, and for which questions Theorem B was smaller."""
 
     spare: float
-    spectra: list[tuple[Side, Enclosing]] = field(default_factory=list)
+    spectra: list[tuple[Side, Line]] = field(default_factory=list)
     decisions: list[tuple[list[Side], Side | None, float, bool]] = field(default_factory=list)
 
 
@@ -84,6 +84,8 @@ class Proved:
     smoothed: bool
     """True if a Gaussian was added to prove the decay; then a grid may give a smaller number."""
     choice: Choice
+    holds: bool = True
+    """False if the reference law of Theorem W was not proved to dominate, so that the number is only bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +273,7 @@ def _atoms(side: Side) -> bool:
 # ---- what balls prove
 
 
-def _built(
-    side: Side, log_delta: float | None, epsilon: float | None, accuracy: float, effort: Effort
-) -> Enclosing | None:
+def _built(side: Side, log_delta: float | None, epsilon: float | None, accuracy: float, effort: Effort) -> Line | None:
     """Return a line that is accurate enough for the question, shared or new.
 
     Returns None if none is affordable.
@@ -303,20 +303,20 @@ def _built(
 
 def _new(
     side: Side, log_delta: float | None, epsilon: float | None, fine: float, accuracy: float, effort: Effort
-) -> Enclosing | None:
+) -> Line | None:
     """Build a line of this accuracy; None if no decay is proved.
 
     It is smoothed by at most a part of the accuracy if nothing else proves the decay.
     """
-    spacing = 0.0 if side.cone else spacing_of(side.kinds)
+    spacing = spacing_of(side.kinds)
     choice = choose_line(side, log_delta, epsilon, min(fine, LINE.lattice_accuracy) if spacing else fine, spacing)
     if choice is None:
         return None
     with BALLS.at(choice.bits):
         try:
             if spacing:
-                return folded(side.kinds, choice, effort.work)
-            return spectrum(side.kinds, choice, side.extra, work=effort.work)
+                return build_lattice_line(side.kinds, choice, effort.work)
+            return build_line(side.kinds, choice, side.extra, work=effort.work)
         except (DecayNotProved, ArithmeticError) as reason:
             effort.reasons.append(reason if isinstance(reason, DecayNotProved) else DecayNotProved(str(reason)))
         if spacing or not (effort.patient or _atoms(side)):
@@ -326,13 +326,13 @@ def _new(
         for part in LINE.smoothing_shares if effort.patient else LINE.smoothing_shares[:1]:
             try:
                 smooth = Fraction(2 * part * accuracy / price)
-                return spectrum(side.kinds, choice, side.extra, smooth, effort.smoothing)
+                return build_line(side.kinds, choice, side.extra, smooth, effort.smoothing)
             except (DecayNotProved, ArithmeticError):
                 continue
     return None
 
 
-def _bounded_images(found: Enclosing) -> bool:
+def _bounded_images(found: Line) -> bool:
     """Return True if the moment at the image order is finite; lower bounds need it."""
     try:
         with BALLS.at(found.choice.bits):
@@ -344,81 +344,88 @@ def _bounded_images(found: Enclosing) -> bool:
 def _epsilon(
     side: Side, delta: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
 ) -> Proved | None:
-    """Return the proved epsilon of one side at this delta, from above or from below.
-
-    Returns None if the line has no answer.
-    """
-    leak = leak_of(side.terms)
-    target = rounded_down(delta) - leak
+    """Return the proved epsilon of one side at this delta, from above or from below; None if the line has no answer."""
+    target = rounded_down(delta) - leak_of(side.terms)
     if not target > 0:
         return None
-    found = _built(side, math.log(target), None, accuracy, effort or Effort())
-    if found is None or not (upper or _bounded_images(found)):
+    line = _built(side, math.log(target), None, accuracy, effort or Effort())
+    if line is None or not (upper or _bounded_images(line)):
         return None
-    choice = found.choice
-    with BALLS.at(choice.bits):
-        asked = BALLS.number(delta)
-        if side.cone:
-            start, gap = cone_epsilon(found.floats(2), math.log(target))
-            exact = BALLS.number(gap)
-            known = partial(found.cone, gap=exact)
-        else:
-            guess = root(found.floats(), math.log(target))
-            start = math.nan if guess is None else guess
-            known = partial(found.upper)
-        start = refine_root(known, start, asked, choice.lam)
-        if side.cone and choice.silence - choice.images > LINE.most_cancelled_gap and math.isfinite(start):
-            exact = BALLS.number(valley(partial(found.cone, BALLS.number(start)), gap))
-            known = partial(found.cone, gap=exact)
-            start = refine_root(known, start, asked, choice.lam)
-        if not upper:
-            known = partial(found.lower)
-            start = refine_root(known, start, asked, choice.lam)
-        if not math.isfinite(start):
-            return None
-        if upper:
-            value = smallest_proved_epsilon(lambda e: known(e) <= asked, start, choice.lam, accuracy)
-        else:
-            value = needed(lambda e: known(e) > asked, start, accuracy)
-        if value is None:
-            return None
-        radius = _width(found, value, exact if side.cone else None)
-        slope = abs(found.floats(2 if side.cone else 1).log_value(value)[1]) * target
-    radius = radius / slope if slope > 0 else math.inf
-    return Proved(value, choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0, choice)
-
-
-def _width(found: Enclosing, epsilon: float | Fraction, gap: Any = None) -> float:
-    """Return the radius of the ball of delta and its images at this epsilon."""
-    at = BALLS.number(epsilon)
-    if gap is None:
-        return float(found.ball(at).rad())
-    log_ratio, constant = cone_constants(gap)
-    return float((constant * found.ball(at - log_ratio, 2)).rad())
+    return prove_epsilon(line, side.test, delta, math.log(target), accuracy, upper)
 
 
 def _delta(
     side: Side, epsilon: Fraction, accuracy: float, upper: bool = True, effort: Effort | None = None
 ) -> Proved | None:
-    """Return the proved delta of one side at this epsilon, from above or from below.
-
-    Returns None if the line has no answer.
-    """
-    found = _built(side, None, float(epsilon), accuracy, effort or Effort())
-    if found is None or not (upper or _bounded_images(found)):
+    """Return the proved delta of one side at this epsilon, from above or from below; None if the line has no answer."""
+    line = _built(side, None, float(epsilon), accuracy, effort or Effort())
+    if line is None or not (upper or _bounded_images(line)):
         return None
-    choice = found.choice
+    return prove_delta(line, side.test, epsilon, upper)
+
+
+def prove_epsilon(
+    line: Line, test: TestFunction, delta: Fraction, log_target: float, accuracy: float, upper: bool = True
+) -> Proved | None:
+    """Return an epsilon that balls prove on this line at this delta; None if no epsilon is proved.
+
+    `log_target` is log of delta without the leak, in floats, from which the search begins. From below the test function must
+    be the hockey stick.
+    """
+    choice, search = line.choice, line.floats(test)
     with BALLS.at(choice.bits):
-        exact = BALLS.number(epsilon)
-        if side.cone:
-            gap = BALLS.number(cone_delta(found.floats(2), float(epsilon))[1])
-            end = found.cone(exact, gap)
+        asked, gap = BALLS.number(delta), None
+        start, best_gap = least_epsilon(search, log_target, test)
+        if not math.isfinite(start):
+            return None
+        if test.constants is not None:
+            if not best_gap > 0:
+                return None
+            gap = BALLS.number(best_gap)
+        bound = partial(line.upper, test=test, gap=gap)
+        start = refine_root(bound, start, asked, choice.lam)
+        if test is THEOREM_B and choice.silence - choice.images > LINE.most_cancelled_gap and math.isfinite(start):
+            # Floats lose the digits that cancel, and with them the best gap: any gap is valid, a poor one costs accuracy.
+            gap = BALLS.number(valley(partial(line.upper, BALLS.number(start), test), best_gap))
+            bound = partial(line.upper, test=test, gap=gap)
+            start = refine_root(bound, start, asked, choice.lam)
+        if not upper:
+            bound = partial(line.lower)
+            start = refine_root(bound, start, asked, choice.lam)
+        if not math.isfinite(start):
+            return None
+        if upper:
+            value = smallest_proved_epsilon(lambda e: bound(e) <= asked, start, choice.lam, accuracy)
         else:
-            end = found.upper(exact) if upper else found.lower(exact)
+            value = needed(lambda e: bound(e) > asked, start, accuracy)
+        if value is None:
+            return None
+        radius = float(line.bound(BALLS.number(value), test, gap).rad())
+        slope = abs(search.log_value(value)[1]) * math.exp(log_target)
+    return _proved(line, value, radius / slope if slope > 0 else math.inf)
+
+
+def prove_delta(line: Line, test: TestFunction, epsilon: Fraction, upper: bool = True) -> Proved | None:
+    """Return a delta that balls prove on this line at this epsilon; None if balls overflow or prove only 0.
+
+    From below the test function must be the hockey stick.
+    """
+    with BALLS.at(line.choice.bits):
+        asked, gap = BALLS.number(epsilon), None
+        if test.constants is not None:
+            best_gap = least_log_delta(line.floats(test), float(epsilon), test)[1]
+            if not best_gap > 0:
+                return None
+            gap = BALLS.number(best_gap)
+        end = line.upper(asked, test, gap) if upper else line.lower(asked)
         if not end.is_finite():
             return None
         value = rounded_up(at_least(end)) if upper else rounded_down(max(-at_least(-end), Fraction(0)))
-        radius = _width(found, epsilon, gap if side.cone else None)
-    if not value > 0:  # from above nothing that floats can hold, from below nothing shown
-        return None
-    return Proved(min(value, 1.0), choice.lam + 1, found.frequencies, choice.bits, radius, found.smooth > 0, choice)
+        radius = float(line.bound(asked, test, gap).rad())
+    return _proved(line, min(value, 1.0), radius) if value > 0 else None
+
+
+def _proved(line: Line, value: float, radius: float) -> Proved:
+    """Return the record of a number that was proved on this line."""
+    choice = line.choice
+    return Proved(value, choice.lam + 1, line.frequencies, choice.bits, radius, line.smooth > 0, choice)

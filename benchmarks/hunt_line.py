@@ -33,8 +33,8 @@ from cumulant.exact.inversion.choose import Side, choose_line, epsilon_guess, si
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
 from cumulant.exact.inversion.line import Line, build_line
-from cumulant.exact.inversion.solver import Effort, Proved
-from cumulant.exact.rounds import Kinds, Rounds
+from cumulant.exact.inversion.solver import Effort, ProvedEnd
+from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import THEOREM_B
 from cumulant.numerics.arithmetic import BALLS
 
@@ -112,8 +112,8 @@ class Found:
     """What the line and, where it was asked, the lattice say of one direction, and the line once more."""
 
     side: Side
-    upper: Proved
-    lower: Proved
+    upper: ProvedEnd
+    lower: ProvedEnd
     lattice: tuple[float, float]
     other: Line | None
 
@@ -180,17 +180,17 @@ class Hunt:
             self.public(ran, ends if len(ends) == len(known) else [])
         self.counted["settings with a crossing"] += self.counted["crossing"] > before
 
-    def direction(self, terms: Terms, kinds: Kinds | None, lattice: bool) -> Found | None:
+    def direction(self, terms: Terms, kinds: RoundTypes | None, lattice: bool) -> Found | None:
         """One direction: the line at both ends, the lattice, and the line again."""
         if kinds is None:
             self.counted["directions: not offered"] += 1
             return None
         side = Side(terms, kinds)
         with self.timed("line"):
-            known = solver._certain(side, Effort()) or epsilon_guess(side, self.delta) is not None
+            known = solver._skips_guess(side, Effort()) or epsilon_guess(side, self.delta) is not None
             accuracy = _SMOOTH if smoothed(side) else _FINE
             upper, lower = (
-                solver._epsilon(side, self.delta, accuracy, upper=end) if known else None for end in (True, False)
+                solver._side_epsilon(side, self.delta, accuracy, upper=end) if known else None for end in (True, False)
             )
         if upper is None or lower is None:
             self.counted["directions: no line"] += 1
@@ -275,7 +275,7 @@ class Hunt:
         with self.timed("cone"):
             if epsilon_guess(side, self.delta) is None:
                 return
-            upper = solver._epsilon(side, self.delta, _FINE)
+            upper = solver._side_epsilon(side, self.delta, _FINE)
             if upper is None:
                 return
             other = again(side, self.delta, upper)
@@ -314,14 +314,16 @@ def smoothed(side: Side) -> bool:
     return not spacing_of(side.kinds) and all(each.mixture() is None and not each.square for each, _ in side.kinds)
 
 
-def again(side: Side, delta: Fraction, proved: Proved) -> Line | None:
+def again(side: Side, delta: Fraction, proved: ProvedEnd) -> Line | None:
     """Another order and period, and four times the bits; None where that line has no answer."""
     spacing = spacing_of(side.kinds)
     left = float(delta) - leak_of(side.terms)
     choice = choose_line(side, math.log(left), None, _FINE / 100, spacing) if left > 0 else None
     if choice is None:
         return None
-    other = dataclasses.replace(choice, lam=0.9 * choice.lam, period=1.3 * choice.period, silence=choice.silence + 8)
+    other = dataclasses.replace(
+        choice, lam=0.9 * choice.lam, period=1.3 * choice.period, decay_exponent=choice.decay_exponent + 8
+    )
     other = dataclasses.replace(other, bits=4 * proved.bits)
     smooth = Fraction(_AGAIN * max(proved.value, 1e-9) / (1 + other.lam)) if proved.smoothed else Fraction(0)
     try:

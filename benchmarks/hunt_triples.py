@@ -30,7 +30,7 @@ from cumulant.bounds.without_replacement import pure_triples
 from cumulant.curves.closed_form import Response
 from cumulant.exact import test_functions
 from cumulant.exact.adaptive import second_recursion, theorem_w, value_iteration
-from cumulant.exact.adaptive.constraints import Budget
+from cumulant.exact.adaptive.constraints import LaplaceConstraint
 from cumulant.exact.adaptive.reference_law import reference
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.laplace import LaplacePair
@@ -113,7 +113,7 @@ def laplace_divergences(rng: np.random.Generator, found: Quotients) -> int:
 def policies(rng: np.random.Generator, found: Quotients) -> int:
     """Every policy over a few random pure triples, in up to four rounds."""
     epsilon, rate, times = exact(rng.uniform(0.1, 3), 2), exact(10 ** rng.uniform(-2, -0.1), 2), int(rng.integers(2, 5))
-    value = value_iteration.from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
+    value = value_iteration.optimum_from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
     if value is None:
         return 0
     a, b = pure_rounds(rng, epsilon, rate)
@@ -147,7 +147,7 @@ def walks(rng: np.random.Generator, found: Quotients) -> int:
         exact(10 ** rng.uniform(-2, -0.1), 2),
         int(rng.integers(5, 13)),
     )
-    value = value_iteration.from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
+    value = value_iteration.optimum_from_above(((ResponsePair(epsilon=epsilon).extremes(), rate, times),), -20.0)
     if value is None:
         return 0
     step = math.log1p(float(rate) * math.expm1(float(epsilon))) / 40
@@ -217,8 +217,8 @@ def reports(rng: np.random.Generator, found: Quotients) -> int:
     pair = (ResponsePair(epsilon=epsilon), ResponsePair(epsilon=epsilon, one_bit=True), many)[kind]
     extremes = pair.extremes()
     assert extremes is not None
-    above = value_iteration.from_above(((extremes, rate, times),), -20.0)
-    below = value_iteration.from_below(((extremes, rate, times),), -20.0)
+    above = value_iteration.optimum_from_above(((extremes, rate, times),), -20.0)
+    below = value_iteration.optimum_from_below(((extremes, rate, times),), -20.0)
     x = float(rng.uniform(0, 0.8 * times * math.log1p(float(rate) * math.expm1(float(epsilon)))))
     truth = optimum(extremes, rate, times, x)
     if above is not None:
@@ -237,7 +237,7 @@ def test_orders(rng: np.random.Generator, found: Quotients) -> int:
     shift, rate = exact(rng.uniform(0.5, 4), 1), exact(10 ** rng.uniform(-2, -0.9), 1)
     order, times = float(rng.choice([0.5, 2.0, 5.0, 16.0])), int(rng.integers(2, 13))
     dimension = int(rng.integers(1, 6))
-    law = reference(Budget(shift, query(dimension), rate), order, 4.0, 14, 120)
+    law = reference(LaplaceConstraint(shift, query(dimension), rate), order, 4.0, 14, 120)
     if law is None:
         return 0
     loss, log_p = law.outputs(0.0)

@@ -22,7 +22,7 @@ PAGE = " ".join((Path(__file__).parents[2] / "docs" / "exact.md").read_text(enco
         f"an error below {grid.QUADRATURE:g} of the mass",
         f"in each round {grid.QUADRATURE:g} for the masses",
         f"({fft.TRANSFORM:g} u log2 n + {fft.POWER:g} u) ||x||_2",
-        f"(E1 + 2 · {fft.TRANSFORM:g} u log2 n ||x||_2) + e^{GRID.silent_log_spectrum:g}",
+        f"(E1 + 2 · {fft.TRANSFORM:g} u log2 n ||x||_2) + e^{GRID.negligible_log_spectrum:g}",
         f"+ 2 e^-{fft.FAR:g} ]",
         f"at most e^-{GRID.cut:g} of delta",
         f"by {cells.misplaced(0.0, 0.0) / U:g} u (1 + |l|)",

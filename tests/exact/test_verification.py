@@ -10,7 +10,7 @@ import pytest
 import cumulant as cm
 from cumulant.exact import answer, verification
 from cumulant.exact.adaptive import theorem_w, theorem_w_line
-from cumulant.exact.adaptive.reference_law import proposed, reference
+from cumulant.exact.adaptive.reference_law import propose_reference, reference
 from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.exact.grid import fft
 from cumulant.exact.grid import refine as search
@@ -237,7 +237,7 @@ def test_a_mistake_of_theorem_w_is_found_while_it_is_still_there(monkeypatch: py
 def test_a_law_that_is_not_proved_to_dominate_confirms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     what, question = ORDERS["Laplace"]
     found = what.guarantee(**question)
-    monkeypatch.setattr(theorem_w, "reference", proposed)
+    monkeypatch.setattr(theorem_w, "reference", propose_reference)
     check = found.verify()
     assert "Theorem W" not in check.note
     assert not check.independent

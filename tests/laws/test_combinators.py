@@ -142,7 +142,7 @@ def test_copies_that_are_not_counted_are_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_direction_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer, "_directed", lambda rounds, direction: [list(rounds.upper())[direction]])
+    monkeypatch.setattr(answer, "_directed_terms", lambda rounds, direction: [list(rounds.upper())[direction]])
     run = cm.Gaussian(sigma=1) @ cm.TruncatedPoisson("0.9", limit=1, population=1)
     assert "privacy_loss" in found(run)
 

@@ -27,9 +27,11 @@ def test_a_budget_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_coefficient_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = value_iteration._chords
+    honest = value_iteration._split_to_grid
     monkeypatch.setattr(
-        value_iteration, "_chords", lambda *given: {place: 0.999 * each for place, each in honest(*given).items()}
+        value_iteration,
+        "_split_to_grid",
+        lambda *given: {place: 0.999 * each for place, each in honest(*given).items()},
     )
     value_iteration._value.cache_clear()
     rng, found = (

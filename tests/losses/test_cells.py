@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from cumulant.exact.grid.dominated import LEFT, RIGHT, swept
+from cumulant.exact.grid.dominated import LEFT, RIGHT, sweep_law
 from cumulant.losses.cells import Cells, Grid, place_atoms
 from cumulant.losses.gaussian_law import GaussianLaw
 from cumulant.losses.grid import Loss, Mixture
@@ -49,7 +49,7 @@ def test_random_atoms_dominate_and_are_dominated_at_every_alpha(direction: str) 
         upper = hockey_stick(above(cells), points, log_alpha - cells.slip)
         tolerance = 1e-14 + 8 * cells.slip
         assert (exact <= upper * (1 + tolerance) + 1e-16).all(), (step, width)
-        for log_p, lost in (swept(cells, CUT, sign) for sign in (LEFT, RIGHT)):
+        for log_p, lost in (sweep_law(cells, CUT, sign) for sign in (LEFT, RIGHT)):
             lower = hockey_stick(log_p, points, log_alpha + cells.slip) - lost
             assert (lower <= exact * (1 + tolerance) + 1e-16).all(), (step, width)
             close += bool((lower[exact > 1e-3] > 0.9 * upper[exact > 1e-3]).all())
@@ -76,7 +76,7 @@ def test_smooth_laws_keep_the_amplified_profile_between_them(
         exact = rate * np.exp([profile(math.log1p(math.expm1(e) / rate)) for e in epsilons])
         upper = hockey_stick(above(cells), points, epsilons - cells.slip) + math.exp(CUT)
         assert (exact <= upper * (1 + 1e-12)).all()
-        for log_p, lost in (swept(cells, CUT, sign) for sign in (LEFT, RIGHT)):
+        for log_p, lost in (sweep_law(cells, CUT, sign) for sign in (LEFT, RIGHT)):
             assert (hockey_stick(log_p, points, epsilons + cells.slip) - lost <= exact * (1 + 1e-12)).all()
 
 
@@ -120,7 +120,7 @@ def test_outputs_bound_from_below_at_every_alpha() -> None:
         cells = step.cells(width, CUT)
         log_alpha = np.concatenate([rng.uniform(low - width, high + width, 60), cells.grid.points()[:60], [low, high]])
         exact = np.array([float(truth.delta(value)) for value in log_alpha]) - step.leak
-        for log_p, lost in (swept(cells, CUT, sign) for sign in (LEFT, RIGHT)):
+        for log_p, lost in (sweep_law(cells, CUT, sign) for sign in (LEFT, RIGHT)):
             moved = cells.slip + 2 * cells.error
             lower = hockey_stick(log_p, cells.grid.points(), log_alpha + moved) * (1 - cells.error) - lost
             assert (lower <= exact + 1e-16).all(), (step, width)

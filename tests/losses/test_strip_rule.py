@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cumulant.exact.inversion.line import transforms
+from cumulant.exact.inversion.line import transform_values
 from cumulant.losses import strip_rule as strips
 from cumulant.losses.strip_rule import Strip, float_strip_rule, float_whole_rule, strip_rule, whole_rule
 from cumulant.numerics.arithmetic import BALLS
@@ -49,7 +49,7 @@ def test_many_points_are_the_integral(shift: str, rate: str, direction: str, u: 
         rule = whole_rule(law, LAM, u, -60.0)
         assert len(rule.panels) == 1
         exact = truth(law, u)
-        found = transforms(rule, arb(u), 1)[1] if u else acb(rule.mass())
+        found = transform_values(rule, arb(u), 1)[1] if u else acb(rule.mass())
         assert found.overlaps(exact)
         assert abs(found - exact).upper() < 1e-18
 

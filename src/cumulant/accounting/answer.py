@@ -199,7 +199,7 @@ def _cgf(step: Step, centre: int) -> Floats:
     """K of one round at these orders, which are those of every question nearby."""
     from cumulant.exact.inversion import saddle
 
-    return np.asarray(saddle.cgfs(((step, 1),), _orders(centre)), dtype=np.float64)
+    return np.asarray(saddle.cgf_values(((step, 1),), _orders(centre)), dtype=np.float64)
 
 
 def answer(run: RunRecord, question: Question) -> Answer:

@@ -19,9 +19,9 @@ from cumulant.exact.grid.fft import Composed, Terms
 from cumulant.exact.grid.refine import Bound
 from cumulant.exact.inversion import batch, solver
 from cumulant.exact.inversion.decay import DecayTooSlow
-from cumulant.exact.inversion.solver import Effort, Proved
-from cumulant.exact.limits import Limits, added_delta, added_epsilon, limits_of
-from cumulant.exact.rounds import Kinds, Rounds
+from cumulant.exact.inversion.solver import Effort, ProvedEnd
+from cumulant.exact.limits import Limits, basic_composition_delta, basic_composition_epsilon, limits_of
+from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.witnesses import ADAPTIVE, PAIR
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 from cumulant.progress import watched
@@ -49,7 +49,10 @@ _ORDER = "order"
 
 @dataclass(frozen=True, slots=True)
 class AnswerSettings:
-    """Constants by which the routes are tried; every route is valid, so they only cost time or accuracy."""
+    """Constants by which the routes are tried.
+
+    Every route is valid, so they only cost time or accuracy.
+    """
 
     finest_grid: float = 1e-6
     """Accuracy of the finest grid; measured: finer grids do not fit into memory."""
@@ -83,7 +86,7 @@ ANSWER = AnswerSettings()
 def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
     """Return an upper bound on epsilon at this exact delta in (0, 1), from the best route."""
     limits = limits_of(rounds)
-    known = _known_epsilon(rounds, delta, limits)
+    known = _epsilon_without_composition(rounds, delta, limits)
     if known is not None:
         return known
     effort = _effort(prove)
@@ -91,13 +94,13 @@ def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True,
 
     def in_floats() -> Answer:
         [found] = batch.float_epsilons(rounds, [(1, delta)], accuracy, cone)
-        fine = _in_floats(found) or _grid_epsilon(rounds, delta, accuracy, cone)
+        fine = _float_answer(found) or _grid_epsilon(rounds, delta, accuracy, cone)
         if accuracy < ANSWER.rough_accuracy:
             [found] = batch.float_epsilons(rounds, [(1, delta)], ANSWER.rough_accuracy, cone)
-            fine = _no_worse(fine, solver.line_epsilon(rounds, delta, ANSWER.rough_accuracy, cone), found)
+            fine = _smallest_answer(fine, solver.line_epsilon(rounds, delta, ANSWER.rough_accuracy, cone), found)
         return fine
 
-    return _least_epsilon(rounds, delta, limits, cone, _better(by_line, effort, accuracy, in_floats), prove)
+    return _least_epsilon(rounds, delta, limits, cone, _proof_or_grid(by_line, effort, accuracy, in_floats), prove)
 
 
 def epsilons(
@@ -111,10 +114,10 @@ def epsilons(
     where they can; the other queries go through `epsilon` one by one.
     """
     limits = {id(rounds): limits_of(rounds) for rounds, _, _ in asked}
-    known = [_known_epsilon(rounds, delta, limits[id(rounds)]) for rounds, _, delta in asked]
+    known = [_epsilon_without_composition(rounds, delta, limits[id(rounds)]) for rounds, _, delta in asked]
     unknown = [i for i, each in enumerate(known) if each is None]
     shared = batch.float_epsilons(one, [asked[i][1:] for i in unknown], accuracy, cone)
-    for i, found in watched(list(zip(unknown, map(_in_floats, shared), strict=True)), "questions"):
+    for i, found in watched(list(zip(unknown, map(_float_answer, shared), strict=True)), "questions"):
         rounds, _, delta = asked[i]
         known[i] = (
             epsilon(rounds, delta, accuracy, cone)
@@ -133,7 +136,7 @@ def pure_epsilon(rounds: Rounds) -> Answer:
     return _answer(limits.largest if limits.leak == 0 else math.inf, _LATTICE, _rigour(rounds))
 
 
-def _known_epsilon(rounds: Rounds, delta: Fraction, limits: Limits) -> Answer | None:
+def _epsilon_without_composition(rounds: Rounds, delta: Fraction, limits: Limits) -> Answer | None:
     """Return epsilon if no composition is needed for it; None if the rounds have to be composed."""
     single = rounds.single()
     if single is not None:
@@ -151,18 +154,22 @@ def _least_epsilon(
     """Return the smallest epsilon of a composition and of the bounds that need no composition."""
     if limits.leak <= rounded_down(delta) and limits.largest < found.value:
         found = _answer(limits.largest, _LATTICE, _rigour(rounds))
-    if (added := added_epsilon(rounds, delta)) < found.value:
+    if (added := basic_composition_epsilon(rounds, delta)) < found.value:
         found = _answer(added, _CLOSED, "proved")
-    optimum = None if _settled(found, prove) else value_iteration.optimum(rounds, math.log(rounded_down(delta)), cone)
+    optimum = (
+        None
+        if _has_wanted_proof(found, prove)
+        else value_iteration.optimum(rounds, math.log(rounded_down(delta)), cone)
+    )
     if optimum is not None and (enough := optimum.epsilon(rounded_down(delta))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
     if not cone or found.way == _ADAPTIVE:  # which is the optimum itself
         return found
     if (by_order := theorem_w_line.epsilon(rounds, delta)) is not None:
-        return _along_order(by_order, found, prove)
-    if _settled(found, prove):
+        return _theorem_w_line_answer(by_order, found, prove)
+    if _has_wanted_proof(found, prove):
         return found
-    return _by_order(rounds, theorem_w.epsilon(rounds, math.log(rounded_down(delta))), found)
+    return _theorem_w_grid_answer(rounds, theorem_w.epsilon(rounds, math.log(rounded_down(delta))), found)
 
 
 def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) -> Answer:
@@ -172,13 +179,13 @@ def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) 
     """
     log_delta, best, accuracy = math.log(rounded_down(delta)), search.NOTHING, max(accuracy, ANSWER.finest_grid)
     for terms in rounds.upper():
-        if best.value > 0 and _smaller(terms, best, rounded_down(delta), accuracy):
+        if best.value > 0 and _proved_smaller(terms, best, rounded_down(delta), accuracy):
             continue
-        best = max(best, _sufficient_epsilon(terms, log_delta, accuracy), key=lambda bound: bound.value)
-    found = _found(best, _LATTICE, rounds)
+        best = max(best, _patient_grid_epsilon(terms, log_delta, accuracy), key=lambda bound: bound.value)
+    found = _grid_answer(best, _LATTICE, rounds)
     reference = rounds.cone() if cone else None
     if reference is not None:
-        by_cone = _found(search.cone_epsilon(reference, log_delta, accuracy), _CONE, rounds)
+        by_cone = _grid_answer(search.cone_epsilon(reference, log_delta, accuracy), _CONE, rounds)
         found = min(found, by_cone, key=lambda one: one.value)
     return found
 
@@ -191,7 +198,7 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True,
     single = rounds.single()
     if single is not None:
         return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
-    return _in_balls(rounds, epsilon, accuracy, cone, True, prove)
+    return _delta_by_line(rounds, epsilon, accuracy, cone, True, prove)
 
 
 def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: bool = True) -> list[Answer]:
@@ -201,18 +208,18 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
     """
     if rounds.single() is not None:
         return [delta(rounds, each, accuracy, cone) for each in asked]
-    shared = map(_in_floats, batch.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
+    shared = map(_float_answer, batch.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
     limits, answers, lost = limits_of(rounds), list[Answer](), 0
     for each, found in zip(asked, shared, strict=True):
         if found is None and lost < ANSWER.lost_in_a_row:
-            answers.append(_in_balls(rounds, each, accuracy, cone, False))
+            answers.append(_delta_by_line(rounds, each, accuracy, cone, False))
             lost = lost + 1 if answers[-1].rigour != "proved" and accuracy >= ANSWER.rough_accuracy else 0
             continue
         answers.append(_least_delta(rounds, each, limits, cone, found or _grid_delta(rounds, each, accuracy, cone)))
     return answers
 
 
-def _in_balls(
+def _delta_by_line(
     rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool, floats: bool, prove: bool = False
 ) -> Answer:
     """Return delta from the inversion line in balls.
@@ -224,31 +231,33 @@ def _in_balls(
 
     def otherwise() -> Answer:
         [found] = batch.float_deltas(rounds, [(1, epsilon)], accuracy, cone) if floats else [None]
-        fine = _in_floats(found) or _grid_delta(rounds, epsilon, accuracy, cone)
+        fine = _float_answer(found) or _grid_delta(rounds, epsilon, accuracy, cone)
         if accuracy < ANSWER.rough_accuracy:
             [found] = batch.float_deltas(rounds, [(1, epsilon)], ANSWER.rough_accuracy, cone)
-            fine = _no_worse(fine, solver.line_delta(rounds, epsilon, ANSWER.rough_accuracy, cone), found)
+            fine = _smallest_answer(fine, solver.line_delta(rounds, epsilon, ANSWER.rough_accuracy, cone), found)
         return fine
 
-    return _least_delta(rounds, epsilon, limits_of(rounds), cone, _better(by_line, effort, accuracy, otherwise), prove)
+    return _least_delta(
+        rounds, epsilon, limits_of(rounds), cone, _proof_or_grid(by_line, effort, accuracy, otherwise), prove
+    )
 
 
 def _least_delta(
     rounds: Rounds, epsilon: Fraction, limits: Limits, cone: bool, found: Answer, prove: bool = False
 ) -> Answer:
     """Return the smallest delta of a composition and of the bounds that need no composition."""
-    if (added := added_delta(rounds, epsilon)) < found.value:
+    if (added := basic_composition_delta(rounds, epsilon)) < found.value:
         found = _answer(added, _CLOSED, "proved")
     log_delta = math.log(max(found.value, ANSWER.underflow))
-    optimum = None if _settled(found, prove) else value_iteration.optimum(rounds, log_delta, cone)
+    optimum = None if _has_wanted_proof(found, prove) else value_iteration.optimum(rounds, log_delta, cone)
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
         found = _answer(enough, _ADAPTIVE, _rigour(rounds))
     if cone and found.way != _ADAPTIVE and found.value > 0:
         log_delta = math.log(min(found.value, 1.0))
         if (by_order := theorem_w_line.delta(rounds, epsilon, log_delta)) is not None:
-            found = _along_order(by_order, found, prove)
-        elif not _settled(found, prove):
-            found = _by_order(rounds, theorem_w.delta(rounds, rounded_down(epsilon), log_delta), found)
+            found = _theorem_w_line_answer(by_order, found, prove)
+        elif not _has_wanted_proof(found, prove):
+            found = _theorem_w_grid_answer(rounds, theorem_w.delta(rounds, rounded_down(epsilon), log_delta), found)
     most = min(limits.distance, limits.leak if limits.largest <= rounded_down(epsilon) else 1.0, 1.0)
     return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
 
@@ -262,17 +271,17 @@ def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) 
     limits = limits_of(rounds)
     for terms in rounds.upper():
         if best is search.NOTHING:
-            best = _sufficient_delta(terms, asked, accuracy, limits)
+            best = _patient_grid_delta(terms, asked, accuracy, limits)
             continue
         # an order that is enough for one direction shows that the other is smaller, where its own would be far out
         other = search.grid_delta(terms, asked, accuracy, True, most=best.order - 1)
         if other.value > best.value > 0:
-            other = _sufficient_delta(terms, asked, accuracy, limits)
+            other = _patient_grid_delta(terms, asked, accuracy, limits)
         best = max(best, other, key=lambda bound: bound.value)
-    found = _found(best, _LATTICE, rounds)
+    found = _grid_answer(best, _LATTICE, rounds)
     reference = rounds.cone() if cone else None
     if reference is not None:
-        by_cone = _found(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
+        by_cone = _grid_answer(search.cone_delta(reference, asked, accuracy), _CONE, rounds)
         found = min(found, by_cone, key=lambda one: one.value)
     return found
 
@@ -288,7 +297,7 @@ def directed_delta(rounds: Rounds, direction: int, epsilon: Fraction, accuracy: 
     asked, grid = rounded_down(epsilon), max(accuracy, ANSWER.finest_grid)
     if directed_largest(rounds, direction) <= asked:
         return 0.0
-    return min(max(_sufficient_delta(terms, asked, grid).value for terms in _directed(rounds, direction)), 1.0)
+    return min(max(_patient_grid_delta(terms, asked, grid).value for terms in _directed_terms(rounds, direction)), 1.0)
 
 
 def directed_largest(rounds: Rounds, direction: int) -> float:
@@ -296,7 +305,7 @@ def directed_largest(rounds: Rounds, direction: int) -> float:
 
     Returns +inf if the loss is unbounded or may be infinite.
     """
-    return max(_largest(terms) for terms in _directed(rounds, direction))
+    return max(_largest(terms) for terms in _directed_terms(rounds, direction))
 
 
 def _largest(terms: Terms) -> float:
@@ -315,10 +324,12 @@ def directed_epsilon(rounds: Rounds, direction: int, delta: float, accuracy: flo
     Returns +inf if no grid reaches an answer.
     """
     grid = max(accuracy, ANSWER.finest_grid)
-    return max(_sufficient_epsilon(terms, math.log(delta), grid).value for terms in _directed(rounds, direction))
+    return max(
+        _patient_grid_epsilon(terms, math.log(delta), grid).value for terms in _directed_terms(rounds, direction)
+    )
 
 
-def _directed(rounds: Rounds, direction: int) -> list[Terms]:
+def _directed_terms(rounds: Rounds, direction: int) -> list[Terms]:
     """Return the compositions of one direction.
 
     If the number of records is stated there are four: the larger data set has that many records, or one more.
@@ -337,7 +348,7 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool 
         needed = None if below is None else closed.single_lower_epsilon(*below, delta)
         return None if needed is None else _answer(needed, PAIR, "proved")
 
-    def on_line(terms: Terms, kinds: Kinds) -> Proved | None:
+    def on_line(terms: Terms, kinds: RoundTypes) -> ProvedEnd | None:
         return solver.line_lower_epsilon(rounds, terms, kinds, delta, accuracy, _effort(prove))
 
     def on_grid(terms: Terms) -> Bound:
@@ -345,9 +356,9 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool 
             terms, math.log(rounded_up(delta)), max(accuracy, ANSWER.finest_witness), upper=False
         )
 
-    found = _witnessed(rounds, on_line, on_grid, prove)
-    optimum = value_iteration.witnessed(rounds, math.log(rounded_up(delta)))
-    return _larger(found, 0.0 if optimum is None else optimum.needed_epsilon(rounded_up(delta)))
+    found = _best_witness(rounds, on_line, on_grid, prove)
+    optimum = value_iteration.lower_optimum(rounds, math.log(rounded_up(delta)))
+    return _larger_bound(found, 0.0 if optimum is None else optimum.needed_epsilon(rounded_up(delta)))
 
 
 def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool = False) -> Answer | None:
@@ -360,26 +371,26 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool 
         needed = 0.0 if below is None else rounded_down(closed.enclosed_delta(*below, epsilon)[0])
         return _answer(needed, PAIR, "proved") if needed > 0 else None
 
-    def on_line(terms: Terms, kinds: Kinds) -> Proved | None:
+    def on_line(terms: Terms, kinds: RoundTypes) -> ProvedEnd | None:
         return solver.line_lower_delta(rounds, terms, kinds, epsilon, accuracy, _effort(prove))
 
     def on_grid(terms: Terms) -> Bound:
         return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, ANSWER.finest_witness), upper=False)
 
-    found = _witnessed(rounds, on_line, on_grid, prove)
-    optimum = None if found is None else value_iteration.witnessed(rounds, math.log(found.value))
-    return _larger(found, 0.0 if optimum is None else optimum.needed_delta(rounded_up(epsilon)))
+    found = _best_witness(rounds, on_line, on_grid, prove)
+    optimum = None if found is None else value_iteration.lower_optimum(rounds, math.log(found.value))
+    return _larger_bound(found, 0.0 if optimum is None else optimum.needed_delta(rounded_up(epsilon)))
 
 
-def _larger(found: Answer | None, needed: float) -> Answer | None:
+def _larger_bound(found: Answer | None, needed: float) -> Answer | None:
     """Return the lower bound of fixed queries, or that of adaptive queries if it is larger."""
     best = 0.0 if found is None else found.value
     return _answer(needed, ADAPTIVE, "bounded") if needed > best else found
 
 
-def _witnessed(
+def _best_witness(
     rounds: Rounds,
-    on_line: Callable[[Terms, Kinds], Proved | None],
+    on_line: Callable[[Terms, RoundTypes], ProvedEnd | None],
     on_grid: Callable[[Terms], Bound],
     prove: bool,
 ) -> Answer | None:
@@ -393,12 +404,12 @@ def _witnessed(
         found = _answer(0.0, name, "proved") if proved is None else _answer(proved.value, name, "proved")
         if proved is None or (proved.smoothed and not prove):
             found = max(found, _answer(on_grid(terms).value, name, "bounded"), key=lambda each: each.value)
-        if found.value > (0.0 if best is None else best.value):  # whoever gave up has shown nothing
+        if found.value > (0.0 if best is None else best.value):  # a route that gave up has 0
             best = found
     return best
 
 
-def _sufficient_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
+def _patient_grid_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
     """Return epsilon from a grid.
 
     If the grid gives up, the epsilon of a smaller delta, which is an upper bound too.
@@ -410,7 +421,7 @@ def _sufficient_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Boun
     return search.UNKNOWN
 
 
-def _sufficient_delta(terms: Terms, epsilon: float, accuracy: float, limits: Limits | None = None) -> Bound:
+def _patient_grid_delta(terms: Terms, epsilon: float, accuracy: float, limits: Limits | None = None) -> Bound:
     """Return delta from a grid.
 
     If the grid gives up, the delta of a smaller epsilon, which is an upper bound too.
@@ -442,7 +453,7 @@ def _chord(found: Bound, start: float, epsilon: float, limits: Limits) -> Bound:
     return replace(found, value=min(value, found.value))
 
 
-def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
+def _proved_smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
     """Return True if a coarse grid proves that this direction needs no more than the known one.
 
     The grid is tilted as for the known direction.
@@ -452,16 +463,16 @@ def _smaller(terms: Terms, best: Bound, delta: float, accuracy: float) -> bool:
 
 def _effort(prove: bool) -> Effort:
     """Return the work limits: none of them counts if a proof is wanted."""
-    return Effort.all_it_takes() if prove else Effort()
+    return Effort.unlimited() if prove else Effort()
 
 
-def _settled(found: Answer, prove: bool) -> bool:
+def _has_wanted_proof(found: Answer, prove: bool) -> bool:
     """Return True if a proof was wanted and found; then no bounded answer replaces it."""
     return prove and found.rigour == "proved"
 
 
-def _better(
-    by_line: tuple[Proved, bool] | None, effort: Effort, accuracy: float, on_grid: Callable[[], Answer]
+def _proof_or_grid(
+    by_line: tuple[ProvedEnd, bool] | None, effort: Effort, accuracy: float, on_grid: Callable[[], Answer]
 ) -> Answer:
     """Return the proved answer.
 
@@ -469,14 +480,14 @@ def _better(
 
     A caller who wants a proof gets it if it is as accurate as the accuracy asked for.
     """
-    found = None if by_line is None else _on_line(*by_line)
+    found = None if by_line is None else _line_answer(*by_line)
     if found is not None and by_line is not None and not by_line[0].smoothed:
         return found
     other = on_grid()
-    if found is not None and found.value <= other.value * (1 + accuracy if effort.patient else 1):
+    if found is not None and found.value <= other.value * (1 + accuracy if effort.wants_proof else 1):
         return found
     slow = [str(reason) for reason in effort.reasons if isinstance(reason, DecayTooSlow)]
-    if effort.patient:
+    if effort.wants_proof:
         reason = "nothing is known of these losses along the line"
         if found is not None:
             reason = f"balls show {found.value} only"
@@ -488,42 +499,42 @@ def _better(
     return replace(other, note=f"bounded, not proved: {slow[-1]}; prove=True asks for it anyway")
 
 
-def _no_worse(fine: Answer, rough: tuple[Proved, bool] | None, in_floats: batch.Found | None) -> Answer:
+def _smallest_answer(fine: Answer, rough: tuple[ProvedEnd, bool] | None, in_floats: batch.FloatAnswer | None) -> Answer:
     """Return the smallest of the fine answer and two rough ones.
 
     Without this a caller who asks for more accuracy than a line affords could get a larger number than with less accuracy.
     """
-    known = [each for each in (rough and _on_line(*rough), _in_floats(in_floats)) if each is not None]
+    known = [each for each in (rough and _line_answer(*rough), _float_answer(in_floats)) if each is not None]
     return min([fine, *known], key=lambda each: each.value)
 
 
-def _on_line(found: Proved, cone: bool) -> Answer:
+def _line_answer(found: ProvedEnd, cone: bool) -> Answer:
     """Return the answer that balls proved on the inversion line."""
     proof = Certificate(found.value, found.bits, found.radius)
     return Answer(found.value, found.order, "proved", proof, way=_CONE if cone else _LINE, points=found.frequencies)
 
 
-def _in_floats(found: batch.Found | None) -> Answer | None:
+def _float_answer(found: batch.FloatAnswer | None) -> Answer | None:
     """Return the answer of the inversion line in floats; None if floats had none."""
     if found is None:
         return None
     return Answer(found.value, found.order, "bounded", way=_CONE if found.cone else _LINE, points=found.frequencies)
 
 
-def _along_order(by_order: Proved, found: Answer, prove: bool) -> Answer:
+def _theorem_w_line_answer(by_order: ProvedEnd, found: Answer, prove: bool) -> Answer:
     """Return the answer of Theorem W on the line if it is smaller.
 
     It is proved if its reference is proved.
     """
     value = by_order.value
-    if not value < found.value or (_settled(found, prove) and not by_order.holds):
+    if not value < found.value or (_has_wanted_proof(found, prove) and not by_order.holds):
         return found
     proof = Certificate(value, by_order.bits, by_order.radius) if by_order.holds else None
     rigour = "proved" if by_order.holds else "bounded"
     return Answer(value, by_order.order, rigour, proof, way=_ORDER, points=by_order.frequencies)
 
 
-def _by_order(rounds: Rounds, by_order: tuple[float, Composed] | None, found: Answer) -> Answer:
+def _theorem_w_grid_answer(rounds: Rounds, by_order: tuple[float, Composed] | None, found: Answer) -> Answer:
     """Return the answer of Theorem W on a grid if it is smaller."""
     if by_order is None or not by_order[0] < found.value:
         return found
@@ -531,7 +542,7 @@ def _by_order(rounds: Rounds, by_order: tuple[float, Composed] | None, found: An
     return Answer(value, sums.lam + 1, _rigour(rounds), way=_ORDER, width=sums.width, points=sums.mass.size)
 
 
-def _found(bound: Bound, way: str, rounds: Rounds) -> Answer:
+def _grid_answer(bound: Bound, way: str, rounds: Rounds) -> Answer:
     """Return the answer that a grid gave; NaN for order or width becomes None."""
     order, width = (number if math.isfinite(number) else None for number in (bound.order, bound.width))
     return Answer(bound.value, order, _rigour(rounds), way=way, width=width, points=bound.points)

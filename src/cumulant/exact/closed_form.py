@@ -29,7 +29,10 @@ BITS = 256
 
 @dataclass(frozen=True, slots=True)
 class ClosedFormSettings:
-    """Constants of the search for the root of a profile; balls prove both ends for whatever is chosen here."""
+    """Constants of the search for the root of a profile.
+
+    Balls prove both ends for whatever is chosen here.
+    """
 
     comparison_bits: tuple[int, ...] = (128, 512, 2048)
     """Precisions that are tried until a comparison is decided, in bits; profiles raise them if digits cancel; by hand."""
@@ -108,7 +111,7 @@ def single_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float:
     if high is None:
         return math.inf
     with BALLS.at(256):
-        end = _amplified(high, rate)
+        end = _amplified_loss(high, rate)
         return rounded_up(max(at_least(end.upper()), Fraction(0))) if end.is_finite() else math.inf
 
 
@@ -118,11 +121,11 @@ def single_lower_epsilon(pair: Pair, rate: Fraction, delta: Fraction) -> float |
     if low is None:
         return None
     with BALLS.at(256):
-        end = _amplified(low, rate)
+        end = _amplified_loss(low, rate)
         return rounded_down(max(-at_least(-end.lower()), Fraction(0))) if end.is_finite() else None
 
 
-def _amplified(e0: float, rate: Fraction) -> Scalar:
+def _amplified_loss(e0: float, rate: Fraction) -> Scalar:
     """Return the ball of log(1 + g (e^e0 - 1)), Lemma 3."""
     return lemma3(BALLS.number(Fraction(e0)), BALLS.number(rate), BALLS)
 
@@ -133,10 +136,10 @@ def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None,
     Returns None for an end not proved.
     """
 
-    def enough(e0: float) -> bool | None:
-        return _enough(pair, rate, delta, Fraction(e0))
+    def is_sufficient(e0: float) -> bool | None:
+        return _is_sufficient(pair, rate, delta, Fraction(e0))
 
-    at_zero = enough(0.0)
+    at_zero = is_sufficient(0.0)
     if at_zero:
         return None, 0.0
     low, high = (0.0 if at_zero is False else None), None
@@ -147,8 +150,8 @@ def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None,
         CLOSED_FORM.smallest_loss,
         CLOSED_FORM.largest_loss,
     )
-    for e0 in _outward(guess):
-        verdict = enough(e0)
+    for e0 in _losses_around(guess):
+        verdict = is_sufficient(e0)
         if verdict is True and (high is None or e0 < high):
             high = e0
         if verdict is False and (low is None or e0 > low):
@@ -157,14 +160,14 @@ def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None,
             break
     while low is not None and high is not None and high - low > CLOSED_FORM.close * high:
         middle = math.sqrt(low) * math.sqrt(high) if high > 2 * low > 0 else (low + high) / 2
-        verdict = enough(middle) if low < middle < high else None
+        verdict = is_sufficient(middle) if low < middle < high else None
         if verdict is None:
             break
         low, high = (low, middle) if verdict else (middle, high)
     return low, high
 
 
-def _outward(start: float) -> Iterator[float]:
+def _losses_around(start: float) -> Iterator[float]:
     """Yield losses around a guess, in both directions, with growing distance."""
     yield start
     step = CLOSED_FORM.first_step
@@ -176,7 +179,7 @@ def _outward(start: float) -> Iterator[float]:
         step *= 16 if step < 1 else 4
 
 
-def _enough(pair: Pair, rate: Fraction, delta: Fraction, e0: Fraction) -> bool | None:
+def _is_sufficient(pair: Pair, rate: Fraction, delta: Fraction, e0: Fraction) -> bool | None:
     """Return True if g d(e0) <= delta is proved, False if refuted.
 
     Returns None if no tried precision decides.

@@ -34,10 +34,10 @@ class Limits:
 
 def limits_of(rounds: Rounds) -> Limits:
     """Return distance, largest finite loss and leak of a run."""
-    return Limits(_distance(rounds), *_bounded(rounds))
+    return Limits(_distance(rounds), *_largest_and_leak(rounds))
 
 
-def added_epsilon(rounds: Rounds, delta: Fraction) -> float:
+def basic_composition_epsilon(rounds: Rounds, delta: Fraction) -> float:
     """Return the sum of the epsilons of n rounds at delta / n each.
 
     Returns +inf unless rounds rarely see the record.
@@ -54,7 +54,7 @@ def added_epsilon(rounds: Rounds, delta: Fraction) -> float:
     )
 
 
-def added_delta(rounds: Rounds, epsilon: Fraction) -> float:
+def basic_composition_delta(rounds: Rounds, epsilon: Fraction) -> float:
     """Return the sum of the deltas of n rounds at epsilon / n each.
 
     Returns 1 unless rounds rarely see the record.
@@ -74,7 +74,7 @@ def added_delta(rounds: Rounds, epsilon: Fraction) -> float:
     )
 
 
-def _bounded(rounds: Rounds) -> tuple[float, float]:
+def _largest_and_leak(rounds: Rounds) -> tuple[float, float]:
     """Return the sum of the largest finite losses and the leak, both rounded up."""
     largest = leak = 0.0
     for one, times in rounds.parts:
@@ -83,12 +83,12 @@ def _bounded(rounds: Rounds) -> tuple[float, float]:
             return math.inf, 1.0
         x = loss.reach(-math.inf)
         if x > 0:
-            largest += times * math.log1p(_scaled(one, math.expm1(x))) if x < _LARGEST_EXPONENT else math.inf
-        leak += times * _scaled(one, loss.leak)
+            largest += times * math.log1p(_scaled_up(one, math.expm1(x))) if x < _LARGEST_EXPONENT else math.inf
+        leak += times * _scaled_up(one, loss.leak)
     return raised(largest, MANY), raised(leak, MANY)
 
 
-def _scaled(one: Round, value: float) -> float:
+def _scaled_up(one: Round, value: float) -> float:
     """Return share times value, rounded up; a positive value stays positive if floats underflow."""
     return float(raised(float(one.share or 1) * value, MANY)) + _UNDERFLOW if value > 0 else 0.0
 
@@ -101,6 +101,6 @@ def _distance(rounds: Rounds) -> float:
     kept = 0.0
     for one, times in rounds.parts:
         loss = one.loss
-        d = 1.0 if loss is None else _scaled(one, loss.distance + loss.leak)
+        d = 1.0 if loss is None else _scaled_up(one, loss.distance + loss.leak)
         kept += times * math.log1p(-d) if d < 1 else -math.inf
     return min(float(raised(-math.expm1(kept), MANY)), 1.0)

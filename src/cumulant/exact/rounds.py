@@ -20,7 +20,7 @@ from cumulant.losses.transform import Transform
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.worst_triples import Extremes
 
-Kinds = Sequence[tuple[Transform, int]]
+RoundTypes = Sequence[tuple[Transform, int]]
 """The transform of each round type, and how often that type runs."""
 
 Reports = tuple[tuple[Extremes, Fraction, int], ...]
@@ -162,7 +162,7 @@ class Rounds:
             return None
         return single
 
-    def alike(self) -> tuple[Round, int] | None:
+    def repeated_round(self) -> tuple[Round, int] | None:
         """Return the only round type and how often it runs.
 
         Returns None if there are several types or a single round.
@@ -204,13 +204,13 @@ class Rounds:
         for direction in range(self._directions()):
             yield tuple((one.step(direction), times) for one, times in self.parts)
 
-    def lines(self) -> Iterator[tuple[Terms, Kinds | None]]:
+    def lines(self) -> Iterator[tuple[Terms, RoundTypes | None]]:
         """Yield the composition of each direction with its transforms.
 
         Returns None if a round offers no transform.
         """
         for direction, terms in enumerate(self.upper()):
-            yield terms, _offered([(one.transform(direction), times) for one, times in self.parts])
+            yield terms, _all_transforms([(one.transform(direction), times) for one, times in self.parts])
 
     def lower(self) -> Iterator[tuple[str, Terms]]:
         """Yield the compositions of explicit neighbouring data sets, by name."""
@@ -220,16 +220,20 @@ class Rounds:
             if len(steps) == len(found) and not all(witness is None or witness.covered for witness, _ in found):
                 yield name, tuple(steps)
 
-    def witnesses(self) -> Iterator[tuple[str, Terms, Kinds | None]]:
+    def witnesses(self) -> Iterator[tuple[str, Terms, RoundTypes | None]]:
         """Yield explicit neighbours, their composition and its transforms.
 
         Returns None if a round offers no transform.
         """
         for name, terms in self.lower():
             found = [(one.witness(name), times) for one, times in self.parts]
-            yield name, terms, _offered([(None if each is None else each.transform, times) for each, times in found])
+            yield (
+                name,
+                terms,
+                _all_transforms([(None if each is None else each.transform, times) for each, times in found]),
+            )
 
-    def cone_transforms(self) -> tuple[Kinds, Fraction] | None:
+    def cone_transforms(self) -> tuple[RoundTypes, Fraction] | None:
         """Return the transforms of Theorem B's reference; None if it does not apply.
 
         The second number is the squared shift 2 k Delta of its Gaussian, rounded up.
@@ -245,7 +249,7 @@ class Rounds:
             found.append((one.pair.transform(rate, "remove"), times))
             if one.pair.geometry == "diameter":
                 extra += 2 * times * Fraction(float(enclosed_delta(shift, rate).upper()))
-        kinds = _offered(found)
+        kinds = _all_transforms(found)
         return None if kinds is None else (kinds, extra)
 
     def cone(self) -> Terms | None:
@@ -270,7 +274,7 @@ class Rounds:
         return tuple(terms)
 
 
-def _offered(found: Sequence[tuple[Transform | None, int]]) -> Kinds | None:
+def _all_transforms(found: Sequence[tuple[Transform | None, int]]) -> RoundTypes | None:
     """Return the transforms if every round offers one; None otherwise."""
     kinds = [(each, times) for each, times in found if each is not None]
     return tuple(kinds) if len(kinds) == len(found) else None

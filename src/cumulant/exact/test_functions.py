@@ -1,4 +1,6 @@
-"""Test functions of the inversion: the hockey stick, Theorem B and Theorem W, as data for one `Line`.
+"""Test functions of the inversion.
+
+The hockey stick, Theorem B and Theorem W, as data for one `Line`.
 
 A test function g(y) = SUM a y^m e^{-cy} for y > 0, and 0 below, has non-negative values and a Laplace transform
 
@@ -48,7 +50,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class TestFunction:
-    """A test function by its terms, the poles of its transform, and the constants of its theorem."""
+    """A test function: its terms, the poles of its transform, the constants of its theorem."""
 
     __test__: ClassVar[bool] = False  # pytest would take it for a test
 
@@ -67,7 +69,10 @@ class TestFunction:
 
     @property
     def tail_power(self) -> int:
-        """Return q with |denominator(lam + iu)| >= u^q: z and the pole 1 give u^2, other poles at least 1."""
+        """Return q with |denominator(lam + iu)| >= u^q.
+
+        Z and the pole 1 give u^2, other poles at least 1.
+        """
         return 2 * self.multiplicity
 
     def denominator(self, z: Any, number: Callable[[Fraction], Any] = float) -> Any:
@@ -91,7 +96,10 @@ class TestFunction:
         return tuple(found)
 
     def lattice_factors(self, rest: Any) -> list[Any]:
-        """Return the factor of each column at r = `rest`: SUM_i e^{-azi} g(r + ai) is the sum of factors times columns."""
+        """Return the factor of each column at r = `rest`.
+
+        SUM_i e^{-azi} g(r + ai) is the sum of factors times columns.
+        """
         found: dict[Column, Any] = {}
         for term in self.terms:
             size = BALLS.number(term.coefficient) * (-BALLS.number(term.decay) * rest).exp()
@@ -101,7 +109,7 @@ class TestFunction:
         return [found[column] for column in self.columns]
 
     def float_lattice_factors(self, rest: Array) -> tuple[list[Array], list[Array]]:
-        """Return the factor of each column at each r, and its derivative in epsilon = l - r, in floats."""
+        """Return the factor of each column at each r in floats, and its derivative in epsilon."""
         found: dict[Column, tuple[Array, Array]] = {}
         for term in self.terms:
             decay, power = float(term.decay), term.power
@@ -151,7 +159,10 @@ def theorem_b_constants(gap: Array) -> tuple[Array, Array]:
 
 
 def theorem_b_ball_constants(gap: Any) -> tuple[Any, Any]:
-    """Return log R and C of Theorem L-cone at the ball d > 0; both cancel to d^2/2, so 64 bits are added."""
+    """Return log R and C of Theorem L-cone at the ball d > 0.
+
+    Both cancel to d^2/2, so 64 bits are added.
+    """
     with BALLS.at(BALLS.precision() + 64):
         slope = gap + (-gap).expm1()
         log_ratio = gap + (-(-gap).expm1() - gap * (-gap).exp()).log() - slope.log()
@@ -174,7 +185,10 @@ THEOREM_B = TestFunction(
 
 
 def log_ratio(order: float, gap: Array) -> Array:
-    """Return log R = log[ n/(n-1) (1 - e^{(1-n)d}) / (1 - e^-nd) ] of Theorem W; it grows with d."""
+    """Return log R = log[ n/(n-1) (1 - e^{(1-n)d}) / (1 - e^-nd) ] of Theorem W.
+
+    It grows with d.
+    """
     less = order - 1
     return np.asarray(np.log(-np.expm1(-less * gap) / less) + math.log(order) - np.log(-np.expm1(-order * gap)))
 
@@ -185,7 +199,10 @@ def log_constant(order: float, gap: Array) -> Array:
 
 
 def theorem_w_ball_constants(order: float, gap: Any) -> tuple[Any, Any]:
-    """Return log R and C at the ball d > 0: (y - R)_+ <= C n f_n(y) for all y, equality at y = e^d; n is not 1."""
+    """Return log R and C at the ball d > 0.
+
+    (y - R)_+ <= C n f_n(y) for all y, equality at y = e^d; n is not 1.
+    """
     n = BALLS.number(order)
     # C = 1/(1 - e^-nd),  R = n/(n-1) (1 - e^{(1-n)d}) C
     constant = -1 / (-n * gap).expm1()

@@ -22,11 +22,11 @@ import numpy as np
 from cumulant.conversion.verify import Verification, ulps
 from cumulant.exact import closed_form
 from cumulant.exact.adaptive import second_recursion, theorem_w
-from cumulant.exact.adaptive.theorem_w import Chosen
-from cumulant.exact.adaptive.theorem_w_line import along_line, delta_along
+from cumulant.exact.adaptive.theorem_w import ReferenceChoice
+from cumulant.exact.adaptive.theorem_w_line import build_reference_line, delta_along
 from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import saddle
-from cumulant.exact.inversion.choose import Side, choose_line_beside, least_log_delta, sides
+from cumulant.exact.inversion.choose import Side, choose_second_line, least_log_delta, sides
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
 from cumulant.exact.inversion.line import Choice, FloatLine, build_line
@@ -41,7 +41,10 @@ from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 
 @dataclass(frozen=True, slots=True)
 class VerificationSettings:
-    """Constants of second evaluations; a worse value confirms fewer answers and refutes none that hold."""
+    """Constants of second evaluations.
+
+    A worse value confirms fewer answers and refutes none that hold.
+    """
 
     order_factors: tuple[float, ...] = (0.8, 0.65)
     """Parts of the saddle point's order for a second line; convention: any other number than 1 (docs/line.md)."""
@@ -73,7 +76,7 @@ class VerificationSettings:
     loosest: float = 1e-3
     """Tolerance beyond which the saddle line confirms nothing; chosen by hand."""
 
-    silent_log_atoms: float = -32.0
+    most_log_atoms: float = -32.0
     """Log of the size that a spectrum may return to beyond the last frequency; chosen by hand: e^-32 is below the tolerance."""
 
 
@@ -99,16 +102,16 @@ def second_delta(
         return None
     profile, by_cone = known
     listed = profile if not cone else [] if by_cone is None else [by_cone]
-    found = [_enclosed(side, epsilon, accuracy) for side in listed]
+    found = [_side_enclosure(side, epsilon, accuracy) for side in listed]
     ends = [each for each in found if each is not None]
     if not ends or len(ends) < len(found):
         return None
     return max(low for low, _, _ in ends), max(high for _, high, _ in ends), max(bits for _, _, bits in ends)
 
 
-def _enclosed(side: Side, epsilon: Fraction, accuracy: float) -> tuple[Fraction, Fraction, int] | None:
+def _side_enclosure(side: Side, epsilon: Fraction, accuracy: float) -> tuple[Fraction, Fraction, int] | None:
     """Return both ends of delta of one side on a second line, and the bits; None if balls fail."""
-    found = _built(side, float(epsilon), accuracy)
+    found = _second_line(side, float(epsilon), accuracy)
     if found is None:
         return None
     with BALLS.at(found.choice.bits):
@@ -140,29 +143,29 @@ def _best_gap(found: InversionLine, test: TestFunction, at: Any, start: float) -
     return gap
 
 
-def _built(side: Side, epsilon: float, accuracy: float) -> InversionLine | None:
+def _second_line(side: Side, epsilon: float, accuracy: float) -> InversionLine | None:
     """Return a line at another order, with a longer period and twice the bits.
 
     Returns None if no order works.
     """
     spacing = spacing_of(side.kinds)
     for part in VERIFICATION.order_factors:
-        choice = choose_line_beside(side, epsilon, VERIFICATION.accuracy, spacing, part)
+        choice = choose_second_line(side, epsilon, VERIFICATION.accuracy, spacing, part)
         if choice is None:
             continue
         choice = replace(choice, period=LINE.second_period * choice.period, bits=2 * choice.bits)
-        found = _line(side, choice, spacing, accuracy)
+        found = _build_second_line(side, choice, spacing, accuracy)
         if found is not None:
             return found
     return None
 
 
-def _line(side: Side, choice: Choice, spacing: float, accuracy: float) -> InversionLine | None:
+def _build_second_line(side: Side, choice: Choice, spacing: float, accuracy: float) -> InversionLine | None:
     """Return the line of this choice, smoothed only if needed; None if no decay is proved."""
     with BALLS.at(choice.bits):
         # an answer that was smoothed is smoothed less, so that it can be confirmed
-        price = (choice.lam + 1) * max(choice.lam, 1 / max(choice.epsilon, 1e-9))
-        for smooth in (Fraction(0), Fraction(2 * VERIFICATION.smoothing_share * accuracy / price)):
+        cost = (choice.lam + 1) * max(choice.lam, 1 / max(choice.epsilon, 1e-9))
+        for smooth in (Fraction(0), Fraction(2 * VERIFICATION.smoothing_share * accuracy / cost)):
             try:
                 if spacing:
                     return build_lattice_line(side.kinds, choice, 4 * LINE.most_work)
@@ -187,7 +190,7 @@ def theorem_w_second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -
     """
     best: tuple[float, int, str] | None = None
     for at, laws in _candidates(rounds, math.log(rounded_down(delta))):
-        line = along_line(at, again=True) if at.proved else None
+        line = build_reference_line(at, again=True) if at.proved else None
         found = None if line is None else delta_along(line, at, epsilon)
         if found is not None and (best is None or found.value < best[0]):
             best = found.value, found.bits, f"at the order n = {at.order:g}, by {laws} and along another line"
@@ -196,16 +199,16 @@ def theorem_w_second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -
     return best
 
 
-def _candidates(rounds: Rounds, log_delta: float) -> Iterator[tuple[Chosen, str]]:
+def _candidates(rounds: Rounds, log_delta: float) -> Iterator[tuple[ReferenceChoice, str]]:
     """Yield reference laws for the second evaluation, and their name.
 
     Other laws first, then the same.
     """
-    first = theorem_w.chosen(rounds, log_delta)
+    first = theorem_w.choose_reference(rounds, log_delta)
     if first is None:
         return
     for part in VERIFICATION.test_order_factors:
-        other = theorem_w.beside(rounds, log_delta, part)
+        other = theorem_w.choose_second_reference(rounds, log_delta, part)
         if other is not None and other.laws != first.laws:
             yield other, "laws on another lattice"
     yield first, "the same laws"
@@ -225,19 +228,27 @@ def verify(
         low, high = closed_form.enclosed_delta(*alone, epsilon, VERIFICATION.closed_form_bits)
         ends = rounded_down(low), rounded_up(high)
         gap = ulps(delta, high)
-        return Verification(high <= delta, *_stated(epsilon, delta), *ends, gap, "balls", VERIFICATION.closed_form_bits)
+        return Verification(
+            high <= delta, *_checked_numbers(epsilon, delta), *ends, gap, "balls", VERIFICATION.closed_form_bits
+        )
     if way in ("adaptive", "order"):  # the composition of the pair that dominates in profiles needs more
-        optimum = _by_recursion(rounds, epsilon, delta)
-        return _by_order(rounds, epsilon, delta) if optimum is None and way == "order" else optimum
+        optimum = _check_by_recursion(rounds, epsilon, delta)
+        return _check_theorem_w(rounds, epsilon, delta) if optimum is None and way == "order" else optimum
     second = second_delta(rounds, way == "cone", epsilon, accuracy) if proved else None
     if second is not None and not second[0] <= delta < second[1]:
         low, high, bits = second
         ends, note = (rounded_down(low), rounded_up(high)), "along a line of another order and period"
-        return Verification(high <= delta, *_stated(epsilon, delta), *ends, ulps(delta, high), "balls", bits, note)
+        return Verification(
+            high <= delta, *_checked_numbers(epsilon, delta), *ends, ulps(delta, high), "balls", bits, note
+        )
     reference = rounds.cone() if way == "cone" else None
-    found = [_by_line(terms, float(epsilon), float(delta)) for terms in rounds.upper()] if reference is None else []
+    found = (
+        [_saddle_line_delta(terms, float(epsilon), float(delta)) for terms in rounds.upper()]
+        if reference is None
+        else []
+    )
     if reference is not None:
-        found = [_by_line(reference, float(epsilon), float(delta), _by_cone)]
+        found = [_saddle_line_delta(reference, float(epsilon), float(delta), _saddle_line_theorem_b)]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or not known:
         return None
@@ -245,10 +256,12 @@ def verify(
     ends = value * (1 - tolerance), value * (1 + tolerance)
     note = f"confirmed to {tolerance:.1g} of delta" if ends[0] <= delta else ""
     gap = ulps(delta, Fraction(value))
-    return Verification(ends[0] <= delta, *_stated(epsilon, delta), *ends, gap, "saddle line", frequencies, note)
+    return Verification(
+        ends[0] <= delta, *_checked_numbers(epsilon, delta), *ends, gap, "saddle line", frequencies, note
+    )
 
 
-def _by_recursion(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
+def _check_by_recursion(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
     """Return the check by a second recursion for adaptive reports; None if it does not decide."""
     reports = rounds.reports()
     found = None if reports is None else second_recursion.enclosed_delta(reports, epsilon, delta)
@@ -256,21 +269,21 @@ def _by_recursion(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verific
         return None
     low, high, points = found
     note = "the optimum of an adversary who chooses anew in every round"
-    given = *_stated(epsilon, delta), low, high, ulps(delta, Fraction(high))
+    given = *_checked_numbers(epsilon, delta), low, high, ulps(delta, Fraction(high))
     return Verification(high <= delta, *given, "recursion", points, note)
 
 
-def _by_order(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
+def _check_theorem_w(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> Verification | None:
     """Return the check of Theorem W by other reference laws; None if they do not confirm."""
     found = theorem_w_second_delta(rounds, epsilon, delta)
     if found is None or found[0] > delta:
         return None
     high, bits, how = found
-    given = *_stated(epsilon, delta), 0.0, high, ulps(delta, Fraction(high))
+    given = *_checked_numbers(epsilon, delta), 0.0, high, ulps(delta, Fraction(high))
     return Verification(True, *given, "balls", bits, f"Theorem W {how}")
 
 
-def _stated(epsilon: Fraction, delta: Fraction) -> tuple[float, float, str]:
+def _checked_numbers(epsilon: Fraction, delta: Fraction) -> tuple[float, float, str]:
     """Return epsilon and delta rounded up, and the name of the checked number."""
     return rounded_up(epsilon), rounded_up(delta), "delta"
 
@@ -280,7 +293,7 @@ Reading = Callable[[Line, float], float]
 
 
 @np.errstate(all="ignore")
-def _by_line(
+def _saddle_line_delta(
     terms: Terms, epsilon: float, delta: float, reading: Reading = Line.log_delta
 ) -> tuple[float, float, int] | None:
     """Return delta on the saddle line, its tolerance and the number of frequencies.
@@ -290,7 +303,7 @@ def _by_line(
     at = saddle.saddle_at(terms, epsilon)
     if (
         at is None
-        or sum(times * step.log_atoms(float(at.lam[0])) for step, times in terms) > VERIFICATION.silent_log_atoms
+        or sum(times * step.log_atoms(float(at.lam[0])) for step, times in terms) > VERIFICATION.most_log_atoms
     ):
         return None
     finer = saddle.line(terms, at, saddle.spread(terms, at), 2.0)
@@ -302,7 +315,7 @@ def _by_line(
     return (values[1], tolerance, finer.frequencies.size) if tolerance <= VERIFICATION.loosest else None
 
 
-def _by_cone(line: Line, epsilon: float) -> float:
+def _saddle_line_theorem_b(line: Line, epsilon: float) -> float:
     """Return log delta by Theorem B at this epsilon.
 
     The smallest bound over the gap, each of which is valid.

@@ -8,7 +8,14 @@ import pytest
 
 import cumulant as cm
 from cumulant.exact.adaptive import constraints
-from cumulant.exact.adaptive.constraints import BITS, Budget, Demand, Reports, integrals, kernels
+from cumulant.exact.adaptive.constraints import (
+    BITS,
+    Constraint,
+    LaplaceConstraint,
+    ReportConstraint,
+    integrals,
+    kernels,
+)
 from cumulant.exact.adaptive.reference_law import rows_between
 from cumulant.numerics.arithmetic import BALLS
 from tests.oracles.triples import Laws, binned_laplace, demanded, random_l1_triples, random_pure_triples
@@ -16,14 +23,14 @@ from tests.oracles.triples import Laws, binned_laplace, demanded, random_l1_trip
 ORDERS = (0.5, 1.25, 2.0, 8.0, 40.0)
 
 
-def reports(mechanism: cm.Mechanism, rate: str) -> Reports:
+def reports(mechanism: cm.Mechanism, rate: str) -> ReportConstraint:
     pair = mechanism.pair()
     extremes = None if pair is None else pair.extremes()
     assert extremes is not None
-    return Reports(extremes, Fraction(rate))
+    return ReportConstraint(extremes, Fraction(rate))
 
 
-def asked(demand: Demand, order: float, starts: Laws) -> Laws:
+def asked(demand: Constraint, order: float, starts: Laws) -> Laws:
     with BALLS.at(BITS):
         found = demand.at(order, starts)
         assert found is not None
@@ -62,7 +69,7 @@ def test_balls_of_losses_demand_at_least_their_share() -> None:
                 assert all(more.upper() >= less.lower() for more, less in zip(enough, exact, strict=True))
 
 
-def dominated(demand: Demand, order: float, a: Laws, b: Laws) -> float:
+def dominated(demand: Constraint, order: float, a: Laws, b: Laws) -> float:
     """The largest quotient of what these triples demand and what is said, on some rows of a check."""
     rows = rows_between(demand.top, 40)
     wanted = asked(demand, order, rows)[:-2]
@@ -85,7 +92,7 @@ def test_no_pure_triple_demands_more(order: float) -> None:
 def test_the_star_of_the_plane_comes_close(order: float) -> None:
     for shift, rate in (("1", "0.05"), ("4", "0.01")):
         g = float(rate)
-        demand = Budget(Fraction(shift), "vector", Fraction(rate))
+        demand = LaplaceConstraint(Fraction(shift), "vector", Fraction(rate))
         laws = binned_laplace(np.array([(0, 0), (0.5, 0.5), (0.5, -0.5)]) * float(shift), 40)
         a, b = (1 - g) * laws[0] + g * laws[1], (1 - g) * laws[0] + g * laws[2]
         assert 0.7 < dominated(demand, order, a[None], b[None]) <= 1.0
@@ -95,10 +102,10 @@ def test_a_demand_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     """With a budget of one dimension the star of the plane demands more than is said."""
     laws = binned_laplace(np.array([(0, 0), (1.0, 1.0), (1.0, -1.0)]), 60)
     a, b = 0.99 * laws[0] + 0.01 * laws[1], 0.99 * laws[0] + 0.01 * laws[2]
-    assert dominated(Budget(Fraction(2), "vector", Fraction(1, 100)), 2.5, a[None], b[None]) <= 1
-    assert dominated(Budget(Fraction(2), "scalar", Fraction(1, 100)), 2.5, a[None], b[None]) > 1
+    assert dominated(LaplaceConstraint(Fraction(2), "vector", Fraction(1, 100)), 2.5, a[None], b[None]) <= 1
+    assert dominated(LaplaceConstraint(Fraction(2), "scalar", Fraction(1, 100)), 2.5, a[None], b[None]) > 1
     monkeypatch.setattr(constraints, "largest_square", lambda shift, query: 0.9 * 4.669)
-    assert dominated(Budget(Fraction(2), "vector", Fraction(1, 100)), 2.5, a[None], b[None]) > 1
+    assert dominated(LaplaceConstraint(Fraction(2), "vector", Fraction(1, 100)), 2.5, a[None], b[None]) > 1
 
 
 @pytest.mark.parametrize("order", [0.5, 3.0, 32.0])
@@ -108,7 +115,7 @@ def test_the_best_filling(order: float) -> None:
     beta = rate**2 * square / (2 * (1 - rate))
     top = math.log1p(rate * math.expm1(shift))
     rows = rows_between(top * (1 + 1e-12), 280)
-    wanted = asked(Budget(Fraction(2), "vector", Fraction(1, 100)), order, rows)
+    wanted = asked(LaplaceConstraint(Fraction(2), "vector", Fraction(1, 100)), order, rows)
     for j in (0, 100, 200, 270, 300, 400, 500):
         x = np.linspace(rows[j], top, 400_001)
         middle, step = (x[:-1] + x[1:]) / 2, x[1] - x[0]
@@ -122,8 +129,10 @@ def test_the_best_filling(order: float) -> None:
 
 def test_unknown_budgets_demand_nothing_that_could_be_met() -> None:
     with BALLS.at(BITS):
-        assert Budget(Fraction(50), "vector", Fraction(1, 10**20)).at(2.0, np.array([-1.0, 0.0, 1.0])) is None
-        assert Budget(Fraction(1), "", Fraction(1, 100)).at(2.0, np.array([-1.0, 0.0, 1.0])) is None
+        assert (
+            LaplaceConstraint(Fraction(50), "vector", Fraction(1, 10**20)).at(2.0, np.array([-1.0, 0.0, 1.0])) is None
+        )
+        assert LaplaceConstraint(Fraction(1), "", Fraction(1, 100)).at(2.0, np.array([-1.0, 0.0, 1.0])) is None
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])
@@ -138,7 +147,7 @@ def test_no_laplace_triple_demands_more(dimension: int) -> None:
         order, g = (*ORDERS, 128.0, 0.1)[number % 7], float(rate)
         laws = binned_laplace(triple * float(shift), (200, 30, 8)[dimension - 1])
         a, b = (1 - g) * laws[0] + g * laws[1], (1 - g) * laws[0] + g * laws[2]
-        demand = Budget(Fraction(shift), query, Fraction(rate))
+        demand = LaplaceConstraint(Fraction(shift), query, Fraction(rate))
         rows = np.unique(np.concatenate([rows_between(demand.top, 60), starts * demand.top]))
         wanted = asked(demand, order, rows)[np.searchsorted(rows, starts * demand.top)]
         found = np.array([float(demanded(order, x0, a, b)) for x0 in starts * demand.top])

@@ -11,27 +11,27 @@ import pytest
 
 import cumulant as cm
 from cumulant.exact.adaptive import reference_law as references
-from cumulant.exact.adaptive.constraints import BITS, Budget, Demand, Reports, integrals
+from cumulant.exact.adaptive.constraints import BITS, Constraint, LaplaceConstraint, ReportConstraint, integrals
 from cumulant.exact.adaptive.reference_law import Reference, proved, reference, rows_between
 from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from tests.oracles.triples import Laws, binned_laplace, demanded, random_l1_triples, random_pure_triples
 
-LAPLACE = Budget(Fraction(2), "vector", Fraction(1, 100))
+LAPLACE = LaplaceConstraint(Fraction(2), "vector", Fraction(1, 100))
 SIZE = (14, 120)
 
 
-def reports(mechanism: cm.Mechanism, rate: str) -> Reports:
+def reports(mechanism: cm.Mechanism, rate: str) -> ReportConstraint:
     pair = mechanism.pair()
     extremes = None if pair is None else pair.extremes()
     assert extremes is not None
-    return Reports(extremes, Fraction(rate))
+    return ReportConstraint(extremes, Fraction(rate))
 
 
 PURE = reports(cm.PureDP(1), "0.01")
 
 
-def found(demand: Demand, order: float, lam: float = 4.0, size: tuple[int, int] = SIZE) -> Reference:
+def found(demand: Constraint, order: float, lam: float = 4.0, size: tuple[int, int] = SIZE) -> Reference:
     law = reference(demand, order, lam, *size)
     assert law is not None
     assert law.proved
@@ -64,7 +64,7 @@ def test_what_a_reference_says() -> None:
     assert np.exp(log_p - losses) == pytest.approx(law.masses, rel=1e-12)
     assert (law.anchor(), law.exact_lattice, law.leak, law.complete) == (law.width, True, 0.0, True)
     assert reference(LAPLACE, 2.0, 4.0, *SIZE) is law  # remembered
-    proposal = references.proposed(LAPLACE, 2.0, 4.0, *SIZE)
+    proposal = references.propose_reference(LAPLACE, 2.0, 4.0, *SIZE)
     assert proposal is not None
     assert not proposal.proved  # a programme shows nothing
 
@@ -78,7 +78,10 @@ def test_triples_demand_less_than_is_said_and_that_less_than_is_held(order: floa
     rng = np.random.default_rng(int(100 * order))
     for dimension in (1, 2, 3):
         shift, rate = (("1", "0.05"), ("2", "0.01"), ("4", "0.02"))[(dimension + int(order)) % 3]
-        g, demand = float(rate), Budget(Fraction(shift), "scalar" if dimension == 1 else "vector", Fraction(rate))
+        g, demand = (
+            float(rate),
+            LaplaceConstraint(Fraction(shift), "scalar" if dimension == 1 else "vector", Fraction(rate)),
+        )
         p, q = laws_of(found(demand, order))
         starts = np.sort(rng.uniform(-1, 0.95, 8)) * demand.top
         rows = np.unique(np.concatenate([rows_between(demand.top, 120), starts]))
@@ -103,7 +106,7 @@ def test_triples_demand_less_than_is_said_and_that_less_than_is_held(order: floa
 @pytest.mark.parametrize("order", THEOREM_W.orders)
 def test_the_widest_rounds(order: float) -> None:
     """Losses of a round up to 3: where there is a reference it holds between its rows; beyond there is none."""
-    for demand in (reports(cm.PureDP(6), "0.047"), Budget(Fraction(6), "vector", Fraction("0.047"))):
+    for demand in (reports(cm.PureDP(6), "0.047"), LaplaceConstraint(Fraction(6), "vector", Fraction("0.047"))):
         assert 2.9 < demand.top < 3
         law = reference(demand, order, 1.0, *SIZE)
         if law is None:  # at large n floats do not propose one
@@ -160,7 +163,7 @@ def mean(law: Reference) -> float:
 
 
 @pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
-def test_a_mean_or_a_mass_below_one_is_refused(demand: Demand) -> None:
+def test_a_mean_or_a_mass_below_one_is_refused(demand: Constraint) -> None:
     law, rows = found(demand, 2.0), rows_between(demand.top, SIZE[1])
     assert proved(law, demand, 2.0, rows)
     # 1e-12 less than 1: mass moves from the heaviest ratio above 1 to 1, far less than any row has to spare
@@ -179,10 +182,10 @@ def test_a_mean_or_a_mass_below_one_is_refused(demand: Demand) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Raised(Demand):
+class Raised(Constraint):
     """A demand with one row raised or lowered to a part of what a law holds there."""
 
-    base: Demand
+    base: Constraint
     law: Reference
     row: int
     part: float
@@ -198,7 +201,7 @@ class Raised(Demand):
 
 
 @pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
-def test_one_row_that_lacks_a_billionth_is_refused(demand: Demand) -> None:
+def test_one_row_that_lacks_a_billionth_is_refused(demand: Constraint) -> None:
     law, rows = found(demand, 2.0), rows_between(demand.top, SIZE[1])
     for row in (0, 1, SIZE[1] - 1, SIZE[1], 2 * SIZE[1], rows.size - 3, rows.size - 2):
         assert proved(law, Raised(demand, law, row, 1 - 1e-9), 2.0, rows)
@@ -207,7 +210,7 @@ def test_one_row_that_lacks_a_billionth_is_refused(demand: Demand) -> None:
 
 
 @pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
-def test_a_law_that_lacks_a_millionth_is_refused(demand: Demand) -> None:
+def test_a_law_that_lacks_a_millionth_is_refused(demand: Constraint) -> None:
     """All masses but that at 1: those of a proposal exceed the least that is enough by 1e-6."""
     law, rows = found(demand, 2.0), rows_between(demand.top, SIZE[1])
     lower = {place: -mass * 2e-6 for place, mass in zip(law.places, law.masses, strict=True) if place}
@@ -233,7 +236,7 @@ def test_rows_that_do_not_cover_everything_are_refused(cut: Callable[[Laws], Law
 
 def test_a_tail_below_a_ten_millionth_of_the_largest_row_counts() -> None:
     """Without its last atoms the law holds every row above 1e-7 of the largest one, and none near the top."""
-    demand, order = Budget(Fraction(6), "vector", Fraction("0.04")), 16.0
+    demand, order = LaplaceConstraint(Fraction(6), "vector", Fraction("0.04")), 16.0
     law, rows = found(demand, order, 1.0), rows_between(demand.top, SIZE[1])
     last = [place for place in law.places if law.width * place > 0.9 * demand.top]
     rest = max(place for place in law.places if place not in last)
@@ -279,13 +282,13 @@ def test_a_proposal_that_is_too_small_is_refused(monkeypatch: pytest.MonkeyPatch
 
     assert reference(demand, 4.0, 5.0, *SIZE) is not None
     monkeypatch.setattr(scipy.optimize, "linprog", lying)
-    for each in (reference, references.proposed):
+    for each in (reference, references.propose_reference):
         each.cache_clear()
     assert reference(demand, 4.0, 5.0, *SIZE) is None
-    for each in (reference, references.proposed):
+    for each in (reference, references.propose_reference):
         each.cache_clear()
 
 
 def test_a_demand_that_is_not_known_has_no_reference() -> None:
-    assert reference(Budget(Fraction(1), "", Fraction(1, 100)), 2.0, 4.0, *SIZE) is None
+    assert reference(LaplaceConstraint(Fraction(1), "", Fraction(1, 100)), 2.0, 4.0, *SIZE) is None
     assert reference(reports(cm.PureDP("1e-6"), "0.01"), 2.0, 4.0, *SIZE) is None

@@ -48,7 +48,7 @@ def test_laws_on_the_grid_lie_on_either_side(name: str) -> None:
             ours = np.array([[float(ratio.mid()), float(mass.mid())] for ratio, mass in law]).T
             assert expected(ours[0], ours[1], corners) == pytest.approx(exact, rel=1e-9, abs=1e-14)
             for step in (Fraction(1, 50), Fraction(3, 101)):
-                for replace, sign in ((second_recursion.split, 1), (second_recursion.merged, -1)):
+                for replace, sign in ((second_recursion.split_to_grid, 1), (second_recursion.merge_to_grid, -1)):
                     weights = replace(law, step)
                     assert weights is not None
                     ratios = np.exp(float(step) * np.array(list(weights)))
@@ -92,8 +92,8 @@ def test_what_is_honest_is_confirmed_and_what_is_less_is_refuted(
     for home, name in (
         (value_iteration, "_value"),
         (value_iteration, "_recursion"),
-        (value_iteration, "_chords"),
-        (value_iteration, "_merged"),
+        (value_iteration, "_split_to_grid"),
+        (value_iteration, "_merge_to_grid"),
         (Value, "delta"),
         (Extremes, "triples"),
     ):
@@ -132,12 +132,12 @@ def test_a_mistake_of_the_first_recursion_is_found_while_it_is_still_there(
     monkeypatch: pytest.MonkeyPatch, run: str
 ) -> None:
     """Weights that are too small by 1e-6 each round: an epsilon that is too small by a few parts in 1e5."""
-    honest = value_iteration._chords
+    honest = value_iteration._split_to_grid
 
     def smaller(*given: Any) -> dict[int, float]:
         return {at: weight * (1 - 1e-6) for at, weight in honest(*given).items()}
 
-    monkeypatch.setattr(value_iteration, "_chords", smaller)
+    monkeypatch.setattr(value_iteration, "_split_to_grid", smaller)
     monkeypatch.setattr(answer, "lower_epsilon", lambda *_: None)
     value_iteration._value.cache_clear()
     found = RUNS[run].guarantee("1.1e-6")

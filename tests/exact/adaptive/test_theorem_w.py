@@ -10,7 +10,7 @@ import cumulant as cm
 from cumulant.accounting.answer import rounds_of
 from cumulant.exact import test_functions
 from cumulant.exact.adaptive import theorem_w
-from cumulant.exact.adaptive.constraints import Budget, bent
+from cumulant.exact.adaptive.constraints import LaplaceConstraint, scaled_f
 from cumulant.exact.adaptive.reference_law import Reference, reference
 from cumulant.exact.grid.fft import tilted
 from cumulant.exact.rounds import Rounds
@@ -34,7 +34,7 @@ def test_test_functions(order: float) -> None:
     for value in y:
         grid = 1 + (value - 1) * s
         integral = np.trapezoid((value - grid) * grid ** (-order - 1), grid)
-        assert bent(order, np.log(np.array([value])))[0] / order == pytest.approx(integral, rel=1e-4)
+        assert scaled_f(order, np.log(np.array([value])))[0] / order == pytest.approx(integral, rel=1e-4)
     ratios = np.geomspace(0.01, 1000, 4001)
     for gap in (0.01, 0.3, 2.0, 20.0):
         R = math.exp(float(test_functions.log_ratio(order, np.array([gap]))[0]))
@@ -64,7 +64,7 @@ def test_adversaries_stay_below_the_reference(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shift, rate, order, times = Fraction(2), Fraction(1, 20), float(rng.choice([2.5, 8.0])), 12
     g = float(rate)
-    demand = Budget(shift, "vector", rate)
+    demand = LaplaceConstraint(shift, "vector", rate)
     found = reference(demand, order, 4.0, 14, 120)
     assert found is not None
     _, q = lawful(found)
@@ -103,9 +103,9 @@ def test_mixed_rounds_stay_below_references_of_one_order(order: float) -> None:
     g, step, times = 0.05, 0.002, 4
     sample = cm.WithoutReplacement(rate=str(g))
     run = cm.PureDP(1) @ sample * 1000 + cm.Laplace(scale=1) @ sample * 1000 + cm.Gaussian(sigma=2) @ sample * 1000
-    kinds = theorem_w._kinds(rounds(run))
+    kinds = theorem_w._dominated_types(rounds(run))
     assert kinds is not None
-    laws = theorem_w._laws(kinds, order, 4.0, theorem_w._fine)
+    laws = theorem_w._laws(kinds, order, 4.0, theorem_w._fine_reference)
     assert laws is not None
     terms = theorem_w._terms(laws)
     grid = step * np.arange(-900, 901)
@@ -152,7 +152,7 @@ def test_the_last_step_by_a_contour() -> None:
     log_delta, z = math.log(1e-8), lam + 1j * y
 
     def least(order: float, gaps: Laws) -> float:
-        law = reference(Budget(Fraction(2), "vector", Fraction(1, 1000)), order, 64.0, 20, 280)
+        law = reference(LaplaceConstraint(Fraction(2), "vector", Fraction(1, 1000)), order, 64.0, 20, 280)
         assert law is not None
         losses, masses = law.width * np.array(law.places), np.array(law.masses)
         log_moment = 1000 * np.log(np.exp((z + 1)[:, None] * losses) @ masses)
@@ -224,11 +224,11 @@ def test_kinds_share_one_order() -> None:
     mixed = laplace * 2000 + gaussian * 500 + report * 2000
     found, profile = mixed.epsilon(1e-6, method="exact"), mixed.epsilon(1e-6, method="exact", bound="profile")
     assert (laplace * 2000 + report * 2000).guarantee(1e-6).lower < found < 0.95 * profile  # type: ignore[operator]
-    assert theorem_w._kinds(rounds(cm.Laplace(scale=1) @ cm.Poisson(rate="0.01") * 5000)) is None
-    assert theorem_w._kinds(rounds(gaussian * 5000)) is None
-    assert theorem_w._kinds(rounds(laplace * 100)) is None
+    assert theorem_w._dominated_types(rounds(cm.Laplace(scale=1) @ cm.Poisson(rate="0.01") * 5000)) is None
+    assert theorem_w._dominated_types(rounds(gaussian * 5000)) is None
+    assert theorem_w._dominated_types(rounds(laplace * 100)) is None
     noisy = cm.NoisyMax(1) @ sample * 5000
-    assert theorem_w._kinds(rounds(noisy)) is None
+    assert theorem_w._dominated_types(rounds(noisy)) is None
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from cumulant.accounting.answer import rounds_of
 from cumulant.exact import answer as two_sided
 from cumulant.exact import test_functions
 from cumulant.exact.adaptive import theorem_w, theorem_w_line
-from cumulant.exact.adaptive.constraints import Budget, Demand, Reports
+from cumulant.exact.adaptive.constraints import Constraint, LaplaceConstraint, ReportConstraint
 from cumulant.exact.adaptive.reference_law import Reference, ReferenceTransform, reference
-from cumulant.exact.adaptive.theorem_w import Chosen, Law
+from cumulant.exact.adaptive.theorem_w import Law, ReferenceChoice
 from cumulant.exact.inversion import bracket, saddle, solver
 from cumulant.exact.inversion.lattice_line import build_lattice_line, without_small_values
 from cumulant.exact.inversion.line import Choice, Line, SearchLine, build_line
-from cumulant.exact.rounds import Kinds, Rounds
+from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import TestFunction, theorem_w_ball_constants
 from cumulant.exact.test_functions import theorem_w as test_function
 from cumulant.losses.transform import Lattice, Rule, Transform
@@ -95,7 +95,7 @@ class OrderLine:
         return self.line.floats(test_function(self.order))
 
 
-def on_lattice(kinds: Kinds, order: float, lam: float, period: float, silence: float = 80.0) -> OrderLine:
+def on_lattice(kinds: RoundTypes, order: float, lam: float, period: float, silence: float = 80.0) -> OrderLine:
     with BALLS.at(BITS):
         return OrderLine(build_lattice_line(kinds, choice(lam, period, silence), omit_exponent=silence), order)
 
@@ -138,7 +138,7 @@ def test_losses_beside_the_lattice_of_zero() -> None:
     rounds = rounds_of((cm.RandomizedResponse(p="0.9") @ cm.WithoutReplacement(rate="0.1") * 6).record())[0]
     assert rounds is not None
     [(one, times)] = rounds.parts
-    found = theorem_w._kind(one, times)
+    found = theorem_w._dominated_type(one, times)
     assert found is not None
     assert found.transform is not None
     line = on_lattice(((found.transform, times),), 0.5, 4.0, 30.0)
@@ -325,21 +325,21 @@ def test_a_lattice_that_is_none_is_noticed() -> None:
 # ---- against the lattice
 
 
-def reports(mechanism: cm.Mechanism, rate: str) -> Reports:
+def reports(mechanism: cm.Mechanism, rate: str) -> ReportConstraint:
     pair = mechanism.pair()
     extremes = None if pair is None else pair.extremes()
     assert extremes is not None
-    return Reports(extremes, Fraction(rate))
+    return ReportConstraint(extremes, Fraction(rate))
 
 
-DEMANDS: dict[str, tuple[Demand, float, float]] = {
+DEMANDS: dict[str, tuple[Constraint, float, float]] = {
     "pure": (reports(cm.PureDP(1), "0.001"), 16.0, 6.0),
     "pure, strong": (reports(cm.PureDP(3), "0.01"), 2.0, 8.0),
     "response": (reports(cm.RandomizedResponse(p="0.9"), "0.002"), 3.0, 4.0),
     "many answers": (reports(cm.KaryResponse(values=4, p="0.6"), "0.01"), 5.0, 10.0),
-    "vector": (Budget(Fraction(2), "vector", Fraction(1, 1000)), 2.0, 4.0),
-    "scalar": (Budget(Fraction(1), "scalar", Fraction(1, 100)), 1.25, 8.0),
-    "slight": (Budget(Fraction(1, 2), "vector", Fraction(1, 500)), 64.0, 90.0),
+    "vector": (LaplaceConstraint(Fraction(2), "vector", Fraction(1, 1000)), 2.0, 4.0),
+    "scalar": (LaplaceConstraint(Fraction(1), "scalar", Fraction(1, 100)), 1.25, 8.0),
+    "slight": (LaplaceConstraint(Fraction(1, 2), "vector", Fraction(1, 500)), 64.0, 90.0),
 }
 
 
@@ -361,11 +361,11 @@ def test_never_more_than_the_lattice_and_as_much_up_to_its_accuracy(name: str) -
         laws = (Law(found, found.transform(), True, times),)
         upper = ((found, times),)
         exponent = saddle.saddle(upper, log_delta)
-        guess = theorem_w._guess(upper, order, log_delta, lam if exponent is None else float(exponent.lam[0]))
-        at = Chosen(order, laws, guess)
+        guess = theorem_w._guess_epsilon(upper, order, log_delta, lam if exponent is None else float(exponent.lam[0]))
+        at = ReferenceChoice(order, laws, guess)
         if not 1e-3 < guess.epsilon < 300:
             continue
-        line, sums = theorem_w_line.along_line(at), theorem_w._composed(at, log_delta)
+        line, sums = theorem_w_line.build_reference_line(at), theorem_w._compose_laws(at, log_delta)
         if line is None or sums is None:
             assert sums is None or not math.isfinite(
                 theorem_w._least_epsilon(sums, order, log_delta, guess.epsilon - 2 / sums.lam)
@@ -389,7 +389,7 @@ def test_never_more_than_the_lattice_and_as_much_up_to_its_accuracy(name: str) -
 # ---- against adversaries
 
 
-def optimum(demand: Reports, times: int, y: float) -> float:
+def optimum(demand: ReportConstraint, times: int, y: float) -> float:
     """sup E (y t_1 ... t_k - 1)_+ over all policies, by trying each triple after each past."""
     with BALLS.at(BITS):
         atoms = [[(float(t.mid()), float(m.mid())) for t, m in each] for each in demand._triples()]
@@ -491,9 +491,9 @@ def test_kinds_on_lattices_of_their_own_and_with_densities() -> None:
 
 
 def _line(run: cm.Expression) -> Line:
-    at = theorem_w.chosen(rounds(run), math.log(1e-6))
+    at = theorem_w.choose_reference(rounds(run), math.log(1e-6))
     assert at is not None
-    line = theorem_w_line.along_line(at)
+    line = theorem_w_line.build_reference_line(at)
     assert line is not None
     return line
 
@@ -569,12 +569,12 @@ def test_what_leaks_is_added() -> None:
 def test_an_epsilon_is_shown_whatever_floats_guess(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guess that is too small is moved until balls say that it is enough; a law that is not proved proves nothing."""
     found, order, lam = referred("vector")
-    guess, delta = theorem_w._guess(((found, 5000),), order, -16.0, lam), Fraction(1, 10**7)
+    guess, delta = theorem_w._guess_epsilon(((found, 5000),), order, -16.0, lam), Fraction(1, 10**7)
     values = []
     for shown, less in ((True, 0.0), (False, 0.0), (True, 1e-6)):
         monkeypatch.setattr(solver, "refine_root", lambda *given, less=less: bracket.refine_root(*given) * (1 - less))
-        at = Chosen(order, (Law(found, found.transform(), shown, 5000),), guess)
-        line = theorem_w_line.along_line(at)
+        at = ReferenceChoice(order, (Law(found, found.transform(), shown, 5000),), guess)
+        line = theorem_w_line.build_reference_line(at)
         answer = None if line is None else theorem_w_line.epsilon_along(line, at, delta)
         assert answer is not None
         assert answer.holds is shown

@@ -49,8 +49,8 @@ def test_both_ends_enclose_the_optimum(name: str, times: int) -> None:
     if name == "PureDP":
         laws = pure_rounds(odds, rate)
     extremes = extremes_of(name)
-    above = value_iteration.from_above(((extremes, Fraction(1, 5), times),), -20.0)
-    below = value_iteration.from_below(((extremes, Fraction(1, 5), times),), -20.0)
+    above = value_iteration.optimum_from_above(((extremes, Fraction(1, 5), times),), -20.0)
+    below = value_iteration.optimum_from_below(((extremes, Fraction(1, 5), times),), -20.0)
     assert above is not None
     assert below is not None
     most = times * max(float(np.log(a / b).max()) for a, b in laws)
@@ -68,7 +68,7 @@ def test_enumeration_of_every_policy() -> None:
     """Four rounds of PureDP(1), rate 0.1: the recursion without a grid is the best of all policies."""
     laws = pure_rounds(math.e, 0.1)
     truth = optimum([(laws, 4)], 0.1)
-    found = value_iteration.from_above(((extremes_of_pure(Fraction(1)), Fraction(1, 10), 4),), -20.0)
+    found = value_iteration.optimum_from_above(((extremes_of_pure(Fraction(1)), Fraction(1, 10), 4),), -20.0)
     assert found is not None
     assert truth * (1 - 1e-11) <= found.delta(0.1) <= truth * (1 + 1e-4)
     alone = max(optimum([([one], 4)], 0.1) for one in laws)
@@ -86,7 +86,9 @@ def test_random_adversaries_stay_below(seed: int) -> None:
     """In each of three rounds one of four random triples with up to six outputs, chosen anew after every output."""
     rng = np.random.default_rng(seed)
     epsilon, rate, times = float(rng.uniform(0.2, 3)), float(rng.choice([0.05, 0.3, 0.8])), 3
-    found = value_iteration.from_above(((extremes_of_pure(Fraction(str(epsilon))), Fraction(str(rate)), times),), -20.0)
+    found = value_iteration.optimum_from_above(
+        ((extremes_of_pure(Fraction(str(epsilon))), Fraction(str(rate)), times),), -20.0
+    )
     assert found is not None
     r, p, q = random_pure_triples(rng, epsilon, 4)
     a, b = (1 - rate) * r + rate * p, (1 - rate) * r + rate * q
@@ -133,7 +135,7 @@ def test_a_coefficient_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPa
     full = extremes_of_pure(Fraction(2))
     less = Extremes(full.epsilon, full.odds, full.two)
     laws = pure_rounds(math.exp(2), 0.2)
-    short = value_iteration.from_above(((less, Fraction(1, 5), 12),), -20.0)
+    short = value_iteration.optimum_from_above(((less, Fraction(1, 5), 12),), -20.0)
     assert short is not None
     assert short.delta(0.5) < optimum([(laws, 12)], 0.5)
 
@@ -163,10 +165,13 @@ def test_several_kinds_in_whichever_order(name: str) -> None:
     reports = tuple(
         (found, Fraction(rate), times) for pair, rate, times in pairs if pair and (found := pair.extremes())
     )
-    above, below = value_iteration.from_above(reports, -20.0), value_iteration.from_below(reports, -20.0)
+    above, below = (
+        value_iteration.optimum_from_above(reports, -20.0),
+        value_iteration.optimum_from_below(reports, -20.0),
+    )
     assert above is not None
     assert below is not None
-    again = value_iteration.from_above(reports[::-1], -20.0)
+    again = value_iteration.optimum_from_above(reports[::-1], -20.0)
     assert again is not None
     for epsilon in (0.1, 0.4):
         worst, best = optimum(kinds, epsilon), optimum(kinds, epsilon, min)

@@ -170,11 +170,11 @@ def test_mass_in_excess_of_a_dominated_pair_is_taken_off(monkeypatch: pytest.Mon
     excess = {1: 0.6, -1: 0.4, 40: 0.06}
     step = given(excess)
     monkeypatch.setattr(lattice, "merged", lambda cells, log_mass: (cells.atoms, 0.06))
-    lattice.merged_of.cache_clear()
+    lattice.remembered_dominated_law.cache_clear()
     sums = compose(((step, times),), 1.0, -40.0, 0.05, False)
     for epsilon in (0.0, 1.5, 9.0):
         assert is_below(sums, epsilon, exact_delta(EVEN_LAW, times, epsilon))
-    lattice.merged_of.cache_clear()
+    lattice.remembered_dominated_law.cache_clear()
 
 
 def test_an_infinite_loss_stays_on_its_side() -> None:
@@ -193,7 +193,7 @@ def test_an_infinite_loss_stays_on_its_side() -> None:
 def test_what_lies_outside_of_a_short_window(monkeypatch: pytest.MonkeyPatch, upper: bool) -> None:
     """`outside`: from above large losses are counted as small ones, from below also small ones as large ones."""
     times, said, window = 60, 0, (0.0, 0.0)
-    monkeypatch.setattr(lattice, "_window", lambda rounds, width: window)
+    monkeypatch.setattr(lattice, "_choose_window", lambda rounds, width: window)
     for middle, half in (
         (-40.0, 5.0),
         (-6.0, 5.0),
@@ -299,7 +299,7 @@ def test_the_noise_of_the_inverse_transform_alone(monkeypatch: pytest.MonkeyPatc
 
 
 def test_frequencies_that_count_as_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lattice, "GRID", replace(GRID, silent_log_spectrum=-2.0))
+    monkeypatch.setattr(lattice, "GRID", replace(GRID, negligible_log_spectrum=-2.0))
     step, times = given({0: 0.5, 1: 0.3, -1: 0.2}), 12
     sums = compose(((step, times),), 1.0, -40.0, 0.5, True)
     assert 1e-3 < np.linalg.norm(sums.mass - convolved(step, 0.5, times, sums)) <= sums.noise
@@ -389,7 +389,7 @@ def test_a_delta_is_moved_outward_from_its_logarithm(upper: bool) -> None:
     before, ctx.prec = ctx.prec, 128
     try:
         for log_delta in (*np.linspace(-744.9, -0.001, 300).tolist(), -745.2, -800.0):
-            value = search._delta(sums, log_delta).value
+            value = search._delta_bound(sums, log_delta).value
             exact = arb(fmpq(*log_delta.as_integer_ratio())).exp()
             number = arb(fmpq(*value.as_integer_ratio()))
             assert number >= exact if upper else number <= exact

@@ -215,7 +215,7 @@ def test_questions_nearby_share_a_lattice(monkeypatch: pytest.MonkeyPatch) -> No
         built.append(arguments)
         return compose(*arguments)
 
-    search._shared.cache_clear()
+    search._shared_composition.cache_clear()
     monkeypatch.setattr(search, "compose", counted)
     pair, terms = GaussianPair(Fraction(1)), ((Mixture(GaussianLaw(Fraction(0.01)), 1.0, 0.0, "symmetric"), 10_000),)
     epsilons = np.linspace(0.1, 11.5, 40).tolist()

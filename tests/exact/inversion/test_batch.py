@@ -21,7 +21,7 @@ from cumulant.numerics.rounding import U
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "oracles" / "line.json").read_text())["values"]
 W, P = cm.WithoutReplacement, cm.Poisson
-proved: Any = solver._epsilon
+proved: Any = solver._side_epsilon
 
 
 def rounds(run: cm.Expression) -> Rounds:

@@ -9,7 +9,12 @@ import pytest
 import cumulant as cm
 from cumulant.accounting import rounds
 from cumulant.exact.inversion import solver
-from cumulant.exact.inversion.bracket import needed, refine_root, smallest_proved_epsilon, valley
+from cumulant.exact.inversion.bracket import (
+    largest_refuted_epsilon,
+    locate_minimum,
+    refine_root,
+    smallest_proved_epsilon,
+)
 from cumulant.exact.inversion.choose import sides
 from cumulant.numerics.arithmetic import BALLS
 
@@ -31,7 +36,7 @@ def test_an_end_beside_the_largest_loss_is_found(start: float, delta: str) -> No
         found = refine_root(stopping, start, asked, LAM)
         truth = LARGEST + math.log1p(-float(Fraction(delta)) / 0.21)
         upper = smallest_proved_epsilon(lambda e: stopping(e) <= asked, found, LAM, 1e-9)
-        lower = needed(lambda e: stopping(e) > asked, found, 1e-9)
+        lower = largest_refuted_epsilon(lambda e: stopping(e) > asked, found, 1e-9)
         assert upper is not None
         assert lower is not None
         assert truth * (1 - 1e-13) <= lower <= upper <= truth * (1 + 1e-13)
@@ -48,7 +53,7 @@ def test_steps_that_grow_are_taken_back() -> None:
     """A ball that says enough only from some place on, and not enough only up to another."""
     with BALLS.at(128):
         upper = smallest_proved_epsilon(lambda e: bool(e >= BALLS.number(1.00007)), 1.0, 1.0, 1e-4)
-        lower = needed(lambda e: bool(e <= BALLS.number(0.8)), 1.0, 1e-4)
+        lower = largest_refuted_epsilon(lambda e: bool(e <= BALLS.number(0.8)), 1.0, 1e-4)
         assert upper is not None
         assert lower is not None
         assert 1.00007 <= upper <= 1.00008
@@ -58,9 +63,9 @@ def test_steps_that_grow_are_taken_back() -> None:
 @pytest.mark.parametrize("start", [1e-3, 0.2, 1.7, 400.0])
 def test_the_bottom_of_a_valley_is_found(start: float) -> None:
     with BALLS.at(128):
-        found = valley(lambda d: d + 3 / d, start)
+        found = locate_minimum(lambda d: d + 3 / d, start)
         assert found == pytest.approx(math.sqrt(3), rel=1e-4)
-        assert valley(lambda d: -d, 1.0) == 1.0  # there is none
+        assert locate_minimum(lambda d: -d, 1.0) == 1.0  # there is none
 
 
 def test_theorem_b_is_as_tight_where_floats_have_no_digits_left() -> None:
@@ -71,7 +76,7 @@ def test_theorem_b_is_as_tight_where_floats_have_no_digits_left() -> None:
     offered = sides(ran, cone=True)
     assert offered is not None
     by_cone: Any = offered[1]
-    found = solver._epsilon(by_cone, Fraction("1.3e-100"), 1e-9)
+    found = solver._side_epsilon(by_cone, Fraction("1.3e-100"), 1e-9)
     assert found is not None
     assert found.value <= 0.9217  # 0.9274 at the gap of floats
 

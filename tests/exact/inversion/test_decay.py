@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cumulant.exact.inversion import decay, line
-from cumulant.exact.inversion.decay import Kind
+from cumulant.exact.inversion.decay import TiltedType
 from cumulant.exact.inversion.line import Choice, Line
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B
 from cumulant.losses.majorant import ON_BALLS
@@ -19,9 +19,9 @@ from cumulant.pairs.gaussian import GaussianPair
 from cumulant.pairs.laplace import LaplacePair
 from cumulant.pairs.logistic import LogisticPair
 
-covered_from: Any = decay._covered
-window_of: Any = decay._window
-last_of: Any = decay._last
+covered_from: Any = decay._cover_downwards
+window_of: Any = decay._build_window
+last_of: Any = decay._last_check_point
 
 
 def two_points(part: str = "9/10") -> Any:
@@ -82,14 +82,14 @@ LAWS = {
 }
 
 
-def kind_of(name: str, direction: str, times: int = 1000) -> tuple[Kind, Mixed, float]:
+def kind_of(name: str, direction: str, times: int = 1000) -> tuple[TiltedType, Mixed, float]:
     pair, rate, lam = LAWS[name]
     law: Any = pair.transform(rate, direction)
     mass = law.rule(lam, 0.0, -60.0, list(law.span(lam, -60.0))).mass()
-    return Kind(times, mass, float(mass.log().mid()), law), law, lam
+    return TiltedType(times, mass, float(mass.log().mid()), law), law, lam
 
 
-def tilted(law: Mixed, lam: float, low: float, high: float, kind: Kind) -> tuple[Any, Any, Any]:
+def tilted(law: Mixed, lam: float, low: float, high: float, kind: TiltedType) -> tuple[Any, Any, Any]:
     """Losses, masses and densities of the loss on a fine grid of v, signed, in floats; atoms are left out."""
     v = np.linspace(low, high, 200_001)
     L, logs = law.log_tilted(v, lam)
@@ -109,7 +109,7 @@ def test_the_constants_of_a_window_are_those_of_the_law(name: str, direction: st
     """a from both sides, and s_A^2 = a INT (L - c)^2 from above by no more than a per cent."""
     with BALLS.at(128):
         kind, law, lam = kind_of(name, direction)
-        profile = decay.profile(kind, law, lam, 20.0)
+        profile = decay.tilted_profile(kind, law, lam, 20.0)
         window = window_of(kind, profile, lam, 30.0, 20.0, 0.1)
         low, high = float(profile.v[0]), profile.below(0.1)
         L, mass, _ = tilted(law, lam, low, high, kind)
@@ -136,8 +136,8 @@ def test_the_variation_is_not_below_that_of_the_density(name: str, direction: st
     """Jumps at the ends included; for one maximum it is twice that, up to the width of the cells, else at most four times."""
     with BALLS.at(128):
         kind, law, lam = kind_of(name, direction)
-        profile = decay.profile(kind, law, lam, 20.0)
-        low, high = profile.densest(20.0, 1000)
+        profile = decay.tilted_profile(kind, law, lam, 20.0)
+        low, high = profile.densest_window(20.0, 1000)
         _, _, density = tilted(law, lam, low, high, kind)
         truth = abs(density[0]) + abs(density[-1]) + np.abs(np.diff(density)).sum()
         found = float((law.variation(lam, low, high) / kind.mass).mid())
@@ -154,9 +154,9 @@ def test_beyond_the_last_check_point_the_lemma_is_enough_and_not_by_far() -> Non
     with BALLS.at(128):
         kind, law, lam = kind_of("gauss", "remove")
         for exponent in (20.0, 60.0):
-            profile = decay.profile(kind, law, lam, exponent)
+            profile = decay.tilted_profile(kind, law, lam, exponent)
             last = last_of([kind], [profile], lam, exponent, Fraction(0))
-            low, high = profile.densest(exponent, kind.times)
+            low, high = profile.densest_window(exponent, kind.times)
             V = float((law.variation(lam, low, high) / kind.mass).mid())
             rest = 1 - float((law.rule(lam, 0.0, -40.0, [low, high], beyond=False).smooth() / kind.mass).mid())
             assert kind.times * math.log(rest + V / last) <= -exponent
@@ -165,11 +165,11 @@ def test_beyond_the_last_check_point_the_lemma_is_enough_and_not_by_far() -> Non
 
 @pytest.mark.parametrize("name", ["gauss", "laplace"])
 def test_balls_do_not_believe_floats_that_stop_too_early(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    right = decay.falling
-    monkeypatch.setattr(decay, "falling", lambda *given: 0.99 * right(*given))
+    right = decay.falling_threshold
+    monkeypatch.setattr(decay, "falling_threshold", lambda *given: 0.99 * right(*given))
     with BALLS.at(128):
         kind, law, lam = kind_of(name, "remove")
-        profile = decay.profile(kind, law, lam, 20.0)
+        profile = decay.tilted_profile(kind, law, lam, 20.0)
         with pytest.raises(decay.DecayNotProved, match="not far enough"):
             last_of([kind], [profile], lam, 20.0, Fraction(0))
 
@@ -202,7 +202,7 @@ def test_intervals_leave_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decay, "_decay_is_proved", noted)
     with BALLS.at(128):
         kind, law, lam = kind_of("laplace", "remove", 3000)
-        profile = decay.profile(kind, law, lam, 20.0)
+        profile = decay.tilted_profile(kind, law, lam, 20.0)
         last = last_of([kind], [profile], lam, 20.0, Fraction(0))
         start = decay.decay_frequency([kind], lam, 20.0, Fraction(0), 0.05)
     assert start < last / 3
@@ -411,14 +411,14 @@ def test_powers_take_every_round_and_every_kind() -> None:
         laws = [LAWS[name][0].transform(LAWS[name][1], "remove") for name in ("gauss", "laplace")]
         choice = Choice(2.0, 20.0, 20.0, 20.0, 1.0, -10.0, 4.0, 128)
         kinds = [
-            line.found_kind(law, times, choice) for law, times in zip(laws, (5, 7), strict=True) if law is not None
+            line.tilted_type(law, times, choice) for law, times in zip(laws, (5, 7), strict=True) if law is not None
         ]
         width = 2 * BALLS.number(math.pi) / 20
-        values, nodes = line.powers(kinds, choice, width, 3, 1.0, 10**6)
+        values, nodes = line.composed_transform(kinds, choice, width, 3, 1.0, 10**6)
         truth = kinds[0].mass ** 5 * kinds[1].mass ** 7
         assert values[0].real.overlaps(truth)
         assert nodes > 32
         with pytest.raises(decay.DecayTooSlow, match="would take 3 frequencies at"):
-            line.powers(kinds, choice, width, 3, 1.0, 10)
+            line.composed_transform(kinds, choice, width, 3, 1.0, 10)
         with pytest.raises(decay.DecayTooSlow, match="would take 1,000,000,000,000 frequencies"):
-            line.powers(kinds, choice, width, 10**12, 1.0, 10)
+            line.composed_transform(kinds, choice, width, 10**12, 1.0, 10)

@@ -29,7 +29,7 @@ def window(monkeypatch: pytest.MonkeyPatch, rule: FloatRule, whole: FloatRule | 
     profile: Any = SimpleNamespace(v=np.array([0.0]), below=lambda _: 4.0)
     law: Any = None
     one = whole or rule
-    return float_decay._window(Round(law, 1, one, total(one.weights), profile, (0.0, 4.0)), 1.0, 10.0, 1.0, 0.0)
+    return float_decay._build_window(Round(law, 1, one, total(one.weights), profile, (0.0, 4.0)), 1.0, 10.0, 1.0, 0.0)
 
 
 def size(
@@ -104,11 +104,11 @@ def test_sums_of_many_points_lose_what_is_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(float_decay, "float_rule", lambda *_, **__: rule)
     one = Round(law, 1, rule, without(rule.weights), profile, (0.0, 4.0))
     truth = 1 + WORST * count * U
-    assert told(float_decay._window(one, 1.0, 10.0, 1.0, 0.0), 1.0) >= truth
+    assert told(float_decay._build_window(one, 1.0, 10.0, 1.0, 0.0), 1.0) >= truth
     monkeypatch.setattr(float_decay, "_SCALE", 0.0)
-    assert told(float_decay._window(one, 1.0, 10.0, 1.0, 0.0), 1.0) >= truth
+    assert told(float_decay._build_window(one, 1.0, 10.0, 1.0, 0.0), 1.0) >= truth
     monkeypatch.setattr(float_decay, "_ADDED", 0.0)
-    assert told(float_decay._window(one, 1.0, 10.0, 1.0, 0.0), 1.0) < truth
+    assert told(float_decay._build_window(one, 1.0, 10.0, 1.0, 0.0), 1.0) < truth
 
 
 def test_large_scales_lose_digits_of_the_mass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,9 @@ def test_the_last_frequency_knows_what_the_window_leaves_out(monkeypatch: pytest
         monkeypatch.setattr(float_decay, "float_rule", lambda *_, **__: inside)
         profile: Any = SimpleNamespace()
         law: Any = None
-        return float_decay._last([Round(law, times, one, total(one.weights), profile, (0.0, 4.0))], 1.0, exponent, 0.0)
+        return float_decay._last_check_point(
+            [Round(law, times, one, total(one.weights), profile, (0.0, 4.0))], 1.0, exponent, 0.0
+        )
 
     def log_size(u: float, missing: float, mass: float) -> float:
         """|phi|^k at most, where so much of the window's mass 3 is missing."""

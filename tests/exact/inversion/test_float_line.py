@@ -16,7 +16,7 @@ from cumulant.exact.inversion import choose, float_decay, float_line
 from cumulant.exact.inversion import line as spectrum
 from cumulant.exact.inversion.choose import Side
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.line import Choice, transforms
+from cumulant.exact.inversion.line import Choice, transform_values
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, theorem_b_ball_constants
 from cumulant.exact.test_functions import theorem_b_constants as constants
@@ -76,7 +76,7 @@ def test_transforms_are_within_their_slack_and_not_without_it(run: cm.Expression
     where, choice, found = built(run, delta)
     law, u = where.kinds[0][0].mixture(), found.frequencies
     assert law is not None
-    goal = -choice.silence - 30
+    goal = -choice.decay_exponent - 30
     edges, top = list(law.span(choice.lam, goal)), float(u[-1]) * (1 + 1e-9)
     one = float_line.tilted(float_rule(law, choice.lam, top, goal, tuple(edges)), u)
     with BALLS.at(160):
@@ -84,7 +84,7 @@ def test_transforms_are_within_their_slack_and_not_without_it(run: cm.Expression
 
         exact = law.rule(choice.lam, top, goal, edges)
         mass = exact.mass()
-        values = transforms(exact, 2 * arb.pi() / arb(choice.period), u.size - 1)
+        values = transform_values(exact, 2 * arb.pi() / arb(choice.period), u.size - 1)
         off = abs(BALLS.number(one.cgf) - mass.log())
         assert 0 < off <= one.cgf_slack
         outside = 0
@@ -110,8 +110,8 @@ def test_nothing_is_louder_than_what_is_claimed(run: cm.Expression, delta: str) 
         weight = np.exp(log_p + choice.lam * loss)
         size = np.abs(np.exp(1j * u[:, None] * loss) @ (weight / weight.sum()))
         exponent += times * np.log(np.maximum(size, 1e-300))
-    assert float(exponent.max()) <= -choice.silence + 1e-6
-    assert float(exponent.max()) > -40 * choice.silence  # and it is not claimed for nothing
+    assert float(exponent.max()) <= -choice.decay_exponent + 1e-6
+    assert float(exponent.max()) > -40 * choice.decay_exponent  # and it is not claimed for nothing
 
 
 def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,8 +119,8 @@ def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
     where, choice, _ = built(*RUNS[0])
     law, times = where.kinds[0][0].mixture(), where.kinds[0][1]
     assert law is not None
-    one = float_decay.Round.of(law, times, choice.lam, choice.silence)
-    window = float_decay._window(one, choice.lam, 40.0, choice.silence, 0.1)
+    one = float_decay.Round.of(law, times, choice.lam, choice.decay_exponent)
+    window = float_decay._build_window(one, choice.lam, 40.0, choice.decay_exponent, 0.1)
     centre, half = np.array([20.0]), np.array([10.0])
     inside = np.linspace(10.0, 30.0, 801)
     loudest = float(window.bounds(inside, np.zeros(801)).max())
@@ -130,7 +130,7 @@ def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
     assert replace(window, error=0.5).bounds(centre, half)[0] > window.bounds(centre, half)[0]
     monkeypatch.setattr(float_decay, "float_variation", lambda *_: math.inf)
     with pytest.raises(DecayNotProved):  # Lemma S3
-        float_decay.decay_frequency([one], choice.lam, choice.silence, 0.0, 1.0)
+        float_decay.decay_frequency([one], choice.lam, choice.decay_exponent, 0.0, 1.0)
 
 
 # ---- the sum

@@ -30,8 +30,8 @@ W, P = cm.WithoutReplacement, cm.Poisson
 
 choose: Any = choose_line
 rounds: Any = losses.rounds
-proved_epsilon: Any = solver._epsilon
-proved_delta: Any = solver._delta
+proved_epsilon: Any = solver._side_epsilon
+proved_delta: Any = solver._side_delta
 
 
 def law_of(shift: str, rate: str, direction: str) -> Any:
@@ -210,7 +210,7 @@ def test_the_inner_transform_contains_an_adaptive_integral(name: str, direction:
     with BALLS.at(128):
         span = law.span(lam, -60.0)
         rule = law.rule(lam, u, -60.0, list(span))
-        (_, found) = line.transforms(rule, arb(u), 1)
+        (_, found) = line.transform_values(rule, arb(u), 1)
         g, kept, z = BALLS.number(law.rate), BALLS.number(1 - law.rate), acb(lam, u)
 
         def integrand(x: Any, _: bool) -> Any:
@@ -268,8 +268,8 @@ def test_nothing_beyond_the_last_frequency_is_louder_than_was_shown(run: cm.Expr
         weight /= weight.sum()
         exponent += times * np.log(np.maximum(np.abs(np.exp(1j * frequencies[:, None] * loss) @ weight), 1e-300))
     loudest = float(np.max(exponent))
-    assert loudest <= -choice.silence + 1e-6
-    assert float((found.beyond / found.values[0].real).log().mid()) == pytest.approx(-choice.silence)
+    assert loudest <= -choice.decay_exponent + 1e-6
+    assert float((found.beyond / found.values[0].real).log().mid()) == pytest.approx(-choice.decay_exponent)
 
 
 # ---- the cone
@@ -314,13 +314,13 @@ def test_without_the_quadrature_error_the_value_is_missed(monkeypatch: pytest.Mo
     with BALLS.at(128):
         span = list(law.span(3.0, -60.0))
         fine = law.rule(3.0, 5.0, -60.0, span)
-        truth = line.transforms(fine, BALLS.number(5), 1)[1]
+        truth = line.transform_values(fine, BALLS.number(5), 1)[1]
         monkeypatch.setattr("cumulant.losses.transform.NODES", 4)
         monkeypatch.setattr("cumulant.losses.transform.legendre", lambda bits: _gauss(4))
         coarse = law.rule(3.0, 5.0, -3.0, span)
-        assert line.transforms(coarse, BALLS.number(5), 1)[1].contains(truth.mid())
+        assert line.transform_values(coarse, BALLS.number(5), 1)[1].contains(truth.mid())
         monkeypatch.setattr(Rule, "error", property(lambda self: self.beyond))
-        assert not line.transforms(coarse, BALLS.number(5), 1)[1].overlaps(truth)
+        assert not line.transform_values(coarse, BALLS.number(5), 1)[1].overlaps(truth)
 
 
 def _gauss(count: int) -> list[Any]:
@@ -341,13 +341,18 @@ def test_without_the_ends_the_mass_is_missed() -> None:
 def test_without_the_tail_half_of_the_frequencies_say_too_little_or_too_much() -> None:
     """Silence claimed where it is not: the sum of half the frequencies misses by more than the stated tail."""
     found, choice = built(composed(ROW), "1e-6", 1e-12)
-    short = Line(choice, found.values[: len(found.values) // 2], found.beyond, found.leak, found.outer, 0)
+    short = Line(choice, found.values[: len(found.values) // 2], found.beyond, found.leak, found.image_moment, 0)
     with BALLS.at(choice.bits):
         truth, at = Fraction(ROW["delta_at_epsilon"]), BALLS.number(Fraction(ROW["epsilon"]))
         exact = BALLS.number(truth)
         assert abs(short.partial_sum(at) - exact) > short.tail(at) + short.images(at) + 1e-19 * exact
         loud = Line(
-            choice, short.values, max(abs(v) for v in found.values[len(short.values) :]), found.leak, found.outer, 0
+            choice,
+            short.values,
+            max(abs(v) for v in found.values[len(short.values) :]),
+            found.leak,
+            found.image_moment,
+            0,
         )
         assert loud.lower(at) <= exact <= loud.upper(at)
 
@@ -359,11 +364,11 @@ def test_without_the_images_the_lower_end_is_too_high() -> None:
     short = Choice(
         choice.lam,
         choice.period / 3,
-        choice.silence,
-        choice.images,
+        choice.decay_exponent,
+        choice.image_exponent,
         choice.epsilon,
         choice.log_delta,
-        choice.outer,
+        choice.image_order,
         192,
     )
     with BALLS.at(192):
@@ -378,7 +383,7 @@ def test_silence_that_is_claimed_too_early_is_seen(monkeypatch: pytest.MonkeyPat
     """Each constant of Lemmas S1 to S3 broken once: the claimed frequency then is too small, or no longer the same."""
     where = side(cm.Gaussian(sigma=1) @ W(rate="0.05") * 300)
     right, _ = built(where)
-    window = decay._window
+    window = decay._build_window
     if broken == "variation":
         variation = Mixed.variation
         monkeypatch.setattr(Mixed, "variation", lambda *given: variation(*given) * 0)
@@ -397,7 +402,7 @@ def test_silence_that_is_claimed_too_early_is_seen(monkeypatch: pytest.MonkeyPat
                 )
             return dataclasses.replace(found, times=10 * found.times)
 
-        monkeypatch.setattr(decay, "_window", changed)
+        monkeypatch.setattr(decay, "_build_window", changed)
     wrong, _ = built(where)
     assert wrong.frequencies != right.frequencies
 
@@ -474,7 +479,7 @@ def test_where_the_outer_order_is_out_of_reach_a_grid_gives_the_lower_end(monkey
         return cm.Laplace(scale="1/2") @ cm.WithoutReplacement(rate="0.999999999") + cm.Gaussian(sigma=noise)
 
     ends = [run("20").guarantee(epsilon=1, method="exact")]
-    monkeypatch.setattr(line, "outer", lambda *_: BALLS.number(math.inf))
+    monkeypatch.setattr(line, "moment_ball", lambda *_: BALLS.number(math.inf))
     ends.append(run("20.0000000001").guarantee(epsilon=1, method="exact"))  # nothing is remembered of it
     for found, rigour in zip(ends, ("proved", "bounded"), strict=True):
         assert (found.conversion, found.lower_rigour) == ("line", rigour)
@@ -489,8 +494,8 @@ def test_the_outer_order_is_the_least_that_serves() -> None:
     assert found is not None
     for terms, kinds in found.lines():
         assert kinds is not None
-        side, effort = Side(terms, kinds), solver.Effort.all_it_takes()
-        above, below = (solver._epsilon(side, delta, 1e-3, upper=end, effort=effort) for end in (True, False))
+        side, effort = Side(terms, kinds), solver.Effort.unlimited()
+        above, below = (solver._side_epsilon(side, delta, 1e-3, upper=end, effort=effort) for end in (True, False))
         assert above is not None
         assert below is not None
         assert below.value <= above.value <= below.value * (1 + 1e-4)

@@ -26,7 +26,7 @@ BITS = 192
 """Precision of the balls, in bits; derived: near the top G is about 1e-24 of its parts, whose range is that of floats."""
 
 
-def bent(order: float, gap: Array) -> Array:
+def scaled_f(order: float, gap: Array) -> Array:
     """Return n f_n(e^d) for d >= 0 in floats.
 
     [(n-1) excess(d) + excess(-(n-1) d)] / (n-1), excess(y) = e^y - 1 - y; n is not 1.
@@ -45,7 +45,7 @@ def kernels(order: float, starts: Array, losses: Array) -> Array:
     """
     above = np.maximum(starts, 0.0)[:, None]
     gap = np.maximum(losses - above, 0.0)
-    calls = np.exp((1 - order) * above) * bent(order, gap) / order
+    calls = np.exp((1 - order) * above) * scaled_f(order, gap) / order
     reach = np.minimum(np.maximum(-starts, 0.0)[:, None], np.maximum(-losses, 0.0))
     puts = (
         np.expm1((order - 1) * reach) / (order - 1) - np.exp(np.minimum(losses, 0.0)) * np.expm1(order * reach) / order
@@ -100,7 +100,7 @@ def integrals(order: float, starts: Array, atoms: Sequence[tuple[Scalar, Scalar]
     return below + found[::-1]
 
 
-class Demand(ABC):
+class Constraint(ABC):
     """The triples of one round type, as constraints on a reference law."""
 
     __slots__ = ()
@@ -128,7 +128,7 @@ class Demand(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Reports(Demand):
+class ReportConstraint(Constraint):
     """The extreme triples of reports; G is the largest of their integrals."""
 
     extremes: Extremes
@@ -171,7 +171,7 @@ def _largest(values: Sequence[Scalar]) -> Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget(Demand):
+class LaplaceConstraint(Constraint):
     """The triples of Laplace noise.
 
     H is at most that of the profile, and INT H ds <= beta (Theorem V).
@@ -212,19 +212,19 @@ class Budget(Demand):
         first, second, early, late = H[:-1], H[1:], weight[:-1], weight[1:]
         width = s[1:] - s[:-1]
         whole = width * ((early * first + late * second) / 3 + (early * second + late * first) / 6)
-        N, E = (_from_the_right(part) for part in (whole, width * (first + second) / 2))
+        N, E = (_suffix_sums(part) for part in (whole, width * (first + second) / 2))
         weight[-1] = BALLS.number(0)
-        size, used, price = (np.array([float(each.mid()) for each in part]) for part in (N, E, weight))
-        chosen = _least_fillings(size, used, price, float(beta.mid()))
+        size, used, cost = (np.array([float(each.mid()) for each in part]) for part in (N, E, weight))
+        chosen = _best_fillings(size, used, cost, float(beta.mid()))
         return [N[j] - N[k] + weight[k] * (beta - E[j] + E[k]) for j, k in enumerate(chosen)]
 
 
-def _from_the_right(terms: Array) -> Array:
+def _suffix_sums(terms: Array) -> Array:
     """Return the sums of the terms from each one to the end, and a final 0."""
     return np.append(np.cumsum(terms[::-1])[::-1], BALLS.number(0))
 
 
-def _least_fillings(N: Array, E: Array, weight: Array, beta: float) -> list[int]:
+def _best_fillings(N: Array, E: Array, weight: Array, beta: float) -> list[int]:
     """Return for each x0 the best x2, in floats: every x2 is valid."""
     filled = weight * (beta - E[:, None] + E) + N[:, None] - N
     later = np.arange(N.size) >= np.arange(N.size)[:, None]

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cumulant.exact.adaptive.constraints import BITS, Demand, integrals, kernels
+from cumulant.exact.adaptive.constraints import BITS, Constraint, integrals, kernels
 from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.losses.grid import Outputs
 from cumulant.losses.transform import Lattice, Rule, Transform
@@ -99,7 +99,7 @@ def rows_between(top: float, count: int) -> Array:
     return rows
 
 
-def proved(law: Reference, demand: Demand, order: float, starts: Array) -> bool:
+def proved(law: Reference, demand: Constraint, order: float, starts: Array) -> bool:
     """Return True if balls prove mass, mean and every row of a law.
 
     Nothing else is assumed about it.
@@ -132,12 +132,12 @@ def proved(law: Reference, demand: Demand, order: float, starts: Array) -> bool:
 
 
 @lru_cache(maxsize=64)
-def reference(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
+def reference(demand: Constraint, order: float, lam: float, cells: int, count: int) -> Reference | None:
     """Return a law proved to dominate at this order n, chosen so that E T^{lam+1} is small.
 
     Returns None if none is proved.
     """
-    law = proposed(demand, order, lam, cells, count)
+    law = propose_reference(demand, order, lam, cells, count)
     if law is None or not proved(law, demand, order, rows_between(demand.top, count)):
         return None
     return replace(law, proved=True)
@@ -145,7 +145,7 @@ def reference(demand: Demand, order: float, lam: float, cells: int, count: int) 
 
 @lru_cache(maxsize=64)
 @np.errstate(all="ignore")
-def proposed(demand: Demand, order: float, lam: float, cells: int, count: int) -> Reference | None:
+def propose_reference(demand: Constraint, order: float, lam: float, cells: int, count: int) -> Reference | None:
     """Return the law that a linear programme proposes, in floats: nothing is claimed from it.
 
     Returns None if it finds none.

@@ -70,7 +70,7 @@ def _law(outputs: list[tuple[Any, Any, Any]], g: Any) -> Law:
     return found
 
 
-def split(law: Law, step: Fraction) -> Weights | None:
+def split_to_grid(law: Law, step: Fraction) -> Weights | None:
     """Return a law on the grid that is larger in the convex order.
 
     Each output splits between two points, mean kept.
@@ -96,7 +96,7 @@ def split(law: Law, step: Fraction) -> Weights | None:
     return {at: rounded_up(max(at_least(w.upper()), Fraction(0))) for at, w in found.items() if w.upper() > 0}
 
 
-def merged(law: Law, step: Fraction) -> Weights | None:
+def merge_to_grid(law: Law, step: Fraction) -> Weights | None:
     """Return a law on the grid that is smaller in the convex order.
 
     Outputs are merged with less informative ones.
@@ -217,7 +217,7 @@ def enclosed_delta(reports: Reports, epsilon: Fraction, delta: Fraction) -> tupl
     """
     low, high, points = 0.0, math.inf, 0
     with BALLS.at(SECOND_RECURSION.bits):
-        every = [Kind(tuple(laws(extremes, rate)), times) for extremes, rate, times in reports]
+        every = [ReportType(tuple(laws(extremes, rate)), times) for extremes, rate, times in reports]
     kinds = sorted(every, key=lambda kind: -kind.times)
     for work in SECOND_RECURSION.work:
         for upper in (True, False):
@@ -231,7 +231,7 @@ def enclosed_delta(reports: Reports, epsilon: Fraction, delta: Fraction) -> tupl
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ReportType:
     """The laws that a round of one type may have, and how often it runs."""
 
     rounds: tuple[Law, ...]
@@ -247,7 +247,7 @@ class Kind:
         return max(sum(float(ratio.log().mid()) ** 2 * float(mass.mid()) for ratio, mass in law) for law in self.rounds)
 
 
-def _one_side(kinds: Sequence[Kind], epsilon: Fraction, work: float, upper: bool) -> tuple[float, int] | None:
+def _one_side(kinds: Sequence[ReportType], epsilon: Fraction, work: float, upper: bool) -> tuple[float, int] | None:
     """Return Z at this epsilon from one side, and the number of points.
 
     Returns None if that is not affordable.
@@ -256,7 +256,7 @@ def _one_side(kinds: Sequence[Kind], epsilon: Fraction, work: float, upper: bool
     largest = [max(size for size, _ in each) for each in sizes]
     if not all(0 < size < SECOND_RECURSION.largest for each in sizes for size, _ in each):
         return None
-    margin = _margin(kinds, largest, float(epsilon))
+    margin = _window_margin(kinds, largest, float(epsilon))
     span, states = float(epsilon) + 2 * margin, math.prod(kind.times + 1 for kind in kinds)
     most = int(min((work / states - SECOND_RECURSION.overhead) * largest[0] / span, SECOND_RECURSION.finest))
     if (
@@ -269,7 +269,10 @@ def _one_side(kinds: Sequence[Kind], epsilon: Fraction, work: float, upper: bool
     with BALLS.at(SECOND_RECURSION.bits):
         top = max((abs(ratio.log()) for law in kinds[0].rounds for ratio, _ in law), key=lambda size: float(size.mid()))
         step = Fraction(rounded_down(-at_least(-(top / cells).lower())))
-        found = [([(split if upper else merged)(law, step) for law in kind.rounds], kind.times) for kind in kinds]
+        found = [
+            ([(split_to_grid if upper else merge_to_grid)(law, step) for law in kind.rounds], kind.times)
+            for kind in kinds
+        ]
     replaced = [([weights for weights in rounds if weights is not None], times) for rounds, times in found]
     if any(len(rounds) < len(kind.rounds) for (rounds, _), kind in zip(replaced, kinds, strict=True)):
         return None
@@ -279,7 +282,7 @@ def _one_side(kinds: Sequence[Kind], epsilon: Fraction, work: float, upper: bool
     return (value, below + above + 1) if math.isfinite(value) else None
 
 
-def _margin(kinds: Sequence[Kind], largest: Sequence[float], epsilon: float) -> float:
+def _window_margin(kinds: Sequence[ReportType], largest: Sequence[float], epsilon: float) -> float:
     """Return how far beyond epsilon and below 0 relevant paths go.
 
     M (m + eps) is some times the variance of the sum.

@@ -18,19 +18,19 @@ from typing import TypeVar
 import numpy as np
 
 from cumulant.exact import test_functions
-from cumulant.exact.adaptive.constraints import Budget, Demand, Reports, bent
-from cumulant.exact.adaptive.reference_law import Reference, proposed, reference
+from cumulant.exact.adaptive.constraints import Constraint, LaplaceConstraint, ReportConstraint, scaled_f
+from cumulant.exact.adaptive.reference_law import Reference, propose_reference, reference
 from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.exact.grid.fft import FAR, Composed, Terms, compose
 from cumulant.exact.inversion import saddle
-from cumulant.exact.rounds import Kinds, Round, Rounds
+from cumulant.exact.rounds import Round, Rounds, RoundTypes
 from cumulant.exact.test_functions import TestFunction, log_constant, log_ratio
 from cumulant.losses.grid import Step
 from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import MANY, next_above
 
-Sought = Callable[[Demand, float, float], Reference | None]
+ReferenceSearch = Callable[[Constraint, float, float], Reference | None]
 """Returns a reference for a constraint, an order n and tails of this exponent; None if it finds none."""
 
 Found = TypeVar("Found")
@@ -55,7 +55,7 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DominatedType:
     """One round type.
 
     The constraint of its triples, or a step that dominates it in profiles, and so for Theorem W.
@@ -63,13 +63,13 @@ class Kind:
     For two inputs in both orders the first dominates alone up to the order n = 1/2: then it is the `step`, beside a constraint.
     """
 
-    demand: Demand | None
+    demand: Constraint | None
     step: Step | None
     transform: Transform | None
     """The transform of the step; None if it offers none."""
     times: int
 
-    def at(self, order: float, lam: float, sought: Sought) -> Law | None:
+    def at(self, order: float, lam: float, sought: ReferenceSearch) -> Law | None:
         """Return a law that dominates at this order n, chosen for tails of exponent lam.
 
         Returns None if none is found.
@@ -80,33 +80,35 @@ class Kind:
         return None if found is None else Law(found, found.transform(), found.proved, self.times)
 
 
-def _kind(one: Round, times: int) -> Kind | None:
+def _dominated_type(one: Round, times: int) -> DominatedType | None:
     """Return one round type; None if neither its triples nor a single step are known."""
     if one.triples is not None:
         extremes, law = one.pair.extremes(), one.pair.symmetrised()
         if extremes is not None:
-            demand = Reports(extremes, one.triples)
+            demand = ReportConstraint(extremes, one.triples)
             if extremes.against is extremes.for_it is None:
                 pair, way = one.pair, "remove"
-                return Kind(demand, pair.above(one.triples, way), pair.transform(one.triples, way), times)
-            return Kind(demand, None, None, times)
+                return DominatedType(demand, pair.above(one.triples, way), pair.transform(one.triples, way), times)
+            return DominatedType(demand, None, None, times)
         if one.pair.query and law is not None:
-            return Kind(Budget(law.scale, one.pair.query, one.triples), None, None, times)
+            return DominatedType(LaplaceConstraint(law.scale, one.pair.query, one.triples), None, None, times)
     single = one.steps is not None and len(one.steps) == 1
-    return Kind(None, one.step(0), one.transform(0), times) if single else None
+    return DominatedType(None, one.step(0), one.transform(0), times) if single else None
 
 
-def _kinds(rounds: Rounds) -> tuple[Kind, ...] | None:
+def _dominated_types(rounds: Rounds) -> tuple[DominatedType, ...] | None:
     """Return all round types; None if one is unknown, or Theorem W would gain nothing."""
     if sum(times for _, times in rounds.parts) < THEOREM_W.fewest_rounds or rounds.estimated:
         return None
-    found = [_kind(one, times) for one, times in rounds.parts]
+    found = [_dominated_type(one, times) for one, times in rounds.parts]
     kinds = tuple(kind for kind in found if kind is not None)
     demanding = sum(kind.demand is not None for kind in kinds)
     return kinds if len(kinds) == len(found) and 0 < demanding <= THEOREM_W.most_types else None
 
 
-def _laws(kinds: tuple[Kind, ...], order: float, lam: float, sought: Sought) -> tuple[Law, ...] | None:
+def _laws(
+    kinds: tuple[DominatedType, ...], order: float, lam: float, sought: ReferenceSearch
+) -> tuple[Law, ...] | None:
     """Return a dominating law per round type; None if one of them has none."""
     found = [kind.at(order, lam, sought) for kind in kinds]
     laws = tuple(law for law in found if law is not None)
@@ -118,7 +120,7 @@ def _terms(laws: tuple[Law, ...]) -> Terms:
     return tuple((law.step, law.times) for law in laws)
 
 
-def _fine(demand: Demand, order: float, lam: float) -> Reference | None:
+def _fine_reference(demand: Constraint, order: float, lam: float) -> Reference | None:
     """Return a proved reference on a fine lattice, for the final answer; None if none is proved."""
     return reference(demand, order, lam, *THEOREM_W.fine_reference)
 
@@ -135,7 +137,7 @@ def test_function(order: float, gap: Array) -> Array:
     small, large = gap[:near], np.minimum(gap[near:], 700.0)
     less = order - 1
     plain = 1 - order / less * np.exp(-large) + np.exp(-np.minimum(order * large, 700.0)) / less
-    return np.concatenate([np.exp(-small) * bent(order, small), plain])
+    return np.concatenate([np.exp(-small) * scaled_f(order, small), plain])
 
 
 def log_expectation(sums: Composed, order: float, start: float) -> float:
@@ -162,7 +164,7 @@ def _least_epsilon(sums: Composed, order: float, log_delta: float, guess: float)
         gap = -math.log(-math.expm1(-wanted)) / order
         return start + float(log_ratio(order, np.array([gap]))[0]) + MANY if gap > 0 else start + MANY
 
-    return _descended(at, guess, 1 / sums.lam)
+    return _minimise(at, guess, 1 / sums.lam)
 
 
 def _least_delta(sums: Composed, order: float, epsilon: float) -> float:
@@ -173,10 +175,10 @@ def _least_delta(sums: Composed, order: float, epsilon: float) -> float:
         start = epsilon - float(log_ratio(order, gap)[0]) - MANY
         return float(log_constant(order, gap)[0]) + log_expectation(sums, order, start) + MANY
 
-    return _descended(at, -math.log(sums.lam), 0.7)
+    return _minimise(at, -math.log(sums.lam), 0.7)
 
 
-def _descended(value: Callable[[float], float], start: float, scale: float) -> float:
+def _minimise(value: Callable[[float], float], start: float, scale: float) -> float:
     """Return the smallest of some values around a guess: walk downhill with shrinking steps."""
     found = {start + i * scale: value(start + i * scale) for i in range(-4, 3)}
     step = scale
@@ -206,7 +208,7 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ReferenceChoice:
     """The order n, laws that dominate all rounds at it, and about where the answer is."""
 
     order: float
@@ -223,7 +225,7 @@ class Chosen:
         """Return True if balls prove every law to dominate."""
         return all(law.proved for law in self.laws)
 
-    def kinds(self) -> Kinds | None:
+    def kinds(self) -> RoundTypes | None:
         """Return the transforms of all rounds; None if one of them is not offered."""
         found = [(law.transform, law.times) for law in self.laws]
         kinds = tuple((each, times) for each, times in found if each is not None)
@@ -235,11 +237,11 @@ class Chosen:
         return test_functions.theorem_w(self.order)
 
 
-Asking = Callable[[Chosen], tuple[float, Found] | None]
+Asking = Callable[[ReferenceChoice], tuple[float, Found] | None]
 
 
 @np.errstate(all="ignore")
-def _guess(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
+def _guess_epsilon(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
     """Return epsilon by saddle points for tails with an exponent not far from `near`.
 
     Returns infinite if none is found.
@@ -263,7 +265,7 @@ def _guess(terms: Terms, order: float, log_delta: float, near: float) -> Guess:
     return Guess(float(found[best]), at_best, float(starts[best]), float(asked[best]))
 
 
-def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen | None:
+def _choose_reference(kinds: tuple[DominatedType, ...], upper: Terms, log_delta: float) -> ReferenceChoice | None:
     """Return the best order by a scan with coarse references, with a fine reference.
 
     Returns None if none is proved.
@@ -271,7 +273,7 @@ def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen |
     at = saddle.saddle(upper, log_delta)
     if at is None:
         return None
-    lam = _rounded(float(at.lam[0]))
+    lam = _rounded_order(float(at.lam[0]))
 
     @cache
     def guess(number: int) -> Guess:
@@ -279,9 +281,9 @@ def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen |
             kinds,
             THEOREM_W.orders[number],
             lam,
-            lambda demand, n, exponent: proposed(demand, n, exponent, *THEOREM_W.coarse_reference),
+            lambda demand, n, exponent: propose_reference(demand, n, exponent, *THEOREM_W.coarse_reference),
         )
-        return Guess() if laws is None else _guess(_terms(laws), THEOREM_W.orders[number], log_delta, lam)
+        return Guess() if laws is None else _guess_epsilon(_terms(laws), THEOREM_W.orders[number], log_delta, lam)
 
     def around(number: int) -> list[int]:
         return [each for each in (number - 1, number, number + 1) if 0 <= each < len(THEOREM_W.orders)]
@@ -291,41 +293,41 @@ def _chosen(kinds: tuple[Kind, ...], upper: Terms, log_delta: float) -> Chosen |
         before, best = best, min(around(best), key=lambda each: guess(each).epsilon)
     best = min((best, 0, 1), key=lambda each: guess(each).epsilon)
     order, coarse = THEOREM_W.orders[best], guess(best)
-    laws = _laws(kinds, order, _rounded(coarse.lam), _fine) if math.isfinite(coarse.epsilon) else None
+    laws = _laws(kinds, order, _rounded_order(coarse.lam), _fine_reference) if math.isfinite(coarse.epsilon) else None
     if laws is None:
         return None
-    found = _guess(_terms(laws), order, log_delta, lam)
-    return Chosen(order, laws, found) if math.isfinite(found.epsilon) else None
+    found = _guess_epsilon(_terms(laws), order, log_delta, lam)
+    return ReferenceChoice(order, laws, found) if math.isfinite(found.epsilon) else None
 
 
-def _rounded(lam: float) -> float:
+def _rounded_order(lam: float) -> float:
     """Return a round number nearby, so that nearby questions share their references."""
     return float(2.0 ** (round(4 * math.log2(lam)) / 4))
 
 
 @np.errstate(all="ignore")
-def chosen(rounds: Rounds, log_delta: float) -> Chosen | None:
+def choose_reference(rounds: Rounds, log_delta: float) -> ReferenceChoice | None:
     """Return the order and laws that floats choose for this delta.
 
     Returns None if Theorem W has no answer.
     """
-    kinds = _kinds(rounds)
+    kinds = _dominated_types(rounds)
     upper = None if kinds is None else next(iter(rounds.upper()), None)
     if kinds is None or upper is None:
         return None
     try:
-        return _chosen(kinds, upper, log_delta)
+        return _choose_reference(kinds, upper, log_delta)
     except (ArithmeticError, MemoryError, ValueError):  # floats or the programme gave out: nothing is claimed
         return None
 
 
 @np.errstate(all="ignore")
-def beside(rounds: Rounds, log_delta: float, part: float) -> Chosen | None:
+def choose_second_reference(rounds: Rounds, log_delta: float, part: float) -> ReferenceChoice | None:
     """Return other laws at this part of the chosen order.
 
     Another lattice, other rows, other tails; None if none is proved.
     """
-    first, kinds = chosen(rounds, log_delta), _kinds(rounds)
+    first, kinds = choose_reference(rounds, log_delta), _dominated_types(rounds)
     if first is None or kinds is None:
         return None
     order, lam = part * first.order, THEOREM_W.second_exponent * first.guess.lam
@@ -334,11 +336,11 @@ def beside(rounds: Rounds, log_delta: float, part: float) -> Chosen | None:
     )
     if laws is None:
         return None
-    found = _guess(_terms(laws), order, log_delta, lam)
-    return Chosen(order, laws, found) if math.isfinite(found.epsilon) else None
+    found = _guess_epsilon(_terms(laws), order, log_delta, lam)
+    return ReferenceChoice(order, laws, found) if math.isfinite(found.epsilon) else None
 
 
-def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) -> Found | None:
+def least_delta(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) -> Found | None:
     """Return the result with the smallest delta at this epsilon; None if there is none.
 
     References are built for ever smaller deltas.
@@ -346,7 +348,7 @@ def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) 
     if not epsilon < THEOREM_W.largest_epsilon:
         return None
     best: tuple[float, Found] | None = None
-    log_delta, at = _located(rounds, epsilon, log_delta)
+    log_delta, at = _locate_log_delta(rounds, epsilon, log_delta)
     for _ in range(THEOREM_W.tries):
         found = None if at is None else ask(at)
         if found is None:
@@ -356,26 +358,26 @@ def least(rounds: Rounds, epsilon: float, log_delta: float, ask: Asking[Found]) 
         after = math.log(max(found[0], 5e-324))
         if not THEOREM_W.smallest_log_delta < after < log_delta - THEOREM_W.log_delta_step:
             break
-        at = chosen(rounds, log_delta := _halved(after))
+        at = choose_reference(rounds, log_delta := _rounded_log_delta(after))
     return None if best is None else best[1]
 
 
-def _halved(log_delta: float) -> float:
+def _rounded_log_delta(log_delta: float) -> float:
     """Return log delta rounded up to a half, so that every caller asks for the same references."""
     return min(math.ceil(2 * log_delta) / 2, -THEOREM_W.log_delta_step)
 
 
-def _located(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, Chosen | None]:
+def _locate_log_delta(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, ReferenceChoice | None]:
     """Return about log delta at this epsilon and the choice there, by tangents.
 
     Log delta bends down below them.
     """
-    at = chosen(rounds, log_delta := _halved(log_delta))
+    at = choose_reference(rounds, log_delta := _rounded_log_delta(log_delta))
     for _ in range(THEOREM_W.tangents):
         after = math.nan if at is None else log_delta - at.guess.lam * (epsilon - at.guess.epsilon)
         if not THEOREM_W.smallest_log_delta < log_delta - THEOREM_W.log_delta_step > after:
             break
-        at = chosen(rounds, log_delta := _halved(max(after, THEOREM_W.smallest_log_delta)))
+        at = choose_reference(rounds, log_delta := _rounded_log_delta(max(after, THEOREM_W.smallest_log_delta)))
     return log_delta, at
 
 
@@ -383,7 +385,7 @@ def _located(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, C
 
 
 @np.errstate(all="ignore")
-def _composed(at: Chosen, log_delta: float) -> Composed | None:
+def _compose_laws(at: ReferenceChoice, log_delta: float) -> Composed | None:
     """Return the sum of all losses on the reference's lattice; None if it is too large."""
     terms = at.terms
     widths = [anchor for step, _ in terms if step.exact_lattice and (anchor := step.anchor())]
@@ -399,8 +401,8 @@ def epsilon(rounds: Rounds, log_delta: float) -> tuple[float, Composed] | None:
 
     Returns None if Theorem W has no answer.
     """
-    at = chosen(rounds, log_delta)
-    sums = None if at is None else _composed(at, log_delta)
+    at = choose_reference(rounds, log_delta)
+    sums = None if at is None else _compose_laws(at, log_delta)
     if at is None or sums is None:
         return None
     found = _least_epsilon(sums, at.order, log_delta, at.guess.epsilon - 2 / sums.lam)
@@ -413,12 +415,12 @@ def delta(rounds: Rounds, asked: float, log_delta: float) -> tuple[float, Compos
     Returns None if Theorem W has no answer.
     """
 
-    def ask(at: Chosen) -> tuple[float, tuple[float, Composed]] | None:
-        sums = _composed(at, log_delta)
+    def ask(at: ReferenceChoice) -> tuple[float, tuple[float, Composed]] | None:
+        sums = _compose_laws(at, log_delta)
         value = math.inf if sums is None else _least_delta(sums, at.order, asked - sums.slip)
         if sums is None or not math.isfinite(value):
             return None
         found = math.exp(min(value, 0.0)) * (1 + MANY) + 5e-324
         return found, (found, sums)
 
-    return least(rounds, asked, log_delta, ask)
+    return least_delta(rounds, asked, log_delta, ask)

@@ -15,20 +15,22 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cumulant.exact.adaptive import theorem_w
-from cumulant.exact.adaptive.theorem_w import Chosen
-from cumulant.exact.inversion.choose import Side, at_orders
+from cumulant.exact.adaptive.theorem_w import ReferenceChoice
+from cumulant.exact.inversion.choose import Side, choose_best_order
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
 from cumulant.exact.inversion.line import Line, build_line
 from cumulant.exact.inversion.settings import LINE
-from cumulant.exact.inversion.solver import Proved, prove_delta, prove_epsilon
+from cumulant.exact.inversion.solver import ProvedEnd, prove_delta, prove_epsilon
 from cumulant.exact.rounds import Rounds
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import rounded_down
 
 
-def along_line(at: Chosen, again: bool = False) -> Line | None:
-    """Build the line of a reference for the question it was chosen for; None if no decay is proved.
+def build_reference_line(at: ReferenceChoice, again: bool = False) -> Line | None:
+    """Build the line of a reference for the question it was chosen for.
+
+    Returns None if no decay is proved.
 
     `again` builds a second line, of another period and with twice the bits. Losses on one lattice have a finite sum; others
     need a density, or are smoothed: a Gaussian more dominates in profiles, and so for Theorem W.
@@ -37,7 +39,7 @@ def along_line(at: Chosen, again: bool = False) -> Line | None:
     if kinds is None or at.order == 1:
         return None
     guess = at.guess
-    choice = at_orders(
+    choice = choose_best_order(
         Side(at.terms, kinds), guess.lam, guess.start, guess.size, LINE.lattice_accuracy, spacing_of(kinds)
     )
     if choice is None:
@@ -47,7 +49,7 @@ def along_line(at: Chosen, again: bool = False) -> Line | None:
     # Smoothing by tau^2 costs (lam + 1) tau^2 / 2 in epsilon.
     smooth = Fraction(2 * LINE.theorem_w_smoothing * max(guess.epsilon, LINE.smallest_epsilon) / (choice.lam + 1))
     builders: tuple[Callable[[], Line], ...] = (
-        lambda: build_lattice_line(kinds, choice, omit_exponent=choice.silence),
+        lambda: build_lattice_line(kinds, choice, omit_exponent=choice.decay_exponent),
         lambda: build_line(kinds, choice),
         lambda: build_line(kinds, choice, smooth=smooth, work=LINE.theorem_w_smoothing_work),
     )
@@ -60,15 +62,21 @@ def along_line(at: Chosen, again: bool = False) -> Line | None:
     return None
 
 
-def epsilon(rounds: Rounds, delta: Fraction) -> Proved | None:
-    """Return the smallest epsilon found to suffice at this delta in (0, 1); None if the line has no answer."""
-    at = theorem_w.chosen(rounds, math.log(rounded_down(delta)))
-    line = None if at is None else along_line(at)
+def epsilon(rounds: Rounds, delta: Fraction) -> ProvedEnd | None:
+    """Return the smallest epsilon found to suffice at this delta in (0, 1).
+
+    Returns None if the line has no answer.
+    """
+    at = theorem_w.choose_reference(rounds, math.log(rounded_down(delta)))
+    line = None if at is None else build_reference_line(at)
     return None if at is None or line is None else epsilon_along(line, at, delta)
 
 
-def epsilon_along(line: Line, at: Chosen, delta: Fraction) -> Proved | None:
-    """Return the smallest epsilon over the gap at this delta on one line; None if the leak reaches delta or balls fail."""
+def epsilon_along(line: Line, at: ReferenceChoice, delta: Fraction) -> ProvedEnd | None:
+    """Return the smallest epsilon over the gap at this delta on one line.
+
+    Returns None if the leak reaches delta or balls fail.
+    """
     with BALLS.at(line.choice.bits):
         left = BALLS.number(delta) - line.leak
         if not left > 0:
@@ -78,21 +86,23 @@ def epsilon_along(line: Line, at: Chosen, delta: Fraction) -> Proved | None:
     return None if found is None else replace(found, holds=at.proved)
 
 
-def delta(rounds: Rounds, epsilon: Fraction, log_delta: float) -> Proved | None:
-    """Return the smallest delta found to suffice at this epsilon; None if the line has no answer.
+def delta(rounds: Rounds, epsilon: Fraction, log_delta: float) -> ProvedEnd | None:
+    """Return the smallest delta found to suffice at this epsilon.
+
+    Returns None if the line has no answer.
 
     e^log_delta is known to suffice.
     """
 
-    def ask(at: Chosen) -> tuple[float, Proved] | None:
-        line = along_line(at)
+    def ask(at: ReferenceChoice) -> tuple[float, ProvedEnd] | None:
+        line = build_reference_line(at)
         found = None if line is None else delta_along(line, at, epsilon)
         return None if found is None else (found.value, found)
 
-    return theorem_w.least(rounds, rounded_down(epsilon), log_delta, ask)
+    return theorem_w.least_delta(rounds, rounded_down(epsilon), log_delta, ask)
 
 
-def delta_along(line: Line, at: Chosen, epsilon: Fraction) -> Proved | None:
+def delta_along(line: Line, at: ReferenceChoice, epsilon: Fraction) -> ProvedEnd | None:
     """Return the smallest delta over the gap at this epsilon on one line; None if balls fail."""
     found = prove_delta(line, at.test, epsilon)
     return None if found is None else replace(found, holds=at.proved)

@@ -160,40 +160,40 @@ def optimum(rounds: Rounds, log_delta: float, triples: bool) -> Value | None:
 
     It helps if more is known of each round type than a dominating pair. `triples` admits what is known of samples.
     """
-    alike = rounds.alike()
-    length = alike[0].pair.bounded_range() if alike is not None and alike[0].whole else None
-    if alike is not None and length is not None:
-        return bounded_range_optimum(length, alike[1])
+    repeated = rounds.repeated_round()
+    length = repeated[0].pair.bounded_range() if repeated is not None and repeated[0].whole else None
+    if repeated is not None and length is not None:
+        return bounded_range_optimum(length, repeated[1])
     reports = rounds.reports() if triples else None
-    return None if reports is None else from_above(reports, log_delta)
+    return None if reports is None else optimum_from_above(reports, log_delta)
 
 
-def witnessed(rounds: Rounds, log_delta: float) -> Value | None:
+def lower_optimum(rounds: Rounds, log_delta: float) -> Value | None:
     """Return the value that adaptive queries reach, from below; None if it is unknown.
 
     Data sets must attain every pair.
     """
     reports = rounds.reports() if all(one.pair.attained for one, _ in rounds.parts) else None
-    return None if reports is None else from_below(reports, log_delta)
+    return None if reports is None else optimum_from_below(reports, log_delta)
 
 
-def from_above(reports: Reports, log_delta: float) -> Value | None:
+def optimum_from_above(reports: Reports, log_delta: float) -> Value | None:
     """Return the optimum over the extreme triples from above, for deltas down to this one.
 
     Returns None if it takes too long.
     """
-    return _value(_sorted(reports), _depth(log_delta), upper=True)
+    return _value(_sorted_reports(reports), _depth(log_delta), upper=True)
 
 
-def from_below(reports: Reports, log_delta: float) -> Value | None:
+def optimum_from_below(reports: Reports, log_delta: float) -> Value | None:
     """Return the optimum over the extreme triples from below, for deltas down to this one.
 
     Returns None if it takes too long.
     """
-    return _value(_sorted(reports), _depth(log_delta), upper=False)
+    return _value(_sorted_reports(reports), _depth(log_delta), upper=False)
 
 
-def _sorted(reports: Reports) -> Reports:
+def _sorted_reports(reports: Reports) -> Reports:
     """Return the round types with the most frequent first, whose grid is used.
 
     The input order does not matter.
@@ -229,7 +229,7 @@ def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
         sizes = [float(loss.mid()) for loss in losses]
         if not (min(sizes) > RECURSION.smallest_loss and max(sizes) < min(sizes[0] * RECURSION.most_unlike, math.inf)):
             return None
-        reach = _farthest(reports, depth)
+        reach = _grid_reach(reports, depth)
         cells = _cells(every, sizes[0], reach, [times for _, _, times in reports], upper)
         if cells is None:
             return None
@@ -237,7 +237,9 @@ def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
         steps = []
         for (extremes, rate, times), triples in zip(reports, every, strict=True):
             own = (extremes.epsilon, extremes.odds, rate) == (reports[0][0].epsilon, reports[0][0].odds, reports[0][1])
-            replaced = [(_chords if upper else _merged)(atoms, h, cells if own else None) for atoms in triples]
+            replaced = [
+                (_split_to_grid if upper else _merge_to_grid)(atoms, h, cells if own else None) for atoms in triples
+            ]
             steps.append(([weights for weights in replaced if weights], times))
             if len(steps[-1][0]) < len(triples):
                 return None
@@ -245,11 +247,11 @@ def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
     below, above = math.ceil(reach / step) + 1, math.ceil(RECURSION.above_share * reach / step) + 1
     values = _recursion(step, below, above, steps, upper)
     # weights are rounded outward; a round adds and multiplies some eight times
-    many = sum(times for _, _, times in reports)
+    count = sum(times for _, _, times in reports)
     if upper:  # V grows: at a smaller y it is not larger
-        return Value(length, -below, np.maximum.accumulate(values * (1 + many * 16 * U) + many * _UNDERFLOW))
+        return Value(length, -below, np.maximum.accumulate(values * (1 + count * 16 * U) + count * _UNDERFLOW))
     values[-1] = values[-2]  # at epsilon = 0 nothing can be taken off
-    return Value(length, -below, np.maximum(values * max(1 - many * 16 * U, 0.0) - many * _UNDERFLOW, 0.0))
+    return Value(length, -below, np.maximum(values * max(1 - count * 16 * U, 0.0) - count * _UNDERFLOW, 0.0))
 
 
 def _recursion(step: float, below: int, above: int, steps: Steps, upper: bool) -> Array:
@@ -265,13 +267,13 @@ def _recursion(step: float, below: int, above: int, steps: Steps, upper: bool) -
     downward = np.exp(-step * np.arange(reach, 0, -1)) * (1 + MANY)
     beyond = math.exp(log_y[-1]) * np.expm1(step * np.arange(1, reach + 1)) * (1 + MANY)
     largest = np.expm1(log_y[-1] + step * np.arange(1, reach + 1)) * (1 - MANY)
-    rounds = [_largest(triples, reach, log_y.size) for triples, _ in steps]
+    rounds = [_round_operator(triples, reach, log_y.size) for triples, _ in steps]
     counts = list(product(*(range(times + 1) for _, times in steps[1:])))
     known = {count: np.empty(log_y.size + 2 * reach) for count in counts}
     for number in range(steps[0][1] + 1):
         for count in counts:
             values, found = known[count], None
-            for best, before in _before(rounds, known, number, count):
+            for best, before in _possible_rounds(rounds, known, number, count):
                 one = best(before)
                 found = one if found is None else (np.maximum if upper else np.minimum)(found, one)
             values[inside] = start if found is None else found
@@ -281,7 +283,7 @@ def _recursion(step: float, below: int, above: int, steps: Steps, upper: bool) -
     return known[counts[-1]][inside][: below + 1].copy()
 
 
-def _before(
+def _possible_rounds(
     rounds: Sequence[Callable[[Array], Array]],
     known: dict[tuple[int, ...], Array],
     number: int,
@@ -295,7 +297,7 @@ def _before(
             yield rounds[i + 1], known[*count[:i], left - 1, *count[i + 1 :]]
 
 
-def _largest(triples: list[Weights], reach: int, size: int) -> Callable[[Array], Array]:
+def _round_operator(triples: list[Weights], reach: int, size: int) -> Callable[[Array], Array]:
     """Return the operator of one round: the largest of the weighted sums, in reused memory."""
     found, total, term = np.empty((3, size))
 
@@ -331,7 +333,7 @@ def _rest(atoms: Atoms) -> Any:
     return 1 - sum((mass for _, _, mass in atoms), start=BALLS.number(0))
 
 
-def _chords(atoms: Atoms, h: Any, cells: int | None) -> Weights:
+def _split_to_grid(atoms: Atoms, h: Any, cells: int | None) -> Weights:
     """Return weights on the grid, rounded up: V between two points is below its chord.
 
     A and 1/A lie on the grid, `cells` cells from 1.
@@ -359,7 +361,7 @@ def _chords(atoms: Atoms, h: Any, cells: int | None) -> Weights:
     }
 
 
-def _merged(atoms: Atoms, h: Any, cells: int | None) -> Weights:
+def _merge_to_grid(atoms: Atoms, h: Any, cells: int | None) -> Weights:
     """Return weights on the grid, rounded down, after merging outputs towards ratio 1.
 
     Returns empty if a ratio is within a cell of 1.
@@ -392,7 +394,7 @@ def _merged(atoms: Atoms, h: Any, cells: int | None) -> Weights:
 # ---- which grid
 
 
-def _farthest(reports: Reports, depth: float) -> float:
+def _grid_reach(reports: Reports, depth: float) -> float:
     """Return about the epsilon of the delta e^-depth, by Chernoff bounds of the worst triples."""
     lam = np.geomspace(1e-3, 1e6, 200)
     total, most, largest = np.zeros(lam.shape), 0.0, 0.0

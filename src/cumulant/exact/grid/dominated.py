@@ -34,16 +34,16 @@ LEFT = -1
 """Sign of the sweep towards smaller losses; convention."""
 
 
-def merged(cells: Cells, log_mass: float) -> Law:
+def dominated_law(cells: Cells, log_mass: float) -> Law:
     """Return the dominated law of the sweep to the right, or of the sweep to the left.
 
     The latter is taken if the former exceeds a dominated pair by much more than e^log_mass.
     """
-    right = swept(cells, log_mass, RIGHT)
-    return right if right[1] < math.exp(log_mass + DOMINATED.given_away) else swept(cells, log_mass, LEFT)
+    right = sweep_law(cells, log_mass, RIGHT)
+    return right if right[1] < math.exp(log_mass + DOMINATED.given_away) else sweep_law(cells, log_mass, LEFT)
 
 
-def swept(cells: Cells, log_mass: float, sign: int) -> Law:
+def sweep_law(cells: Cells, log_mass: float, sign: int) -> Law:
     """Return the dominated law of one sweep.
 
     Outputs with much less than e^log_mass are left out.

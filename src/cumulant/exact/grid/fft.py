@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cumulant.exact.grid.dominated import Law, merged
+from cumulant.exact.grid.dominated import Law, dominated_law
 from cumulant.exact.grid.settings import GRID
 from cumulant.losses.cells import Cells
 from cumulant.losses.grid import Step
@@ -39,15 +39,15 @@ FAR = 60.0
 
 
 @lru_cache(maxsize=8)
-def cells_of(step: Step, width: float, log_mass: float) -> Cells:
+def remembered_cells(step: Step, width: float, log_mass: float) -> Cells:
     """Return the cells of a step, remembered: they serve every number of rounds and every order."""
     return step.cells(width, log_mass)
 
 
 @lru_cache(maxsize=8)
-def merged_of(step: Step, width: float, log_mass: float) -> Law:
+def remembered_dominated_law(step: Step, width: float, log_mass: float) -> Law:
     """Return the dominated law of a step, remembered for every number of rounds and every order."""
-    return merged(cells_of(step, width, log_mass), log_mass)
+    return dominated_law(remembered_cells(step, width, log_mass), log_mass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,14 @@ class Tilted:
 
 def tilted(step: Step, width: float, log_mass: float, lam: float, upper: bool) -> Tilted:
     """Return the dominating (upper) or the dominated law of one round, times e^{lam l}."""
-    cells = cells_of(step, width, log_mass)
+    cells = remembered_cells(step, width, log_mass)
     grid, points = cells.grid, cells.grid.points()
     if upper:
         log_p = np.logaddexp(cells.atoms, np.logaddexp(np.append(cells.left, -np.inf), np.append(-np.inf, cells.right)))
         log_p[2] = np.logaddexp(log_p[2], cells.below)  # the second cell may begin below the least loss that was kept
         lost = min(next_above(math.exp(cells.above)), 1.0) if cells.above > -math.inf else 0.0
     else:
-        log_p, lost = merged_of(step, width, log_mass)
+        log_p, lost = remembered_dominated_law(step, width, log_mass)
     exponent = log_p + lam * points
     cgf = float(log_sum(exponent))
     finite = np.isfinite(log_p)
@@ -122,19 +122,19 @@ class Composed:
         gap, weight = self.above(epsilon)
         total = float(np.sum(weight * -np.expm1(-gap)))
         if not self.upper:
-            total -= self._uncertain()
+            total -= self._error_mass()
             finite = self.untilted(total, epsilon)
             if self.leak >= 0:
                 return float(np.logaddexp(finite, math.log(self.leak))) if self.leak > 0 else finite
             left = -math.expm1(math.log(-self.leak) - finite) if total > 0 else 0.0
             return finite + math.log(left) if left > 0 else -math.inf
-        total += self._uncertain() + 2 * math.exp(-FAR)
+        total += self._error_mass() + 2 * math.exp(-FAR)
         if not total > 0:
             return math.inf
         finite = self.untilted(total, epsilon)
         return float(np.logaddexp(finite, math.log(self.leak))) if self.leak > 0 else finite
 
-    def _uncertain(self) -> float:
+    def _error_mass(self) -> float:
         """Return the mass outside the window plus the noise of the transforms.
 
         The noise enters through an inner product with the weights.
@@ -168,7 +168,7 @@ def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool
     """
     check_side(terms, upper)
     rounds = [(tilted(step, width, log_mass, lam, upper), times) for step, times in terms]
-    window = _window(rounds, width)
+    window = _choose_window(rounds, width)
     wanted = (window[1] - window[0]) / width + 4
     if not wanted <= GRID.longest_window:
         raise OverflowError("the window is too long for its grid")
@@ -204,7 +204,7 @@ def convolved(rounds: Sequence[tuple[Tilted, int]], size: int, first: int) -> tu
     angle = np.zeros(size // 2 + 1)
     noise, least, constant = 0.0, math.inf, TRANSFORM * U * math.log2(size)
     for one, times in rounds:
-        weights = wrapped(one, size)
+        weights = wrap_weights(one, size)
         spectrum = fft.rfft(weights)
         log_spectrum_size += times * np.log(np.abs(spectrum))
         angle += np.remainder(times * np.angle(spectrum), 2 * math.pi)
@@ -213,8 +213,8 @@ def convolved(rounds: Sequence[tuple[Tilted, int]], size: int, first: int) -> tu
         least = min(least, norm)
     # powers of a perturbed spectrum: (1 + d)^k with d the largest error of a coefficient
     growth = math.exp(noise * math.sqrt(size)) if noise * math.sqrt(size) < 700 else math.inf
-    noise = growth * (noise + 2 * constant * least) + math.exp(GRID.silent_log_spectrum)
-    kept = log_spectrum_size > GRID.silent_log_spectrum
+    noise = growth * (noise + 2 * constant * least) + math.exp(GRID.negligible_log_spectrum)
+    kept = log_spectrum_size > GRID.negligible_log_spectrum
     product = np.zeros(size // 2 + 1, dtype=np.complex128)
     product[kept] = np.exp(log_spectrum_size[kept] + 1j * angle[kept])
     return np.roll(fft.irfft(product, size), -(first % size)), noise
@@ -232,7 +232,7 @@ def leak_of(terms: Terms) -> float:
     return -math.expm1(sum(times * math.log1p(-step.leak) if step.leak < 1 else -math.inf for step, times in terms))
 
 
-def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, float]:
+def _choose_window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, float]:
     """Return a window for all but e^-40 of the tilted sum, by Chernoff bounds on a thinned law.
 
     `escaping` proves it later.
@@ -258,11 +258,11 @@ def _window(rounds: Sequence[tuple[Tilted, int]], width: float) -> tuple[float, 
             lifted = log_mass + t[:, None] * place
             cgf += times * log_sum(lifted)
         ends.append(np.min((cgf + GRID.tail) / np.abs(t)))
-    room = 8 * width
-    return max(float(-ends[1]), low) - room, min(float(ends[0]), high) + room
+    margin = 8 * width
+    return max(float(-ends[1]), low) - margin, min(float(ends[0]), high) + margin
 
 
-def wrapped(one: Tilted, size: int) -> Array:
+def wrap_weights(one: Tilted, size: int) -> Array:
     """Return the weights at their places modulo `size`."""
     place = one.first % size
     count = -(-(place + one.weights.size) // size) * size

@@ -42,7 +42,9 @@ CERTAIN = Bound(1.0, math.nan, math.nan, 0)
 """Upper bound on delta if no grid answers."""
 
 
-def _refined(known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy: float, upper: bool = True) -> Bound:
+def _best_of_grids(
+    known: Bound, bounds: Callable[[float], Iterable[Bound]], accuracy: float, upper: bool = True
+) -> Bound:
     """Return the best bound of ever finer grids, and of what is known without a grid.
 
     A finer grid is not always a better one: rounding grows with its length, and memory may give out. So coarser ones come
@@ -83,12 +85,12 @@ def grid_epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -
     """
     check_side(terms, upper)
     known = UNKNOWN if upper else NOTHING
-    return _refined(known, lambda finer: _epsilons(terms, log_delta, finer, upper), accuracy, upper)
+    return _best_of_grids(known, lambda finer: _epsilons(terms, log_delta, finer, upper), accuracy, upper)
 
 
 def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Iterator[Bound]:
     """Yield bounds on epsilon from grids that follow the answer, at most four."""
-    asked = _without_leak(terms, log_delta)
+    asked = _log_delta_without_leak(terms, log_delta)
     at = saddle.saddle(terms, asked) if asked > -math.inf else None
     if at is None:
         return
@@ -98,8 +100,8 @@ def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> I
     guess, slope = max(_first_guess(terms, at, asked), 0.0), float(at.lam[0])
     for _ in range(GRID.corrections):
         width = grid_width(terms, at, guess, slope, accuracy, upper)
-        sums = _composed(terms, at, log_delta, width, upper)
-        found = _epsilon(sums, log_delta, guess)
+        sums = _compose_near(terms, at, log_delta, width, upper)
+        found = _epsilon_bound(sums, log_delta, guess)
         yield found
         if not math.isfinite(found.value) or found.value == 0:
             return
@@ -133,12 +135,12 @@ def grid_delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most:
     """
     check_side(terms, upper)
     known = CERTAIN if upper else Bound(lowered(leak_of(terms), DOZENS), math.nan, math.nan, 0)
-    return _refined(known, lambda finer: _deltas(terms, epsilon, finer, upper, most), accuracy, upper)
+    return _best_of_grids(known, lambda finer: _deltas(terms, epsilon, finer, upper, most), accuracy, upper)
 
 
 def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float) -> Iterator[Bound]:
     """Yield bounds on delta from grids that follow the answer, at most two."""
-    at = _seen(terms, saddle.saddle_at(terms, epsilon)) if leak_of(terms) < 1 else None
+    at = _representable_saddle(terms, saddle.saddle_at(terms, epsilon)) if leak_of(terms) < 1 else None
     if at is None:
         return
     if at.lam[0] > most:
@@ -146,22 +148,22 @@ def _deltas(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: fl
     log_delta, slope = min(float(saddle.approximation(at)[0]), -1e-9), float(at.lam[0])
     for _ in range(2):
         width = grid_width(terms, at, epsilon, slope, accuracy, upper)
-        sums = _composed(terms, at, log_delta, width, upper, shared=accuracy >= GRID.shared_accuracy)
+        sums = _compose_near(terms, at, log_delta, width, upper, shared=accuracy >= GRID.shared_accuracy)
         value = sums.log_delta(epsilon - sums.slip if upper else epsilon + sums.slip)
-        yield _delta(sums, value)
+        yield _delta_bound(sums, value)
         if not math.isfinite(value) or abs(value - log_delta) < 1:
             return
         log_delta, slope = min(value, -1e-9), max(_slope(sums, epsilon), sums.lam)
 
 
-def _seen(terms: Terms, at: Moments | None) -> Moments | None:
+def _representable_saddle(terms: Terms, at: Moments | None) -> Moments | None:
     """Return the saddle point, or one at a smaller order if its delta is too small for floats."""
     if at is not None and float(saddle.approximation(at)[0]) < GRID.smallest_log_delta:
         return saddle.saddle(terms, GRID.smallest_log_delta) or at
     return at
 
 
-def _delta(sums: Composed, log_delta: float) -> Bound:
+def _delta_bound(sums: Composed, log_delta: float) -> Bound:
     """Return the bound of a delta given by its logarithm, rounded outward."""
     size = math.exp(min(log_delta, 0.0))
     bound = min(raised(size, DOZENS) + 5e-324, 1.0) if sums.upper else math.nextafter(lowered(size, DOZENS), 0.0)
@@ -174,7 +176,7 @@ def cone_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
     The terms are the pairs and the Gaussian of the diameter.
     """
     check_side(terms, upper=True)
-    return _refined(UNKNOWN, lambda finer: _cone_epsilons(terms, log_delta, finer), accuracy)
+    return _best_of_grids(UNKNOWN, lambda finer: _cone_epsilons(terms, log_delta, finer), accuracy)
 
 
 def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[Bound]:
@@ -185,8 +187,8 @@ def _cone_epsilons(terms: Terms, log_delta: float, accuracy: float) -> Iterator[
     guess, slope = max(float(saddle.epsilon_of(at)[0]), 1e-12), float(at.lam[0])
     for _ in range(GRID.corrections):
         width = grid_width(terms, at, guess, slope, accuracy, upper=True)
-        sums, tail = _cone(terms, at, log_delta, width, accuracy)
-        better = _epsilon(sums, log_delta - 0.5, guess).value  # few rounds make the saddle point a poor guide
+        sums, tail = _compose_theorem_b(terms, at, log_delta, width, accuracy)
+        better = _epsilon_bound(sums, log_delta - 0.5, guess).value  # few rounds make the saddle point a poor guide
         start = better if 0 < better < math.inf else guess
         expectation = partial(theorem_b.log_expectation, sums, tail=tail)
         found = theorem_b.least_epsilon(expectation, log_delta, sums.lam, start)
@@ -205,22 +207,24 @@ def cone_delta(terms: Terms, epsilon: float, accuracy: float) -> Bound:
     The terms are the pairs and the Gaussian of the diameter.
     """
     check_side(terms, upper=True)
-    return _refined(CERTAIN, lambda finer: _cone_deltas(terms, epsilon, finer), accuracy)
+    return _best_of_grids(CERTAIN, lambda finer: _cone_deltas(terms, epsilon, finer), accuracy)
 
 
 def _cone_deltas(terms: Terms, epsilon: float, accuracy: float) -> Iterator[Bound]:
     """Yield the bound on delta by Theorem B from one grid."""
-    at = _seen(terms, saddle.saddle_at(terms, epsilon))
+    at = _representable_saddle(terms, saddle.saddle_at(terms, epsilon))
     if at is None or epsilon <= 0:
         return
     lam = float(at.lam[0])
     width = grid_width(terms, at, epsilon, lam, accuracy, upper=True)
-    sums, tail = _cone(terms, at, min(float(saddle.approximation(at)[0]), -1e-9), width, accuracy)
+    sums, tail = _compose_theorem_b(terms, at, min(float(saddle.approximation(at)[0]), -1e-9), width, accuracy)
     value = theorem_b.log_delta(lambda eps0: theorem_b.log_expectation(sums, eps0, tail), epsilon - sums.slip, lam)
-    yield _delta(sums, value)
+    yield _delta_bound(sums, value)
 
 
-def _cone(terms: Terms, at: Moments, log_delta: float, width: float, accuracy: float) -> tuple[Composed, float]:
+def _compose_theorem_b(
+    terms: Terms, at: Moments, log_delta: float, width: float, accuracy: float
+) -> tuple[Composed, float]:
     """Return the composed reference of Theorem B, and log of the contribution beyond its grid.
 
     E[(S - eps0)+; some loss is beyond] <= mass (reach + 2) + mass max(-eps0, 0), because g(d) <= d.
@@ -228,18 +232,18 @@ def _cone(terms: Terms, at: Moments, log_delta: float, width: float, accuracy: f
     rounds = sum(times for _, times in terms)
     reach = sum(times * max(map(abs, step.span(2 * log_delta - 60))) for step, times in terms)
     cut = log_delta - math.log(rounds) - GRID.cut - math.log1p(reach)
-    sums = _composed(terms, at, log_delta, width, upper=True, cut=cut, shared=accuracy >= GRID.shared_accuracy)
+    sums = _compose_near(terms, at, log_delta, width, upper=True, cut=cut, shared=accuracy >= GRID.shared_accuracy)
     return sums, cut + math.log(rounds) + math.log(2 + reach)
 
 
-def _without_leak(terms: Terms, log_delta: float) -> float:
+def _log_delta_without_leak(terms: Terms, log_delta: float) -> float:
     """Return log of delta without the leak; -inf if the leak is at least delta."""
     leak = leak_of(terms)
     left = -math.expm1(math.log(leak) - log_delta) if leak > 0 else 1.0
     return log_delta + math.log(left) if left > 0 else -math.inf
 
 
-def _epsilon(sums: Composed, log_delta: float, guess: float) -> Bound:
+def _epsilon_bound(sums: Composed, log_delta: float, guess: float) -> Bound:
     """Return the epsilon of a composed law, on the safe side of the root.
 
     Every misplacement of a loss is added.
@@ -253,7 +257,7 @@ def _epsilon(sums: Composed, log_delta: float, guess: float) -> Bound:
     return Bound(value, sums.lam + 1, sums.width, sums.mass.size)
 
 
-def _composed(
+def _compose_near(
     terms: Terms,
     at: Moments,
     log_delta: float,
@@ -276,17 +280,17 @@ def _composed(
     width = max(width, least) or 1.0
     if not 1e-300 < width < GRID.widest_step:
         raise OverflowError(f"a step of {width} is out of reach")
-    lam, width = float(at.lam[0]), _anchored(terms, width)
+    lam, width = float(at.lam[0]), _anchored_step(terms, width)
     if not shared or GRID.window_deviations * math.sqrt(float(at.variance[0])) > GRID.most_shared_points * width:
-        return _wide_enough(lambda wide: compose(terms, wide, kept, lam, upper), width)
+        return _compose_within_reach(lambda wide: compose(terms, wide, kept, lam, upper), width)
     farther, nearby = (
         GRID.shared_cut_multiple * math.floor(kept / GRID.shared_cut_multiple),
         2.0 ** (round(3 * math.log2(lam)) / 3),
     )
-    return _wide_enough(lambda wide: _shared(terms, wide, farther, nearby, upper), width)
+    return _compose_within_reach(lambda wide: _shared_composition(terms, wide, farther, nearby, upper), width)
 
 
-def _wide_enough(composed: Callable[[float], Composed], width: float) -> Composed:
+def _compose_within_reach(composed: Callable[[float], Composed], width: float) -> Composed:
     """Return the composed law at this step, or at a wider one if its window is too long."""
     for factor in GRID.wider_steps[:-1]:
         with suppress(OverflowError):
@@ -295,7 +299,7 @@ def _wide_enough(composed: Callable[[float], Composed], width: float) -> Compose
 
 
 @lru_cache(maxsize=16)
-def _shared(terms: Terms, width: float, cut: float, lam: float, upper: bool) -> Composed:
+def _shared_composition(terms: Terms, width: float, cut: float, lam: float, upper: bool) -> Composed:
     """Compose all rounds, remembered for nearby questions."""
     return compose(terms, width, cut, lam, upper)
 
@@ -310,7 +314,7 @@ def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy
     cost = 0.4 * accuracy * size / rounds
     width = max(math.sqrt(12 * cost / (slope + 1)), cost)
     if not upper:  # every round must be resolved, the bulk of its law by several cells
-        width = min(width / 3, deviation / math.sqrt(rounds) / 8, *(_bulk(step) / 3 for step, _ in terms))
+        width = min(width / 3, deviation / math.sqrt(rounds) / 8, *(_median_loss(step) / 3 for step, _ in terms))
     return max(
         width,
         GRID.window_deviations
@@ -319,7 +323,7 @@ def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy
     )
 
 
-def _bulk(step: Step) -> float:
+def _median_loss(step: Step) -> float:
     """Return the median size of the losses that are not 0."""
     loss, log_p = step.nodes(0.0)
     size, mass = np.abs(loss), np.exp(log_p)
@@ -328,7 +332,7 @@ def _bulk(step: Step) -> float:
     return float(size[order][np.searchsorted(share, 0.5 * share[-1])])
 
 
-def _anchored(terms: Terms, width: float) -> float:
+def _anchored_step(terms: Terms, width: float) -> float:
     """Return a step that is an anchor of one of the terms, or 1, divided by a power of two."""
     anchors = [anchor for step, _ in terms if (anchor := step.anchor())]
     if len(terms) == 1 and terms[0][0].exact_lattice:

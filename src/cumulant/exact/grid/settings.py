@@ -22,7 +22,7 @@ class GridSettings:
     thinned_points: int = 4000
     """Points of a law at most when the window is chosen; chosen by hand."""
 
-    silent_log_spectrum: float = -70.0
+    negligible_log_spectrum: float = -70.0
     """Log of a spectrum that counts as 0; its e^-70 is added to the noise (docs/exact.md)."""
 
     most_points: int = 1 << 20

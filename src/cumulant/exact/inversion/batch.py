@@ -34,11 +34,11 @@ class Questions:
 
     times: Array
     given: Array
-    of_delta: bool
+    delta_given: bool
 
-    def some(self, which: Array) -> Questions:
+    def subset(self, which: Array) -> Questions:
         """Return the selected questions."""
-        return Questions(self.times[which], self.given[which], self.of_delta)
+        return Questions(self.times[which], self.given[which], self.delta_given)
 
     @property
     def size(self) -> int:
@@ -47,7 +47,7 @@ class Questions:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FloatAnswer:
     """An answer of a line in floats.
 
     `order` is lam + 1 of the line; `cone` is True if Theorem B gave the answer.
@@ -61,7 +61,7 @@ class Found:
 
 def float_epsilons(
     rounds: Rounds, asked: Sequence[tuple[int, Fraction]], accuracy: float, cone: bool = True
-) -> list[Found | None]:
+) -> list[FloatAnswer | None]:
     """Return epsilon for each number of repetitions and delta in (0, 1), rounded up.
 
     Returns None where floats have no answer.
@@ -69,12 +69,12 @@ def float_epsilons(
     logs = [math.log(down) if (down := rounded_down(delta)) > 0 else -math.inf for _, delta in asked]
     given = np.array([value - 4 * U * (abs(value) + 1) for value in logs])
     times = np.array([float(k) for k, _ in asked])
-    return _answers(rounds, Questions(times, given, True), accuracy, cone).listed()
+    return _answers(rounds, Questions(times, given, True), accuracy, cone).to_list()
 
 
 def float_deltas(
     rounds: Rounds, asked: Sequence[tuple[int, Fraction]], accuracy: float, cone: bool = True
-) -> list[Found | None]:
+) -> list[FloatAnswer | None]:
     """Return delta for each number of repetitions and epsilon, rounded up.
 
     Returns None where floats have no answer.
@@ -84,7 +84,7 @@ def float_deltas(
     with np.errstate(all="ignore"):
         value = np.exp(found.value) * (1 + 64 * U * (1 + np.abs(found.value)))
         value = np.where(value > 0, np.minimum(value, 1.0), np.nan)
-    return replace(found, value=value).listed()
+    return replace(found, value=value).to_list()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +107,15 @@ class _Answers:
         pairs = ((getattr(other, name), getattr(self, name)) for name in ("value", "order", "frequencies", "cone"))
         return _Answers(*(np.where(condition, new, old) for new, old in pairs))
 
-    def put(self, places: Array, other: _Answers) -> None:
+    def store(self, places: Array, other: _Answers) -> None:
         """Store the answers of `other` at these places."""
         for name in ("value", "order", "frequencies", "cone"):
             getattr(self, name)[places] = getattr(other, name)
 
-    def listed(self) -> list[Found | None]:
+    def to_list(self) -> list[FloatAnswer | None]:
         """Return the answers as a list; None where a question has no answer."""
         rows = zip(self.value.tolist(), self.order.tolist(), self.frequencies.tolist(), self.cone.tolist(), strict=True)
-        return [Found(*row) if math.isfinite(row[0]) else None for row in rows]
+        return [FloatAnswer(*row) if math.isfinite(row[0]) else None for row in rows]
 
 
 @np.errstate(all="ignore")
@@ -129,25 +129,25 @@ def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _
     if rounds.estimated or found is None or not asked.size:
         return best
     profile, by_cone = found
-    lines: list[Line] = []
+    lines: list[AnsweredLine] = []
     for i, side in enumerate(profile):
         if not i:
-            best = _solved(side, asked, accuracy, lines)
+            best = _solve_side(side, asked, accuracy, lines)
             continue
         # without an answer of every direction there is none
-        open_ = np.flatnonzero(np.isfinite(best.value) & ~_no_more(side, asked, best.value, lines))
+        open_ = np.flatnonzero(np.isfinite(best.value) & ~_proved_smaller(side, asked, best.value, lines))
         other = best.where(np.zeros(asked.size, dtype=bool), best)
-        other.put(open_, _solved(side, asked.some(open_), accuracy, lines))
+        other.store(open_, _solve_side(side, asked.subset(open_), accuracy, lines))
         best = best.where(~(other.value <= best.value), other)  # NaN too
     if by_cone is not None:
-        # one of the two alone may say more than a grid would by the other
-        other = _solved(by_cone, asked, accuracy, [])
+        # If only one of the two has an answer, a grid of the other may be smaller, so that neither is returned.
+        other = _solve_side(by_cone, asked, accuracy, [])
         best = best.where(~(best.value <= other.value), other).where(np.isnan(best.value), _Answers.none(asked.size))
     return best
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AnsweredLine:
     """A spectrum in floats, and the questions that it answers."""
 
     spectrum: FloatSpectrum
@@ -155,7 +155,7 @@ class Line:
     asked: Questions
 
 
-def _no_more(side: Side, asked: Questions, best: Array, lines: list[Line]) -> Array:
+def _proved_smaller(side: Side, asked: Questions, best: Array, lines: list[AnsweredLine]) -> Array:
     """Return which questions provably need no more in this direction.
 
     The lines of the direction before it are reused.
@@ -167,12 +167,12 @@ def _no_more(side: Side, asked: Questions, best: Array, lines: list[Line]) -> Ar
             other = float_spectrum(side.kinds, choice, int(line.spectrum.fewest), line.most, side.extra)
         except (DecayNotProved, OverflowError, ZeroDivisionError):
             continue
-        epsilons, limits = (best, asked.given) if asked.of_delta else (asked.given, best)
+        epsilons, limits = (best, asked.given) if asked.delta_given else (asked.given, best)
         known |= other.log_upper(np.where(np.isfinite(epsilons), epsilons, 0.0), asked.times) <= limits
     return known
 
 
-def _solved(side: Side, asked: Questions, accuracy: float, lines: list[Line]) -> _Answers:
+def _solve_side(side: Side, asked: Questions, accuracy: float, lines: list[AnsweredLine]) -> _Answers:
     """Return the answers of one side, from as few lines as possible."""
     found = _Answers.none(asked.size)
     groups = [np.lexsort((asked.given, asked.times))]
@@ -180,17 +180,17 @@ def _solved(side: Side, asked: Questions, accuracy: float, lines: list[Line]) ->
         group = groups.pop()
         if not group.size:
             continue
-        those = asked.some(group)
-        line = _line(side, those, accuracy)
+        those = asked.subset(group)
+        line = _build_line(side, those, accuracy)
         if line is not None:
-            value, served = _read(side, line.spectrum, those, accuracy)
+            value, served = _line_answers(side, line.spectrum, those, accuracy)
             count, order = int(served.sum()), line.spectrum.choice.lam + 1
             frequencies = np.full(count, line.spectrum.frequencies.size - 1)
             answers = _Answers(value[served], np.full(count, order), frequencies, np.full(count, side.cone))
-            found.put(group[served], answers)
+            found.store(group[served], answers)
             lines.append(line)
             group = group[~served]
-        elif those.size == asked.size > 3 and not _select_solvable(side, asked.some(group), accuracy):
+        elif those.size == asked.size > 3 and not _is_solvable(side, asked.subset(group), accuracy):
             return found
         if group.size > 1:
             groups += [group[: group.size // 2], group[group.size // 2 :]]
@@ -199,30 +199,30 @@ def _solved(side: Side, asked: Questions, accuracy: float, lines: list[Line]) ->
     return found
 
 
-def _select_solvable(side: Side, asked: Questions, accuracy: float) -> bool:
+def _is_solvable(side: Side, asked: Questions, accuracy: float) -> bool:
     """Return True if the first, the middle or the last question alone has a line."""
     places = (asked.size // 2, 0, asked.size - 1)
-    return any(_line(side, asked.some(np.array([place])), accuracy) is not None for place in places)
+    return any(_build_line(side, asked.subset(np.array([place])), accuracy) is not None for place in places)
 
 
 # ---- one line for a group
 
 
-def _line(side: Side, asked: Questions, accuracy: float) -> Line | None:
+def _build_line(side: Side, asked: Questions, accuracy: float) -> AnsweredLine | None:
     """Return a line for these questions; None if floats find none for all of them."""
     for part in BATCH.order_factors:
-        choice = _choice(side, asked, accuracy, part)
+        choice = _choose_line(side, asked, accuracy, part)
         if choice is None:
             return None
         fewest, most = int(asked.times.min()), int(asked.times.max())
         try:
-            return Line(float_spectrum(side.kinds, choice, fewest, most, side.extra), most, asked)
+            return AnsweredLine(float_spectrum(side.kinds, choice, fewest, most, side.extra), most, asked)
         except (DecayNotProved, OverflowError, ZeroDivisionError):
             continue
     return None
 
 
-def _choice(side: Side, asked: Questions, accuracy: float, part: float) -> Choice | None:
+def _choose_line(side: Side, asked: Questions, accuracy: float, part: float) -> Choice | None:
     """Return order, period and decay exponent for a group of questions.
 
     Returns None if floats find none.
@@ -235,27 +235,27 @@ def _choice(side: Side, asked: Questions, accuracy: float, part: float) -> Choic
     fewest = float(asked.times.min())
     for place in places:
         times, given = int(asked.times[place]), float(asked.given[place])
-        repeated = _repeated(side, times)
-        at = choose.saddle_of(repeated.terms, given, asked.of_delta)
+        repeated = _repeat_side(side, times)
+        at = choose.saddle_point(repeated.terms, given, asked.delta_given)
         if at is None:
             return None
-        guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if asked.of_delta else given
-        size = given if asked.of_delta else float(saddle.approximation(at)[0])
+        guess = max(float(saddle.epsilon_of(at)[0]), 0.0) if asked.delta_given else given
+        size = given if asked.delta_given else float(saddle.approximation(at)[0])
         if not found:
             lam = 2.0 ** (round(BATCH.octave_parts * math.log2(float(at.lam[0]) * part)) / BATCH.octave_parts)
-        choice = choose.at_order(repeated, lam, guess, size, accuracy)
-        if choice is None or (found and choice.silence - choice.images > BATCH.most_cancelled):
+        choice = choose.choose_at_order(repeated, lam, guess, size, accuracy)
+        if choice is None or (found and choice.decay_exponent - choice.image_exponent > BATCH.most_cancelled):
             return None
         found.append((choice, times))
     return replace(
         found[0][0],
         period=2.0
         ** (math.ceil(BATCH.octave_parts * math.log2(max(choice.period for choice, _ in found))) / BATCH.octave_parts),
-        silence=float(math.ceil(max(choice.silence * fewest / times for choice, times in found))),
+        decay_exponent=float(math.ceil(max(choice.decay_exponent * fewest / times for choice, times in found))),
     )
 
 
-def _repeated(side: Side, times: int) -> Side:
+def _repeat_side(side: Side, times: int) -> Side:
     """Return the side of this many repetitions."""
     if times == 1:
         return side
@@ -266,7 +266,7 @@ def _repeated(side: Side, times: int) -> Side:
 # ---- what a line answers
 
 
-def _read(side: Side, spectrum: FloatSpectrum, asked: Questions, accuracy: float) -> tuple[Array, Array]:
+def _line_answers(side: Side, spectrum: FloatSpectrum, asked: Questions, accuracy: float) -> tuple[Array, Array]:
     """Return the answers of a line, and which of them are as accurate as on a line of their own."""
     value = np.full(asked.size, np.nan)
     served = np.zeros(asked.size, dtype=bool)
@@ -275,30 +275,32 @@ def _read(side: Side, spectrum: FloatSpectrum, asked: Questions, accuracy: float
         line, given = spectrum.line(float(times), side.test), asked.given[here]
         leak = spectrum.log_leaks(np.array([times]))[0]
         repeats = np.full(here.size, times)
-        if asked.of_delta:
-            room = given + np.log1p(-np.exp(np.minimum(leak - given, 0.0)))
-            start, gaps = choose.least_epsilons(line, room, side.test)
-            above = partial(_above, side, spectrum, repeats, gaps)
-            found = _enough(above, start, given, line.lam)
-            epsilons, sizes = found, room
+        if asked.delta_given:
+            targets = given + np.log1p(-np.exp(np.minimum(leak - given, 0.0)))
+            start, gaps = choose.least_epsilons(line, targets, side.test)
+            above = partial(_log_bounds, side, spectrum, repeats, gaps)
+            found = _bounded_epsilons(above, start, given, line.lam)
+            epsilons, sizes = found, targets
             wrong = np.abs(found - start) <= BATCH.rounding_share * accuracy * np.maximum(found, 0.0)
             wrong |= found == 0
         else:
             start, gaps = choose.least_log_deltas(line, given, side.test)
-            found = _above(side, spectrum, repeats, gaps, given)
+            found = _log_bounds(side, spectrum, repeats, gaps, given)
             epsilons, sizes = given, start
             wrong = found - np.logaddexp(start, leak) <= BATCH.rounding_share * accuracy
         value[here] = found
-        served[here] = wrong & np.isfinite(found) & _far_images(side, spectrum, float(times), epsilons, sizes, accuracy)
+        served[here] = (
+            wrong & np.isfinite(found) & _images_are_small(side, spectrum, float(times), epsilons, sizes, accuracy)
+        )
     return value, served
 
 
-def _above(side: Side, spectrum: FloatSpectrum, times: Array, gaps: Array, epsilons: Array) -> Array:
+def _log_bounds(side: Side, spectrum: FloatSpectrum, times: Array, gaps: Array, epsilons: Array) -> Array:
     """Return log of upper bounds on delta: by Theorem B at these gaps, or by the profile."""
     return spectrum.log_cone(epsilons, times, gaps) if side.cone else spectrum.log_upper(epsilons, times)
 
 
-def _enough(above: Callable[[Array], Array], start: Array, given: Array, lam: float) -> Array:
+def _bounded_epsilons(above: Callable[[Array], Array], start: Array, given: Array, lam: float) -> Array:
     """Return epsilons from `start` on at which the bound is at most the given delta.
 
     Returns NaN where no step reaches one.
@@ -316,7 +318,7 @@ def _enough(above: Callable[[Array], Array], start: Array, given: Array, lam: fl
     return found
 
 
-def _far_images(
+def _images_are_small(
     side: Side, spectrum: FloatSpectrum, times: float, epsilons: Array, sizes: Array, accuracy: float
 ) -> Array:
     """Return where the images are as small as on a line of the question's own.
@@ -324,7 +326,7 @@ def _far_images(
     Images only add to the line, so that they cost accuracy and not validity.
     """
     wanted, choice = LINE.margin_exponent / 2 - math.log(accuracy), spectrum.choice  # half of the margin is for guesses
-    t = choice.outer
+    t = choice.image_order
     outer = times * float(saddle.moments(side.terms, np.array([t])).cgf[0])
     right = outer + t * math.log(t) - (1 + t) * math.log1p(t) - t * epsilons - sizes
     left = choice.lam * choice.period >= wanted - sizes

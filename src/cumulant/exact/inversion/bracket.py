@@ -50,15 +50,17 @@ def smallest_proved_epsilon(holds: Callable[[Any], bool], start: float, lam: flo
     before = epsilon = start
     for _ in range(SEARCH.tries):
         if holds(BALLS.number(epsilon)):
-            return _closer(holds, epsilon, before, accuracy)
+            return _bisect_back(holds, epsilon, before, accuracy)
         before, epsilon, step = epsilon, start + max(step * start, math.ulp(start)), 4 * step
         if step > max(accuracy, 1e-3):
             break
     return None
 
 
-def needed(holds: Callable[[Any], bool], start: float, accuracy: float) -> float | None:
-    """Return the largest tried float <= start at which `holds` is proved; 0 if even 0 is reached.
+def largest_refuted_epsilon(holds: Callable[[Any], bool], start: float, accuracy: float) -> float | None:
+    """Return the largest tried float <= start at which `holds` is proved.
+
+    Returns 0 if even 0 is reached.
 
     Returns None after 40 tries.
     """
@@ -68,14 +70,14 @@ def needed(holds: Callable[[Any], bool], start: float, accuracy: float) -> float
         if epsilon <= 0:
             return 0.0
         if holds(BALLS.number(epsilon)):
-            return _closer(holds, epsilon, before, accuracy)
+            return _bisect_back(holds, epsilon, before, accuracy)
         before, epsilon, step = epsilon, start - max(step * start, math.ulp(start)), 4 * step
         if step > 1:
             break
     return None
 
 
-def _closer(holds: Callable[[Any], bool], shown: float, other: float, accuracy: float) -> float:
+def _bisect_back(holds: Callable[[Any], bool], shown: float, other: float, accuracy: float) -> float:
     """Return `shown` moved by halves towards `other` until both are near.
 
     Growing steps overshoot.
@@ -86,7 +88,7 @@ def _closer(holds: Callable[[Any], bool], shown: float, other: float, accuracy: 
     return shown
 
 
-def valley(value: Callable[[Any], Any], start: float) -> float:
+def locate_minimum(value: Callable[[Any], Any], start: float) -> float:
     """Return about where a unimodal function of a positive number is smallest, by balls.
 
     Returns the guess if the search leaves [1e-9, 1e9].

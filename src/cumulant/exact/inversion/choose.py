@@ -20,7 +20,7 @@ from cumulant.exact.grid.fft import Terms, leak_of
 from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.line import Choice, FloatLine, Line, SearchLine
 from cumulant.exact.inversion.settings import LINE
-from cumulant.exact.rounds import Kinds, Rounds
+from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, Constants, TestFunction
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import rounded_down
@@ -34,7 +34,7 @@ class Side:
     """
 
     terms: Terms
-    kinds: Kinds
+    kinds: RoundTypes
     extra: Fraction = Fraction(0)
     test: TestFunction = HOCKEY_STICK
 
@@ -56,17 +56,17 @@ def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
 
     Returns None if a round offers no transform.
     """
-    profile = _profile(rounds)
-    return None if profile is None else (profile, _by_cone(rounds) if cone else None)
+    profile = _profile_sides(rounds)
+    return None if profile is None else (profile, _theorem_b_side(rounds) if cone else None)
 
 
-def _profile(rounds: Rounds) -> list[Side] | None:
+def _profile_sides(rounds: Rounds) -> list[Side] | None:
     """Return one side per direction; None if a round offers no transform."""
     found = [(terms, kinds) for terms, kinds in rounds.lines()]
     return None if any(kinds is None for _, kinds in found) else [Side(terms, kinds or ()) for terms, kinds in found]
 
 
-def _by_cone(rounds: Rounds) -> Side | None:
+def _theorem_b_side(rounds: Rounds) -> Side | None:
     """Return the side of Theorem B; None if it does not apply."""
     terms, reference = rounds.cone(), rounds.cone_transforms()
     return None if terms is None or reference is None else Side(terms, *reference, test=THEOREM_B)
@@ -76,7 +76,7 @@ _lines: ContextVar[list[tuple[Side, FloatLine]] | None] = ContextVar("lines", de
 
 
 @contextmanager
-def sharing() -> Iterator[None]:
+def share_guess_lines() -> Iterator[None]:
     """Let the guesses made inside share their lines in floats."""
     token = _lines.set([])
     try:
@@ -103,11 +103,13 @@ def choose_line(
     size = float(saddle.approximation(at)[0]) if log_delta is None else log_delta
     if not math.isfinite(size):
         return None
-    return at_orders(side, float(at.lam[0]), guess, size, accuracy, spacing)
+    return choose_best_order(side, float(at.lam[0]), guess, size, accuracy, spacing)
 
 
 @np.errstate(all="ignore")
-def at_orders(side: Side, most: float, guess: float, size: float, accuracy: float, spacing: float) -> Choice | None:
+def choose_best_order(
+    side: Side, most: float, guess: float, size: float, accuracy: float, spacing: float
+) -> Choice | None:
     """Return the choice with the fewest frequencies at this order and some below it.
 
     Returns None if floats find no line.
@@ -115,12 +117,12 @@ def at_orders(side: Side, most: float, guess: float, size: float, accuracy: floa
     Every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough.
     """
     order = min(most, LINE.most_order_spacing / spacing) if spacing else most
-    known = _at_orders(side, order * np.array(LINE.order_factors), guess, size, accuracy, spacing)
+    known = _choices_at_orders(side, order * np.array(LINE.order_factors), guess, size, accuracy, spacing)
     return min(known, key=lambda each: each.cost) if known else None
 
 
 @np.errstate(all="ignore")
-def choose_line_beside(side: Side, epsilon: float, accuracy: float, spacing: float, part: float) -> Choice | None:
+def choose_second_line(side: Side, epsilon: float, accuracy: float, spacing: float, part: float) -> Choice | None:
     """Return the choice at this part of the saddle point's order, for a second evaluation.
 
     Returns None if floats find no line.
@@ -130,19 +132,23 @@ def choose_line_beside(side: Side, epsilon: float, accuracy: float, spacing: flo
         return None
     order, size = float(at.lam[0]), float(saddle.approximation(at)[0])
     order = min(order, LINE.most_order_spacing / spacing) if spacing else order
-    return at_order(side, part * order, epsilon, size, accuracy, spacing) if math.isfinite(size) else None
+    return choose_at_order(side, part * order, epsilon, size, accuracy, spacing) if math.isfinite(size) else None
 
 
 @np.errstate(all="ignore")
-def at_order(side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float = 0.0) -> Choice | None:
+def choose_at_order(
+    side: Side, lam: float, guess: float, size: float, accuracy: float, spacing: float = 0.0
+) -> Choice | None:
     """Return the choice at this order, for a guessed epsilon and log delta.
 
     Returns None if floats find no line.
     """
-    return next(iter(_at_orders(side, np.array([lam]), guess, size, accuracy, spacing)), None)
+    return next(iter(_choices_at_orders(side, np.array([lam]), guess, size, accuracy, spacing)), None)
 
 
-def _at_orders(side: Side, orders: Array, guess: float, size: float, accuracy: float, spacing: float) -> list[Choice]:
+def _choices_at_orders(
+    side: Side, orders: Array, guess: float, size: float, accuracy: float, spacing: float
+) -> list[Choice]:
     """Return one choice per order, without the orders at which floats find no line."""
     at = saddle.moments(side.terms, orders)
     narrow = np.maximum(_deviations(side.terms, orders), spacing / LINE.most_order_spacing)
@@ -153,9 +159,9 @@ def _at_orders(side: Side, orders: Array, guess: float, size: float, accuracy: f
     if not math.isfinite(reach):
         return []
     # images: 1/(e^{lam T} - 1) and c(t) e^{K(t) - t eps}/(e^{(t-lam)T} - 1) below e^-B delta
-    outer, right = _images(side, orders, reach * LINE.image_orders, guess, size - wanted)
+    outer, right = _image_periods(side, orders, reach * LINE.image_orders, guess, size - wanted)
     if (np.argmin(right, axis=1) == outer.size - 1).any():
-        outer, right = _images(
+        outer, right = _image_periods(
             side, orders, reach * np.append(LINE.image_orders, LINE.far_image_orders), guess, size - wanted
         )
     found = []
@@ -163,27 +169,28 @@ def _at_orders(side: Side, orders: Array, guess: float, size: float, accuracy: f
         least, left = float(right[i].min()), (wanted - size) / lam
         if not (math.isfinite(at.cgf[i]) and narrow[i] > 0 and least < math.inf):
             continue
-        # the least order that will do, with room for a guess that is off: balls must reach it
+        # The smallest image order that suffices is taken, because balls must compute M there; a share of the left images'
+        # period is left for a poor guess. Every order t > lam is valid.
         best = int(np.argmax(right[i] <= max(1.01 * least, LINE.image_period_share * left)))
         period = max(left, float(right[i, best]))
         last = math.sqrt(2 * (wanted + gap)) / float(narrow[i])
-        silence, bits = _silence(wanted, gap, last), _bits(side, wanted, gap)
-        if 0 < period < math.inf and math.isfinite(silence) and bits < LINE.most_bits:
-            found.append(Choice(lam, period, silence, wanted, guess, size, float(outer[best]), bits, last * period))
+        exponent, bits = _decay_exponent(wanted, gap, last), _bits(side, wanted, gap)
+        if 0 < period < math.inf and math.isfinite(exponent) and bits < LINE.most_bits:
+            found.append(Choice(lam, period, exponent, wanted, guess, size, float(outer[best]), bits, last * period))
     return found
 
 
-def _images(side: Side, orders: Array, beyond: Array, guess: float, size: float) -> tuple[Array, Array]:
+def _image_periods(side: Side, orders: Array, beyond: Array, guess: float, size: float) -> tuple[Array, Array]:
     """Return orders t, and per order the period at which images bounded by t are small enough."""
     outer = orders.min() + beyond
     log_c = outer * np.log(outer) - (1 + outer) * np.log1p(outer)
-    above = saddle.cgfs(side.terms, outer) + log_c - outer * guess - size
+    above = saddle.cgf_values(side.terms, outer) + log_c - outer * guess - size
     apart = outer - orders[:, None]
     right = above / np.where(apart > 0, apart, np.nan)
     return outer, np.where(np.isfinite(right), right, np.inf)
 
 
-def _silence(wanted: float, gap: float, last: float) -> float:
+def _decay_exponent(wanted: float, gap: float, last: float) -> float:
     """Return the exponent b for which e^{K - lam eps - b} / (pi u_N) is below e^-B delta."""
     return wanted + gap + 2 + max(0.0, -math.log(math.pi * last))
 
@@ -220,10 +227,10 @@ def _saddle(terms: Terms, log_delta: float | None, epsilon: float | None) -> sad
 
     The question is about log_delta, or about epsilon if log_delta is None.
     """
-    return saddle_of(terms, log_delta if log_delta is not None else epsilon or 0.0, log_delta is not None)
+    return saddle_point(terms, log_delta if log_delta is not None else epsilon or 0.0, log_delta is not None)
 
 
-def saddle_of(terms: Terms, given: float, of_delta: bool) -> saddle.Moments | None:
+def saddle_point(terms: Terms, given: float, of_delta: bool) -> saddle.Moments | None:
     """Return the saddle point for a log delta, or for an epsilon; None if there is none."""
     return saddle.saddle(terms, given) if of_delta else saddle.saddle_at(terms, max(given, 1e-9))
 
@@ -240,12 +247,12 @@ def line_suffices(side: Side, built: Line, log_delta: float | None, epsilon: flo
     size = line.log_value(at)[0] if log_delta is None else log_delta
     if not math.isfinite(size):
         return False
-    wanted, gap, t = LINE.margin_exponent - math.log(accuracy), line.cgf - line.lam * at - size, choice.outer
+    wanted, gap, t = LINE.margin_exponent - math.log(accuracy), line.cgf - line.lam * at - size, choice.image_order
     last = 2 * math.pi / choice.period * built.frequencies
     outer = float(saddle.moments(side.terms, np.array([t])).cgf[0])
     right = outer + t * math.log(t) - (1 + t) * math.log1p(t) - t * at - size
     return bool(
-        choice.silence >= _silence(wanted, gap, last)
+        choice.decay_exponent >= _decay_exponent(wanted, gap, last)
         and choice.lam * choice.period >= wanted - size
         and (t - choice.lam) * choice.period >= wanted + right
         and choice.bits >= _bits(side, wanted, gap)
@@ -256,7 +263,7 @@ def line_suffices(side: Side, built: Line, log_delta: float | None, epsilon: flo
 def tightest_order(side: Side, epsilon: float, lam: float) -> tuple[float, float]:
     """Return about the order t near lam that minimises c(t) M(t) e^{-t eps}, and log of that."""
     orders = lam * LINE.nearby_orders
-    value = saddle.cgfs(side.terms, orders) + orders * np.log(orders) - (1 + orders) * np.log1p(orders)
+    value = saddle.cgf_values(side.terms, orders) + orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     value = value - orders * epsilon
     best = int(np.argmin(np.where(np.isnan(value), np.inf, value)))
     return float(orders[best]), float(value[best])
@@ -271,15 +278,15 @@ def epsilon_guess(side: Side, delta: Fraction) -> float | None:
     if not rounded_down(delta) > leak:
         return None
     asked = math.log(rounded_down(delta) - leak)
-    line = _line(side, asked, None)
+    line = _guess_line(side, asked, None)
     if line is None:
         return None
-    return root(line, asked) if side.test.constants is None else least_epsilon(line, asked, side.test)[0]
+    return find_root(line, asked) if side.test.constants is None else least_epsilon(line, asked, side.test)[0]
 
 
 def delta_guess(side: Side, epsilon: Fraction) -> float | None:
     """Return log delta at this epsilon by floats; None if their spectrum does not decay."""
-    line = _line(side, None, float(epsilon))
+    line = _guess_line(side, None, float(epsilon))
     if line is None:
         return None
     value = least_log_delta(line, float(epsilon), side.test)[0]
@@ -287,11 +294,11 @@ def delta_guess(side: Side, epsilon: Fraction) -> float | None:
 
 
 @np.errstate(all="ignore")
-def _line(side: Side, log_delta: float | None, epsilon: float | None) -> FloatLine | None:
+def _guess_line(side: Side, log_delta: float | None, epsilon: float | None) -> FloatLine | None:
     """Return the line in floats, to compare sides by; None if it does not decay."""
     known = _lines.get()
     for where, line in known or ():
-        if where == side and _near(line, log_delta, epsilon):
+        if where == side and _is_followable(line, log_delta, epsilon):
             return line
     at = _saddle(side.terms, log_delta, epsilon)
     found = None if at is None else saddle.line(side.terms, at, saddle.spread(side.terms, at))
@@ -304,36 +311,42 @@ def _line(side: Side, log_delta: float | None, epsilon: float | None) -> FloatLi
     return line
 
 
-def _near(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bool:
+def _is_followable(line: FloatLine, log_delta: float | None, epsilon: float | None) -> bool:
     """Return True if so little cancels on this line that a search in floats may follow it."""
     if epsilon is not None:
         value = line.log_value(epsilon)[0]
         return math.isfinite(value) and line.cgf - line.lam * epsilon - value <= LINE.most_cancelled_search
-    at = None if log_delta is None else root(line, log_delta)
+    at = None if log_delta is None else find_root(line, log_delta)
     return at is not None and line.cgf - line.lam * at - (log_delta or 0.0) <= LINE.most_cancelled_search
 
 
-def root(line: SearchLine, asked: float) -> float | None:
+def find_root(line: SearchLine, asked: float) -> float | None:
     """Return where the line has this logarithm; None if Newton's steps do not find it."""
-    found = float(roots(line, np.array([asked]))[0])
+    found = float(find_roots(line, np.array([asked]))[0])
     return found if math.isfinite(found) else None
 
 
 def least_epsilon(line: SearchLine, log_delta: float, test: TestFunction) -> tuple[float, float]:
-    """Return the smallest epsilon over the gap d at which the bound is this delta, and d; NaN if there is none."""
+    """Return the smallest epsilon over the gap d at which the bound is this delta, and d.
+
+    Returns NaN if there is none.
+    """
     value, gap = least_epsilons(line, np.array([log_delta]), test)
     return float(value[0]), float(gap[0])
 
 
 def least_epsilons(line: SearchLine, log_deltas: Array, test: TestFunction) -> tuple[Array, Array]:
-    """Return the smallest epsilon over the gap d for each log delta, and d; NaN for d if the test function has no gap."""
+    """Return the smallest epsilon over the gap d for each log delta, and d.
+
+    Returns NaN for d if the test function has no gap.
+    """
     if test.constants is None:
-        return roots(line, log_deltas), np.full(log_deltas.shape, np.nan)
+        return find_roots(line, log_deltas), np.full(log_deltas.shape, np.nan)
     constants: Constants = test.constants
 
     def value(gaps: Array) -> Array:
         log_ratio, log_constant = constants(gaps)
-        return roots(line, (log_deltas[:, None] - log_constant).ravel()).reshape(gaps.shape) + log_ratio
+        return find_roots(line, (log_deltas[:, None] - log_constant).ravel()).reshape(gaps.shape) + log_ratio
 
     return _best_gaps(value, log_deltas.size, line.lam)
 
@@ -345,7 +358,10 @@ def least_log_delta(line: SearchLine, epsilon: float, test: TestFunction) -> tup
 
 
 def least_log_deltas(line: SearchLine, epsilons: Array, test: TestFunction) -> tuple[Array, Array]:
-    """Return the smallest log delta over the gap d for each epsilon, and d; NaN for d if the test function has no gap."""
+    """Return the smallest log delta over the gap d for each epsilon, and d.
+
+    Returns NaN for d if the test function has no gap.
+    """
     if test.constants is None:
         return line.log_values(epsilons)[0], np.full(epsilons.shape, np.nan)
     constants: Constants = test.constants
@@ -382,7 +398,7 @@ def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple
 
 
 @np.errstate(all="ignore")
-def roots(line: SearchLine, asked: Array) -> Array:
+def find_roots(line: SearchLine, asked: Array) -> Array:
     """Return where the line has each of these logarithms, by safeguarded Newton steps.
 
     Returns NaN where none is found.

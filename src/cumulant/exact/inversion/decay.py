@@ -35,7 +35,7 @@ class DecayTooSlow(DecayNotProved):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TiltedType:
     """One round type at the order of the line.
 
     Its count, the mass M(lam) of its tilted law, and its density or atoms.
@@ -94,22 +94,22 @@ class _Window:
         return np.where((r > move) & (f < a), np.log(np.minimum(bound, 1.0)), 0.0)
 
 
-def decay_frequency(kinds: Sequence[Kind], lam: float, exponent: float, gauss: Fraction, step: float) -> float:
+def decay_frequency(kinds: Sequence[TiltedType], lam: float, exponent: float, gauss: Fraction, step: float) -> float:
     """Return a frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u.
 
     Balls prove it. The Gaussians alone give e^{-gauss v^2}.
 
     `step` is the distance of the frequencies that are summed anyway.
     """
-    profiles = [None if kind.law is None else profile(kind, kind.law, lam, exponent) for kind in kinds]
-    told = select_for_decay(kinds, profiles, exponent)
-    kinds, profiles = [kinds[i] for i in told], [profiles[i] for i in told]
-    top = _last(kinds, profiles, lam, exponent, gauss)
-    return covered(kinds, profiles, lam, exponent, gauss, step, top)
+    profiles = [None if kind.law is None else tilted_profile(kind, kind.law, lam, exponent) for kind in kinds]
+    selected = select_for_decay(kinds, profiles, exponent)
+    kinds, profiles = [kinds[i] for i in selected], [profiles[i] for i in selected]
+    top = _last_check_point(kinds, profiles, lam, exponent, gauss)
+    return extend_decay(kinds, profiles, lam, exponent, gauss, step, top)
 
 
-def covered(
-    kinds: Sequence[Kind],
+def extend_decay(
+    kinds: Sequence[TiltedType],
     profiles: Sequence[Profile | None],
     lam: float,
     exponent: float,
@@ -121,42 +121,43 @@ def covered(
 
     `top` if they prove nothing.
     """
-    # far out little of the law is enough to show silence, and that little takes few nodes; further in all but the rarest
+    # Far out a part of the law proves the decay, and a part needs fewer nodes; further in all but the rarest losses count.
+    # Any part is valid by Lemma S1, because the omitted mass is added to the bound.
     for cut in DECAY.stage_cuts:
         if top <= DECAY.fewest_frequencies * step or not kinds:
             break
         if (
-            not reached(kinds, profiles, exponent, gauss, cut)
+            not reachable_frequency(kinds, profiles, exponent, gauss, cut)
             <= top - DECAY.worth_intervals * DECAY.fewest_frequencies * step
         ):
             continue
         windows = [
-            _window(kind, profile, lam, top, exponent, cut) for kind, profile in zip(kinds, profiles, strict=True)
+            _build_window(kind, profile, lam, top, exponent, cut) for kind, profile in zip(kinds, profiles, strict=True)
         ]
-        top = _covered(windows, top, exponent, gauss, step)
+        top = _cover_downwards(windows, top, exponent, gauss, step)
     return top
 
 
-def select_for_decay(kinds: Sequence[Kind], profiles: Sequence[Profile | None], exponent: float) -> list[int]:
+def select_for_decay(kinds: Sequence[TiltedType], profiles: Sequence[Profile | None], exponent: float) -> list[int]:
     """Select the round types whose decay we prove.
 
     The others are bounded by |phi| <= 1 and need no windows.
     """
     spread = [
-        math.inf if one is None else kind.times * one.variance(rarest(exponent, kind.times))
+        math.inf if one is None else kind.times * one.variance(omitted_mass(exponent, kind.times))
         for kind, one in zip(kinds, profiles, strict=True)
     ]
     wanted = DECAY.variance_share * sum(each for each in spread if each < math.inf)
-    kept, reached = [], 0.0
+    kept, reachable_frequency = [], 0.0
     for i in sorted(range(len(spread)), key=lambda i: -spread[i]):
-        if reached < wanted or spread[i] == math.inf:
+        if reachable_frequency < wanted or spread[i] == math.inf:
             kept.append(i)
-            reached += spread[i] if spread[i] < math.inf else 0.0
+            reachable_frequency += spread[i] if spread[i] < math.inf else 0.0
     return sorted(kept)
 
 
-def reached(
-    kinds: Sequence[Kind], profiles: Sequence[Profile | None], exponent: float, gauss: Fraction, cut: float
+def reachable_frequency(
+    kinds: Sequence[TiltedType], profiles: Sequence[Profile | None], exponent: float, gauss: Fraction, cut: float
 ) -> float:
     """Return about the frequency that windows without the rarest `cut` reach.
 
@@ -166,15 +167,15 @@ def reached(
     for kind, one in zip(kinds, profiles, strict=True):
         if one is None:
             return 0.0
-        bend += kind.times * one.variance(max(rarest(exponent, kind.times), cut))
+        bend += kind.times * one.variance(max(omitted_mass(exponent, kind.times), cut))
     return math.sqrt(2 * exponent / bend) if bend > 0 else 0.0
 
 
 # ---- Lemma S3: beyond the last check point
 
 
-def _last(
-    kinds: Sequence[Kind], profiles: Sequence[Profile | None], lam: float, exponent: float, gauss: Fraction
+def _last_check_point(
+    kinds: Sequence[TiltedType], profiles: Sequence[Profile | None], lam: float, exponent: float, gauss: Fraction
 ) -> float:
     """Return the frequency beyond which Lemma S3 and the Gaussians prove the decay."""
     alone = math.inf
@@ -186,7 +187,7 @@ def _last(
     for kind, profile in zip(kinds, profiles, strict=True):
         if kind.law is None or profile is None:
             continue  # atoms: a factor of at most 1
-        low, high = profile.densest(exponent, kind.times)
+        low, high = profile.densest_window(exponent, kind.times)
         try:
             variation = kind.law.variation(lam, low, high) / kind.mass
             rule = kind.law.rule(lam, 0.0, kind.log_mass + DECAY.coarse_log_error, [low, high], beyond=False)
@@ -200,7 +201,7 @@ def _last(
     def log_bound(u: float) -> float:
         return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in numbers) - slow * u * u
 
-    last = falling(log_bound, -exponent * (1 + 1e-9) - DECAY.margin)
+    last = falling_threshold(log_bound, -exponent * (1 + 1e-9) - DECAY.margin)
     if min(alone, last) == math.inf:
         raise DecayNotProved("the law of the losses has no density that fades out")
     if alone <= last:
@@ -215,7 +216,7 @@ def _last(
     return last
 
 
-def falling(log_bound: Any, target: float) -> float:
+def falling_threshold(log_bound: Any, target: float) -> float:
     """Return the smallest u, up to a per mille, at which a falling function meets the target.
 
     Returns inf if u would exceed 1e15.
@@ -244,17 +245,17 @@ class Profile:
     by_sign: tuple[tuple[Array, Array], ...]
     """For each sign the losses and their masses."""
 
-    def densest(self, exponent: float, times: int) -> tuple[float, float]:
+    def densest_window(self, exponent: float, times: int) -> tuple[float, float]:
         """Return both ends of the Lemma S3 window whose bound decays first."""
         cumulated = np.cumsum(self.mass)
-        enough, whole = math.exp(-exponent / times), float(cumulated[-1])
+        goal, whole = math.exp(-exponent / times), float(cumulated[-1])
         last = np.searchsorted(cumulated, (1 - DECAY.window_cuts) * whole)
         last = np.where(DECAY.window_cuts > 0, np.minimum(last, len(self.v) - 1), len(self.v) - 1)
         best = (math.inf, float(self.v[0]), float(self.v[-1]))
         for first in np.searchsorted(cumulated, DECAY.window_cuts * whole).tolist():
-            room = np.where(last > first + 1, enough - (1 - (cumulated[last] - cumulated[first])), 0.0)
+            left = np.where(last > first + 1, goal - (1 - (cumulated[last] - cumulated[first])), 0.0)
             highest = np.maximum.accumulate(self.density[first:])[np.maximum(last - first, 0)]
-            found = np.where(room > 0, highest / np.where(room > 0, room, 1.0), np.inf)
+            found = np.where(left > 0, highest / np.where(left > 0, left, 1.0), np.inf)
             least = int(np.argmin(found))
             if found[least] < best[0]:
                 best = (float(found[least]), float(self.v[first]), float(self.v[last[least]]))
@@ -279,7 +280,7 @@ class Profile:
         return float(self.v[max(int(np.argmax(above <= rare)), 1)] if above[-1] <= rare else self.v[-1])
 
 
-def profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> Profile:
+def tilted_profile(kind: TiltedType, law: Mixed, lam: float, exponent: float) -> Profile:
     """Return the tilted law of one round type on a grid, in floats."""
     low, high = law.span(lam, kind.log_mass - exponent - math.log(kind.times) - 6)
     v = np.linspace(low, high, DECAY.profile_points)
@@ -299,14 +300,16 @@ def profile(kind: Kind, law: Mixed, lam: float, exponent: float) -> Profile:
 # ---- Lemmas S1 and S2: the window, and intervals that cover what lies between
 
 
-def _window(kind: Kind, profile: Profile | None, lam: float, top: float, exponent: float, cut: float) -> _Window:
+def _build_window(
+    kind: TiltedType, profile: Profile | None, lam: float, top: float, exponent: float, cut: float
+) -> _Window:
     """Return the law without its rarest part as points, accurate up to the frequency `top`."""
     from flint import arb
 
     if kind.law is None or profile is None:
         rule = kind.atoms or Rule([], [], arb(0))
     else:
-        rare = max(rarest(exponent, kind.times), cut)
+        rare = max(omitted_mass(exponent, kind.times), cut)
         edges = [float(profile.v[0]), profile.below(rare)]
         goal = kind.log_mass + math.log(1e-3 * min(1.0, exponent / kind.times)) - 4
         rule = kind.law.rule(lam, top, goal, edges, beyond=False)
@@ -331,7 +334,7 @@ def _window(kind: Kind, profile: Profile | None, lam: float, top: float, exponen
     return _Window(kind.times, points, arb(error.upper()), least, most, spread, losses[seen], weights[seen], numbers)
 
 
-def rarest(exponent: float, times: int) -> float:
+def omitted_mass(exponent: float, times: int) -> float:
     """Return the mass that a window may leave out and still prove the decay."""
     return min(DECAY.omitted_rounds / times, DECAY.omitted_share * math.exp(-exponent / times))
 
@@ -345,7 +348,7 @@ def _centre(rule: Rule) -> float:
     return moment / total if total > 0 else 0.0
 
 
-def _covered(windows: list[_Window], last: float, exponent: float, gauss: Fraction, step: float) -> float:
+def _cover_downwards(windows: list[_Window], last: float, exponent: float, gauss: Fraction, step: float) -> float:
     """Cover frequencies downwards from `last` with intervals on which |phi|^k <= e^-exponent.
 
     Return the lowest end.
@@ -368,7 +371,7 @@ def _covered(windows: list[_Window], last: float, exponent: float, gauss: Fracti
         # the interval that balls have covered reaches down to centre - half, and up to at least the one before
         below = float((centre - half).upper())
         top = math.nextafter(below, math.inf)
-    raise DecayTooSlow("silence takes too many check points")
+    raise DecayTooSlow("the decay takes too many intervals")
 
 
 def _decay_is_proved(windows: list[_Window], centre: Any, half: Any, exponent: float, gauss: Fraction) -> bool:

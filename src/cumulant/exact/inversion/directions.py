@@ -9,15 +9,22 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from cumulant.exact.inversion.choose import Side, at_order, tightest_order
+from cumulant.exact.inversion.choose import Side, choose_at_order, tightest_order
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.lattice_line import spacing_of
-from cumulant.exact.inversion.line import Choice, build_line, leaked, outer, right_tail, squared
+from cumulant.exact.inversion.line import (
+    Choice,
+    build_line,
+    gaussian_square,
+    leak_probability,
+    moment_ball,
+    right_tail_bound,
+)
 from cumulant.exact.inversion.settings import LINE
 from cumulant.numerics.arithmetic import BALLS
 
 
-def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
+def proves_no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
     """Return True if balls prove delta(epsilon) <= delta for this side on the other side's line.
 
     Every line is valid.
@@ -26,9 +33,9 @@ def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fracti
         return False
     try:
         with BALLS.at(choice.bits):
-            if _by_one_order(side, choice, epsilon, delta):
+            if _proved_by_one_order(side, choice, epsilon, delta):
                 return True
-            rough = at_order(
+            rough = choose_at_order(
                 side,
                 choice.lam,
                 float(epsilon),
@@ -43,7 +50,7 @@ def no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fracti
         return False
 
 
-def _by_one_order(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
+def _proved_by_one_order(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
     """Return True if one real order t proves it.
 
     Delta(eps) <= leak + c(t) M(t) e^{-t eps}, (1 - e^-y)_+ <= c(t) e^{ty}.
@@ -51,6 +58,6 @@ def _by_one_order(side: Side, choice: Choice, epsilon: Fraction | float, delta: 
     t, log_bound = tightest_order(side, float(epsilon), choice.lam)
     if not log_bound < math.log(float(delta)):
         return False
-    mass = outer(side.kinds, replace(choice, outer=t), side.extra + squared(side.kinds))
-    bound = leaked(side.kinds) + right_tail(BALLS.number(t), mass, BALLS.number(epsilon))
+    mass = moment_ball(side.kinds, replace(choice, image_order=t), side.extra + gaussian_square(side.kinds))
+    bound = leak_probability(side.kinds) + right_tail_bound(BALLS.number(t), mass, BALLS.number(epsilon))
     return bool(bound <= BALLS.number(delta))

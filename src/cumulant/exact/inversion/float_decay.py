@@ -15,13 +15,13 @@ import numpy as np
 
 from cumulant.exact.inversion.decay import (
     DecayNotProved,
-    Kind,
     Profile,
-    falling,
-    profile,
-    rarest,
-    reached,
+    TiltedType,
+    falling_threshold,
+    omitted_mass,
+    reachable_frequency,
     select_for_decay,
+    tilted_profile,
 )
 from cumulant.exact.inversion.settings import DECAY
 from cumulant.losses.float_rule import FloatRule, Total, float_rule, float_variation, total
@@ -67,7 +67,7 @@ class Round:
     @classmethod
     def of(cls, law: Mixed, times: int, lam: float, exponent: float) -> Round:
         """Prepare a round type for this order; types with nearby counts share the remembered work."""
-        return cls(law, times, *_prepared(law, rounded(times), lam, exponent))
+        return cls(law, times, *_prepared(law, next_power_of_two(times), lam, exponent))
 
     @property
     def log_mass(self) -> float:
@@ -84,7 +84,7 @@ class Round:
         return math.exp(rule.scale - self.log_mass)
 
 
-def rounded(times: int) -> int:
+def next_power_of_two(times: int) -> int:
     """Return the next power of two, so that nearby counts share remembered work.
 
     A larger count is always valid.
@@ -98,10 +98,10 @@ def _prepared(
 ) -> tuple[FloatRule, Total, Profile, tuple[float, float]]:
     """Return rule, mass, profile and Lemma S3 window for up to this many rounds."""
     goal = -exponent - math.log(times) - 6
-    seen = profile(Kind(times, None, 0.0), law, lam, exponent)
+    seen = tilted_profile(TiltedType(times, None, 0.0), law, lam, exponent)
     seen = seen.scaled(float(seen.mass.sum()) + _jumps(law, lam))
     rule = float_whole_rule(law, lam, 0.0, goal)
-    return rule, total(rule.weights), seen, seen.densest(exponent, times)
+    return rule, total(rule.weights), seen, seen.densest_window(exponent, times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +142,19 @@ def decay_frequency(rounds: Sequence[Round], lam: float, exponent: float, slow: 
     Floats bound it with every rounding. The Gaussians alone give e^{-slow v^2}.
     """
     profiles = [each.profile for each in rounds]
-    kinds = [Kind(each.times, None, each.log_mass, each.law) for each in rounds]
-    told = select_for_decay(kinds, profiles, exponent)
-    kinds, rounds = [kinds[i] for i in told], [rounds[i] for i in told]
-    top = _last(rounds, lam, exponent, slow)
+    kinds = [TiltedType(each.times, None, each.log_mass, each.law) for each in rounds]
+    selected = select_for_decay(kinds, profiles, exponent)
+    kinds, rounds = [kinds[i] for i in selected], [rounds[i] for i in selected]
+    top = _last_check_point(rounds, lam, exponent, slow)
     try:
-        return _down(rounds, kinds, lam, exponent, slow, step, top, (0.0,))
+        return _extend_decay(rounds, kinds, lam, exponent, slow, step, top, (0.0,))
     except OverflowError:  # far out a window that leaves out a tenth of the law takes fewer nodes
-        return _down(rounds, kinds, lam, exponent, slow, step, top, (0.1, 0.0))
+        return _extend_decay(rounds, kinds, lam, exponent, slow, step, top, (0.1, 0.0))
 
 
-def _down(
+def _extend_decay(
     rounds: Sequence[Round],
-    kinds: Sequence[Kind],
+    kinds: Sequence[TiltedType],
     lam: float,
     exponent: float,
     slow: float,
@@ -171,16 +171,16 @@ def _down(
         if top <= DECAY.fewest_frequencies * step or not rounds:
             break
         if (
-            not reached(kinds, profiles, exponent, Fraction(slow), cut)
+            not reachable_frequency(kinds, profiles, exponent, Fraction(slow), cut)
             <= top - DECAY.float_worth_intervals * DECAY.fewest_frequencies * step
         ):
             continue
-        windows = [_window(each, lam, top, exponent, cut) for each in rounds]
-        top = _covered(windows, top, exponent, slow, step)
+        windows = [_build_window(each, lam, top, exponent, cut) for each in rounds]
+        top = _cover_downwards(windows, top, exponent, slow, step)
     return top
 
 
-def farther(top: float) -> float:
+def rounded_up_frequency(top: float) -> float:
     """Return a frequency slightly above `top`, so that nearby questions share remembered rules."""
     return float(2.0 ** (math.ceil(4 * math.log2(top) + _MARGIN) / 4))
 
@@ -191,7 +191,7 @@ def _jumps(law: Mixed, lam: float) -> float:
         return sum(float(mass.mid()) for _, mass in law.jumps(BALLS.number(lam)))
 
 
-def _last(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> float:
+def _last_check_point(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> float:
     """Return the frequency beyond which Lemma S3 and the Gaussians bound the decay."""
     known = []
     for each in rounds:
@@ -209,18 +209,18 @@ def _last(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> 
     def log_bound(u: float) -> float:
         return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in known) - slow * u * u
 
-    last = falling(log_bound, -exponent * (1 + _MARGIN) - 1e-6)
+    last = falling_threshold(log_bound, -exponent * (1 + _MARGIN) - 1e-6)
     if last == math.inf:
         raise DecayNotProved("the law of the losses has no density that fades out")
     return last
 
 
-def _window(each: Round, lam: float, top: float, exponent: float, cut: float) -> Window:
+def _build_window(each: Round, lam: float, top: float, exponent: float, cut: float) -> Window:
     """Return the law without its rarest part as points, accurate up to the frequency `top`."""
-    times = rounded(each.times)
-    edges = float(each.profile.v[0]), each.profile.below(max(rarest(exponent, times), cut))
+    times = next_power_of_two(each.times)
+    edges = float(each.profile.v[0]), each.profile.below(max(omitted_mass(exponent, times), cut))
     goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / times)) - 4
-    rule = float_rule(each.law, lam, farther(top), goal, edges, beyond=False)
+    rule = float_rule(each.law, lam, rounded_up_frequency(top), goal, edges, beyond=False)
     share, part = each.share(rule), total(rule.weights)
     weights, losses, radius = share * rule.weights.mid, rule.losses.mid, rule.losses.radius
     mass = share * part.sum
@@ -236,7 +236,7 @@ def _window(each: Round, lam: float, top: float, exponent: float, cut: float) ->
     return Window(each.times, losses, weights, error, slope, mass - off, mass + off, spread)
 
 
-def _covered(windows: list[Window], last: float, exponent: float, slow: float, step: float) -> float:
+def _cover_downwards(windows: list[Window], last: float, exponent: float, slow: float, step: float) -> float:
     """Cover frequencies downwards from `last` with intervals on which |phi|^k <= e^-exponent.
 
     Return the lowest end.
@@ -261,4 +261,4 @@ def _covered(windows: list[Window], last: float, exponent: float, slow: float, s
         top = math.nextafter(top, math.inf)
         if top <= DECAY.fewest_frequencies * step:
             return top
-    raise DecayNotProved("silence takes too many check points")
+    raise DecayNotProved("the decay takes too many intervals")

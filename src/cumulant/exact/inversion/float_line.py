@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from cumulant.exact.inversion.decay import DecayNotProved
-from cumulant.exact.inversion.float_decay import Round, decay_frequency, farther, rounded
-from cumulant.exact.inversion.line import Choice, FloatLine, Kinds, squared
+from cumulant.exact.inversion.float_decay import Round, decay_frequency, next_power_of_two, rounded_up_frequency
+from cumulant.exact.inversion.line import Choice, FloatLine, RoundTypes, gaussian_square
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, TestFunction, theorem_b_constants
 from cumulant.losses.float_rule import FloatRule, total
@@ -152,7 +152,9 @@ class FloatSpectrum:
 
     @np.errstate(all="ignore")
     def log_above(self, epsilons: Array, times: Array, test: TestFunction = HOCKEY_STICK) -> Array:
-        """Return log of an upper bound on E_P[g(S - eps)] for the hockey stick or Theorem B; +inf if unknown.
+        """Return log of an upper bound on E_P[g(S - eps)] for the hockey stick or Theorem B.
+
+        Returns +inf if unknown.
 
         The leak is not included.
         """
@@ -201,23 +203,26 @@ class FloatSpectrum:
 
 
 def float_spectrum(
-    kinds: Kinds, choice: Choice, fewest: int, most: int, extra: Fraction = Fraction(0)
+    kinds: RoundTypes, choice: Choice, fewest: int, most: int, extra: Fraction = Fraction(0)
 ) -> FloatSpectrum:
     """Build the line of all round types in floats, for `fewest` to `most` repetitions.
 
-    `choice.silence` is the exponent of silence for `fewest` repetitions. `Loud` or OverflowError where floats do not show it.
+    `choice.decay_exponent` is that for `fewest` repetitions. Raises DecayNotProved or OverflowError if floats do not bound the
+    decay; the caller then tries a smaller order.
     """
-    square = extra + squared(kinds)
+    square = extra + gaussian_square(kinds)
     lam, step = choice.lam, 2 * math.pi / choice.period
     rounds = [
-        Round.of(_mixture(each), times * fewest, lam, choice.silence + math.log(rounded(-(-most // fewest))))
+        Round.of(
+            _mixture(each), times * fewest, lam, choice.decay_exponent + math.log(next_power_of_two(-(-most // fewest)))
+        )
         for each, times in kinds
         if each.square is None
     ]
-    start = decay_frequency(rounds, lam, choice.silence, float(square) * fewest / 2 * (1 - _MARGIN), step)
+    start = decay_frequency(rounds, lam, choice.decay_exponent, float(square) * fewest / 2 * (1 - _MARGIN), step)
     count = LINE.length_multiple * math.ceil(max(1, math.ceil(start / step * (1 + 1e-12))) / LINE.length_multiple)
     frequencies = step * np.arange(count + 1)
-    last = farther(float(frequencies[-1]))
+    last = rounded_up_frequency(float(frequencies[-1]))
     half = float(square) / 2
     # e^{(z + z^2) s / 2}
     log_phi = -half * frequencies**2 + 1j * (half * (1 + 2 * lam) * frequencies)
@@ -226,7 +231,11 @@ def float_spectrum(
     work = 0
     for each in rounds:
         goal = (
-            each.log_mass - choice.silence - math.log(rounded(each.times)) - math.log(rounded(-(-most // fewest))) - 6
+            each.log_mass
+            - choice.decay_exponent
+            - math.log(next_power_of_two(each.times))
+            - math.log(next_power_of_two(-(-most // fewest)))
+            - 6
         )
         found, nodes = _tilted(each.law, lam, last, goal, step, count)
         work += nodes * count
@@ -242,7 +251,7 @@ def float_spectrum(
     if not (math.isfinite(cgf) and np.isfinite(slack).all()):
         raise DecayNotProved("the transform is not finite")
     return FloatSpectrum(
-        choice, frequencies, log_phi, slack, cgf, cgf_slack, choice.silence / fewest, fewest, _log_kept(kinds)
+        choice, frequencies, log_phi, slack, cgf, cgf_slack, choice.decay_exponent / fewest, fewest, _log_kept(kinds)
     )
 
 
@@ -250,7 +259,7 @@ def _mixture(each: Any) -> Any:
     """Return the density of a round type; raise DecayNotProved if its law has none."""
     law = each.mixture()
     if law is None:
-        raise DecayNotProved("a law without a density has no silence")
+        raise DecayNotProved("a law without a density does not decay")
     return law
 
 

@@ -1,4 +1,4 @@
-"""Lines of losses on a lattice, whose sum over frequencies is finite (docs/line.md, section 7)."""
+"""Lines of losses on a lattice; their sum over frequencies is finite (docs/line.md, 7)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from cumulant.exact.inversion.decay import DecayNotProved, covered
-from cumulant.exact.inversion.line import Choice, Kinds, Line, found_kind, leaked, outer, powers
+from cumulant.exact.inversion.decay import DecayNotProved, extend_decay
+from cumulant.exact.inversion.line import (
+    Choice,
+    Line,
+    RoundTypes,
+    composed_transform,
+    leak_probability,
+    moment_ball,
+    tilted_type,
+)
 from cumulant.exact.inversion.settings import LINE
 from cumulant.losses.transform import Lattice
 from cumulant.numerics.arithmetic import BALLS
 
 
-def common_lattice(kinds: Kinds) -> Lattice | None:
-    """Return the lattice that holds the sum of all losses, offset included; None if none is known."""
+def common_lattice(kinds: RoundTypes) -> Lattice | None:
+    """Return the lattice that holds the sum of all losses, offset included.
+
+    Returns None if none is known.
+    """
     found: list[tuple[Lattice, int]] = []
     for each, times in kinds:
         lattice = None if each.square is not None else each.lattice()
@@ -32,7 +43,7 @@ def common_lattice(kinds: Kinds) -> Lattice | None:
     return Lattice(BALLS.number(spacing), BALLS.number(offset))
 
 
-def spacing_of(kinds: Kinds) -> float:
+def spacing_of(kinds: RoundTypes) -> float:
     """Return the spacing of the lattice that holds all losses, roughly; 0 if there is none."""
     with BALLS.at(64):
         found = common_lattice(kinds)
@@ -40,9 +51,11 @@ def spacing_of(kinds: Kinds) -> float:
 
 
 def build_lattice_line(
-    kinds: Kinds, choice: Choice, work: int = LINE.most_work, omit_exponent: float | None = None
+    kinds: RoundTypes, choice: Choice, work: int = LINE.most_work, omit_exponent: float | None = None
 ) -> Line:
-    """Build the line of all rounds, whose losses lie on one lattice; balls have the precision of the choice.
+    """Build the line of all rounds, whose losses lie on one lattice.
+
+    Balls have the precision of the choice.
 
     `omit_exponent` b leaves out every frequency with J |M| <= M(lam) e^-b, not only those beyond the last: few rounds of few
     losses have a large |M| at frequencies with gaps in between. Raises DecayNotProved if there is no lattice, DecayTooSlow if
@@ -58,31 +71,35 @@ def build_lattice_line(
     if not (a > 0 and folds <= LINE.most_folds):
         raise DecayNotProved("the lattice of the losses is too fine")
     # The tail is divided by 1 - e^{-a lam} instead of z, so that a fine lattice needs more decay.
-    choice = replace(choice, period=a * folds, silence=choice.silence + max(0.0, 1.0 - math.log(-math.expm1(-a * lam))))
-    known = [found_kind(each, times, choice) for each, times in kinds]
+    choice = replace(
+        choice, period=a * folds, decay_exponent=choice.decay_exponent + max(0.0, 1.0 - math.log(-math.expm1(-a * lam)))
+    )
+    known = [tilted_type(each, times, choice) for each, times in kinds]
     half, width = (folds - 1) // 2, 2 * arb.pi() / (lattice.spacing * folds)
     step = 2 * math.pi / choice.period
     count = half
     # Everything up to (J-1)/2 is summed, unless decay is proved from some frequency up to there.
-    start = covered(known, [None] * len(known), lam, choice.silence, Fraction(0), step, step * half * (1 + 1e-9))
+    start = extend_decay(
+        known, [None] * len(known), lam, choice.decay_exponent, Fraction(0), step, step * half * (1 + 1e-9)
+    )
     if start < step * half:
         count = max(1, math.ceil(start / step * (1 + 1e-12)) - 1)
         while not width * (count + 1) >= start:
             count += 1
     count = min(count, half)
-    values, nodes = powers(known, choice, width, count, step * count * (1 + 1e-12), work)
+    values, nodes = composed_transform(known, choice, width, count, step * count * (1 + 1e-12), work)
     top = values[0].real
     if not (top.is_finite() and top > 0):
         raise DecayNotProved("the transform is not finite")
-    beyond = (folds - 1 - 2 * count) * top * (-arb(choice.silence)).exp()
+    beyond = (folds - 1 - 2 * count) * top * (-arb(choice.decay_exponent)).exp()
     if count == half:  # nothing is left out
-        choice, beyond = replace(choice, silence=math.inf), arb(0)
+        choice, beyond = replace(choice, decay_exponent=math.inf), arb(0)
     line = Line(
         choice,
         values,
         beyond,
-        leaked(kinds),
-        lambda: outer(kinds, choice, Fraction(0)),
+        leak_probability(kinds),
+        lambda: moment_ball(kinds, choice, Fraction(0)),
         nodes,
         lattice=lattice,
         folds=folds,
@@ -91,7 +108,10 @@ def build_lattice_line(
 
 
 def without_small_values(line: Line, exponent: float) -> Line:
-    """Return the line without the frequencies at which J |M| <= M(lam) e^-exponent; they are added to its bound."""
+    """Return the line without the frequencies at which J |M| <= M(lam) e^-exponent.
+
+    They are added to its bound.
+    """
     from flint import arb
 
     floor = line.values[0].real * (-arb(exponent) - arb(line.folds).log()).exp()

@@ -1,4 +1,6 @@
-"""Line: the moment function of all rounds at the frequencies of one vertical line, and delta from it, in balls.
+"""Line.
+
+The moment function of all rounds at the frequencies of one vertical line, and delta from it, in balls.
 
 Theorem L0 (docs/line.md): with z_m = lam + 2 pi i m / T and a test function g whose transform is 1/D(z),
 
@@ -23,14 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.exact.inversion.decay import DecayNotProved, DecayTooSlow, Kind, decay_frequency
+from cumulant.exact.inversion.decay import DecayNotProved, DecayTooSlow, TiltedType, decay_frequency
 from cumulant.exact.inversion.settings import LINE
 from cumulant.exact.test_functions import HOCKEY_STICK, TestFunction
 from cumulant.losses.strip_rule import whole_rule
 from cumulant.losses.transform import Lattice, Rule, Transform
 from cumulant.numerics.arithmetic import BALLS, Array
 
-Kinds = Sequence[tuple[Transform, int]]
+RoundTypes = Sequence[tuple[Transform, int]]
 """The transform of each round type, and how often that type runs."""
 
 
@@ -45,15 +47,15 @@ class Choice:
     """The real part of the line; the Rényi order is lam + 1."""
     period: float
     """T, the distance of two images."""
-    silence: float
+    decay_exponent: float
     """The exponent b of the decay: |M| <= M(lam) e^-b beyond the last frequency."""
-    images: float
+    image_exponent: float
     """The exponent B: images are below e^-B delta."""
     epsilon: float
     """A guess of epsilon."""
     log_delta: float
     """A guess of log delta."""
-    outer: float
+    image_order: float
     """The order t > lam by which images on the right are bounded."""
     bits: int
     """Precision of the balls."""
@@ -64,8 +66,8 @@ class Choice:
 # ---- the composed transform
 
 
-def powers(
-    known: Sequence[Kind], choice: Choice, width: Any, count: int, last: float, work: int
+def composed_transform(
+    known: Sequence[TiltedType], choice: Choice, width: Any, count: int, last: float, work: int
 ) -> tuple[list[Any], int]:
     """Return PROD M_i(z_m)^k_i for m = 0, ..., count, and the number of nodes.
 
@@ -77,15 +79,17 @@ def powers(
         raise DecayTooSlow(f"a proof would take {count:,} frequencies")
     values, nodes = [acb(1)] * (count + 1), 0
     for kind in known:
-        rule = _rule(kind, choice.lam, last, kind.log_mass - choice.silence - math.log(kind.times) - 6)
+        rule = _rule(kind, choice.lam, last, kind.log_mass - choice.decay_exponent - math.log(kind.times) - 6)
         nodes += rule.size
         if nodes * count > work:
             raise DecayTooSlow(f"a proof would take {count:,} frequencies at {nodes:,} nodes")
-        values = [value * one**kind.times for value, one in zip(values, transforms(rule, width, count), strict=True)]
+        values = [
+            value * one**kind.times for value, one in zip(values, transform_values(rule, width, count), strict=True)
+        ]
     return values, nodes
 
 
-def leaked(kinds: Kinds) -> Any:
+def leak_probability(kinds: RoundTypes) -> Any:
     """Return the probability that some loss is infinite: 1 - PROD (1 - leak_i)^k_i."""
     from flint import arb
 
@@ -93,43 +97,49 @@ def leaked(kinds: Kinds) -> Any:
     return -sum((times * (-leak).log1p() for leak, times in leaks), start=arb(0)).expm1()
 
 
-def outer(kinds: Kinds, choice: Choice, square: Fraction) -> Any:
+def moment_ball(kinds: RoundTypes, choice: Choice, square: Fraction) -> Any:
     """Return M(t) of all rounds at the image order as a ball; infinite if it is out of reach."""
     from flint import arb
 
-    t = BALLS.number(choice.outer)
+    t = BALLS.number(choice.image_order)
     total = ((t + t * t) * BALLS.number(square) / 2).exp()
     try:
         for each, times in kinds:
             if each.square is None:
-                total *= _mass(each, choice.outer, -30.0 - math.log(times))[0] ** times
+                total *= _mass(each, choice.image_order, -30.0 - math.log(times))[0] ** times
     except OverflowError:  # images are then unbounded, and lower ends are 0
         return arb("inf")
     return total
 
 
-def right_tail(t: Any, mass: Any, epsilon: Any) -> Any:
+def right_tail_bound(t: Any, mass: Any, epsilon: Any) -> Any:
     """Return c(t) M(t) e^{-t eps} >= delta(eps) - leak,  c(t) = t^t / (1+t)^{1+t}."""
     return (t * t.log() - (1 + t) * (1 + t).log() - t * epsilon).exp() * mass
 
 
 def image_bound(choice: Choice, period: Any, moment: Any, epsilon: Any) -> Any:
-    """Return 1/(e^{lam T} - 1) + c(t) M(t) e^{-t eps} / (e^{(t-lam)T} - 1), which bounds the hockey stick's images."""
-    lam, t = BALLS.number(choice.lam), BALLS.number(choice.outer)
-    return 1 / (lam * period).expm1() + right_tail(t, moment, epsilon) / ((t - lam) * period).expm1()
+    """Return a bound on the hockey stick's images.
+
+    1/(e^{lam T} - 1) + c(t) M(t) e^{-t eps} / (e^{(t-lam)T} - 1): the images on the left and on the right.
+    """
+    lam, t = BALLS.number(choice.lam), BALLS.number(choice.image_order)
+    return 1 / (lam * period).expm1() + right_tail_bound(t, moment, epsilon) / ((t - lam) * period).expm1()
 
 
-def squared(kinds: Kinds) -> Fraction:
+def gaussian_square(kinds: RoundTypes) -> Fraction:
     """Return SUM k t^2 of the unsampled Gaussians."""
     return sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
 
 
-def found_kind(each: Transform, times: int, choice: Choice) -> Kind:
-    """Return one round type at the order of the line; raise DecayNotProved if M(lam) is not finite."""
-    mass, atoms = _mass(each, choice.lam, -choice.silence - math.log(times) - 6)
+def tilted_type(each: Transform, times: int, choice: Choice) -> TiltedType:
+    """Return one round type at the order of the line.
+
+    Raise DecayNotProved if M(lam) is not finite.
+    """
+    mass, atoms = _mass(each, choice.lam, -choice.decay_exponent - math.log(times) - 6)
     if not (mass.is_finite() and mass > 0):
         raise DecayNotProved("the transform of one round is not finite")
-    return Kind(times, mass, float(mass.log().mid()), each.mixture(), atoms)
+    return TiltedType(times, mass, float(mass.log().mid()), each.mixture(), atoms)
 
 
 def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | None]:
@@ -141,7 +151,7 @@ def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | No
     return rule.mass(), rule if law is None else None
 
 
-def _rule(kind: Kind, lam: float, last: float, goal: float) -> Rule:
+def _rule(kind: TiltedType, lam: float, last: float, goal: float) -> Rule:
     """Return a quadrature rule of the law that is accurate up to the last frequency."""
     if kind.law is not None:
         return whole_rule(kind.law, lam, last, goal)
@@ -150,7 +160,7 @@ def _rule(kind: Kind, lam: float, last: float, goal: float) -> Rule:
     return kind.atoms
 
 
-def transforms(rule: Rule, width: Any, count: int) -> list[Any]:
+def transform_values(rule: Rule, width: Any, count: int) -> list[Any]:
     """Return M at lam + i m width for m = 0, ..., count.
 
     Coarse times fine phases need sqrt(count) exponentials per node instead of count; one product of matrices multiplies them.
@@ -203,13 +213,19 @@ class SearchLine(ABC):
     cgf: float
 
     def log_value(self, epsilon: float) -> tuple[float, float]:
-        """Return log of the sum at epsilon, without the leak, and its derivative; -inf if the sum is not positive."""
+        """Return log of the sum at epsilon, without the leak, and its derivative.
+
+        Returns -inf if the sum is not positive.
+        """
         value, slope = self.log_values(np.array([epsilon]))
         return float(value[0]), float(slope[0])
 
     @abstractmethod
     def log_values(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return log of the sum at each epsilon, without the leak, and its derivative; -inf if it is not positive."""
+        """Return log of the sum at each epsilon, without the leak, and its derivative.
+
+        Returns -inf if it is not positive.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +286,10 @@ class FloatLatticeLine(SearchLine):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """M at the frequencies of a line, and a bound on |M| at all others; it encloses the expectation of a test function."""
+    """M at the frequencies of a line, and a bound on |M| at all others.
+
+    It encloses the expectation of a test function.
+    """
 
     choice: Choice
     values: list[Any]
@@ -283,7 +302,7 @@ class Line:
     """
     leak: Any
     """The probability of an infinite loss."""
-    outer: Callable[[], Any]
+    image_moment: Callable[[], Any]
     """Returns M(t) as a ball, for images on the right."""
     nodes: int
     """Quadrature nodes that were used."""
@@ -321,7 +340,10 @@ class Line:
         return range(len(self.values)) if self.indices is None else self.indices
 
     def _weights(self, test: TestFunction) -> list[Any]:
-        """Return M(z_m) / D(z_m), or on a lattice M(z_m) e^{-z_m o} times each lattice sum; computed once per test function."""
+        """Return M(z_m) / D(z_m), or on a lattice M(z_m) e^{-z_m o} times each lattice sum.
+
+        Computed once per test function.
+        """
         name = f"weights {test.name}"
         if name not in self._cache:
             with BALLS.at(self.choice.bits):  # the precision of the line, whatever that of the first caller is
@@ -350,13 +372,16 @@ class Line:
         return (-lam * epsilon).exp() / period * total
 
     def density_sum(self, epsilon: Any) -> Any:
-        """Return the trapezoid sum with the weight 1 instead of 1/D(z): the density of the smoothed loss and its images."""
+        """Return the trapezoid sum with the weight 1 instead of 1/D(z).
+
+        The density of the smoothed loss and its images.
+        """
         return self._trapezoid(epsilon, self.values)
 
     # ---- on a lattice
 
     def place(self, epsilon: Any, down: bool) -> tuple[int, Any]:
-        """Return n and r with l = o + na the next lattice point above eps, and r = l - eps in [0, a].
+        """Return n and r with l = o + na the next lattice point above eps, and r = l - eps.
 
         If balls cannot tell, epsilon is moved a little down, or up: delta falls, so the caller gets an upper, or lower, bound.
         """
@@ -374,7 +399,7 @@ class Line:
         raise DecayNotProved("balls cannot tell between which points of the lattice epsilon lies")
 
     def _folded_sum(self, number: int, rest: Any, test: TestFunction) -> Any:
-        """Return the sum over the m that are summed, as a ball, at l = o + `number` a and r = `rest`."""
+        """Return the sum over the chosen m as a ball, at l = o + `number` a and r = `rest`."""
         from flint import acb, arb
 
         factors = test.lattice_factors(rest)
@@ -392,7 +417,10 @@ class Line:
         return (-BALLS.number(self.choice.lam) * number * spacing).exp()
 
     def _folded_tail(self, number: int, rest: Any, test: TestFunction) -> Any:
-        """Return a bound on the frequencies that are not summed: F(z) = SUM e^{-azi} g(r + ai), so that |F(z)| <= F(lam)."""
+        """Return a bound on the frequencies that are not summed.
+
+        F(z) = SUM e^{-azi} g(r + ai), so that |F(z)| <= F(lam).
+        """
         if self.lattice is None or self.beyond == 0:
             return BALLS.number(0)
         a, lam = self.lattice.spacing, BALLS.number(self.choice.lam)
@@ -439,9 +467,9 @@ class Line:
 
     def images(self, epsilon: Any) -> Any:
         """Return a bound on the hockey stick's images."""
-        if "outer" not in self._cache:
-            self._cache["outer"] = self.outer()
-        return image_bound(self.choice, self.period, self._cache["outer"], epsilon)
+        if "image moment" not in self._cache:
+            self._cache["image moment"] = self.image_moment()
+        return image_bound(self.choice, self.period, self._cache["image moment"], epsilon)
 
     def smoothing_error(self, epsilon: Any) -> Any:
         """Return a bound on C_tau - delta: tau^2 e^{tau^2/8} D_tau (Theorem L-lower).
@@ -453,7 +481,7 @@ class Line:
 
         tau, s, width = BALLS.number(self.smooth), BALLS.number(self.square), 2 * arb.pi() / arb(self.choice.period)
         last = width * self.frequencies
-        far = arb((last + (2 * arb(self.choice.silence) / s).sqrt()).upper()) + 2 * width
+        far = arb((last + (2 * arb(self.choice.decay_exponent) / s).sqrt()).upper()) + 2 * width
         near = far - width
         beyond = self.beyond * (far - last) + self.values[0].real * (-near * near * s / 2).exp() / (near * s)
         density = self.density_sum(epsilon) + (-arb(self.choice.lam) * epsilon).exp() * beyond / arb.pi()
@@ -462,21 +490,30 @@ class Line:
     # ---- bounds on delta
 
     def bound(self, epsilon: Any, test: TestFunction = HOCKEY_STICK, gap: Any = None) -> Any:
-        """Return a ball whose upper end bounds delta(eps): C E[g(S - eps + log R)] at this gap d > 0, images included."""
+        """Return a ball whose upper end bounds delta(eps).
+
+        C E[g(S - eps + log R)] at this gap d > 0, images included.
+        """
         if test.ball_constants is None:
             return self.ball(epsilon, test)
         log_ratio, constant = test.ball_constants(gap)
         return constant * self.ball(epsilon - log_ratio, test)
 
     def upper(self, epsilon: Any, test: TestFunction = HOCKEY_STICK, gap: Any = None) -> Any:
-        """Return an upper bound on delta(eps): images and smoothing only add (Theorem L-upper); inf if balls overflow."""
+        """Return an upper bound on delta(eps): images and smoothing only add (Theorem L-upper).
+
+        Returns inf if balls overflow.
+        """
         from flint import arb
 
         found = self.bound(epsilon, test, gap)
         return arb(found.upper()) if found.is_finite() else arb("inf")
 
     def lower(self, epsilon: Any) -> Any:
-        """Return a lower bound on delta(eps): images and smoothing are subtracted; 0 if balls overflow."""
+        """Return a lower bound on delta(eps): images and smoothing are subtracted.
+
+        Returns 0 if balls overflow.
+        """
         from flint import arb
 
         found = self.ball(epsilon, down=False) - self.images(epsilon)
@@ -485,7 +522,10 @@ class Line:
         return arb(found.lower()) if found.is_finite() else arb(0)
 
     def floats(self, test: TestFunction = HOCKEY_STICK) -> SearchLine:
-        """Return the line in float64 without its error terms, to search along; computed once per test function."""
+        """Return the line in float64 without its error terms, to search along.
+
+        Computed once per test function.
+        """
         name = f"floats {test.name}"
         if name not in self._cache:
             with BALLS.at(self.choice.bits):
@@ -511,13 +551,15 @@ class Line:
 
 
 def build_line(
-    kinds: Kinds,
+    kinds: RoundTypes,
     choice: Choice,
     extra: Fraction = Fraction(0),
     smooth: Fraction = Fraction(0),
     work: int = LINE.most_work,
 ) -> Line:
-    """Build the line of all rounds without using a lattice; balls have the precision of the choice.
+    """Build the line of all rounds without using a lattice.
+
+    Balls have the precision of the choice.
 
     `extra` is the squared shift of unsampled Gaussians besides those among the round types. `smooth` is tau^2 of one more that
     no round has: its cost is known, and it proves the decay if nothing else does. Raises DecayNotProved if no decay is proved,
@@ -525,15 +567,15 @@ def build_line(
     """
     from flint import acb, arb
 
-    square = extra + smooth + squared(kinds)
-    known = [found_kind(each, times, choice) for each, times in kinds if each.square is None]
+    square = extra + smooth + gaussian_square(kinds)
+    known = [tilted_type(each, times, choice) for each, times in kinds if each.square is None]
     lam, step = choice.lam, 2 * math.pi / choice.period
-    start = decay_frequency(known, lam, choice.silence, square / 2, step)
+    start = decay_frequency(known, lam, choice.decay_exponent, square / 2, step)
     count = max(1, math.ceil(start / step * (1 + 1e-12)) - 1)
     while not 2 * arb.pi() / arb(choice.period) * (count + 1) >= start:
         count += 1
     width = 2 * arb.pi() / arb(choice.period)
-    values, nodes = powers(known, choice, width, count, step * count * (1 + 1e-12), work)
+    values, nodes = composed_transform(known, choice, width, count, step * count * (1 + 1e-12), work)
     if square:
         # e^{(z + z^2) s / 2}
         half, exact = BALLS.number(square) / 2, arb(lam)
@@ -541,7 +583,16 @@ def build_line(
             z = acb(exact, width * m)
             values[m] *= ((z + z * z) * half).exp()
     top = values[0].real
-    beyond = top * (-arb(choice.silence)).exp()
+    beyond = top * (-arb(choice.decay_exponent)).exp()
     if not (top.is_finite() and top > 0):
         raise DecayNotProved("the transform is not finite")
-    return Line(choice, values, beyond, leaked(kinds), lambda: outer(kinds, choice, square), nodes, square, smooth)
+    return Line(
+        choice,
+        values,
+        beyond,
+        leak_probability(kinds),
+        lambda: moment_ball(kinds, choice, square),
+        nodes,
+        square,
+        smooth,
+    )

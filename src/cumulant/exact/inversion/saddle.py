@@ -31,7 +31,7 @@ class Line:
     exponents: Array
 
     def weighted(self, test: TestFunction) -> tuple[float, Array]:
-        """Return the period of the line, and e^K(z) / D(z) relative to e^K(lam) for this test function."""
+        """Return the period of the line, and e^K(z) / D(z) relative to e^K(lam) for a test function."""
         z = self.lam + 1j * self.frequencies
         return 2 * math.pi / (self.frequencies[1] - self.frequencies[0]), np.exp(self.exponents) / test.denominator(z)
 
@@ -73,7 +73,7 @@ def moments(terms: Terms, lam: Array) -> Moments:
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-def cgfs(terms: Terms, lam: Array) -> Array:
+def cgf_values(terms: Terms, lam: Array) -> Array:
     """Return K at real orders, without derivatives."""
     return np.asarray(sum(times * tilted(step, lam)[2] for step, times in terms))
 
@@ -98,15 +98,15 @@ def saddle(terms: Terms, log_delta: float) -> Moments | None:
 
     Returns None if there is none.
     """
-    return _where(terms, lambda found: log_delta - approximation(found))
+    return _order_at_zero(terms, lambda found: log_delta - approximation(found))
 
 
 def saddle_at(terms: Terms, epsilon: float) -> Moments | None:
     """Return the order whose saddle point is at this epsilon; None if there is none."""
-    return _where(terms, lambda found: epsilon_of(found) - epsilon)
+    return _order_at_zero(terms, lambda found: epsilon_of(found) - epsilon)
 
 
-def _where(terms: Terms, rising: Callable[[Moments], Array]) -> Moments | None:
+def _order_at_zero(terms: Terms, rising: Callable[[Moments], Array]) -> Moments | None:
     """Return the order at which a rising function of the moments is 0, by nested subdivision.
 
     Returns None if it is never finite.
@@ -149,9 +149,9 @@ def spread(terms: Terms, at: Moments) -> tuple[float, float]:
     lam, mean, deviation = float(at.lam[0]), float(at.mean[0]), math.sqrt(float(at.variance[0]))
     rate = math.sqrt(2 * SADDLE.tail) / max(deviation, 1e-300)
     up = lam + rate * EXPONENTS
-    high = np.fmin.reduce((cgfs(terms, up) - at.cgf[0] + SADDLE.tail) / (up - lam))
+    high = np.fmin.reduce((cgf_values(terms, up) - at.cgf[0] + SADDLE.tail) / (up - lam))
     down = lam - np.minimum(rate * EXPONENTS, lam + 1)
-    low = np.fmax.reduce((at.cgf[0] - SADDLE.tail - cgfs(terms, down)) / (lam - down))
+    low = np.fmax.reduce((at.cgf[0] - SADDLE.tail - cgf_values(terms, down)) / (lam - down))
     return min(low, mean - 4 * deviation), max(high, mean + 4 * deviation)
 
 

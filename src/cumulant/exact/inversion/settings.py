@@ -133,7 +133,10 @@ class LineSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecaySettings:
-    """Constants by which floats choose windows and intervals; balls or rounded floats certify whatever is chosen."""
+    """Constants by which floats choose windows and intervals.
+
+    Balls or rounded floats certify whatever is chosen.
+    """
 
     window_cuts: Array = field(default_factory=lambda: np.array([0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.3]))
     """Parts of the law that either end of Lemma S3's window may leave out; chosen by hand."""
@@ -229,7 +232,10 @@ class BatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class SaddleSettings:
-    """Constants of the saddle line; its answers are estimates, used as guesses and as a second opinion."""
+    """Constants of the saddle line.
+
+    Its answers are estimates, used as guesses and as a second opinion.
+    """
 
     tail: float = 36.0
     """Nats of the tilted sum that the window and the frequencies leave out; derived: a float's last digit."""

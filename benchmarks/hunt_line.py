@@ -86,7 +86,7 @@ def run(generator: random.Random) -> str:
     """The text of a run of one to three kinds."""
     gaussians = generator.random() < _GAUSSIANS
     scheme = "" if gaussians else generator.choices(list(SCHEMES), _WEIGHTS)[0]
-    kinds = []
+    round_types = []
     for _ in range(generator.choice((1, 1, 1, 2, 3))):
         numbers = {
             "noise": f"{10 ** generator.uniform(-0.4, 1.2):.3g}",
@@ -101,10 +101,10 @@ def run(generator: random.Random) -> str:
             base = f"Gaussian(sigma={10 ** (generator.uniform(-0.4, 1.5) + math.log10(times) / 2):.3g})"
         else:
             base = generator.choice(generator.choice(SCHEMES[scheme]))
-        kinds.append((base + scheme).format(**numbers) + f" * {times}")
+        round_types.append((base + scheme).format(**numbers) + f" * {times}")
     if generator.random() < 0.2 and not gaussians and "replace-one" not in scheme:
-        kinds.append(f"Gaussian(sigma={10 ** generator.uniform(0, 1.5):.3g})")
-    return " + ".join(kinds)
+        round_types.append(f"Gaussian(sigma={10 ** generator.uniform(0, 1.5):.3g})")
+    return " + ".join(round_types)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Hunt:
             return
         before = self.counted["crossing"]
         asked = generator.random() < _LATTICE and sum(times for _, times in found.parts) <= _FARTHEST
-        known = [self.direction(terms, kinds, asked) for terms, kinds in found.lines()]
+        known = [self.direction(terms, round_types, asked) for terms, round_types in found.lines()]
         ends = [each for each in known if each is not None]
         if not known:  # a closed form is all there is
             guarantee = ran.guarantee(delta=self.delta)
@@ -180,12 +180,12 @@ class Hunt:
             self.public(ran, ends if len(ends) == len(known) else [])
         self.counted["settings with a crossing"] += self.counted["crossing"] > before
 
-    def direction(self, terms: Terms, kinds: RoundTypes | None, lattice: bool) -> Found | None:
+    def direction(self, terms: Terms, round_types: RoundTypes | None, lattice: bool) -> Found | None:
         """One direction: the line at both ends, the lattice, and the line again."""
-        if kinds is None:
+        if round_types is None:
             self.counted["directions: not offered"] += 1
             return None
-        side = Side(terms, kinds)
+        side = Side(terms, round_types)
         with self.timed("line"):
             known = solver._skips_guess(side, Effort()) or epsilon_guess(side, self.delta) is not None
             accuracy = _SMOOTH if smoothed(side) else _FINE
@@ -287,9 +287,9 @@ class Hunt:
                     if upper.value > 0 and least_cone(other, at * (1 - BALLS.number(_WIDE))) < asked:
                         self.counted["Theorem B: wide"] += 1
                         self.said("wide by Theorem B", upper.value, needed, upper.choice)
-            for name, terms, kinds in found.witnesses():
-                if kinds is not None:
-                    lower = solver.line_lower_epsilon(found, terms, kinds, self.delta, _FINE)
+            for name, terms, round_types in found.witnesses():
+                if round_types is not None:
+                    lower = solver.line_lower_epsilon(found, terms, round_types, self.delta, _FINE)
                     if lower is not None:
                         fine = lower.value <= upper.value
                         self.holds("Theorem B and data sets", fine, name, lower.value, upper.value)
@@ -311,12 +311,14 @@ class Hunt:
 
 def smoothed(side: Side) -> bool:
     """Whether nothing but smoothing shows silence."""
-    return not spacing_of(side.kinds) and all(each.mixture() is None and not each.square for each, _ in side.kinds)
+    return not spacing_of(side.round_types) and all(
+        each.mixture() is None and not each.square for each, _ in side.round_types
+    )
 
 
 def again(side: Side, delta: Fraction, proved: ProvedEnd) -> Line | None:
     """Another order and period, and four times the bits; None where that line has no answer."""
-    spacing = spacing_of(side.kinds)
+    spacing = spacing_of(side.round_types)
     left = float(delta) - leak_of(side.terms)
     choice = choose_line(side, math.log(left), None, _FINE / 100, spacing) if left > 0 else None
     if choice is None:
@@ -329,7 +331,9 @@ def again(side: Side, delta: Fraction, proved: ProvedEnd) -> Line | None:
     try:
         with BALLS.at(other.bits):
             return (
-                build_lattice_line(side.kinds, other) if spacing else build_line(side.kinds, other, side.extra, smooth)
+                build_lattice_line(side.round_types, other)
+                if spacing
+                else build_line(side.round_types, other, side.extra, smooth)
             )
     except (DecayNotProved, ArithmeticError):
         return None

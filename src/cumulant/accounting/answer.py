@@ -137,13 +137,13 @@ def _each(rounds: Rounds | None, question: Question, values: Sequence[Exact]) ->
     if rounds is None:
         return _Exact(nothing * ones, np.nan * ones, ones, given)
     from cumulant.exact import answer as two_sided
-    from cumulant.exact.inversion.solver import shared
+    from cumulant.exact.inversion.solver import share_lines
 
     listed = sorted({each for each in values if question.asked == "epsilon" or _between(each)})
     # of those that floats leave to balls the middle comes first, so that its spectrum serves those around it
     listed = list(dict.fromkeys([listed[i] for i in (len(listed) // 2, 0, -1) if listed] + listed))
     accuracy = float(question.accuracy)
-    with shared():
+    with share_lines():
         if question.asked == "delta":
             found = two_sided.epsilons(rounds, [(rounds, 1, each) for each in listed], accuracy, question.cone)
         else:

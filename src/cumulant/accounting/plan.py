@@ -76,9 +76,9 @@ def planned(run: RunRecord, question: Question) -> Plan:
     """The answer with everything that proves it, and the lower end where it is known."""
     if not question.two_sided:
         return _planned(run, question)
-    from cumulant.exact.inversion.solver import shared
+    from cumulant.exact.inversion.solver import share_lines
 
-    with shared(spare=0.0):  # neighbours that need most often are the pair that bounds
+    with share_lines(spare=0.0):  # neighbours that need most often are the pair that bounds
         return _planned(run, question)
 
 

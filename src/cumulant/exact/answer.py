@@ -348,8 +348,8 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool 
         needed = None if below is None else closed.single_lower_epsilon(*below, delta)
         return None if needed is None else _answer(needed, PAIR, "proved")
 
-    def on_line(terms: Terms, kinds: RoundTypes) -> ProvedEnd | None:
-        return solver.line_lower_epsilon(rounds, terms, kinds, delta, accuracy, _effort(prove))
+    def on_line(terms: Terms, round_types: RoundTypes) -> ProvedEnd | None:
+        return solver.line_lower_epsilon(rounds, terms, round_types, delta, accuracy, _effort(prove))
 
     def on_grid(terms: Terms) -> Bound:
         return search.grid_epsilon(
@@ -371,8 +371,8 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool 
         needed = 0.0 if below is None else rounded_down(closed.enclosed_delta(*below, epsilon)[0])
         return _answer(needed, PAIR, "proved") if needed > 0 else None
 
-    def on_line(terms: Terms, kinds: RoundTypes) -> ProvedEnd | None:
-        return solver.line_lower_delta(rounds, terms, kinds, epsilon, accuracy, _effort(prove))
+    def on_line(terms: Terms, round_types: RoundTypes) -> ProvedEnd | None:
+        return solver.line_lower_delta(rounds, terms, round_types, epsilon, accuracy, _effort(prove))
 
     def on_grid(terms: Terms) -> Bound:
         return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, ANSWER.finest_witness), upper=False)
@@ -399,8 +399,8 @@ def _best_witness(
     By the line if it answers, else by a grid; None if all are 0.
     """
     best: Answer | None = None
-    for name, terms, kinds in rounds.witnesses():
-        proved = None if kinds is None else on_line(terms, kinds)
+    for name, terms, round_types in rounds.witnesses():
+        proved = None if round_types is None else on_line(terms, round_types)
         found = _answer(0.0, name, "proved") if proved is None else _answer(proved.value, name, "proved")
         if proved is None or (proved.smoothed and not prove):
             found = max(found, _answer(on_grid(terms).value, name, "bounded"), key=lambda each: each.value)

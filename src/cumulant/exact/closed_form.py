@@ -1,10 +1,8 @@
-"""Closed form of one round.
+"""Closed form of one round: delta = g d(e0) at epsilon = log(1 + g (e^e0 - 1)).
 
-Delta = g d(e0) at epsilon = log(1 + g (e^e0 - 1)), d the profile of the mechanism.
-
-For a sample without replacement that is Lemma 3 at every epsilon. For a Poisson sample it is the direction in which the record
-is removed, which is the larger one of a symmetric pair, and d covers both orders of the pair. The root is looked for in floats;
-what is claimed about it, from above and from below, is proved in balls.
+d is the privacy profile of the mechanism. For a sample without replacement that is Lemma 3 at every epsilon. For a Poisson
+sample it is the direction in which the record is removed, which is the larger one of a symmetric pair, and d covers both
+orders of the pair. Floats search for the root; balls prove both ends.
 """
 
 from __future__ import annotations

@@ -35,13 +35,11 @@ _DIRECTIONS = 2
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One mechanism on one sample.
+    """One mechanism on one sample: its dominating pair, and the theorems that the scheme offers for it.
 
-    Its dominating pair, and the theorems that the sampling scheme offers for it.
-
-    `steps` bound it from above, in each direction if there are two; None where no grid can hold them. `witnesses` bound it
-    from below. `share` is the rate of a closed form, `cone` that of Theorem B; None where there is none. `row` is the bound
-    that its steps are the sharp form of, `transforms` are those of the steps, where the line may be asked.
+    `steps` bound it from above, in each direction if there are two; None if no grid can hold them. `witnesses` bound it from
+    below. `share` is the rate of a closed form, `cone` that of Theorem B; None if there is none. `row` is the bound that its
+    steps sharpen; `transforms` are those of the steps, if the line may be asked.
     """
 
     pair: Pair
@@ -249,8 +247,8 @@ class Rounds:
             found.append((one.pair.transform(rate, "remove"), times))
             if one.pair.geometry == "diameter":
                 extra += 2 * times * Fraction(float(enclosed_delta(shift, rate).upper()))
-        kinds = _all_transforms(found)
-        return None if kinds is None else (kinds, extra)
+        round_types = _all_transforms(found)
+        return None if round_types is None else (round_types, extra)
 
     def cone(self) -> Terms | None:
         """Return the reference of Theorem B as steps; None if it does not apply.
@@ -276,5 +274,5 @@ class Rounds:
 
 def _all_transforms(found: Sequence[tuple[Transform | None, int]]) -> RoundTypes | None:
     """Return the transforms if every round offers one; None otherwise."""
-    kinds = [(each, times) for each, times in found if each is not None]
-    return tuple(kinds) if len(kinds) == len(found) else None
+    round_types = [(each, times) for each, times in found if each is not None]
+    return tuple(round_types) if len(round_types) == len(found) else None

@@ -1,4 +1,4 @@
-"""Theorem B.
+"""Theorem B: composed sampled Gaussians through a cone of test functions that the pair maximises.
 
 Delta of composed sampled Gaussians, through a cone of test functions that the dominating pair maximises.
 

@@ -148,7 +148,7 @@ def _second_line(side: Side, epsilon: float, accuracy: float) -> InversionLine |
 
     Returns None if no order works.
     """
-    spacing = spacing_of(side.kinds)
+    spacing = spacing_of(side.round_types)
     for part in VERIFICATION.order_factors:
         choice = choose_second_line(side, epsilon, VERIFICATION.accuracy, spacing, part)
         if choice is None:
@@ -168,9 +168,9 @@ def _build_second_line(side: Side, choice: Choice, spacing: float, accuracy: flo
         for smooth in (Fraction(0), Fraction(2 * VERIFICATION.smoothing_share * accuracy / cost)):
             try:
                 if spacing:
-                    return build_lattice_line(side.kinds, choice, 4 * LINE.most_work)
+                    return build_lattice_line(side.round_types, choice, 4 * LINE.most_work)
                 return build_line(
-                    side.kinds, choice, side.extra, smooth, LINE.most_work if smooth else 4 * LINE.most_work
+                    side.round_types, choice, side.extra, smooth, LINE.most_work if smooth else 4 * LINE.most_work
                 )
             except (DecayNotProved, ArithmeticError):
                 continue

@@ -30,9 +30,9 @@ def reports(mechanism: cm.Mechanism, rate: str) -> ReportConstraint:
     return ReportConstraint(extremes, Fraction(rate))
 
 
-def asked(demand: Constraint, order: float, starts: Laws) -> Laws:
+def asked(constraint: Constraint, order: float, starts: Laws) -> Laws:
     with BALLS.at(BITS):
-        found = demand.at(order, starts)
+        found = constraint.at(order, starts)
         assert found is not None
         return np.array([float(each.upper()) for each in found])
 
@@ -69,10 +69,10 @@ def test_balls_of_losses_demand_at_least_their_share() -> None:
                 assert all(more.upper() >= less.lower() for more, less in zip(enough, exact, strict=True))
 
 
-def dominated(demand: Constraint, order: float, a: Laws, b: Laws) -> float:
+def dominated(constraint: Constraint, order: float, a: Laws, b: Laws) -> float:
     """The largest quotient of what these triples demand and what is said, on some rows of a check."""
-    rows = rows_between(demand.top, 40)
-    wanted = asked(demand, order, rows)[:-2]
+    rows = rows_between(constraint.top, 40)
+    wanted = asked(constraint, order, rows)[:-2]
     relevant = wanted > 1e-9 * wanted[0]
     found = np.array([demanded(order, float(x0), a, b).max() for x0 in rows[:-2]])
     return float(np.max(found[relevant] / wanted[relevant]))
@@ -84,18 +84,18 @@ def test_no_pure_triple_demands_more(order: float) -> None:
     for epsilon, rate in ((1.0, "0.05"), (3.0, "0.3")):
         r, p, q = random_pure_triples(rng, epsilon, 400)
         g = float(rate)
-        demand = reports(cm.PureDP(Fraction(str(epsilon))), rate)
-        assert dominated(demand, order, (1 - g) * r + g * p, (1 - g) * r + g * q) <= 1 + 1e-6
+        constraint = reports(cm.PureDP(Fraction(str(epsilon))), rate)
+        assert dominated(constraint, order, (1 - g) * r + g * p, (1 - g) * r + g * q) <= 1 + 1e-6
 
 
 @pytest.mark.parametrize("order", [2.5, 8.0, 40.0])
 def test_the_star_of_the_plane_comes_close(order: float) -> None:
     for shift, rate in (("1", "0.05"), ("4", "0.01")):
         g = float(rate)
-        demand = LaplaceConstraint(Fraction(shift), "vector", Fraction(rate))
+        constraint = LaplaceConstraint(Fraction(shift), "vector", Fraction(rate))
         laws = binned_laplace(np.array([(0, 0), (0.5, 0.5), (0.5, -0.5)]) * float(shift), 40)
         a, b = (1 - g) * laws[0] + g * laws[1], (1 - g) * laws[0] + g * laws[2]
-        assert 0.7 < dominated(demand, order, a[None], b[None]) <= 1.0
+        assert 0.7 < dominated(constraint, order, a[None], b[None]) <= 1.0
 
 
 def test_a_demand_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,9 +147,9 @@ def test_no_laplace_triple_demands_more(dimension: int) -> None:
         order, g = (*ORDERS, 128.0, 0.1)[number % 7], float(rate)
         laws = binned_laplace(triple * float(shift), (200, 30, 8)[dimension - 1])
         a, b = (1 - g) * laws[0] + g * laws[1], (1 - g) * laws[0] + g * laws[2]
-        demand = LaplaceConstraint(Fraction(shift), query, Fraction(rate))
-        rows = np.unique(np.concatenate([rows_between(demand.top, 60), starts * demand.top]))
-        wanted = asked(demand, order, rows)[np.searchsorted(rows, starts * demand.top)]
-        found = np.array([float(demanded(order, x0, a, b)) for x0 in starts * demand.top])
+        constraint = LaplaceConstraint(Fraction(shift), query, Fraction(rate))
+        rows = np.unique(np.concatenate([rows_between(constraint.top, 60), starts * constraint.top]))
+        wanted = asked(constraint, order, rows)[np.searchsorted(rows, starts * constraint.top)]
+        found = np.array([float(demanded(order, x0, a, b)) for x0 in starts * constraint.top])
         worst = max(worst, float(np.max(found / wanted)))
     assert 0.8 < worst <= 1.0

@@ -31,8 +31,8 @@ def reports(mechanism: cm.Mechanism, rate: str) -> ReportConstraint:
 PURE = reports(cm.PureDP(1), "0.01")
 
 
-def found(demand: Constraint, order: float, lam: float = 4.0, size: tuple[int, int] = SIZE) -> Reference:
-    law = reference(demand, order, lam, *size)
+def found(constraint: Constraint, order: float, lam: float = 4.0, size: tuple[int, int] = SIZE) -> Reference:
+    law = reference(constraint, order, lam, *size)
     assert law is not None
     assert law.proved
     return law
@@ -78,15 +78,15 @@ def test_triples_demand_less_than_is_said_and_that_less_than_is_held(order: floa
     rng = np.random.default_rng(int(100 * order))
     for dimension in (1, 2, 3):
         shift, rate = (("1", "0.05"), ("2", "0.01"), ("4", "0.02"))[(dimension + int(order)) % 3]
-        g, demand = (
+        g, constraint = (
             float(rate),
             LaplaceConstraint(Fraction(shift), "scalar" if dimension == 1 else "vector", Fraction(rate)),
         )
-        p, q = laws_of(found(demand, order))
-        starts = np.sort(rng.uniform(-1, 0.95, 8)) * demand.top
-        rows = np.unique(np.concatenate([rows_between(demand.top, 120), starts]))
+        p, q = laws_of(found(constraint, order))
+        starts = np.sort(rng.uniform(-1, 0.95, 8)) * constraint.top
+        rows = np.unique(np.concatenate([rows_between(constraint.top, 120), starts]))
         with BALLS.at(BITS):
-            balls = demand.at(order, rows)
+            balls = constraint.at(order, rows)
             assert balls is not None
             said = np.array([float(each.upper()) for each in balls])[np.searchsorted(rows, starts)]
         held = np.array([float(demanded(order, x0, p, q)) for x0 in starts])
@@ -106,16 +106,16 @@ def test_triples_demand_less_than_is_said_and_that_less_than_is_held(order: floa
 @pytest.mark.parametrize("order", THEOREM_W.orders)
 def test_the_widest_rounds(order: float) -> None:
     """Losses of a round up to 3: where there is a reference it holds between its rows; beyond there is none."""
-    for demand in (reports(cm.PureDP(6), "0.047"), LaplaceConstraint(Fraction(6), "vector", Fraction("0.047"))):
-        assert 2.9 < demand.top < 3
-        law = reference(demand, order, 1.0, *SIZE)
+    for constraint in (reports(cm.PureDP(6), "0.047"), LaplaceConstraint(Fraction(6), "vector", Fraction("0.047"))):
+        assert 2.9 < constraint.top < 3
+        law = reference(constraint, order, 1.0, *SIZE)
         if law is None:  # at large n floats do not propose one
             assert order > 8
             continue
         p, q = laws_of(law)
-        rows = rows_between(demand.top, 333)
+        rows = rows_between(constraint.top, 333)
         with BALLS.at(BITS):
-            said = demand.at(order, rows)
+            said = constraint.at(order, rows)
             assert said is not None
             for x0, each in list(zip(rows, said, strict=True))[:-40:50]:
                 assert float(each.lower()) <= float(demanded(order, float(x0), p, q)) * (1 + 1e-9)
@@ -124,18 +124,18 @@ def test_the_widest_rounds(order: float) -> None:
 
 @pytest.mark.parametrize("order", [0.5, 2.0, 16.0])
 def test_a_reference_dominates_between_its_rows_too(order: float) -> None:
-    for demand in (PURE, LAPLACE):
-        p, q = laws_of(found(demand, order))
+    for constraint in (PURE, LAPLACE):
+        p, q = laws_of(found(constraint, order))
         assert (q.sum(), p.sum()) == (pytest.approx(1, abs=1e-9), pytest.approx(1, abs=1e-9))
-        starts = np.sort(np.random.default_rng(4).uniform(-1.0, 0.999, 60)) * demand.top
-        rows = np.unique(np.concatenate([rows_between(demand.top, 300), starts]))
+        starts = np.sort(np.random.default_rng(4).uniform(-1.0, 0.999, 60)) * constraint.top
+        rows = np.unique(np.concatenate([rows_between(constraint.top, 300), starts]))
         with BALLS.at(BITS):
-            balls = demand.at(order, rows)
+            balls = constraint.at(order, rows)
             assert balls is not None
             said = np.array([float(each.upper()) for each in balls])
         for x0 in starts:
             assert float(demanded(order, float(x0), p, q)) >= said[np.searchsorted(rows, x0)] * (1 - 1e-6)
-        assert float(demanded(order, -2 * demand.top, p, q)) >= said[0] * (1 - 1e-6)
+        assert float(demanded(order, -2 * constraint.top, p, q)) >= said[0] * (1 - 1e-6)
 
 
 # ---- what is refused
@@ -163,22 +163,22 @@ def mean(law: Reference) -> float:
 
 
 @pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
-def test_a_mean_or_a_mass_below_one_is_refused(demand: Constraint) -> None:
-    law, rows = found(demand, 2.0), rows_between(demand.top, SIZE[1])
-    assert proved(law, demand, 2.0, rows)
+def test_a_mean_or_a_mass_below_one_is_refused(constraint: Constraint) -> None:
+    law, rows = found(constraint, 2.0), rows_between(constraint.top, SIZE[1])
+    assert proved(law, constraint, 2.0, rows)
     # 1e-12 less than 1: mass moves from the heaviest ratio above 1 to 1, far less than any row has to spare
     up = max((i for i in law.places if i > 0), key=lambda i: law.masses[law.places.index(i)])
     for less, fine in ((0.0, True), (1e-12, False)):
         taken = (mean(law) + less) / math.expm1(law.width * up) * (1 - 1e-3 if fine else 1)
-        assert proved(moved(law, {up: -taken, 0: taken * 1.0001}), demand, 2.0, rows) is fine
+        assert proved(moved(law, {up: -taken, 0: taken * 1.0001}), constraint, 2.0, rows) is fine
     # one unit in the last place of the mass at 1
     total = sum(map(Fraction, law.masses))
     spare = float(total - 1)
-    assert not proved(moved(law, {0: -spare - 2.0**-52}), demand, 2.0, rows)
+    assert not proved(moved(law, {0: -spare - 2.0**-52}), constraint, 2.0, rows)
     # more than 1 beside the ratio 1, and less than nothing anywhere, though all else holds
-    assert not proved(moved(law, {1: 0.6, -1: 0.6}), demand, 2.0, rows)
-    assert not proved(moved(law, {law.places[0] - 1: -1e-12, 0: 2e-12}), demand, 2.0, rows)
-    assert proved(moved(law, {law.places[-1] + 1: 1e-12, 0: 2e-12}), demand, 2.0, rows)
+    assert not proved(moved(law, {1: 0.6, -1: 0.6}), constraint, 2.0, rows)
+    assert not proved(moved(law, {law.places[0] - 1: -1e-12, 0: 2e-12}), constraint, 2.0, rows)
+    assert proved(moved(law, {law.places[-1] + 1: 1e-12, 0: 2e-12}), constraint, 2.0, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,20 +201,20 @@ class Raised(Constraint):
 
 
 @pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
-def test_one_row_that_lacks_a_billionth_is_refused(demand: Constraint) -> None:
-    law, rows = found(demand, 2.0), rows_between(demand.top, SIZE[1])
+def test_one_row_that_lacks_a_billionth_is_refused(constraint: Constraint) -> None:
+    law, rows = found(constraint, 2.0), rows_between(constraint.top, SIZE[1])
     for row in (0, 1, SIZE[1] - 1, SIZE[1], 2 * SIZE[1], rows.size - 3, rows.size - 2):
-        assert proved(law, Raised(demand, law, row, 1 - 1e-9), 2.0, rows)
-        assert not proved(law, Raised(demand, law, row, 1 + 1e-9), 2.0, rows)
-        assert not proved(law, Raised(demand, law, row, math.nan), 2.0, rows)
+        assert proved(law, Raised(constraint, law, row, 1 - 1e-9), 2.0, rows)
+        assert not proved(law, Raised(constraint, law, row, 1 + 1e-9), 2.0, rows)
+        assert not proved(law, Raised(constraint, law, row, math.nan), 2.0, rows)
 
 
 @pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
-def test_a_law_that_lacks_a_millionth_is_refused(demand: Constraint) -> None:
+def test_a_law_that_lacks_a_millionth_is_refused(constraint: Constraint) -> None:
     """All masses but that at 1: those of a proposal exceed the least that is enough by 1e-6."""
-    law, rows = found(demand, 2.0), rows_between(demand.top, SIZE[1])
+    law, rows = found(constraint, 2.0), rows_between(constraint.top, SIZE[1])
     lower = {place: -mass * 2e-6 for place, mass in zip(law.places, law.masses, strict=True) if place}
-    assert not proved(moved(law, lower | {0: -sum(lower.values()) * 1.01}), demand, 2.0, rows)
+    assert not proved(moved(law, lower | {0: -sum(lower.values()) * 1.01}), constraint, 2.0, rows)
 
 
 @pytest.mark.parametrize(
@@ -236,9 +236,9 @@ def test_rows_that_do_not_cover_everything_are_refused(cut: Callable[[Laws], Law
 
 def test_a_tail_below_a_ten_millionth_of_the_largest_row_counts() -> None:
     """Without its last atoms the law holds every row above 1e-7 of the largest one, and none near the top."""
-    demand, order = LaplaceConstraint(Fraction(6), "vector", Fraction("0.04")), 16.0
-    law, rows = found(demand, order, 1.0), rows_between(demand.top, SIZE[1])
-    last = [place for place in law.places if law.width * place > 0.9 * demand.top]
+    constraint, order = LaplaceConstraint(Fraction(6), "vector", Fraction("0.04")), 16.0
+    law, rows = found(constraint, order, 1.0), rows_between(constraint.top, SIZE[1])
+    last = [place for place in law.places if law.width * place > 0.9 * constraint.top]
     rest = max(place for place in law.places if place not in last)
     gone = {place: -law.masses[law.places.index(place)] for place in last}
     lost = -sum(mass * math.expm1(law.width * place) for place, mass in gone.items())
@@ -251,13 +251,13 @@ def test_a_tail_below_a_ten_millionth_of_the_largest_row_counts() -> None:
     )
     assert mean(less) >= 0
     with BALLS.at(BITS):
-        said, held = demand.at(order, rows), rows_of(less, order, rows)
+        said, held = constraint.at(order, rows), rows_of(less, order, rows)
         assert said is not None
         missed = [j for j in range(rows.size - 1) if not held[j + 1] >= said[j]]
         assert missed
         assert all(float(said[j].mid()) < 1e-7 * float(said[0].mid()) for j in missed)
-    assert proved(law, demand, order, rows)
-    assert not proved(less, demand, order, rows)
+    assert proved(law, constraint, order, rows)
+    assert not proved(less, constraint, order, rows)
 
 
 @pytest.mark.parametrize("mass", [0.0, -0.1, math.nan, math.inf])
@@ -272,7 +272,7 @@ def test_a_proposal_that_is_too_small_is_refused(monkeypatch: pytest.MonkeyPatch
     """The programme is not trusted: whatever it says, the rows are checked."""
     import scipy.optimize
 
-    demand = reports(cm.PureDP(1), "0.02")
+    constraint = reports(cm.PureDP(1), "0.02")
     honest: Any = scipy.optimize.linprog
 
     def lying(*arguments: Any, **named: Any) -> Any:
@@ -280,11 +280,11 @@ def test_a_proposal_that_is_too_small_is_refused(monkeypatch: pytest.MonkeyPatch
         answer.x = answer.x * (1 - 1e-4)
         return answer
 
-    assert reference(demand, 4.0, 5.0, *SIZE) is not None
+    assert reference(constraint, 4.0, 5.0, *SIZE) is not None
     monkeypatch.setattr(scipy.optimize, "linprog", lying)
     for each in (reference, references.propose_reference):
         each.cache_clear()
-    assert reference(demand, 4.0, 5.0, *SIZE) is None
+    assert reference(constraint, 4.0, 5.0, *SIZE) is None
     for each in (reference, references.propose_reference):
         each.cache_clear()
 

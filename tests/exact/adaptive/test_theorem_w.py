@@ -64,8 +64,8 @@ def test_adversaries_stay_below_the_reference(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shift, rate, order, times = Fraction(2), Fraction(1, 20), float(rng.choice([2.5, 8.0])), 12
     g = float(rate)
-    demand = LaplaceConstraint(shift, "vector", rate)
-    found = reference(demand, order, 4.0, 14, 120)
+    constraint = LaplaceConstraint(shift, "vector", rate)
+    found = reference(constraint, order, 4.0, 14, 120)
     assert found is not None
     _, q = lawful(found)
     loss, _ = found.outputs(0.0)
@@ -103,9 +103,9 @@ def test_mixed_rounds_stay_below_references_of_one_order(order: float) -> None:
     g, step, times = 0.05, 0.002, 4
     sample = cm.WithoutReplacement(rate=str(g))
     run = cm.PureDP(1) @ sample * 1000 + cm.Laplace(scale=1) @ sample * 1000 + cm.Gaussian(sigma=2) @ sample * 1000
-    kinds = theorem_w._dominated_types(rounds(run))
-    assert kinds is not None
-    laws = theorem_w._laws(kinds, order, 4.0, theorem_w._fine_reference)
+    round_types = theorem_w._dominated_types(rounds(run))
+    assert round_types is not None
+    laws = theorem_w._laws(round_types, order, 4.0, theorem_w._fine_reference)
     assert laws is not None
     terms = theorem_w._terms(laws)
     grid = step * np.arange(-900, 901)

@@ -95,9 +95,9 @@ class OrderLine:
         return self.line.floats(test_function(self.order))
 
 
-def on_lattice(kinds: RoundTypes, order: float, lam: float, period: float, silence: float = 80.0) -> OrderLine:
+def on_lattice(round_types: RoundTypes, order: float, lam: float, period: float, silence: float = 80.0) -> OrderLine:
     with BALLS.at(BITS):
-        return OrderLine(build_lattice_line(kinds, choice(lam, period, silence), omit_exponent=silence), order)
+        return OrderLine(build_lattice_line(round_types, choice(lam, period, silence), omit_exponent=silence), order)
 
 
 # ---- the sum itself
@@ -344,8 +344,8 @@ DEMANDS: dict[str, tuple[Constraint, float, float]] = {
 
 
 def referred(name: str) -> tuple[Reference, float, float]:
-    demand, order, lam = DEMANDS[name]
-    found = reference(demand, order, lam, 14, 120)
+    constraint, order, lam = DEMANDS[name]
+    found = reference(constraint, order, lam, 14, 120)
     assert found is not None
     return found, order, lam
 
@@ -389,10 +389,10 @@ def test_never_more_than_the_lattice_and_as_much_up_to_its_accuracy(name: str) -
 # ---- against adversaries
 
 
-def optimum(demand: ReportConstraint, times: int, y: float) -> float:
+def optimum(constraint: ReportConstraint, times: int, y: float) -> float:
     """sup E (y t_1 ... t_k - 1)_+ over all policies, by trying each triple after each past."""
     with BALLS.at(BITS):
-        atoms = [[(float(t.mid()), float(m.mid())) for t, m in each] for each in demand._triples()]
+        atoms = [[(float(t.mid()), float(m.mid())) for t, m in each] for each in constraint._triples()]
     triples = [(np.exp([t for t, _ in each]), np.array([m for _, m in each])) for each in atoms]
 
     def value(products: Any, left: int) -> Any:
@@ -417,8 +417,8 @@ def test_never_below_what_a_policy_reaches(mechanism: cm.Mechanism) -> None:
     """All policies of up to four rounds; with another law than the reference the bound would be broken."""
     broken = 0
     for rate, order in (("0.05", 0.75), ("0.3", 3.0), ("0.1", 40.0)):
-        demand = reports(mechanism, rate)
-        found = reference(demand, order, 4.0, 14, 120)
+        constraint = reports(mechanism, rate)
+        found = reference(constraint, order, 4.0, 14, 120)
         assert found is not None
         slack = replace(
             found, masses=tuple(m if p == 0 else 0.8 * m for p, m in zip(found.places, found.masses, strict=True))
@@ -426,8 +426,8 @@ def test_never_below_what_a_policy_reaches(mechanism: cm.Mechanism) -> None:
         for times in (2, 4):
             line, less = (on_lattice(((one.transform(), times),), order, 6.0, 12.0) for one in (found, slack))
             for part in (0.1, 0.4, 0.8):
-                epsilon = part * times * demand.top
-                truth = math.exp(epsilon) * optimum(demand, times, math.exp(-epsilon))
+                epsilon = part * times * constraint.top
+                truth = math.exp(epsilon) * optimum(constraint, times, math.exp(-epsilon))
                 with BALLS.at(BITS):
                     at, gaps = BALLS.number(epsilon), [BALLS.number(gap) for gap in (0.02, 0.2, 1.0)]
                     bound, lower = (min(float(one.upper(at, gap)) for gap in gaps) for one in (line, less))

@@ -160,7 +160,7 @@ SEVERAL: dict[str, list[tuple[cm.Mechanism, list[Laws], str, int]]] = {
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_kinds_in_whichever_order(name: str) -> None:
     """Both ends enclose every fixed order, and are close to the orders that an adversary and its opponent choose."""
-    kinds = [(laws, times) for _, laws, _, times in SEVERAL[name]]
+    round_types = [(laws, times) for _, laws, _, times in SEVERAL[name]]
     pairs = [(one.pair(), rate, times) for one, _, rate, times in SEVERAL[name]]
     reports = tuple(
         (found, Fraction(rate), times) for pair, rate, times in pairs if pair and (found := pair.extremes())
@@ -174,9 +174,11 @@ def test_several_kinds_in_whichever_order(name: str) -> None:
     again = value_iteration.optimum_from_above(reports[::-1], -20.0)
     assert again is not None
     for epsilon in (0.1, 0.4):
-        worst, best = optimum(kinds, epsilon), optimum(kinds, epsilon, min)
+        worst, best = optimum(round_types, epsilon), optimum(round_types, epsilon, min)
         fixed = (
-            [one_after_the_other(kinds, order, epsilon) for order in ((0, 1), (1, 0))] if len(kinds) == 2 else [best]
+            [one_after_the_other(round_types, order, epsilon) for order in ((0, 1), (1, 0))]
+            if len(round_types) == 2
+            else [best]
         )
         assert best * (1 - 1e-9) <= min(fixed) <= max(fixed) <= worst * (1 + 1e-9)
         assert worst * (1 - 1e-9) <= above.delta(epsilon) <= worst * (1 + 1e-3)
@@ -184,9 +186,9 @@ def test_several_kinds_in_whichever_order(name: str) -> None:
         assert again.delta(epsilon) == above.delta(epsilon)
 
 
-def one_after_the_other(kinds: list[tuple[list[Laws], int]], order: tuple[int, int], epsilon: float) -> float:
+def one_after_the_other(round_types: list[tuple[list[Laws], int]], order: tuple[int, int], epsilon: float) -> float:
     """All rounds of one kind, then all of the other."""
-    first, second = (kinds[i] for i in order)
+    first, second = (round_types[i] for i in order)
     return optimum(
         [first, second], epsilon, lambda found: next(iter(found))
     )  # the generator yields the first kind while it has rounds left
@@ -215,10 +217,10 @@ def test_numbers_below_the_smallest_are_not_taken_for_nothing() -> None:
 
 def test_the_order_matters() -> None:
     """Were the kinds taken one after the other, the worst order would be told too little."""
-    kinds = [(laws, times) for _, laws, _, times in SEVERAL["two losses"]]
-    worst, best = optimum(kinds, 0.4), optimum(kinds, 0.4, min)
+    round_types = [(laws, times) for _, laws, _, times in SEVERAL["two losses"]]
+    worst, best = optimum(round_types, 0.4), optimum(round_types, 0.4, min)
     assert worst > 1.02 * best
-    assert min(one_after_the_other(kinds, order, 0.4) for order in ((0, 1), (1, 0))) < worst * 0.999
+    assert min(one_after_the_other(round_types, order, 0.4) for order in ((0, 1), (1, 0))) < worst * 0.999
 
 
 @pytest.mark.parametrize("epsilon", [600, 690, 700, 710, 1000, 10**6])

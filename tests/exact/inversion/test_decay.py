@@ -410,15 +410,15 @@ def test_powers_take_every_round_and_every_kind() -> None:
     with BALLS.at(128):
         laws = [LAWS[name][0].transform(LAWS[name][1], "remove") for name in ("gauss", "laplace")]
         choice = Choice(2.0, 20.0, 20.0, 20.0, 1.0, -10.0, 4.0, 128)
-        kinds = [
+        round_types = [
             line.tilted_type(law, times, choice) for law, times in zip(laws, (5, 7), strict=True) if law is not None
         ]
         width = 2 * BALLS.number(math.pi) / 20
-        values, nodes = line.composed_transform(kinds, choice, width, 3, 1.0, 10**6)
-        truth = kinds[0].mass ** 5 * kinds[1].mass ** 7
+        values, nodes = line.composed_transform(round_types, choice, width, 3, 1.0, 10**6)
+        truth = round_types[0].mass ** 5 * round_types[1].mass ** 7
         assert values[0].real.overlaps(truth)
         assert nodes > 32
         with pytest.raises(decay.DecayTooSlow, match="would take 3 frequencies at"):
-            line.composed_transform(kinds, choice, width, 3, 1.0, 10)
+            line.composed_transform(round_types, choice, width, 3, 1.0, 10)
         with pytest.raises(decay.DecayTooSlow, match="would take 1,000,000,000,000 frequencies"):
-            line.composed_transform(kinds, choice, width, 10**12, 1.0, 10)
+            line.composed_transform(round_types, choice, width, 10**12, 1.0, 10)

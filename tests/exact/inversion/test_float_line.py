@@ -37,16 +37,16 @@ RUNS = [
 def side(run: cm.Expression, direction: int = 0) -> Side:
     found, _ = losses.rounds(run.record())
     assert found is not None
-    terms, kinds = list(found.lines())[direction]
-    assert kinds is not None
-    return Side(terms, kinds)
+    terms, round_types = list(found.lines())[direction]
+    assert round_types is not None
+    return Side(terms, round_types)
 
 
 def built(run: cm.Expression, delta: str) -> tuple[Side, Any, Any]:
     where = side(run)
     choice = choose.choose_line(where, math.log(Fraction(delta)), None, 1e-3)
     assert choice is not None
-    return where, choice, float_line.float_spectrum(where.kinds, choice, 1, 1)
+    return where, choice, float_line.float_spectrum(where.round_types, choice, 1, 1)
 
 
 # ---- the model
@@ -74,7 +74,7 @@ def test_sines_and_angles_are_within_the_model() -> None:
 @pytest.mark.parametrize(("run", "delta"), RUNS[:3], ids=str)
 def test_transforms_are_within_their_slack_and_not_without_it(run: cm.Expression, delta: str) -> None:
     where, choice, found = built(run, delta)
-    law, u = where.kinds[0][0].mixture(), found.frequencies
+    law, u = where.round_types[0][0].mixture(), found.frequencies
     assert law is not None
     goal = -choice.decay_exponent - 30
     edges, top = list(law.span(choice.lam, goal)), float(u[-1]) * (1 + 1e-9)
@@ -117,7 +117,7 @@ def test_nothing_is_louder_than_what_is_claimed(run: cm.Expression, delta: str) 
 def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows whose spread, left out part or error is forgotten claim silence where a dense scan is louder."""
     where, choice, _ = built(*RUNS[0])
-    law, times = where.kinds[0][0].mixture(), where.kinds[0][1]
+    law, times = where.round_types[0][0].mixture(), where.round_types[0][1]
     assert law is not None
     one = float_decay.Round.of(law, times, choice.lam, choice.decay_exponent)
     window = float_decay._build_window(one, choice.lam, 40.0, choice.decay_exponent, 0.1)
@@ -140,7 +140,7 @@ def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
 def test_floats_are_above_balls_by_no_more_than_they_say(run: cm.Expression, delta: str) -> None:
     where, choice, found = built(run, delta)
     with BALLS.at(choice.bits):
-        exact = spectrum.build_line(where.kinds, choice, where.extra)
+        exact = spectrum.build_line(where.round_types, choice, where.extra)
         for factor in (0.7, 1.0, 1.3):
             epsilon = factor * choice.epsilon
             above = float(found.log_upper(np.array([epsilon]), np.array([1.0]))[0])
@@ -180,11 +180,11 @@ def test_without_its_slack_a_line_of_wrong_transforms_misses() -> None:
 
 def test_fewer_repetitions_than_silence_was_shown_for_are_refused() -> None:
     where = side(cm.Gaussian(sigma=1) @ P(rate=0.01) * 1)
-    repeated = Side(where.terms, tuple((one, 2000 * times) for one, times in where.kinds))
+    repeated = Side(where.terms, tuple((one, 2000 * times) for one, times in where.round_types))
     terms = tuple((step, 2000 * times) for step, times in where.terms)
     choice = choose.choose_line(replace(repeated, terms=terms), math.log(1e-6), None, 1e-3)
     assert choice is not None
-    found = float_line.float_spectrum(where.kinds, choice, 2000, 4000)
+    found = float_line.float_spectrum(where.round_types, choice, 2000, 4000)
     many = found.log_upper(np.array([1.0, 1.0, 1.0]), np.array([1999.0, 2000.0, 4000.0]))
     assert many[0] == math.inf
     assert many[1] < many[2] < 0
@@ -377,8 +377,8 @@ def test_gaussians_without_a_sample_lose_what_is_told(monkeypatch: pytest.Monkey
     choice = Choice(1.3, 7.7, 40.0, 1.0, 0.0, 0.0, 2.6, 128)
 
     def covered() -> bool:
-        found = float_line.float_spectrum(where.kinds, choice, 1, 1)
-        square = sum(((each.square or 0) * times for each, times in where.kinds), start=Fraction(0))
+        found = float_line.float_spectrum(where.round_types, choice, 1, 1)
+        square = sum(((each.square or 0) * times for each, times in where.round_types), start=Fraction(0))
         half, lam = BALLS.number(square) / 2, arb(choice.lam)
         fine = abs(half * (lam + lam * lam) - arb(found.cgf)) <= found.cgf_slack
         for m in range(1, found.frequencies.size):
@@ -423,11 +423,11 @@ def test_kinds_that_are_lost_in_a_sum_are_told(monkeypatch: pytest.MonkeyPatch) 
         "Round",
         SimpleNamespace(of=lambda law, times, *_: SimpleNamespace(law=law, times=times, log_mass=0.0)),
     )
-    kinds: Any = [(Kind(1.0), 1)] + [(Kind(small), 1) for _ in range(count)]
+    round_types: Any = [(Kind(1.0), 1)] + [(Kind(small), 1) for _ in range(count)]
     choice = Choice(1.0, 2 * math.pi, 1.0, 1.0, 0.0, 0.0, 2.0, 128)
 
     def covered() -> tuple[bool, bool]:
-        found = float_line.float_spectrum(kinds, choice, 1, 1)
+        found = float_line.float_spectrum(round_types, choice, 1, 1)
         wanted = Fraction(1) + count * Fraction(small)
         real = abs(Fraction(found.log_phi[1].real) + wanted) <= Fraction(found.slack[1])
         return real, abs(Fraction(found.cgf) - wanted) <= Fraction(found.cgf_slack)

@@ -24,14 +24,14 @@ Law = Sequence[tuple[Any, Any]]
 def sides(run: cm.Expression) -> list[Side]:
     found, _ = rounds.rounds(run.record())
     assert found is not None
-    return [Side(terms, kinds or ()) for terms, kinds in found.lines()]
+    return [Side(terms, round_types or ()) for terms, round_types in found.lines()]
 
 
 def built(where: Side, epsilon: float, accuracy: float = 1e-9) -> Line:
-    choice = choose.choose_line(where, None, epsilon, accuracy, lattice_line.spacing_of(where.kinds))
+    choice = choose.choose_line(where, None, epsilon, accuracy, lattice_line.spacing_of(where.round_types))
     assert choice is not None
     with BALLS.at(choice.bits):
-        return lattice_line.build_lattice_line(where.kinds, choice)
+        return lattice_line.build_lattice_line(where.round_types, choice)
 
 
 def composed(laws: Sequence[tuple[Law, int]], epsilon: Any) -> Any:
@@ -50,10 +50,10 @@ def composed(laws: Sequence[tuple[Law, int]], epsilon: Any) -> Any:
     return sum((mass * (-(epsilon - loss).expm1()).nonnegative_part() for loss, mass in sums), start=BALLS.number(0))
 
 
-def _counts(kinds: int, times: int) -> list[tuple[int, ...]]:
-    if kinds == 1:
+def _counts(round_types: int, times: int) -> list[tuple[int, ...]]:
+    if round_types == 1:
         return [(times,)]
-    return [(i, *rest) for i in range(times + 1) for rest in _counts(kinds - 1, times - i)]
+    return [(i, *rest) for i in range(times + 1) for rest in _counts(round_types - 1, times - i)]
 
 
 def outputs(p: Sequence[Any], q: Sequence[Any]) -> Law:
@@ -80,11 +80,11 @@ def _laws(name: str) -> tuple[cm.Expression, list[list[tuple[Law, int]]], Fracti
     if name == "answers":
         return RR(p="3/5") * 40, [[(outputs(HEADS, TAILS), 40)]], Fraction(0)
     if name == "pure of two kinds":
-        kinds = []
+        round_types = []
         for epsilon, times in (("1/4", 12), ("1/10", 9)):
             high, low = told(epsilon)
-            kinds.append((outputs([high, low], [low, high]), times))
-        return cm.PureDP("1/4") * 12 + cm.PureDP("1/10") * 9, [kinds], Fraction(0)
+            round_types.append((outputs([high, low], [low, high]), times))
+        return cm.PureDP("1/4") * 12 + cm.PureDP("1/10") * 9, [round_types], Fraction(0)
     if name == "leaks":
         high, low = told("1/3", "1/1000")
         left = 1 - (1 - Fraction(1, 1000)) ** 25
@@ -236,11 +236,13 @@ def test_what_is_left_out_is_bounded_term_by_term() -> None:
 
 def test_without_the_images_the_lower_end_is_too_high() -> None:
     (where,) = sides(RUN)
-    choice = choose.choose_line(where, None, 30.0, 1e-9, lattice_line.spacing_of(where.kinds))
+    choice = choose.choose_line(where, None, 30.0, 1e-9, lattice_line.spacing_of(where.round_types))
     assert choice is not None
     with BALLS.at(choice.bits):
         at = BALLS.number(30)
-        short = lattice_line.build_lattice_line(where.kinds, dataclasses.replace(choice, period=choice.period / 3))
+        short = lattice_line.build_lattice_line(
+            where.round_types, dataclasses.replace(choice, period=choice.period / 3)
+        )
         truth = composed([(outputs(HEADS, TAILS), 400)], at)
         assert short.partial_sum(at, down=False) - short.tail(at, down=False) > truth
         assert short.lower(at) <= truth <= short.upper(at)
@@ -256,4 +258,4 @@ def test_a_leak_that_is_not_taken_out_of_the_masses_is_noticed(monkeypatch: pyte
     monkeypatch.setattr(Told, "exact_leak", lambda self: Fraction(0))
     assert solver.line_epsilon(rounds.rounds(run.record())[0], Fraction(1, 10), 1e-3) is None  # type: ignore[arg-type]
     with BALLS.at(128), pytest.raises(ArithmeticError, match="do not add up"):
-        where.kinds[0][0].atoms(1.0, -40.0)
+        where.round_types[0][0].atoms(1.0, -40.0)

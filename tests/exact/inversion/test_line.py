@@ -23,9 +23,9 @@ def side() -> Side:
     run = cm.from_masses(P, Q) * TIMES
     found, _ = rounds.rounds(run.record())
     assert found is not None
-    (_, terms, kinds), *_ = found.witnesses()
-    assert kinds is not None
-    return Side(terms, kinds)
+    (_, terms, round_types), *_ = found.witnesses()
+    assert round_types is not None
+    return Side(terms, round_types)
 
 
 def exact(epsilon: Fraction) -> Any:
@@ -49,7 +49,7 @@ def built(epsilon: float, smooth: str) -> Line:
     choice = choose.choose_line(side(), None, epsilon, 1e-6)
     assert choice is not None
     with BALLS.at(choice.bits):
-        return line.build_line(side().kinds, choice, smooth=Fraction(smooth))
+        return line.build_line(side().round_types, choice, smooth=Fraction(smooth))
 
 
 @pytest.mark.parametrize("epsilon", ["1", "5", "9"])

@@ -46,25 +46,25 @@ def base(name: str, noise: str) -> Any:
 def composed(row: dict[str, Any]) -> Side:
     """Exactly the pairs of a reference value, in their one direction."""
     terms: list[Any] = []
-    kinds: list[Any] = []
+    round_types: list[Any] = []
     for one in row["pairs"]:
         pair, rate, direction = base(one["base"], one["noise_over_sensitivity"]), Fraction(one["rate"]), one["pair"]
         terms.append((pair.above(rate, direction), one["rounds"]))
-        kinds.append((pair.transform(rate, direction), one["rounds"]))
-    return Side(tuple(terms), tuple(kinds))
+        round_types.append((pair.transform(rate, direction), one["rounds"]))
+    return Side(tuple(terms), tuple(round_types))
 
 
 def side(run: cm.Expression, direction: int = 0) -> Side:
     found, _ = rounds(run.record())
-    terms, kinds = list(found.lines())[direction]
-    return Side(terms, kinds)
+    terms, round_types = list(found.lines())[direction]
+    return Side(terms, round_types)
 
 
 def built(where: Side, delta: str = "1e-6", accuracy: float = 1e-3) -> tuple[Line, Choice]:
     choice = choose(where, math.log(Fraction(delta)), None, accuracy)
     assert choice is not None
     with BALLS.at(choice.bits):
-        return line.build_line(where.kinds, choice, where.extra), choice
+        return line.build_line(where.round_types, choice, where.extra), choice
 
 
 # ---- against the world
@@ -154,7 +154,7 @@ def test_gaussians_without_a_sample_have_a_closed_form(shift: str, epsilon: str)
     where = Side(((pair.above(Fraction(1), "symmetric"), 1),), ((parts.transform(Fraction(1), "symmetric"), 25),))
     choice = choose(where, None, float(Fraction(epsilon)), 1e-12)
     with BALLS.at(choice.bits):
-        found = line.build_line(where.kinds, choice)
+        found = line.build_line(where.round_types, choice)
         truth = pair.profile(Fraction(epsilon), BALLS)
         at = BALLS.number(Fraction(epsilon))
         assert found.lower(at) <= truth <= found.upper(at)
@@ -181,8 +181,8 @@ def _random_run() -> tuple[cm.Expression, str]:
 def test_the_lattice_never_crosses_the_line(run: cm.Expression, delta: str) -> None:
     """Each direction of each pair: the grid from above is above the line from below, and the other way round."""
     found, _ = rounds(run.record())
-    for terms, kinds in found.lines():
-        where = Side(terms, kinds)
+    for terms, round_types in found.lines():
+        where = Side(terms, round_types)
         if epsilon_guess(where, Fraction(delta)) is None:
             continue
         upper, lower = (proved_epsilon(where, Fraction(delta), 1e-6, upper=end) for end in (True, False))
@@ -372,7 +372,7 @@ def test_without_the_images_the_lower_end_is_too_high() -> None:
         192,
     )
     with BALLS.at(192):
-        found = line.build_line(where.kinds, short)
+        found = line.build_line(where.round_types, short)
         exact, at = BALLS.number(Fraction(ROW["delta_at_epsilon"])), BALLS.number(Fraction(ROW["epsilon"]))
         assert found.partial_sum(at) - found.tail(at) > exact
         assert found.lower(at) <= exact <= found.upper(at)
@@ -466,7 +466,7 @@ def test_a_question_among_many_gets_the_answer_it_gets_alone(run: cm.Expression)
     for epsilon, value in zip(epsilons, run.delta(epsilons), strict=True):
         assert value == pytest.approx(run.delta(epsilon), rel=1e-3)
     alone = solver.line_epsilon(found, Fraction("1e-12"), 1e-3)
-    with solver.shared():
+    with solver.share_lines():
         assert solver.line_epsilon(found, Fraction("1e-7"), 1e-3) is not None
         among = solver.line_epsilon(found, Fraction("1e-12"), 1e-3)
     assert alone is not None
@@ -492,9 +492,9 @@ def test_the_outer_order_is_the_least_that_serves() -> None:
     run, delta = cm.Laplace(scale=1) * 20, Fraction(1, 10**6)
     found = rounds(run.record())[0]
     assert found is not None
-    for terms, kinds in found.lines():
-        assert kinds is not None
-        side, effort = Side(terms, kinds), solver.Effort.unlimited()
+    for terms, round_types in found.lines():
+        assert round_types is not None
+        side, effort = Side(terms, round_types), solver.Effort.unlimited()
         above, below = (solver._side_epsilon(side, delta, 1e-3, upper=end, effort=effort) for end in (True, False))
         assert above is not None
         assert below is not None

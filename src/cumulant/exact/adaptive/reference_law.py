@@ -1,8 +1,6 @@
-"""Reference law T* of Theorem W on a lattice.
+"""Reference law T* of Theorem W on a lattice: a linear programme proposes it, balls check it.
 
-A linear programme proposes it, balls check every condition.
-
-Conditions: mass at least 1, mean at least 1, and G* >= what the triples demand at every x0 (docs/test-orders.md).
+Conditions: mass at least 1, mean at least 1, and G* >= the constraint of the triples at every x0 (docs/test-orders.md).
 """
 
 from __future__ import annotations
@@ -99,7 +97,7 @@ def rows_between(top: float, count: int) -> Array:
     return rows
 
 
-def proved(law: Reference, demand: Constraint, order: float, starts: Array) -> bool:
+def proved(law: Reference, constraint: Constraint, order: float, starts: Array) -> bool:
     """Return True if balls prove mass, mean and every row of a law.
 
     Nothing else is assumed about it.
@@ -121,10 +119,10 @@ def proved(law: Reference, demand: Constraint, order: float, starts: Array) -> b
             (width * place, BALLS.number(mass)) for place, mass in zip(law.places, law.masses, strict=True) if place
         ]
         mean = sum((mass * loss.expm1() for loss, mass in atoms), start=BALLS.number(0))
-        reach = demand.largest_loss()
+        reach = constraint.largest_loss()
         if not (mean >= 0 and BALLS.number(float(starts[0])) <= -reach and BALLS.number(float(starts[-1])) >= reach):
             return False
-        wanted = demand.at(order, starts)
+        wanted = constraint.at(order, starts)
         if wanted is None:
             return False
         held = integrals(order, starts, atoms)
@@ -132,35 +130,35 @@ def proved(law: Reference, demand: Constraint, order: float, starts: Array) -> b
 
 
 @lru_cache(maxsize=64)
-def reference(demand: Constraint, order: float, lam: float, cells: int, count: int) -> Reference | None:
+def reference(constraint: Constraint, order: float, lam: float, cells: int, count: int) -> Reference | None:
     """Return a law proved to dominate at this order n, chosen so that E T^{lam+1} is small.
 
     Returns None if none is proved.
     """
-    law = propose_reference(demand, order, lam, cells, count)
-    if law is None or not proved(law, demand, order, rows_between(demand.top, count)):
+    law = propose_reference(constraint, order, lam, cells, count)
+    if law is None or not proved(law, constraint, order, rows_between(constraint.top, count)):
         return None
     return replace(law, proved=True)
 
 
 @lru_cache(maxsize=64)
 @np.errstate(all="ignore")
-def propose_reference(demand: Constraint, order: float, lam: float, cells: int, count: int) -> Reference | None:
+def propose_reference(constraint: Constraint, order: float, lam: float, cells: int, count: int) -> Reference | None:
     """Return the law that a linear programme proposes, in floats: nothing is claimed from it.
 
     Returns None if it finds none.
     """
-    top = demand.top
+    top = constraint.top
     if not THEOREM_W.smallest_top < top <= THEOREM_W.largest_top:
         return None
     from scipy.optimize import linprog
 
-    starts, cells = rows_between(top, count), demand.cells(cells)
+    starts, cells = rows_between(top, count), constraint.cells(cells)
     width = top / cells * (1 + 4 * MANY)
     place = np.array([i for i in range(-cells, cells + 2) if i])
     losses = width * place
     with BALLS.at(BITS):
-        asked = demand.at(order, starts)
+        asked = constraint.at(order, starts)
         wanted = np.array([float(each.upper()) for each in asked[:-1]]) if asked is not None else np.zeros(1)
     rows = kernels(order, starts[1:], losses)
     if not (np.isfinite(wanted).all() and (wanted > 0).all() and np.isfinite(rows).all()):

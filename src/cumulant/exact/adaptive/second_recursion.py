@@ -151,13 +151,11 @@ class Window:
         return np.asarray(found * (1 + (DOZENS if upper else -DOZENS)))
 
 
-def recursion(window: Window, kinds: Sequence[tuple[list[Weights], int]], upper: bool) -> float:
+def recursion(window: Window, round_types: Sequence[tuple[list[Weights], int]], upper: bool) -> float:
     """Return Z at epsilon after all rounds of all types.
 
-    From above the types come in the worst order, from below in the best.
-
-    Values are kept for all counts of the later kinds. Above the points Z falls, or is at least 0; below them it lies under the
-    chord from Z(0) = 1, or above 1 - s.
+    From above the types come in the worst order, from below in the best; values are kept for all counts of the later types.
+    Above the points Z falls, or is at least 0; below them it lies under the chord from Z(0) = 1, or above 1 - s.
     """
     size, reach = window.size, window.reach
     least = window.least(upper)
@@ -182,7 +180,7 @@ def recursion(window: Window, kinds: Sequence[tuple[list[Weights], int]], upper:
         values[:reach] = chord + share * inside[0] if upper else least[:reach]
         values[reach + size :] = inside[-1] if upper else 0.0
 
-    (first, times), *others = kinds
+    (first, times), *others = round_types
     states = list(product(*(range(count + 1) for _, count in others)))
     known = {state: np.empty(size + 2 * reach) for state in states}
     best = np.empty(size)
@@ -201,7 +199,7 @@ def recursion(window: Window, kinds: Sequence[tuple[list[Weights], int]], upper:
                 else:
                     best[:] = inside
             extended(best, known[state])
-    found_at, rounds_in_all = float(known[states[-1]][reach + window.below]), 2 + sum(count for _, count in kinds)
+    found_at, rounds_in_all = float(known[states[-1]][reach + window.below]), 2 + sum(count for _, count in round_types)
     lost = rounds_in_all * (16 * U * found_at + _UNDERFLOW)
     return found_at + lost if upper else max(found_at - lost, 0.0)
 
@@ -218,10 +216,10 @@ def enclosed_delta(reports: Reports, epsilon: Fraction, delta: Fraction) -> tupl
     low, high, points = 0.0, math.inf, 0
     with BALLS.at(SECOND_RECURSION.bits):
         every = [ReportType(tuple(laws(extremes, rate)), times) for extremes, rate, times in reports]
-    kinds = sorted(every, key=lambda kind: -kind.times)
+    round_types = sorted(every, key=lambda kind: -kind.times)
     for work in SECOND_RECURSION.work:
         for upper in (True, False):
-            found = _one_side(kinds, epsilon, work, upper)
+            found = _one_side(round_types, epsilon, work, upper)
             if found is not None:
                 low, high = (low, min(high, found[0])) if upper else (max(low, found[0]), high)
                 points = max(points, found[1])
@@ -247,17 +245,19 @@ class ReportType:
         return max(sum(float(ratio.log().mid()) ** 2 * float(mass.mid()) for ratio, mass in law) for law in self.rounds)
 
 
-def _one_side(kinds: Sequence[ReportType], epsilon: Fraction, work: float, upper: bool) -> tuple[float, int] | None:
+def _one_side(
+    round_types: Sequence[ReportType], epsilon: Fraction, work: float, upper: bool
+) -> tuple[float, int] | None:
     """Return Z at this epsilon from one side, and the number of points.
 
     Returns None if that is not affordable.
     """
-    sizes = [kind.sizes() for kind in kinds]
+    sizes = [kind.sizes() for kind in round_types]
     largest = [max(size for size, _ in each) for each in sizes]
     if not all(0 < size < SECOND_RECURSION.largest for each in sizes for size, _ in each):
         return None
-    margin = _window_margin(kinds, largest, float(epsilon))
-    span, states = float(epsilon) + 2 * margin, math.prod(kind.times + 1 for kind in kinds)
+    margin = _window_margin(round_types, largest, float(epsilon))
+    span, states = float(epsilon) + 2 * margin, math.prod(kind.times + 1 for kind in round_types)
     most = int(min((work / states - SECOND_RECURSION.overhead) * largest[0] / span, SECOND_RECURSION.finest))
     if (
         most < SECOND_RECURSION.fewest_cells
@@ -267,14 +267,16 @@ def _one_side(kinds: Sequence[ReportType], epsilon: Fraction, work: float, upper
         return None
     cells = _cells([part for each in sizes for part in each], largest[0], most, upper)
     with BALLS.at(SECOND_RECURSION.bits):
-        top = max((abs(ratio.log()) for law in kinds[0].rounds for ratio, _ in law), key=lambda size: float(size.mid()))
+        top = max(
+            (abs(ratio.log()) for law in round_types[0].rounds for ratio, _ in law), key=lambda size: float(size.mid())
+        )
         step = Fraction(rounded_down(-at_least(-(top / cells).lower())))
         found = [
             ([(split_to_grid if upper else merge_to_grid)(law, step) for law in kind.rounds], kind.times)
-            for kind in kinds
+            for kind in round_types
         ]
     replaced = [([weights for weights in rounds if weights is not None], times) for rounds, times in found]
-    if any(len(rounds) < len(kind.rounds) for (rounds, _), kind in zip(replaced, kinds, strict=True)):
+    if any(len(rounds) < len(kind.rounds) for (rounds, _), kind in zip(replaced, round_types, strict=True)):
         return None
     reach = max(abs(at) for rounds, _ in replaced for weights in rounds for at in weights)
     above, below = (math.ceil(far / float(step)) for far in (margin, float(epsilon) + margin))
@@ -282,13 +284,13 @@ def _one_side(kinds: Sequence[ReportType], epsilon: Fraction, work: float, upper
     return (value, below + above + 1) if math.isfinite(value) else None
 
 
-def _window_margin(kinds: Sequence[ReportType], largest: Sequence[float], epsilon: float) -> float:
+def _window_margin(round_types: Sequence[ReportType], largest: Sequence[float], epsilon: float) -> float:
     """Return how far beyond epsilon and below 0 relevant paths go.
 
     M (m + eps) is some times the variance of the sum.
     """
-    variance = sum(kind.times * kind.variance for kind in kinds)
-    farthest = sum(kind.times * size for kind, size in zip(kinds, largest, strict=True))
+    variance = sum(kind.times * kind.variance for kind in round_types)
+    farthest = sum(kind.times * size for kind, size in zip(round_types, largest, strict=True))
     margin = (math.sqrt(epsilon**2 + 4 * SECOND_RECURSION.margin_variances * variance) - epsilon) / 2 + 6 * max(largest)
     return min(margin, farthest) + max(largest)
 

@@ -63,7 +63,7 @@ class DominatedType:
     For two inputs in both orders the first dominates alone up to the order n = 1/2: then it is the `step`, beside a constraint.
     """
 
-    demand: Constraint | None
+    constraint: Constraint | None
     step: Step | None
     transform: Transform | None
     """The transform of the step; None if it offers none."""
@@ -74,9 +74,9 @@ class DominatedType:
 
         Returns None if none is found.
         """
-        if self.step is not None and (self.demand is None or order <= THEOREM_W.critical_order):
+        if self.step is not None and (self.constraint is None or order <= THEOREM_W.critical_order):
             return Law(self.step, self.transform, True, self.times)
-        found = None if self.demand is None else sought(self.demand, order, lam)
+        found = None if self.constraint is None else sought(self.constraint, order, lam)
         return None if found is None else Law(found, found.transform(), found.proved, self.times)
 
 
@@ -85,11 +85,11 @@ def _dominated_type(one: Round, times: int) -> DominatedType | None:
     if one.triples is not None:
         extremes, law = one.pair.extremes(), one.pair.symmetrised()
         if extremes is not None:
-            demand = ReportConstraint(extremes, one.triples)
+            constraint = ReportConstraint(extremes, one.triples)
             if extremes.against is extremes.for_it is None:
                 pair, way = one.pair, "remove"
-                return DominatedType(demand, pair.above(one.triples, way), pair.transform(one.triples, way), times)
-            return DominatedType(demand, None, None, times)
+                return DominatedType(constraint, pair.above(one.triples, way), pair.transform(one.triples, way), times)
+            return DominatedType(constraint, None, None, times)
         if one.pair.query and law is not None:
             return DominatedType(LaplaceConstraint(law.scale, one.pair.query, one.triples), None, None, times)
     single = one.steps is not None and len(one.steps) == 1
@@ -101,16 +101,16 @@ def _dominated_types(rounds: Rounds) -> tuple[DominatedType, ...] | None:
     if sum(times for _, times in rounds.parts) < THEOREM_W.fewest_rounds or rounds.estimated:
         return None
     found = [_dominated_type(one, times) for one, times in rounds.parts]
-    kinds = tuple(kind for kind in found if kind is not None)
-    demanding = sum(kind.demand is not None for kind in kinds)
-    return kinds if len(kinds) == len(found) and 0 < demanding <= THEOREM_W.most_types else None
+    round_types = tuple(kind for kind in found if kind is not None)
+    demanding = sum(kind.constraint is not None for kind in round_types)
+    return round_types if len(round_types) == len(found) and 0 < demanding <= THEOREM_W.most_types else None
 
 
 def _laws(
-    kinds: tuple[DominatedType, ...], order: float, lam: float, sought: ReferenceSearch
+    round_types: tuple[DominatedType, ...], order: float, lam: float, sought: ReferenceSearch
 ) -> tuple[Law, ...] | None:
     """Return a dominating law per round type; None if one of them has none."""
-    found = [kind.at(order, lam, sought) for kind in kinds]
+    found = [kind.at(order, lam, sought) for kind in round_types]
     laws = tuple(law for law in found if law is not None)
     return laws if len(laws) == len(found) else None
 
@@ -120,9 +120,9 @@ def _terms(laws: tuple[Law, ...]) -> Terms:
     return tuple((law.step, law.times) for law in laws)
 
 
-def _fine_reference(demand: Constraint, order: float, lam: float) -> Reference | None:
+def _fine_reference(constraint: Constraint, order: float, lam: float) -> Reference | None:
     """Return a proved reference on a fine lattice, for the final answer; None if none is proved."""
-    return reference(demand, order, lam, *THEOREM_W.fine_reference)
+    return reference(constraint, order, lam, *THEOREM_W.fine_reference)
 
 
 # ---- from a reference to delta
@@ -225,11 +225,11 @@ class ReferenceChoice:
         """Return True if balls prove every law to dominate."""
         return all(law.proved for law in self.laws)
 
-    def kinds(self) -> RoundTypes | None:
+    def round_types(self) -> RoundTypes | None:
         """Return the transforms of all rounds; None if one of them is not offered."""
         found = [(law.transform, law.times) for law in self.laws]
-        kinds = tuple((each, times) for each, times in found if each is not None)
-        return kinds if len(kinds) == len(found) else None
+        round_types = tuple((each, times) for each, times in found if each is not None)
+        return round_types if len(round_types) == len(found) else None
 
     @property
     def test(self) -> TestFunction:
@@ -265,7 +265,7 @@ def _guess_epsilon(terms: Terms, order: float, log_delta: float, near: float) ->
     return Guess(float(found[best]), at_best, float(starts[best]), float(asked[best]))
 
 
-def _choose_reference(kinds: tuple[DominatedType, ...], upper: Terms, log_delta: float) -> ReferenceChoice | None:
+def _choose_reference(round_types: tuple[DominatedType, ...], upper: Terms, log_delta: float) -> ReferenceChoice | None:
     """Return the best order by a scan with coarse references, with a fine reference.
 
     Returns None if none is proved.
@@ -278,10 +278,10 @@ def _choose_reference(kinds: tuple[DominatedType, ...], upper: Terms, log_delta:
     @cache
     def guess(number: int) -> Guess:
         laws = _laws(
-            kinds,
+            round_types,
             THEOREM_W.orders[number],
             lam,
-            lambda demand, n, exponent: propose_reference(demand, n, exponent, *THEOREM_W.coarse_reference),
+            lambda constraint, n, exponent: propose_reference(constraint, n, exponent, *THEOREM_W.coarse_reference),
         )
         return Guess() if laws is None else _guess_epsilon(_terms(laws), THEOREM_W.orders[number], log_delta, lam)
 
@@ -293,7 +293,11 @@ def _choose_reference(kinds: tuple[DominatedType, ...], upper: Terms, log_delta:
         before, best = best, min(around(best), key=lambda each: guess(each).epsilon)
     best = min((best, 0, 1), key=lambda each: guess(each).epsilon)
     order, coarse = THEOREM_W.orders[best], guess(best)
-    laws = _laws(kinds, order, _rounded_order(coarse.lam), _fine_reference) if math.isfinite(coarse.epsilon) else None
+    laws = (
+        _laws(round_types, order, _rounded_order(coarse.lam), _fine_reference)
+        if math.isfinite(coarse.epsilon)
+        else None
+    )
     if laws is None:
         return None
     found = _guess_epsilon(_terms(laws), order, log_delta, lam)
@@ -311,12 +315,12 @@ def choose_reference(rounds: Rounds, log_delta: float) -> ReferenceChoice | None
 
     Returns None if Theorem W has no answer.
     """
-    kinds = _dominated_types(rounds)
-    upper = None if kinds is None else next(iter(rounds.upper()), None)
-    if kinds is None or upper is None:
+    round_types = _dominated_types(rounds)
+    upper = None if round_types is None else next(iter(rounds.upper()), None)
+    if round_types is None or upper is None:
         return None
     try:
-        return _choose_reference(kinds, upper, log_delta)
+        return _choose_reference(round_types, upper, log_delta)
     except (ArithmeticError, MemoryError, ValueError):  # floats or the programme gave out: nothing is claimed
         return None
 
@@ -327,12 +331,15 @@ def choose_second_reference(rounds: Rounds, log_delta: float, part: float) -> Re
 
     Another lattice, other rows, other tails; None if none is proved.
     """
-    first, kinds = choose_reference(rounds, log_delta), _dominated_types(rounds)
-    if first is None or kinds is None:
+    first, round_types = choose_reference(rounds, log_delta), _dominated_types(rounds)
+    if first is None or round_types is None:
         return None
     order, lam = part * first.order, THEOREM_W.second_exponent * first.guess.lam
     laws = _laws(
-        kinds, order, lam, lambda demand, n, exponent: reference(demand, n, exponent, *THEOREM_W.second_reference)
+        round_types,
+        order,
+        lam,
+        lambda constraint, n, exponent: reference(constraint, n, exponent, *THEOREM_W.second_reference),
     )
     if laws is None:
         return None

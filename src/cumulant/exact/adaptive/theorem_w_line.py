@@ -35,12 +35,12 @@ def build_reference_line(at: ReferenceChoice, again: bool = False) -> Line | Non
     `again` builds a second line, of another period and with twice the bits. Losses on one lattice have a finite sum; others
     need a density, or are smoothed: a Gaussian more dominates in profiles, and so for Theorem W.
     """
-    kinds = at.kinds()
-    if kinds is None or at.order == 1:
+    round_types = at.round_types()
+    if round_types is None or at.order == 1:
         return None
     guess = at.guess
     choice = choose_best_order(
-        Side(at.terms, kinds), guess.lam, guess.start, guess.size, LINE.lattice_accuracy, spacing_of(kinds)
+        Side(at.terms, round_types), guess.lam, guess.start, guess.size, LINE.lattice_accuracy, spacing_of(round_types)
     )
     if choice is None:
         return None
@@ -49,9 +49,9 @@ def build_reference_line(at: ReferenceChoice, again: bool = False) -> Line | Non
     # Smoothing by tau^2 costs (lam + 1) tau^2 / 2 in epsilon.
     smooth = Fraction(2 * LINE.theorem_w_smoothing * max(guess.epsilon, LINE.smallest_epsilon) / (choice.lam + 1))
     builders: tuple[Callable[[], Line], ...] = (
-        lambda: build_lattice_line(kinds, choice, omit_exponent=choice.decay_exponent),
-        lambda: build_line(kinds, choice),
-        lambda: build_line(kinds, choice, smooth=smooth, work=LINE.theorem_w_smoothing_work),
+        lambda: build_lattice_line(round_types, choice, omit_exponent=choice.decay_exponent),
+        lambda: build_line(round_types, choice),
+        lambda: build_line(round_types, choice, smooth=smooth, work=LINE.theorem_w_smoothing_work),
     )
     for build in builders:
         try:

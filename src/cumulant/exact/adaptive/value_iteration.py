@@ -34,9 +34,8 @@ from cumulant.pairs.worst_triples import Atoms
 class Value:
     """A profile through W(y) = sup E_Q (y p/q - 1)_+, by increasing values not below W.
 
-    W is convex in y.
-
-    They stand at log y = step * (first + i), the last at 0. delta(x) = e^x W(e^-x); between two points W lies below the chord.
+    The values belong to log y = step * (first + i), the last to 0. delta(x) = e^x W(e^-x); W is convex in y, so that it lies
+    below the chord between two points.
     """
 
     step: Fraction
@@ -257,8 +256,8 @@ def _value(reports: Reports, depth: float, upper: bool) -> Value | None:
 def _recursion(step: float, below: int, above: int, steps: Steps, upper: bool) -> Array:
     """Return V after all rounds for y <= 1, on a grid of this step.
 
-    Functions and the rounded step lose far less than MANY, by which they are raised, or lowered from below. For all counts of
-    the later kinds V is kept; the next round is of the kind that is worst, or from below of the one that is best.
+    Functions and the rounded step lose far less than MANY, by which values are raised, or from below lowered. V is kept for all
+    counts of the later types; the next round is of the worst type, or from below of the best.
     """
     reach = 1 + max(abs(cells) for triples, _ in steps for weights in triples for cells in weights)
     log_y = step * np.arange(-below, above + 1)

@@ -1,4 +1,4 @@
-"""Dominated pairs on a grid.
+"""Dominated pairs on a grid: convex minorants of a hockey-stick curve with corners on the grid.
 
 Convex minorants of a hockey-stick curve with corners at grid points only.
 

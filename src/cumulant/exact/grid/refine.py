@@ -47,8 +47,8 @@ def _best_of_grids(
 ) -> Bound:
     """Return the best bound of ever finer grids, and of what is known without a grid.
 
-    A finer grid is not always a better one: rounding grows with its length, and memory may give out. So coarser ones come
-    first, and whatever was reached stays.
+    A finer grid is not always better: rounding grows with its length, and memory may run out. So coarser grids come first, and
+    every bound that was reached stays.
     """
     best, finer = known, max(accuracy, GRID.first_accuracy)
     while True:
@@ -131,7 +131,7 @@ def _first_guess(terms: Terms, at: Moments, log_delta: float) -> float:
 def grid_delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most: float = math.inf) -> Bound:
     """Return a bound from above (or below) on delta of these terms at this epsilon.
 
-    Any tilting gives a bound; `most` limits it to orders that others need, which costs where this delta is far below theirs.
+    Any tilting gives a bound; `most` limits its order, which costs accuracy if this delta is far smaller than others.
     """
     check_side(terms, upper)
     known = CERTAIN if upper else Bound(lowered(leak_of(terms), DOZENS), math.nan, math.nan, 0)

@@ -30,7 +30,7 @@ from cumulant.numerics.rounding import U, rounded_down
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Numbers of repetitions, and for each log delta (`of_delta`) or an epsilon."""
+    """Numbers of repetitions, and for each log delta (`delta_given`) or an epsilon."""
 
     times: Array
     given: Array
@@ -164,7 +164,7 @@ def _proved_smaller(side: Side, asked: Questions, best: Array, lines: list[Answe
     for line in lines:
         choice = line.spectrum.choice
         try:
-            other = float_spectrum(side.kinds, choice, int(line.spectrum.fewest), line.most, side.extra)
+            other = float_spectrum(side.round_types, choice, int(line.spectrum.fewest), line.most, side.extra)
         except (DecayNotProved, OverflowError, ZeroDivisionError):
             continue
         epsilons, limits = (best, asked.given) if asked.delta_given else (asked.given, best)
@@ -216,7 +216,7 @@ def _build_line(side: Side, asked: Questions, accuracy: float) -> AnsweredLine |
             return None
         fewest, most = int(asked.times.min()), int(asked.times.max())
         try:
-            return AnsweredLine(float_spectrum(side.kinds, choice, fewest, most, side.extra), most, asked)
+            return AnsweredLine(float_spectrum(side.round_types, choice, fewest, most, side.extra), most, asked)
         except (DecayNotProved, OverflowError, ZeroDivisionError):
             continue
     return None
@@ -260,7 +260,7 @@ def _repeat_side(side: Side, times: int) -> Side:
     if times == 1:
         return side
     terms = tuple((step, times * each) for step, each in side.terms)
-    return replace(side, terms=terms, kinds=tuple((one, times * each) for one, each in side.kinds))
+    return replace(side, terms=terms, round_types=tuple((one, times * each) for one, each in side.round_types))
 
 
 # ---- what a line answers

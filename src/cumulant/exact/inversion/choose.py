@@ -34,7 +34,7 @@ class Side:
     """
 
     terms: Terms
-    kinds: RoundTypes
+    round_types: RoundTypes
     extra: Fraction = Fraction(0)
     test: TestFunction = HOCKEY_STICK
 
@@ -48,7 +48,7 @@ class Side:
 
         They can share a line.
         """
-        return (self.kinds, self.extra, self.test) == (other.kinds, other.extra, other.test)
+        return (self.round_types, self.extra, self.test) == (other.round_types, other.extra, other.test)
 
 
 def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
@@ -62,8 +62,12 @@ def sides(rounds: Rounds, cone: bool) -> tuple[list[Side], Side | None] | None:
 
 def _profile_sides(rounds: Rounds) -> list[Side] | None:
     """Return one side per direction; None if a round offers no transform."""
-    found = [(terms, kinds) for terms, kinds in rounds.lines()]
-    return None if any(kinds is None for _, kinds in found) else [Side(terms, kinds or ()) for terms, kinds in found]
+    found = [(terms, round_types) for terms, round_types in rounds.lines()]
+    return (
+        None
+        if any(round_types is None for _, round_types in found)
+        else [Side(terms, round_types or ()) for terms, round_types in found]
+    )
 
 
 def _theorem_b_side(rounds: Rounds) -> Side | None:
@@ -112,9 +116,8 @@ def choose_best_order(
 ) -> Choice | None:
     """Return the choice with the fewest frequencies at this order and some below it.
 
-    Returns None if floats find no line.
-
-    Every order is valid; below a jump of K' the law is narrower, and far fewer frequencies are enough.
+    Returns None if floats find no line. Every order is valid; below a jump of K' the law is narrower, and few frequencies
+    suffice.
     """
     order = min(most, LINE.most_order_spacing / spacing) if spacing else most
     known = _choices_at_orders(side, order * np.array(LINE.order_factors), guess, size, accuracy, spacing)
@@ -200,7 +203,7 @@ def _bits(side: Side, wanted: float, gap: float) -> int:
 
     The wanted digits, the digits that cancel, and a guard.
     """
-    rounds = sum(times for _, times in side.kinds)
+    rounds = sum(times for _, times in side.round_types)
     return max(math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + LINE.guard_bits, LINE.fewest_bits)
 
 

@@ -94,22 +94,24 @@ class _Window:
         return np.where((r > move) & (f < a), np.log(np.minimum(bound, 1.0)), 0.0)
 
 
-def decay_frequency(kinds: Sequence[TiltedType], lam: float, exponent: float, gauss: Fraction, step: float) -> float:
+def decay_frequency(
+    round_types: Sequence[TiltedType], lam: float, exponent: float, gauss: Fraction, step: float
+) -> float:
     """Return a frequency u with |M(lam + iv)| <= M(lam) e^-exponent for all v >= u.
 
     Balls prove it. The Gaussians alone give e^{-gauss v^2}.
 
     `step` is the distance of the frequencies that are summed anyway.
     """
-    profiles = [None if kind.law is None else tilted_profile(kind, kind.law, lam, exponent) for kind in kinds]
-    selected = select_for_decay(kinds, profiles, exponent)
-    kinds, profiles = [kinds[i] for i in selected], [profiles[i] for i in selected]
-    top = _last_check_point(kinds, profiles, lam, exponent, gauss)
-    return extend_decay(kinds, profiles, lam, exponent, gauss, step, top)
+    profiles = [None if kind.law is None else tilted_profile(kind, kind.law, lam, exponent) for kind in round_types]
+    selected = select_for_decay(round_types, profiles, exponent)
+    round_types, profiles = [round_types[i] for i in selected], [profiles[i] for i in selected]
+    top = _last_check_point(round_types, profiles, lam, exponent, gauss)
+    return extend_decay(round_types, profiles, lam, exponent, gauss, step, top)
 
 
 def extend_decay(
-    kinds: Sequence[TiltedType],
+    round_types: Sequence[TiltedType],
     profiles: Sequence[Profile | None],
     lam: float,
     exponent: float,
@@ -124,28 +126,31 @@ def extend_decay(
     # Far out a part of the law proves the decay, and a part needs fewer nodes; further in all but the rarest losses count.
     # Any part is valid by Lemma S1, because the omitted mass is added to the bound.
     for cut in DECAY.stage_cuts:
-        if top <= DECAY.fewest_frequencies * step or not kinds:
+        if top <= DECAY.fewest_frequencies * step or not round_types:
             break
         if (
-            not reachable_frequency(kinds, profiles, exponent, gauss, cut)
+            not reachable_frequency(round_types, profiles, exponent, gauss, cut)
             <= top - DECAY.worth_intervals * DECAY.fewest_frequencies * step
         ):
             continue
         windows = [
-            _build_window(kind, profile, lam, top, exponent, cut) for kind, profile in zip(kinds, profiles, strict=True)
+            _build_window(kind, profile, lam, top, exponent, cut)
+            for kind, profile in zip(round_types, profiles, strict=True)
         ]
         top = _cover_downwards(windows, top, exponent, gauss, step)
     return top
 
 
-def select_for_decay(kinds: Sequence[TiltedType], profiles: Sequence[Profile | None], exponent: float) -> list[int]:
+def select_for_decay(
+    round_types: Sequence[TiltedType], profiles: Sequence[Profile | None], exponent: float
+) -> list[int]:
     """Select the round types whose decay we prove.
 
     The others are bounded by |phi| <= 1 and need no windows.
     """
     spread = [
         math.inf if one is None else kind.times * one.variance(omitted_mass(exponent, kind.times))
-        for kind, one in zip(kinds, profiles, strict=True)
+        for kind, one in zip(round_types, profiles, strict=True)
     ]
     wanted = DECAY.variance_share * sum(each for each in spread if each < math.inf)
     kept, reachable_frequency = [], 0.0
@@ -157,14 +162,14 @@ def select_for_decay(kinds: Sequence[TiltedType], profiles: Sequence[Profile | N
 
 
 def reachable_frequency(
-    kinds: Sequence[TiltedType], profiles: Sequence[Profile | None], exponent: float, gauss: Fraction, cut: float
+    round_types: Sequence[TiltedType], profiles: Sequence[Profile | None], exponent: float, gauss: Fraction, cut: float
 ) -> float:
     """Return about the frequency that windows without the rarest `cut` reach.
 
     Laws count as normal ones. Returns 0 for atoms.
     """
     bend = 2 * float(gauss)
-    for kind, one in zip(kinds, profiles, strict=True):
+    for kind, one in zip(round_types, profiles, strict=True):
         if one is None:
             return 0.0
         bend += kind.times * one.variance(max(omitted_mass(exponent, kind.times), cut))
@@ -175,7 +180,7 @@ def reachable_frequency(
 
 
 def _last_check_point(
-    kinds: Sequence[TiltedType], profiles: Sequence[Profile | None], lam: float, exponent: float, gauss: Fraction
+    round_types: Sequence[TiltedType], profiles: Sequence[Profile | None], lam: float, exponent: float, gauss: Fraction
 ) -> float:
     """Return the frequency beyond which Lemma S3 and the Gaussians prove the decay."""
     alone = math.inf
@@ -184,7 +189,7 @@ def _last_check_point(
         if not BALLS.number(gauss) * BALLS.number(alone) ** 2 >= exponent:
             alone = math.inf
     known = []
-    for kind, profile in zip(kinds, profiles, strict=True):
+    for kind, profile in zip(round_types, profiles, strict=True):
         if kind.law is None or profile is None:
             continue  # atoms: a factor of at most 1
         low, high = profile.densest_window(exponent, kind.times)

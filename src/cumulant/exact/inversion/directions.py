@@ -29,7 +29,7 @@ def proves_no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta:
 
     Every line is valid.
     """
-    if spacing_of(side.kinds):
+    if spacing_of(side.round_types):
         return False
     try:
         with BALLS.at(choice.bits):
@@ -44,7 +44,7 @@ def proves_no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta:
             )
             if rough is None:
                 return False
-            found = build_line(side.kinds, rough, side.extra)
+            found = build_line(side.round_types, rough, side.extra)
             return bool(found.upper(BALLS.number(epsilon)) <= BALLS.number(delta))
     except (DecayNotProved, ArithmeticError):
         return False
@@ -58,6 +58,6 @@ def _proved_by_one_order(side: Side, choice: Choice, epsilon: Fraction | float, 
     t, log_bound = tightest_order(side, float(epsilon), choice.lam)
     if not log_bound < math.log(float(delta)):
         return False
-    mass = moment_ball(side.kinds, replace(choice, image_order=t), side.extra + gaussian_square(side.kinds))
-    bound = leak_probability(side.kinds) + right_tail_bound(BALLS.number(t), mass, BALLS.number(epsilon))
+    mass = moment_ball(side.round_types, replace(choice, image_order=t), side.extra + gaussian_square(side.round_types))
+    bound = leak_probability(side.round_types) + right_tail_bound(BALLS.number(t), mass, BALLS.number(epsilon))
     return bool(bound <= BALLS.number(delta))

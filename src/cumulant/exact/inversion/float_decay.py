@@ -50,12 +50,7 @@ _SCALE = 8 * U
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round type at the order lam in floats.
-
-    Its law, its count, its mass M(lam), and the window of Lemma S3.
-
-    `window` is that of Lemma S3.
-    """
+    """One round type at the order lam in floats: its law, count, mass M(lam), and Lemma S3 window."""
 
     law: Mixed
     times: int
@@ -142,19 +137,19 @@ def decay_frequency(rounds: Sequence[Round], lam: float, exponent: float, slow: 
     Floats bound it with every rounding. The Gaussians alone give e^{-slow v^2}.
     """
     profiles = [each.profile for each in rounds]
-    kinds = [TiltedType(each.times, None, each.log_mass, each.law) for each in rounds]
-    selected = select_for_decay(kinds, profiles, exponent)
-    kinds, rounds = [kinds[i] for i in selected], [rounds[i] for i in selected]
+    round_types = [TiltedType(each.times, None, each.log_mass, each.law) for each in rounds]
+    selected = select_for_decay(round_types, profiles, exponent)
+    round_types, rounds = [round_types[i] for i in selected], [rounds[i] for i in selected]
     top = _last_check_point(rounds, lam, exponent, slow)
     try:
-        return _extend_decay(rounds, kinds, lam, exponent, slow, step, top, (0.0,))
+        return _extend_decay(rounds, round_types, lam, exponent, slow, step, top, (0.0,))
     except OverflowError:  # far out a window that leaves out a tenth of the law takes fewer nodes
-        return _extend_decay(rounds, kinds, lam, exponent, slow, step, top, (0.1, 0.0))
+        return _extend_decay(rounds, round_types, lam, exponent, slow, step, top, (0.1, 0.0))
 
 
 def _extend_decay(
     rounds: Sequence[Round],
-    kinds: Sequence[TiltedType],
+    round_types: Sequence[TiltedType],
     lam: float,
     exponent: float,
     slow: float,
@@ -171,7 +166,7 @@ def _extend_decay(
         if top <= DECAY.fewest_frequencies * step or not rounds:
             break
         if (
-            not reachable_frequency(kinds, profiles, exponent, Fraction(slow), cut)
+            not reachable_frequency(round_types, profiles, exponent, Fraction(slow), cut)
             <= top - DECAY.float_worth_intervals * DECAY.fewest_frequencies * step
         ):
             continue

@@ -1,4 +1,6 @@
-"""The inversion line in float64 with every error term.
+"""The inversion line in float64 with every error term, for any number of repetitions.
+
+It bounds delta from above (docs/line.md, section 6).
 
 Delta from above for any number of repetitions (docs/line.md, 6).
 
@@ -19,8 +21,9 @@ import numpy as np
 
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.float_decay import Round, decay_frequency, next_power_of_two, rounded_up_frequency
-from cumulant.exact.inversion.line import Choice, FloatLine, RoundTypes, gaussian_square
+from cumulant.exact.inversion.line import Choice, FloatLine, gaussian_square
 from cumulant.exact.inversion.settings import LINE
+from cumulant.exact.rounds import RoundTypes
 from cumulant.exact.test_functions import HOCKEY_STICK, THEOREM_B, TestFunction, theorem_b_constants
 from cumulant.losses.float_rule import FloatRule, total
 from cumulant.losses.strip_rule import float_whole_rule
@@ -203,20 +206,20 @@ class FloatSpectrum:
 
 
 def float_spectrum(
-    kinds: RoundTypes, choice: Choice, fewest: int, most: int, extra: Fraction = Fraction(0)
+    round_types: RoundTypes, choice: Choice, fewest: int, most: int, extra: Fraction = Fraction(0)
 ) -> FloatSpectrum:
     """Build the line of all round types in floats, for `fewest` to `most` repetitions.
 
     `choice.decay_exponent` is that for `fewest` repetitions. Raises DecayNotProved or OverflowError if floats do not bound the
     decay; the caller then tries a smaller order.
     """
-    square = extra + gaussian_square(kinds)
+    square = extra + gaussian_square(round_types)
     lam, step = choice.lam, 2 * math.pi / choice.period
     rounds = [
         Round.of(
             _mixture(each), times * fewest, lam, choice.decay_exponent + math.log(next_power_of_two(-(-most // fewest)))
         )
-        for each, times in kinds
+        for each, times in round_types
         if each.square is None
     ]
     start = decay_frequency(rounds, lam, choice.decay_exponent, float(square) * fewest / 2 * (1 - _MARGIN), step)
@@ -251,7 +254,15 @@ def float_spectrum(
     if not (math.isfinite(cgf) and np.isfinite(slack).all()):
         raise DecayNotProved("the transform is not finite")
     return FloatSpectrum(
-        choice, frequencies, log_phi, slack, cgf, cgf_slack, choice.decay_exponent / fewest, fewest, _log_kept(kinds)
+        choice,
+        frequencies,
+        log_phi,
+        slack,
+        cgf,
+        cgf_slack,
+        choice.decay_exponent / fewest,
+        fewest,
+        _log_kept(round_types),
     )
 
 
@@ -263,10 +274,10 @@ def _mixture(each: Any) -> Any:
     return law
 
 
-def _log_kept(kinds: Sequence[tuple[Any, int]]) -> float:
+def _log_kept(round_types: Sequence[tuple[Any, int]]) -> float:
     """Return log of the probability that no loss is infinite, rounded down."""
     found = 0.0
-    for each, times in kinds:
+    for each, times in round_types:
         leak = each.leak()
         if not leak.is_zero():
             share = math.nextafter(float(leak.upper()), 1.0)

@@ -10,24 +10,24 @@ from cumulant.exact.inversion.decay import DecayNotProved, extend_decay
 from cumulant.exact.inversion.line import (
     Choice,
     Line,
-    RoundTypes,
     composed_transform,
     leak_probability,
     moment_ball,
     tilted_type,
 )
 from cumulant.exact.inversion.settings import LINE
+from cumulant.exact.rounds import RoundTypes
 from cumulant.losses.transform import Lattice
 from cumulant.numerics.arithmetic import BALLS
 
 
-def common_lattice(kinds: RoundTypes) -> Lattice | None:
+def common_lattice(round_types: RoundTypes) -> Lattice | None:
     """Return the lattice that holds the sum of all losses, offset included.
 
     Returns None if none is known.
     """
     found: list[tuple[Lattice, int]] = []
-    for each, times in kinds:
+    for each, times in round_types:
         lattice = None if each.square is not None else each.lattice()
         if lattice is None:
             return None
@@ -43,15 +43,15 @@ def common_lattice(kinds: RoundTypes) -> Lattice | None:
     return Lattice(BALLS.number(spacing), BALLS.number(offset))
 
 
-def spacing_of(kinds: RoundTypes) -> float:
+def spacing_of(round_types: RoundTypes) -> float:
     """Return the spacing of the lattice that holds all losses, roughly; 0 if there is none."""
     with BALLS.at(64):
-        found = common_lattice(kinds)
+        found = common_lattice(round_types)
         return 0.0 if found is None else float(found.spacing.mid())
 
 
 def build_lattice_line(
-    kinds: RoundTypes, choice: Choice, work: int = LINE.most_work, omit_exponent: float | None = None
+    round_types: RoundTypes, choice: Choice, work: int = LINE.most_work, omit_exponent: float | None = None
 ) -> Line:
     """Build the line of all rounds, whose losses lie on one lattice.
 
@@ -63,7 +63,7 @@ def build_lattice_line(
     """
     from flint import arb
 
-    lattice = common_lattice(kinds)
+    lattice = common_lattice(round_types)
     if lattice is None:
         raise DecayNotProved("the losses lie on no lattice")
     a, lam = float(lattice.spacing.mid()), choice.lam
@@ -74,7 +74,7 @@ def build_lattice_line(
     choice = replace(
         choice, period=a * folds, decay_exponent=choice.decay_exponent + max(0.0, 1.0 - math.log(-math.expm1(-a * lam)))
     )
-    known = [tilted_type(each, times, choice) for each, times in kinds]
+    known = [tilted_type(each, times, choice) for each, times in round_types]
     half, width = (folds - 1) // 2, 2 * arb.pi() / (lattice.spacing * folds)
     step = 2 * math.pi / choice.period
     count = half
@@ -98,8 +98,8 @@ def build_lattice_line(
         choice,
         values,
         beyond,
-        leak_probability(kinds),
-        lambda: moment_ball(kinds, choice, Fraction(0)),
+        leak_probability(round_types),
+        lambda: moment_ball(round_types, choice, Fraction(0)),
         nodes,
         lattice=lattice,
         folds=folds,

@@ -27,13 +27,11 @@ import numpy as np
 
 from cumulant.exact.inversion.decay import DecayNotProved, DecayTooSlow, TiltedType, decay_frequency
 from cumulant.exact.inversion.settings import LINE
+from cumulant.exact.rounds import RoundTypes
 from cumulant.exact.test_functions import HOCKEY_STICK, TestFunction
 from cumulant.losses.strip_rule import whole_rule
 from cumulant.losses.transform import Lattice, Rule, Transform
 from cumulant.numerics.arithmetic import BALLS, Array
-
-RoundTypes = Sequence[tuple[Transform, int]]
-"""The transform of each round type, and how often that type runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +87,22 @@ def composed_transform(
     return values, nodes
 
 
-def leak_probability(kinds: RoundTypes) -> Any:
+def leak_probability(round_types: RoundTypes) -> Any:
     """Return the probability that some loss is infinite: 1 - PROD (1 - leak_i)^k_i."""
     from flint import arb
 
-    leaks = [(each.leak(), times) for each, times in kinds if not each.leak().is_zero()]
+    leaks = [(each.leak(), times) for each, times in round_types if not each.leak().is_zero()]
     return -sum((times * (-leak).log1p() for leak, times in leaks), start=arb(0)).expm1()
 
 
-def moment_ball(kinds: RoundTypes, choice: Choice, square: Fraction) -> Any:
+def moment_ball(round_types: RoundTypes, choice: Choice, square: Fraction) -> Any:
     """Return M(t) of all rounds at the image order as a ball; infinite if it is out of reach."""
     from flint import arb
 
     t = BALLS.number(choice.image_order)
     total = ((t + t * t) * BALLS.number(square) / 2).exp()
     try:
-        for each, times in kinds:
+        for each, times in round_types:
             if each.square is None:
                 total *= _mass(each, choice.image_order, -30.0 - math.log(times))[0] ** times
     except OverflowError:  # images are then unbounded, and lower ends are 0
@@ -126,9 +124,9 @@ def image_bound(choice: Choice, period: Any, moment: Any, epsilon: Any) -> Any:
     return 1 / (lam * period).expm1() + right_tail_bound(t, moment, epsilon) / ((t - lam) * period).expm1()
 
 
-def gaussian_square(kinds: RoundTypes) -> Fraction:
+def gaussian_square(round_types: RoundTypes) -> Fraction:
     """Return SUM k t^2 of the unsampled Gaussians."""
-    return sum((each.square * times for each, times in kinds if each.square is not None), start=Fraction(0))
+    return sum((each.square * times for each, times in round_types if each.square is not None), start=Fraction(0))
 
 
 def tilted_type(each: Transform, times: int, choice: Choice) -> TiltedType:
@@ -551,7 +549,7 @@ class Line:
 
 
 def build_line(
-    kinds: RoundTypes,
+    round_types: RoundTypes,
     choice: Choice,
     extra: Fraction = Fraction(0),
     smooth: Fraction = Fraction(0),
@@ -567,8 +565,8 @@ def build_line(
     """
     from flint import acb, arb
 
-    square = extra + smooth + gaussian_square(kinds)
-    known = [tilted_type(each, times, choice) for each, times in kinds if each.square is None]
+    square = extra + smooth + gaussian_square(round_types)
+    known = [tilted_type(each, times, choice) for each, times in round_types if each.square is None]
     lam, step = choice.lam, 2 * math.pi / choice.period
     start = decay_frequency(known, lam, choice.decay_exponent, square / 2, step)
     count = max(1, math.ceil(start / step * (1 + 1e-12)) - 1)
@@ -590,8 +588,8 @@ def build_line(
         choice,
         values,
         beyond,
-        leak_probability(kinds),
-        lambda: moment_ball(kinds, choice, square),
+        leak_probability(round_types),
+        lambda: moment_ball(round_types, choice, square),
         nodes,
         square,
         smooth,

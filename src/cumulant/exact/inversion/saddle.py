@@ -1,4 +1,4 @@
-"""Saddle line.
+"""Saddle line: delta in milliseconds by Laplace inversion in floats, self-checked, not proved.
 
 Delta by Laplace inversion of e^K at complex orders, in milliseconds, self-checked, not proved.
 

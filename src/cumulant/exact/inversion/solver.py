@@ -37,9 +37,9 @@ from cumulant.exact.inversion.choose import (
 from cumulant.exact.inversion.decay import DecayNotProved
 from cumulant.exact.inversion.directions import proves_no_more
 from cumulant.exact.inversion.lattice_line import build_lattice_line, spacing_of
-from cumulant.exact.inversion.line import Choice, Line, RoundTypes, build_line
+from cumulant.exact.inversion.line import Choice, Line, build_line
 from cumulant.exact.inversion.settings import LINE
-from cumulant.exact.rounds import Rounds
+from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import THEOREM_B, TestFunction
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
@@ -58,12 +58,10 @@ _shared: ContextVar[_SharedLines | None] = ContextVar("shared", default=None)
 
 
 @contextmanager
-def shared(spare: float = LINE.spare) -> Iterator[None]:
+def share_lines(spare: float = LINE.spare) -> Iterator[None]:
     """Let the questions asked inside share their lines.
 
     Each line is built with `spare` nats of extra accuracy.
-
-    Each is built with so much to spare.
     """
     token = _shared.set(_SharedLines(spare))
     try:
@@ -152,26 +150,36 @@ def line_delta(
 
 
 def line_lower_epsilon(
-    rounds: Rounds, terms: Terms, kinds: RoundTypes, delta: Fraction, accuracy: float, effort: Effort | None = None
+    rounds: Rounds,
+    terms: Terms,
+    round_types: RoundTypes,
+    delta: Fraction,
+    accuracy: float,
+    effort: Effort | None = None,
 ) -> ProvedEnd | None:
     """Return the epsilon that these neighbours need at this delta, proved from below.
 
     Returns None if no answer.
     """
-    side, effort = Side(terms, kinds), effort or Effort()
+    side, effort = Side(terms, round_types), effort or Effort()
     if rounds.estimated or not (_skips_guess(side, effort) or epsilon_guess(side, delta) is not None):
         return None
     return _side_epsilon(side, delta, accuracy, upper=False, effort=effort)
 
 
 def line_lower_delta(
-    rounds: Rounds, terms: Terms, kinds: RoundTypes, epsilon: Fraction, accuracy: float, effort: Effort | None = None
+    rounds: Rounds,
+    terms: Terms,
+    round_types: RoundTypes,
+    epsilon: Fraction,
+    accuracy: float,
+    effort: Effort | None = None,
 ) -> ProvedEnd | None:
     """Return the delta that these neighbours need at this epsilon, proved from below.
 
     Returns None if no answer.
     """
-    side, effort = Side(terms, kinds), effort or Effort()
+    side, effort = Side(terms, round_types), effort or Effort()
     if epsilon > LINE.largest_epsilon or rounds.estimated:
         return None
     if not (_skips_guess(side, effort) or delta_guess(side, epsilon) is not None):
@@ -261,7 +269,7 @@ def _theorem_b_is_smaller(
 
 def _has_many_rounds(side: Side) -> bool:
     """Return True if so many rounds run that a line is worth trying without a guess."""
-    return sum(times for _, times in side.kinds) >= LINE.many_rounds
+    return sum(times for _, times in side.round_types) >= LINE.many_rounds
 
 
 def _skips_guess(side: Side, effort: Effort) -> bool:
@@ -269,12 +277,12 @@ def _skips_guess(side: Side, effort: Effort) -> bool:
 
     For atoms, unsampled Gaussians, or if a proof is wanted.
     """
-    return effort.wants_proof or _has_atoms_only(side) or any(each.square for each, _ in side.kinds)
+    return effort.wants_proof or _has_atoms_only(side) or any(each.square for each, _ in side.round_types)
 
 
 def _has_atoms_only(side: Side) -> bool:
     """Return True if every round type has atoms only."""
-    return all(each.mixture() is None for each, _ in side.kinds)
+    return all(each.mixture() is None for each, _ in side.round_types)
 
 
 # ---- what balls prove
@@ -317,15 +325,15 @@ def _new_line(
 
     It is smoothed by at most a part of the accuracy if nothing else proves the decay.
     """
-    spacing = spacing_of(side.kinds)
+    spacing = spacing_of(side.round_types)
     choice = choose_line(side, log_delta, epsilon, min(fine, LINE.lattice_accuracy) if spacing else fine, spacing)
     if choice is None:
         return None
     with BALLS.at(choice.bits):
         try:
             if spacing:
-                return build_lattice_line(side.kinds, choice, effort.work)
-            return build_line(side.kinds, choice, side.extra, work=effort.work)
+                return build_lattice_line(side.round_types, choice, effort.work)
+            return build_line(side.round_types, choice, side.extra, work=effort.work)
         except (DecayNotProved, ArithmeticError) as reason:
             effort.reasons.append(reason if isinstance(reason, DecayNotProved) else DecayNotProved(str(reason)))
         if spacing or not (effort.wants_proof or _has_atoms_only(side)):
@@ -335,7 +343,7 @@ def _new_line(
         for part in LINE.smoothing_shares if effort.wants_proof else LINE.smoothing_shares[:1]:
             try:
                 smooth = Fraction(2 * part * accuracy / cost)
-                return build_line(side.kinds, choice, side.extra, smooth, effort.smoothing)
+                return build_line(side.round_types, choice, side.extra, smooth, effort.smoothing)
             except (DecayNotProved, ArithmeticError):
                 continue
     return None

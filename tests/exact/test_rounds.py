@@ -75,7 +75,7 @@ def test_the_bound_that_is_named_is_that_of_the_samples() -> None:
 def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:
     silent = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (), None, None)
     assert Rounds(((silent, 1),)).single() is None
-    assert Rounds(((silent, 1),)).rare() is None
+    assert Rounds(((silent, 1),)).rare_closed_forms() is None
     assert Rounds(((silent, 1),)).cone() is None
     assert Rounds((one(GAUSSIAN, FIXED), (silent, 1))).cone() is None
     assert Rounds((one(GAUSSIAN, FIXED),)).cone() is not None

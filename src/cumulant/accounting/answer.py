@@ -278,7 +278,7 @@ def _largest_loss(run: RunRecord, question: Question, below: float) -> Answer | 
     from cumulant.exact.answer import pure_epsilon
 
     found = pure_epsilon(rounds)
-    return replace(found, bound=rounds.named(found.way)) if found.value < below else None
+    return replace(found, bound=rounds.bound_name(found.way)) if found.value < below else None
 
 
 def _has_steps(run: RunRecord, question: Question) -> bool:
@@ -379,7 +379,7 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
 
     ask = two_sided.epsilon if question.asked == "delta" else two_sided.delta
     found = ask(rounds, question.value, float(question.accuracy), question.cone, question.prove)
-    bound = rounds.named(found.way)
+    bound = rounds.bound_name(found.way)
     epsilon = found.value if question.asked == "delta" else rounded_down(question.value)
     strained = found.width is not None and rounds.slip() > float(question.accuracy) * epsilon
     return replace(found, bound=bound, note=STRAINED if strained else found.note)

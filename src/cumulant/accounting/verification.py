@@ -127,10 +127,8 @@ def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
     rounds, _ = rounds_of(plan.run)
     if rounds is None:
         raise CertificateError("the run is no longer one that the exact layer can take")
-    if plan.answer.bound != rounds.named(plan.answer.way):
-        note = (
-            f"it names the bound {plan.answer.bound!r}, and {rounds.named(plan.answer.way)!r} is the one that answers"
-        )
+    if plan.answer.bound != rounds.bound_name(plan.answer.way):
+        note = f"it names the bound {plan.answer.bound!r}, and {rounds.bound_name(plan.answer.way)!r} is the one that answers"
         return Verification(False, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0, note)
     if plan.release == version("cumulant") and not _order_found_again(plan):
         note = f"it names the order {plan.answer.order!r}, and the question leads to another one"

@@ -42,7 +42,7 @@ def basic_composition_epsilon(rounds: Rounds, delta: Fraction) -> float:
 
     Returns +inf unless rounds rarely see the record.
     """
-    closed_forms = rounds.rare()
+    closed_forms = rounds.rare_closed_forms()
     if closed_forms is None:
         return math.inf
     count = sum(times for _, times in closed_forms)
@@ -59,7 +59,7 @@ def basic_composition_delta(rounds: Rounds, epsilon: Fraction) -> float:
 
     Returns 1 unless rounds rarely see the record.
     """
-    closed_forms = rounds.rare()
+    closed_forms = rounds.rare_closed_forms()
     if closed_forms is None:
         return 1.0
     count = sum(times for _, times in closed_forms)

@@ -110,7 +110,7 @@ class Rounds:
         rows = list(dict.fromkeys(one.row for one, _ in self.parts if not one.whole))
         return rows[0] if len(rows) == 1 else "mixed" if rows else "profile"
 
-    def named(self, way: str) -> str:
+    def bound_name(self, way: str) -> str:
         """Return the name of the bound that an answer by this route cites."""
         theorems = {"cone": "gaussian-cone", "adaptive": "extreme-triples", "order": "test-order"}
         return self.row if all(one.whole for one, _ in self.parts) and way != "cone" else theorems.get(way, self.row)
@@ -176,7 +176,7 @@ class Rounds:
         known = tuple((inputs, rate, times) for inputs, rate, times in found if inputs is not None and rate is not None)
         return known if len(known) == len(found) and sum(times for *_, times in found) > 1 else None
 
-    def rare(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
+    def rare_closed_forms(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
         """Return pair, rate and number of each round if rounds rarely see the record.
 
         Returns None otherwise.

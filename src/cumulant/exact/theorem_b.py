@@ -56,7 +56,7 @@ def log_expectation(sums: Composed, epsilon: float, tail: float) -> float:
     if epsilon < sums.start:
         return math.inf
     lam = sums.lam
-    gap, weight = sums.above(epsilon)
+    gap, weight = sums.points_above(epsilon)
     total = float(np.sum(weight * test_function(gap)))
     # the weights are at most d e^{-lam d}: their maximum is 1/(e lam), the integral of their square 1/(4 lam^3)
     peak = 1 / (math.e * lam)
@@ -88,18 +88,18 @@ def least_epsilon(expectation: Callable[[float], float], log_delta: float, lam: 
     Every eps0 is valid.
     """
 
-    def at(gap: float) -> float:
+    def epsilon_at(gap: float) -> float:
         eps0 = start - gap / lam
         wanted = log_delta - expectation(eps0)  # log C(R) must not exceed it
         if not math.isfinite(wanted):
             return math.inf
         return eps0 + _inverse(wanted, gap / lam)
 
-    found = {gap: at(gap) for gap in (1.0, 1.6, 2.2, 3.0, 4.0)}
+    found = {gap: epsilon_at(gap) for gap in (1.0, 1.6, 2.2, 3.0, 4.0)}
     for width in (0.6, 0.6, 0.6, 0.3, 0.1, 0.03):  # with few rounds the best one may be far from where it mostly is
         best = min(found, key=lambda gap: found[gap])
         if width < 0.6 or best in (min(found), max(found)):
-            found |= {gap: at(gap) for gap in (best / (1 + width), best * (1 + width))}
+            found |= {gap: epsilon_at(gap) for gap in (best / (1 + width), best * (1 + width))}
     return min(found.values())
 
 
@@ -110,7 +110,7 @@ def log_delta(expectation: Callable[[float], float], epsilon: float, lam: float)
     """
     found: dict[int, float] = {}
 
-    def at(place: int) -> float:
+    def log_delta_at(place: int) -> float:
         if place not in found:
             gap = place / (4 * lam)
             found[place] = log_constant(gap) + expectation(epsilon - gap)
@@ -119,8 +119,10 @@ def log_delta(expectation: Callable[[float], float], epsilon: float, lam: float)
     best, before = _MOSTLY, 0
     while best != before:
         before = best
-        best = min((max(best - 1, _NEAREST), best, min(best + 1, _FARTHEST)), key=at)  # infinite ones far from epsilon
-    return at(best)
+        best = min(
+            (max(best - 1, _NEAREST), best, min(best + 1, _FARTHEST)), key=log_delta_at
+        )  # infinite ones far from epsilon
+    return log_delta_at(best)
 
 
 def _inverse(log_value: float, guess: float) -> float:

@@ -32,7 +32,7 @@ def reports(mechanism: cm.Mechanism, rate: str) -> ReportConstraint:
 
 def asked(constraint: Constraint, order: float, starts: Laws) -> Laws:
     with BALLS.at(BITS):
-        found = constraint.at(order, starts)
+        found = constraint.required_integrals(order, starts)
         assert found is not None
         return np.array([float(each.upper()) for each in found])
 
@@ -130,9 +130,15 @@ def test_the_best_filling(order: float) -> None:
 def test_unknown_budgets_demand_nothing_that_could_be_met() -> None:
     with BALLS.at(BITS):
         assert (
-            LaplaceConstraint(Fraction(50), "vector", Fraction(1, 10**20)).at(2.0, np.array([-1.0, 0.0, 1.0])) is None
+            LaplaceConstraint(Fraction(50), "vector", Fraction(1, 10**20)).required_integrals(
+                2.0, np.array([-1.0, 0.0, 1.0])
+            )
+            is None
         )
-        assert LaplaceConstraint(Fraction(1), "", Fraction(1, 100)).at(2.0, np.array([-1.0, 0.0, 1.0])) is None
+        assert (
+            LaplaceConstraint(Fraction(1), "", Fraction(1, 100)).required_integrals(2.0, np.array([-1.0, 0.0, 1.0]))
+            is None
+        )
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])

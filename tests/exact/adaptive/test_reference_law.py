@@ -12,7 +12,7 @@ import pytest
 import cumulant as cm
 from cumulant.exact.adaptive import reference_law as references
 from cumulant.exact.adaptive.constraints import BITS, Constraint, LaplaceConstraint, ReportConstraint, integrals
-from cumulant.exact.adaptive.reference_law import Reference, proved, reference, rows_between
+from cumulant.exact.adaptive.reference_law import Reference, is_proved, reference, rows_between
 from cumulant.exact.adaptive.settings import THEOREM_W
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from tests.oracles.triples import Laws, binned_laplace, demanded, random_l1_triples, random_pure_triples
@@ -86,7 +86,7 @@ def test_triples_demand_less_than_is_said_and_that_less_than_is_held(order: floa
         starts = np.sort(rng.uniform(-1, 0.95, 8)) * constraint.top
         rows = np.unique(np.concatenate([rows_between(constraint.top, 120), starts]))
         with BALLS.at(BITS):
-            balls = constraint.at(order, rows)
+            balls = constraint.required_integrals(order, rows)
             assert balls is not None
             said = np.array([float(each.upper()) for each in balls])[np.searchsorted(rows, starts)]
         held = np.array([float(demanded(order, x0, p, q)) for x0 in starts])
@@ -115,7 +115,7 @@ def test_the_widest_rounds(order: float) -> None:
         p, q = laws_of(law)
         rows = rows_between(constraint.top, 333)
         with BALLS.at(BITS):
-            said = constraint.at(order, rows)
+            said = constraint.required_integrals(order, rows)
             assert said is not None
             for x0, each in list(zip(rows, said, strict=True))[:-40:50]:
                 assert float(each.lower()) <= float(demanded(order, float(x0), p, q)) * (1 + 1e-9)
@@ -130,7 +130,7 @@ def test_a_reference_dominates_between_its_rows_too(order: float) -> None:
         starts = np.sort(np.random.default_rng(4).uniform(-1.0, 0.999, 60)) * constraint.top
         rows = np.unique(np.concatenate([rows_between(constraint.top, 300), starts]))
         with BALLS.at(BITS):
-            balls = constraint.at(order, rows)
+            balls = constraint.required_integrals(order, rows)
             assert balls is not None
             said = np.array([float(each.upper()) for each in balls])
         for x0 in starts:
@@ -165,20 +165,20 @@ def mean(law: Reference) -> float:
 @pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
 def test_a_mean_or_a_mass_below_one_is_refused(constraint: Constraint) -> None:
     law, rows = found(constraint, 2.0), rows_between(constraint.top, SIZE[1])
-    assert proved(law, constraint, 2.0, rows)
+    assert is_proved(law, constraint, 2.0, rows)
     # 1e-12 less than 1: mass moves from the heaviest ratio above 1 to 1, far less than any row has to spare
     up = max((i for i in law.places if i > 0), key=lambda i: law.masses[law.places.index(i)])
     for less, fine in ((0.0, True), (1e-12, False)):
         taken = (mean(law) + less) / math.expm1(law.width * up) * (1 - 1e-3 if fine else 1)
-        assert proved(moved(law, {up: -taken, 0: taken * 1.0001}), constraint, 2.0, rows) is fine
+        assert is_proved(moved(law, {up: -taken, 0: taken * 1.0001}), constraint, 2.0, rows) is fine
     # one unit in the last place of the mass at 1
     total = sum(map(Fraction, law.masses))
     spare = float(total - 1)
-    assert not proved(moved(law, {0: -spare - 2.0**-52}), constraint, 2.0, rows)
+    assert not is_proved(moved(law, {0: -spare - 2.0**-52}), constraint, 2.0, rows)
     # more than 1 beside the ratio 1, and less than nothing anywhere, though all else holds
-    assert not proved(moved(law, {1: 0.6, -1: 0.6}), constraint, 2.0, rows)
-    assert not proved(moved(law, {law.places[0] - 1: -1e-12, 0: 2e-12}), constraint, 2.0, rows)
-    assert proved(moved(law, {law.places[-1] + 1: 1e-12, 0: 2e-12}), constraint, 2.0, rows)
+    assert not is_proved(moved(law, {1: 0.6, -1: 0.6}), constraint, 2.0, rows)
+    assert not is_proved(moved(law, {law.places[0] - 1: -1e-12, 0: 2e-12}), constraint, 2.0, rows)
+    assert is_proved(moved(law, {law.places[-1] + 1: 1e-12, 0: 2e-12}), constraint, 2.0, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ class Raised(Constraint):
     def largest_loss(self) -> Scalar:
         return self.base.largest_loss()
 
-    def at(self, order: float, starts: Laws) -> list[Scalar] | None:
-        said = self.base.at(order, starts)
+    def required_integrals(self, order: float, starts: Laws) -> list[Scalar] | None:
+        said = self.base.required_integrals(order, starts)
         assert said is not None
         said[self.row] = rows_of(self.law, order, starts)[self.row + 1] * BALLS.number(self.part)
         return said
@@ -204,9 +204,9 @@ class Raised(Constraint):
 def test_one_row_that_lacks_a_billionth_is_refused(constraint: Constraint) -> None:
     law, rows = found(constraint, 2.0), rows_between(constraint.top, SIZE[1])
     for row in (0, 1, SIZE[1] - 1, SIZE[1], 2 * SIZE[1], rows.size - 3, rows.size - 2):
-        assert proved(law, Raised(constraint, law, row, 1 - 1e-9), 2.0, rows)
-        assert not proved(law, Raised(constraint, law, row, 1 + 1e-9), 2.0, rows)
-        assert not proved(law, Raised(constraint, law, row, math.nan), 2.0, rows)
+        assert is_proved(law, Raised(constraint, law, row, 1 - 1e-9), 2.0, rows)
+        assert not is_proved(law, Raised(constraint, law, row, 1 + 1e-9), 2.0, rows)
+        assert not is_proved(law, Raised(constraint, law, row, math.nan), 2.0, rows)
 
 
 @pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
@@ -214,7 +214,7 @@ def test_a_law_that_lacks_a_millionth_is_refused(constraint: Constraint) -> None
     """All masses but that at 1: those of a proposal exceed the least that is enough by 1e-6."""
     law, rows = found(constraint, 2.0), rows_between(constraint.top, SIZE[1])
     lower = {place: -mass * 2e-6 for place, mass in zip(law.places, law.masses, strict=True) if place}
-    assert not proved(moved(law, lower | {0: -sum(lower.values()) * 1.01}), constraint, 2.0, rows)
+    assert not is_proved(moved(law, lower | {0: -sum(lower.values()) * 1.01}), constraint, 2.0, rows)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_law_that_lacks_a_millionth_is_refused(constraint: Constraint) -> None
 )
 def test_rows_that_do_not_cover_everything_are_refused(cut: Callable[[Laws], Laws]) -> None:
     law, rows = found(LAPLACE, 2.0), rows_between(LAPLACE.top, SIZE[1])
-    assert not proved(law, LAPLACE, 2.0, cut(rows))
+    assert not is_proved(law, LAPLACE, 2.0, cut(rows))
 
 
 def test_a_tail_below_a_ten_millionth_of_the_largest_row_counts() -> None:
@@ -251,21 +251,21 @@ def test_a_tail_below_a_ten_millionth_of_the_largest_row_counts() -> None:
     )
     assert mean(less) >= 0
     with BALLS.at(BITS):
-        said, held = constraint.at(order, rows), rows_of(less, order, rows)
+        said, held = constraint.required_integrals(order, rows), rows_of(less, order, rows)
         assert said is not None
         missed = [j for j in range(rows.size - 1) if not held[j + 1] >= said[j]]
         assert missed
         assert all(float(said[j].mid()) < 1e-7 * float(said[0].mid()) for j in missed)
-    assert proved(law, constraint, order, rows)
-    assert not proved(less, constraint, order, rows)
+    assert is_proved(law, constraint, order, rows)
+    assert not is_proved(less, constraint, order, rows)
 
 
 @pytest.mark.parametrize("mass", [0.0, -0.1, math.nan, math.inf])
 def test_what_is_no_mass_is_refused(mass: float) -> None:
     law, rows = found(PURE, 2.0), rows_between(PURE.top, SIZE[1])
-    assert not proved(replace(law, masses=(mass, *law.masses[1:])), PURE, 2.0, rows)
-    assert not proved(replace(law, width=mass), PURE, 2.0, rows)
-    assert not proved(replace(law, places=tuple(i + 100 for i in law.places)), PURE, 2.0, rows)
+    assert not is_proved(replace(law, masses=(mass, *law.masses[1:])), PURE, 2.0, rows)
+    assert not is_proved(replace(law, width=mass), PURE, 2.0, rows)
+    assert not is_proved(replace(law, places=tuple(i + 100 for i in law.places)), PURE, 2.0, rows)
 
 
 def test_a_proposal_that_is_too_small_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from cumulant.exact.inversion.lattice_line import build_lattice_line, without_sm
 from cumulant.exact.inversion.line import Choice, Line, SearchLine, build_line
 from cumulant.exact.rounds import Rounds, RoundTypes
 from cumulant.exact.test_functions import TestFunction, theorem_w_ball_constants
-from cumulant.exact.test_functions import theorem_w as test_function
+from cumulant.exact.test_functions import theorem_w as order_function
 from cumulant.losses.transform import Lattice, Rule, Transform
 from cumulant.numerics.arithmetic import BALLS
 
@@ -86,13 +86,13 @@ class OrderLine:
         return self.line.frequencies
 
     def ball(self, eps0: Any) -> Any:
-        return self.line.ball(eps0, test_function(self.order))
+        return self.line.ball(eps0, order_function(self.order))
 
     def upper(self, epsilon: Any, gap: Any) -> Any:
-        return self.line.upper(epsilon, test_function(self.order), gap)
+        return self.line.upper(epsilon, order_function(self.order), gap)
 
     def floats(self) -> SearchLine:
-        return self.line.floats(test_function(self.order))
+        return self.line.floats(order_function(self.order))
 
 
 def on_lattice(round_types: RoundTypes, order: float, lam: float, period: float, silence: float = 80.0) -> OrderLine:

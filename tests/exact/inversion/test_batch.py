@@ -160,7 +160,7 @@ def test_logarithms_of_deltas_are_rounded_down(monkeypatch: pytest.MonkeyPatch) 
     """A logarithm of floats that is too large by what it may be would ask for less than was asked for."""
     asked: list[Any] = []
     deltas = [Fraction(f"{d}e-{e}") for d in ("9.7", "3.3", "1") for e in (1, 6, 100, 300)]
-    nothing: Any = batch._Answers.none(len(deltas))
+    nothing: Any = batch._Answers.unanswered(len(deltas))
 
     def recorded(_: Any, questions: Any, *__: Any) -> Any:
         asked.append(questions.given)

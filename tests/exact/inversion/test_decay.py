@@ -111,7 +111,7 @@ def test_the_constants_of_a_window_are_those_of_the_law(name: str, direction: st
         kind, law, lam = kind_of(name, direction)
         profile = decay.tilted_profile(kind, law, lam, 20.0)
         window = window_of(kind, profile, lam, 30.0, 20.0, 0.1)
-        low, high = float(profile.v[0]), profile.below(0.1)
+        low, high = float(profile.v[0]), profile.upper_quantile(0.1)
         L, mass, _ = tilted(law, lam, low, high, kind)
         atoms = [
             (float(x.mid()), float((w / kind.mass).mid())) for x, w in law.rule(lam, 0.0, -30.0, [low, high]).atoms

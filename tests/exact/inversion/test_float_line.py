@@ -119,7 +119,7 @@ def test_each_part_of_the_lemmas_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
     where, choice, _ = built(*RUNS[0])
     law, times = where.round_types[0][0].mixture(), where.round_types[0][1]
     assert law is not None
-    one = float_decay.Round.of(law, times, choice.lam, choice.decay_exponent)
+    one = float_decay.Round.prepare(law, times, choice.lam, choice.decay_exponent)
     window = float_decay._build_window(one, choice.lam, 40.0, choice.decay_exponent, 0.1)
     centre, half = np.array([20.0]), np.array([10.0])
     inside = np.linspace(10.0, 30.0, 801)
@@ -421,7 +421,7 @@ def test_kinds_that_are_lost_in_a_sum_are_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         float_line,
         "Round",
-        SimpleNamespace(of=lambda law, times, *_: SimpleNamespace(law=law, times=times, log_mass=0.0)),
+        SimpleNamespace(prepare=lambda law, times, *_: SimpleNamespace(law=law, times=times, log_mass=0.0)),
     )
     round_types: Any = [(Kind(1.0), 1)] + [(Kind(small), 1) for _ in range(count)]
     choice = Choice(1.0, 2 * math.pi, 1.0, 1.0, 0.0, 0.0, 2.0, 128)
@@ -453,7 +453,7 @@ def test_constants_of_theorem_b_may_be_wrong_by_what_is_told(monkeypatch: pytest
             truth = line.log_cone(at, one, gap)[0]
         with monkeypatch.context() as moved:
             wrong = constants(gap)[0] - ratio_off * (1 + gap), constants(gap)[1] - constant_off
-            moved.setattr(float_line, "constants", lambda _, wrong=wrong: wrong)
+            moved.setattr(float_line, "theorem_b_constants", lambda _, wrong=wrong: wrong)
             moved.setattr(float_line, "_OUTSIDE", 0.0)
             assert line.log_cone(at, one, gap)[0] >= truth
             moved.setattr(float_line, "_CONSTANT", 0.0)

@@ -114,7 +114,7 @@ class Constraint(ABC):
         return fewest
 
     @abstractmethod
-    def at(self, order: float, starts: Array) -> list[Scalar] | None:
+    def required_integrals(self, order: float, starts: Array) -> list[Scalar] | None:
         """Return balls not below G of any triple at increasing x0; None if they are unknown.
 
         The x0 run from -top or less up to top or more, with 0 among them.
@@ -157,7 +157,7 @@ class ReportConstraint(Constraint):
         share = (low / high * tried) % 1.0
         return int(tried[np.argmin((share * (1 - share) + 0.02) / tried.astype(float) ** 2)])
 
-    def at(self, order: float, starts: Array) -> list[Scalar] | None:
+    def required_integrals(self, order: float, starts: Array) -> list[Scalar] | None:
         found = [integrals(order, starts, atoms) for atoms in self._triples()]
         return [_largest(each) for each in zip(*found, strict=True)]
 
@@ -200,7 +200,7 @@ class LaplaceConstraint(Constraint):
 
         return np.array([call(each) if each >= 1 else each * call(1 / each) for each in s])
 
-    def at(self, order: float, starts: Array) -> list[Scalar] | None:
+    def required_integrals(self, order: float, starts: Array) -> list[Scalar] | None:
         square = largest_square(self.shift, self.query)
         if square is None:
             return None

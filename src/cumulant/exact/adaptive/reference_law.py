@@ -97,7 +97,7 @@ def rows_between(top: float, count: int) -> Array:
     return rows
 
 
-def proved(law: Reference, constraint: Constraint, order: float, starts: Array) -> bool:
+def is_proved(law: Reference, constraint: Constraint, order: float, starts: Array) -> bool:
     """Return True if balls prove mass, mean and every row of a law.
 
     Nothing else is assumed about it.
@@ -122,7 +122,7 @@ def proved(law: Reference, constraint: Constraint, order: float, starts: Array) 
         reach = constraint.largest_loss()
         if not (mean >= 0 and BALLS.number(float(starts[0])) <= -reach and BALLS.number(float(starts[-1])) >= reach):
             return False
-        wanted = constraint.at(order, starts)
+        wanted = constraint.required_integrals(order, starts)
         if wanted is None:
             return False
         held = integrals(order, starts, atoms)
@@ -136,7 +136,7 @@ def reference(constraint: Constraint, order: float, lam: float, cells: int, coun
     Returns None if none is proved.
     """
     law = propose_reference(constraint, order, lam, cells, count)
-    if law is None or not proved(law, constraint, order, rows_between(constraint.top, count)):
+    if law is None or not is_proved(law, constraint, order, rows_between(constraint.top, count)):
         return None
     return replace(law, proved=True)
 
@@ -158,7 +158,7 @@ def propose_reference(constraint: Constraint, order: float, lam: float, cells: i
     place = np.array([i for i in range(-cells, cells + 2) if i])
     losses = width * place
     with BALLS.at(BITS):
-        asked = constraint.at(order, starts)
+        asked = constraint.required_integrals(order, starts)
         wanted = np.array([float(each.upper()) for each in asked[:-1]]) if asked is not None else np.zeros(1)
     rows = kernels(order, starts[1:], losses)
     if not (np.isfinite(wanted).all() and (wanted > 0).all() and np.isfinite(rows).all()):

@@ -216,7 +216,7 @@ def enclosed_delta(reports: Reports, epsilon: Fraction, delta: Fraction) -> tupl
     low, high, points = 0.0, math.inf, 0
     with BALLS.at(SECOND_RECURSION.bits):
         every = [ReportType(tuple(laws(extremes, rate)), times) for extremes, rate, times in reports]
-    round_types = sorted(every, key=lambda kind: -kind.times)
+    round_types = sorted(every, key=lambda round_type: -round_type.times)
     for work in SECOND_RECURSION.work:
         for upper in (True, False):
             found = _one_side(round_types, epsilon, work, upper)
@@ -252,12 +252,12 @@ def _one_side(
 
     Returns None if that is not affordable.
     """
-    sizes = [kind.sizes() for kind in round_types]
+    sizes = [round_type.sizes() for round_type in round_types]
     largest = [max(size for size, _ in each) for each in sizes]
     if not all(0 < size < SECOND_RECURSION.largest for each in sizes for size, _ in each):
         return None
     margin = _window_margin(round_types, largest, float(epsilon))
-    span, states = float(epsilon) + 2 * margin, math.prod(kind.times + 1 for kind in round_types)
+    span, states = float(epsilon) + 2 * margin, math.prod(round_type.times + 1 for round_type in round_types)
     most = int(min((work / states - SECOND_RECURSION.overhead) * largest[0] / span, SECOND_RECURSION.finest))
     if (
         most < SECOND_RECURSION.fewest_cells
@@ -272,11 +272,11 @@ def _one_side(
         )
         step = Fraction(rounded_down(-at_least(-(top / cells).lower())))
         found = [
-            ([(split_to_grid if upper else merge_to_grid)(law, step) for law in kind.rounds], kind.times)
-            for kind in round_types
+            ([(split_to_grid if upper else merge_to_grid)(law, step) for law in round_type.rounds], round_type.times)
+            for round_type in round_types
         ]
     replaced = [([weights for weights in rounds if weights is not None], times) for rounds, times in found]
-    if any(len(rounds) < len(kind.rounds) for (rounds, _), kind in zip(replaced, round_types, strict=True)):
+    if any(len(rounds) < len(round_type.rounds) for (rounds, _), round_type in zip(replaced, round_types, strict=True)):
         return None
     reach = max(abs(at) for rounds, _ in replaced for weights in rounds for at in weights)
     above, below = (math.ceil(far / float(step)) for far in (margin, float(epsilon) + margin))
@@ -289,8 +289,8 @@ def _window_margin(round_types: Sequence[ReportType], largest: Sequence[float], 
 
     M (m + eps) is some times the variance of the sum.
     """
-    variance = sum(kind.times * kind.variance for kind in round_types)
-    farthest = sum(kind.times * size for kind, size in zip(round_types, largest, strict=True))
+    variance = sum(round_type.times * round_type.variance for round_type in round_types)
+    farthest = sum(round_type.times * size for round_type, size in zip(round_types, largest, strict=True))
     margin = (math.sqrt(epsilon**2 + 4 * SECOND_RECURSION.margin_variances * variance) - epsilon) / 2 + 6 * max(largest)
     return min(margin, farthest) + max(largest)
 

@@ -69,14 +69,14 @@ class DominatedType:
     """The transform of the step; None if it offers none."""
     times: int
 
-    def at(self, order: float, lam: float, sought: ReferenceSearch) -> Law | None:
+    def law_at(self, order: float, lam: float, search: ReferenceSearch) -> Law | None:
         """Return a law that dominates at this order n, chosen for tails of exponent lam.
 
         Returns None if none is found.
         """
         if self.step is not None and (self.constraint is None or order <= THEOREM_W.critical_order):
             return Law(self.step, self.transform, True, self.times)
-        found = None if self.constraint is None else sought(self.constraint, order, lam)
+        found = None if self.constraint is None else search(self.constraint, order, lam)
         return None if found is None else Law(found, found.transform(), found.proved, self.times)
 
 
@@ -101,16 +101,16 @@ def _dominated_types(rounds: Rounds) -> tuple[DominatedType, ...] | None:
     if sum(times for _, times in rounds.parts) < THEOREM_W.fewest_rounds or rounds.estimated:
         return None
     found = [_dominated_type(one, times) for one, times in rounds.parts]
-    round_types = tuple(kind for kind in found if kind is not None)
-    demanding = sum(kind.constraint is not None for kind in round_types)
+    round_types = tuple(round_type for round_type in found if round_type is not None)
+    demanding = sum(round_type.constraint is not None for round_type in round_types)
     return round_types if len(round_types) == len(found) and 0 < demanding <= THEOREM_W.most_types else None
 
 
 def _laws(
-    round_types: tuple[DominatedType, ...], order: float, lam: float, sought: ReferenceSearch
+    round_types: tuple[DominatedType, ...], order: float, lam: float, search: ReferenceSearch
 ) -> tuple[Law, ...] | None:
     """Return a dominating law per round type; None if one of them has none."""
-    found = [kind.at(order, lam, sought) for kind in round_types]
+    found = [round_type.law_at(order, lam, search) for round_type in round_types]
     laws = tuple(law for law in found if law is not None)
     return laws if len(laws) == len(found) else None
 
@@ -147,7 +147,7 @@ def log_expectation(sums: Composed, order: float, start: float) -> float:
     """
     if not start >= sums.start:
         return math.inf
-    gap, weight = sums.above(start)
+    gap, weight = sums.points_above(start)
     total = float(np.sum(weight * test_function(order, gap))) * (1 + MANY)
     total += sums.outside + sums.noise * math.sqrt(1 + 1 / (2 * sums.lam * sums.width)) + 2 * math.exp(-FAR)
     finite = sums.untilted(total, start) if total > 0 else math.inf
@@ -157,25 +157,25 @@ def log_expectation(sums: Composed, order: float, start: float) -> float:
 def _least_epsilon(sums: Composed, order: float, log_delta: float, guess: float) -> float:
     """Return the smallest epsilon over eps0, each of which is valid; +inf if none is finite."""
 
-    def at(start: float) -> float:
+    def epsilon_at(start: float) -> float:
         wanted = log_delta - log_expectation(sums, order, start) - MANY  # log C must not exceed it
         if not (wanted > 0 and math.isfinite(wanted)):
             return math.inf
         gap = -math.log(-math.expm1(-wanted)) / order
         return start + float(log_ratio(order, np.array([gap]))[0]) + MANY if gap > 0 else start + MANY
 
-    return _minimise(at, guess, 1 / sums.lam)
+    return _minimise(epsilon_at, guess, 1 / sums.lam)
 
 
 def _least_delta(sums: Composed, order: float, epsilon: float) -> float:
     """Return log of the smallest delta over the gap d, each of which is valid."""
 
-    def at(log_gap: float) -> float:
+    def log_delta_at(log_gap: float) -> float:
         gap = np.array([math.exp(log_gap)])
         start = epsilon - float(log_ratio(order, gap)[0]) - MANY
         return float(log_constant(order, gap)[0]) + log_expectation(sums, order, start) + MANY
 
-    return _minimise(at, -math.log(sums.lam), 0.7)
+    return _minimise(log_delta_at, -math.log(sums.lam), 0.7)
 
 
 def _minimise(value: Callable[[float], float], start: float, scale: float) -> float:

@@ -69,7 +69,7 @@ class Value:
 
         Returns 0 if none does.
         """
-        enough = np.flatnonzero(self._needed() > delta)
+        enough = np.flatnonzero(self._lower_deltas() > delta)
         return rounded_down(-(self.first + int(enough[0])) * self.step) if enough.size else 0.0
 
     def needed_delta(self, epsilon: float) -> float:
@@ -78,9 +78,9 @@ class Value:
         At the next grid epsilon, because delta falls; 0 outside.
         """
         i = math.floor(-Fraction(epsilon) / self.step) - self.first
-        return float(self._needed()[i]) if 0 <= i < self.values.size else 0.0
+        return float(self._lower_deltas()[i]) if 0 <= i < self.values.size else 0.0
 
-    def _needed(self) -> Array:
+    def _lower_deltas(self) -> Array:
         """Return lower bounds on delta at the grid points.
 
         W grows, so a slightly larger epsilon gives less.

@@ -119,7 +119,7 @@ class Composed:
         """Return log of a bound on delta at this epsilon; NaN if floats overflow."""
         if self.upper and epsilon < self.start:
             return math.inf  # the window says nothing there
-        gap, weight = self.above(epsilon)
+        gap, weight = self.points_above(epsilon)
         total = float(np.sum(weight * -np.expm1(-gap)))
         if not self.upper:
             total -= self._error_mass()
@@ -141,7 +141,7 @@ class Composed:
         """
         return self.outside + self.noise * math.sqrt(1 + 1 / (2 * self.lam * self.width))
 
-    def above(self, epsilon: float) -> tuple[Array, Array]:
+    def points_above(self, epsilon: float) -> tuple[Array, Array]:
         """Return the distances of the points above epsilon, and mass times e^{-lam distance}.
 
         Points beyond a weight of e^-60 are left out.

@@ -97,12 +97,12 @@ class _Answers:
     cone: Array
 
     @classmethod
-    def none(cls, size: int) -> _Answers:
+    def unanswered(cls, size: int) -> _Answers:
         """Return this many answers that are all NaN."""
         nothing = np.full(size, np.nan)
         return cls(nothing, nothing.copy(), np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
 
-    def where(self, condition: Array, other: _Answers) -> _Answers:
+    def replaced_where(self, condition: Array, other: _Answers) -> _Answers:
         """Return these answers, with those of `other` where the condition holds."""
         pairs = ((getattr(other, name), getattr(self, name)) for name in ("value", "order", "frequencies", "cone"))
         return _Answers(*(np.where(condition, new, old) for new, old in pairs))
@@ -124,7 +124,7 @@ def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _
 
     The largest direction of the profile, or Theorem B if that is smaller.
     """
-    best = _Answers.none(asked.size)
+    best = _Answers.unanswered(asked.size)
     found = sides(rounds, cone)
     if rounds.estimated or found is None or not asked.size:
         return best
@@ -136,13 +136,15 @@ def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _
             continue
         # without an answer of every direction there is none
         open_ = np.flatnonzero(np.isfinite(best.value) & ~_proved_smaller(side, asked, best.value, lines))
-        other = best.where(np.zeros(asked.size, dtype=bool), best)
+        other = best.replaced_where(np.zeros(asked.size, dtype=bool), best)
         other.store(open_, _solve_side(side, asked.subset(open_), accuracy, lines))
-        best = best.where(~(other.value <= best.value), other)  # NaN too
+        best = best.replaced_where(~(other.value <= best.value), other)  # NaN too
     if by_cone is not None:
         # If only one of the two has an answer, a grid of the other may be smaller, so that neither is returned.
         other = _solve_side(by_cone, asked, accuracy, [])
-        best = best.where(~(best.value <= other.value), other).where(np.isnan(best.value), _Answers.none(asked.size))
+        best = best.replaced_where(~(best.value <= other.value), other).replaced_where(
+            np.isnan(best.value), _Answers.unanswered(asked.size)
+        )
     return best
 
 
@@ -174,7 +176,7 @@ def _proved_smaller(side: Side, asked: Questions, best: Array, lines: list[Answe
 
 def _solve_side(side: Side, asked: Questions, accuracy: float, lines: list[AnsweredLine]) -> _Answers:
     """Return the answers of one side, from as few lines as possible."""
-    found = _Answers.none(asked.size)
+    found = _Answers.unanswered(asked.size)
     groups = [np.lexsort((asked.given, asked.times))]
     while groups:
         group = groups.pop()

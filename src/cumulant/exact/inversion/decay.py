@@ -103,7 +103,10 @@ def decay_frequency(
 
     `step` is the distance of the frequencies that are summed anyway.
     """
-    profiles = [None if kind.law is None else tilted_profile(kind, kind.law, lam, exponent) for kind in round_types]
+    profiles = [
+        None if round_type.law is None else tilted_profile(round_type, round_type.law, lam, exponent)
+        for round_type in round_types
+    ]
     selected = select_for_decay(round_types, profiles, exponent)
     round_types, profiles = [round_types[i] for i in selected], [profiles[i] for i in selected]
     top = _last_check_point(round_types, profiles, lam, exponent, gauss)
@@ -134,8 +137,8 @@ def extend_decay(
         ):
             continue
         windows = [
-            _build_window(kind, profile, lam, top, exponent, cut)
-            for kind, profile in zip(round_types, profiles, strict=True)
+            _build_window(round_type, profile, lam, top, exponent, cut)
+            for round_type, profile in zip(round_types, profiles, strict=True)
         ]
         top = _cover_downwards(windows, top, exponent, gauss, step)
     return top
@@ -149,8 +152,8 @@ def select_for_decay(
     The others are bounded by |phi| <= 1 and need no windows.
     """
     spread = [
-        math.inf if one is None else kind.times * one.variance(omitted_mass(exponent, kind.times))
-        for kind, one in zip(round_types, profiles, strict=True)
+        math.inf if one is None else round_type.times * one.variance(omitted_mass(exponent, round_type.times))
+        for round_type, one in zip(round_types, profiles, strict=True)
     ]
     wanted = DECAY.variance_share * sum(each for each in spread if each < math.inf)
     kept, reachable_frequency = [], 0.0
@@ -169,10 +172,10 @@ def reachable_frequency(
     Laws count as normal ones. Returns 0 for atoms.
     """
     bend = 2 * float(gauss)
-    for kind, one in zip(round_types, profiles, strict=True):
+    for round_type, one in zip(round_types, profiles, strict=True):
         if one is None:
             return 0.0
-        bend += kind.times * one.variance(max(omitted_mass(exponent, kind.times), cut))
+        bend += round_type.times * one.variance(max(omitted_mass(exponent, round_type.times), cut))
     return math.sqrt(2 * exponent / bend) if bend > 0 else 0.0
 
 
@@ -189,17 +192,19 @@ def _last_check_point(
         if not BALLS.number(gauss) * BALLS.number(alone) ** 2 >= exponent:
             alone = math.inf
     known = []
-    for kind, profile in zip(round_types, profiles, strict=True):
-        if kind.law is None or profile is None:
+    for round_type, profile in zip(round_types, profiles, strict=True):
+        if round_type.law is None or profile is None:
             continue  # atoms: a factor of at most 1
-        low, high = profile.densest_window(exponent, kind.times)
+        low, high = profile.densest_window(exponent, round_type.times)
         try:
-            variation = kind.law.variation(lam, low, high) / kind.mass
-            rule = kind.law.rule(lam, 0.0, kind.log_mass + DECAY.coarse_log_error, [low, high], beyond=False)
+            variation = round_type.law.variation(lam, low, high) / round_type.mass
+            rule = round_type.law.rule(
+                lam, 0.0, round_type.log_mass + DECAY.coarse_log_error, [low, high], beyond=False
+            )
         except OverflowError:
             continue  # a factor of at most 1
         if variation.is_finite():
-            known.append((kind.times, variation, 1 - rule.smooth() / kind.mass))
+            known.append((round_type.times, variation, 1 - rule.smooth() / round_type.mass))
     slow = float(gauss)
     numbers = [(times, float(v.upper()), float(rest.upper())) for times, v, rest in known]
 
@@ -273,21 +278,21 @@ class Profile:
 
     def variance(self, rare: float) -> float:
         """Return the variance of the law without its largest losses of mass `rare`, in floats."""
-        kept = self.v <= self.below(rare)
+        kept = self.v <= self.upper_quantile(rare)
         whole = sum(float(mass[kept].sum()) for _, mass in self.by_sign)
         mean = sum(float(mass[kept] @ loss[kept]) for loss, mass in self.by_sign)
         square = sum(float(mass[kept] @ loss[kept] ** 2) for loss, mass in self.by_sign)
         return max(square - mean * mean / whole, 0.0) if whole > 0 else 0.0
 
-    def below(self, rare: float) -> float:
+    def upper_quantile(self, rare: float) -> float:
         """Return the v above which at most the mass `rare` lies."""
         above = np.cumsum(self.mass[::-1])[::-1]
         return float(self.v[max(int(np.argmax(above <= rare)), 1)] if above[-1] <= rare else self.v[-1])
 
 
-def tilted_profile(kind: TiltedType, law: Mixed, lam: float, exponent: float) -> Profile:
+def tilted_profile(round_type: TiltedType, law: Mixed, lam: float, exponent: float) -> Profile:
     """Return the tilted law of one round type on a grid, in floats."""
-    low, high = law.span(lam, kind.log_mass - exponent - math.log(kind.times) - 6)
+    low, high = law.span(lam, round_type.log_mass - exponent - math.log(round_type.times) - 6)
     v = np.linspace(low, high, DECAY.profile_points)
     L, log_f = law.log_tilted(v, lam)
     slope = np.abs(np.gradient(L, v))
@@ -295,7 +300,7 @@ def tilted_profile(kind: TiltedType, law: Mixed, lam: float, exponent: float) ->
     parts: list[tuple[Array, Array]] = []
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         for sign, each in log_f.items():
-            f = np.exp(each - kind.log_mass)
+            f = np.exp(each - round_type.log_mass)
             density += f / slope
             parts.append((sign * L, f * (v[1] - v[0])))
             mass += parts[-1][1]
@@ -306,37 +311,39 @@ def tilted_profile(kind: TiltedType, law: Mixed, lam: float, exponent: float) ->
 
 
 def _build_window(
-    kind: TiltedType, profile: Profile | None, lam: float, top: float, exponent: float, cut: float
+    round_type: TiltedType, profile: Profile | None, lam: float, top: float, exponent: float, cut: float
 ) -> _Window:
     """Return the law without its rarest part as points, accurate up to the frequency `top`."""
     from flint import arb
 
-    if kind.law is None or profile is None:
-        rule = kind.atoms or Rule([], [], arb(0))
+    if round_type.law is None or profile is None:
+        rule = round_type.atoms or Rule([], [], arb(0))
     else:
-        rare = max(omitted_mass(exponent, kind.times), cut)
-        edges = [float(profile.v[0]), profile.below(rare)]
-        goal = kind.log_mass + math.log(1e-3 * min(1.0, exponent / kind.times)) - 4
-        rule = kind.law.rule(lam, top, goal, edges, beyond=False)
+        rare = max(omitted_mass(exponent, round_type.times), cut)
+        edges = [float(profile.v[0]), profile.upper_quantile(rare)]
+        goal = round_type.log_mass + math.log(1e-3 * min(1.0, exponent / round_type.times)) - 4
+        rule = round_type.law.rule(lam, top, goal, edges, beyond=False)
     centre = arb(_centre(rule))
     total, second = arb(0), arb(0)
     points = []
     for loss, weight in rule.points():
-        share = weight / kind.mass
+        share = weight / round_type.mass
         points.append((loss, share))
         total += share
         second += share * (loss - centre) ** 2
-    error = rule.error / kind.mass
+    error = rule.error / round_type.mass
     least, most = arb((total - error).lower()), arb((total + error).upper())
     for panel in rule.panels:
-        second += panel.square_error * (1 + centre * centre) / kind.mass
+        second += panel.square_error * (1 + centre * centre) / round_type.mass
     # s_A^2 = a INT_A (L - c)^2
     spread = arb((most * second).upper()).sqrt().upper()
     losses = np.array([float(loss.mid()) for loss, _ in points])
     weights = np.array([float(weight.mid()) for _, weight in points])
     seen = weights > DECAY.negligible_weight
     numbers = float(least), float(spread)
-    return _Window(kind.times, points, arb(error.upper()), least, most, spread, losses[seen], weights[seen], numbers)
+    return _Window(
+        round_type.times, points, arb(error.upper()), least, most, spread, losses[seen], weights[seen], numbers
+    )
 
 
 def omitted_mass(exponent: float, times: int) -> float:

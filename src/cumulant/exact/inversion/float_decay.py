@@ -60,9 +60,9 @@ class Round:
     window: tuple[float, float]
 
     @classmethod
-    def of(cls, law: Mixed, times: int, lam: float, exponent: float) -> Round:
+    def prepare(cls, law: Mixed, times: int, lam: float, exponent: float) -> Round:
         """Prepare a round type for this order; types with nearby counts share the remembered work."""
-        return cls(law, times, *_prepared(law, next_power_of_two(times), lam, exponent))
+        return cls(law, times, *_prepare(law, next_power_of_two(times), lam, exponent))
 
     @property
     def log_mass(self) -> float:
@@ -70,7 +70,7 @@ class Round:
         return self.rule.scale + math.log(self.whole.sum)
 
     @property
-    def relative(self) -> float:
+    def relative_error(self) -> float:
         """Return a bound on the relative error of e^log_mass as M(lam)."""
         return self.whole.relative + self.rule.error / self.whole.sum + _SCALE * (4 + abs(self.rule.scale))
 
@@ -88,7 +88,7 @@ def next_power_of_two(times: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _prepared(
+def _prepare(
     law: Mixed, times: int, lam: float, exponent: float
 ) -> tuple[FloatRule, Total, Profile, tuple[float, float]]:
     """Return rule, mass, profile and Lemma S3 window for up to this many rounds."""
@@ -196,10 +196,10 @@ def _last_check_point(rounds: Sequence[Round], lam: float, exponent: float, slow
             part = total(rule.between(*each.window))
         except OverflowError:
             continue  # a factor of at most 1
-        wrong = each.relative + part.relative + _LEFT
+        wrong = each.relative_error + part.relative + _LEFT
         rest = 1 - each.share(rule) * (part.sum * (1 - wrong) - rule.error)
         if math.isfinite(log_variation):
-            known.append((each.times, math.exp(log_variation + each.relative + _MARGIN), rest + _LEFT))
+            known.append((each.times, math.exp(log_variation + each.relative_error + _MARGIN), rest + _LEFT))
 
     def log_bound(u: float) -> float:
         return sum(times * math.log(min(1.0, rest + v / u)) for times, v, rest in known) - slow * u * u
@@ -213,13 +213,13 @@ def _last_check_point(rounds: Sequence[Round], lam: float, exponent: float, slow
 def _build_window(each: Round, lam: float, top: float, exponent: float, cut: float) -> Window:
     """Return the law without its rarest part as points, accurate up to the frequency `top`."""
     times = next_power_of_two(each.times)
-    edges = float(each.profile.v[0]), each.profile.below(max(omitted_mass(exponent, times), cut))
+    edges = float(each.profile.v[0]), each.profile.upper_quantile(max(omitted_mass(exponent, times), cut))
     goal = each.log_mass + math.log(1e-3 * min(1.0, exponent / times)) - 4
     rule = float_rule(each.law, lam, rounded_up_frequency(top), goal, edges, beyond=False)
     share, part = each.share(rule), total(rule.weights)
     weights, losses, radius = share * rule.weights.mid, rule.losses.mid, rule.losses.radius
     mass = share * part.sum
-    wrong = part.relative + each.relative + _LEFT
+    wrong = part.relative + each.relative_error + _LEFT
     off = mass * wrong + share * rule.error
     centre = float(weights @ losses) / mass
     second = float(weights @ (np.abs(losses - centre) + radius + _LEFT * np.abs(losses)) ** 2) * (1 + wrong)

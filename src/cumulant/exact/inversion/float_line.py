@@ -216,7 +216,7 @@ def float_spectrum(
     square = extra + gaussian_square(round_types)
     lam, step = choice.lam, 2 * math.pi / choice.period
     rounds = [
-        Round.of(
+        Round.prepare(
             _mixture(each), times * fewest, lam, choice.decay_exponent + math.log(next_power_of_two(-(-most // fewest)))
         )
         for each, times in round_types

@@ -76,13 +76,16 @@ def composed_transform(
     if count > work:
         raise DecayTooSlow(f"a proof would take {count:,} frequencies")
     values, nodes = [acb(1)] * (count + 1), 0
-    for kind in known:
-        rule = _rule(kind, choice.lam, last, kind.log_mass - choice.decay_exponent - math.log(kind.times) - 6)
+    for round_type in known:
+        rule = _rule(
+            round_type, choice.lam, last, round_type.log_mass - choice.decay_exponent - math.log(round_type.times) - 6
+        )
         nodes += rule.size
         if nodes * count > work:
             raise DecayTooSlow(f"a proof would take {count:,} frequencies at {nodes:,} nodes")
         values = [
-            value * one**kind.times for value, one in zip(values, transform_values(rule, width, count), strict=True)
+            value * one**round_type.times
+            for value, one in zip(values, transform_values(rule, width, count), strict=True)
         ]
     return values, nodes
 
@@ -149,13 +152,13 @@ def _mass(each: Transform, lam: float, log_error: float) -> tuple[Any, Rule | No
     return rule.mass(), rule if law is None else None
 
 
-def _rule(kind: TiltedType, lam: float, last: float, goal: float) -> Rule:
+def _rule(round_type: TiltedType, lam: float, last: float, goal: float) -> Rule:
     """Return a quadrature rule of the law that is accurate up to the last frequency."""
-    if kind.law is not None:
-        return whole_rule(kind.law, lam, last, goal)
-    if kind.atoms is None:
+    if round_type.law is not None:
+        return whole_rule(round_type.law, lam, last, goal)
+    if round_type.atoms is None:
         raise DecayNotProved("a law without density and without atoms has no line")
-    return kind.atoms
+    return round_type.atoms
 
 
 def transform_values(rule: Rule, width: Any, count: int) -> list[Any]:

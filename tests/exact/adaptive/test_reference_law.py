@@ -162,7 +162,7 @@ def mean(law: Reference) -> float:
         )
 
 
-@pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
+@pytest.mark.parametrize("constraint", [PURE, LAPLACE], ids=["pure", "laplace"])
 def test_a_mean_or_a_mass_below_one_is_refused(constraint: Constraint) -> None:
     law, rows = found(constraint, 2.0), rows_between(constraint.top, SIZE[1])
     assert is_proved(law, constraint, 2.0, rows)
@@ -200,7 +200,7 @@ class Raised(Constraint):
         return said
 
 
-@pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
+@pytest.mark.parametrize("constraint", [PURE, LAPLACE], ids=["pure", "laplace"])
 def test_one_row_that_lacks_a_billionth_is_refused(constraint: Constraint) -> None:
     law, rows = found(constraint, 2.0), rows_between(constraint.top, SIZE[1])
     for row in (0, 1, SIZE[1] - 1, SIZE[1], 2 * SIZE[1], rows.size - 3, rows.size - 2):
@@ -209,7 +209,7 @@ def test_one_row_that_lacks_a_billionth_is_refused(constraint: Constraint) -> No
         assert not is_proved(law, Raised(constraint, law, row, math.nan), 2.0, rows)
 
 
-@pytest.mark.parametrize("demand", [PURE, LAPLACE], ids=["pure", "laplace"])
+@pytest.mark.parametrize("constraint", [PURE, LAPLACE], ids=["pure", "laplace"])
 def test_a_law_that_lacks_a_millionth_is_refused(constraint: Constraint) -> None:
     """All masses but that at 1: those of a proposal exceed the least that is enough by 1e-6."""
     law, rows = found(constraint, 2.0), rows_between(constraint.top, SIZE[1])

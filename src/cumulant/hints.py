@@ -93,9 +93,9 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 BATCHES = (
-    "for records that are shuffled and cut into batches of a fixed size no amplification is proved: write "
-    "Gaussian(...) @ ShuffledBatches() * epochs, one release per epoch, or draw by RandomAllocation(steps=...), which assumes "
-    "that every record goes into a step chosen for it alone, so that batches have random sizes (docs/shuffled-batches.md)"
+    "records that are shuffled and cut into batches of a fixed size are "
+    'Gaussian(..., relation="replace-one") @ ShuffledBatches(batches=...) * epochs; RandomAllocation(steps=...) is the loop '
+    "in which every record goes into a step chosen for it alone, so that batches have random sizes (docs/shuffled-batches.md)"
 )
 """What to say to whoever asks for the privacy of shuffled batches."""
 

@@ -31,7 +31,8 @@ def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert rows["fixed-size"]["epsilon"] == cm.NoisySGD(64, 1797, 4, 3).epsilon(1e-5)
     assert rows["fixed-size"]["epsilon_lower"] <= rows["fixed-size"]["epsilon"]
-    assert rows["shuffled"]["epsilon_lower"] is None
+    assert rows["shuffled"]["epsilon_lower"] < rows["shuffled"]["epsilon"]
+    assert rows["shuffled"]["amplified"] is True
     assert len(rows["poisson"]["per_epoch"]) == 3
     assert cm.parse(rows["poisson"]["run"]).relation == rows["poisson"]["relation"] == "add-remove"
 
@@ -119,7 +120,7 @@ def test_dpsgd_and_calibrate_find_the_same_noise(sampling: str, capsys: pytest.C
     _, quiet, _ = asked(capsys, *words, "--quiet")
     run = {
         "poisson": "Gaussian(noise_multiplier=?, relation='add-remove') @ Poisson(rate=256/60000) * 1172",
-        "shuffled": "Gaussian(noise_multiplier=?, relation='replace-one') @ ShuffledBatches() * 5",
+        "shuffled": "Gaussian(noise_multiplier=?, relation='replace-one') @ ShuffledBatches(batch=256, records=60000) * 5",
     }
     _, found, _ = asked(capsys, "calibrate", run[sampling], "--epsilon", "3", "--delta", "1e-5", "--quiet")
     assert found == quiet

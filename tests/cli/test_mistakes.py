@@ -83,7 +83,7 @@ MISTAKES: list[tuple[str, str, int | None]] = [
     ("epsilon 'Skellam(variance=0)' --delta 1e-6", "variance=0 must be a number in (0, inf)", 8),
     ("epsilon 'Gaussian(1) @ RandomAllocation(100.5)' --delta 1e-6", "steps=100.5 must be an integer", 31),
     ("epsilon 'Gaussian(1) @ RandomAllocation(rate=0.1)' --delta 1e-6", "known are steps, picks", 31),
-    ("epsilon 'Gaussian(1) @ Shuffled(0.1)' --delta 1e-6", "no amplification is proved", 14),
+    ("epsilon 'Gaussian(1) @ Shuffled(0.1)' --delta 1e-6", "ShuffledBatches(batches=", 14),
     ("epsilon 'Gaussian(1) @ Group(size=0)' --delta 1e-6", "size=0 must be an integer", 20),
     ("epsilon 'KaryResponse(values=4)' --delta 0", "KaryResponse", None),
     ("epsilon 'from_masses(p=[1/2, 1/2], q=[1/2, 1/3])' --delta 0", "the masses of q must sum to 1", 0),

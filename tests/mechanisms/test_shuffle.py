@@ -149,7 +149,7 @@ def test_text_words_and_calibrate() -> None:
         "PureDP(1) @ Shuffle(reports=0)": "reports=0 must be an integer",
         "PureDP(1) @ Shuffle(reports=1.5)": "reports=1.5 must be an integer",
         "PureDP(1000) @ Shuffle(reports=5)": "protect nobody, shuffled or not",
-        "Gaussian(1) @ Shuffle(reports=10)": r"@ ShuffledBatches\(\) \* epochs.*RandomAllocation\(steps=...\), which assumes",
+        "Gaussian(1) @ Shuffle(reports=10)": r"@ ShuffledBatches\(batches=...\).*RandomAllocation\(steps=...\) is the loop",
         "(PureDP(1) * 2) @ Shuffle(reports=10)": "one local randomizer",
         "UnaryEncoding(p=0.5, q=0.2) @ Shuffle(reports=10)": r"is PureDP\(epsilon=…\)",
         "ApproximateDP(1, 1e-6) @ Shuffle(reports=10)": "one local randomizer",
@@ -157,7 +157,7 @@ def test_text_words_and_calibrate() -> None:
         "PureDP(1) @ Shuffle(reports=10) @ WithoutReplacement(0.1)": "all reports are shuffled together",
         "PureDP(1) @ Shuffle(reports=10) + Laplace(1) @ Poisson(0.1)": "a run has one relation",
         "Gaussian(1) @ Shuffled(batch=10)": r"there is no 'Shuffled'.*\* epochs.*RandomAllocation.*shuffled-batches.md",
-        "Shuffled(1)": "no amplification is proved",
+        "Shuffled(1)": r"ShuffledBatches\(batches=...\)",
     }.items(),
 )
 def test_what_is_refused(text: str, message: str) -> None:

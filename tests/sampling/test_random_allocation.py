@@ -17,7 +17,7 @@ from cumulant.accounting.weaker_run import announced_run
 from cumulant.bounds.allocation import Added, Averaged, Removed, allocation
 from cumulant.cli.app import app
 from cumulant.exact.grid import refine
-from cumulant.exact.grid.allocation import Allocated
+from cumulant.exact.grid.allocation import Allocated, AllocatedBelow
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.pairs.gaussian import GaussianPair
 from tests.oracles.reference import load
@@ -170,7 +170,8 @@ def test_the_shell_speaks_of_epochs_and_refuses_shuffled_batches() -> None:
     found = shell.invoke(app, ["epsilon", run, "--delta", "1e-5", "--json"])
     assert found.exit_code == 0
     answer = json.loads(found.stdout)
-    assert (answer["relation"], answer["rigour"], answer["lower"]) == ("add-remove", "bounded", None)
+    assert (answer["relation"], answer["rigour"]) == ("add-remove", "bounded")
+    assert 0.999 * answer["epsilon"] < answer["lower"] <= answer["epsilon"]
     told = shell.invoke(app, ["epsilon", run, "--delta", "1e-5"]).stdout
     assert "50 steps of each of 3 whole epochs" in " ".join(told.split())
     refused = shell.invoke(app, ["epsilon", "Gaussian(sigma=2) @ Shuffled(batch=64)", "--delta", "1e-5"])
@@ -311,7 +312,8 @@ def test_a_large_jump_is_not_missed() -> None:
     """t = 100: largest-term Monte Carlo says 3.018e-7 +- 3e-10, plain Monte Carlo 3e-9."""
     pair = GaussianPair(Fraction(1))
     assert lattice_delta(pair, 100, "remove", 1.0) == pytest.approx(3.016e-7, rel=2e-3)
-    assert lattice_delta(pair, 100, "add", 0.5) == pytest.approx(5.93e-7, rel=1e-3)
+    below = AllocatedBelow(pair.loss(), 100, "add").own_delta(0.5, -48.0)  # type: ignore[arg-type]
+    assert 5.87e-7 < below < 5.93e-7 < lattice_delta(pair, 100, "add", 0.5) < 5.99e-7
 
 
 @pytest.mark.parametrize("base", BASES, ids=str)
@@ -349,10 +351,7 @@ def test_what_a_base_fails_with_is_kept() -> None:
     assert run.delta(epsilon="0.2") < cm.ApproximateDP(1, "1/100").delta(epsilon="0.2")
 
 
-def test_too_little_noise_goes_by_divergences_and_says_so() -> None:
-    found = (cm.Gaussian(sigma="0.4") @ cm.RandomAllocation(steps=100)).guarantee(delta=1e-5)
-    assert "so the answer comes from Renyi divergences" in found.note
-    assert found.epsilon < cm.Gaussian(sigma="0.4").epsilon(1e-5)
+def test_too_little_noise_for_any_grid_is_bounded_by_the_mechanism() -> None:
     least = cm.Gaussian(sigma="1e-3")
     assert (least @ cm.RandomAllocation(steps=9)).epsilon(1e-5) <= least.epsilon(1e-5, method="rdp")
 
@@ -426,7 +425,7 @@ def test_more_steps_are_never_worse_than_fewer_or_announced_ones(sigma: str) -> 
 
 
 def test_an_answer_by_fewer_steps_is_verified_explained_and_read_back() -> None:
-    found = (cm.Gaussian(sigma="0.5") @ cm.RandomAllocation(2)).guarantee("1e-6")
+    found = (cm.Gaussian(sigma="0.02") @ cm.RandomAllocation(2)).guarantee("1e-6")
     assert (found.conversion, found.rigour, found.lower) == ("fewer steps", "proved", None)
     assert found.verify().holds
     again = cm.Guarantee.from_json(found.to_json())
@@ -436,8 +435,8 @@ def test_an_answer_by_fewer_steps_is_verified_explained_and_read_back() -> None:
     assert not cm.Guarantee.from_json(json.dumps(smaller)).verify().holds
 
 
-def test_noise_of_transforms_does_not_undo_what_fewer_steps_prove() -> None:
-    """At 1,000 steps no grid reaches 1e-9, and divergences have more than 1; 512 steps have 0.6884."""
+def test_more_steps_at_a_small_delta() -> None:
+    """Noise of transforms once hid 1e-9 at 1,000 steps; divergences have more than 1, 512 steps have 0.6884."""
     fewer, more = (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps) for steps in (512, 1000))
     found = more.guarantee("1e-9")
     assert found.epsilon <= fewer.epsilon("1e-9") < 0.7

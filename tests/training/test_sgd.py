@@ -88,11 +88,16 @@ def test_the_last_epoch_has_the_epsilon_of_the_run(sampling: str) -> None:
     assert [row["epsilon"] for row in rows] == sorted(row["epsilon"] for row in rows)
 
 
-def test_a_loop_without_amplification_has_no_lower_end() -> None:
+def test_a_loop_of_whole_passes_has_both_ends_and_a_broken_one_only_the_upper() -> None:
     for sampling in ("shuffled", "balls-in-bins"):
         sgd = cm.NoisySGD(batch=64, records=1797, epochs=1, noise_multiplier=4, sampling=sampling)
-        assert sgd.guarantee(1e-5).lower is None
+        found = sgd.guarantee(1e-5)
+        assert found.lower is not None
+        assert 0 < found.lower <= found.epsilon
         assert sgd.per_epoch(1e-5, method="best")[0]["epsilon_lower"] is None
+        assert replace(sgd, epochs=None, steps=10).guarantee(1e-5).lower is None
+    assert cm.NoisySGD(64, 1797, 4, 1, sampling="shuffled").epsilon(1e-5) < 1.73
+    assert cm.NoisySGD(64, 1797, 4, 1, sampling="shuffled").unamplified().epsilon(1e-5) > 1.99
 
 
 @pytest.mark.parametrize("sampling", list(SAMPLINGS))

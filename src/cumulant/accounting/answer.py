@@ -214,9 +214,23 @@ def _answer(run: RunRecord, question: Question) -> Answer:
         return Answer(best[1].value, None, best[1].rigour, bound=question.row, way=DOMINATING_RUN)
     found = _own_answer(run, question)
     weaker = weaker_answer(run, question, found)
-    if weaker is None or found.value <= weaker[1].value:
-        return found
-    return Answer(weaker[1].value, None, weaker[1].rigour, bound=question.row, way=FEWER_STEPS)
+    if weaker is not None and weaker[1].value < found.value:
+        found = Answer(weaker[1].value, None, weaker[1].rigour, bound=question.row, way=FEWER_STEPS)
+    return _by_shuffling(run, question, found.value) or found
+
+
+def _has_batches(run: RunRecord) -> bool:
+    """Return True if some part is a pass over the batches of a fresh permutation, counted."""
+    return any(part.batches is not None for part in run.parts)
+
+
+def _by_shuffling(run: RunRecord, question: Question, below: float) -> Answer | None:
+    """Return what the secret permutations of passes prove, if that is less; None where it is not."""
+    if not _has_batches(run):
+        return None
+    from cumulant.accounting.shuffled_passes import amplified_answer
+
+    return amplified_answer(run, question, below)
 
 
 def dominating_answer(run: RunRecord, question: Question) -> tuple[RunRecord, Answer] | None:
@@ -282,8 +296,8 @@ def _largest_loss(run: RunRecord, question: Question, below: float) -> Answer | 
 
 
 def _has_steps(run: RunRecord, question: Question) -> bool:
-    """Return True if the run has epochs in which fewer steps may give a smaller bound."""
-    return question.two_sided and (has_dominating_runs(run) or announced_run(run) is not None)
+    """Return True if the run has epochs for which fewer steps or a permutation may give a smaller bound."""
+    return question.two_sided and (has_dominating_runs(run) or announced_run(run) is not None or _has_batches(run))
 
 
 def _has_group_lemma(run: RunRecord, question: Question) -> bool:
@@ -395,7 +409,7 @@ def lower_end(rounds: Rounds, question: Question) -> Answer | None:
 
 def lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str, str]:
     """What the number that was found cannot be below, the data sets that show it, and how rigorously."""
-    if not question.two_sided or not _proper(question) or run.surrogate:
+    if not question.two_sided or not _proper(question) or (run.surrogate and not _has_batches(run)):
         return None, "", ""
     if found == 0:
         return 0.0, "any data sets", "proved"
@@ -406,7 +420,12 @@ def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
     if has_dominating_runs(run):
         ends = [found for each in dominated_runs(run) if (found := _lower(each, question))[0] is not None]
         return max(ends, key=lambda end: end[0] or 0.0, default=(None, "", ""))
-    rounds, _ = rounds_of(run)
+    if _has_batches(run):
+        from cumulant.accounting.shuffled_passes import witnessed_rounds
+
+        rounds = witnessed_rounds(run)
+    else:
+        rounds, _ = rounds_of(run)
     witness = None if rounds is None else lower_end(rounds, question)
     return (None, "", "") if witness is None else (witness.value, witness.way, witness.rigour)
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from cumulant.accounting.numbers import fraction, rounded_down, rounded_up
 from cumulant.accounting.plan import Plan, Term
-from cumulant.accounting.question import DISTANCE, DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA
+from cumulant.accounting.question import DISTANCE, DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA, SHUFFLED
 from cumulant.accounting.run import Component
 from cumulant.accounting.text import (
     BY,
@@ -102,6 +102,8 @@ def _theorem(plan: Plan, part: Component, term: Term) -> str:
         return "the privacy profile with fewer steps, composed over all rounds"
     if plan.answer.way == DOMINATING_RUN:
         return "the privacy profile of a run with a larger Gram matrix (Theorem K), composed over all rounds"
+    if plan.answer.way == SHUFFLED:
+        return "the privacy profile of a shuffled pass, composed over all rounds"
     if plan.answer.way == DISTANCE:
         return f"the whole curve of {curve}" + (f", on its sample by {term.bound}" if term.bound else "")
     if plan.answer.way not in CONVERSIONS:
@@ -148,6 +150,8 @@ def _arithmetic(plan: Plan) -> str:
         return f"the number for fewer steps is {plan.answer.rigour}, and was taken as it is"
     if plan.answer.way == DOMINATING_RUN:
         return f"the number for the run that dominates is {plan.answer.rigour}, and was taken as it is"
+    if plan.answer.way == SHUFFLED:
+        return "float64, sums of positive terms, rounded outward; the slack of all passes was added"
     if plan.answer.proof is not None:
         return (
             f"the order was found in float64; there the bound was evaluated once, in balls of {plan.answer.proof.bits} bits; "

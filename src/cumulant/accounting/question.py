@@ -37,6 +37,9 @@ FEWER_STEPS = "fewer steps"
 DOMINATING_RUN = "dominating run"
 """The way of a number for correlated noise that follows from a run with a larger Gram matrix."""
 
+SHUFFLED = "shuffled batches"
+"""The way of a number that follows from the secret permutations of passes over batches (Theorems 2 and 3)."""
+
 DEFAULT_METHOD = "best"
 """Of every question, in Python and in the shell."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.exact.rounds import Round, Rounds
@@ -16,8 +16,12 @@ MOST_ROUNDS = 10**9
 _FALLBACK = "so the answer comes from Renyi divergences"
 
 
-def rounds(run: RunRecord) -> tuple[Rounds | None, str]:
-    """All rounds of the run, or None and what stands in the way."""
+Replaced = Callable[[Component, Pair], Round | None]
+"""What replaces the round of a part with this pair; None where the part is taken as it is."""
+
+
+def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, str]:
+    """Return all rounds of the run, or None and what stands in the way; `replaced` may put others in their place."""
     parts: list[tuple[Round, int]] = []
     whole: list[tuple[Pair | None, int]] = []
     for part in run.sorted:
@@ -28,6 +32,10 @@ def rounds(run: RunRecord) -> tuple[Rounds | None, str]:
         pair = _pair(part)
         if pair is None or not pair.gridded:
             return None, f"{part.name} is known by its curve only, {_FALLBACK}"
+        other = None if replaced is None else replaced(part, pair)
+        if other is not None:
+            parts.append((other, part.times))
+            continue
         if part.scheme is None and pair.composed([(pair, part.times)]) is not None:
             whole.append((pair, part.times))
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import row as bound_row
@@ -13,6 +14,9 @@ from cumulant.errors import HypothesisError
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme
+
+if TYPE_CHECKING:
+    from cumulant.exact.shuffled_batches import Batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Component:
     """Whether its name is a text that can be read back; a Python function has none."""
     surrogate: bool = False
     """True for a surrogate: what ran may be more private, so that only an upper end is known."""
+    batches: Batches | None = None
+    """How a fresh permutation is cut into batches, where it is a pass over such; its other fields say nothing of that."""
     group: int = 1
     """How many neighbours apart the data sets are that its statements compare."""
     dominating: Callable[[], tuple[RunRecord, ...]] | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cumulant.accounting.numbers import percent, rounded_down, rounded_up
 from cumulant.accounting.plan import Plan
-from cumulant.accounting.question import DISTANCE, DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA
+from cumulant.accounting.question import DISTANCE, DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA, SHUFFLED
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion.conversions import CONVERSIONS
@@ -247,6 +247,10 @@ def unconverted(way: str) -> str:
         return "the run with fewer steps in each epoch, or with one release per epoch, which is no more private"
     if way == DOMINATING_RUN:
         return "a run of independent rounds that dominates the run with correlated noise (Theorem K)"
+    if way == SHUFFLED:
+        return (
+            "Theorems 2 and 3 about shuffled passes (docs/shuffled-batches.md): other records of a batch hide this one"
+        )
     if way == DISTANCE:
         return (
             "the total variation distance, which bounds delta at every epsilon: at each order the two rates of an attack "

@@ -133,6 +133,13 @@ class Step(ABC):
         """A loss that no finite one exceeds, up to rounding; +inf where none is known."""
         return math.inf
 
+    def own_delta(self, epsilon: float, log_mass: float) -> float | None:
+        """Return delta of this round alone without a grid, from above, or from below if it is not complete.
+
+        Masses below e^log_mass may count as infinite losses. None where it is not offered; the caller then uses a grid.
+        """
+        return None
+
     def log_atoms(self, lam: float) -> float:
         """log of the part of the law, tilted by e^{lam l}, that single losses hold: its spectrum returns to that for ever."""
         return 0.0

@@ -1,15 +1,18 @@
-"""Passes over the data in batches of fixed sizes, shuffled or in order: an upper bound and nothing more."""
+"""Passes over the data in batches of fixed sizes: amplified where the permutation is fresh and its batches are counted."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from cumulant.accounting.run import Component
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
-from cumulant.errors import RelationError
+from cumulant.domains import COUNT, Domain, Exact, Number
+from cumulant.errors import HypothesisError, InputError, RelationError, shown
+from cumulant.exact.shuffled_batches import Batches
 from cumulant.mechanisms.mechanism import Expression, Mechanism, run
 from cumulant.pairs.pair import Pair
 from cumulant.relation import Relation
@@ -19,6 +22,18 @@ ASSUMED = (
     "every pass of ShuffledBatches cuts the data into batches of fixed sizes and uses no record twice; a pass that was "
     "started counts as a whole one"
 )
+PERMUTED = (
+    "every pass of ShuffledBatches draws a fresh uniform permutation, keeps it secret and cuts it into batches of fixed, "
+    "public sizes; noise is on sums; a step sees no record's index and keeps no raw state; a started pass counts as a whole one"
+)
+ONCE = (
+    "one permutation for all passes is not amplified: every batch then runs once per pass on the same records; draw a fresh "
+    "permutation in every pass, or write ShuffledBatches() without a number of batches"
+)
+GROUPED = (
+    "the records of a group may be in several batches, and the theorem is about one record; write ShuffledBatches() without a "
+    "number of batches, which counts every pass as one release"
+)
 
 
 @known
@@ -26,20 +41,78 @@ ASSUMED = (
 class ShuffledBatches(Scheme):
     """One pass over the data in batches of fixed sizes: the expression runs on every batch, and no record is used twice.
 
-    The order may be shuffled (shuffle=True) or that of the data. No amplification is proved for it, so a pass counts as one
-    release on all the data; `* passes` is the loop. The loop may be more private than that: it has no lower end, and a claim
-    below the bound is open. Statements are for replace-one neighbours. See docs/shuffled-batches.md.
+    Say how the pass is cut: `batches`, where all have one size, or `batch`, `records` and `drop_last`. The pass must draw a
+    fresh uniform permutation and keep it secret; then it is amplified (Theorems 2 and 3 of docs/shuffled-batches.md).
+    Without a number nothing is assumed about the order, and a pass counts as one release on all the data; such a loop may be
+    more private than that, so it has no lower end. `* passes` is the loop. Statements are for replace-one neighbours.
 
     >>> import cumulant as cm
-    >>> loop = cm.Gaussian(noise_multiplier=2, relation="replace-one") @ ShuffledBatches() * 2
-    >>> found = loop.guarantee(delta=1e-5)
-    >>> found.epsilon, found.lower, loop.check(epsilon=1, delta=1e-5).verdict
-    (6.573, None, 'open')
+    >>> noise = cm.Gaussian(noise_multiplier=4, relation="replace-one")
+    >>> found = (noise @ ShuffledBatches(batches=1000)).guarantee(delta=1e-6)
+    >>> round(found.epsilon, 3), round(found.lower, 3)
+    (0.259, 0.059)
+    >>> (noise @ ShuffledBatches()).epsilon(1e-6)
+    2.254
     """
+
+    batches: Exact | None
+    batch: Exact | None
+    records: Exact | None
+    drop_last: bool
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     bounds: ClassVar[Mapping[str, Bound]] = {}
     assumed: ClassVar[str] = ASSUMED
+
+    def __init__(
+        self,
+        batches: Number | None = None,
+        *,
+        batch: Number | None = None,
+        records: Number | None = None,
+        drop_last: Number = 0,
+        fresh: Number = 1,
+    ) -> None:
+        if fresh not in (True, "1"):
+            raise HypothesisError(f"ShuffledBatches(fresh={shown(fresh)}): {ONCE}")
+        if drop_last not in (True, False, "0", "1"):
+            raise InputError(
+                f"drop_last={shown(drop_last)} must be 1, where a last batch that is not full is dropped, or 0"
+            )
+        number, size, total = (
+            None if value is None else COUNT.check(name, value)
+            for name, value in (("batches", batches), ("batch", batch), ("records", records))
+        )
+        if number is not None and (size is not None or total is not None or drop_last in (True, "1")):
+            raise InputError("ShuffledBatches takes batches=…, or batch=… and records=… with drop_last=0 or 1")
+        if (size is None) != (total is None):
+            raise InputError(
+                "ShuffledBatches needs batch=… and records=… together, to know whether the last batch is full"
+            )
+        if size is not None and total is not None and size > total:
+            raise InputError(f"batch={size} must be at most records={total}")
+        values = {"batches": number, "batch": size, "records": total, "drop_last": drop_last in (True, "1")}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
+        return {"batches": COUNT} if not others else {}
+
+    def numbers(self) -> Mapping[str, Fraction]:
+        named = (("batches", self.batches), ("batch", self.batch), ("records", self.records))
+        return {name: value for name, value in named if value is not None}
+
+    def cut(self) -> Batches | None:
+        """Return how the permutation is cut; None where that is not said, so that nothing is amplified."""
+        if self.batches is not None:
+            return Batches(int(self.batches), int(self.batches))
+        if self.batch is None or self.records is None:
+            return None
+        full, rest = divmod(int(self.records), int(self.batch))
+        if rest and not self.drop_last:
+            return Batches(full, full + 1)
+        return Batches(full, full, Fraction(rest, int(self.records)))
 
     def around(self, inner: Any) -> Expression:
         if inner.relation.clipping == 1:
@@ -49,16 +122,26 @@ class ShuffledBatches(Scheme):
                 f"ShuffledBatches makes replace-one statements but {inner} is stated for {inner.relation}{reason}; state the "
                 'mechanism with relation="replace-one"'
             )
-        return run({ShuffledPass(mechanism): times for mechanism, times in inner.terms.items()})
+        cut = self.cut()
+        if cut is None:
+            return run({ShuffledPass(mechanism, self): times for mechanism, times in inner.terms.items()})
+        pair = inner.pair() if isinstance(inner, Mechanism) and not inner.amplified else None
+        if pair is None or inner.records_changed > 1:
+            raise HypothesisError(
+                f"{inner} @ {self}: a shuffled pass is amplified for one mechanism per batch whose dominating pair is known, "
+                "without a sample or a group inside; write ShuffledBatches() without a number of batches"
+            )
+        return inner if cut.full == cut.released == 1 and not cut.dropped else ShuffledPass(inner, self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShuffledBatches)
+        return isinstance(other, ShuffledBatches) and self.cut() == other.cut()
 
     def __hash__(self) -> int:
-        return hash(ShuffledBatches)
+        return hash((ShuffledBatches, self.cut()))
 
     def __str__(self) -> str:
-        return "ShuffledBatches()"
+        said = [f"{name}={value.notation}" for name, value in self.numbers().items() if isinstance(value, Exact)]
+        return f"ShuffledBatches({', '.join([*said, *(('drop_last=1',) if self.drop_last else ())])})"
 
     def __repr__(self) -> str:
         return str(self)
@@ -69,6 +152,7 @@ class ShuffledPass(Mechanism):
     """A mechanism on every batch of one pass over the data."""
 
     inner: Mechanism
+    scheme: ShuffledBatches = ShuffledBatches()
 
     amplified: ClassVar[bool] = True  # records of a group may be in several batches, so no pair of a group is claimed
 
@@ -100,7 +184,7 @@ class ShuffledPass(Mechanism):
         """The batches may have several sizes, and so has the data."""
 
     def key(self) -> Hashable:
-        return self.inner
+        return self.inner, self.scheme
 
     def part(self, times: int) -> Component:
         inner = self.inner.part(times)
@@ -112,8 +196,12 @@ class ShuffledPass(Mechanism):
             described=inner.described,
             sensitive=inner.sensitive,
             clipped=inner.clipped,
-            assumed=ASSUMED,
+            assumed=ASSUMED if self.scheme.cut() is None else PERMUTED,
+            batches=self.scheme.cut(),
         )
+
+    def ungrouped(self) -> str:
+        return "" if self.scheme.cut() is None else GROUPED
 
     def unsampled(self) -> str:
         return "a pass sees all the data; write the sample inside, on every batch"
@@ -128,4 +216,4 @@ class ShuffledPass(Mechanism):
         return {}
 
     def __str__(self) -> str:
-        return f"{self.inner} @ ShuffledBatches()"
+        return f"{self.inner} @ {self.scheme}"

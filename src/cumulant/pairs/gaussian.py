@@ -54,6 +54,11 @@ class GaussianPair(Pair):
     symmetric = True
     chained = True
 
+    @property
+    def promise(self) -> bool:
+        """Without a geometry it is what is promised of any mechanism, or of several queries together."""
+        return not self.geometry
+
     @classmethod
     def of_square(cls, square: Fraction, geometry: str = "diameter") -> GaussianPair:
         """The pair of this squared shift.

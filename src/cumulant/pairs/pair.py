@@ -67,6 +67,11 @@ class Pair(ABC):
         """Whether all that is known is the largest loss, so that every mechanism of that privacy is meant."""
         return False
 
+    @property
+    def promise(self) -> bool:
+        """Return True if all that is known is a statement about the mechanism, and no fixed step that has these two laws."""
+        return self.whole_class
+
     estimated: bool = False
     """The numbers are self-checked quadrature, not bounds: true for densities given as Python functions."""
 

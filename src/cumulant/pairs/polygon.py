@@ -33,6 +33,10 @@ class PolygonPair(LossPair):
     attained: bool = True
 
     @property
+    def promise(self) -> bool:
+        return True
+
+    @property
     def leak(self) -> Fraction:
         return self.deltas[-1]
 

@@ -239,6 +239,10 @@ class PromisePair(Pair):
     symmetric = True
     chained = True
 
+    @property
+    def promise(self) -> bool:
+        return True
+
     def curve(self) -> Response:
         return Response(epsilon=self.epsilon, leak=self.leak)
 

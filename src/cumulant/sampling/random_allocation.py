@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,8 @@ from cumulant.bounds.bound import Bound, proved
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import InputError
-from cumulant.exact.grid.allocation import Allocated, in_reach
+from cumulant.exact.grid.allocation import Allocated, AllocatedBelow, attained_loss, fits
+from cumulant.exact.witnesses import PAIR, SWAPPED, Neighbours
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
@@ -101,9 +102,17 @@ class RandomAllocation(Scheme):
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
         """The record is there in one of the data sets, and the whole run sees it removed or added."""
         loss, count = pair.loss(), int(self.length)
-        if loss is None or not in_reach(loss, count):
+        if loss is None or not fits(loss, count):
             return None
         return Allocated(loss, count, "remove"), Allocated(loss, count, "add")
+
+    def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
+        """Data sets with and without a record that counts; where a step attains its pair, so does the epoch."""
+        loss, count = attained_loss(pair), int(self.length)
+        if loss is None or not fits(loss, count):
+            return
+        for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
+            yield Neighbours(name, AllocatedBelow(loss, count, direction))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RandomAllocation) and (self.length, self.picks) == (other.length, other.picks)

@@ -15,6 +15,7 @@ from cumulant.training.repetitions import draw_repetitions
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler
 from cumulant.training.sequential import Sequential
 from cumulant.training.sgd import NoisySGD
+from cumulant.training.shuffled_sampler import ShuffledSampler
 from cumulant.training.worst_case import known_order_scores, likelihood_ratio_scores, spread_scores, worst_case_data
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "PoissonSampler",
     "Sequential",
     "Setting",
+    "ShuffledSampler",
     "audit",
     "clipped",
     "conformance",

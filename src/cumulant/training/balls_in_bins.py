@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,64 +13,25 @@ from cumulant.sampling.random_allocation import RandomAllocation
 from cumulant.training.sampler import Sampler
 
 
-class BallsInBinsSampler(Sampler):
-    """Passes of `steps` steps in which every record is in one step, chosen uniformly: the law of `RandomAllocation`.
-
-    Every record gets a uniform number of a step, independently of the other records and afresh in every pass. Batches have
-    random sizes and may be empty; an empty step runs too, on noise alone. Divide sums by a constant that was chosen without
-    looking at the number of records, which add/remove neighbours keep secret.
+class PassSampler(Sampler):
+    """Passes of `steps` steps that are drawn as a whole, afresh in every pass.
 
     A pass is one release: `law` is about all of its steps, and a pass that was started counts as a whole one. The rest of a
     pass can be drawn only by the key that began it. So a sampler that goes on with another key (a state without the key, a
     copy, a forked process) leaves the rest of the pass out and begins the next one.
-
-    One draw that all passes use again is `BallsInBins`, another scheme with a larger epsilon, so `redraw=False` is refused.
-
-    >>> sampler = BallsInBinsSampler(population=1000, steps=10, key=bytes(32))
-    >>> sampler.law
-    RandomAllocation(steps=10)
-    >>> sorted(record for batch in sampler for record in batch) == list(range(1000))
-    True
-    >>> import cumulant as cm
-    >>> sampler.accounted_run(cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove"), steps=25)
-    Gaussian(sigma=2, relation="add-remove") @ RandomAllocation(steps=10) * 3
     """
 
-    def __init__(
-        self,
-        population: int,
-        steps: int,
-        key: bytes | None = None,
-        *,
-        rank: int = 0,
-        world: int = 1,
-        redraw: bool = True,
-    ) -> None:
-        if redraw is not True:
-            raise InputError(
-                f"redraw={redraw!r}: one draw for all passes is another scheme, whose epsilon is larger. Account for it by "
-                "MatrixMechanism(...) @ BallsInBins(bins=...), or draw afresh in every pass"
-            )
+    def __init__(self, population: int, steps: int, key: bytes | None, rank: int, world: int) -> None:
         self._first = 0
         self._allocation: tuple[bytes, int, list[list[int]]] | None = None
         super().__init__(population, steps, key, rank, world)
 
-    @property
-    def law(self) -> RandomAllocation:
-        return RandomAllocation(steps=self._steps)
+    @abstractmethod
+    def _allocate(self, number: int) -> list[list[int]]:
+        """Return the records of every step of the pass of this number."""
 
     def releases(self, steps: int) -> int:
         return -(-super().releases(steps) // self._steps)
-
-    @property
-    def inclusion(self) -> float:
-        return 1 / self._steps
-
-    def _sizes(self) -> dict[str, Any]:
-        return {"steps": self._steps}
-
-    def __repr__(self) -> str:
-        return f"BallsInBinsSampler(population={self._population}, steps={self._steps})"
 
     # ---- drawing
 
@@ -82,10 +44,7 @@ class BallsInBinsSampler(Sampler):
             )
         number, place = divmod(step, self._steps)
         if self._allocation is None or self._allocation[:2] != (key, number):
-            bins = self._uniform(number, "bins", self._steps, self._population)
-            order = np.argsort(bins, kind="stable")
-            ends = np.searchsorted(bins[order], np.arange(1, self._steps))
-            self._allocation = key, number, [part.tolist() for part in np.split(order, ends)]
+            self._allocation = key, number, self._allocate(number)
         return list(self._allocation[2][place])
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -128,3 +87,64 @@ class BallsInBinsSampler(Sampler):
             super().load_state_dict(state)
             self._first = 0 if state.get("mark") == self.mark() else -(-self._step // self._steps) * self._steps
             self._step = max(self._step, self._first)
+
+
+class BallsInBinsSampler(PassSampler):
+    """Passes of `steps` steps in which every record is in one step, chosen uniformly: the law of `RandomAllocation`.
+
+    Every record gets a uniform number of a step, independently of the other records and afresh in every pass. Batches have
+    random sizes and may be empty; an empty step runs too, on noise alone. Divide sums by a constant that was chosen without
+    looking at the number of records, which add/remove neighbours keep secret.
+
+    A pass is one release: `law` is about all of its steps, and a pass that was started counts as a whole one. The rest of a
+    pass can be drawn only by the key that began it. So a sampler that goes on with another key (a state without the key, a
+    copy, a forked process) leaves the rest of the pass out and begins the next one.
+
+    One draw that all passes use again is `BallsInBins`, another scheme with a larger epsilon, so `redraw=False` is refused.
+
+    >>> sampler = BallsInBinsSampler(population=1000, steps=10, key=bytes(32))
+    >>> sampler.law
+    RandomAllocation(steps=10)
+    >>> sorted(record for batch in sampler for record in batch) == list(range(1000))
+    True
+    >>> import cumulant as cm
+    >>> sampler.accounted_run(cm.Gaussian.from_clipping(norm=1, noise=2, relation="add-remove"), steps=25)
+    Gaussian(sigma=2, relation="add-remove") @ RandomAllocation(steps=10) * 3
+    """
+
+    def __init__(
+        self,
+        population: int,
+        steps: int,
+        key: bytes | None = None,
+        *,
+        rank: int = 0,
+        world: int = 1,
+        redraw: bool = True,
+    ) -> None:
+        if redraw is not True:
+            raise InputError(
+                f"redraw={redraw!r}: one draw for all passes is another scheme, whose epsilon is larger. Account for it by "
+                "MatrixMechanism(...) @ BallsInBins(bins=...), or draw afresh in every pass"
+            )
+        super().__init__(population, steps, key, rank, world)
+
+    @property
+    def law(self) -> RandomAllocation:
+        return RandomAllocation(steps=self._steps)
+
+    @property
+    def inclusion(self) -> float:
+        return 1 / self._steps
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"steps": self._steps}
+
+    def __repr__(self) -> str:
+        return f"BallsInBinsSampler(population={self._population}, steps={self._steps})"
+
+    def _allocate(self, number: int) -> list[list[int]]:
+        bins = self._uniform(number, "bins", self._steps, self._population)
+        order = np.argsort(bins, kind="stable")
+        ends = np.searchsorted(bins[order], np.arange(1, self._steps))
+        return [part.tolist() for part in np.split(order, ends)]

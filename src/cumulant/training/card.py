@@ -232,7 +232,7 @@ def statement(
             caveats=caveats,
             audit=audit,
             records=run.records,
-            unamplified=None if run.run.surrogate else _unamplified(run),
+            unamplified=_unamplified(run),
             slack=slack,
             priors=priors,
         )

@@ -63,8 +63,16 @@ def _balls_in_bins(sgd: NoisySGD) -> Expression:
 
 
 def _shuffled(sgd: NoisySGD) -> Expression:
-    return sgd.noisy_sum @ ShuffledBatches() @ Group(size=sgd.records_per_user or 1)
+    if (sgd.records_per_user or 1) > 1:  # nothing is proved for groups under a permutation
+        return sgd.noisy_sum @ ShuffledBatches() @ Group(size=sgd.records_per_user)
+    return sgd.noisy_sum @ ShuffledBatches(batch=sgd.batch, records=sgd.records)
 
+
+ANY_ORDER = (
+    "every epoch visits each record once, in batches of fixed sizes, and no record twice (shuffle=True, or data-set order); "
+    "its order is not taken as secret, so every pass that was started counts as one release (docs/shuffled-batches.md)"
+)
+"""What is assumed of passes whose batches came from elsewhere than ShuffledSampler: they are not amplified."""
 
 SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
     {
@@ -93,9 +101,9 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
         ),
         "shuffled": Loop(
             Relation.REPLACE_ONE,
-            "every epoch visits each record once, in batches of fixed sizes, and no record twice (shuffle=True, or data-set "
-            "order); no amplification is proved for it, so every pass that was started counts as one release "
-            "(docs/shuffled-batches.md; balls-in-bins is the nearest loop that is amplified)",
+            "every epoch draws a fresh uniform permutation of the records in secret and cuts it into batches, a short last one "
+            "kept (cumulant.training.ShuffledSampler); noise is on sums, no step sees a record's index, and a started epoch "
+            "counts as a whole one; a loader of any other kind is ShuffledBatches(), which is not amplified",
             False,
             _shuffled,
         ),
@@ -327,6 +335,10 @@ class NoisySGD:
         """What is accounted, as an expression."""
         return self.after(self.total_steps)
 
+    def unamplified(self) -> Expression:
+        """Return the run if the permutations of shuffled batches were known: one release for every pass."""
+        return self.noisy_sum @ ShuffledBatches() * self.passes(self.total_steps)
+
     @property
     def segments(self) -> tuple[tuple[Exact, int], ...]:
         """Noise multipliers, and for how many steps in turn each of them is used."""
@@ -366,8 +378,19 @@ class NoisySGD:
         return self.run.epsilon(delta, method)
 
     def guarantee(self, delta: Number, method: str = "best") -> Guarantee:
-        """The epsilon with its lower end and what proves it; shuffled batches have no lower end."""
-        return self.run.guarantee(delta, method)
+        """Return the epsilon with what proves it, and its lower end unless the last pass was broken off."""
+        found = self.run.guarantee(delta, method)
+        if self._ends_with_a_pass:
+            return found
+        plan = None if found.plan is None else replace(found.plan, lower=None, witness="")
+        return replace(found, lower=None, witness="", lower_rigour="", plan=plan)
+
+    @property
+    def _ends_with_a_pass(self) -> bool:
+        """Return True if every pass that is counted ran to its end, so that what passes need the loop needs too."""
+        if self.loop.per_step or self.steps is None:
+            return self.loop.per_step or Exact(self.epochs or 1).denominator == 1
+        return self.records % self.batch == 0 and self.steps % self.steps_of_a_pass == 0
 
     def per_epoch(self, delta: Number, method: str = "best") -> list[dict[str, Any]]:
         """Return what is spent after each epoch, as plain dicts of step, epsilon, epsilon_lower, delta and relation.

@@ -85,7 +85,45 @@ def grid_epsilon(terms: Terms, log_delta: float, accuracy: float, upper: bool) -
     """
     check_side(terms, upper)
     known = UNKNOWN if upper else NOTHING
+    if (alone := _alone_epsilon(terms, log_delta, upper)) is not None:
+        return alone
     return _best_of_grids(known, lambda finer: _epsilons(terms, log_delta, finer, upper), accuracy, upper)
+
+
+def _alone_delta(terms: Terms, epsilon: float, log_mass: float) -> float | None:
+    """Return delta of a single round that needs no grid; None where there are several rounds, or none such."""
+    if len(terms) != 1 or terms[0][1] != 1:
+        return None
+    with suppress(ArithmeticError, MemoryError, ValueError), np.errstate(all="ignore"):
+        found = terms[0][0].own_delta(epsilon, log_mass)
+        return None if found is None or math.isnan(found) else found
+    return None
+
+
+def _alone_epsilon(terms: Terms, log_delta: float, upper: bool) -> Bound | None:
+    """Return the epsilon of a single round that needs no grid, by bisection; None where there is none such.
+
+    From above every epsilon whose delta is small enough will do, from below every one whose delta is too large.
+    """
+    delta, cut = math.exp(log_delta), log_delta - GRID.cut
+
+    def enough(epsilon: float) -> bool | None:
+        found = _alone_delta(terms, epsilon, cut)
+        return None if found is None else found <= delta
+
+    low, high = 0.0, 1.0
+    if (there := enough(low)) is None:
+        return None
+    if there:
+        return NOTHING
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > GRID.farthest_epsilon:
+            return UNKNOWN if upper else NOTHING
+    while high - low > GRID.solved * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return Bound(high if upper else low, math.nan, math.nan, 0)
 
 
 def _epsilons(terms: Terms, log_delta: float, accuracy: float, upper: bool) -> Iterator[Bound]:
@@ -134,6 +172,12 @@ def grid_delta(terms: Terms, epsilon: float, accuracy: float, upper: bool, most:
     Any tilting gives a bound; `most` limits its order, which costs accuracy if this delta is far smaller than others.
     """
     check_side(terms, upper)
+    for log_mass in GRID.single_round_cuts:
+        alone = _alone_delta(terms, epsilon, log_mass)
+        if alone is None:
+            break
+        if alone > math.exp(log_mass + GRID.cut) or log_mass == GRID.single_round_cuts[-1]:
+            return Bound(alone, math.nan, math.nan, 0)
     known = CERTAIN if upper else Bound(lowered(leak_of(terms), DOZENS), math.nan, math.nan, 0)
     return _best_of_grids(known, lambda finer: _deltas(terms, epsilon, finer, upper, most), accuracy, upper)
 

@@ -67,6 +67,12 @@ class GridSettings:
     window_deviations: float = 24.0
     """Standard deviations of the sum in one window; chosen by hand."""
 
+    farthest_epsilon: float = 1e5
+    """Epsilon beyond which a single round is given up; chosen by hand."""
+
+    single_round_cuts: tuple[float, ...] = (-46.0, -110.0, -320.0)
+    """Logs of the mass that a single round leaves out; the next one is tried if delta is not far above; chosen by hand."""
+
     shared_accuracy: float = 0.01
     """Accuracy from which on nearby questions share a grid; chosen by hand."""
 

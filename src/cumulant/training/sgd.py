@@ -63,8 +63,9 @@ def _balls_in_bins(sgd: NoisySGD) -> Expression:
 
 
 def _shuffled(sgd: NoisySGD) -> Expression:
-    if (sgd.records_per_user or 1) > 1:  # nothing is proved for groups under a permutation
-        return sgd.noisy_sum @ ShuffledBatches() @ Group(size=sgd.records_per_user)
+    records = sgd.records_per_user or 1
+    if records > 1:  # nothing is proved for groups under a permutation
+        return sgd.noisy_sum @ ShuffledBatches() @ Group(size=records)
     return sgd.noisy_sum @ ShuffledBatches(batch=sgd.batch, records=sgd.records)
 
 

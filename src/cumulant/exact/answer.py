@@ -1,6 +1,6 @@
 """Compute epsilon or delta from both sides.
 
-An upper bound that suffices and a lower bound that some data sets need.
+The upper bound suffices for all data sets; some data sets need the lower bound.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _least_epsilon(
 def _grid_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool) -> Answer:
     """Return epsilon from grids.
 
-    The largest direction of the profile, or Theorem B if that is smaller.
+    It is the largest direction of the profile, or Theorem B if that is smaller.
     """
     log_delta, best, accuracy = math.log(rounded_down(delta)), search.NOTHING, max(accuracy, ANSWER.finest_grid)
     for terms in rounds.upper():
@@ -265,7 +265,7 @@ def _least_delta(
 def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) -> Answer:
     """Return delta from grids.
 
-    The largest direction of the profile, or Theorem B if that is smaller.
+    It is the largest direction of the profile, or Theorem B if that is smaller.
     """
     asked, best, accuracy = rounded_down(epsilon), search.NOTHING, max(accuracy, ANSWER.finest_grid)
     limits = limits_of(rounds)
@@ -396,7 +396,7 @@ def _best_witness(
 ) -> Answer | None:
     """Return the largest lower bound of all explicit neighbours.
 
-    By the line if it answers, else by a grid; None if all are 0.
+    The line gives it if it answers, else a grid does. Returns None if all are 0.
     """
     best: Answer | None = None
     for name, terms, round_types in rounds.witnesses():
@@ -412,7 +412,7 @@ def _best_witness(
 def _patient_grid_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bound:
     """Return epsilon from a grid.
 
-    If the grid gives up, the epsilon of a smaller delta, which is an upper bound too.
+    If the grid gives up, a smaller delta is asked for, whose epsilon is an upper bound too.
     """
     for less in ANSWER.log_reductions:
         found = search.grid_epsilon(terms, log_delta - less, accuracy, True)
@@ -424,7 +424,7 @@ def _patient_grid_epsilon(terms: Terms, log_delta: float, accuracy: float) -> Bo
 def _patient_grid_delta(terms: Terms, epsilon: float, accuracy: float, limits: Limits | None = None) -> Bound:
     """Return delta from a grid.
 
-    If the grid gives up, the delta of a smaller epsilon, which is an upper bound too.
+    If the grid gives up, a smaller epsilon is asked for, whose delta is an upper bound too.
 
     Next to the largest loss a grid sees only its last cell, and the chord from a smaller epsilon to that loss is lower.
     """
@@ -442,7 +442,7 @@ def _patient_grid_delta(terms: Terms, epsilon: float, accuracy: float, limits: L
 def _chord(found: Bound, start: float, epsilon: float, limits: Limits) -> Bound:
     """Return the bound at `start` carried to a larger epsilon.
 
-    Delta is convex in e^epsilon and the leak at the largest loss L.
+    As a function of e^epsilon delta is convex, and it is the leak at the largest loss L.
 
     With x = e^epsilon, delta(x) <= leak + (delta(x1) - leak) (e^L - x) / (e^L - x1).
     """
@@ -476,7 +476,7 @@ def _proof_or_grid(
 ) -> Answer:
     """Return the proved answer.
 
-    If balls failed or smoothed, the grid's answer if that is smaller, with the reason.
+    If balls failed or smoothed and the grid's answer is smaller, that is returned with the reason.
 
     A caller who wants a proof gets it if it is as accurate as the accuracy asked for.
     """

@@ -1,6 +1,6 @@
 """Bounds on a run that need no composition.
 
-Total variation distance, largest loss, and basic composition.
+They are the total variation distance, the largest loss, and basic composition.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LARGEST_EXPONENT = 700.0
 class Limits:
     """Bounds that hold at every delta.
 
-    Distance, largest finite loss, and probability of an infinite loss.
+    They are distance, largest finite loss, and probability of an infinite loss.
     """
 
     distance: float

@@ -1,6 +1,6 @@
 """The rounds of a run as the exact engines see them.
 
-Per round, the laws that bound it from above and from below.
+Each round has laws that bound it from above and from below.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Rounds:
     def row(self) -> str:
         """Return the bound that the compositions sharpen.
 
-        That of the samples, or the profile if nothing is sampled.
+        It is that of the samples, or the profile if nothing is sampled.
         """
         rows = list(dict.fromkeys(one.row for one, _ in self.parts if not one.whole))
         return rows[0] if len(rows) == 1 else "mixed" if rows else "profile"

@@ -1,6 +1,6 @@
 """Test functions of the inversion.
 
-The hockey stick, Theorem B and Theorem W, as data for one `Line`.
+The hockey stick, Theorem B and Theorem W are data for one `Line`.
 
 A test function g(y) = SUM a y^m e^{-cy} for y > 0, and 0 below, has non-negative values and a Laplace transform
 
@@ -71,7 +71,7 @@ class TestFunction:
     def tail_power(self) -> int:
         """Return q with |denominator(lam + iu)| >= u^q.
 
-        Z and the pole 1 give u^2, other poles at least 1.
+        The factor z and the pole 1 give u^2, other poles at least 1.
         """
         return 2 * self.multiplicity
 
@@ -201,7 +201,7 @@ def log_constant(order: float, gap: Array) -> Array:
 def theorem_w_ball_constants(order: float, gap: Any) -> tuple[Any, Any]:
     """Return log R and C at the ball d > 0.
 
-    (y - R)_+ <= C n f_n(y) for all y, equality at y = e^d; n is not 1.
+    Then (y - R)_+ <= C n f_n(y) for all y, with equality at y = e^d; n is not 1.
     """
     n = BALLS.number(order)
     # C = 1/(1 - e^-nd),  R = n/(n-1) (1 - e^{(1-n)d}) C

@@ -1,7 +1,5 @@
 """Theorem B: composed sampled Gaussians through a cone of test functions that the pair maximises.
 
-Delta of composed sampled Gaussians, through a cone of test functions that the dominating pair maximises.
-
 f(rho) = (rho + 1) log rho - 2 (rho - 1) for rho > 1; E U(ratio) <= E U under the reference for U = f(y / y0), so
 
     delta(eps) <= C(R) E_P[ g(S - eps0); S > eps0 ],   g(d) = (1 + e^-d) d - 2 (1 - e^-d),   R = e^{eps - eps0},

@@ -1,6 +1,6 @@
 """Check an answer by a second route.
 
-The closed form at more bits, another inversion line, or the saddle line.
+That is the closed form at more bits, another inversion line, or the saddle line.
 
 A proved answer is proved a second time on a line of another order and period, at twice the bits. The optimum of adaptive
 rounds is enclosed by a second recursion on another grid, and Theorem W is proved a second time with other reference laws.
@@ -183,7 +183,7 @@ def _build_second_line(side: Side, choice: Choice, spacing: float, accuracy: flo
 def theorem_w_second_delta(rounds: Rounds, epsilon: Fraction, delta: Fraction) -> tuple[float, int, str] | None:
     """Return delta by Theorem W with other laws, its bits and its origin.
 
-    The first <= `delta`, else the smallest.
+    It is the first that is at most `delta`, else the smallest.
 
     If other laws are worse than the first, the first laws are composed on another line. Returns None if no laws are proved to
     dominate, or no line answers.
@@ -318,7 +318,7 @@ def _saddle_line_delta(
 def _saddle_line_theorem_b(line: Line, epsilon: float) -> float:
     """Return log delta by Theorem B at this epsilon.
 
-    The smallest bound over the gap, each of which is valid.
+    It is the smallest bound over the gap, each of which is valid.
     """
     period, weights = line.weighted(THEOREM_B)
     return least_log_delta(FloatLine(line.lam, period, line.cgf, weights, line.frequencies), epsilon, THEOREM_B)[0]

@@ -1,6 +1,6 @@
 """Constraints on the reference of Theorem W.
 
-G(x0) = INT_{x0}^inf e^{-nx} H(x) dx of every triple, bounded from above.
+They are upper bounds on G(x0) = INT_{x0}^inf e^{-nx} H(x) dx of every triple.
 
 H is the time value of a triple. f_n(y) = INT_1^y (y - s) s^{-n-1} ds; for a law of ratios
 G(x0) = s0^{1-n} [E f_n(t/s0) - f_n(1/s0)], s0 = e^{x0}: calls above 1, and puts below it (docs/test-orders.md). The caller
@@ -29,7 +29,7 @@ BITS = 192
 def scaled_f(order: float, gap: Array) -> Array:
     """Return n f_n(e^d) for d >= 0 in floats.
 
-    [(n-1) excess(d) + excess(-(n-1) d)] / (n-1), excess(y) = e^y - 1 - y; n is not 1.
+    It is [(n-1) excess(d) + excess(-(n-1) d)] / (n-1), excess(y) = e^y - 1 - y; n is not 1.
     """
     less = order - 1
     return np.asarray(FLOATS.excess(gap) + FLOATS.excess(-less * gap) / less)

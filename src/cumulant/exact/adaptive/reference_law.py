@@ -67,7 +67,7 @@ class Reference(Outputs):
 class ReferenceTransform(Transform):
     """M(z) = SUM mass e^{(1 + z) width place}.
 
-    A positive measure, whose mass may be a little more than 1.
+    It is a positive measure, whose mass may be a little more than 1.
     """
 
     width: float
@@ -88,7 +88,7 @@ class ReferenceTransform(Transform):
 def rows_between(top: float, count: int) -> Array:
     """Return x0 of the rows.
 
-    Evenly from -top to top, and ever closer below top, where relative errors must stay small.
+    They run evenly from -top to top, and ever closer below top, where relative errors must stay small.
     """
     close = top * (1 - np.geomspace(0.2, THEOREM_W.nearest_row, count))
     rows = np.concatenate([np.linspace(-top, 0.0, count), np.linspace(0.0, 0.8 * top, count)[1:], close[1:], [top]])

@@ -1,6 +1,6 @@
 """Second evaluation of adaptive rounds at one epsilon.
 
-Under the other law, on another grid, from both sides.
+It runs under the other law, on another grid, from both sides.
 
 Z_0(s) = (1 - s)_+,  Z_{j+1}(s) = sup over the laws of a round of E_a Z_j(s b/a),  delta(eps) = Z_k(e^eps). Rounds are built
 output by output from the laws R, P, Q of their inputs. On a grid of log s through eps every law is replaced by one on the grid
@@ -287,7 +287,7 @@ def _one_side(
 def _window_margin(round_types: Sequence[ReportType], largest: Sequence[float], epsilon: float) -> float:
     """Return how far beyond epsilon and below 0 relevant paths go.
 
-    M (m + eps) is some times the variance of the sum.
+    The margin m is chosen so that m (m + eps) is some times the variance of the sum.
     """
     variance = sum(round_type.times * round_type.variance for round_type in round_types)
     farthest = sum(round_type.times * size for round_type, size in zip(round_types, largest, strict=True))

@@ -1,6 +1,6 @@
 """Tuning constants of adaptive rounds.
 
-Of Theorem W, of its reference laws, and of both recursions.
+They belong to Theorem W, to its reference laws, and to both recursions.
 
 Every value is valid: each result is proved or bounded for whatever is chosen here. A worse value costs time or accuracy.
 *Chosen by hand* means that no measurement is recorded.

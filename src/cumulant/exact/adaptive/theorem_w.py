@@ -43,7 +43,7 @@ Found = TypeVar("Found")
 class Law:
     """The law that dominates one round type.
 
-    Its losses in floats, and in balls if they are offered.
+    `step` has its losses in floats, `transform` in balls if they are offered.
 
     `proved`: balls, not only floats, show that it dominates.
     """
@@ -58,7 +58,7 @@ class Law:
 class DominatedType:
     """One round type.
 
-    The constraint of its triples, or a step that dominates it in profiles, and so for Theorem W.
+    It has the constraint of its triples, or a step that dominates it in profiles, and so for Theorem W.
 
     For two inputs in both orders the first dominates alone up to the order n = 1/2: then it is the `step`, beside a constraint.
     """
@@ -329,7 +329,7 @@ def choose_reference(rounds: Rounds, log_delta: float) -> ReferenceChoice | None
 def choose_second_reference(rounds: Rounds, log_delta: float, part: float) -> ReferenceChoice | None:
     """Return other laws at this part of the chosen order.
 
-    Another lattice, other rows, other tails; None if none is proved.
+    They have another lattice, other rows and other tails. Returns None if none is proved.
     """
     first, round_types = choose_reference(rounds, log_delta), _dominated_types(rounds)
     if first is None or round_types is None:
@@ -377,7 +377,7 @@ def _rounded_log_delta(log_delta: float) -> float:
 def _locate_log_delta(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, ReferenceChoice | None]:
     """Return about log delta at this epsilon and the choice there, by tangents.
 
-    Log delta bends down below them.
+    As a function of epsilon log delta is concave, so that tangents lie above it.
     """
     at = choose_reference(rounds, log_delta := _rounded_log_delta(log_delta))
     for _ in range(THEOREM_W.tangents):

@@ -1,6 +1,6 @@
 """Value of adaptive rounds.
 
-The delta of an adversary who chooses each round from earlier answers.
+It is the delta of an adversary who chooses each round from earlier answers.
 
 V_0(y) = (y - 1)_+,  V_{j+1}(y) = sup over the laws of a round of E_b V_j(y t),  delta(eps) = e^eps V_k(e^-eps), t the ratio
 of the round. V is convex, V(0) = 0 and V(y) - y does not rise, so that on a grid of log y chords in y bound it from above, also
@@ -75,7 +75,7 @@ class Value:
     def needed_delta(self, epsilon: float) -> float:
         """Return a lower bound on delta from lower values of W.
 
-        At the next grid epsilon, because delta falls; 0 outside.
+        It is read at the next grid epsilon, because delta falls. Returns 0 outside of the grid.
         """
         i = math.floor(-Fraction(epsilon) / self.step) - self.first
         return float(self._lower_deltas()[i]) if 0 <= i < self.values.size else 0.0

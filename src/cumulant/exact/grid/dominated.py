@@ -1,7 +1,5 @@
 """Dominated pairs on a grid: convex minorants of a hockey-stick curve with corners on the grid.
 
-Convex minorants of a hockey-stick curve with corners at grid points only.
-
 H(alpha) = E_Q (p/q - alpha)_+ is convex and, once each cell is merged into one output, a polygon with a corner of size q at
 each ratio r = p/q. Any convex G <= H whose corners have alpha = e^l, l on the grid, is the curve of a dominated pair. G is
 built in one sweep: from a corner the line is taken that stays below H and touches it, and the next corner is the first

@@ -54,7 +54,7 @@ def remembered_dominated_law(step: Step, width: float, log_mass: float) -> Law:
 class Tilted:
     """One round on the grid.
 
-    Weights that sum to 1, log of what they were divided by, and the error they carry.
+    It holds weights that sum to 1, log of their divisor, and the error they carry.
     """
 
     weights: Array
@@ -164,7 +164,7 @@ class Composed:
 def compose(terms: Terms, width: float, log_mass: float, lam: float, upper: bool) -> Composed:
     """Compose all rounds on a window that holds nearly all of the tilted sum.
 
-    Raise OverflowError if it is too long.
+    Raises OverflowError if it is too long.
     """
     check_side(terms, upper)
     rounds = [(tilted(step, width, log_mass, lam, upper), times) for step, times in terms]

@@ -312,7 +312,7 @@ def _compose_near(
 ) -> Composed:
     """Compose all rounds on a grid of about this step, tilted to the order of `at`.
 
-    Raise OverflowError if none is in reach.
+    Raises OverflowError if none is in reach.
 
     A shared grid is tilted to a nearby order and cut farther out, so that it serves other questions too.
     """
@@ -351,7 +351,7 @@ def _shared_composition(terms: Terms, width: float, cut: float, lam: float, uppe
 def grid_width(terms: Terms, at: Moments, epsilon: float, slope: float, accuracy: float, upper: bool) -> float:
     """Return the step at which the grid costs this part of epsilon.
 
-    K rounds add about k (slope + 1) h^2 / 12, at most k h.
+    It costs about k (slope + 1) h^2 / 12, at most k h.
     """
     rounds, deviation = sum(times for _, times in terms), math.sqrt(float(at.variance[0]))
     size = max(epsilon, 0.02 * deviation)

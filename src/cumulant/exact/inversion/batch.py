@@ -1,6 +1,6 @@
 """Answer many questions about one composition and its repetitions from few lines in float64.
 
-Bounded, not proved.
+Its answers are bounded, not proved.
 
 A question is a number of repetitions and a delta, or an epsilon. Nearby questions share a line: the order of the middle one,
 the period that the widest needs, and the decay for the fewest repetitions. A question that such a line answers less accurately
@@ -122,7 +122,7 @@ class _Answers:
 def _answers(rounds: Rounds, asked: Questions, accuracy: float, cone: bool) -> _Answers:
     """Return epsilons or logs of deltas.
 
-    The largest direction of the profile, or Theorem B if that is smaller.
+    They are the largest direction of the profile, or Theorem B if that is smaller.
     """
     best = _Answers.unanswered(asked.size)
     found = sides(rounds, cone)

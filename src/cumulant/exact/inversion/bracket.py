@@ -1,6 +1,6 @@
 """Move from a guessed epsilon to one that balls prove.
 
-Delta falls in epsilon, so the last ball is the proof.
+Because delta falls in epsilon, the last ball is the proof.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def _decay_exponent(wanted: float, gap: float, last: float) -> float:
 def _bits(side: Side, wanted: float, gap: float) -> int:
     """Return the bits that the balls need.
 
-    The wanted digits, the digits that cancel, and a guard.
+    They are for the wanted digits, the digits that cancel, and a guard.
     """
     rounds = sum(times for _, times in side.round_types)
     return max(math.ceil((wanted + 2 * gap + math.log(rounds)) / math.log(2)) + LINE.guard_bits, LINE.fewest_bits)
@@ -381,7 +381,7 @@ def least_log_deltas(line: SearchLine, epsilons: Array, test: TestFunction) -> t
 def _best_gaps(value: Callable[[Array], Array], count: int, lam: float) -> tuple[Array, Array]:
     """Return the smallest values of unimodal functions, and where.
 
-    Grids that close in, then a parabola.
+    Grids close in on them, and a parabola finishes.
     """
     rows, gaps = np.arange(count), np.tile(LINE.gap_grid / lam, (count, 1))
     for _ in range(4):

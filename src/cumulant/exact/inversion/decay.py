@@ -1,6 +1,6 @@
 """Decay of the moment function.
 
-A frequency beyond which |M(lam + iu)| <= M(lam) e^-b, proved in balls (docs/line.md, S1 to S3).
+Balls prove a frequency beyond which |M(lam + iu)| <= M(lam) e^-b (docs/line.md, Lemmas S1 to S3).
 
 Floats choose the window, the last check point and the intervals; balls certify each of them.
 """
@@ -38,7 +38,7 @@ class DecayTooSlow(DecayNotProved):
 class TiltedType:
     """One round type at the order of the line.
 
-    Its count, the mass M(lam) of its tilted law, and its density or atoms.
+    It has a count, the mass M(lam) of its tilted law, and a density or atoms.
     """
 
     times: int
@@ -124,7 +124,7 @@ def extend_decay(
 ) -> float:
     """Return a frequency <= `top` down to which Lemmas S1 and S2 prove the decay.
 
-    `top` if they prove nothing.
+    Returns `top` if they prove nothing.
     """
     # Far out a part of the law proves the decay, and a part needs fewer nodes; further in all but the rarest losses count.
     # Any part is valid by Lemma S1, because the omitted mass is added to the bound.
@@ -246,7 +246,7 @@ def falling_threshold(log_bound: Any, target: float) -> float:
 class Profile:
     """The tilted law on a fine grid of v, in floats.
 
-    The density of its loss, and the mass of each point's cell.
+    It has the density of the loss, and the mass of each point's cell.
     """
 
     v: Array
@@ -363,7 +363,7 @@ def _centre(rule: Rule) -> float:
 def _cover_downwards(windows: list[_Window], last: float, exponent: float, gauss: Fraction, step: float) -> float:
     """Cover frequencies downwards from `last` with intervals on which |phi|^k <= e^-exponent.
 
-    Return the lowest end.
+    Returns the lowest end.
     """
     top, slow = last, float(gauss)
     for _ in range(DECAY.most_intervals):

@@ -1,6 +1,6 @@
 """Compare one direction with another in balls.
 
-Does it need no more than the known answer of the other?.
+One of them may provably need no more than the known answer of the other.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def proves_no_more(side: Side, choice: Choice, epsilon: Fraction | float, delta:
 def _proved_by_one_order(side: Side, choice: Choice, epsilon: Fraction | float, delta: Fraction | float) -> bool:
     """Return True if one real order t proves it.
 
-    Delta(eps) <= leak + c(t) M(t) e^{-t eps}, (1 - e^-y)_+ <= c(t) e^{ty}.
+    It is delta(eps) <= leak + c(t) M(t) e^{-t eps}, (1 - e^-y)_+ <= c(t) e^{ty}.
     """
     t, log_bound = tightest_order(side, float(epsilon), choice.lam)
     if not log_bound < math.log(float(delta)):

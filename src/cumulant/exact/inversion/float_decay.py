@@ -1,6 +1,6 @@
 """Decay of the moment function in float64.
 
-Lemmas S1 to S3 of docs/line.md with every rounding added (section 6 there).
+It applies Lemmas S1 to S3 of docs/line.md with every rounding added (section 6 there).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _prepare(
 class Window:
     """The law of one round type without its rarest part, for Lemma S2.
 
-    A from both sides, s_A from above.
+    It has a from both sides, and s_A from above.
     """
 
     times: int
@@ -159,7 +159,7 @@ def _extend_decay(
 ) -> float:
     """Return a frequency <= `top` down to which Lemmas S1 and S2 bound the decay.
 
-    `top` if they bound nothing.
+    Returns `top` if they bound nothing.
     """
     profiles = [each.profile for each in rounds]
     for cut in stages:
@@ -234,7 +234,7 @@ def _build_window(each: Round, lam: float, top: float, exponent: float, cut: flo
 def _cover_downwards(windows: list[Window], last: float, exponent: float, slow: float, step: float) -> float:
     """Cover frequencies downwards from `last` with intervals on which |phi|^k <= e^-exponent.
 
-    Return the lowest end.
+    Returns the lowest end.
     """
     top = last
     for _ in range(DECAY.most_intervals):

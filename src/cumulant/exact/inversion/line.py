@@ -1,6 +1,6 @@
-"""Line.
+"""Inversion line: the moment function of all rounds at some frequencies, and delta from it.
 
-The moment function of all rounds at the frequencies of one vertical line, and delta from it, in balls.
+Everything is computed in balls.
 
 Theorem L0 (docs/line.md): with z_m = lam + 2 pi i m / T and a test function g whose transform is 1/D(z),
 
@@ -135,7 +135,7 @@ def gaussian_square(round_types: RoundTypes) -> Fraction:
 def tilted_type(each: Transform, times: int, choice: Choice) -> TiltedType:
     """Return one round type at the order of the line.
 
-    Raise DecayNotProved if M(lam) is not finite.
+    Raises DecayNotProved if M(lam) is not finite.
     """
     mass, atoms = _mass(each, choice.lam, -choice.decay_exponent - math.log(times) - 6)
     if not (mass.is_finite() and mass > 0):
@@ -343,7 +343,7 @@ class Line:
     def _weights(self, test: TestFunction) -> list[Any]:
         """Return M(z_m) / D(z_m), or on a lattice M(z_m) e^{-z_m o} times each lattice sum.
 
-        Computed once per test function.
+        It is computed once per test function.
         """
         name = f"weights {test.name}"
         if name not in self._cache:
@@ -375,7 +375,7 @@ class Line:
     def density_sum(self, epsilon: Any) -> Any:
         """Return the trapezoid sum with the weight 1 instead of 1/D(z).
 
-        The density of the smoothed loss and its images.
+        It is the density of the smoothed loss and its images.
         """
         return self._trapezoid(epsilon, self.values)
 
@@ -420,7 +420,7 @@ class Line:
     def _folded_tail(self, number: int, rest: Any, test: TestFunction) -> Any:
         """Return a bound on the frequencies that are not summed.
 
-        F(z) = SUM e^{-azi} g(r + ai), so that |F(z)| <= F(lam).
+        Because F(z) = SUM e^{-azi} g(r + ai) with g >= 0, |F(z)| <= F(lam).
         """
         if self.lattice is None or self.beyond == 0:
             return BALLS.number(0)
@@ -493,7 +493,7 @@ class Line:
     def bound(self, epsilon: Any, test: TestFunction = HOCKEY_STICK, gap: Any = None) -> Any:
         """Return a ball whose upper end bounds delta(eps).
 
-        C E[g(S - eps + log R)] at this gap d > 0, images included.
+        It is C E[g(S - eps + log R)] at this gap d > 0, images included.
         """
         if test.ball_constants is None:
             return self.ball(epsilon, test)
@@ -525,7 +525,7 @@ class Line:
     def floats(self, test: TestFunction = HOCKEY_STICK) -> SearchLine:
         """Return the line in float64 without its error terms, to search along.
 
-        Computed once per test function.
+        It is computed once per test function.
         """
         name = f"floats {test.name}"
         if name not in self._cache:

@@ -104,7 +104,7 @@ class Effort:
     def unlimited(cls) -> Effort:
         """Return limits for `prove=True`.
 
-        Ten seconds instead of one, with smoothing up to the accuracy.
+        They allow ten seconds instead of one, and smoothing up to a quarter of the accuracy.
         """
         return cls(LINE.proof_work, LINE.proof_work, True)
 
@@ -275,7 +275,7 @@ def _has_many_rounds(side: Side) -> bool:
 def _skips_guess(side: Side, effort: Effort) -> bool:
     """Return True if balls are asked without a guess.
 
-    For atoms, unsampled Gaussians, or if a proof is wanted.
+    That is so for atoms, for unsampled Gaussians, and if a proof is wanted.
     """
     return effort.wants_proof or _has_atoms_only(side) or any(each.square for each, _ in side.round_types)
 

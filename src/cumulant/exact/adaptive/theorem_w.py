@@ -377,7 +377,7 @@ def _rounded_log_delta(log_delta: float) -> float:
 def _locate_log_delta(rounds: Rounds, epsilon: float, log_delta: float) -> tuple[float, ReferenceChoice | None]:
     """Return about log delta at this epsilon and the choice there, by tangents.
 
-    As a function of epsilon log delta is concave, so that tangents lie above it.
+    Log delta mostly lies below its tangents; this only guides the search.
     """
     at = choose_reference(rounds, log_delta := _rounded_log_delta(log_delta))
     for _ in range(THEOREM_W.tangents):

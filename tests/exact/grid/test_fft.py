@@ -169,7 +169,7 @@ def test_mass_in_excess_of_a_dominated_pair_is_taken_off(monkeypatch: pytest.Mon
     """`lost` from below: with masses of 1 + x in all, k rounds have (1 + x)^k - 1 in excess."""
     excess = {1: 0.6, -1: 0.4, 40: 0.06}
     step = given(excess)
-    monkeypatch.setattr(lattice, "merged", lambda cells, log_mass: (cells.atoms, 0.06))
+    monkeypatch.setattr(lattice, "dominated_law", lambda cells, log_mass: (cells.atoms, 0.06))
     lattice.remembered_dominated_law.cache_clear()
     sums = compose(((step, times),), 1.0, -40.0, 0.05, False)
     for epsilon in (0.0, 1.5, 9.0):

@@ -1,4 +1,7 @@
-"""A durable, shared privacy budget that refuses before it is spent: accounts in SQLite or PostgreSQL."""
+"""A durable, shared privacy budget that refuses a run before it is spent.
+
+Accounts live in SQLite or PostgreSQL.
+"""
 
 from cumulant.ledger.ledger import Ledger
 

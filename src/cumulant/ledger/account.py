@@ -1,4 +1,4 @@
-"""One account: what may be asked of it and done with it."""
+"""One account: the questions it answers and the changes it allows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _MOST = 10**30
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where an account stands. `epsilon` and `delta` hold whatever happens; `spent` holds for what happened so far.
+    """The budget of an account and how much of it is spent.
+
+    `epsilon` and `delta` hold whatever happens; `spent` holds for what happened so far.
 
     There is no remaining epsilon: epsilons of parts do not add up to that of the whole. What is left is a number of runs:
     `fits` says how many of `like` still fit.
@@ -57,12 +59,12 @@ class Status:
     entries: int
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the status as JSON."""
         return asdict(self)
 
 
 class Hold:
-    """Budget that is set aside for a job that runs: settle what ran, then publish.
+    """A budget that is set aside for a running job: settle what ran, then publish.
 
     As a context manager it changes nothing at the end: what was not settled stays held, because somebody may have seen it.
     """
@@ -73,11 +75,14 @@ class Hold:
         self.seq = self.receipt.seq
 
     def settle(self, run: Expression | str | None = None, key: str | None = None) -> Receipt:
-        """Charge what ran, at most what is held, and free the rest; None settles all of it. Publish when this has returned."""
+        """Charge what ran, at most what is held, and free the rest; None settles all of it.
+
+        Publish after this has returned.
+        """
         return self._account.settle(self.seq, run, key)
 
     def release(self, unseen: bool, by: str | None = None, key: str | None = None) -> Receipt:
-        """Free all of it; see `Account.release`."""
+        """Free the whole hold; see `Account.release`."""
         return self._account.release(self.seq, unseen, by, key)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -94,7 +99,10 @@ class Hold:
 
 
 class Account:
-    """A budget (epsilon, delta) for one data set that holds whatever the analysts do, and refuses before it is exceeded."""
+    """A budget (epsilon, delta) for one data set.
+
+    It holds whatever the analysts do: a run that would exceed it is refused.
+    """
 
     def __init__(self, ledger: Ledger, name: str) -> None:
         self._ledger, self.name = ledger, name
@@ -105,7 +113,7 @@ class Account:
 
     @property
     def policy(self) -> Policy:
-        """What was fixed when the account was opened."""
+        """Return the policy that was fixed when the account was opened."""
         return self._writer.policy(self.name)[0]
 
     # ---- taking
@@ -113,7 +121,9 @@ class Account:
     def spend(
         self, run: Expression | str, key: str | None = None, team: str | None = None, note: str | None = None
     ) -> Receipt:
-        """Charge a run before it touches the data; BudgetRefused if it does not fit. Publish when this has returned.
+        """Charge a run before it touches the data; BudgetRefused if it does not fit.
+
+        Publish after this has returned.
 
         The same key and request from this process give the receipt of the first call, marked as replayed, which does not
         allow to run anything again; from another process, or with another request, they raise KeyConflict.
@@ -147,16 +157,22 @@ class Account:
         return Hold(self, self._ledger.hold(run, [self.name], key, team, note))
 
     def held(self, hold: int) -> Hold:
-        """A hold that was made earlier, by its entry."""
+        """Return a hold that was made earlier, by the number of its entry."""
         return Hold(self, [spending._held(self._writer, self.name, hold).receipt()])
 
     def settle(self, hold: int, run: Expression | str | None = None, key: str | None = None) -> Receipt:
-        """End a hold by charging what ran, in all of its accounts, at the prices it recorded; None stands for all of it."""
+        """End a hold by charging what ran; None charges all of it.
+
+        The charge is made in all of its accounts, at the prices it recorded.
+        """
         return self._end("settle", hold, run, key, {})
 
     def release(self, hold: int, unseen: bool, by: str | None = None, key: str | None = None) -> Receipt:
-        """End a hold without a charge. `unseen=True` says, on the record, that no output of any step, nor whether or how it
-        failed, was seen by a person or used by a program, and that the decision to release depends on none."""
+        """End a hold without a charge.
+
+        `unseen=True` says, on the record, that no output of any step, nor whether or how it failed, was seen by a
+        person or used by a program, and that the decision to release depends on none.
+        """
         if unseen is not True:
             raise InputError(
                 f"a hold is released only if {spending.UNSEEN}: say so by unseen=True, else settle what ran"
@@ -171,7 +187,10 @@ class Account:
     # ---- governing
 
     def grant(self, team: str, share: Number, key: str | None = None) -> Receipt:
-        """Allow a team this share of the budget: its own sums, divided by the share, must pass the rule too."""
+        """Allow a team this share of the budget.
+
+        The team's own sums, divided by the share, must pass the rule too.
+        """
         name, part = name_of("team", team), Fraction(SHARE.check("share", share))
 
         def change(position: Position) -> Change:
@@ -184,7 +203,10 @@ class Account:
         return self._write("freeze", key, {}, spending.marked(FROZEN, _because(reason)))
 
     def thaw(self, source_closed: bool = False, reason: str | None = None, key: str | None = None) -> Receipt:
-        """Allow it again. Of an imported account its owner has to say that the source it was copied from is closed."""
+        """Allow runs again.
+
+        The owner of an imported account has to say that the source it was copied from is closed.
+        """
         copied = imported(self.name)
         position = self._writer.position(self.name)
         if position.imported and source_closed is not True:
@@ -205,7 +227,10 @@ class Account:
         return self._write("close", key, {}, spending.marked(CLOSED, _because(reason)))
 
     def reprice(self, *entries: int, key: str | None = None) -> list[Receipt]:
-        """Enter the lower prices that this library proves today, for these entries or for all; slack keeps its price."""
+        """Enter the lower prices that this library proves today, for these entries or for all.
+
+        Slack keeps its price.
+        """
         return spending.repricing(self._writer, self.name, [number_of("entry", seq) for seq in entries], _key(key))
 
     def _write(self, kind: str, key: str | None, asked: Any, change: Any) -> Receipt:
@@ -214,7 +239,10 @@ class Account:
     # ---- asking
 
     def would_fit(self, run: Expression | str, team: str | None = None) -> int:
-        """How many times this run would still fit, now and if nobody else spends; nothing is written."""
+        """Return how many times this run would still fit, if nobody else spends.
+
+        Nothing is written.
+        """
         tariff = self._writer.policy(self.name)[1]
         prices = [(price, times) for _, times, price in self._writer.quote(self.name, expression(run)).terms]
         state = self._writer.position(self.name).state
@@ -228,7 +256,7 @@ class Account:
         return min(fits, limit)
 
     def status(self) -> Status:
-        """The guarantee, what was spent and is held, what would fit, and the head of the chain."""
+        """Return the guarantee, the spent and held budget, what would fit, and the newest entry."""
         position = self._writer.position(self.name)
         policy, rule, state = position.policy, position.tariff.rule, position.state
         spent, with_held = rule.odometer(state.spent), rule.odometer(state.total)
@@ -262,7 +290,7 @@ class Account:
         )
 
     def explain(self) -> str:
-        """The guarantee of the account in sentences, with what it rests on.
+        """Explain the guarantee of the account and its assumptions in sentences.
 
         >>> import cumulant as cm, tempfile
         >>> ledger = cm.Ledger(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
@@ -272,7 +300,9 @@ class Account:
         return explained(self.name, self.policy)
 
     def history(self, start: int = 0, last: int | None = None, since: str | None = None) -> Iterator[Entry]:
-        """The entries in order: `.seq`, `.kind`, `.key`, `.run`, `.time` and everything else that was written.
+        """Yield the entries in order.
+
+        Each has `.seq`, `.kind`, `.key`, `.run`, `.time` and everything else that was written.
 
         `start` is the first entry, `last` how many of the newest there are at most, `since` a date or time in UTC after which
         they were written, by the clocks of their writers. They are read as they are asked for, so that a long history takes
@@ -289,16 +319,19 @@ class Account:
         return (entry for entry in entries if entry.time >= earliest)
 
     def newest(self, before: int | None = None) -> Iterator[Entry]:
-        """The entries from the newest, or from the one before this number, back to the first; read as they are asked for."""
+        """Yield the entries from the newest back to the first.
+
+        `before` starts below this number. Entries are read as they are asked for.
+        """
         self._writer.policy(self.name)
         return self._writer.store.scan_back(self.name, None if before is None else number_of("before", before))
 
     def find(self, key: str) -> Entry | None:
-        """The entry with this key, if there is one; it authorises nothing."""
+        """Return the entry with this key, or None; the entry authorises nothing."""
         return self._writer.store.by_key(self.name, name_of("key", key))
 
     def head(self) -> Receipt:
-        """The newest entry: what to write into a ticket, so that a rollback is found later."""
+        """Return the newest entry; a copy of it in a ticket reveals a rollback later."""
         return self._writer.position(self.name).last.receipt()
 
     def verify(
@@ -308,14 +341,17 @@ class Account:
         return self._ledger.verify([self.name], receipts, recompute, allow_unknown_signers)
 
     def note(self, seq: int) -> str | None:
-        """The note of an entry, unless it has none or it was erased."""
+        """Return the note of an entry; None if it has none or it was erased."""
         entry = self._writer.store.at(self.name, number_of("seq", seq))
         digest = None if entry is None else entry.content().get("note")
         found = None if digest is None else self._writer.store.note(digest)
         return None if found is None else found.partition(" ")[2]
 
     def erase(self, seq: int) -> None:
-        """Erase the note of an entry; the chain keeps a salted digest, from which nothing can be learnt."""
+        """Erase the note of an entry.
+
+        The chain keeps a salted digest, from which nothing can be learnt.
+        """
         entry = self._writer.store.at(self.name, number_of("seq", seq))
         digest = None if entry is None else entry.content().get("note")
         if digest is None:

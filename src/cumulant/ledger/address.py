@@ -1,4 +1,4 @@
-"""From an address to the store that is there."""
+"""Open the store at an address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from cumulant.ledger.store import Store
 
 
 def opened(url: Any, group: bool = False) -> Store:
-    """The store at an address; new files are for their owner alone, or for the group of their owner too."""
+    """Return the store at an address.
+
+    New files are for their owner alone, or for the group of their owner too.
+    """
     if not isinstance(url, str):
         raise InputError(f"url={shown(url)} must be a text such as sqlite:///budget.db or postgresql://host/database")
     if url.startswith("sqlite:///"):

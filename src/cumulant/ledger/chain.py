@@ -1,4 +1,7 @@
-"""Is the ledger sound? Chain and sums by whole numbers, decisions by certificates, charges from the notation."""
+"""Verification of a ledger.
+
+Whole numbers check the chain and the sums, certificates check decisions, the notation gives charges.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,9 @@ _REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `verify` found: true if the ledger is sound, else the first entry that is broken and why.
+    """The result of `verify`.
+
+    True if the ledger is sound, else the first entry that is broken and why.
 
     `checked` says what was looked at. `unconfirmed` counts signatures by keys that were not at hand. `unsigned` names the
     accounts whose entries are not signed, if keys were given. Where the tables and not an entry are broken, `account` is None.
@@ -81,7 +86,7 @@ class Verdict:
 
 
 class _Broken(Exception):
-    """The entry that is looked at is not what its writer may have written."""
+    """Raised when an entry is not what its writer may have written."""
 
 
 def verify(
@@ -92,7 +97,10 @@ def verify(
     recompute: bool = False,
     allow_unknown_signers: bool = False,
 ) -> Verdict:
-    """Check every entry of these accounts, that every receipt is about one of them, and what protects the tables."""
+    """Check every entry of these accounts, the receipts, and the protection of the tables.
+
+    Every receipt must be about one of the entries.
+    """
     names, receipts = list(names), list(receipts)
     known = len(names), ("chain and sums", "decisions", *_more(recompute, receipts, keys))
     entries = unconfirmed = 0
@@ -145,7 +153,9 @@ def _more(recompute: bool, receipts: list[Receipt], keys: Keys) -> Iterator[str]
 
 
 class _EditedNotes:
-    """The digests of notes whose text was changed; they are read when the first entry with a note is met, and once.
+    """The digests of notes whose text was changed.
+
+    They are read once, when the first entry with a note is met.
 
     A tenant of PostgreSQL may verify its accounts and has no right to read notes.
     """
@@ -184,7 +194,7 @@ class Walk:
         self._fresh: dict[Hashable, bool] = {}
 
     def entries(self, receipts: Iterable[Receipt] = ()) -> Iterator[Entry]:
-        """Each entry once it is checked; the exception leaves `seq` at the first that is broken."""
+        """Yield each checked entry; an exception leaves `seq` at the first broken one."""
         wanted: dict[int, set[str]] = {}  # two receipts for one entry are a rollback, so none may replace the other
         for receipt in receipts:
             wanted.setdefault(receipt.seq, set()).add(receipt.hash)
@@ -233,7 +243,7 @@ class Walk:
         self._check_signature(entry)
 
     def _check_texts(self, entry: Entry) -> None:
-        """Names are printed to terminals and pages, so they have none but printable characters."""
+        """Refuse names with unprintable characters, which would reach terminals and pages."""
         texts = [entry.account, entry.key, entry.request, *map(self.content.get, _NAMES, _NOTHING)]
         if not _TEXTS.issuperset(map(type, texts)) or not "".join(texts).isprintable():
             raise _Broken("one of its names is not a text of printable characters")
@@ -276,7 +286,10 @@ class Walk:
     # ---- sums
 
     def _moved(self, entry: Entry, state: State) -> State:
-        """The state after an entry, from what its body says; whatever it says has to be a whole and possible move."""
+        """Return the state after an entry, from its body.
+
+        The body has to be a whole and possible move.
+        """
         content, zero = self.content, self._rule.zero()
         team = content.get("team")
         if (entry.kind in ("settle", "release")) != (entry.hold is not None):
@@ -346,7 +359,10 @@ class Walk:
             self._charged(str(content["run"]), charge)
 
     def _charged(self, text: str, charge: Amounts) -> None:
-        """Whether the charge covers what this library proves for the run; a lower one today is no fault."""
+        """Check that the charge covers what this library proves for the run.
+
+        A lower proved charge today is no fault.
+        """
 
         def covered() -> bool:
             run = parse(text)
@@ -390,7 +406,7 @@ class Walk:
             raise _Broken("its certificate does not prove that the budget allowed it")
 
     def _check_time(self, entry: Entry) -> None:
-        """A spend is not later than the expiry, and no entry is much older than the one before it.
+        """Refuse a spend after the expiry and an entry much older than the one before it.
 
         Entries of format 1 were written without a rule about clocks: theirs may be a minute late, and go back.
         """
@@ -408,7 +424,7 @@ class Walk:
 
 
 def check_last(entry: Entry, keys: Keys, signed: bool) -> None:
-    """Before anything is added to it, the newest entry must be what was written."""
+    """Check the newest entry before anything is appended to it."""
     if entry.digest() != entry.hash:
         raise LedgerBroken(f"entry {entry.seq} of {entry.account!r} was changed; run cumulant ledger verify")
     signer = entry.content().get("signer")

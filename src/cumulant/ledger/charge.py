@@ -1,4 +1,7 @@
-"""What a run costs an account: computed before any lock is taken, and kept as it was written."""
+"""The cost of a run to an account.
+
+It is computed before any lock is taken, and kept as it was written.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ class Quote:
     charge: Amounts
 
     def prices(self) -> list[list[Any]]:
-        """As JSON: the prices at which what is held will be settled."""
+        """Return, as JSON, the prices at which the hold will be settled."""
         return [[text, str(times), price.texts()] for text, times, price in self.terms]
 
 
 def expression(run: Expression | str) -> Expression:
-    """A run, given as one or as text."""
+    """Return a run that is given as an expression or as text."""
     found = parse(run) if isinstance(run, str) else run
     if not isinstance(found, Expression):
         raise InputError(f"{shown(run)} is not a mechanism, a run or a text that describes one")
@@ -38,7 +41,7 @@ def expression(run: Expression | str) -> Expression:
 
 
 def quote(policy: Policy, tariff: Tariff, run: Expression) -> Quote:
-    """What the run costs under this policy; BudgetRefused where its theorem says nothing about it."""
+    """Price a run under this policy; BudgetRefused if its theorem does not cover the run."""
     policy.accepts(run)
     text = run.notation()  # what has no text cannot be written down, hence not be checked
     terms = tuple(
@@ -49,7 +52,9 @@ def quote(policy: Policy, tariff: Tariff, run: Expression) -> Quote:
 
 
 def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None, format: int = FORMAT) -> tuple[str, Amounts]:
-    """What is settled of a hold, and its charge at the prices that the hold recorded; None stands for all of it.
+    """Return the settled part of a hold and its charge at the recorded prices.
+
+    None as the run stands for all of the hold.
 
     Terms are compared and not charges: what is smaller at every order may still be another law.
     """
@@ -68,12 +73,15 @@ def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None, forma
 
 
 def charged(rule: Filter, prices: Iterable[tuple[Amounts, int]], format: int) -> Amounts:
-    """The charge at these prices as entries of a format have it: those of format 1 did not round squares and slack."""
+    """Return the charge at these prices as entries of a format store it.
+
+    Entries of format 1 did not round squares and slack.
+    """
     return rule.exact_charge(prices) if format == 1 else rule.charge(prices)
 
 
 def held_prices(held: Mapping[str, Any]) -> dict[Mechanism, tuple[int, Amounts]]:
-    """Each mechanism of a hold, how often it is held and at which price."""
+    """Return each mechanism of a hold with its count and its price."""
     try:
         found: dict[Mechanism, tuple[int, Amounts]] = {}
         for text, times, price in held["prices"]:
@@ -87,6 +95,6 @@ def held_prices(held: Mapping[str, Any]) -> dict[Mechanism, tuple[int, Amounts]]
 
 
 def would_fit(rule: Filter, spent: Amounts, terms: tuple[tuple[str, int, Amounts], ...]) -> tuple[int, int]:
-    """How many of the equal parts into which a run can be divided still fit, and how many parts there are."""
+    """Divide a run into equal parts; return how many of them still fit and how many there are."""
     asked = math.gcd(*(times for _, times, _ in terms))
     return rule.would_fit(spent, [(price, times // asked) for _, times, price in terms], asked), asked

@@ -28,7 +28,7 @@ _TYPES = tuple((str, int, *[str] * 3, hold, *[str] * 5) for hold in (int, type(N
 
 
 def canonical(value: Any) -> str:
-    """JSON with one spelling: sorted names, ASCII, no spaces, no NaN.
+    """Return JSON with one spelling: sorted names, ASCII, no spaces, no NaN.
 
     >>> canonical({"b": 1, "a": "é"})
     '{"a":"\\\\u00e9","b":1}'
@@ -40,7 +40,7 @@ _SPELLING = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",",
 
 
 def name_of(what: str, value: Any) -> str:
-    """A name or key that can be stored, compared and printed; InputError where it cannot."""
+    """Return a name or key that can be stored, compared and printed; else InputError."""
     if (
         not isinstance(value, str)
         or not 0 < len(value) <= _LONGEST_NAME
@@ -54,7 +54,7 @@ def name_of(what: str, value: Any) -> str:
 
 
 def names_of(what: str, values: Any) -> list[str]:
-    """Several different names, at least one."""
+    """Return several different names, at least one."""
     names = [name_of(what, value) for value in listed(what, values)]
     if not names or len(set(names)) < len(names):
         raise InputError(f"{what}={shown(values)} must be one or more different names")
@@ -62,7 +62,7 @@ def names_of(what: str, values: Any) -> list[str]:
 
 
 def number_of(what: str, value: Any) -> int:
-    """The number of an entry."""
+    """Return the number of an entry."""
     if type(value) is not int or not 0 <= value < 2**63:
         raise InputError(f"{what}={shown(value)} must be the number of an entry")
     return value
@@ -70,7 +70,10 @@ def number_of(what: str, value: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row. `body` says what was asked and charged, `state` the sums after it, `prev` is the hash of the entry before."""
+    """One row of the table.
+
+    `body` says what was asked and charged, `state` the sums after it, `prev` is the hash of the entry before.
+    """
 
     account: str
     seq: int
@@ -86,13 +89,16 @@ class Entry:
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Entry:
-        """A row of the table; LedgerBroken where a cell is of a kind that no writer wrote, which SQLite would store."""
+        """Read a row of the table; LedgerBroken if a cell has a type that no writer wrote.
+
+        SQLite would store such a cell.
+        """
         if tuple(map(type, row)) not in _TYPES:
             raise LedgerBroken(f"entry {shown(row[1])} of {shown(row[0])} was changed; run cumulant ledger verify")
         return cls(*row)
 
     def digest(self) -> str:
-        """SHA-256 over everything but itself and the signature, which is over this."""
+        """Return SHA-256 over everything but itself and the signature, which is over this."""
         parts = [
             HASHED,
             self.account,
@@ -108,36 +114,36 @@ class Entry:
         return sha256(canonical(parts).encode("ascii")).hexdigest()
 
     def content(self) -> dict[str, Any]:
-        """The body, read."""
+        """Return the parsed body."""
         return _object(self.body, self, "body")
 
     def sums(self) -> dict[str, Any]:
-        """The state, read."""
+        """Return the parsed state."""
         return _object(self.state, self, "state")
 
     @property
     def run(self) -> str | None:
-        """What ran, or may run, in the notation; None for entries that are not about a run."""
+        """Return the run in the notation; None for entries that are not about a run."""
         text = self.content().get("run")
         return text if isinstance(text, str) else None
 
     @property
     def time(self) -> str:
-        """When the writer says that it was written; the order is `seq`."""
+        """Return the writer's time of the entry; the order is `seq`."""
         return str(self.content().get("time"))
 
     @property
     def actor(self) -> str:
-        """Who the writer says that it was."""
+        """Return the writer's name for itself."""
         return str(self.content().get("actor"))
 
     def receipt(self, replayed: bool = False) -> Receipt:
-        """What the writer keeps."""
+        """Return the receipt that the writer keeps."""
         return Receipt(self.account, self.seq, self.hash, self.kind, self.key, replayed)
 
 
 def moment_of(content: Mapping[str, Any]) -> datetime:
-    """When the writer of a body says that it was written; LedgerBroken if that is no moment."""
+    """Return the time that a body states; LedgerBroken if that is no moment."""
     try:
         found = datetime.fromisoformat(content["time"])
     except (KeyError, TypeError, ValueError):
@@ -150,7 +156,7 @@ def moment_of(content: Mapping[str, Any]) -> datetime:
 
 
 def note_digest(text: str) -> str:
-    """The digest that the chain has of a note, with its salt."""
+    """Return the digest that the chain has of a note, with its salt."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -186,12 +192,12 @@ class Receipt:
     replayed: bool = False
 
     def to_json(self) -> str:
-        """One line of JSON."""
+        """Return one line of JSON."""
         return canonical(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Receipt:
-        """What `to_json` wrote, or any JSON object with account, seq and hash."""
+        """Read JSON that `to_json` wrote, or any JSON object with account, seq and hash."""
         try:
             found = json.loads(text)
             account, seq, digest = found["account"], found["seq"], found["hash"]

@@ -1,4 +1,7 @@
-"""Keys that sign entries: HMAC-SHA256 from the standard library, or Ed25519 from the package `cryptography`."""
+"""Keys that sign entries.
+
+HMAC-SHA256 comes from the standard library, Ed25519 from the package `cryptography`.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,20 @@ _LINE = re.compile(r"(hmac|ed25519|ed25519-public) ([A-Za-z0-9._-]{1,64}) ([0-9a
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: what kind it is, the name under which entries mention it, and its bytes."""
+    """One key: its kind, the name under which entries mention it, and its bytes."""
 
     kind: str
     name: str
     secret: bytes
 
     def sign(self, digest: str) -> str:
-        """The signature of the hash of an entry, in hexadecimal."""
+        """Return the signature of the hash of an entry, in hexadecimal."""
         if self.kind == "hmac":
             return hmac.new(self.secret, digest.encode("ascii"), sha256).hexdigest()
         return bytes(_ed25519().Ed25519PrivateKey.from_private_bytes(self.secret).sign(digest.encode("ascii"))).hex()
 
     def confirms(self, digest: str, signature: str) -> bool:
-        """Whether this key made the signature."""
+        """Check that this key made the signature."""
         if self.kind == "hmac":
             return hmac.compare_digest(self.sign(digest).encode(), signature.encode("utf-8", "replace"))
         curve = _ed25519()
@@ -47,7 +50,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys by name; the first that can sign does, all confirm, so an old key stays when a new one is put before it.
+    """Keys by name; the first that can sign does, and all confirm.
+
+    An old key stays when a new one is put before it.
 
     A file has one key on each line: its kind (hmac, ed25519 or ed25519-public), its name, its bytes in hexadecimal.
 
@@ -60,7 +65,7 @@ class Keys:
 
     @classmethod
     def read(cls, text: str) -> Keys:
-        """The keys in the text of such a file."""
+        """Read the keys in the text of such a file."""
         found = []
         for number, line in enumerate(text.splitlines(), 1):
             if not line.strip() or line.startswith("#"):
@@ -77,7 +82,7 @@ class Keys:
 
     @classmethod
     def load(cls, path: str | Path) -> Keys:
-        """The keys in a file."""
+        """Read the keys in a file."""
         try:
             text = Path(path).read_text(encoding="ascii")
         except (OSError, ValueError) as error:
@@ -86,11 +91,11 @@ class Keys:
 
     @property
     def signer(self) -> Key | None:
-        """The key that signs new entries."""
+        """Return the key that signs new entries."""
         return next((key for key in self.keys if key.kind != "ed25519-public"), None)
 
     def confirms(self, name: str, digest: str, signature: str) -> bool | None:
-        """Whether the key of this name made the signature; None if there is no such key here."""
+        """Check that the key of this name made the signature; None if it is not here."""
         key = next((key for key in self.keys if key.name == name), None)
         return None if key is None else key.confirms(digest, signature)
 

@@ -89,7 +89,9 @@ class Ledger:
         data: str | None = None,
         same_data: bool = False,
     ) -> Account:
-        """Open an account; its policy can never be changed. The first account makes the ledger.
+        """Open an account; its policy can never be changed.
+
+        The first account makes the ledger.
 
         `like` names a workload whose order gets half of the weight, `plan` what a planned account may run. Accounts that
         name the same `data` add up, also when one is closed, so a second one needs `same_data=True`.
@@ -117,21 +119,23 @@ class Ledger:
         return Account(self, name)
 
     def account(self, name: str) -> Account:
-        """The account of this name."""
+        """Return the account of this name."""
         found = Account(self, name_of("name", name))
         self._writer.policy(found.name)
         return found
 
     def accounts(self) -> list[str]:
-        """The names of all accounts."""
+        """Return the names of all accounts."""
         return self._store.names()
 
     def on(self, data: str) -> list[str]:
-        """The accounts that name this data, the closed ones too."""
+        """Return the accounts that name this data, including closed ones."""
         return [name for name in self.accounts() if self._writer.policy(name)[0].data == data]
 
     def together(self, data: str) -> tuple[str, str]:
-        """The (epsilon, delta) of all accounts on the same data: they add up, whichever order they are used in.
+        """Return the (epsilon, delta) of all accounts on the same data.
+
+        They add up, whichever order they are used in.
 
         That is so if this sum was fixed before the first answer; an account that is opened because of an answer to another
         one makes its own sum an outcome.
@@ -147,7 +151,10 @@ class Ledger:
         return loss, failure
 
     def union(self, accounts: Iterable[str]) -> tuple[float, float]:
-        """The (epsilon, delta) of somebody who has one record in each of these blocks, rounded up (Theorem 4)."""
+        """Return the (epsilon, delta) of a person with one record in each block, rounded up.
+
+        See Theorem 4.
+        """
         policies = sorted(
             (self._writer.policy(name)[0] for name in names_of("accounts", accounts)), key=lambda p: p.epsilon
         )
@@ -170,7 +177,10 @@ class Ledger:
         team: str | None = None,
         note: str | None = None,
     ) -> list[Receipt]:
-        """Charge a run to every account whose block it reads, all or none; receipts in the order of the accounts."""
+        """Charge a run to every account whose block it reads, all or none.
+
+        Receipts come in the order of the accounts.
+        """
         return self._take("spend", run, accounts, key, team, note)
 
     def hold(
@@ -181,11 +191,14 @@ class Ledger:
         team: str | None = None,
         note: str | None = None,
     ) -> list[Receipt]:
-        """Set budget aside in every account whose block a job will read, all or none; it ends in all of them at once."""
+        """Set budget aside in every account whose block a job will read, all or none.
+
+        The hold ends in all of them at once.
+        """
         return self._take("hold", run, accounts, key, team, note)
 
     def holding(self, run: Expression | str, accounts: Iterable[str], key: str | None = None) -> Hold:
-        """The same, as a context manager."""
+        """Set budget aside as `hold` does, as a context manager."""
         names = list(accounts)
         receipts = self.hold(run, names, key)
         return Hold(self.account(names[0]), receipts)
@@ -216,7 +229,9 @@ class Ledger:
         recompute: bool = False,
         allow_unknown_signers: bool = False,
     ) -> Verdict:
-        """Check all accounts, or these: chain and sums, decisions, with `recompute` also charges; and receipts, if given.
+        """Check all accounts, or these: the chain, sums and decisions.
+
+        `recompute` also checks charges. Receipts are checked if given.
 
         With keys, an entry that is signed by another key is broken, unless `allow_unknown_signers=True`.
         The verdict is true if all is sound; otherwise it names the first entry that is not, and why.
@@ -231,11 +246,14 @@ class Ledger:
             return verify(self._store, names, self._writer.keys, known, recompute is True, strangers)
 
     def files(self) -> list[Path]:
-        """The files that this ledger is kept in; none if it is kept by a server."""
+        """Return the files of this ledger; none if a server keeps it."""
         return self._store.files()
 
     def export(self, out: TextIO) -> int:
-        """Write every entry and note as JSON lines; the number of entries. A copy in use is twice the budget: see import_."""
+        """Write every entry and note as JSON lines; return the number of entries.
+
+        A copy in use is twice the budget: see import_.
+        """
         with self._store.reading():
             return transfer.write(self._store, out)
 
@@ -245,7 +263,9 @@ class Ledger:
             return transfer.write_csv(self._store, out)
 
     def import_(self, lines: Iterable[str]) -> Verdict:
-        """Read what `export` wrote into an empty ledger, verify it and keep its hashes; LedgerBroken if it is not sound.
+        """Import lines of `export` into an empty ledger; LedgerBroken if they are not sound.
+
+        The lines are verified and keep their hashes.
 
         The accounts are frozen until their owner says that the source is closed (`thaw`).
         """
@@ -255,7 +275,10 @@ class Ledger:
         return transfer.read(self._store, lines, self._writer.keys)
 
     def upgrade(self) -> tuple[int, int]:
-        """Make the tables, or bring them to the version of this library; the version before and after."""
+        """Make the tables, or bring them to the version of this library.
+
+        Returns the version before and after.
+        """
         return self._store.upgrade()
 
     def permit(self, kind: str, role: str) -> None:

@@ -15,7 +15,9 @@ _BROKEN_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})|%00")
 
 
 def without_password(url: str) -> str:
-    """Return an address as it may be printed, logged or answered: without user, password and unknown options.
+    """Return an address as it may be printed, logged or sent in an answer.
+
+    User, password and unknown options are left out.
 
     Of an address that can be read in two ways only the scheme is shown: a part of the password may look like a host.
 
@@ -36,12 +38,12 @@ def without_password(url: str) -> str:
 
 
 def may_be_quoted(url: str) -> bool:
-    """Tell whether a server's message about this address can hold no part of its password."""
+    """Check that a server's message about this address can hold no part of its password."""
     return _parts(url) is not None
 
 
 def _parts(url: str) -> re.Match[str] | None:
-    """The parts of an address that can be read in one way only; None for any other."""
+    """Return the parts of an address that can be read in one way only; None for any other."""
     found = _POSTGRES.fullmatch(url)
     if found is None or _BROKEN_PERCENT.search(url):
         return None

@@ -1,4 +1,4 @@
-"""What is fixed when an account opens, and can never be changed: budget, rule, relation, unit, owner, expiry."""
+"""The policy of an account, fixed at its start: budget, rule, relation, unit, owner, expiry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _LARGEST_MU = 10**4
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The policy of one account, as its first entry holds it; numbers are exact decimals or quotients."""
+    """The policy of one account, as its first entry holds it.
+
+    Numbers are exact decimals or quotients.
+    """
 
     epsilon: Exact
     delta: Exact
@@ -68,7 +71,10 @@ class Policy:
         data: str | None,
         signed: bool,
     ) -> Policy:
-        """A policy with everything that its rule needs; InputError where it could never allow anything."""
+        """Create a policy with everything that its rule needs.
+
+        InputError where it could never allow anything.
+        """
         between = Relation.read(relation)
         stated = cls(
             domains.EPSILON.check("epsilon", epsilon),
@@ -103,7 +109,10 @@ class Policy:
     # ---- the checks of whoever opens an account are those of whoever reads one
 
     def check(self) -> None:
-        """InputError where no account can be opened with this policy, or where it promises more than is proved."""
+        """Raise InputError where no account can be opened with this policy.
+
+        Also where it promises more than is proved.
+        """
         self._check_statement()
         for name, text in (("like", self.like), ("plan", self.plan)):
             _run(name, text, self.relation)
@@ -118,7 +127,9 @@ class Policy:
                 raise InputError(f"mu={self.mu} is not proved to have delta {self.delta} at epsilon {self.epsilon}")
 
     def prove(self) -> None:
-        """BudgetRefused where the plan is not proved to fit into the budget; that may take seconds.
+        """Raise BudgetRefused unless the plan is proved to fit into the budget.
+
+        This may take seconds.
 
         Mu is proved by `check` already: one formula in balls.
         """
@@ -172,7 +183,7 @@ class Policy:
             raise InputError("the weights of the account's orders exceed 1, so its rule proves nothing")
 
     def rule(self) -> Filter:
-        """The filter that decides."""
+        """Return the filter that decides."""
         if self.mode == "gaussian" and self.mu is not None:
             return GaussianSum(self.epsilon, self.delta - self.slack, self.slack, self.mu)
         if self.plan is not None:
@@ -180,7 +191,7 @@ class Policy:
         return Mixture(self.epsilon, self.delta - self.slack, self.slack, self.orders, self.weights)
 
     def accepts(self, run: Expression) -> None:
-        """RelationError where the run makes statements about other neighbours."""
+        """Raise RelationError if the run makes statements about other neighbours."""
         if run.relation not in (Relation.ANY, self.relation):
             raise RelationError(
                 f"{run} is stated for {run.relation} neighbours and the account for {self.relation}; "
@@ -188,11 +199,11 @@ class Policy:
             )
 
     def expired(self, now: datetime) -> bool:
-        """Whether this moment is past the expiry."""
+        """Return True if this moment is past the expiry."""
         return self.expires is not None and now > datetime.fromisoformat(self.expires)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON; numbers as texts."""
+        """Return the policy as JSON, with numbers as texts."""
         return {
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
@@ -245,7 +256,7 @@ _THEOREMS = {
 
 
 def explained(name: str, policy: Policy) -> str:
-    """What an account guarantees and what that rests on, a sentence on each line."""
+    """Explain what an account guarantees and what that rests on, a sentence on each line."""
     return "\n".join(
         [
             f"Everything that is charged to {name!r} is together ({policy.epsilon}, {policy.delta})-differentially private for "
@@ -262,7 +273,10 @@ def explained(name: str, policy: Policy) -> str:
 
 @lru_cache(maxsize=64)
 def _plan_epsilon(plan: str, delta: Exact) -> float:
-    """The epsilon that is proved for a plan at delta; infinity for one that rests on a function that is only sampled."""
+    """Return the epsilon that is proved for a plan at delta.
+
+    Returns infinity for a plan that rests on a function that is only sampled.
+    """
     run = parse(plan)
     return math.inf if run.estimated else run.epsilon(delta=delta)
 
@@ -286,7 +300,9 @@ def _run(name: str, value: Expression | str | None, between: Relation) -> Expres
 
 
 def moment(text: str, what: str = "expires", at_its_end: bool = True) -> str:
-    """A date, which means its end or its beginning, or a time, in UTC if it names no zone, as the text that is stored.
+    """Return a date or time as the text that is stored.
+
+    A date means its end or its beginning; a time is in UTC if it names no zone.
 
     >>> moment("2027-12-31"), moment("2027-12-31T12:00+02:00")
     ('2027-12-31T23:59:59+00:00', '2027-12-31T10:00:00+00:00')

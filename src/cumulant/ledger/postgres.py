@@ -130,7 +130,9 @@ _RIGHTS = {
 
 
 class _Session:
-    """A connection, and the statements that travel with the next one: a journey costs more than a statement.
+    """A connection, and the statements that travel with the next one.
+
+    A journey costs more than a statement.
 
     All that travel together are one message of the simple protocol. The server carries them out one after the other, each
     with a snapshot of its own, and none that follows an error.
@@ -142,11 +144,11 @@ class _Session:
         self._waiting: list[Statement] = []
 
     def later(self, statement: str, values: Sequence[Any] = ()) -> None:
-        """Send a statement with the next one that is carried out."""
+        """Queue a statement; it is sent with the next one that runs."""
         self._waiting.append((statement, values))
 
     def rows(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
-        """The rows of each of these statements, after those that wait."""
+        """Run the queued statements, then these, and return the rows of each of these."""
         waiting, self._waiting = self._waiting, []
         together = [*waiting, *statements]
         text = ";".join(statement for statement, _ in together).replace("?", "%s")
@@ -160,25 +162,27 @@ class _Session:
         return found
 
     def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Carry out a statement for each of the rows, without waiting for each answer."""
+        """Run a statement for each of the rows, without waiting for each answer."""
         if self._waiting:
             self.rows([])
         with self.connection.cursor() as cursor:
             cursor.executemany(statement.replace("?", "%s"), rows)
 
     def roll_back(self) -> None:
-        """End a transaction of which nothing is to stay."""
+        """Roll a transaction back."""
         self._waiting = []
         if self.connection.info.transaction_status:  # it was begun: the beginning travels with the first question
             self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """End the connection, and with it its transaction."""
+        """Close the connection, and with it its transaction."""
         self.connection.close()
 
 
 class PostgreSQL(Store):
-    """PostgreSQL at READ COMMITTED: locks of rows in a table of their own, taken in sorted order, are the queue.
+    """PostgreSQL at READ COMMITTED.
+
+    Locks of rows in a table of their own, taken in sorted order, are the queue.
 
     A spender has SELECT and INSERT on the entries and may lock places in the queue; an auditor may do neither. The unique keys
     of the table are the safety. Servers that do not wait for the disk are refused.
@@ -234,7 +238,7 @@ class PostgreSQL(Store):
 
     @contextmanager
     def _translated(self, connection: _Session) -> Iterator[None]:
-        """Errors of the database as ours."""
+        """Turn errors of the database into ours."""
         psycopg = _psycopg()
         try:
             yield
@@ -318,7 +322,10 @@ class PostgreSQL(Store):
 
     @contextmanager
     def _transaction(self, accounts: Sequence[str]) -> Iterator[None]:
-        """Lock and read are two statements: at READ COMMITTED the second one sees what the former owner of the lock wrote."""
+        """Open a transaction in which this session holds the lock of these accounts.
+
+        Lock and read are two statements: at READ COMMITTED the second one sees what the former owner of the lock wrote.
+        """
         session: _Session = self.connection(create=not accounts)
         try:
             if not accounts:
@@ -368,7 +375,7 @@ class PostgreSQL(Store):
 
 
 def _place(account: str) -> int:
-    """The place of an account in the queue."""
+    """Return the place of an account in the queue."""
     return int.from_bytes(sha256(account.encode("utf-8", "surrogatepass")).digest()[:8], "big") % PLACES
 
 

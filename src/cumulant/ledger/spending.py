@@ -23,7 +23,10 @@ UNSEEN = (
 
 
 class _Full(Exception):
-    """The budget does not allow it; what to say is worked out when the lock is free again."""
+    """Raised when the budget does not allow a job.
+
+    The message is worked out when the lock is free again.
+    """
 
     def __init__(self, account: str, position: Position, quoted: Quote, team: str | None) -> None:
         super().__init__()
@@ -33,7 +36,10 @@ class _Full(Exception):
 def taking(
     writer: Writer, kind: str, runs: Sequence[tuple[str, str, Expression]], team: str | None, note: str | None
 ) -> list[Receipt]:
-    """Spend or hold runs, each given by account, key and expression, all or none; receipts, in their order."""
+    """Spend or hold runs, all or none; return their receipts in order.
+
+    Each run is given by account, key and expression.
+    """
     jobs = []
     names = sorted({account for account, _, _ in runs})
     together = names if len(names) > 1 else None
@@ -74,7 +80,7 @@ def _taken(account: str, kind: str, quoted: Quote, team: str | None, together: l
 
 
 def _refusal(full: _Full) -> BudgetRefused:
-    """What was asked, what is spent and held, and what would fit."""
+    """Return the refusal: the request, the spent and held budget, and what would fit."""
     rule, state = full.position.tariff.rule, full.position.state
     spent, held = rule.odometer(state.spent), rule.odometer(state.total)
     policy, charge = full.position.policy, full.quoted.charge
@@ -148,7 +154,10 @@ def _ended(writer: Writer, kind: str, entry: Entry, run: Expression | None, said
 
 
 def repricing(writer: Writer, account: str, seqs: Sequence[int], key: str) -> list[Receipt]:
-    """Enter the lower prices that this library proves today for what was spent; those that are not lower are left out."""
+    """Enter the lower prices that this library proves today for what was spent.
+
+    Prices that are not lower are left out.
+    """
     rule = writer.policy(account)[1].rule
     current: dict[int, Amounts] = {}
     targets: dict[int, Entry] = {}
@@ -189,7 +198,7 @@ def _repriced(writer: Writer, account: str, body: dict[str, Any], team: str | No
 
 
 def marked(status: str, said: dict[str, Any]) -> Any:
-    """The change that freezes, thaws or closes an account."""
+    """Return the change that freezes, thaws or closes an account."""
 
     def change(position: Position) -> Change:
         state: State = replace(position.state, status=status)

@@ -69,7 +69,9 @@ _OBJECT = re.compile(r"CREATE (?:UNIQUE )?(TABLE|INDEX|TRIGGER) (\w+)")
 
 
 class SQLite(Store):
-    """SQLite in WAL mode with synchronous=FULL: what was answered survives a crash and a power cut.
+    """SQLite in WAL mode with synchronous=FULL.
+
+    An entry whose receipt was returned survives a crash and a power cut.
 
     The unique keys of the table are the safety. The file lock is only the order: whoever waits for it is woken when it is
     free, where SQLite itself would poll.
@@ -122,14 +124,20 @@ class SQLite(Store):
             return self._ready(create)
 
     def _make_file(self) -> None:
-        """Make an empty file for its owner alone, or for its group; SQLite gives -wal and -shm the same mode."""
+        """Make an empty file for its owner alone, or for its group.
+
+        SQLite gives -wal and -shm the same mode.
+        """
         with suppress(FileExistsError):
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, self._mode)
             os.chmod(self.path, self._mode)  # whatever the umask is
             os.close(descriptor)
 
     def _read_only(self) -> bool:
-        """Return True if nobody can write here: a read-only medium, or no right to write and no -wal file that waits."""
+        """Return True if nobody can write here.
+
+        That is a read-only medium, or no right to write and no -wal file that waits.
+        """
         with suppress(OSError, AttributeError):
             if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
                 return True
@@ -178,11 +186,17 @@ class SQLite(Store):
         return [self._beside_path(suffix) for suffix in ("", "-wal", "-shm", "-journal", ".lock")]
 
     def _beside_path(self, suffix: str) -> Path:
-        """The file with this suffix; SQLite keeps it beside the file itself, not beside a link that leads there."""
+        """Return the file with this suffix.
+
+        SQLite keeps it beside the file itself, not beside a link that leads there.
+        """
         return Path(os.path.realpath(self.path) + suffix)
 
     def _file(self) -> tuple[int, int] | None:
-        """The device and number of the file that the path names now; LedgerError if it has a second name."""
+        """Return the device and number of the file that the path names now.
+
+        LedgerError if the file has a second name.
+        """
         try:
             found = os.stat(self.path)
         except OSError:
@@ -210,7 +224,7 @@ class SQLite(Store):
         return found
 
     def _content(self) -> tuple[int, int]:
-        """The size of the file and the time of its last change."""
+        """Return the size of the file and the time of its last change."""
         found = os.stat(self.path)
         return found.st_size, found.st_mtime_ns
 
@@ -230,7 +244,10 @@ class SQLite(Store):
         return False
 
     def _check_whole(self) -> None:
-        """Raise LedgerBroken in every thread once -wal or -shm was removed: a new connection would not see what was lost."""
+        """Raise LedgerBroken in every thread once -wal or -shm was removed.
+
+        A new connection would not see what was lost.
+        """
         if self._lost:
             raise LedgerBroken(
                 f"{self.path}-wal or -shm was removed while this process had the ledger open, so entries may be lost; "
@@ -243,7 +260,7 @@ class SQLite(Store):
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Errors of the database as ours."""
+        """Turn errors of the database into ours."""
         try:
             yield
         except sqlite3.IntegrityError as error:
@@ -315,11 +332,14 @@ class SQLite(Store):
 
     @property
     def _lock_path(self) -> Path:
-        """The lock file; a ledger that is reached by a link has one."""
+        """Return the lock file; a ledger that is reached by a link has one."""
         return self._beside_path(".lock")
 
     def _lock_file(self) -> int:
-        """Open the lock file, or make it for those who may write to the ledger: whoever may read it could hold the lock."""
+        """Open the lock file, or make it for those who may write to the ledger.
+
+        Whoever may read it could hold the lock.
+        """
         path, flags = self._lock_path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
         try:
             with suppress(FileNotFoundError):
@@ -385,7 +405,10 @@ def _take_turn(lock: int, seconds: float) -> bool:
 
 
 def lock_owners(files: Sequence[Path], table: Path = Path("/proc/locks")) -> list[int]:
-    """The processes that hold a lock which stops writers on one of these files, where the system tells."""
+    """Return the processes whose lock on one of these files stops writers.
+
+    Empty where the system does not tell.
+    """
     numbers = set()
     for file in files:
         with suppress(OSError):
@@ -406,7 +429,7 @@ def lock_owners(files: Sequence[Path], table: Path = Path("/proc/locks")) -> lis
 
 
 def _described(process: int) -> str:
-    """The number of a process, with its name and whether it is stopped."""
+    """Describe a process: its number, its name and whether it is stopped."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -416,7 +439,10 @@ def _described(process: int) -> str:
 
 
 def mounts(table: Path = Path("/proc/self/mountinfo")) -> Iterator[tuple[Path, str]]:
-    """Every place where something is mounted, with the type of its file system; nothing where the system does not say."""
+    """Yield every mount point with the type of its file system.
+
+    Yields nothing where the system does not say.
+    """
     try:
         lines = table.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -429,7 +455,7 @@ def mounts(table: Path = Path("/proc/self/mountinfo")) -> Iterator[tuple[Path, s
 
 
 def file_system(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> str:
-    """The type of the file system that a directory is on; empty where the system does not say."""
+    """Return the type of a directory's file system; empty where the system does not say."""
     best, kind = Path(), ""
     for place, found in mounts(table):
         if (folder == place or place in folder.parents) and len(place.parts) >= len(best.parts):

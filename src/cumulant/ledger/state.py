@@ -1,4 +1,7 @@
-"""The sums of an account and how each kind of entry moves them: the one place where amounts are added."""
+"""The sums of an account and how each kind of entry moves them.
+
+This is the one place where amounts are added.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ Certificates = dict[str, list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """An allowance: a part of the budget that a team's own sums must fit into as well; a limit, not a promise."""
+    """An allowance: a part of the budget that a team's own sums must fit into as well.
+
+    It is a limit, not a promise.
+    """
 
     share: Fraction
     spent: Amounts
@@ -29,7 +35,10 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is spent and held after an entry, by all and by each team, and whether the account is open."""
+    """The spent and held amounts after an entry, and the account's status.
+
+    Amounts are kept for all and for each team.
+    """
 
     spent: Amounts
     held: Amounts
@@ -38,16 +47,22 @@ class State:
 
     @classmethod
     def empty(cls, rule: Filter) -> State:
-        """Of an account that has just been opened."""
+        """Return the state of an account that has just been opened."""
         return cls(rule.zero(), rule.zero())
 
     @property
     def total(self) -> Amounts:
-        """What the rule is asked about: what is on hold may have been seen."""
+        """Return the spent and held amounts that the rule checks.
+
+        What is on hold may have been seen.
+        """
         return self.spent + self.held
 
     def moved(self, spent: Amounts, held: Amounts, team: str | None) -> State:
-        """With these amounts added to what is spent and held, by all and by the team; what is taken back is negative."""
+        """Return the state with these amounts added to what is spent and held.
+
+        They are added for all and for the team; what is taken back is negative.
+        """
         teams = dict(self.teams)
         if team is not None:
             mine = self.team(team)
@@ -55,7 +70,10 @@ class State:
         return replace(self, spent=self.spent + spent, held=self.held + held, teams=MappingProxyType(teams))
 
     def rounded(self) -> State:
-        """Round every sum up to the unit, as entries of format 2 do: sums of exact quotients would grow for ever."""
+        """Round every sum up to the unit, as entries of format 2 do.
+
+        Sums of exact quotients would grow for ever.
+        """
         spent, held = self.spent.rounded_up(UNIT), self.held.rounded_up(UNIT)
         if not self.teams:
             return self if spent is self.spent and held is self.held else replace(self, spent=spent, held=held)
@@ -66,19 +84,19 @@ class State:
         return replace(self, spent=spent, held=held, teams=MappingProxyType(teams))
 
     def team(self, name: str) -> Team:
-        """The allowance of a team; InputError if none was granted."""
+        """Return the allowance of a team; InputError if none was granted."""
         if name not in self.teams:
             raise InputError(f"team={shown(name)} has no allowance in this account; its owner grants one")
         return self.teams[name]
 
     def granted(self, name: str, share: Fraction, rule: Filter) -> State:
-        """With an allowance for a team, or another share for one that it has."""
+        """Return the state with a new or changed allowance for a team."""
         known = self.teams.get(name)
         mine = Team(share, rule.zero(), rule.zero()) if known is None else replace(known, share=share)
         return replace(self, teams=MappingProxyType({**self.teams, name: mine}))
 
     def certificates(self, rule: Filter, team: str | None) -> Certificates | None:
-        """What proves that these sums are allowed, of all and of the team; None if they are not."""
+        """Return proofs that these sums are allowed, for all and for the team; None if not."""
         whole = rule.certificate(self.total)
         if whole is None:
             return None
@@ -88,7 +106,7 @@ class State:
         return None if part is None else {"all": list(whole), "team": list(part)}
 
     def proved(self, rule: Filter, team: str | None, certificates: Any) -> bool:
-        """Whether these are such certificates."""
+        """Check that these certificates prove the sums."""
         found = certificates if isinstance(certificates, dict) else {}
         sums = [("all", self.total)] if team is None else [("all", self.total), ("team", self._part(team))]
         return all(_whole(found.get(name)) and rule.proves(total, found[name]) for name, total in sums)
@@ -98,7 +116,7 @@ class State:
         return (mine.spent + mine.held).scaled(1 / mine.share)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON; amounts as texts."""
+        """Return the state as JSON, with amounts as texts."""
         teams = {
             name: {"share": str(team.share), "spent": team.spent.texts(), "held": team.held.texts()}
             for name, team in self.teams.items()
@@ -107,7 +125,7 @@ class State:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> State:
-        """What `to_dict` wrote; LedgerBroken where it is not a state."""
+        """Read a state that `to_dict` wrote; LedgerBroken if it is not a state."""
         try:
             teams = {
                 name: Team(Fraction(team["share"]), Amounts.read(team["spent"]), Amounts.read(team["held"]))
@@ -128,7 +146,7 @@ def _whole(numbers: Any) -> bool:
 
 
 def may(state: State, kind: str, account: str) -> None:
-    """BudgetRefused where an account that is frozen or closed does not take this kind of entry.
+    """Raise BudgetRefused if a frozen or closed account does not take this kind of entry.
 
     What is on hold can still be settled or released: that frees or moves budget and takes none.
     """

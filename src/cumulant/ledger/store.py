@@ -1,4 +1,4 @@
-"""Where entries are kept: what a database has to offer, and the statements that both have in common."""
+"""The store of entries: the interface of a database, and the statements that both share."""
 
 from __future__ import annotations
 
@@ -38,8 +38,11 @@ Statement = tuple[str, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The newest entry of an account, whether it was imported and not yet released for use, the hash of an earlier entry,
-    and the keys that are taken."""
+    """The newest entry of an account and what a writer needs besides.
+
+    Whether the account was imported and not yet released for use, the hash of an earlier entry, and the keys that are
+    taken.
+    """
 
     last: Entry | None
     imported: bool
@@ -48,19 +51,22 @@ class Standing:
 
 
 class Interrupted(LedgerError):
-    """A transaction did not come to a known end: the same request has to be made again, with the same key."""
+    """Raised when the end of a transaction is unknown.
+
+    The caller makes the same request again, with the same key.
+    """
 
 
 class Taken(Interrupted):
-    """A key, a number or a hold is taken: another writer was first."""
+    """Raised when a key, a number or a hold is taken: another writer was first."""
 
 
 class Busy(LedgerError):
-    """Somebody else has held the lock for too long; nothing was written."""
+    """Raised when somebody else has held the lock for too long; nothing was written."""
 
 
 class _Owned:
-    """A connection that is closed when nobody uses it any more: at the end of its thread, or with its store.
+    """A connection that is closed at the end of its thread, or with its store.
 
     After a fork the child has a copy, which must not be closed: that would end the connection of the parent.
     """
@@ -83,7 +89,10 @@ def _closed(connection: Any, process: int) -> None:
 
 
 class Store(ABC):
-    """One database. A connection belongs to one process and one thread; after a fork there is a new one."""
+    """One database.
+
+    A connection belongs to one process and one thread; after a fork there is a new one.
+    """
 
     migrations: tuple[tuple[str, ...], ...]
     """The statements that lead from each version of the schema to the next."""
@@ -98,38 +107,41 @@ class Store(ABC):
 
     @abstractmethod
     def _connect(self, create: bool) -> Any:
-        """A connection that is checked and ready; LedgerError where there is none."""
+        """Return a connection that is checked and ready; LedgerError where there is none."""
 
     @abstractmethod
     def _run_all(self, connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
-        """The rows of each statement, carried out in this order, errors turned into ours."""
+        """Run the statements in this order and return the rows of each; errors become ours."""
 
     @abstractmethod
     def _insert(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Carry out a statement for each of the rows, at the end of the transaction at the latest."""
+        """Run a statement for each of the rows, at the end of the transaction at the latest."""
 
     @abstractmethod
     def _transaction(self, accounts: Sequence[str]) -> AbstractContextManager[None]:
-        """A transaction that nobody else has on these accounts; all of it is durable when it ends, or none of it."""
+        """Open a transaction that nobody else has on these accounts.
+
+        All of it is durable when it ends, or none of it.
+        """
 
     @abstractmethod
     def _has_table(self, name: str) -> bool:
-        """Whether there is a table of this name."""
+        """Check that there is a table of this name."""
 
     @abstractmethod
     def damage(self) -> str | None:
-        """Name what protects the tables and was dropped, disabled or added since they were made; None if nothing was."""
+        """Name the protection of the tables that was dropped, disabled or added; None if intact."""
 
     def _outdated(self, connection: Any) -> bool:
-        """Whether the address leads somewhere else by now than when this connection was made."""
+        """Check that the address now leads elsewhere than when this connection was made."""
         return False
 
     def files(self) -> list[Path]:
-        """The files that the database is kept in, where it has files of its own."""
+        """Return the files of the database, where it has files of its own."""
         return []
 
     def now(self) -> datetime:
-        """The clock of the database."""
+        """Return the time of the database."""
         return datetime.now(UTC)
 
     def grant(self, kind: str, role: str) -> None:
@@ -139,7 +151,7 @@ class Store(ABC):
     # ---- connections
 
     def connection(self, create: bool = False) -> Any:
-        """The connection of this process and thread."""
+        """Return the connection of this process and thread."""
         owned: _Owned | None = getattr(self._local, "owned", None)
         if owned is None or owned.process != os.getpid() or self._outdated(owned.connection):
             self._local.owned = owned = _Owned(self._connect(create))
@@ -155,11 +167,14 @@ class Store(ABC):
         self._local.owned = None
 
     def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of one statement, with ? for each value."""
+        """Return the rows of one statement, with ? for each value."""
         return self._ask([(statement, values)])[0]
 
     def _ask(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
-        """The rows of each; a question outside of a transaction is asked again if its connection was cut while it was idle."""
+        """Return the rows of each statement.
+
+        A question outside of a transaction is asked again if its connection was cut while it was idle.
+        """
         try:
             return self._run_all(self.connection(), statements)
         except Interrupted:
@@ -170,7 +185,10 @@ class Store(ABC):
 
     @contextmanager
     def transaction(self, accounts: Sequence[str]) -> Iterator[None]:
-        """A transaction that nobody else has on these accounts; all of it is durable when it ends, or none of it."""
+        """Open a transaction that nobody else has on these accounts.
+
+        All of it is durable when it ends, or none of it.
+        """
         if accounts:
             self._check_writable()
         with self._transaction(accounts), self._within():
@@ -192,7 +210,7 @@ class Store(ABC):
     # ---- schema
 
     def schema(self) -> int:
-        """The version of the schema; 0 if there is none."""
+        """Return the version of the schema; 0 if there is none."""
         if not self._has_table("meta"):
             return 0
         rows = self.execute("SELECT value FROM meta WHERE name = 'schema'")
@@ -215,7 +233,10 @@ class Store(ABC):
             raise LedgerError(f"there is no ledger in {self.shown}; make one by: cumulant ledger create, or upgrade")
 
     def _check_writable(self) -> None:
-        """LedgerError where the tables are of an older version, which this library reads and does not write."""
+        """Raise LedgerError if the tables are of an older version.
+
+        This library reads an older version and does not write it.
+        """
         self.connection()
         if self._local.schema != SCHEMA:
             self._local.schema = self.schema()  # somebody may have upgraded it meanwhile
@@ -226,7 +247,10 @@ class Store(ABC):
             )
 
     def upgrade(self) -> tuple[int, int]:
-        """Bring the schema to the version of this library, under the lock; the version before and after."""
+        """Bring the schema to the version of this library, under the lock.
+
+        Returns the version before and after.
+        """
         self.connection(create=True)
         with self._transaction([]), self._within():
             before = self.schema()
@@ -242,22 +266,24 @@ class Store(ABC):
 
     @property
     def shown(self) -> str:
-        """The address without its password."""
+        """Return the address without its password."""
         return without_password(self.url)
 
     # ---- entries
 
     def names(self) -> list[str]:
-        """Every account, sorted."""
+        """Return every account, sorted."""
         return sorted(str(name) for (name,) in self.execute("SELECT account FROM entry WHERE seq = 0"))
 
     def written(self) -> list[str]:
-        """Every account of which there is any entry: also one whose first entry was taken away."""
+        """Return every account that has any entry, also one whose first entry was removed."""
         return sorted(str(name) for (name,) in self.execute("SELECT DISTINCT account FROM entry"))
 
     def standing(self, account: str, earlier: int, keys: Sequence[str] = ()) -> Standing:
-        """Where an account stands, the hash of an earlier entry, and which of these keys are taken: what a writer asks under
-        its lock, in one journey."""
+        """Return the standing of an account, an earlier hash and the keys that are taken.
+
+        A writer asks for these under its lock, in one journey.
+        """
         some = [keys[start : start + _FEW] for start in range(0, len(keys), _FEW)]
         newest, *taken = self._ask(
             [
@@ -278,15 +304,15 @@ class Store(ABC):
         return Standing(Entry.of(last), copied is not None, digest, found)
 
     def at(self, account: str, seq: int) -> Entry | None:
-        """One entry."""
+        """Return one entry."""
         return self._one("account = ? AND seq = ?", account, seq)
 
     def by_key(self, account: str, key: str) -> Entry | None:
-        """The entry with this key."""
+        """Return the entry with this key."""
         return self._one("account = ? AND key = ?", account, key)
 
     def ended(self, account: str, hold: int) -> Entry | None:
-        """The entry that ended a hold."""
+        """Return the entry that ended a hold."""
         return self._one("account = ? AND hold = ?", account, hold)
 
     def _one(self, condition: str, *values: Any) -> Entry | None:
@@ -301,7 +327,10 @@ class Store(ABC):
             self._insert(self.connection(), statement, rows)
 
     def scan(self, account: str, start: int = 0) -> Iterator[Entry]:
-        """The entries of an account in order, a page at a time; what is written meanwhile may or may not be there."""
+        """Yield the entries of an account in order, a page at a time.
+
+        Entries that are written meanwhile may or may not be there.
+        """
         last = start - 1
         while True:
             rows = self.execute(
@@ -313,7 +342,7 @@ class Store(ABC):
             last = rows[-1][1]
 
     def scan_back(self, account: str, before: int | None = None) -> Iterator[Entry]:
-        """The entries of an account below a number, the newest first, a page at a time."""
+        """Yield the entries of an account below a number, newest first, a page at a time."""
         last = _BEYOND if before is None else before
         while True:
             rows = self.execute(
@@ -327,7 +356,7 @@ class Store(ABC):
             last = rows[-1][1]
 
     def holds(self, account: str) -> list[Entry]:
-        """The holds that were neither settled nor released."""
+        """Return the holds that were neither settled nor released."""
         rows = self.execute(
             f"SELECT {_FIELDS} FROM entry AS held WHERE account = ? AND kind = 'hold' AND NOT EXISTS "
             "(SELECT 1 FROM entry AS ended WHERE ended.account = held.account AND ended.hold = held.seq) ORDER BY seq",
@@ -344,12 +373,12 @@ class Store(ABC):
             self.execute("INSERT INTO meta (name, value) VALUES (?, ?)", name, value)
 
     def note(self, digest: str) -> str | None:
-        """The text of a note, unless it was erased."""
+        """Return the text of a note, unless it was erased."""
         rows = self.execute("SELECT text FROM note WHERE digest = ?", digest)
         return str(rows[0][0]) if rows else None
 
     def notes(self) -> Iterator[tuple[str, str]]:
-        """Every note that was not erased, a page at a time."""
+        """Yield every note that was not erased, a page at a time."""
         last = ""
         while True:
             rows = self.execute(f"SELECT digest, text FROM note WHERE digest > ? ORDER BY digest LIMIT {_PAGE}", last)
@@ -368,7 +397,7 @@ class Store(ABC):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One moment of the ledger for all that is read inside."""
+        """Read one moment of the ledger throughout the block."""
         self.execute(self.snapshot)
         try:
             with self._within():
@@ -383,5 +412,5 @@ class Store(ABC):
 
 
 def imported(account: str) -> str:
-    """The name in `meta` that marks an account as a copy which nobody may use yet."""
+    """Return the name in `meta` that marks an account as a copy which nobody may use yet."""
     return f"imported:{account}"

@@ -18,7 +18,7 @@ _BATCH = 1000
 
 
 def write(store: Store, out: TextIO) -> int:
-    """Every entry and note of a store, one on each line."""
+    """Write every entry and note of a store, one on each line."""
     count = 0
     out.write(canonical(_HEADER) + "\n")
     for account in store.names():
@@ -31,7 +31,7 @@ def write(store: Store, out: TextIO) -> int:
 
 
 def write_csv(store: Store, out: TextIO) -> int:
-    """Every entry of a store, for reading: the columns that people ask about."""
+    """Write the columns that people ask about, for every entry of a store."""
     count = 0
     table = csv.writer(out)
     table.writerow(["account", "seq", "kind", "key", "hold", "time", "actor", "run", "hash"])
@@ -45,7 +45,7 @@ def write_csv(store: Store, out: TextIO) -> int:
 
 
 def read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
-    """Fill an empty store with what `write` wrote, all or nothing; its accounts are frozen."""
+    """Fill an empty store with lines of `write`, all or nothing; its accounts are frozen."""
     if isinstance(lines, str | bytes | dict) or not isinstance(lines, Iterable):
         raise InputError(f"lines={shown(lines)} must be the lines of an export, such as an open file")
     try:
@@ -90,7 +90,7 @@ def _read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
 
 
 def _check_order(number: int, entry: Entry, following: dict[str, int]) -> None:
-    """InputError where a line repeats an entry, LedgerBroken where one is missing before it."""
+    """Raise InputError for a repeated entry, LedgerBroken for a missing one."""
     expected = following.get(entry.account, 0)
     if entry.seq < expected:
         raise InputError(f"line {number} repeats entry {entry.seq} of {shown(entry.account)}; nothing was imported")

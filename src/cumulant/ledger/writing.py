@@ -1,4 +1,7 @@
-"""One transaction: lock, look for the key, read the last entry, decide, append, commit; again if that was interrupted."""
+"""One transaction: lock, find the key, read the last entry, decide, append, commit.
+
+An interrupted transaction is repeated.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ _PAUSE, _LONGEST_PAUSE = 0.05, 3.0
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """An account at the moment when its lock is held: its policy, its rule with the prices it knows, its newest entry."""
+    """An account while its lock is held: its policy, its rule with prices, its newest entry."""
 
     policy: Policy
     tariff: Tariff
@@ -45,7 +48,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an entry says and does: its body, the state after it, the hold it ends."""
+    """The content of an entry: its body, the state after it, the hold it ends."""
 
     body: dict[str, Any]
     state: State
@@ -54,7 +57,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One entry to be written: where, of which kind, under which key, for which request, and how it is decided."""
+    """One entry to write: its account, kind, key, request, and the rule that decides it."""
 
     account: str
     kind: str
@@ -75,7 +78,7 @@ class Writer:
         self._seen: dict[str, tuple[Entry, State]] = {}  # the newest entry of an account that was checked, and its sums
 
     def policy(self, account: str) -> tuple[Policy, Tariff]:
-        """The policy of an account and its rule with prices; InputError if there is no such account."""
+        """Return an account's policy and its rule with prices; InputError if there is none."""
         if account not in self._policies:
             first = self.store.at(account, 0)
             if first is None:
@@ -96,14 +99,14 @@ class Writer:
         return self._policies[account]
 
     def quote(self, account: str, run: Expression) -> Quote:
-        """What a run costs an account; what is data alone is asked once."""
+        """Price a run for an account; a run that is data alone is priced once."""
         policy, tariff = self.policy(account)
         if not run.frozen:
             return quote(policy, tariff, run)
         return recall(self._quotes, (account, run.notation()), lambda: quote(policy, tariff, run), _REMEMBERED)
 
     def position(self, account: str, standing: Standing | None = None) -> Position:
-        """Where an account stands now, as was just read or is read here."""
+        """Return the current position of an account, from a standing that was read or is read here."""
         policy, tariff = self.policy(account)
         found = self._standing(account) if standing is None else standing
         assert found.last is not None
@@ -118,7 +121,10 @@ class Writer:
         return Position(policy, tariff, last, state, found.imported)
 
     def write(self, jobs: Sequence[Job]) -> list[Receipt]:
-        """Write all jobs in one transaction, or none; a call that was interrupted finds what it wrote by its key."""
+        """Write all jobs in one transaction, or none.
+
+        A call that was interrupted finds what it wrote by its key.
+        """
         call, accounts = secrets.token_hex(8), [job.account for job in jobs]
         requests = [f"{_digest(job, accounts)}:{nonce()}:{call}" for job in jobs]
         for attempt in range(_ATTEMPTS):
@@ -147,14 +153,17 @@ class Writer:
         raise AssertionError("unreachable")
 
     def _standings(self, jobs: Sequence[Job]) -> dict[str, Standing]:
-        """Where their accounts stand, and which of their keys are taken."""
+        """Read the standings of the jobs' accounts, and which of their keys are taken."""
         keys: dict[str, list[str]] = {}
         for job in jobs:
             keys.setdefault(job.account, []).append(job.key)
         return {account: self._standing(account, some) for account, some in keys.items()}
 
     def _standing(self, account: str, keys: Sequence[str] = ()) -> Standing:
-        """The same of one account; LedgerBroken if what this process has seen of it is no longer there."""
+        """Read the standing of one account, and which of these keys are taken.
+
+        LedgerBroken if what this process has seen of it is no longer there.
+        """
         self.policy(account)
         seen = self._seen[account][0]
         found = self.store.standing(account, seen.seq, keys)
@@ -259,7 +268,10 @@ class Writer:
 
 
 def _check_whole_call(jobs: Sequence[Job], found: Sequence[Entry | None]) -> None:
-    """KeyConflict where some keys of a call are taken and others are free; it names one that is taken."""
+    """Raise KeyConflict if some keys of a call are taken and others are free.
+
+    The error names one that is taken.
+    """
     if all(found):
         return
     job, entry = next((job, entry) for job, entry in zip(jobs, found, strict=True) if entry is not None)
@@ -272,7 +284,10 @@ def _check_whole_call(jobs: Sequence[Job], found: Sequence[Entry | None]) -> Non
 
 
 def _replayed(job: Job, entry: Entry, request: str) -> Receipt:
-    """The receipt of an entry that has the key of a job, if it was written for the same request by this process."""
+    """Return the receipt of the entry that has the key of a job.
+
+    The entry must have been written for the same request by this process.
+    """
     digest, nonce, call = request.split(":")
     old_digest, old_nonce, old_call = [*entry.request.split(":"), "", ""][:3]
     if digest == old_digest and nonce == old_nonce:
@@ -305,12 +320,18 @@ _asking: ContextVar[str | None] = ContextVar("asking", default=None)
 
 
 def nonce() -> str:
-    """One random name for this process; a fork or a restart has another, and may not use the receipts of this one."""
+    """Return one random name for this process.
+
+    A fork or a restart has another, and may not use the receipts of this one.
+    """
     return _asking.get() or _nonce(os.getpid())
 
 
 def speak_for(name: str) -> None:
-    """Write from now on under the name of the process that asks through this one, so that its retries are retries."""
+    """Write from now on under the name of the process that asks through this one.
+
+    So its retries are retries.
+    """
     _asking.set(name)
 
 
@@ -319,7 +340,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def now() -> datetime:
-    """The clock of this host: written down, and used for nothing but expiry."""
+    """Return the clock of this host; it is written down and used for nothing but expiry."""
     return datetime.now(UTC)
 
 

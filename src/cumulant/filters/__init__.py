@@ -1,1 +1,4 @@
-"""Adaptive budgets: which step may still run when its parameters are chosen from earlier answers."""
+"""Adaptive budgets: filters that decide which step may still run.
+
+The parameters of a step may be chosen from earlier answers.
+"""

@@ -1,4 +1,7 @@
-"""Exact vectors of what is charged: sums do not depend on their order, on rounding or on the host."""
+"""Exact vectors of charges.
+
+Their sums do not depend on their order, on rounding or on the host.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ _WHOLE = frozenset([int])
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Numbers that are added place by place; what is infinite is counted and not added, so that it can be taken back.
+    """Numbers that are added place by place.
+
+    Infinite charges are counted and not added, so that they can be taken back.
 
     >>> once = Amounts.of([3, None, Fraction(1, 7)])
     >>> (once + once).texts()
@@ -31,13 +36,13 @@ class Amounts:
 
     @classmethod
     def of(cls, values: Iterable[int | Fraction | None]) -> Amounts:
-        """These numbers, None for infinity."""
+        """Create amounts from these numbers, None for infinity."""
         values = tuple(values)
         return cls(tuple(_plain(x or 0) for x in values), tuple(int(x is None) for x in values))
 
     @classmethod
     def read(cls, texts: object) -> Amounts:
-        """What `texts` wrote."""
+        """Read amounts that `texts` wrote."""
         if not isinstance(texts, list):
             raise InputError(f"{shown(texts)} is not a list of amounts")
         values: list[int | Fraction] = []
@@ -54,7 +59,10 @@ class Amounts:
         return cls(tuple(values), tuple(infinite))
 
     def texts(self) -> list[str]:
-        """One text for each place: a whole number or a quotient, and how often infinity was added to it."""
+        """Return one text for each place.
+
+        It is a whole number or a quotient, and how often infinity was added to it.
+        """
         found = list(map(str, self.values))
         for place, count in enumerate(self.infinite):
             if count:
@@ -71,20 +79,20 @@ class Amounts:
         return Amounts(tuple(value * times for value in self.values), tuple(count * times for count in self.infinite))
 
     def scaled(self, factor: Fraction) -> Amounts:
-        """Each number times the factor, whole numbers rounded up to whole numbers."""
+        """Multiply each number by the factor; whole numbers are rounded up to whole numbers."""
         values = (
             -(-x * factor.numerator // factor.denominator) if isinstance(x, int) else x * factor for x in self.values
         )
         return Amounts(tuple(values), self.infinite)
 
     def rounded_up(self, unit: int) -> Amounts:
-        """Each number that is not whole, rounded up to the next multiple of 1 / unit: its text stays short."""
+        """Round each fraction up to the next multiple of 1 / unit: its text stays short."""
         if _WHOLE.issuperset(map(type, self.values)):
             return self
         return Amounts(tuple(round_up(value, unit) for value in self.values), self.infinite)
 
     def least(self, other: Amounts) -> Amounts:
-        """Place by place the smaller of the two."""
+        """Return the smaller of the two numbers at each place."""
         pairs = zip(
             zip(self.infinite, self.values, strict=True), zip(other.infinite, other.values, strict=True), strict=True
         )
@@ -92,20 +100,20 @@ class Amounts:
         return Amounts(tuple(value for _, value in lower), tuple(count for count, _ in lower))
 
     def covers(self, other: Amounts) -> bool:
-        """Whether nothing in the other one is larger."""
+        """Check that nothing in the other one is larger."""
         return len(self.values) == len(other.values) and self.least(other) == other
 
     def sensible(self) -> bool:
-        """Whether no place is below zero."""
+        """Check that no place is below zero."""
         return min(self.values, default=0) >= 0 and min(self.infinite, default=0) >= 0
 
     def at(self, place: int) -> int | Fraction | None:
-        """The number at a place; None if it is infinite."""
+        """Return the number at a place; None if it is infinite."""
         return None if self.infinite[place] else self.values[place]
 
 
 def round_up(value: int | Fraction, unit: int) -> int | Fraction:
-    """The smallest multiple of 1 / unit that is at least a value.
+    """Return the smallest multiple of 1 / unit that is at least a value.
 
     >>> round_up(Fraction(1, 3), 100)
     Fraction(17, 50)

@@ -1,4 +1,6 @@
-"""Which step may still run when every parameter is chosen from earlier answers: Theorems 1 to 3 of docs/ledger-proofs.md.
+"""Filters: Theorems 1 to 3 of docs/ledger-proofs.md.
+
+They decide which step may still run when every parameter is chosen from earlier answers.
 
 Composing what ran so far and comparing its epsilon with a budget is not such a rule: which history is composed depends on
 what was answered, and two mechanisms of this library are enough to exceed delta (docs/adaptive.md). A filter fixes
@@ -38,7 +40,7 @@ _REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a filter may know of one step: what it is equal to, its curve, its dominating pair if it is known."""
+    """One step as a filter sees it: its key, its curve, its dominating pair if it is known."""
 
     key: Hashable
     name: str
@@ -48,25 +50,25 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one step costs: `upper` is charged; a charge below `lower` is proved to be too small."""
+    """The cost of one step: `upper` is charged; a charge below `lower` is provably too small."""
 
     upper: Amounts
     lower: Amounts
 
 
 class Tariff:
-    """A filter and the prices it has named: what is data alone is asked once."""
+    """A filter and the prices it has computed; each pure-data step is priced once."""
 
     def __init__(self, rule: Filter) -> None:
         self.rule = rule
         self._prices: dict[Hashable, Price] = {}
 
     def prices(self, run: Answers) -> list[tuple[Price, int]]:
-        """What each mechanism of a run costs once, and how often it runs, in the order in which the run names them."""
+        """Return the price of each mechanism of a run and its count, in the order of the run."""
         return [(self._price(part), part.times) for part in run.record().parts]
 
     def charge(self, run: Answers) -> Amounts:
-        """What the run costs."""
+        """Return the charge of the run."""
         return self.rule.charge((price.upper, times) for price, times in self.prices(run))
 
     def _price(self, part: Component) -> Price:
@@ -78,47 +80,64 @@ class Tariff:
 
 
 class Filter(ABC):
-    """A rule that stays valid whatever the analyst does: what a step costs, and whether a sum of charges is allowed."""
+    """A rule that stays valid whatever the analyst does.
+
+    It prices a step and decides whether a sum of charges is allowed.
+    """
 
     __slots__ = ()
 
     @abstractmethod
     def zero(self) -> Amounts:
-        """What nothing costs."""
+        """Return the charge of an empty run."""
 
     @abstractmethod
     def price(self, step: Step) -> Price:
-        """What one step costs; BudgetRefused where the theorem says nothing about it."""
+        """Price one step; BudgetRefused if the theorem does not cover it."""
 
     @abstractmethod
     def certificate(self, total: Amounts) -> tuple[int, ...] | None:
-        """What proves that this sum of charges is allowed; None if that was not proved, and then nothing may run."""
+        """Return a proof that this sum of charges is allowed.
+
+        Returns None if that was not proved; then nothing may run.
+        """
 
     @abstractmethod
     def proves(self, total: Amounts, certificate: Iterable[int]) -> bool:
-        """Whether the certificate is one, for this sum."""
+        """Check that the certificate proves this sum."""
 
     @abstractmethod
     def used(self, total: Amounts) -> float:
-        """The part of the budget that is used, in [0, 1], as its rule counts it; for a bar, not for a decision."""
+        """Return the used part of the budget, in [0, 1], as its rule counts it.
+
+        It is for a bar, not for a decision.
+        """
 
     @abstractmethod
     def odometer(self, total: Amounts) -> float:
-        """An epsilon that holds for the transcript so far, rounded up; never more than the one that was fixed."""
+        """Return an epsilon that holds for the transcript so far, rounded up.
+
+        It is never more than the one that was fixed.
+        """
 
     def charge(self, prices: Iterable[tuple[Amounts, int]]) -> Amounts:
-        """The charge of steps at these prices, each so many times, rounded up to the unit.
+        """Return the charge of steps at these prices and counts, rounded up to the unit.
 
         Without rounding the sums of an account would have more digits with every charge.
         """
         return self.exact_charge(prices).rounded_up(UNIT)
 
     def exact_charge(self, prices: Iterable[tuple[Amounts, int]]) -> Amounts:
-        """Return the charge with squares and slack not rounded: no charge may be below that of the lower prices."""
+        """Return the charge with squares and slack not rounded.
+
+        No charge may be below that of the lower prices.
+        """
         return sum((price * times for price, times in prices), start=self.zero())
 
     def cheaper(self, old: Amounts, new: Amounts) -> Amounts:
-        """A charge that may replace the old one: place by place the smaller one, except for slack, the last place.
+        """Return a charge that may replace the old one.
+
+        It is the smaller one place by place, except for slack, the last place.
 
         With any valid prices the rule is valid, and it allows more the less was charged.
         """
@@ -126,7 +145,7 @@ class Filter(ABC):
         return Amounts((*lower.values[:-1], old.values[-1]), (*lower.infinite[:-1], old.infinite[-1]))
 
     def would_fit(self, spent: Amounts, prices: Iterable[tuple[Amounts, int]], most: int) -> int:
-        """The largest number of repetitions, up to `most`, that is still allowed."""
+        """Return the largest number of repetitions, up to `most`, that is still allowed."""
         prices = [(price, times) for price, times in prices]
 
         def fits(count: int) -> bool:
@@ -145,7 +164,7 @@ class Filter(ABC):
 
 
 def proved_curve(step: Step) -> Curve:
-    """The curve of a step; HypothesisError if it is an estimate."""
+    """Return the curve of a step; HypothesisError if it is an estimate."""
     if step.curve.estimated:
         raise HypothesisError(
             f"{step.name} rests on a Python function that can only be sampled, so its charge would be an estimate; "
@@ -159,7 +178,7 @@ def proved_curve(step: Step) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class GaussianSum(Filter):
-    """Theorem 2: steps that are mu_t-GDP, with SUM mu_t^2 <= mu^2, chosen adaptively, are mu-GDP together.
+    """Theorem 2: adaptively chosen mu_t-GDP steps with SUM mu_t^2 <= mu^2 are mu-GDP together.
 
     `mu` is a decimal at which Gaussian noise has at most this delta at epsilon, proved in balls. Gaussian steps are charged
     their square, pure ones that of the Gaussian of the same largest advantage; both are rounded up to 1e-18.
@@ -176,7 +195,7 @@ class GaussianSum(Filter):
 
     @classmethod
     def opened(cls, epsilon: Fraction, delta: Fraction, slack: Fraction = Fraction(0)) -> GaussianSum:
-        """The largest mu of twelve digits."""
+        """Choose the largest mu of twelve digits."""
         from cumulant.pairs.gaussian import GaussianPair  # its integrals are not needed by who has no such account
 
         left = delta - slack
@@ -240,7 +259,10 @@ class GaussianSum(Filter):
         return min(float(total.values[0] / self.mu**2), 1.0)
 
     def odometer(self, total: Amounts) -> float:
-        """The epsilon that was fixed: no smaller one is proved for a sum that itself depends on the answers."""
+        """Return the epsilon that was fixed.
+
+        No smaller one is proved for a sum that itself depends on the answers.
+        """
         return rounded_up(self.epsilon) if any(total.values) else 0.0
 
 
@@ -249,7 +271,9 @@ class GaussianSum(Filter):
 
 @dataclass(frozen=True, slots=True)
 class Plan(Filter):
-    """Theorem 3: members of a multiset that was fixed before the first answer, in any order, with any stopping.
+    """Theorem 3: members of a fixed multiset of steps, in any order, with any stopping.
+
+    The multiset was fixed before the first answer.
 
     That the whole multiset is (epsilon, delta)-DP is proved when it is opened, by any layer.
 
@@ -286,7 +310,7 @@ class Plan(Filter):
         return old
 
     def odometer(self, total: Amounts) -> float:
-        """The epsilon of the whole plan, which is what is proved whenever it stops."""
+        """Return the epsilon of the whole plan, which is proved whenever it stops."""
         return rounded_up(self.epsilon) if any(total.values) else 0.0
 
 
@@ -294,12 +318,15 @@ class Plan(Filter):
 
 
 def float_log(value: Fraction) -> float:
-    """log in floats, also of what no float can hold."""
+    """Compute a logarithm in floats, also of a number that no float can hold."""
     return math.log(value.numerator) - math.log(value.denominator) if value > 0 else -math.inf
 
 
 def whole_range(ball: Any, unit: int) -> tuple[int | None, int | None]:
-    """Whole numbers of units below and above a ball of a number that is not negative; None for infinity or unknown."""
+    """Return the whole numbers of units below and above a non-negative ball.
+
+    None stands for infinity or unknown.
+    """
     with BALLS.at(4 * _BITS):
         scaled = ball * unit
         if not scaled.is_finite():

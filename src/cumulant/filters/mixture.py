@@ -1,4 +1,7 @@
-"""Theorem 1 of docs/ledger-proofs.md: a mixture over orders, fixed before the first answer, is a filter for every curve."""
+"""Theorem 1 of docs/ledger-proofs.md: a mixture over orders is a filter for every curve.
+
+It is fixed before the first answer.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _KAPPA = CONVERSIONS["cks"]
 
 @dataclass(frozen=True, slots=True)
 class Mixture(Filter):
-    """Theorem 1: orders lam_i and weights w_i, fixed before the first answer, serve every curve that comes.
+    """Theorem 1: orders lam_i and weights w_i, fixed at the start, serve every curve.
 
     A sum K of charges is allowed if G(K) = sup_{L > epsilon} (1 - e^{epsilon - L}) / SUM w_i e^{lam_i L - K_i} <= delta, or
     if the pure epsilons add up to epsilon at most. `delta` is what is left of the delta of the account without `slack`,
@@ -60,7 +63,10 @@ class Mixture(Filter):
     def opened(
         cls, epsilon: Fraction, delta: Fraction, slack: Fraction = Fraction(0), like: Curve | None = None
     ) -> Mixture:
-        """The default: half of the weight on the order at which Gaussian noise, or `like`, exhausts the budget."""
+        """Create the default mixture for a budget.
+
+        Half of the weight is on the order at which Gaussian noise, or `like`, exhausts the budget.
+        """
         if epsilon > MOST_EPSILON:
             raise InputError(f"epsilon={FLOATS.number(epsilon):g} protects nobody; give at most 1e6")
         left = delta - slack
@@ -120,7 +126,7 @@ class Mixture(Filter):
         return bool(self._log_bound(total, parts) <= _logarithm(self.delta))
 
     def used(self, total: Amounts) -> float:
-        """The largest factor by which all charges could grow, inverted: the sums are that part of what they may become."""
+        """Return 1 / the largest factor by which all charges could grow."""
         if not any(total.values) and not any(total.infinite):
             return 0.0
         low, high = Fraction(0), Fraction(1)  # of the inverse
@@ -131,7 +137,7 @@ class Mixture(Filter):
         return float(high)
 
     def odometer(self, total: Amounts) -> float:
-        """inf {e: G_e(K) <= delta}, found in floats and certified at what is returned."""
+        """Compute inf {e: G_e(K) <= delta}: floats find it, balls certify the returned value."""
         pure, slack = total.at(-2), Fraction(total.values[-1])
         if pure == 0:
             return 0.0
@@ -156,13 +162,16 @@ class Mixture(Filter):
         return pure is not None and slack is not None and slack <= self.slack and pure <= self.epsilon * UNIT
 
     def _live(self, total: Amounts) -> list[tuple[float, float, float]]:
-        """lam_i, log w_i and K_i in floats, where K_i is finite."""
+        """Return lam_i, log w_i and K_i in floats, where K_i is finite."""
         known = zip(self._known.lams, self._known.log_weights, total.values, total.infinite, strict=False)
         return [(lam, log_weight, float(min(x, _LARGEST) / UNIT)) for lam, log_weight, x, count in known if not count]
 
     def _tilted(self, total: Amounts) -> tuple[float, list[float]]:
-        """c and the logarithms of w_i e^{lam_i (epsilon + c) - K_i} over the live orders: at the c where 1/(e^c - 1) is the
-        mean of the orders in these proportions, or at the largest loss that pure privacy leaves, if that is nearer."""
+        """Return c and the logarithms of w_i e^{lam_i (epsilon + c) - K_i} over the finite orders.
+
+        c is where 1/(e^c - 1) is the mean of the orders in these proportions, or the largest loss that pure privacy
+        leaves, if that is nearer.
+        """
         loss = self._known.epsilon
         terms = [(lam, log_weight + lam * loss - cgf) for lam, log_weight, cgf in self._live(total)]
         if not terms:
@@ -186,7 +195,7 @@ class Mixture(Filter):
         return c, [a + lam * c for lam, a in terms]
 
     def _log_g(self, total: Amounts) -> float:
-        """log G(K) in floats."""
+        """Compute log G(K) in floats."""
         pure = total.at(-2)
         if pure is not None and pure <= self.epsilon * UNIT:
             return -math.inf
@@ -211,8 +220,11 @@ class Mixture(Filter):
     # ---- the certificate, one closed formula
 
     def _log_bound(self, total: Amounts, parts: tuple[int, ...]) -> Any:
-        """log of kappa(lb) e^{Kb - lb epsilon}, lb = SUM v_i lam_i, Kb = SUM v_i K_i + KL(v || w), as a ball; with
-        (1 - e^-c) e^{-lb c} instead of kappa where no loss exceeds epsilon + c and c is below the maximiser."""
+        """Compute log of kappa(lb) e^{Kb - lb epsilon} as a ball.
+
+        lb = SUM v_i lam_i and Kb = SUM v_i K_i + KL(v || w); with (1 - e^-c) e^{-lb c} instead of kappa where no loss
+        exceeds epsilon + c and c is below the maximiser.
+        """
         tilt = recall(self._known.tilts, parts, lambda: self._tilt(parts), _REMEMBERED)
         cgf = Fraction(sum(part * int(x) for part, x in zip(parts, total.values, strict=False) if part), PARTS * UNIT)
         with BALLS.at(_BITS):
@@ -237,7 +249,10 @@ class Mixture(Filter):
 
 @dataclass(frozen=True, slots=True)
 class _Tilt:
-    """What a certificate v says before the sums are known, as balls: lb, log kappa(lb) and KL(v || w) - lb epsilon."""
+    """The part of a certificate v that needs no sums, as balls.
+
+    These are lb, log kappa(lb) and KL(v || w) - lb epsilon.
+    """
 
     order: Any
     log_kappa: Any
@@ -246,7 +261,7 @@ class _Tilt:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What every decision needs of a mixture, computed once, and what the last ones needed."""
+    """Values that every decision about a mixture needs, and the tilts of the last decisions."""
 
     epsilon: float
     lams: tuple[float, ...]
@@ -267,7 +282,7 @@ class _Known:
         return cls(FLOATS.number(rule.epsilon), tuple(map(float, rule.orders)), log_weights, numerators, common, zero)
 
     def logs(self, weights: tuple[Fraction, ...]) -> list[Any]:
-        """log w_i as balls."""
+        """Return log w_i as balls."""
         if len(self._logs) < len(weights):
             self._logs[:] = [_logarithm(weight) for weight in weights]
         return self._logs
@@ -284,7 +299,10 @@ def _log_kappa(lam: Any) -> Any:
 
 
 def _exhausted_at(epsilon: Fraction, delta: Fraction, like: Curve | None) -> tuple[float, float]:
-    """The order below which none can be used alone, and the one at which many rounds of `like` exhaust the budget."""
+    """Return the smallest order that can be used alone, and the order that exhausts the budget.
+
+    At the second one many rounds of `like` exhaust the budget.
+    """
     log_delta, loss = float_log(delta), float(epsilon)
 
     def room(lam: Any) -> Any:
@@ -301,7 +319,10 @@ def _exhausted_at(epsilon: Fraction, delta: Fraction, like: Curve | None) -> tup
 
 
 def _rising_root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function is 0, between an argument at which it is not positive and one at which it is not negative."""
+    """Find the root of a rising function between two arguments that enclose it.
+
+    The function is not positive at the first and not negative at the second.
+    """
     below, above, moved = function(low), function(high), 0
     for _ in range(_STEPS):
         if high - low <= 1e-12 * high or below >= 0 or above <= 0:
@@ -317,7 +338,7 @@ def _rising_root(function: Callable[[float], float], low: float, high: float) ->
 
 
 def _pure(curve: Curve) -> tuple[int | None, int | None]:
-    """The pure epsilon in fine units from below and from above: exactly, where it is rational."""
+    """Return the pure epsilon in fine units from below and above; exact if it is rational."""
     try:
         value = curve.pure(RATIONALS)
         return (None, None) if value == math.inf else (math.floor(value * UNIT * FINE), math.ceil(value * UNIT * FINE))

@@ -1,4 +1,7 @@
-"""Ways to draw the sample that a mechanism sees, one file each, known by being here; what is not said is not claimed."""
+"""Ways to draw the sample that a mechanism sees, one file each.
+
+A scheme is registered by its file; it claims only what it states.
+"""
 
 from importlib import import_module
 from pkgutil import iter_modules

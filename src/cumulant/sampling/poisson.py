@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 @known
 class Poisson(Sized):
-    """A Poisson sample: every record is in it independently with probability `rate`, so that its size is random.
+    """A Poisson sample: every record is in it independently with probability `rate`.
+
+    Its size is random.
 
     Give the rate, or by `sample` and `population` the quotient of the size that is expected and the number of records.
 
@@ -59,7 +61,10 @@ class Poisson(Sized):
     assumed: ClassVar[str] = "every record enters each Poisson sample independently of the others"
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        """The record is there in one of the data sets, and the run sees it removed or added throughout."""
+        """Return the steps with the record removed and with the record added.
+
+        The record is there in one of the data sets, and the run sees it removed or added throughout.
+        """
         if self.rate == 1:
             return pair.unsampled()
         found = [pair.above(self.rate, direction) for direction in self._directions()]
@@ -98,7 +103,9 @@ class Poisson(Sized):
 
 
 class ReplacingPoisson(Poisson):
-    """Poisson samples for a record that is replaced by another: noise around the centre, and at both ends.
+    """Poisson samples for a record that is replaced by another.
+
+    The pair has noise around the centre, and at both ends.
 
     Given who else is in the sample the output is (1-g) N(s) + g N(s + u), u the record, on one data set, and with v on the
     other. Opposite records at the largest distance from 0 are worst for every epsilon and in every dimension (docs/samples.md).
@@ -119,7 +126,7 @@ class ReplacingPoisson(Poisson):
         return Relation.ADD_REMOVE
 
     def accepts(self, relation: Relation) -> bool:
-        """All relations; `refuses` looks at the pair too."""
+        """Accept all relations; `refuses` looks at the pair too."""
         return True
 
     def refuses(self, pair: Pair | None, stated: Relation) -> str:

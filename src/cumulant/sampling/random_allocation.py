@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class RandomAllocation(Scheme):
-    """One whole epoch of `steps` releases: every record goes into one of the steps, chosen uniformly and for it alone.
+    """One epoch of `steps` releases in which every record goes into one step.
+
+    The step is chosen uniformly, and for each record alone.
 
     The expression runs once in each step, on the records that are there: batches have random sizes, and empty ones run too.
     `* epochs` draws afresh for each epoch. With `picks` every record is in so many different steps; that is bounded by epochs
@@ -62,12 +64,15 @@ class RandomAllocation(Scheme):
 
     @property
     def copies(self) -> int:
-        """In the only step that has the record."""
+        """Return 1: only one step has the record."""
         return 1
 
     @property
     def shorter(self) -> RandomAllocation | None:
-        """The next smaller power of two as the number of steps: more steps are more private, and epochs share these."""
+        """Return the allocation with the next smaller power of two of steps.
+
+        More steps are more private, and epochs share these.
+        """
         fewer = 1 << (int(self.length) - 1).bit_length() - 1
         return RandomAllocation(fewer) if self.picks == 1 and fewer > 1 else None
 
@@ -84,7 +89,10 @@ class RandomAllocation(Scheme):
         return f"{ran} runs in all {int(self.length):,} steps of {epochs}, records allocated afresh by {self}"
 
     def around(self, inner: Any) -> Any:
-        """k of t = k b + r steps: a random partition of the steps into r blocks of b + 1 and k - r of b, one pick in each."""
+        """Split k picks of t = k b + r steps into blocks with one pick each.
+
+        A random partition of the steps gives r blocks of b + 1 and k - r of b.
+        """
         if (
             self.picks == 1 < self.length or inner.relation is Relation.REPLACE_ONE
         ):  # which is refused, whatever the steps
@@ -100,7 +108,10 @@ class RandomAllocation(Scheme):
         return proved(self.bounds, self.theorem(bound), base("best"), pair, Fraction(1) / self.length, subject)
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        """The record is there in one of the data sets, and the whole run sees it removed or added."""
+        """Return the steps with the record removed and with the record added in the whole run.
+
+        The record is there in one of the data sets.
+        """
         loss, count = pair.loss(), int(self.length)
         if loss is None or not fits(loss, count):
             return None

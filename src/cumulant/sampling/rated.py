@@ -1,4 +1,7 @@
-"""Schemes with a rate: the probability with which a record is in the sample, which is all that their theorems ask for."""
+"""Schemes with a rate, the probability with which a record is in the sample.
+
+Their theorems ask for nothing else.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ from cumulant.sampling.scheme import SCHEMES, Scheme
 
 
 class Rated(Scheme):
-    """A scheme whose theorems take the rate; at rate 1 the sample is all the data, and every theorem holds."""
+    """A scheme whose theorems take the rate.
+
+    At rate 1 the sample is all the data, and every theorem holds.
+    """
 
     __slots__ = ()
 
@@ -28,7 +34,7 @@ class Rated(Scheme):
 
     @abstractmethod
     def __init__(self, rate: Number) -> None:
-        """Every such scheme may be given by its rate."""
+        """Create the scheme from its rate."""
 
     @property
     def copies(self) -> int:
@@ -58,7 +64,9 @@ class Rated(Scheme):
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Sized(Rated):
-    """A scheme that is given by its rate, or by the sizes of the sample and of the population, whose quotient it is.
+    """A scheme that is given by its rate, or by the sizes of the sample and of the population.
+
+    Their quotient is the rate.
 
     The rate is all that equality means; sizes are kept for what is stated for them, and for printing.
     """

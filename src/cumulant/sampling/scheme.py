@@ -1,4 +1,4 @@
-"""What a sampling scheme says of itself; what it does not say is not claimed."""
+"""The interface of a sampling scheme; a scheme claims only what it states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class Scheme(ABC):
-    """A way to draw the sample that a mechanism sees: one file, and nothing else asks for its type.
+    """A way to draw the sample that a mechanism sees.
+
+    It is one file, and nothing else asks for its type.
 
     A scheme says for which neighbours its statements are, and has a table of theorems about its samples. That is enough for
     every answer from Renyi divergences. Everything else has a default that claims nothing: no loss distributions, no lower
@@ -62,7 +64,10 @@ class Scheme(ABC):
 
     @property
     def shorter(self) -> Scheme | None:
-        """Return the scheme with about half as many steps, which is no more private; None where there is none."""
+        """Return the scheme with about half as many steps; None where there is none.
+
+        Fewer steps are no more private.
+        """
         return None
 
     @property
@@ -72,7 +77,10 @@ class Scheme(ABC):
 
     @property
     def copies(self) -> int | None:
-        """In how many records, as `takes` counts them, samples of neighbours differ at most; None where it is not said."""
+        """Return in how many records samples of neighbours differ at most; None if unknown.
+
+        Records are counted as `takes` counts them.
+        """
         return None
 
     def __init_subclass__(cls, **given: Any) -> None:
@@ -86,12 +94,12 @@ class Scheme(ABC):
 
     @property
     def takes(self) -> Relation:
-        """For which neighbours what runs on its samples is stated."""
+        """Return the neighbours for which a mechanism on its samples is stated."""
         return self.relation
 
     @property
     def silent(self) -> bool:
-        """Whether no record is ever in a sample."""
+        """Return True if no record is ever in a sample."""
         return False
 
     def accepts(self, relation: Relation) -> bool:
@@ -99,7 +107,9 @@ class Scheme(ABC):
         return relation in (Relation.ANY, self.takes)
 
     def refuses(self, pair: Pair | None, stated: Relation) -> str:
-        """Why what has this pair, None for several mechanisms together, may not run on its samples; empty if it may.
+        """Say why a pair may not run on its samples; empty if it may.
+
+        The pair is None for several mechanisms together.
 
         `stated` is the relation of its sensitivity.
         """
@@ -107,28 +117,31 @@ class Scheme(ABC):
 
     @classmethod
     def unknowns(cls, others: Mapping[str, str]) -> Mapping[str, Domain]:
-        """The parameters that calibrate may solve for, with their domains, given the text of the other parameters."""
+        """Return the parameters that calibrate may solve for, with their domains.
+
+        They may depend on the text of the other parameters.
+        """
         return {}
 
     def numbers(self) -> Mapping[str, Fraction]:
-        """Its exact parameters by name, as a proof shows them."""
+        """Return its exact parameters by name, as a proof shows them."""
         return {}
 
     @property
     def frozen(self) -> bool:
-        """Whether it is data alone, as all are that the notation can spell."""
+        """Return True if the scheme is data alone, as all are that the notation can spell."""
         return SCHEMES.get(type(self).__name__) is type(self)
 
     def sizes(self) -> tuple[Exact | None, Exact | None]:
-        """The sizes of the sample and of the data set, where they are fixed and public."""
+        """Return the sizes of the sample and of the data set, where they are fixed and public."""
         return None, None
 
     def of(self, inner: Scheme) -> Scheme | None:
-        """The single scheme that draws a sample by `inner` from a sample drawn by this one, if there is one."""
+        """Return the one scheme that samples by `inner` from a sample of this one, if there is one."""
         return None
 
     def around(self, inner: Any) -> Any:
-        """What it makes of an expression, where that is not a sample of it."""
+        """Return the expression for `inner` on its samples, where that is not a sample."""
         return None
 
     def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
@@ -144,7 +157,7 @@ class Scheme(ABC):
         return None
 
     def said(self, ran: str, times: int) -> str:
-        """What so many terms are in which one mechanism ran, as a sentence says it."""
+        """Describe so many rounds in which one mechanism ran."""
         if times == 1:
             return f"{ran} runs on one sample drawn by {self}"
         return f"{ran} runs {times:,} times, each time on a fresh sample drawn by {self}"
@@ -152,7 +165,10 @@ class Scheme(ABC):
     # ---- curves
 
     def theorem(self, bound: str) -> str:
-        """The name of a row of its table; HypothesisError where that is no theorem about its samples."""
+        """Return the name of a row of its table.
+
+        HypothesisError where that is no theorem about its samples.
+        """
         name = row(bound).name
         if name not in self.bounds:
             told = f"{name} is not a theorem about {self.called} samples"
@@ -160,7 +176,9 @@ class Scheme(ABC):
         return name
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
-        """The curve on one sample of what has this curve by each bound and, if it is known, this dominating pair.
+        """Return the curve on one sample of a mechanism.
+
+        The mechanism has this curve by each bound and, if it is known, this dominating pair.
 
         Without a rate the rows of the table are handed the rate 1, at which nothing is amplified.
         """
@@ -170,13 +188,16 @@ class Scheme(ABC):
     # ---- statements of one (epsilon, delta)
 
     def by_lemma3(self) -> Fraction:
-        """The rate g of Lemma 3, (e, d) -> (log(1 + g (e^e - 1)), g d); HypothesisError where it is not claimed."""
+        """Return the rate g of Lemma 3; HypothesisError where Lemma 3 is not claimed.
+
+        Lemma 3 is (e, d) -> (log(1 + g (e^e - 1)), g d).
+        """
         raise HypothesisError(
             f"Lemma 3 is not a theorem about {self.called} samples; use one of {', '.join(self.bounds)}"
         )
 
     def amplified(self, epsilon: Fraction, delta: Fraction) -> tuple[float, Fraction]:
-        """What an (epsilon, delta) statement about the mechanism becomes on a sample by Lemma 3, epsilon rounded up."""
+        """Amplify an (epsilon, delta) statement by Lemma 3, epsilon rounded up."""
         rate = self.by_lemma3()
         return float(lemma3(BOUNDED.number(epsilon), BOUNDED.number(rate), BOUNDED).upper()), rate * delta
 
@@ -184,11 +205,13 @@ class Scheme(ABC):
 
     @property
     def gridded(self) -> bool:
-        """Whether it says anything about loss distributions."""
+        """Return True if the scheme states anything about loss distributions."""
         return type(self).steps is not Scheme.steps
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        """What a sample makes of a dominating pair: steps of which the larger composition bounds the run.
+        """Return the steps that a sample makes of a dominating pair.
+
+        The larger of their compositions bounds the run.
 
         One step for both orders of every pair of neighbours; or two, the first for the data set with the record against
         the one without it, the second for the reverse. None: the lattice is not asked, or no grid can hold the loss.
@@ -196,27 +219,36 @@ class Scheme(ABC):
         return None
 
     def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
-        """The transforms of the steps, one for each; None: the line is not asked."""
+        """Return the transforms of the steps, one for each; None if the line cannot be used."""
         return None
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
-        """Explicit neighbouring data sets with the output laws that they have, from below."""
+        """Yield explicit neighbouring data sets with their output laws, for lower bounds."""
         return iter(())
 
     def share(self) -> Fraction | None:
-        """The rate g, if one round has exactly the profile g d(log(1 + (e^eps - 1)/g)), d the profile of what runs."""
+        """Return the rate g if the profile of one round is exactly amplified, else None.
+
+        Then it is g d(log(1 + (e^eps - 1)/g)), d the profile of the mechanism.
+        """
         return None
 
     def triples(self) -> Fraction | None:
-        """The rate g if a round is (1-g)R + gP against (1-g)R + gQ with R, P, Q pairwise neighbours, or a mixture of such."""
+        """Return the rate g if a round is (1-g)R + gP against (1-g)R + gQ, or a mixture of such.
+
+        R, P and Q are pairwise neighbours.
+        """
         return None
 
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        """The pair and the share of that closed form: of what runs, unless samples make another pair of it."""
+        """Return the pair and the share of that closed form.
+
+        It is the pair of the mechanism, unless samples make another pair of it.
+        """
         return pair, self.share()
 
     def cone(self, pair: Pair) -> Fraction | None:
-        """The rate at which Theorem B is about Gaussian noise on its samples, if it is."""
+        """Return the rate at which Theorem B holds for Gaussian noise on its samples, or None."""
         return None
 
 
@@ -227,6 +259,6 @@ S = TypeVar("S", bound=type[Scheme])
 
 
 def known(scheme: S) -> S:
-    """Make a scheme part of the notation and of the laws."""
+    """Register a scheme for the notation and the laws."""
     SCHEMES[scheme.__name__] = scheme
     return scheme

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class TruncatedPoisson(Scheme):
-    """A Poisson sample of this rate, cut to a uniform subset of `limit` records where it is larger.
+    """A Poisson sample of this rate, cut to a uniform subset of `limit` records if larger.
 
     Statements are for add/remove neighbours of a data set of `population` records: one that has one record more, or one less.
     The bound is not monotone in that number, so it is stated. The mechanism is a sum over the sample, or divides it by a public
@@ -66,7 +66,7 @@ class TruncatedPoisson(Scheme):
 
     @property
     def copies(self) -> int:
-        """A record that takes the place of another adds one and removes one."""
+        """Return 2: a record that takes the place of another adds one and removes one."""
         return 2
 
     @classmethod
@@ -80,7 +80,10 @@ class TruncatedPoisson(Scheme):
         return None, self.population
 
     def case(self, pair: Pair, records: int) -> tuple[Face, ...] | None:
-        """The two faces of the coin where the larger of both data sets has so many records; None where a pair is not known."""
+        """Return the two branches of the coin for a larger data set of so many records.
+
+        Returns None where a pair is not known.
+        """
         two = pair.grouped(2)
         if not pair.symmetric or two is None or not two.symmetric or None in (pair.poisson(), two.poisson()):
             return None
@@ -124,7 +127,9 @@ class TruncatedPoisson(Scheme):
 
 @lru_cache(maxsize=256)
 def shares(rate: Fraction, limit: int, records: int) -> tuple[Fraction, Fraction, Fraction]:
-    """1 - t, t and q', all rounded up: t = P(Bin(n-1, q) >= B), q' = P(Bin(n, q) > B) B / (n t).
+    """Return 1 - t, t and q', all rounded up.
+
+    t = P(Bin(n-1, q) >= B), q' = P(Bin(n, q) > B) B / (n t).
 
     >>> [round(float(each), 12) for each in shares(Fraction(1, 4), 20, 100)]
     [0.109390538173, 0.890609461827, 0.191143028688]

@@ -34,7 +34,9 @@ The divergences of many copies are large, so that from a curve less is left out 
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class WithReplacement(Scheme):
-    """A sample of `sample` independent uniform draws from `population` records, in which a record may be several times.
+    """A sample of `sample` independent uniform draws from `population` records.
+
+    A record may be drawn several times.
 
     Statements are for replace-one neighbours: data sets of the same, public size that differ in one record. The mechanism
     ignores the order of its sample. Sensitivities are per copy: a record that was drawn k times counts k times, as a group of k
@@ -70,7 +72,7 @@ class WithReplacement(Scheme):
 
     @property
     def copies(self) -> int:
-        """Every draw may be of one record."""
+        """Return the sample size: every draw may be of one record."""
         return int(self.sample)
 
     @classmethod
@@ -84,7 +86,7 @@ class WithReplacement(Scheme):
         return self.sample, self.population
 
     def _announced(self, pair: Pair, tail: Fraction) -> AnnouncedPair | None:
-        """The coin says how often the record was drawn, given that it was."""
+        """Return the pair whose coin says how often the record was drawn, given that it was."""
         if not pair.symmetric:
             return None
         rate, weights, leak = copies(int(self.sample), int(self.population), tail)
@@ -94,7 +96,10 @@ class WithReplacement(Scheme):
         return AnnouncedPair((faces,), False, leak, self._beyond(pair, len(weights), rate) if leak else ())
 
     def _beyond(self, pair: Pair, last: int, rate: Fraction) -> tuple[Face, ...]:
-        """More copies than the last, in steps of a quarter: the probability of more than before, with the most of the step."""
+        """Return the branches for more copies than the last, in steps of a quarter.
+
+        Each has the probability of more than before, with the most copies of the step.
+        """
         faces, sample = [], int(self.sample)
         while last < sample and rate:
             most = min(last + max(last // 4, 1), sample)
@@ -136,7 +141,9 @@ class WithReplacement(Scheme):
 
 @lru_cache(maxsize=256)
 def copies(sample: int, population: int, tail: Fraction) -> tuple[Fraction, tuple[Fraction, ...], Fraction]:
-    """g = 1 - (1 - 1/n)^m; P(k copies) / g for k = 1, 2, …; and the probability of more than those, all rounded up.
+    """Return g, the probabilities of 1, 2, … copies over g, and the tail, rounded up.
+
+    g = 1 - (1 - 1/n)^m; the tail is the probability of more copies than those.
 
     >>> rate, weights, leak = copies(2, 10, Fraction(0))
     >>> [round(float(each), 6) for each in (rate, *weights, leak)]

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 @known
 class WithoutReplacement(Sized):
-    """A uniform sample without replacement: every subset of `sample` records of the `population` is equally likely.
+    """A uniform sample without replacement: every subset of that size is equally likely.
+
+    The subsets have `sample` records of the `population`.
 
     Give the rate, or sample and population. Statements are for replace-one neighbours: data sets of the same, public
     size that differ in one record. The theorems assume that the mechanism ignores the order of its sample, or that the
@@ -52,7 +54,10 @@ class WithoutReplacement(Sized):
         return self.sample, self.population
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        """The symmetric pair of the amplified profile: either data set may be the first one in each round."""
+        """Return the symmetric pair of the amplified profile.
+
+        Either data set may be the first one in each round.
+        """
         if self.rate == 1:
             return pair.unsampled()
         step = pair.above(self.rate, "symmetric")
@@ -78,7 +83,11 @@ class WithoutReplacement(Sized):
         return self.rate if self.rate < 1 else None
 
     def cone(self, pair: Pair) -> Fraction | None:
-        """Several queries on one sample may adapt to one another, so the theorem needs a geometry, which they do not have."""
+        """Return the rate if it is 1 or the pair has a geometry, else None.
+
+        Several queries on one sample have none. Such queries may adapt to one another, so the theorem needs a geometry,
+        which they do not have.
+        """
         return self.rate if self.rate == 1 or pair.geometry else None
 
     def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
@@ -95,7 +104,9 @@ class WithoutReplacement(Sized):
 
 
 class Displacing(WithoutReplacement):
-    """Samples of a fixed, public size for a record that is added or removed: in the sample it takes the place of another.
+    """Samples of a fixed, public size for a record that is added or removed.
+
+    In the sample it takes the place of another.
 
     With probability g = sample / population it is in the sample of the larger data set, beside m - 1 others; else the sample is
     one of the smaller. Given these m - 1 and one more, the two laws are (1-g) Q + g P and Q, (P, Q) a replace-one pair of what
@@ -137,7 +148,7 @@ class Displacing(WithoutReplacement):
 
     @property
     def sized(self) -> bool:
-        """The rate is that of the larger data set, whatever its size."""
+        """Return True: the rate is that of the larger data set, whatever its size."""
         return True
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:

@@ -1,1 +1,4 @@
-"""Other people's frameworks, each imported by name only and with its extra: opacus, transformers, lightning, dp_accounting."""
+"""Adapters for other frameworks: opacus, transformers, lightning, dp_accounting.
+
+Each is imported by name only and with its extra.
+"""

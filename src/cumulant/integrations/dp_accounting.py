@@ -1,4 +1,6 @@
-"""Events of Google's dp_accounting to expressions and back, and an accountant for everything that takes one of theirs.
+"""Events of Google's dp_accounting to expressions and back, and an accountant.
+
+The accountant serves everything that takes one of theirs.
 
 `noise_multiplier` is what its docstring says: standard deviation over the norm C to which values are bounded. Under REPLACE_ONE
 a sum of such values moves by up to 2C, so the multiplier counts half. dp_accounting's own RDP accountant takes it as the
@@ -67,7 +69,7 @@ DISTANCES = (
 
 
 class Refused(InputError):
-    """An event that has no expression, or an expression that has no event, and why.
+    """Raised for an event without an expression, or an expression without an event.
 
     >>> from_dp_event(dpa.UnsupportedDpEvent(), NeighboringRelation.REPLACE_ONE)
     Traceback (most recent call last):
@@ -81,14 +83,14 @@ class Refused(InputError):
 
 
 class NotPrivate(Refused):
-    """An event that protects nobody: its epsilon is infinite."""
+    """Raised for an event that protects nobody: its epsilon is infinite."""
 
 
 # ---- events to expressions
 
 
 def from_dp_event(event: Any, relation: Any) -> Expression | None:
-    """What an event says, as an expression; None if it says that nothing ran.
+    """Convert an event to an expression; None if it says that nothing ran.
 
     `relation` is a NeighboringRelation. Refused for events that have no mechanism here, and under relations for which nothing
     is proved; NotPrivate where epsilon is infinite, as without noise.
@@ -114,7 +116,9 @@ def from_dp_event(event: Any, relation: Any) -> Expression | None:
 
 
 def read_dp_event(text: str) -> Any:
-    """Read the text that repr() made of an event, also of an older dp_accounting; nothing else is evaluated.
+    """Read the text that repr() made of an event, also of an older dp_accounting.
+
+    Nothing else is evaluated.
 
     >>> read_dp_event("SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=1.1), count=3)")
     SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=1.1), count=3)
@@ -180,7 +184,7 @@ def _discrete_gaussian(event: Any, relation: Any, stated: Relation = Relation.AN
 
 
 def _moved(relation: Any) -> int:
-    """How many bounds one record moves a sum of bounded values."""
+    """Return how many bounds one record moves a sum of bounded values."""
     return 2 if RELATIONS[relation] is Relation.REPLACE_ONE else 1
 
 
@@ -222,7 +226,10 @@ def _without_replacement(event: Any, relation: Any) -> Expression | None:
 
 
 def _tree(event: Any, relation: Any) -> Expression | None:
-    """A leaf of a tree of n steps is in as many nodes as n has bits, and each has noise of its own."""
+    """Convert a tree of n steps: a leaf is in as many nodes as n has bits.
+
+    Each node has noise of its own.
+    """
     if relation is NeighboringRelation.ADD_OR_REMOVE_ONE:
         raise Refused(
             event, "a record that is added moves those after it to other leaves; use REPLACE_SPECIAL or REPLACE_ONE"
@@ -323,7 +330,7 @@ _READERS_BY_NAME: Mapping[str, Callable[[Any, Any], Expression | None]] = {
 
 
 def to_dp_event(run: Expression) -> tuple[Any, Any]:
-    """The event that says what an expression says, and the relation that it is for.
+    """Convert an expression to an event and the relation that it is for.
 
     Numbers that are no floats are rounded to the side of less privacy: noise down, rates up; otherwise
     `from_dp_event(*to_dp_event(run)) == run`.
@@ -372,7 +379,10 @@ def _sampled(mechanism: Sampled, relation: Relation) -> Any:
 
 
 def _noisy_sum(mechanism: Any, scale: Exact, relation: Relation) -> float:
-    """The multiplier of noise on a sum of values that are bounded by C, where one record moves it by C, or by 2C."""
+    """Return the multiplier of noise on a sum of values that are bounded by C.
+
+    One record moves the sum by C, or by 2C.
+    """
     if mechanism.relation is Relation.ANY and relation is Relation.REPLACE_ONE:
         raise Refused(
             mechanism,
@@ -440,13 +450,13 @@ _WRITERS: Mapping[type, Callable[[Any, Relation], Any]] = {
 
 
 def _below(value: Fraction) -> float:
-    """The largest float that prints as a decimal of at most this."""
+    """Return the largest float that prints as a decimal of at most this."""
     near = float(value)
     return near if Fraction(repr(near)) <= value else _stepped(rounded_down(value), value, down=True)
 
 
 def _above(value: Fraction) -> float:
-    """The smallest float that prints as a decimal of at least this."""
+    """Return the smallest float that prints as a decimal of at least this."""
     near = float(value)
     return near if Fraction(repr(near)) >= value else _stepped(rounded_up(value), value, down=False)
 
@@ -461,7 +471,9 @@ def _stepped(near: float, value: Fraction, down: bool) -> float:
 
 
 class CumulantAccountant(PrivacyAccountant):
-    """A PrivacyAccountant of dp_accounting that answers with what this library proves; JAX Privacy takes it too.
+    """A PrivacyAccountant of dp_accounting that returns what this library proves.
+
+    JAX Privacy takes it too.
 
     >>> accountant = CumulantAccountant(NeighboringRelation.REPLACE_ONE)
     >>> event = dpa.SampledWithoutReplacementDpEvent(60_000, 256, dpa.GaussianDpEvent(2.0))
@@ -480,7 +492,7 @@ class CumulantAccountant(PrivacyAccountant):
 
     @property
     def run(self) -> Expression | None:
-        """What was composed, as an expression; None if that is nothing."""
+        """Return the composed run as an expression; None if nothing was composed."""
         return self._run
 
     def compose(self, event: Any, count: int = 1) -> Any:
@@ -503,19 +515,22 @@ class CumulantAccountant(PrivacyAccountant):
         return None
 
     def get_epsilon(self, target_delta: Number) -> float:
-        """The smallest epsilon that is proved at this delta; infinite if something without noise was composed."""
+        """Return the smallest epsilon that is proved at this delta.
+
+        It is infinite if something without noise was composed.
+        """
         if self._lost:
             return float("inf")
         return 0.0 if self._run is None else self._run.epsilon(target_delta, self._method)
 
     def get_delta(self, target_epsilon: Number) -> float:
-        """The smallest delta that is proved at this epsilon."""
+        """Return the smallest delta that is proved at this epsilon."""
         if self._lost:
             return 1.0
         return 0.0 if self._run is None else self._run.delta(target_epsilon, self._method)
 
     def guarantee(self, target_delta: Number) -> Guarantee:
-        """The same with its lower end and what proves it."""
+        """Return the smallest proved epsilon with its lower end and its proof."""
         if self._lost or self._run is None:
             raise InputError("nothing private was composed, so there is no guarantee")
         return self._run.guarantee(target_delta)

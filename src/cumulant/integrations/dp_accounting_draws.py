@@ -1,4 +1,7 @@
-"""Events of dp_accounting about draws: mixtures of Gaussians, truncated Poisson samples, samples with replacement."""
+"""Events of dp_accounting about draws.
+
+Mixtures of Gaussians, truncated Poisson samples, samples with replacement.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ _ROUNDED = Fraction(1, 10**9)
 
 
 def mixture(event: Any, relation: Any) -> Expression:
-    """The record is there, with the sensitivity that a coin says, or it is not; what floats lose goes to the largest one.
+    """Convert a mixture: a coin chooses the sensitivity of the record, or no record.
+
+    Probability that floats lose goes to the largest sensitivity.
 
     >>> mixture(
     ...     dpa.dp_event.MixtureOfGaussiansDpEvent(2.0, [0.0, 1.0], [0.9, 0.1]), NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -45,7 +50,7 @@ def mixture(event: Any, relation: Any) -> Expression:
 
 
 def mixture_event(mechanism: GaussianMixture, relation: Relation) -> Any:
-    """The event of a mixture, if its numbers are floats."""
+    """Return the event of a mixture, if its numbers are floats."""
     numbers = [[float(Exact(x)) for x in each] for each in (mechanism.shifts, mechanism.weights)]
     event = dpa.dp_event.MixtureOfGaussiansDpEvent(float(Exact(mechanism.sigma)), *numbers)
     special = mechanism.relation is Relation.REPLACE_SPECIAL
@@ -56,7 +61,7 @@ def mixture_event(mechanism: GaussianMixture, relation: Relation) -> Any:
 
 
 def truncated(event: Any, relation: Any) -> Expression:
-    """A sum of vectors of norm 1 at most, with this noise, on a Poisson sample that is cut to a limit.
+    """Convert a noisy sum of vectors of norm 1 on a Poisson sample that is cut to a limit.
 
     >>> event = dpa.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.25, 20, 2.0)
     >>> truncated(event, NeighboringRelation.ADD_OR_REMOVE_ONE)
@@ -72,7 +77,7 @@ def truncated(event: Any, relation: Any) -> Expression:
 
 
 def with_replacement(event: Any, relation: Any, read: Callable[[Any, Any], Expression | None]) -> Expression | None:
-    """What an event says, on a sample that is drawn with replacement."""
+    """Convert an event on a sample that is drawn with replacement."""
     if relation is not NeighboringRelation.REPLACE_ONE:
         raise InputError(f"samples with replacement are accounted under REPLACE_ONE, not {relation.name}")
     inner = read(event.event, relation) if event.sample_size else None

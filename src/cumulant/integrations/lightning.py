@@ -1,4 +1,7 @@
-"""A callback for Lightning: it logs epsilon, stops at the limit and puts the accountant into checkpoints."""
+"""A callback for Lightning.
+
+It logs epsilon, stops at the limit and puts the accountant into checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ __all__ = ["PrivacyCallback"]
 
 
 class PrivacyCallback(Callback):
-    """A callback that lets a Lightning Trainer train with the results of `cumulant.integrations.opacus.make_private`.
+    """A callback that lets a Lightning Trainer train with what Opacus' `make_private` returns.
+
+    See `cumulant.integrations.opacus.make_private`.
 
     Let `configure_optimizers` return the optimizer and `train_dataloader` the loader, as they are. The callback refuses
     accumulated gradients and several devices before the first step, logs epsilon after every epoch, stops before a step that

@@ -1,4 +1,4 @@
-"""Opacus accounts for what ran: five accountants, and loaders whose law they read.
+"""Accounting for Opacus: five accountants, and loaders whose law they read.
 
 Importing this module registers accountants for `PrivacyEngine(accountant=…)`: "cumulant" (Poisson samples, add/remove),
 "cumulant-fixed-size" (replace-one), "cumulant-balls-in-bins" and "cumulant-cyclic-poisson" (add/remove) and "cumulant-shuffled"
@@ -171,7 +171,7 @@ def _sampler(
     rank: int = 0,
     world: int = 1,
 ) -> Sampler:
-    """The sampler of the law that these arguments name; InputError if they name none or two."""
+    """Return the sampler that these arguments name; InputError if they name none or two."""
     if sum(value is not None for value in (sample, rate, bins)) != 1 or (cycle is not None and rate is None):
         raise InputError(
             "give sample=… for samples of fixed size, rate=… for Poisson samples, or bins=… for balls in bins, one of them; "
@@ -201,7 +201,9 @@ def make_private_with_epsilon(
     cycle: int | None = None,
     **options: Any,
 ) -> tuple[Any, ...]:
-    """make_private with the noise multiplier that meets (epsilon, delta) after so many steps.
+    """Call make_private with the noise multiplier that meets (epsilon, delta).
+
+    It is met after so many steps.
 
     Opacus' own search would use 1 / len(loader) for the rate. `steps` is the total number; `per_pass=…` may be given for the
     number of draws in one pass over the loader.
@@ -229,13 +231,15 @@ def make_private_with_epsilon(
 
 
 def _rounded_up(value: Any) -> float:
-    """The smallest float that is at least a number: more noise, never less."""
+    """Return the smallest float that is at least a number: more noise, never less."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= Fraction(value) else math.nextafter(nearest, math.inf)
 
 
 def from_opacus(state_dict: Mapping[str, Any]) -> Expression:
-    """What the history of Opacus' own accountants says, as an expression: Poisson samples at the rates it wrote down.
+    """Convert the history of Opacus' own accountants to an expression.
+
+    It has Poisson samples at the rates that the history states.
 
     That is what was accounted, not what ran: of the loader nothing is known, and with poisson_sampling=False it drew
     something else.
@@ -256,7 +260,10 @@ def from_opacus(state_dict: Mapping[str, Any]) -> Expression:
 
 
 def _collated(dataset: Any, collate: Any) -> Any:
-    """Batches that may be empty, the first one too: then of the shapes that a record has."""
+    """Return a collate function for batches that may be empty, the first one too.
+
+    Empty batches have the shapes that a record has.
+    """
     record = dataset[0]
     parts = record if isinstance(record, tuple | list) else (record,)
     shapes, kinds = [(0, *shape_safe(part)) for part in parts], [dtype_safe(part) for part in parts]
@@ -267,7 +274,10 @@ def _collated(dataset: Any, collate: Any) -> Any:
 
 
 def _world(module: Any, mode: str) -> int:
-    """The number of processes that sum their gradients for this module; InputError if they are not all there are."""
+    """Return the number of processes that sum their gradients for this module.
+
+    InputError if they are not all there are.
+    """
     from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
     from torch.distributed.fsdp import FSDPModule
     from torch.nn.parallel import DistributedDataParallel
@@ -292,7 +302,10 @@ def _world(module: Any, mode: str) -> int:
 
 
 def _shared_key(key: bytes | None) -> bytes:
-    """The one key that any rank was given, or a new one of rank 0, on all ranks; all of them refuse two keys."""
+    """Agree on one key on all ranks: the one that any rank was given, or a new one of rank 0.
+
+    All ranks refuse two keys.
+    """
     marks: list[str | None] = [None] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(marks, None if key is None else hashlib.sha256(key).hexdigest())
     if len(set(marks) - {None}) > 1:
@@ -307,7 +320,7 @@ def _shared_key(key: bytes | None) -> bytes:
 
 
 def _compare(sampler: Sampler) -> None:
-    """Whether all ranks draw from one stream, from the same step on."""
+    """Check that all ranks draw from one stream, from the same step on."""
     found: list[Any] = [None] * sampler.world
     torch.distributed.all_gather_object(found, sampler.fingerprint())
     if len(set(found)) > 1:

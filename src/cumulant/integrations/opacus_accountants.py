@@ -1,4 +1,7 @@
-"""What Opacus asks of an accountant, for five ways to draw batches; each reads the law from the loader."""
+"""Accountants for Opacus, one for each of five ways to draw batches.
+
+Each reads the law from the loader.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,9 @@ _ACCOUNTANTS: weakref.WeakKeyDictionary[Any, list[weakref.ref[Accountant]]] = we
 
 
 def torch_rate(rate: float) -> Fraction:
-    """The probability of `torch.rand(n) < rate`: rand is a multiple of 2^-24, and the rate is compared as a float32.
+    """Return the probability of `torch.rand(n) < rate`.
+
+    rand is a multiple of 2^-24, and the rate is compared as a float32.
 
     >>> float(torch_rate(0.001) / Fraction(1, 1000) - 1)
     4.7e-05
@@ -79,7 +84,10 @@ def torch_rate(rate: float) -> Fraction:
 
 
 class Accountant(IAccountant):
-    """What all of them have in common: a history of (noise multiplier, rate, steps), of which epsilon is a function."""
+    """The common base: a history of (noise multiplier, rate, steps).
+
+    Epsilon is a function of the history.
+    """
 
     name = ""
     method = "best"  # "rdp" is faster and a little larger
@@ -120,7 +128,7 @@ class Accountant(IAccountant):
         self._session, self._session_steps = secrets.token_hex(8), 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what copies take along; the steps so far are those of another process for a copy."""
+        """Return the state for copies; for a copy the steps so far are those of another process."""
         with self._lock:
             return {**vars(self), "_sessions": self._all_sessions(), "_weights": Weights()}
 
@@ -137,7 +145,7 @@ class Accountant(IAccountant):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What the guarantee does not cover."""
+        """Return the caveats: what the guarantee does not cover."""
         open_draws = sum(draws.unused for draws in self._draws)
         left = (f"{open_draws} batches were handed out that no step used",) if open_draws else ()
         return (*CAVEATS, *self._noticed, *left)
@@ -145,11 +153,11 @@ class Accountant(IAccountant):
     # ---- what ran
 
     def noisy(self, noise: float, rate: float | str) -> Expression:
-        """One step of the history as an expression."""
+        """Return one step of the history as an expression."""
         raise NotImplementedError
 
     def run(self) -> Expression | None:
-        """All of the history as an expression; None before the first step."""
+        """Return all of the history as an expression; None before the first step."""
         whole: Expression | None = None
         for noise, rate, count in tuple(self.history):
             part = self.noisy(noise, rate) * count
@@ -157,12 +165,12 @@ class Accountant(IAccountant):
         return whole
 
     def get_epsilon(self, delta: Number, method: str | None = None) -> float:
-        """The smallest epsilon that is proved for the history; 0 before the first step."""
+        """Return the smallest epsilon that is proved for the history; 0 before the first step."""
         run = self.run()
         return 0.0 if run is None else run.epsilon(delta, method or self.method)
 
     def guarantee(self, delta: Number) -> Guarantee:
-        """The same with its lower end and what proves it."""
+        """Return the smallest proved epsilon with its lower end and its proof."""
         run = self.run()
         if run is None:
             raise InputError("no step was accounted yet")
@@ -171,7 +179,10 @@ class Accountant(IAccountant):
     def statement(
         self, deltas: Iterable[Number], setting: Setting, *, audit: Mapping[str, Any] | None = None
     ) -> Statement:
-        """Return the statement about what was accounted, with the assumptions of the loop and the caveats of Opacus."""
+        """Return the statement about the accounted run.
+
+        It has the assumptions of the loop and the caveats of Opacus.
+        """
         run = self.run()
         if run is None:
             raise InputError("no step was accounted yet, so there is nothing to state")
@@ -189,7 +200,7 @@ class Accountant(IAccountant):
         )
 
     def spent(self, delta: Number, method: str = "rdp") -> dict[str, Any]:
-        """What is spent so far, as a plain dict to log."""
+        """Return the spent epsilon so far, as a plain dict to log."""
         run = self.run()
         found = None if run is None else run.guarantee(delta, method)
         return {
@@ -227,7 +238,7 @@ class Accountant(IAccountant):
         self._session_steps += 1
 
     def _check(self, noise: float, rate: float | str) -> None:
-        """Whether this step may stand behind the others."""
+        """Check that this step may follow the others."""
 
     def account(self, noise: float, rate: float | str, draw: Draw) -> None:
         """Account for one step that used one draw."""
@@ -239,7 +250,10 @@ class Accountant(IAccountant):
         return "step" if self.per_step else "pass"
 
     def fits(self) -> bool:
-        """Tell whether one more step like the last one, or one more pass, fits into the limit; nothing is counted."""
+        """Check that one more step like the last one, or one more pass, fits into the limit.
+
+        Nothing is counted.
+        """
         with self._lock:
             budget = self._limited()
             if budget is None or not self.history:
@@ -272,7 +286,10 @@ class Accountant(IAccountant):
         return self._budget
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Hook:
-        """The hook that `make_private` attaches; it watches the loader and the optimizer that it is called for."""
+        """Return the hook that `make_private` attaches.
+
+        It watches the loader and the optimizer that it is called for.
+        """
         frame = inspect.currentframe()
         caller = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
         if not caller.keys() >= LOADER:
@@ -337,13 +354,16 @@ class Accountant(IAccountant):
         raise NotImplementedError
 
     def text(self, sampler: Sampler) -> str:
-        """The rate of one of our samplers as it stands in the history."""
+        """Return the rate of one of our samplers as the history spells it."""
         raise InputError(f"{self.name} does not account for {type(sampler).__name__}; choose the accountant of its law")
 
     # ---- checkpoints
 
     def state_dict(self, destination: Any = None) -> Any:
-        """Return the history with the limit, the caveats and which draws of which key were used, as plain data."""
+        """Return the history with the limit and the caveats, as plain data.
+
+        It also has which draws of which key were used.
+        """
         state = super().state_dict(destination)
         limit = self.limit if isinstance(self.limit, Budget | None) else Budget(*self.limit)
         state["limit"] = None if limit is None else limit.terms()
@@ -403,7 +423,7 @@ def _counted(history: list[tuple[float, float | str, int]]) -> int:
 
 
 def _contains(history: list[tuple[float, float | str, int]], others: list[tuple[float, float | str, int]]) -> bool:
-    """Tell whether a history has every step of another one."""
+    """Check that a history has every step of another one."""
     left: Counter[tuple[float, float | str]] = Counter()
     for noise, rate, count in history:
         left[noise, rate] += count
@@ -413,7 +433,9 @@ def _contains(history: list[tuple[float, float | str, int]], others: list[tuple[
 
 
 class PoissonAccountant(Accountant):
-    """Poisson samples and add/remove neighbours: the stock `make_private` of Opacus, on one process.
+    """Poisson samples and add/remove neighbours.
+
+    This is the stock `make_private` of Opacus, on one process.
 
     The rate is that of the sampler, and where `torch.rand` decides it is the probability of that, not its argument.
     """
@@ -459,7 +481,10 @@ class PoissonAccountant(Accountant):
 
 
 class FixedSizeAccountant(Accountant):
-    """Uniform samples of a fixed size and replace-one neighbours, drawn by our sampler: see `make_private`."""
+    """Uniform samples of a fixed size and replace-one neighbours, drawn by our sampler.
+
+    See `make_private`.
+    """
 
     name = "cumulant-fixed-size"
     assumes = SAMPLINGS["fixed-size"].assumes
@@ -512,7 +537,7 @@ class PassAccountant(Accountant):
         self._charge(noise, rate, self._pass_of(rate, draw))
 
     def _pass_of(self, rate: float | str, draw: Draw) -> Any:
-        """Return what identifies the pass of a draw."""
+        """Return the identity of the pass of a draw."""
         raise NotImplementedError
 
     def _charge(self, noise: float, rate: float | str, begun: Any) -> None:
@@ -557,7 +582,9 @@ class PassAccountant(Accountant):
 
 
 class ShuffledAccountant(PassAccountant):
-    """Loaders that visit each record at most once per pass, and replace-one neighbours: no amplification.
+    """Loaders that visit each record at most once per pass, and replace-one neighbours.
+
+    There is no amplification.
 
     Every pass that was started counts as one noisy sum of sensitivity 2C. Given the order, neighbours differ in one batch of
     the pass; steps before it agree, steps after it use its noisy output only. Mixtures over orders keep every bound.
@@ -605,7 +632,10 @@ class ShuffledAccountant(PassAccountant):
 
 
 class SecretSizesAccountant(PassAccountant):
-    """An accountant of passes whose batches have secret sizes, drawn by one of our samplers, for add/remove neighbours."""
+    """An accountant of passes whose batches have secret sizes, for add/remove neighbours.
+
+    One of our samplers draws the batches.
+    """
 
     adaptive = False
     secret_sizes = True
@@ -630,7 +660,9 @@ class SecretSizesAccountant(PassAccountant):
 
 
 class BallsInBinsAccountant(SecretSizesAccountant):
-    """Passes in which every record is in one step, chosen uniformly and afresh, for add/remove neighbours.
+    """Passes in which every record is in one step, chosen uniformly and afresh.
+
+    For add/remove neighbours.
 
     A pass that was started counts as one whole pass. The rate in the history is 1 / steps of a pass, as text.
     """

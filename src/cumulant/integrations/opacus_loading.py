@@ -23,12 +23,15 @@ _PASSES = itertools.count(1)
 
 
 class DrawsAndSteps(CumulantError):
-    """Batches that were drawn and steps that were accounted are not the same: the law of the sampler is not what ran."""
+    """Raised when the drawn batches and the accounted steps differ.
+
+    Then the law of the sampler is not what ran.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One batch that was drawn: its number, the pass that it belongs to, and its records on this process."""
+    """One drawn batch: its number, its pass, and its records on this process."""
 
     number: int
     pass_number: int
@@ -42,7 +45,10 @@ class Draw:
 
 @dataclass(slots=True)
 class Pass:
-    """One pass over a loader: its number, the draws that were made and not yet handed out, and all records so far."""
+    """One pass over a loader: its number, its pending draws, and all records so far.
+
+    Pending draws were made and not yet handed out.
+    """
 
     number: int
     queue: deque[Draw] = field(default_factory=deque)
@@ -50,7 +56,7 @@ class Pass:
 
 
 class Draws:
-    """The draws of one loader: which were handed out to the loop, and which of them a step has used.
+    """The draws of one loader: which the loop got, and which of them a step has used.
 
     At most one draw is open: handed out and not used. The next one is handed out when a step has used it. A pass that is
     broken off before the step leaves its draw open, and the next pass begins with it: so step k always uses draw k, and no
@@ -81,13 +87,16 @@ class Draws:
 
     @property
     def unused(self) -> int:
-        """The number of draws that were handed out and that no step has used: 0 or 1."""
+        """Return the number of draws that the loop got and no step has used: 0 or 1."""
         return int(self._open is not None)
 
     # ---- handing out
 
     def begin_pass(self, splitter: Any) -> tuple[Pass, Draw | None]:
-        """Start a pass and return it with the draw that the pass before left open; `splitter` is that of a memory manager."""
+        """Start a pass and return it with the draw that the pass before left open.
+
+        `splitter` is that of a memory manager.
+        """
         with self._lock:
             begun = Pass(next(_PASSES))
             if self._split is not None and self._split.queue:
@@ -108,7 +117,10 @@ class Draws:
             return begun, left
 
     def check_ahead(self, begun: Pass) -> None:
-        """Refuse to draw for a memory manager if an earlier draw was not used; its loader does not ask `check_used`."""
+        """Refuse to draw for a memory manager if an earlier draw was not used.
+
+        Its loader does not ask `check_used`.
+        """
         with self._lock:
             if len(begun.queue) > self.ahead:
                 raise self._unused(begun.queue[0])
@@ -155,7 +167,10 @@ class Draws:
     # ---- using up
 
     def match(self, rows: int) -> Draw:
-        """Return the open draw, for a step that clipped so many gradients; DrawsAndSteps if the step used anything else."""
+        """Return the open draw, for a step that clipped so many gradients.
+
+        DrawsAndSteps if the step used anything else.
+        """
         with self._lock:
             if self._open is None and self._split is not None and self._split.queue:
                 self.hand_out(self._split)
@@ -207,7 +222,7 @@ class AccountedSampler:
 
     @property
     def sampler(self) -> Any:
-        """The sampler whose draws are numbered."""
+        """Return the sampler whose draws are numbered."""
         return self._sampler
 
     @contextmanager
@@ -267,7 +282,7 @@ class AccountedSampler:
 
 
 class AccountedLoader(DataLoader[Any]):
-    """A DataLoader that hands out the next batch when exactly one accounted step has used the last one."""
+    """A DataLoader that hands out the next batch after one step has used the last one."""
 
     _accounted_records: int
 
@@ -302,7 +317,10 @@ class AccountedLoader(DataLoader[Any]):
 
 
 def account_loader(loader: DataLoader[Any], once: bool = False) -> Draws:
-    """Make a loader an accounted one, in place, and return its draws; `once` if no record may come twice in a pass."""
+    """Make a loader an accounted one, in place, and return its draws.
+
+    `once` if no record may come twice in a pass.
+    """
     sampler: Any = loader.batch_sampler
     if isinstance(sampler, AccountedSampler):
         raise InputError("this loader is accounted already; make a new one for every engine")
@@ -320,7 +338,10 @@ def account_loader(loader: DataLoader[Any], once: bool = False) -> Draws:
 
 
 def check_distinct(dataset: Any) -> None:
-    """Refuse a data set of torch that has one record at several numbers, each of which would count as a record."""
+    """Refuse a data set of torch that has one record at several numbers.
+
+    Each number would count as a record.
+    """
     if isinstance(dataset, Subset):
         if len(set(dataset.indices)) < len(dataset.indices):
             raise InputError(
@@ -356,7 +377,10 @@ def check_shuffled(loader: DataLoader[Any]) -> None:
 
 
 def _outsider(frame: FrameType | None) -> str:
-    """Name the package that iterates: the first one in the stack that is neither torch nor this library."""
+    """Name the package that iterates.
+
+    It is the first one in the stack that is neither torch nor this library.
+    """
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package not in ("torch", "cumulant", "contextlib", ""):

@@ -1,4 +1,7 @@
-"""Steps of an Opacus optimizer, watched from clipping to noise, and accounted before the weights move."""
+"""Steps of an Opacus optimizer, watched from clipping to noise.
+
+They are accounted before the weights move.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +45,21 @@ Account = Callable[[float, Draw], None]
 
 
 def processes() -> int:
-    """The number of processes that train together, as far as torch knows."""
+    """Return the number of processes that train together, as far as torch knows."""
     distributed = torch.distributed
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 
 def adapts(optimizer: Any) -> bool:
-    """Tell whether an optimizer chooses its clipping norm from the data."""
+    """Check that an optimizer chooses its clipping norm from the data."""
     return isinstance(optimizer, AdaClipDPOptimizer) or hasattr(optimizer, "_adjusted_noise_multiplier")
 
 
 class Weights:
-    """The weights that one accountant watches, each with a checksum of what the last accounted step left."""
+    """The weights that one accountant watches, each with a checksum.
+
+    The checksum is that of what the last accounted step left.
+    """
 
     def __init__(self) -> None:
         self._sums: dict[Any, int] = {}
@@ -70,7 +76,10 @@ class Weights:
         self._sums = dict(zip(self._sums, _checksums(list(self._sums)), strict=True))
 
     def changed(self) -> bool:
-        """Tell whether any weight was changed since the last note; InputError if no accounted optimizer trains it."""
+        """Check that any weight was changed since the last note.
+
+        InputError if no accounted optimizer trains it.
+        """
         now = _checksums(list(self._sums))
         moved = [weight for (weight, old), new in zip(self._sums.items(), now, strict=True) if new != old]
         accounted = {weight for optimizer in self._optimizers for weight in params(optimizer, frozen=True)}
@@ -83,7 +92,10 @@ class Weights:
 
 
 def _checksums(weights: list[Any]) -> list[int]:
-    """Return sums of the bits of each weight as integers: exact, so that no order of summation matters."""
+    """Return sums of the bits of each weight as integers.
+
+    They are exact, so that no order of summation matters.
+    """
     found: dict[Any, list[tuple[int, torch.Tensor]]] = {}
     for place, weight in enumerate(weights):
         held = weight.detach()
@@ -99,7 +111,10 @@ def _checksums(weights: list[Any]) -> list[int]:
 
 
 def params(optimizer: Any, frozen: bool = False) -> list[Any]:
-    """Return the weights of an optimizer; with `frozen` also those that have requires_grad=False now."""
+    """Return the weights of an optimizer.
+
+    With `frozen` also those that have requires_grad=False now.
+    """
     every = [weight for group in optimizer.param_groups for weight in group["params"]]
     return [weight for weight in every if frozen or weight.requires_grad]
 
@@ -182,7 +197,10 @@ class AccountedSteps:
         return get_norm_sample
 
     def _seeing_gradients(self, enable: Callable[[], None]) -> Callable[[], None]:
-        """Note the sums of clipped gradients; Opacus enables its hooks when the backward pass that clips has ended."""
+        """Note the sums of clipped gradients.
+
+        Opacus enables its hooks when the backward pass that clips has ended.
+        """
 
         def enable_hooks() -> None:
             enable()
@@ -192,7 +210,7 @@ class AccountedSteps:
         return enable_hooks
 
     def _gradients(self) -> list[tuple[int, int]]:
-        """Identities and versions of the gradients: any later change of one changes its version."""
+        """Return identities and versions of the gradients: any later change changes a version."""
         found = [parameter.grad for parameter in self._optimizer.params]
         return [(id(gradient), -1 if gradient is None else gradient._version) for gradient in found]
 
@@ -225,7 +243,10 @@ class AccountedSteps:
         return add_noise
 
     def _noise_state(self) -> bytes | None:
-        """Return a hash of the state that the next noise follows from; None for devices whose state is not known."""
+        """Return a hash of the state that the next noise follows from.
+
+        None for devices whose state is not known.
+        """
         device = self._optimizer.params[0].device
         generator = self._optimizer.generator
         if generator is None and device.type == "cpu":
@@ -373,7 +394,7 @@ class AccountedSteps:
             state["summed_grad"] = None
 
     def noise_source(self) -> str:
-        """Say by name where the noise comes from, as a caveat."""
+        """Name the source of the noise, as a caveat."""
         given = self._optimizer.generator
         if given is not None and given is self.secret and given.initial_seed() == self._seed:
             return "noise came from torch's generator with a secret state, which is not cryptographic"
@@ -391,7 +412,7 @@ def _refuse_copy(memo: Any) -> NoReturn:
 
 
 def random_source(what: str, harm: str, given: Any, device: Any) -> str:
-    """Say by name which generator of torch noise or samples came from, and who can do what harm by it."""
+    """Name the generator of torch that noise or samples came from, and the harm it allows."""
     if given is not None:
         return f"{what} came from a torch generator that was given: who knows its seed {harm}"
     cuda = torch.device(device).type == "cuda"
@@ -411,7 +432,7 @@ def unwrapped(world: int) -> str:
 
 
 def secret_generator(device: Any) -> torch.Generator:
-    """A generator of torch with a secret state.
+    """Return a generator of torch with a secret state.
 
     On a CPU torch.manual_seed uses 32 bits of its seed, which can all be tried; so the whole state is drawn.
     """

@@ -1,4 +1,7 @@
-"""A callback for the Trainer of Hugging Face transformers: it clears gradients, logs epsilon and stops at the limit."""
+"""A callback for the Trainer of Hugging Face transformers.
+
+It clears gradients, logs epsilon and stops at the limit.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ STATE = "privacy_accountant.json"
 
 
 class PrivacyCallback(TrainerCallback):
-    """A callback that lets a Trainer train with the results of `cumulant.integrations.opacus.make_private`.
+    """A callback that lets a Trainer train with what Opacus' `make_private` returns.
+
+    See `cumulant.integrations.opacus.make_private`.
 
     The Trainer clears gradients of the module alone and not those that Opacus keeps, so its second step would fail. This
     callback clears both after every step. It logs epsilon, stops before a step that would exceed the limit of the accountant,
@@ -51,7 +56,7 @@ class PrivacyCallback(TrainerCallback):
             raise InputError("a resumed Trainer skips batches that were seen before; give ignore_data_skip=True")
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Clear what the step before has left."""
+        """Clear the gradients that the step before has left."""
         self._optimizer.zero_grad()
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **given: Any) -> None:
@@ -71,7 +76,7 @@ class PrivacyCallback(TrainerCallback):
         return control
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **given: Any) -> None:
-        """Add epsilon to what is logged."""
+        """Add epsilon to the logs."""
         if logs is not None:
             spent = self._accountant.spent(self._delta)
             logs["epsilon"] = spent["epsilon"]

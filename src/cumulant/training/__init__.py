@@ -1,4 +1,7 @@
-"""Training loops that run what is accounted: samplers, clipping and noise, audits, and the statement at the end."""
+"""Training loops that run what is accounted.
+
+Samplers, clipping and noise, audits, and the statement at the end.
+"""
 
 from cumulant.training import audit
 from cumulant.training.balls_in_bins import BallsInBinsSampler

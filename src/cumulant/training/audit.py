@@ -1,4 +1,4 @@
-"""Audits: what attacks on real runs say against a claimed guarantee.
+"""Audits: evidence from attacks on real runs against a claimed guarantee.
 
 A claim is a list of epsilons and deltas that are said to hold together, such as `run.delta(epsilons)` of a run. No attack on
 what satisfies them has a true positive rate above
@@ -47,7 +47,7 @@ SAFE = 1 + 1e-11
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claim:
-    """Epsilons and deltas that are said to hold together, and what they allow an attack.
+    """Epsilons and deltas that are claimed together, and the error rates they allow an attack.
 
     >>> claim = Claim([0, 1], [0.5, 0])
     >>> claim.true_positive_rate(np.array([0.1])), claim.false_positive_rate(np.array([0.27182818]))
@@ -73,7 +73,7 @@ class Claim:
 
     @classmethod
     def of(cls, run: Expression, delta: Number = "1e-9", points: int = POINTS) -> Claim:
-        """What is proved about a run, from epsilon 0 to the one at this delta.
+        """Return the claim that is proved about a run, from epsilon 0 to the one at this delta.
 
         >>> import cumulant as cm
         >>> claim = Claim.of(cm.Gaussian(sigma=1), points=5)
@@ -87,13 +87,13 @@ class Claim:
         return cls(epsilons.tolist(), run.delta(epsilons.tolist()).tolist())
 
     def true_positive_rate(self, x: Floats) -> Floats:
-        """f: the largest true positive rates at these false positive rates."""
+        """Return f: the largest true positive rates at these false positive rates."""
         x = np.asarray(x)[..., None]
         most = np.minimum(self.deltas + self._grown * x, 1 - self._shrunk * (1 - self.deltas - x))
         return np.asarray(np.minimum(np.min(most, axis=-1), 1.0))
 
     def false_positive_rate(self, y: Floats) -> Floats:
-        """The inverse of f: the smallest false positive rates at these true positive rates."""
+        """Return the smallest false positive rates at these true positive rates, the inverse of f."""
         y = np.asarray(y)[..., None]
         least = np.maximum((y - self.deltas) * self._shrunk, 1 - self.deltas - self._grown * (1 - y))
         return np.asarray(np.maximum(np.max(least, axis=-1), 0.0))
@@ -103,7 +103,9 @@ class Claim:
 
 
 def one_run_p_value(*, canaries: int, guesses: int, correct: int, epsilon: Number, delta: Number) -> float:
-    """The probability of so many right guesses, at most, if each canary's coin is (epsilon, delta)-private.
+    """Bound the probability of so many right guesses if each coin is (epsilon, delta)-private.
+
+    There is one coin for each canary.
 
     Each of the canaries is in or out by a fair coin (under replace-one: one record or another in its place); the auditor
     guesses some of the coins, as many as was fixed in advance. Steinke, Nasr and Jagielski 2023, Theorem 5.2: with
@@ -120,7 +122,9 @@ def one_run_p_value(*, canaries: int, guesses: int, correct: int, epsilon: Numbe
 
 
 def one_run_epsilon(*, canaries: int, guesses: int, correct: int, delta: Number, level: Number) -> float:
-    """The largest epsilon that so many right guesses refute at this delta: a lower bound with confidence 1 - level.
+    """Return the largest epsilon that so many right guesses refute at this delta.
+
+    It is a lower bound with confidence 1 - level.
 
     >>> one_run_epsilon(canaries=1000, guesses=600, correct=600, delta=1e-5, level=0.05)
     5.270399
@@ -140,7 +144,9 @@ def one_run_epsilon(*, canaries: int, guesses: int, correct: int, delta: Number,
 def one_run_curve_p_value(
     *, canaries: int, guesses: int, correct: int, epsilons: Iterable[Number], deltas: Iterable[Number]
 ) -> float:
-    """The probability of so many right guesses, at most, if all the claimed epsilons and deltas hold together.
+    """Bound the probability of so many right guesses if the claimed curve holds.
+
+    All the claimed epsilons and deltas hold together.
 
     The smaller of `greedy_p_value` and of Steinke's bound at every point: all bound the same probability.
 
@@ -152,7 +158,7 @@ def one_run_curve_p_value(
 
 
 def p_value(claim: Claim, *, canaries: int, guesses: int, correct: int) -> float:
-    """The same for a claim that was read before."""
+    """Bound the probability of so many right guesses under a claim that was read before."""
     m, r, c = _counts(canaries, guesses, correct)
     points = zip(claim.epsilons.tolist(), claim.deltas.tolist(), strict=True)
     return min(_greedy(m, r, c, claim), *(_steinke(m, r, c, e, d) for e, d in points))
@@ -161,7 +167,9 @@ def p_value(claim: Claim, *, canaries: int, guesses: int, correct: int) -> float
 def greedy_p_value(
     *, canaries: int, guesses: int, correct: int, epsilons: Iterable[Number], deltas: Iterable[Number]
 ) -> float:
-    """The probability of so many right guesses, at most, by the whole claimed curve (Mahloujifar, Melis, Chaudhuri 2024).
+    """Bound the probability of so many right guesses by the whole claimed curve.
+
+    See Mahloujifar, Melis, Chaudhuri 2024.
 
     With p_j = P[j right], every set V of counts has SUM_V (j/m) p_j <= f(SUM_V ((R-j+1)/m) p_{j-1}). The largest P[>= c]
     under all tails V = {j..R} puts its mass from c downwards, as little as is allowed at each count.
@@ -211,7 +219,10 @@ def _steinke(m: int, r: int, c: int, epsilon: float, delta: float) -> float:
 
 
 def _greedy(m: int, guesses: int, correct: int, claim: Claim) -> float:
-    """The smallest probability of `correct` right guesses that leads to more than everything, by halving from above."""
+    """Halve from above to the smallest probability of `correct` right guesses.
+
+    Below it the recursion leads to more than everything.
+    """
 
     def contradicted(level: float) -> bool:
         r, h = level * correct / m, level * (guesses - correct) / m
@@ -236,7 +247,10 @@ def _greedy(m: int, guesses: int, correct: int, claim: Claim) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ManyRuns:
-    """What many runs say: counts on the half that was not used to choose the threshold, and what follows from them."""
+    """The result of many runs: counts on one half of them, and what follows from those.
+
+    The other half was used to choose the threshold.
+    """
 
     p_value: float
     refuted: bool
@@ -249,7 +263,7 @@ class ManyRuns:
     others: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values; an infinite threshold is text."""
+        """Return the fields as JSON values; an infinite threshold is text."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {**fields, "threshold": self.threshold if math.isfinite(self.threshold) else str(self.threshold)}
 
@@ -257,7 +271,9 @@ class ManyRuns:
 def many_runs(
     *, members: Iterable[Any], scores: Iterable[float], claim: Claim, delta: Number, level: Number = 0.05
 ) -> ManyRuns:
-    """Many runs of the real code, each with a coin and a score, against a whole claimed curve.
+    """Test a whole claimed curve by many runs of the real code.
+
+    Each run has a coin and a score.
 
     `members` says of each run whether the target was in it (under replace-one: which of two records), `scores` is larger
     where the auditor believes that it was. The threshold with the smallest p-value on the first half of the runs is used on
@@ -289,7 +305,7 @@ def many_runs(
 
 
 def trials(members: Iterable[Any], scores: Iterable[float]) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], Floats]:
-    """Coins and scores as arrays, one of each per run or canary; InputError where they are none."""
+    """Return coins and scores as arrays, one of each per run or canary; else InputError."""
     try:
         coins, values = np.asarray(listed("members", members)), np.asarray(listed("scores", scores), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -304,7 +320,10 @@ def trials(members: Iterable[Any], scores: Iterable[float]) -> tuple[np.ndarray[
 
 
 def _threshold(coins: np.ndarray[Any, np.dtype[np.bool_]], values: Floats, claim: Claim) -> float:
-    """The score with the smallest p-value, of some evenly spaced among all; the most telling rates where all are 1."""
+    """Return the score with the smallest p-value, of some evenly spaced among all.
+
+    Where all p-values are 1, the largest difference of rates decides.
+    """
     candidates = np.unique(values)
     if len(candidates) > THRESHOLDS:
         candidates = candidates[np.linspace(0, len(candidates) - 1, THRESHOLDS).astype(int)]
@@ -318,7 +337,10 @@ def _threshold(coins: np.ndarray[Any, np.dtype[np.bool_]], values: Floats, claim
 
 
 def _p_values(hits: Any, members: Any, alarms: Any, others: Any, *, claim: Claim) -> Floats:
-    """The smallest level at which each pair of rates refutes the claim, by halving its logarithm."""
+    """Return the smallest level at which each pair of rates refutes the claim.
+
+    The search halves its logarithm.
+    """
 
     def refuted(level: Floats) -> Any:
         tpr, _ = _interval(hits, members, level / 2)
@@ -338,7 +360,9 @@ def _p_values(hits: Any, members: Any, alarms: Any, others: Any, *, claim: Claim
 
 
 def clopper_pearson(successes: int, trials: int, level: Number) -> tuple[float, float]:
-    """A lower and an upper end for a probability, each of which is wrong with at most the probability `level`.
+    """Return a lower and an upper end for a probability.
+
+    Each is wrong with at most the probability `level`.
 
     >>> clopper_pearson(0, 100, 0.05)
     (0.0, 0.029513)
@@ -352,7 +376,7 @@ def clopper_pearson(successes: int, trials: int, level: Number) -> tuple[float, 
 
 
 def _interval(successes: Any, trials: Any, level: Floats) -> tuple[Floats, Floats]:
-    """Clopper and Pearson: quantiles of beta laws."""
+    """Compute the ends of Clopper and Pearson: quantiles of beta laws."""
     k, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     some, missed = np.maximum(k, 1), np.maximum(n - k, 1)
     low = np.where(k > 0, special.betaincinv(some, n - some + 1, level), 0.0)
@@ -364,7 +388,9 @@ def _interval(successes: Any, trials: Any, level: Floats) -> tuple[Floats, Float
 def epsilon_from_rates(
     true_positives: int, members: int, false_positives: int, others: int, *, delta: Number, level: Number
 ) -> float:
-    """The epsilon at this delta that the rates of one attack show, with confidence 1 - level; 0 if they show none.
+    """Return the epsilon at this delta that the rates of one attack show; 0 if none.
+
+    It holds with confidence 1 - level.
 
     >>> epsilon_from_rates(950, 1000, 50, 1000, delta=1e-5, level=0.05)
     2.65974

@@ -1,4 +1,7 @@
-"""A sampler that allocates every record to one step of each pass: balls in bins, drawn afresh in every pass."""
+"""A sampler that allocates every record to one step of each pass.
+
+Balls in bins, drawn afresh in every pass.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,10 @@ class PassSampler(Sampler):
         return list(self._allocation[2][place])
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield `steps` draws from the present step on; after another key began, from the next pass on."""
+        """Yield `steps` draws from the present step on.
+
+        After another key began, they start at the next pass.
+        """
         with self._lock:
             self._held()
             self._step = max(self._step, self._first)
@@ -62,11 +68,16 @@ class PassSampler(Sampler):
         self._first = -(-getattr(self, "_step", 0) // self._steps) * self._steps
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what pickles and copies take along: neither the key nor the draws of the present pass."""
+        """Return the state for pickles and copies.
+
+        It has neither the key nor the draws of the present pass.
+        """
         return {**super().__getstate__(), "_allocation": None}
 
     def state_dict(self, secret: bool = False) -> dict[str, Any]:
-        """Return where it is, with a mark by which the key of the present pass is recognised; the key only if asked for.
+        """Return the position and a mark of the key; the key itself only if asked for.
+
+        The mark recognises the key of the present pass.
 
         >>> sorted(BallsInBinsSampler(population=100, steps=5).state_dict())
         ['mark', 'population', 'sampler', 'step', 'steps']
@@ -75,7 +86,7 @@ class PassSampler(Sampler):
             return {**super().state_dict(secret), "mark": self.mark()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: with its key bit for bit, with another key at the start of the next pass.
+        """Go on from a state: with its key bit for bit, else at the start of the next pass.
 
         >>> sampler = BallsInBinsSampler(population=100, steps=5)
         >>> first = next(iter(sampler))

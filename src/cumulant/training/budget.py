@@ -1,4 +1,4 @@
-"""A budget in the loop: says no before the step that would exceed it."""
+"""A budget in the loop: it refuses the step that would exceed it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from cumulant.training.sgd import NoisySGD, largest
 
 
 class Budget:
-    """An (epsilon, delta) that a training run keeps, in one of three ways, to be chosen before the first step.
+    """An (epsilon, delta) that a training run keeps, in one of three ways.
+
+    The way is chosen before the first step.
 
     Give the plan of a `NoisySGD` to `allow`, and each call counts one step of it. That is also right where a pass and not a
     step is accounted for ("balls-in-bins", "shuffled"): all steps of one pass are one release. An expression counts as one
@@ -65,12 +67,12 @@ class Budget:
 
     @property
     def limit(self) -> tuple[float, float]:
-        """Epsilon and delta."""
+        """Return epsilon and delta."""
         return float(self._epsilon), float(self._delta)
 
     @property
     def taken(self) -> int:
-        """Steps that were allowed so far."""
+        """Return the number of steps that were allowed so far."""
         return self._taken
 
     def terms(self) -> dict[str, Any]:
@@ -102,7 +104,9 @@ class Budget:
             raise InputError(f"these are not the terms of a budget ({error}); give what terms() returned") from error
 
     def allow(self, step: Expression | NoisySGD, count: int = 1, *, per: str = "step") -> int:
-        """Count steps that are about to run and return how many ran then; BudgetRefused if they do not fit, all or none.
+        """Count steps that are about to run and return how many ran then.
+
+        BudgetRefused if they do not fit, all or none.
 
         With `per="pass"` the calls count whole passes, of which the expression is one.
 
@@ -152,7 +156,7 @@ class Budget:
             )
 
     def most(self, step: Expression | NoisySGD) -> int:
-        """How many such steps fit in all, if no others run; 0 if not one does."""
+        """Return how many such steps fit in all, if no others run; 0 if not one does."""
 
         def fits(count: int) -> bool:
             if isinstance(step, NoisySGD) and step.schedule is not None and count > step.total_steps:
@@ -163,7 +167,10 @@ class Budget:
         return largest(fits)
 
     def _compose(self, rule: Accountant, step: Expression | NoisySGD, new: int) -> None:
-        """Charge steps by the rule for adaptive choices; a plan is charged where a step starts a pass."""
+        """Charge steps by the rule for adaptive choices.
+
+        A plan is charged where a step starts a pass.
+        """
         if not isinstance(step, NoisySGD):
             rule.compose(step, new)
             return

@@ -1,4 +1,7 @@
-"""One run with canaries, from their coins and scores: how many guesses, which ones, and what they say against a claim."""
+"""One run with canaries, from their coins and scores.
+
+How many guesses, which ones, and what they say against a claim.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ WEAKNESS = (
 
 @dataclass(frozen=True, slots=True)
 class OneRun:
-    """What one run says: right guesses for each number of them, and what follows with a correction for trying several."""
+    """The result of one run: right guesses for each number of them, and what follows.
+
+    The conclusion is corrected for trying several numbers.
+    """
 
     p_value: float
     refuted: bool
@@ -34,7 +40,7 @@ class OneRun:
     correct: tuple[int, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON values."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {**fields, "guesses": list(self.guesses), "correct": list(self.correct)}
 
@@ -48,7 +54,9 @@ def one_run(
     delta: Number,
     level: Number = 0.05,
 ) -> OneRun:
-    """The canaries of one run against a whole claimed curve, for numbers of guesses that were fixed in advance.
+    """Test a whole claimed curve by the canaries of one run.
+
+    The numbers of guesses were fixed in advance.
 
     `members` says of each canary whether its fair coin put it in (under replace-one: which of two records), `scores` is
     larger where the auditor believes that it did. Of r guesses, half are that the highest scores were in and half that the
@@ -81,7 +89,10 @@ def one_run(
 
 
 def correct_guesses(coins: np.ndarray[Any, np.dtype[np.bool_]], scores: np.ndarray[Any, Any], guesses: int) -> int:
-    """How many of so many guesses are right; equal scores come in an order that knows nothing of the coins."""
+    """Return how many of so many guesses are right.
+
+    Equal scores come in an order that knows nothing of the coins.
+    """
     order = np.random.default_rng(SEED).permutation(len(scores))
     order = order[np.argsort(scores[order], kind="stable")]
     high = (guesses + 1) // 2

@@ -1,4 +1,6 @@
-"""The statement at the end: what was trained, what is guaranteed, what is assumed, for a paper, a model card or a machine.
+"""The statement at the end: what was trained, what is guaranteed, what is assumed.
+
+For a paper, a model card or a machine.
 
 What only the people who trained can know has no default. Every number is rounded so that no more is claimed than was proved.
 """
@@ -44,7 +46,7 @@ COVERED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What only you know, all of it required: say "none" where there is none.
+    """The facts that only you know; all are required: say "none" where there is none.
 
     `unit`: whose data one record is (one example, one user with all their examples). `released`: what is published, such as
     the final weights or all checkpoints. `tuning`: how hyper-parameters were chosen, and on which data. `not_covered`: what
@@ -76,11 +78,11 @@ class Statement(dict[str, Any]):
     """A statement as a dict of JSON values, which can be printed for people in seven ways."""
 
     def json(self) -> str:
-        """One JSON object."""
+        """Return one JSON object."""
         return json.dumps(self)
 
     def markdown(self) -> str:
-        """For a model card or a report."""
+        """Return Markdown for a model card or a report."""
         lines = [f"## Privacy\n\n{self.sentence()}\n"]
         lines += ["| delta | epsilon | at least | rigour | by |", "|---|---|---|---|---|"]
         for row in self["guarantees"]:
@@ -110,7 +112,7 @@ class Statement(dict[str, Any]):
         return "\n".join(lines) + "\n"
 
     def sentence(self) -> str:
-        """The statement at the first delta in one sentence of Markdown."""
+        """Return the statement at the first delta in one sentence of Markdown."""
         first = self["guarantees"][0]
         return (
             f"The training satisfies ({_up(first['epsilon'])}, {_delta(first['delta'])})-differential privacy "
@@ -130,7 +132,7 @@ class Statement(dict[str, Any]):
         return "\n".join([*lines, *(f"Caveat: {_one_line(each)}." for each in self["caveats"])]) + "\n"
 
     def latex(self) -> str:
-        """One sentence for a paper."""
+        """Return one sentence for a paper."""
         first = self["guarantees"][0]
         lower = first["epsilon_lower"]
         between = "" if lower is None else f" (no claim below {rounded_down(lower)} is true)"
@@ -160,7 +162,10 @@ class Statement(dict[str, Any]):
         return checklist(self, deployment)
 
     def card(self, *, model: str, task: str, dataset: str) -> str:
-        """A Hugging Face model card fragment: YAML on top, of which every value is JSON, and the Markdown below."""
+        """Return a Hugging Face model card fragment.
+
+        YAML is on top, of which every value is JSON, and the Markdown below.
+        """
         first = self["guarantees"][0]
         metric = {
             "type": "epsilon",
@@ -199,7 +204,9 @@ def statement(
     slack: Number = DEFAULT_SLACK,
     priors: Mapping[str, Number] | None = None,
 ) -> Statement:
-    """Return what can be said about a training run at these deltas: numbers from the run, the rest from the setting.
+    """Return the statement about a training run at these deltas.
+
+    Numbers come from the run, the rest from the setting.
 
     `caveats` are added to those of the noise, `audit` is what an audit found, as a dict. `slack` is that of mu. `priors`
     says how often an attacker succeeds without the release, such as {"attribute": "0.01"}; each adds a sentence about
@@ -299,7 +306,7 @@ def compose_statement(
 
 
 def _records(ran: RunRecord) -> int | None:
-    """The size of the data set if the schemes of the run say it, else None."""
+    """Return the size of the data set if the schemes of the run state it, else None."""
     sizes = {part.scheme.sizes()[1] for part in ran.parts if part.scheme is not None} - {None}
     return min(int(size) for size in sizes if size is not None) if sizes else None
 
@@ -344,7 +351,9 @@ def _row(found: Guarantee) -> dict[str, Any]:
 
 
 def _unamplified(sgd: NoisySGD) -> Expression:
-    """Return the same noise for a loader that visits each record once per pass, as one noisy sum per pass.
+    """Return the run for a loader that visits each record once per pass.
+
+    The noise is the same, as one noisy sum per pass.
 
     An added record would shift all later batches of such a loader, so only replacing one is bounded: it moves one sum of
     each pass, by up to twice the clipping norm.
@@ -378,13 +387,13 @@ def _up(value: float | str) -> str:
 
 
 def _delta(value: float) -> str:
-    """The delta in few digits, never less than it is."""
+    """Return the delta in few digits, never less than it is."""
     text = f"{value:g}"
     return text if float(text) >= value else rounded_up(value)
 
 
 def _power(text: str) -> str:
-    """1e-5 as a product with a power of ten."""
+    """Return 1e-5 as a product with a power of ten."""
     match text.partition("e"):
         case ("inf", "", ""):
             return r"\infty"
@@ -394,25 +403,28 @@ def _power(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text for LaTeX: as it is read, on one line."""
+    """Escape the text for LaTeX, on one line."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     return re.sub(r"[\\~^&%$#_{}]", lambda found: special.get(found[0], "\\" + found[0]), _one_line(text))
 
 
 def _plain(text: str) -> str:
-    """The text for Markdown: as it is read, on one line, without markup, links, HTML or cells of tables of its own."""
+    """Escape the text for Markdown, on one line.
+
+    It has no markup, links, HTML or cells of tables of its own.
+    """
     return re.sub(r"[\\`*\[\]<>|~$]|&(?=[\w#])|(?<!\w)_|_(?!\w)", r"\\\g<0>", _one_line(text))
 
 
 def _code(text: str) -> str:
-    """The text as code in Markdown, between more backquotes than it has in a row."""
+    """Return the text as code in Markdown, between more backquotes than it has in a row."""
     line = _one_line(text)
     longest = max((len(found) for found in re.findall("`+", line)), default=0)
     return f"`{line}`" if longest == 0 else f"{'`' * (longest + 1)} {line} {'`' * (longest + 1)}"
 
 
 def _one_line(text: str) -> str:
-    """The text with every run of white space, and what else breaks or hides a line, as one space."""
+    """Replace every run of white space, and all that breaks or hides a line, by one space."""
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 

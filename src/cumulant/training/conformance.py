@@ -1,4 +1,7 @@
-"""Tests of batches against the law that is accounted: fixed-size, Poisson, cyclic Poisson samples or balls in bins."""
+"""Tests of batches against the law that is accounted.
+
+Fixed-size, Poisson, cyclic Poisson samples or balls in bins.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ def conformance(
     cycle: int | None = None,
     steps: int | None = None,
 ) -> dict[str, float]:
-    """p-values of tests of whether batches follow a law: give `sample`, `rate`, `rate` and `cycle`, or `steps`.
+    """Return p-values of tests of whether batches follow a law.
+
+    Give `sample`, `rate`, `rate` and `cycle`, or `steps`.
 
     `sample` means uniform samples of this size, `rate` Poisson samples, with `cycle` from so many parts of the data in turn,
     and `steps` balls in bins: passes of so many steps in which each record is once, drawn afresh in every pass.
@@ -96,7 +101,7 @@ def conformance(
 
 
 def _poisson(drawn: list[Integers], records: int, rate: float) -> dict[str, float]:
-    """Tests of Poisson samples."""
+    """Test Poisson samples."""
     distinct = [np.unique(batch) for batch in drawn]
     sizes = np.array([len(batch) for batch in drawn])
     once = all(len(batch) == len(set_) for batch, set_ in zip(drawn, distinct, strict=True))
@@ -108,7 +113,10 @@ def _poisson(drawn: list[Integers], records: int, rate: float) -> dict[str, floa
 
 
 def _cycles(drawn: list[Integers], records: int, rate: float, cycle: int) -> dict[str, float]:
-    """Tests of Poisson samples from parts in turn: all draws of one cycle are a Poisson sample, and parts are disjoint."""
+    """Test Poisson samples from parts in turn.
+
+    All draws of one cycle are a Poisson sample, and parts are disjoint.
+    """
     whole = len(drawn) // cycle
     if whole < 2:
         raise InputError(
@@ -121,7 +129,10 @@ def _cycles(drawn: list[Integers], records: int, rate: float, cycle: int) -> dic
 
 
 def _allocation(drawn: list[Integers], records: int, steps: int) -> dict[str, float]:
-    """Tests of balls in bins, drawn afresh in every pass; batches after the last whole pass are left out."""
+    """Test balls in bins, drawn afresh in every pass.
+
+    Batches after the last whole pass are left out.
+    """
     whole = len(drawn) // steps
     if whole < 2:
         raise InputError(f"{len(drawn)} batches have {whole} whole passes of {steps} steps; give at least 2")
@@ -149,14 +160,16 @@ def _allocation(drawn: list[Integers], records: int, steps: int) -> dict[str, fl
 
 
 def _even(counts: Integers, expected: float, freedom: int) -> float:
-    """Counts against equal expectations by chi-square, two-sided: too even is wrong too."""
+    """Test counts against equal expectations by chi-square, two-sided: too even is wrong too."""
     statistic = float(np.sum((counts - expected) ** 2) / expected)
     return _two_sided(float(special.chdtr(freedom, statistic)), float(special.chdtrc(freedom, statistic)))
 
 
 def _binomial(sizes: Integers, records: int, rate: float) -> float:
-    """Sizes against the binomial law: the exact law of their sum, and SUM (m - nq)^2 / (nq (1-q)) by chi-square; the smaller
-    of the two p-values, twice."""
+    """Test sizes against the binomial law.
+
+    The exact law of their sum, and SUM (m - nq)^2 / (nq (1-q)) by chi-square; the smaller of the two p-values, twice.
+    """
     total, trials = int(sizes.sum()), records * len(sizes)
     if rate == 1:
         return float(total == trials)
@@ -186,8 +199,11 @@ def _batch(batch: Iterable[int], records: int, number: int) -> Integers:
 
 
 def _coverage(batches: list[Integers], records: int) -> float:
-    """Given their sizes m_t, the counts of records have variance V = SUM q_t (1 - q_t), q_t = m_t / n, and a fixed sum; so
-    (n-1)/n SUM (c - mean)^2 / V is chi-square of n - 1 degrees of freedom for many batches."""
+    """Test how evenly the batches cover the records.
+
+    Given their sizes m_t, the counts of records have variance V = SUM q_t (1 - q_t), q_t = m_t / n, and a fixed sum; so
+    (n-1)/n SUM (c - mean)^2 / V is chi-square of n - 1 degrees of freedom for many batches.
+    """
     counts = np.bincount(np.concatenate(batches), minlength=records)
     rates = np.array([len(batch) for batch in batches]) / records
     variance = float(np.sum(rates * (1 - rates)))
@@ -198,8 +214,11 @@ def _coverage(batches: list[Integers], records: int) -> float:
 
 
 def _overlap(batches: list[Integers], records: int) -> float:
-    """Given their sizes, the overlap of independent samples is hypergeometric, and consecutive overlaps are uncorrelated:
-    given the batch that two of them share, they are independent with means that do not depend on it."""
+    """Test the overlaps of consecutive batches.
+
+    Given their sizes, the overlap of independent samples is hypergeometric, and consecutive overlaps are uncorrelated:
+    given the batch that two of them share, they are independent with means that do not depend on it.
+    """
     total = mean = variance = 0.0
     for one, other in itertools.pairwise(batches):
         a, b = len(one), len(other)
@@ -214,7 +233,10 @@ def _overlap(batches: list[Integers], records: int) -> float:
 
 
 def _order(batches: list[Integers]) -> float:
-    """Ranks of first elements, as numbers in (0, 1) that are uniform given the sizes, in bins of equal probability."""
+    """Test the order within batches by the ranks of first elements.
+
+    As numbers in (0, 1) they are uniform given the sizes, in bins of equal probability.
+    """
     first = [(int(np.sum(batch < batch[0])), len(batch)) for batch in batches if len(batch) > 1]
     if not first:
         return 1.0

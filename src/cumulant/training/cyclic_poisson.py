@@ -14,7 +14,9 @@ from cumulant.training.sampler import Sampler, checked_key, checked_whole, unifo
 
 
 class CyclicPoissonSampler(Sampler):
-    """Poisson samples of `rate` from one of `cycle` parts of the data, which take turns: for noise that is correlated.
+    """Poisson samples of `rate` from one of `cycle` parts of the data, which take turns.
+
+    For noise that is correlated.
 
     Every record is in one part, chosen uniformly, independently of the others and once for the whole run; step t draws from
     part t mod `cycle`. So a record can be drawn once in `cycle` steps, and two of its steps are at least `cycle` apart. Given
@@ -55,12 +57,12 @@ class CyclicPoissonSampler(Sampler):
 
     @property
     def rate(self) -> Exact:
-        """The probability of a record to be drawn when it is the turn of its part."""
+        """Return the probability of a record to be drawn when it is the turn of its part."""
         return self._rate
 
     @property
     def cycle(self) -> int:
-        """The number of parts, and of steps from one turn of a part to the next."""
+        """Return the number of parts, and of steps from one turn of a part to the next."""
         return self._cycle
 
     @property
@@ -78,11 +80,14 @@ class CyclicPoissonSampler(Sampler):
         return {"rate": f"{self._rate.numerator}/{self._rate.denominator}", "cycle": self._cycle}
 
     def fingerprint(self) -> str:
-        """A hash of key, parts, sizes and step, to compare processes with: equal on all ranks."""
+        """Return a hash of key, parts, sizes and step: equal on all ranks of one run."""
         return f"{super().fingerprint()}{self._partition.hex()}"
 
     def mark(self) -> str:
-        """Return a hash by which the key with these parts is recognised; it tells nothing of the key."""
+        """Return a hash by which the key with these parts is recognised.
+
+        It tells nothing of the key.
+        """
         return f"{super().mark()}{self._partition.hex()}"
 
     def _draw(self, step: int) -> list[int]:
@@ -95,7 +100,7 @@ class CyclicPoissonSampler(Sampler):
     # ---- resuming
 
     def state_dict(self, secret: bool = False) -> dict[str, Any]:
-        """Return where it is and what the parts follow from; the key only if it is asked for.
+        """Return the position and the seed of the parts; the key only if it is asked for.
 
         >>> sorted(CyclicPoissonSampler(population=100, rate="1/2", cycle=4).state_dict())
         ['cycle', 'partition', 'population', 'rate', 'sampler', 'step']

@@ -1,4 +1,6 @@
-"""Clipping in integers and Gaussian noise that is rounded exactly: a noisy sum to which the theorems apply as they stand.
+"""Clipping in integers and Gaussian noise that is rounded exactly.
+
+The theorems apply to this noisy sum as they stand.
 
 A float sum with float noise reveals by its last bits which sum the noise was added to. Here the sum is one of integers, whose
 sensitivity is checked in integer arithmetic, and the noise is that of the ideal mechanism: the result is the nearest integer to
@@ -55,7 +57,9 @@ Words32 = np.ndarray[Any, np.dtype[np.int32]]
 
 
 def clipped(gradients: Any, norm: Number, grid: Number | None = None) -> Integers:
-    """Each row clipped to an L2 norm and cut to whole multiples of `grid`, as integers; sum them, add noise, times the grid.
+    """Clip each row to an L2 norm and cut it to whole multiples of `grid`, as integers.
+
+    Sum them, add noise, times the grid.
 
     The grid is norm / 2^20 unless given. Rows are scaled in float64 to a little less than the norm and cut towards zero; then
     the sum of squares of every row is compared with (norm / grid)^2 in integers, and an offender is set to 0. So is a row
@@ -82,7 +86,7 @@ def clipped(gradients: Any, norm: Number, grid: Number | None = None) -> Integer
 
 
 def _clipped_block(rows: Floats, units: Fraction, unit: float) -> Integers:
-    """Rows in units of the grid, clipped to so many units; offenders are 0."""
+    """Return rows in units of the grid, clipped to so many units; offenders are 0."""
     with np.errstate(all="ignore"):
         # scaled by the largest entry first, so that no square overflows or vanishes
         largest = np.max(np.abs(rows), axis=1, initial=0.0)
@@ -108,12 +112,18 @@ def _rows(gradients: Any) -> Floats:
 
 
 def _truncated(rows: Floats, units: float) -> Integers:
-    """Towards zero; what is no number, or too large for an integer, is put beyond the norm, so that the check sees it."""
+    """Round towards zero; NaN and too large numbers are put beyond the norm.
+
+    So the check sees them.
+    """
     return np.trunc(np.clip(np.nan_to_num(rows, nan=2 * units), -2 * units, 2 * units)).astype(np.int64)
 
 
 def _within(rows: Integers, units: Fraction) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return True for each row with an L2 norm of at most this, in integers: entries first, then squares that cannot wrap."""
+    """Return True for each row with an L2 norm of at most this, in integers.
+
+    Entries are checked first, then squares that cannot wrap.
+    """
     most = int(units)  # entries are whole, so they are below the norm if they are below its whole part
     inside = (rows.min(axis=1, initial=0) >= -most) & (
         rows.max(axis=1, initial=0) <= most
@@ -129,7 +139,9 @@ def _within(rows: Integers, units: Fraction) -> np.ndarray[Any, np.dtype[np.bool
 
 
 def secret_bytes(size: int) -> bytes:
-    """Return random bytes of a generator for secrets: that of OpenSSL if Python has it, else of the operating system.
+    """Return random bytes of a generator for secrets.
+
+    It is that of OpenSSL if Python has it, else of the operating system.
 
     Both are seeded by the operating system. OpenSSL's takes less than a millisecond for 4 MB.
     """
@@ -141,7 +153,9 @@ def secret_bytes(size: int) -> bytes:
 
 
 def rounded_gaussian(integers: Any, sigma: Number, *, source: Callable[[int], bytes] = secret_bytes) -> Integers:
-    """round(S + sigma Z) for integers S, each with its own ideal standard normal Z: exactly, not up to a float.
+    """Return round(S + sigma Z) for integers S, each with its own ideal standard normal Z.
+
+    The result is exact, not up to a float.
 
     Z = Phi^-1(U) for a uniform U of which as many secret bits are taken as the rounding needs. 32 bits and a parabola with a
     bounded error decide most, 64 bits and a polynomial with a proved error nearly all others, balls and further bits of the
@@ -184,7 +198,10 @@ def _noise(size: int, sigma: Fraction, source: Callable[[int], bytes]) -> Intege
 
 
 def _finished(words: Words, sigma: Fraction, source: Callable[[int], bytes]) -> Integers:
-    """The nearest integers to sigma Z from 64 bits, and from further ones where these do not decide."""
+    """Return the nearest integers to sigma Z from 64 bits.
+
+    Further bits are drawn where these do not decide.
+    """
     noise, undecided = fast_noise(words, sigma)
     for i in np.flatnonzero(undecided):
         noise[i] = exact_noise(int(words[i]), sigma, source)
@@ -192,7 +209,9 @@ def _finished(words: Words, sigma: Fraction, source: Callable[[int], bytes]) -> 
 
 
 def quick_noise(words: Words32, sigma: Fraction) -> tuple[Integers, Integers]:
-    """The nearest integers to sigma Z, and the places where 32 bits and parabolas do not decide them.
+    """Return the nearest integers to sigma Z, and the undecided places.
+
+    There 32 bits and parabolas do not decide them.
 
     Words are those of `fast_noise`, of which the first 32 bits are known. Threads share the work if it is long.
     """
@@ -208,7 +227,7 @@ def quick_noise(words: Words32, sigma: Fraction) -> tuple[Integers, Integers]:
 
 
 def _processors() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -220,7 +239,7 @@ def _bytes(source: Callable[[int], bytes], size: int) -> bytes:
 
 
 def fast_noise(words: Words, sigma: Fraction) -> tuple[Integers, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """The nearest integers to sigma Z, and where 64 bits and floats do not decide them.
+    """Return the nearest integers to sigma Z, and where 64 bits do not decide them.
 
     The top bit of a word is the sign of Z; the others, w, say that P[|normal| > |Z|] / 2 lies in [w, w + 1] / 2^64.
     """
@@ -238,7 +257,10 @@ def fast_noise(words: Words, sigma: Fraction) -> tuple[Integers, np.ndarray[Any,
 
 
 def exact_noise(word: int, sigma: Fraction, source: Callable[[int], bytes]) -> int:
-    """The nearest integer to sigma Z in balls, with further bits of the same U as long as its cell holds a boundary."""
+    """Return the nearest integer to sigma Z in balls.
+
+    It draws further bits of the same U as long as its cell holds a boundary.
+    """
     from flint import arb
 
     sign, low, bits = word >> 63, word & (2**63 - 1), 64

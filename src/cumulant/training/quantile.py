@@ -42,13 +42,19 @@ Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Coefficients of every piece in x = (w - centre) / 2^octave, and how far the float and any p in the cell may be off."""
+    """Coefficients of every piece in x = (w - centre) / 2^octave, with error bounds.
+
+    The bounds say how far the float and any p in the cell may be off.
+    """
 
     coefficients: Floats
     errors: Floats
 
     def __call__(self, words: Words) -> tuple[Floats, Floats]:
-        """Q at the cells [w, w + 1] / 2^64 and a bound on the distance to Q at any point of them; 2^40 <= w < 2^63."""
+        """Return Q at the cells [w, w + 1] / 2^64 and a bound on the distance to Q in them.
+
+        2^40 <= w < 2^63.
+        """
         octave = np.frexp(words.astype(np.float64))[1].astype(np.int64) - 1
         octave -= (words >> octave.astype(np.uint64)) == 0  # where the conversion was rounded up to a power of two
         within = words - (np.uint64(1) << octave.astype(np.uint64))
@@ -65,7 +71,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Parabolas:
-    """sigma Q as a parabola in each of many short pieces: fast, and exact enough for 32 bits of most draws.
+    """sigma Q as a parabola in each of many short pieces.
+
+    It is fast, and exact enough for 32 bits of most draws.
 
     Of a draw 32 bits are known: its sign and m < 2^31, which say that p lies in [m, m + 1] / 2^32. Pieces are numbered by the
     exponent and the first bits of m as a float. Row 0 stands for all m below 2^16, which are never decided here.
@@ -79,7 +87,7 @@ class Parabolas:
 
     @classmethod
     def scaled(cls, sigma: float) -> Parabolas:
-        """The parabolas for one sigma, from the proved table, in milliseconds."""
+        """Compute the parabolas for one sigma, from the proved table, in milliseconds."""
         octave = np.repeat(np.arange(QUICK_LEAST, 31), 1 << QUICK_BITS)
         first = np.ldexp(1 + np.tile(np.arange(1 << QUICK_BITS), 31 - QUICK_LEAST) * 2.0**-QUICK_BITS, octave)
         q, error = table()(first.astype(np.uint64) << np.uint64(32))
@@ -96,7 +104,10 @@ class Parabolas:
         return cls(values, slopes, curvatures, 0.5 - off)
 
     def round_into(self, words: Any, noise: Any, start: int, end: int) -> Any:
-        """Write the nearest integers to sigma Z for words from start to end; return the places that are not decided."""
+        """Write the nearest integers to sigma Z for words from start to end.
+
+        Returns the places that are not decided.
+        """
         undecided = [np.empty(0, dtype=np.int64)]
         length = min(QUICK_BLOCK, max(1, end - start))
         whole, m, row, low, value, slope, other = (
@@ -134,7 +145,7 @@ class Parabolas:
 
 @lru_cache(maxsize=1)
 def table() -> Table:
-    """The table, made and certified on first use, in about half a second."""
+    """Return the table; it is made and certified on first use, in about half a second."""
     pieces = [(octave, piece) for octave in range(LEAST, LARGEST) for piece in range(PIECES)]
     with BALLS.at(BITS):
         found = [_piece(octave, piece) for octave, piece in pieces]
@@ -142,7 +153,10 @@ def table() -> Table:
 
 
 def _piece(octave: int, piece: int) -> tuple[list[float], float]:
-    """Taylor coefficients at the centre of one piece, and the bound on the error of their evaluation anywhere in it."""
+    """Return the Taylor coefficients at the centre of one piece, and an error bound.
+
+    The bound holds for their evaluation anywhere in it.
+    """
     from flint import arb
 
     scale = arb(2) ** (octave - 64)  # dp/dx
@@ -175,14 +189,14 @@ def _piece(octave: int, piece: int) -> tuple[list[float], float]:
 
 
 def quantile(p: arb) -> arb:
-    """Q(p) in balls at the present precision: sqrt(2) erfc^-1(2 p)."""
+    """Compute Q(p) in balls at the present precision: sqrt(2) erfc^-1(2 p)."""
     from flint import arb
 
     return arb(2).sqrt() * (2 * p).erfcinv()
 
 
 def _series(y: arb, scale: arb) -> list[arb]:
-    """Taylor coefficients in x of y(x) = Q(p0 + scale x) with y(0) = y.
+    """Return the Taylor coefficients in x of y(x) = Q(p0 + scale x) with y(0) = y.
 
     With c = scale sqrt(2 pi) and E = e^{y^2/2}: y' = -c E and E' = y y' E, coefficient by coefficient.
     """

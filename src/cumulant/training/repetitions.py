@@ -1,4 +1,7 @@
-"""The secret number of runs of which the best is released: hyper-parameter tuning by `RepeatAndSelect`."""
+"""The secret number of runs of which the best is released.
+
+For hyper-parameter tuning by `RepeatAndSelect`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ MOST_BITS = 4096
 
 
 def draw_repetitions(scheme: RepeatAndSelect, source: Callable[[int], bytes] = secret_bytes) -> int:
-    """Draw K, the number of runs of which only the best is released, exactly by the law of the scheme.
+    """Draw K, the number of runs, exactly by the law of the scheme.
+
+    Only the best of these runs is released.
 
     K is the smallest k at which the distribution function exceeds a uniform U, of which as many secret bits are taken as the
     comparison needs. Keep K secret, run the whole training K times, and release the best run alone. A cap on K, or stopping
@@ -42,7 +47,10 @@ def draw_repetitions(scheme: RepeatAndSelect, source: Callable[[int], bytes] = s
 
 
 def _smallest_above(scheme: RepeatAndSelect, share: Fraction | None, drawn: int, bits: int) -> int | None:
-    """The smallest k with U < P[K <= k] for all U in [drawn, drawn + 1] / 2^bits; None if these bits do not decide it."""
+    """Return the smallest k with U < P[K <= k]; None if these bits do not decide it.
+
+    It holds for all U in [drawn, drawn + 1] / 2^bits.
+    """
     with BALLS.at(bits + 64):
         low, high = (BALLS.number(Fraction(end, 2**bits)) for end in (drawn, drawn + 1))
         eta, mean = BALLS.number(scheme.shape), BALLS.number(scheme.mean)
@@ -60,7 +68,7 @@ def _smallest_above(scheme: RepeatAndSelect, share: Fraction | None, drawn: int,
 
 
 def _first(scheme: RepeatAndSelect, share: Fraction | None) -> tuple[int, Any, Any]:
-    """The smallest value of K, its probability, and the distribution function there."""
+    """Return the smallest value of K, its probability, and the distribution function there."""
     if share is None:
         mass = (-BALLS.number(scheme.mean)).exp()
         return 0, mass, mass
@@ -72,7 +80,9 @@ def _first(scheme: RepeatAndSelect, share: Fraction | None) -> tuple[int, Any, A
 
 @lru_cache(maxsize=16)
 def _largest_share(scheme: RepeatAndSelect) -> Fraction:
-    """A success probability at which the mean is certainly not above that of the scheme, and hardly below.
+    """Return a success probability at which the mean is not above that of the scheme.
+
+    It is hardly below.
 
     With a larger g and a smaller mean both hypotheses of the theorem hold all the more.
     """

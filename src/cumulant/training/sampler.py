@@ -1,4 +1,4 @@
-"""Samplers whose law is known exactly: what is accounted is what they draw.
+"""Samplers whose law is known exactly: they draw what is accounted.
 
 Step t is a function of a secret key and of t alone: SHAKE-256 of both gives a stream of words, and the stream gives the draw.
 So a draw can be repeated, taken out of order, resumed and split among processes without shared state. The laws below are
@@ -39,14 +39,19 @@ Indices = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class PaddedBatch(NamedTuple):
-    """A draw in an array of fixed length: record numbers, and a mask that is False where the array was filled up."""
+    """A draw in an array of fixed length: record numbers and a mask.
+
+    The mask is False where the array was filled up.
+    """
 
     indices: Indices
     mask: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Sampler(ABC):
-    """Batches of record numbers, one per step, drawn afresh by a law that the accounting can read from it.
+    """Batches of record numbers, one per step, drawn afresh.
+
+    The accounting can read the law of the draws from the sampler.
 
     It is a `batch_sampler` for `torch.utils.data.DataLoader` and a batch selection strategy for JAX Privacy. It is on
     purpose no subclass of torch's BatchSampler and has no `batch_size` and no `drop_last`: a framework that would rebuild
@@ -86,7 +91,10 @@ class Sampler(ABC):
         self._key, self._process = key, os.getpid()
 
     def _held(self) -> bytes:
-        """Return the key; a new one in a forked process. InputError if other processes must share it."""
+        """Return the key; a new one in a forked process.
+
+        InputError if other processes must share it.
+        """
         if self._key is None or self._process != os.getpid():
             if self._world > 1:
                 raise InputError(
@@ -97,7 +105,7 @@ class Sampler(ABC):
         return self._key or b""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what pickles and copies take along: everything but the key."""
+        """Return the state for pickles and copies: everything but the key."""
         with self._lock:
             return {name: value for name, value in vars(self).items() if name != "_key"}
 
@@ -110,14 +118,19 @@ class Sampler(ABC):
     @property
     @abstractmethod
     def law(self) -> Scheme:
-        """The sampling scheme that the draws follow, for the accounting."""
+        """Return the sampling scheme that the draws follow, for the accounting."""
 
     def releases(self, steps: int) -> int:
-        """Return how often the law applies in the first so many steps: once per step, unless it is about whole passes."""
+        """Return how often the law applies in the first so many steps.
+
+        It is once per step, unless the law is about whole passes.
+        """
         return checked_whole("steps", steps, least=0)
 
     def accounted_run(self, mechanism: Expression, steps: int | None = None) -> Expression:
-        """Return what is accounted if every step ran `mechanism` on its draw; `steps` are those handed out by default.
+        """Return the accounted run if every step ran `mechanism` on its draw.
+
+        `steps` are those handed out by default.
 
         >>> import cumulant as cm
         >>> sampler = FixedSizeSampler(population=100, sample=5, steps=10)
@@ -128,33 +141,35 @@ class Sampler(ABC):
 
     @property
     def population(self) -> int:
-        """The number of records it draws from."""
+        """Return the number of records it draws from."""
         return self._population
 
     @property
     def steps(self) -> int:
-        """The number of draws in one pass over it."""
+        """Return the number of draws in one pass over it."""
         return self._steps
 
     @property
     def rank(self) -> int:
-        """Which slice of the draw this process takes."""
+        """Return the number of the slice of each draw that this process takes."""
         return self._rank
 
     @property
     def world(self) -> int:
-        """Among how many processes each draw is split."""
+        """Return the number of processes among which each draw is split."""
         return self._world
 
     # ---- drawing
 
     @property
     def step(self) -> int:
-        """The number of draws handed out so far: the next one is `draw(step)`."""
+        """Return the number of draws handed out so far: the next one is `draw(step)`."""
         return self._step
 
     def draw(self, step: int) -> list[int]:
-        """What this process takes of the draw of a step, in the order of the draw; nothing is changed by asking.
+        """Return this process's part of the draw of a step, in order.
+
+        Asking changes nothing.
 
         >>> sampler = FixedSizeSampler(population=100, sample=3, steps=10, key=bytes(32))
         >>> sampler.draw(7) == sampler.draw(7), len(set(sampler.draw(7))), sampler.step
@@ -166,10 +181,13 @@ class Sampler(ABC):
 
     @abstractmethod
     def _draw(self, step: int) -> list[int]:
-        """The whole draw of a step."""
+        """Return the whole draw of a step."""
 
     def __iter__(self) -> Iterator[list[int]]:
-        """One pass: `steps` draws, from the present step on. A pass that is broken off goes on at the next one."""
+        """Yield one pass: `steps` draws, from the present step on.
+
+        A pass that is broken off goes on at the next one.
+        """
         for _ in range(self._steps):
             with self._lock:  # no step is drawn twice, whoever iterates
                 step, self._step = self._step, self._step + 1  # counted before it is seen, whatever becomes of it
@@ -191,7 +209,7 @@ class Sampler(ABC):
         return self._steps
 
     def batch_iterator(self, num_examples: int, rng: Any = None) -> Iterator[Indices]:
-        """One pass as arrays, with the signature of JAX Privacy's batch selection strategies.
+        """Yield one pass as arrays, with the signature of JAX Privacy's batch strategies.
 
         `rng`, a numpy generator or a seed of one, replaces the secret key by one that is drawn from it. A seed that others
         know, or can try out, gives all samples away: leave it out unless a run must be repeated.
@@ -214,7 +232,9 @@ class Sampler(ABC):
         return (np.array(batch, dtype=np.int64) for batch in self)
 
     def padded_batches(self, size: int | None = None) -> Iterator[PaddedBatch]:
-        """One pass as pairs of record numbers and mask, of a fixed shape: compiled code then sees one shape only.
+        """Yield one pass as pairs of record numbers and mask, of a fixed shape.
+
+        Compiled code then sees one shape only.
 
         The mask is True for what was drawn; what fills up the shape is record 0 with mask False, whose clipped gradient must
         be multiplied by 0. Nothing of a draw is left out: one that exceeds `size` is padded to a multiple of it. By default
@@ -234,16 +254,18 @@ class Sampler(ABC):
     @property
     @abstractmethod
     def inclusion(self) -> float:
-        """The probability of a record to be in one draw."""
+        """Return the probability of a record to be in one draw."""
 
     def _usual_size(self) -> int:
-        """A multiple of 8 that the part of this process of one draw exceeds about once in a million times."""
+        """Return a multiple of 8 that this process's part of a draw exceeds once in a million."""
         mean = self._population * self.inclusion
         most = mean + USUAL_DEVIATIONS * math.sqrt(mean * (1 - self.inclusion)) + USUAL_DEVIATIONS
         return -(-math.ceil(min(most, self._population) / self._world) // 8) * 8
 
     def fingerprint(self) -> str:
-        """A hash of key, sizes and step, to compare processes with: equal on all ranks, and it tells nothing of the key.
+        """Return a hash of key, sizes and step: equal on all ranks of one run.
+
+        It tells nothing of the key.
 
         >>> one, other = (
         ...     FixedSizeSampler(population=8, sample=4, key=bytes(32), rank=rank, world=2) for rank in (0, 1)
@@ -255,7 +277,9 @@ class Sampler(ABC):
             return self._stream(self._step, "fingerprint", 16).hex()
 
     def mark(self) -> str:
-        """Return a hash by which the key is recognised, also in a later process; it tells nothing of the key.
+        """Return a hash by which the key is recognised, also in a later process.
+
+        It tells nothing of the key.
 
         >>> FixedSizeSampler(population=8, sample=4).mark() == FixedSizeSampler(population=8, sample=4).mark()
         False
@@ -266,7 +290,7 @@ class Sampler(ABC):
     # ---- resuming
 
     def state_dict(self, secret: bool = False) -> dict[str, Any]:
-        """Where it is: the step and what the draws depend on; the key only if it is asked for.
+        """Return the step and what the draws depend on; the key only if it is asked for.
 
         >>> FixedSizeSampler(population=100, sample=5, steps=2).state_dict()
         {'sampler': 'FixedSizeSampler', 'population': 100, 'sample': 5, 'step': 0}
@@ -277,7 +301,9 @@ class Sampler(ABC):
         return {**state, "key": key} if secret else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: with its key bit for bit, without it by a new key, unless several processes share one.
+        """Go on from a state: with its key bit for bit, without it by a new key.
+
+        A key that several processes share must be in the state.
 
         >>> sampler = FixedSizeSampler(population=100, sample=5, steps=2)
         >>> before = [sampler.draw(step) for step in (3, 4)]
@@ -311,12 +337,12 @@ class Sampler(ABC):
 
     @abstractmethod
     def _sizes(self) -> dict[str, Any]:
-        """What a draw depends on besides the population."""
+        """Return what a draw depends on besides the population."""
 
     # ---- words
 
     def _stream(self, step: int, label: str, size: int) -> bytes:
-        """The first so many bytes of the stream of a step; longer streams continue shorter ones."""
+        """Return the first bytes of the stream of a step; longer streams continue shorter ones."""
         about = f"cumulant 1 {type(self).__name__} {self._population} {self._sizes()} {label} {step}".encode()
         key = self._held()
         return hashlib.shake_256(len(key).to_bytes(8, "big") + key + about).digest(size)
@@ -326,7 +352,7 @@ class Sampler(ABC):
         return uniform_numbers(self._held(), f"{type(self).__name__} {self._sizes()} {label} {step}", bound, count)
 
     def _poisson(self, step: int, records: Indices, rate: Exact) -> list[int]:
-        """Each of these records independently with this exact probability, in ascending order."""
+        """Draw each of these records with this exact probability, in ascending order."""
         open_records = records
         chosen: list[int] = []
         rest, level = rate.numerator, 0
@@ -345,7 +371,9 @@ class Sampler(ABC):
 
 
 class FixedSizeSampler(Sampler):
-    """Uniform samples of a fixed size without replacement, in uniform order: the law of `WithoutReplacement`.
+    """Uniform samples of a fixed size without replacement, in uniform order.
+
+    This is the law of `WithoutReplacement`.
 
     Where the sample is at most half of the population, record numbers are drawn uniformly and independently and repeats are
     dropped as they come. A permutation of the numbers permutes such a stream into one that is as likely, so all *ordered*
@@ -385,7 +413,7 @@ class FixedSizeSampler(Sampler):
 
     @property
     def sample(self) -> int:
-        """The size of every sample, all processes together."""
+        """Return the size of every sample, all processes together."""
         return self._sample
 
     @property
@@ -426,7 +454,9 @@ class FixedSizeSampler(Sampler):
 
 
 class PoissonSampler(Sampler):
-    """Every record independently with the same probability: the law of `Poisson`, with the exact rate.
+    """Every record independently with the same probability.
+
+    This is the law of `Poisson`, with the exact rate.
 
     A record is in if a uniform number U is below the rate: its first 32 bits decide unless they are those of the rate, then
     the next 32 do, and so on; so the probability is the rate itself and no float near it. The sample has a random size and
@@ -455,7 +485,7 @@ class PoissonSampler(Sampler):
 
     @property
     def rate(self) -> Exact:
-        """The probability of every record to be in a sample."""
+        """Return the probability of every record to be in a sample."""
         return self._rate
 
     @property
@@ -474,7 +504,9 @@ class PoissonSampler(Sampler):
 
 
 def uniform_numbers(key: bytes, label: str, bound: int, count: int) -> Indices:
-    """Return so many independent uniform numbers below a bound, which follow from a key and a label.
+    """Return so many independent uniform numbers below a bound.
+
+    They follow from a key and a label.
 
     They are remainders of words of 64 bits. Words below 2^64 mod bound are drawn anew, so that no remainder is favoured.
     """
@@ -494,7 +526,7 @@ def _words(stream: bytes) -> Words:
 
 
 def checked_whole(name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least this."""
+    """Return a whole number of at least this; else InputError."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError

@@ -1,4 +1,7 @@
-"""DP-SGD in the words people use: batch, records, epochs, noise multiplier, and how batches are drawn."""
+"""DP-SGD in the words people use.
+
+Batch, records, epochs, noise multiplier, and how batches are drawn.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One way to form batches: whose neighbours are compared, what the accounting assumes of the loop, and what ran."""
+    """One way to form batches: its neighbours, its assumptions about the loop, and its run."""
 
     relation: Relation
     assumes: str
@@ -186,7 +189,9 @@ UNITS = ("record", "user")
 
 @dataclass(frozen=True, slots=True)
 class NoisySGD:
-    """DP-SGD: per-example gradients clipped to `clip_norm`, summed, with Gaussian noise of `noise_multiplier * clip_norm`.
+    """DP-SGD: per-example gradients clipped to `clip_norm`, summed, with Gaussian noise.
+
+    The noise has the standard deviation `noise_multiplier * clip_norm`.
 
     Give `epochs` or `steps`. `sampling` says how batches are formed and with that the neighbours that are compared:
     "fixed-size" and "shuffled" speak about replacing one record, where a sum of clipped gradients moves by up to twice the
@@ -315,25 +320,28 @@ class NoisySGD:
 
     @property
     def total_steps(self) -> int:
-        """The number of noisy steps; epochs that end within a batch are rounded up."""
+        """Return the number of noisy steps; epochs that end within a batch are rounded up."""
         if self.steps is not None:
             return self.steps
         return math.ceil(Exact(self.epochs or 0) * self.records / self.batch)
 
     def passes(self, steps: int) -> int:
-        """Passes over the data that so many steps start, at most; the last batch of a pass may have been dropped."""
+        """Return the number of passes over the data that so many steps start, at most.
+
+        The last batch of a pass may have been dropped.
+        """
         if self.epochs is not None and steps == self.total_steps:
             return math.ceil(Exact(self.epochs))
         return -(-steps // self.steps_of_a_pass)
 
     @property
     def steps_of_a_pass(self) -> int:
-        """The steps of one pass, at least."""
+        """Return the number of steps of one pass, at least."""
         return max(1, self.records // self.batch)
 
     @property
     def run(self) -> Expression:
-        """What is accounted, as an expression."""
+        """Return the accounted run as an expression."""
         return self.after(self.total_steps)
 
     def unamplified(self) -> Expression:
@@ -342,14 +350,14 @@ class NoisySGD:
 
     @property
     def segments(self) -> tuple[tuple[Exact, int], ...]:
-        """Noise multipliers, and for how many steps in turn each of them is used."""
+        """Return the noise multipliers, and for how many steps in turn each of them is used."""
         noise = Exact(self.noise_multiplier)
         if self.schedule is None:
             return ((noise, self.total_steps),)
         return tuple((Exact(noise * Exact(factor)), int(count)) for factor, count in self.schedule)
 
     def after(self, steps: int) -> Expression:
-        """Return the run after this many steps; a schedule says no more than its own steps."""
+        """Return the run after this many steps; a schedule covers its own steps only."""
         count = int(COUNT.check("steps", steps))
         if self.noise_bands is not None:
             one = self if count == self.total_steps else replace(self, steps=count, epochs=None)
@@ -375,7 +383,7 @@ class NoisySGD:
     # ---- questions
 
     def epsilon(self, delta: Number, method: str = "best") -> float:
-        """The smallest epsilon that is known to hold at this delta."""
+        """Return the smallest epsilon that is known to hold at this delta."""
         return self.run.epsilon(delta, method)
 
     def guarantee(self, delta: Number, method: str = "best") -> Guarantee:
@@ -394,7 +402,9 @@ class NoisySGD:
         return self.records % self.batch == 0 and self.steps % self.steps_of_a_pass == 0
 
     def per_epoch(self, delta: Number, method: str = "best") -> list[dict[str, Any]]:
-        """Return what is spent after each epoch, as plain dicts of step, epsilon, epsilon_lower, delta and relation.
+        """Return the spent epsilon after each epoch, as plain dicts.
+
+        They have step, epsilon, epsilon_lower, delta and relation.
 
         The last epsilon is that of the whole run. All epochs share what they have in common, so lower ends are left out.
 
@@ -415,7 +425,7 @@ class NoisySGD:
         return [self._logged(end, epsilon, None, delta) for end, epsilon in zip(ends, found, strict=True)]
 
     def spent(self, steps: int, delta: Number, method: str = "rdp") -> dict[str, Any]:
-        """What is spent after so many steps, as a plain dict to log."""
+        """Return the spent epsilon after so many steps, as a plain dict to log."""
         found = self.after(steps).guarantee(delta, method)
         return self._logged(steps, found.epsilon, found.lower, delta)
 
@@ -441,7 +451,9 @@ class NoisySGD:
         return replace(self, noise_multiplier=calibrate(at, target, delta, digits=digits).value)
 
     def steps_within(self, epsilon: Number, delta: Number) -> int:
-        """How many steps the budget (epsilon, delta) allows, 0 if not one: a constant, to be found before the first step.
+        """Return how many steps the budget (epsilon, delta) allows, 0 if not one.
+
+        It is a constant, to be found before the first step.
 
         Stopping there is not adaptive, for noise and rate are fixed in advance. Who stops earlier for a reason that was
         computed from the data reports the planned number of steps.
@@ -468,7 +480,7 @@ class NoisySGD:
 
 
 def largest(fits: Callable[[int], bool], most: int = 2**40) -> int:
-    """The largest count up to `most` that fits, if all smaller ones do; 0 if not even one does.
+    """Return the largest count up to `most` that fits, if all smaller ones do; else 0.
 
     >>> largest(lambda steps: steps <= 141)
     141

@@ -1,4 +1,6 @@
-"""Audits of DP-SGD by many runs: the data set on which one record shows most, and scores of what such runs release.
+"""Audits of DP-SGD by many runs.
+
+The data set on which one record shows most, and scores of what such runs release.
 
 Run the loop on `worst_case_data`, keep the noisy sums of all steps along the first axis, and score them. Each score finds
 other errors: see docs/how-to-audit.md.
@@ -20,7 +22,9 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def worst_case_data(plan: NoisySGD, *, member: bool, dimension: int = 1) -> Floats:
-    """Return one gradient per record on which record 0 shows as much as clipping allows; C is the clipping norm.
+    """Return one gradient per record on which record 0 shows as much as clipping allows.
+
+    C is the clipping norm.
 
     Replaced records: all others have the gradient -C, record 0 has +C if it is a member and -C if not. Added records: all
     others have the gradient 0, record 0 has +C if it is a member; a record that is absent adds nothing, so its gradient is 0.
@@ -41,7 +45,9 @@ def worst_case_data(plan: NoisySGD, *, member: bool, dimension: int = 1) -> Floa
 
 
 def likelihood_ratio_scores(plan: NoisySGD, sums: Any) -> Floats:
-    """Return the log likelihood ratio of member against not, of the noisy sums of runs on `worst_case_data`.
+    """Return the log likelihood ratio of member against not, of the noisy sums of runs.
+
+    The runs are on `worst_case_data`.
 
     The last axis of `sums` are the steps of one run. This is the best score if the loop does what the plan says, and sees
     too little noise, a forgotten factor 2 or missing clipping. It does not know the order of a loader, nor noise that repeats.
@@ -66,7 +72,9 @@ def likelihood_ratio_scores(plan: NoisySGD, sums: Any) -> Floats:
 
 
 def known_order_scores(plan: NoisySGD, sums: Any, holds: Any) -> Floats:
-    """Return the log likelihood ratio for an attacker who knows which steps hold record 0; `holds` says so for each step.
+    """Return the log likelihood ratio for an attacker who knows the steps of record 0.
+
+    `holds` says for each step whether it has the record.
 
     It sees loaders whose order is known or can be guessed, such as shuffle=False or a published seed.
 

@@ -1,4 +1,4 @@
-"""A question of the command line to what is printed and the exit code, whoever has read the line."""
+"""The printed answer and the exit code of a question on the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ QUIET_DIGITS = 10
 
 
 def answer_text(found: Guarantee) -> str:
-    """The answer of `cumulant epsilon` and `cumulant delta`: the number, its interval, what it means, what is assumed."""
+    """Return the answer of `cumulant epsilon` and `cumulant delta`.
+
+    It has the number, its interval, what it means, what is assumed.
+    """
     return wrapped(*_answer(found))
 
 
@@ -45,13 +48,15 @@ def _answer(found: Guarantee) -> list[str]:
 
 
 def explanation(found: Guarantee) -> str:
-    """The answer with `--explain`: the same, and what proves it besides."""
+    """Return the answer with `--explain`: the usual one, and what proves it."""
     said = _answer(found)
     return wrapped(*said, *(line for line in found.explain().splitlines() if line not in said))
 
 
 def bare_number(value: float, upper: bool = True) -> str:
-    """The number as `--quiet` prints it, in every command: ten digits, rounded so that it still holds.
+    """Return the number as `--quiet` prints it, in every command.
+
+    Ten digits, rounded so that it still holds.
 
     >>> bare_number(1.6362122494542497), bare_number(1.6362122494542497, upper=False)
     ('1.63621225', '1.636212249')
@@ -60,12 +65,12 @@ def bare_number(value: float, upper: bool = True) -> str:
 
 
 def divergence(run: RunRecord, bound: str) -> str:
-    """What stands below the table of `cumulant rdp`."""
+    """Return the sentences below the table of `cumulant rdp`."""
     return wrapped(*words.divergence(run, bound))
 
 
 def swapped(epsilon: float, delta: float) -> str:
-    """A question, where two numbers look as if each stood in the place of the other; else empty.
+    """Ask whether two numbers were swapped, if they look like it; else return an empty text.
 
     >>> swapped(1e-6, 0.5)
     'note: epsilon = 1e-6 and delta = 0.5: are epsilon and delta swapped? delta is the small one, a probability'
@@ -77,7 +82,7 @@ def swapped(epsilon: float, delta: float) -> str:
 
 
 def wrapped(*sentences: str) -> str:
-    """Each sentence on lines of its own, no wider than is easily read; empty ones are left out."""
+    """Wrap each sentence to lines of its own; empty ones are left out."""
     width = min(shutil.get_terminal_size().columns, WIDEST_LINE)
     return "\n".join(
         textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False)
@@ -87,7 +92,7 @@ def wrapped(*sentences: str) -> str:
 
 
 def answer(asked: Asked) -> int:
-    """Print the guarantee as it was asked for; 1 where no epsilon is finite."""
+    """Print the guarantee in the requested form; return 1 if no epsilon is finite."""
     run = parse(asked.expression)
     how = asked.method, asked.bound, asked.conversion, asked.accuracy
     with patient("looking for the best bound"):

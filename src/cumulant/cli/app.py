@@ -1,4 +1,4 @@
-"""The commands, and what their failures look like: one sentence on stderr and an exit code."""
+"""The commands, and their failures: one sentence on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Silent = Annotated[bool, typer.Option("--quiet", help="Print nothing; the exit c
 
 
 def silenced(command: Callable[..., Any] | None) -> Callable[..., Any]:
-    """The command with one option more.
+    """Return the command with the option --quiet added.
 
     >>> def greet(name: str) -> int:
     ...     print(f"hello {name}")
@@ -109,7 +109,7 @@ def cumulant(
 
 
 def answer(arguments: Sequence[str]) -> int:
-    """Carry out one command line and return its exit code; errors are one sentence on stderr."""
+    """Run one command line and return its exit code; errors are one sentence on stderr."""
     return guarded(lambda: _carried_out(list(arguments)))
 
 
@@ -126,7 +126,7 @@ def _carried_out(arguments: list[str]) -> int:
 
 
 def _usage(message: str, arguments: list[str]) -> str:
-    """What typer has to say about commands, options and arguments, and what was meant."""
+    """Return typer's message about commands, options and arguments, with a suggestion."""
     names = [each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands] + ["ledger"]
     command = next((each for each in arguments if not each.startswith("-")), "")
     said = " ".join(message.split()).rstrip(".?")

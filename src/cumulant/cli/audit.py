@@ -1,4 +1,4 @@
-"""`cumulant audit` and `cumulant conformance`: does what ran contradict what is claimed?"""
+"""`cumulant audit` and `cumulant conformance`: tests of what ran against what is claimed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def audit(
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print `refuted` or `consistent` alone.")] = False,
 ) -> int:
-    """Attacks on real runs against the whole claimed curve: refuted, or consistent with it; never verified.
+    """Test a whole claimed curve by attacks on real runs: refuted, or consistent with it.
+
+    No attack can verify a claim.
 
     Exit code 0: consistent. 1: refuted.
 
@@ -150,7 +152,9 @@ def conformance(
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print `refuted` or `consistent` alone.")] = False,
 ) -> int:
-    """Does a loader draw what is accounted? Tests of its batches against samples of a fixed size, or another law.
+    """Test whether a loader draws what is accounted.
+
+    Its batches are tested against samples of a fixed size, or another law.
 
     Exit code 0: consistent. 1: refuted by one of the tests, each at its share of the level.
 
@@ -189,14 +193,17 @@ def conformance(
 
 
 def _drawn(charts: list[Any], title: str, out: Path, file: Path) -> None:
-    """Write a picture with its numbers beside it, but not onto the file that was read."""
+    """Write a picture with its numbers beside it, but not onto the input file."""
     from cumulant.plotting.sheet import checked, drawn, write
 
     write(drawn(charts, title), charts, checked(out), [file])
 
 
 class _Coins(dict[str, int]):
-    """What spreadsheets and numpy write for a coin; any other number is itself, and is refused later if it is no coin."""
+    """The words that spreadsheets and numpy write for a coin.
+
+    Any other number is itself, and is refused later if it is no coin.
+    """
 
     def __missing__(self, text: str) -> int:
         value = float(text)

@@ -59,7 +59,9 @@ def calibrate(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """The value of one parameter, written '?', at which the run just meets epsilon at delta, or bounds an attack.
+    """Find the value of one parameter, written '?', at which the run just meets its target.
+
+    The target is epsilon at delta, or a bound on an attack.
 
     The value meets the target and the neighbouring value, next integer or next decimal, fails.
 
@@ -178,7 +180,9 @@ def dpsgd(
         typer.Option("--quiet", help="Print the number alone, behind its way to form batches where there are several."),
     ] = False,
 ) -> int:
-    """DP-SGD in the words of training loops: what it costs by every way to form batches, and what each assumes.
+    """Account for DP-SGD in the words of training loops.
+
+    Shows the cost of every way to form batches, and what each assumes.
 
     Give the noise multiplier and get epsilon, or give --epsilon and get the noise multiplier.
 
@@ -282,7 +286,7 @@ def _check_words(
 
 
 def _code(rows: list[tuple[NoisySGD, Guarantee]]) -> int:
-    """1 if nothing finite is known of any of them."""
+    """Return 1 if nothing finite is known of any of them."""
     return int(all(math.isinf(found.epsilon) for _, found in rows))
 
 
@@ -351,7 +355,9 @@ def sweep(
         bool, typer.Option("--quiet", help="Print the numbers alone, one on each line, - where there is none.")
     ] = False,
 ) -> int:
-    """Every combination of settings, one row each: a table of epsilon at delta, or of delta at epsilon.
+    """Ask every combination of settings, one row each.
+
+    The table has epsilon at delta, or delta at epsilon.
 
     With --out a file of JSON lines beside the table keeps every answer as it comes: a sweep that was killed continues where it
     was. A setting that cannot be answered is a row with its error, and the exit code is 1.

@@ -1,4 +1,4 @@
-"""`cumulant check` and `cumulant verify`: is what somebody claims true, does what was stored still hold?"""
+"""`cumulant check` and `cumulant verify`: tests of a claim and of a stored guarantee."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def archive(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Put a guarantee into a folder: statement, JSON, picture, versions, and the command that checks it again.
+    """Put a guarantee into a folder: statement, JSON, picture and versions.
+
+    The folder also has the command that checks it again.
 
     `cumulant verify DIR` reads the folder: it evaluates the guarantee again and says which files were changed since.
 
@@ -69,7 +71,7 @@ def check(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Whether a claimed (epsilon, delta) is true of a run: holds, false, or open.
+    """Check a claimed (epsilon, delta) of a run: it holds, is false, or is open.
 
     It holds where no larger epsilon is needed, is false where explicit data sets need more, and is open where neither is known;
     then a smaller --accuracy may decide. Exit codes: 0 holds, 1 false, 4 open, 2 anything that is not a verdict.

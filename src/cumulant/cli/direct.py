@@ -1,4 +1,7 @@
-"""The two commonest questions without a parser of command lines: what is asked in the usual words is answered at once."""
+"""The two commonest questions without a parser of command lines.
+
+A question in the usual words is answered at once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ _FLAGS = ("--explain", "--json", "--quiet", "--prove")
 
 
 class Asked(NamedTuple):
-    """A question of the command line: `cumulant epsilon` finds epsilon from a delta, `cumulant delta` the reverse."""
+    """A question of the command line.
+
+    `cumulant epsilon` finds epsilon from a delta, `cumulant delta` the reverse.
+    """
 
     found: str
     expression: str
@@ -30,7 +36,7 @@ class Asked(NamedTuple):
 
 
 def asked(arguments: Sequence[str]) -> Asked | None:
-    """The question, or None where these words need more than a look: help, mistakes and everything else.
+    """Read the question; None for help, mistakes and everything else that needs a parser.
 
     >>> asked(["epsilon", "PureDP(1)", "--delta", "0"]).value
     '0'

@@ -1,4 +1,4 @@
-"""What failures look like: a sentence on stderr, a caret under the place where it is, and an exit code."""
+"""Failures of a command: a sentence on stderr, a caret under the mistake, an exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBrok
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """Exit codes of all commands."""
 
     OK = 0  # answered, holds, consistent
     NO = 1  # a claim is false, a guarantee is not confirmed, an audit refutes, epsilon is infinite; or an error
@@ -69,13 +69,16 @@ def _unexpected(error: Exception) -> str:
 
 
 def abandon_output() -> None:
-    """Drop what is still buffered for a reader that has left: it must not fail again when the interpreter closes stdout."""
+    """Drop the buffered output of a reader that has left.
+
+    It must not fail again when the interpreter closes stdout.
+    """
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def failed(error: object, code: ExitCode) -> ExitCode:
-    """Say what went wrong; the exit code."""
+    """Print what went wrong and return the exit code."""
     if sys.stderr is None:  # the shell has closed it
         return code
     sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
@@ -85,7 +88,7 @@ def failed(error: object, code: ExitCode) -> ExitCode:
 
 
 def pointed(text: str, position: int) -> str:
-    """The line of a text around a position, and a caret below it.
+    """Return the line of a text around a position, and a caret below it.
 
     >>> print(pointed("Gausian(sigma=1) * 3", 0), end="")
       Gausian(sigma=1) * 3

@@ -1,4 +1,4 @@
-"""`cumulant ledger …`: shared budgets in a database, from the shell; here what asks, checks and copies."""
+"""`cumulant ledger …`: shared budgets in a database, from the shell."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 @contextmanager
 def said(as_json: bool) -> Iterator[None]:
-    """A refusal is an answer: with --json it is printed like one, too."""
+    """Print a refusal like an answer if --json was given."""
     try:
         yield
     except (BudgetRefused, KeyConflict) as error:
@@ -66,18 +66,21 @@ def said(as_json: bool) -> Iterator[None]:
 
 
 def account_of(url: str, name: str, keys: Path | None, allow_unsigned: bool = False) -> Account:
-    """The account that a command is about."""
+    """Return the account that a command is about."""
     return Ledger(url, keys, allow_unsigned=allow_unsigned).account(name)
 
 
 def tell(receipt: Receipt, as_json: bool, sentence: str) -> None:
-    """A receipt, as JSON or after a sentence."""
+    """Print a receipt, as JSON or after a sentence."""
     told = f"Receipt: {receipt.account} {receipt.seq}:{receipt.hash}"
     announce(receipt.to_json() if as_json else f"{sentence} {told}", told)
 
 
 def announce(text: str, written: str) -> None:
-    """Print what was written; where nobody can read it, say so on stderr: the entry is there and the command has succeeded."""
+    """Print what was written; where nobody can read it, say so on stderr.
+
+    The entry is there and the command has succeeded.
+    """
     try:
         if sys.stdout is not None:
             typer.echo(text)
@@ -272,7 +275,9 @@ def upgrade(
     group: GroupFiles = False,
     as_json: Json = False,
 ) -> None:
-    """Make the tables of a ledger, or bring them to the version of this library, under the lock; give roles their rights.
+    """Make the tables of a ledger, or bring them to the version of this library.
+
+    This happens under the lock. Roles get their rights.
 
     \b
     Examples:
@@ -309,7 +314,9 @@ def spend(
     unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
-    """Charge a run before it touches the data; publish after this has answered. Exit code 3: refused, nothing was written.
+    """Charge a run before it touches the data; publish after this has answered.
+
+    Exit code 3: refused, nothing was written.
 
     \b
     Examples:
@@ -343,7 +350,9 @@ def hold(
     unsigned: Unsigned = False,
     as_json: Json = False,
 ) -> None:
-    """Set budget aside for a long job before it starts; it stays held until somebody settles or releases it.
+    """Set budget aside for a long job before it starts.
+
+    It stays held until somebody settles or releases it.
 
     \b
     Example:
@@ -420,7 +429,9 @@ def status(
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """Where accounts stand: the guarantee, what is spent and held, how many of the usual runs fit, the head of the chain.
+    """Show the guarantee of accounts, the spent and held budget, and how many runs still fit.
+
+    Also shows the newest entry.
 
     \b
     Examples:
@@ -456,7 +467,7 @@ def history(
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """The entries of an account, in order, printed as they are read.
+    """Show the entries of an account, in order, printed as they are read.
 
     \b
     Examples:
@@ -483,7 +494,9 @@ def verify(
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """Check that nothing was changed, left out or overspent; names the first broken entry. Exit code 4: it is broken.
+    """Check that nothing was changed, left out or overspent.
+
+    Names the first broken entry. Exit code 4: it is broken.
 
     \b
     Examples:
@@ -543,7 +556,9 @@ def import_(
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """Read an export into an empty ledger and verify it; its accounts are frozen until the source is closed.
+    """Read an export into an empty ledger and verify it.
+
+    Its accounts are frozen until the source is closed.
 
     \b
     Example:
@@ -562,7 +577,9 @@ def import_(
 
 @app.command()
 def head(url: Url, name: Name, keys: Keys = None, as_json: Json = False) -> None:
-    """SEQ:HASH of the newest entry: put it into a ticket, and verify --head finds a rollback later.
+    """Print SEQ:HASH of the newest entry.
+
+    Put it into a ticket, and verify --head finds a rollback later.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What `cumulant ledger` prints: tables, bars on a terminal, JSON."""
+"""Tables, bars on a terminal and JSON of `cumulant ledger`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EVERY = 1000
 
 
 def echo_json(value: Any) -> None:
-    """One JSON document; infinity is the text 'inf'."""
+    """Print one JSON document; infinity is the text 'inf'."""
     typer.echo(json.dumps(_finite(value), ensure_ascii=True, allow_nan=False))
 
 
@@ -43,17 +43,17 @@ def _finite(value: Any) -> Any:
 
 
 def plain(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON, its body and sums read."""
+    """Return an entry as JSON, with its body and sums parsed."""
     return asdict(entry) | {"body": entry.content(), "state": entry.sums()}
 
 
 def verdict(found: Verdict) -> dict[str, Any]:
-    """A verdict as JSON."""
+    """Return a verdict as JSON."""
     return asdict(found)
 
 
 def receipts(place: Path) -> list[Receipt]:
-    """The receipts in a file, one on each line, or in all files of a directory."""
+    """Read the receipts in a file, one on each line, or in all files of a directory."""
     try:
         files = sorted(path for path in place.iterdir() if path.is_file()) if place.is_dir() else [place]
         lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -63,7 +63,7 @@ def receipts(place: Path) -> list[Receipt]:
 
 
 def status(accounts: Iterable[Status]) -> None:
-    """A table for each account; on a terminal with a bar of how much of the budget is used."""
+    """Print a table for each account; a terminal also gets a bar of the used budget."""
     from rich.console import Console
     from rich.table import Table
 
@@ -126,7 +126,10 @@ def history_json(entries: Iterable[Entry], count: int) -> None:
 
 
 def _counted(entries: Iterable[Entry], count: int) -> Iterator[Entry]:
-    """The entries, with a bar where the terminal shows no lines; the first lines are printed at once."""
+    """Yield the entries, with a bar where the terminal shows no lines.
+
+    The first lines are printed at once.
+    """
     with ExitStack() as stack:
         tell = None if sys.stdout.isatty() else stack.enter_context(told(count // _EVERY + 1))
         for number, entry in enumerate(entries):

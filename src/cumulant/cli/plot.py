@@ -21,7 +21,9 @@ def figures(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the files written.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the names of the files alone.")] = False,
 ) -> None:
-    """Both figures of the paper as PNG and SVG, a CSV file per panel, and claims.md. Needs cumulant[plot].
+    """Draw both figures of the paper as PNG and SVG, a CSV file per panel, and claims.md.
+
+    Needs cumulant[plot].
 
     Each figure is drawn as in the paper and once more with bounds the paper did not have. claims.md says of every claim
     about the figures what was found here and whether it holds.
@@ -54,7 +56,7 @@ def plot(
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the name of the picture alone.")] = False,
 ) -> None:
-    """A picture of a run. Needs cumulant[plot].
+    """Draw a picture of a run. Needs cumulant[plot].
 
     Four panels: epsilon against delta, and against the number of rounds, both with the interval that holds the true epsilon;
     the Renyi divergences by the bounds that matter; the true positive rate of the best attack against its false alarms.

@@ -29,7 +29,9 @@ def bounds(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the names alone.")] = False,
 ) -> None:
-    """The amplification bounds that --bound can name: what each says, what it assumes, where it is proved.
+    """List the amplification bounds that --bound can name.
+
+    The list has what each says, what it assumes, where it is proved.
 
     \b
     Example:
@@ -78,7 +80,7 @@ def epsilon(
     quiet: Quiet = False,
     prove: Prove = False,
 ) -> int:
-    """The smallest epsilon that is known to hold at this delta: an upper bound, rounded up.
+    """Find the smallest epsilon known to hold at this delta: an upper bound, rounded up.
 
     Exit code 1 where none is finite.
 
@@ -108,7 +110,7 @@ def delta(
     quiet: Quiet = False,
     prove: Prove = False,
 ) -> int:
-    """The smallest delta that is known to hold at this epsilon: an upper bound, rounded up.
+    """Find the smallest delta known to hold at this epsilon: an upper bound, rounded up.
 
     \b
     Examples:
@@ -128,7 +130,7 @@ def rdp(
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the numbers alone, one line for each bound.")] = False,
 ) -> None:
-    """The Rényi divergence bound at these orders.
+    """Print the Rényi divergence bound at these orders.
 
     \b
     Examples:
@@ -173,7 +175,7 @@ def rdp(
 
 
 def _divergences(run: Expression, orders: list[float], bound: str) -> list[float] | None:
-    """The curve by this bound, or None where it does not apply."""
+    """Return the curve by this bound, or None where it does not apply."""
     try:
         return list(run.rdp(orders, bound))
     except HypothesisError:

@@ -30,7 +30,9 @@ def serve(
         bool, typer.Option("--quiet", help="Print the address alone, and the token if there is one.")
     ] = False,
 ) -> None:
-    """The page: choose or type a run, see its interval and charts, compare, calibrate. Needs cumulant[web].
+    """Open the page: choose or type a run, see its interval and charts, compare, calibrate.
+
+    Needs cumulant[web].
 
     It listens on 127.0.0.1 only, needs no network, and answers other languages as JSON: see /openapi.json.
 

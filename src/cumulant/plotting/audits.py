@@ -1,4 +1,4 @@
-"""The numbers behind pictures of audits: what was claimed, and what was measured."""
+"""The numbers behind pictures of audits: the claim, and the measurements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ RATES = np.geomspace(1e-4, 1.0, 81)
 
 
 def rates(claim: Claim, members: Sequence[Any], scores: Sequence[float]) -> Chart:
-    """The claimed trade-off, and the rates of every threshold on the half of the runs on which none was chosen."""
+    """Return the claimed trade-off, and the measured rates of every threshold.
+
+    They are from the half of the runs on which no threshold was chosen.
+    """
     half = len(scores) // 2
     coins, values = np.asarray(members)[half:].astype(bool), np.asarray(scores, dtype=np.float64)[half:]
     falling = np.argsort(-values, kind="stable")
@@ -34,7 +37,7 @@ def rates(claim: Claim, members: Sequence[Any], scores: Sequence[float]) -> Char
 
 
 def guesses(claim: Claim, found: OneRun, level: float) -> Chart:
-    """The share of right guesses that was measured, and the least share that would refute the claim."""
+    """Return the measured share of right guesses, and the least share that refutes the claim."""
     counts = np.array(found.guesses, dtype=np.float64)
     limits = np.array([_refuting(claim, found.canaries, count, level / len(counts)) for count in found.guesses])
     order = np.argsort(counts)
@@ -47,7 +50,7 @@ def guesses(claim: Claim, found: OneRun, level: float) -> Chart:
 
 
 def _refuting(claim: Claim, canaries: int, count: int, level: float) -> float:
-    """The least number of right guesses that refutes the claim; NaN where none does."""
+    """Return the least number of right guesses that refutes the claim; NaN where none does."""
 
     def refuted(correct: int) -> bool:
         return p_value(claim, canaries=canaries, guesses=count, correct=correct) <= level
@@ -62,7 +65,10 @@ def _refuting(claim: Claim, canaries: int, count: int, level: float) -> float:
 
 
 def coverage(batches: Sequence[Sequence[int]], population: int, sample: int) -> Chart:
-    """How often records were drawn, from the rarest to the most frequent one, against what fresh samples make of it."""
+    """Count how often records were drawn, from the rarest to the most frequent one.
+
+    The counts stand against those of fresh samples.
+    """
     drawn = np.sort(np.bincount(np.concatenate([np.asarray(b, dtype=np.int64) for b in batches]), minlength=population))
     share = (np.arange(population) + 0.5) / population
     mean, rate = len(batches) * sample / population, sample / population
@@ -72,7 +78,7 @@ def coverage(batches: Sequence[Sequence[int]], population: int, sample: int) -> 
 
 
 def overlap(batches: Sequence[Sequence[int]], population: int) -> Chart:
-    """Records that consecutive batches share, summed up, against the mean of fresh samples."""
+    """Sum up the records that consecutive batches share, against the mean of fresh samples."""
     sets = [set(batch) for batch in batches]
     shared = np.cumsum([len(one & other) for one, other in itertools.pairwise(sets)])
     mean = np.cumsum([len(one) * len(other) / population for one, other in itertools.pairwise(sets)])

@@ -1,4 +1,7 @@
-"""The numbers behind a picture of one run: epsilon against delta and rounds, its Rényi divergences, the best attack."""
+"""The numbers behind a picture of one run.
+
+Epsilon against delta and rounds, its Rényi divergences, the best attack.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ _MOST_TIMES = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """One line: where its points are."""
+    """One line: the coordinates of its points."""
 
     x: Array
     y: Array
@@ -40,7 +43,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chart:
-    """One panel: its axes and its curves by name; `upper` and `lower` are the ends of an interval."""
+    """One panel: its axes and its curves by name.
+
+    `upper` and `lower` are the ends of an interval.
+    """
 
     title: str
     across: str
@@ -50,7 +56,7 @@ class Chart:
     marked: tuple[float, float] | None = field(default=None, kw_only=True)  # the point that was asked about
 
     def to_dict(self) -> dict[str, Any]:
-        """What is drawn, as JSON values; infinity is the text "inf"."""
+        """Return the drawn numbers as JSON values; infinity is the text "inf"."""
         return {
             "title": self.title,
             "x": self.across,
@@ -61,7 +67,7 @@ class Chart:
 
 
 def by_delta(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
-    """epsilon against delta, from far below this one up to 0.1.
+    """Return epsilon against delta, from far below this one up to 0.1.
 
     >>> import cumulant as cm
     >>> chart = by_delta(cm.PureDP(1), Exact("1e-5"))
@@ -80,7 +86,7 @@ def by_delta(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
 
 
 def by_rounds(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
-    """epsilon at this delta against the number of rounds, up to those of the run.
+    """Return epsilon at this delta against the number of rounds, up to those of the run.
 
     Where the terms of a run have a common number of repetitions, that many rounds are drawn; any other run is repeated.
 
@@ -102,7 +108,9 @@ def by_rounds(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
 
 
 def by_order(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
-    """The Rényi divergence against the order, by the best bound, the one of the paper and the lower one; on request by all.
+    """Return the Rényi divergence against the order by three bounds: best, paper's, lower.
+
+    On request by all bounds that apply.
 
     Of `bounds="all"` those are shown that apply and say something of their own.
 
@@ -130,7 +138,7 @@ def by_order(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
 
 
 def by_false_alarms(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
-    """The true positive rate of the best attack against its false positive rate.
+    """Return the true positive rate of the best attack against its false positive rate.
 
     >>> import cumulant as cm
     >>> attack = by_false_alarms(cm.Gaussian(sigma=1), Exact("1e-5")).curves["attack"]

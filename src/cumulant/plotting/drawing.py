@@ -1,4 +1,4 @@
-"""Tables to pictures: one grid of panels per figure, readable in grey."""
+"""From tables to pictures: one grid of panels per figure, readable in grey."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one curve is drawn; colour, dashes and marker each tell it from the others."""
+    """The look of one curve; colour, dashes and marker each tell it from the others."""
 
     column: str
     label: str
@@ -25,7 +25,7 @@ class Look:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write PNG, SVG or PDF, whichever the name says; the same numbers give the same file."""
+    """Write PNG, SVG or PDF, as the name says; the same numbers give the same file."""
     options: dict[str, Any] = {
         ".svg": {"metadata": {"Date": None, "Creator": None}},
         ".pdf": {"metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
@@ -35,7 +35,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def canvas(size: tuple[float, float] = (13, 6.4)) -> Figure:
-    """An empty figure, or an error that says what to install."""
+    """Return an empty figure, or raise an error that says what to install."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -48,14 +48,14 @@ def canvas(size: tuple[float, float] = (13, 6.4)) -> Figure:
 
 
 def grid(axes: Any) -> None:
-    """Quiet lines behind the curves, small numbers beside them."""
+    """Draw thin lines behind the curves, and small numbers beside them."""
     axes.minorticks_off()
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axes.tick_params(labelsize=8)
 
 
 def style(look: Look) -> dict[str, Any]:
-    """What matplotlib is told about a curve."""
+    """Return the options of matplotlib for a curve."""
     return {
         "color": look.colour,
         "linestyle": look.dashes,

@@ -1,4 +1,4 @@
-"""A privacy loss as a picture: its tail and its hockey-stick divergence."""
+"""A picture of a privacy loss: its tail and its hockey-stick divergence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _POINTS, _FARTHEST = 25, Exact("1e-8")
 
 
 def picture(loss: PrivacyLoss, out: str | Path | None = None) -> Figure:
-    """Both against the loss, up to where the divergence is 1e-8; written to a file, with its numbers, if one is named."""
+    """Draw the tail and the divergence against the loss.
+
+    Up to where the divergence is 1e-8; written to a file, with its numbers, if one is named.
+    """
     if not isinstance(out, str | Path | None):
         raise InputError(f"out={shown(out)} must be the name of a file")
     path = None if out is None else checked(Path(out))

@@ -1,4 +1,4 @@
-"""Charts of one run to one picture."""
+"""Draw the charts of one run as one picture."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MARKERS, _INSIDE = 9, 5
 
 
 def checked(path: Path, option: str = "--out") -> Path:
-    """A file that can be written, or an InputError that says why not."""
+    """Return a file that can be written, or raise an InputError that says why not."""
     if path.suffix not in SUFFIXES:
         raise InputError(f"{option} {path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     if not path.parent.is_dir():
@@ -64,7 +64,10 @@ def checked(path: Path, option: str = "--out") -> Path:
 
 
 def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = None, bounds: str = "best") -> Figure:
-    """One picture of a run; written to a file, with its numbers in a table beside it, if one is named."""
+    """Draw one picture of a run.
+
+    It is written to a file, with its numbers in a table beside it, if one is named.
+    """
     words: tuple[object, ...] = (kind, bounds)
     if not all(type(word) is str for word in words):
         raise InputError(f"kind={shown(kind)} and bounds={shown(bounds)} must be names, such as 'all' and 'best'")
@@ -94,7 +97,7 @@ def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = 
 
 
 def drawn(charts: Sequence[Chart], title: str) -> Figure:
-    """One panel per chart, side by side and at most two in a row."""
+    """Draw one panel per chart, side by side and at most two in a row."""
     columns = min(len(charts), 2)
     rows = -(-len(charts) // 2)
     figure = canvas((6.2 * columns, 4.2 * rows + 0.4))
@@ -106,7 +109,10 @@ def drawn(charts: Sequence[Chart], title: str) -> Figure:
 
 
 def write(figure: Figure, charts: Sequence[Chart], path: Path, inputs: Sequence[Path] = ()) -> None:
-    """Write the picture and, under the same name with .csv, its numbers; never onto one of the inputs."""
+    """Write the picture and, under the same name with .csv, its numbers.
+
+    Never onto one of the inputs.
+    """
     numbers = path.with_suffix(".csv")
     check_target(numbers, inputs)
     try:
@@ -145,7 +151,10 @@ def _panel(axes: Any, chart: Chart) -> None:
 
 
 def ticked(axes: Any) -> None:
-    """An axis over less than a decade has no two powers of ten: there other round numbers are said."""
+    """Label an axis over less than two decades with round numbers.
+
+    Two powers of ten may be missing there.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
@@ -158,5 +167,5 @@ def ticked(axes: Any) -> None:
 
 
 def _every(curve: Curve) -> int:
-    """The distance of markers: each point has one where points are few."""
+    """Return the distance of markers: each point has one where points are few."""
     return max(1, len(curve.x) // _MARKERS)

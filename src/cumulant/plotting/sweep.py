@@ -1,4 +1,7 @@
-"""A sweep as a picture: a line where one setting varies, a heat map where two do, panels where more do."""
+"""A picture of a sweep.
+
+A line where one setting varies, a heat map where two do, panels where more do.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +47,17 @@ _MOST_PANELS, _MOST_LINES, _MOST_WRITTEN = 9, 12, 400
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """A setting that varies: its values as they were spelled, in the order of the sweep, and as numbers if they are."""
+    """A setting that varies, with its values in the order of the sweep.
+
+    The values are kept as they were spelled, and as numbers if they are.
+    """
 
     name: str
     texts: tuple[str, ...]
 
     @property
     def numbers(self) -> list[float] | None:
-        """Where the values stand on an axis; None for words."""
+        """Return the positions of the values on an axis; None for words."""
         try:
             found = [float(Fraction(Exact(text))) for text in self.texts]
         except InputError:
@@ -60,7 +66,7 @@ class _Axis:
 
 
 def picture(table: Sweep, out: str | Path | None = None, kind: str | None = None) -> Figure:
-    """One picture of a sweep; written to a file, with the table beside it, if one is named."""
+    """Draw a sweep; write it to a file, with the table beside it, if one is named."""
     axes = [_Axis(name, tuple(dict.fromkeys(row[name] for row in table))) for name in table.parameters]
     axes = [axis for axis in axes if len(axis.texts) > 1]
     if not axes:
@@ -166,5 +172,5 @@ def _heat(axes: Any, rows: Sequence[Row], found: str, across: _Axis, up: _Axis) 
 
 
 def _value(row: Row, found: str) -> float:
-    """The number of a row; nan where there is none."""
+    """Return the number of a row; NaN where there is none."""
     return math.nan if row[found] is None else float(row[found])

@@ -1,1 +1,4 @@
-"""The page `cumulant serve`, and the questions that other languages ask it. Needs cumulant[web]."""
+"""The page `cumulant serve`, and its HTTP interface for other languages.
+
+Needs cumulant[web].
+"""

@@ -1,4 +1,4 @@
-"""The page and its questions as an application: paths, what they take and what they give back."""
+"""The page and its HTTP interface: paths, their input and their output."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Claim(_Question):
 
 
 class Target(Claim):
-    """The same with the accountant that is asked."""
+    """A run and an (epsilon, delta), with the accountant to use."""
 
     method: str | None = None
 
@@ -94,21 +94,27 @@ class Attack(_Question):
 
 
 class Drawing(_Question):
-    """A run, a delta and what is drawn: rounds, epsilon or attack."""
+    """A run, a delta and the chart to draw: rounds, epsilon or attack."""
 
     delta: Number
     kind: str
 
 
 class Spending(_Question):
-    """A run that an account is charged for, under a key that makes a second request the same one."""
+    """A run to charge to an account, and the key of the request.
+
+    A second request with the same key is the same one.
+    """
 
     account: Text
     key: Text | None = None
 
 
 class Accounts(BaseModel):
-    """The accounts that are verified, all without names; and receipts that somebody has kept, as JSON text."""
+    """The accounts to verify, all if none is named, and receipts as JSON text.
+
+    Somebody has kept the receipts.
+    """
 
     model_config = ConfigDict(extra="forbid")
     accounts: Annotated[list[Text], Field(max_length=_MOST_LISTED)] = []
@@ -125,7 +131,10 @@ _LATE = {
 
 
 def application(ledger: str | None = None, token: str | None = None, workers: Workers | None = None) -> Application:
-    """The page, with the ledger at this address if one is named; only who knows the token may spend, nobody without one."""
+    """Return the page, with the ledger at this address if one is named.
+
+    Only those who know the token may spend; nobody may without one.
+    """
     asking = workers or Workers()
     if ledger is not None:
         Ledger(ledger)  # an address that leads nowhere is said at once
@@ -170,27 +179,27 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
 
     @app.get("/api/catalogue")
     def chosen_from() -> Response:
-        """Every mechanism and sampling scheme that can be chosen, with parameters that work."""
+        """Return every mechanism and sampling scheme, with parameters that work."""
         return _json(200, catalogue())
 
     @app.post("/api/epsilon")
     def epsilon(question: AtDelta) -> Response:
-        """The smallest epsilon that is known at this delta: the JSON of a guarantee."""
+        """Return the smallest epsilon that is known at this delta: the JSON of a guarantee."""
         return ask("epsilon", question)
 
     @app.post("/api/delta")
     def delta(question: AtEpsilon) -> Response:
-        """The smallest delta that is known at this epsilon: the JSON of a guarantee."""
+        """Return the smallest delta that is known at this epsilon: the JSON of a guarantee."""
         return ask("delta", question)
 
     @app.post("/api/check")
     def check(question: Claim) -> Response:
-        """Whether a claim holds, is false, or is open."""
+        """Check a claim: it holds, is false, or is open."""
         return ask("check", question)
 
     @app.post("/api/calibrate")
     def calibrate(question: Target) -> Response:
-        """The value of the parameter '?' that just meets this epsilon at this delta."""
+        """Find the value of the parameter '?' that just meets this epsilon at this delta."""
         return ask("calibrate", question)
 
     @app.post("/api/mu")
@@ -205,12 +214,12 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
 
     @app.post("/api/explore")
     def explore(question: AtDelta) -> Response:
-        """A guarantee with its sentences, as the page shows it."""
+        """Return a guarantee with its sentences, as the page shows it."""
         return ask("explore", question)
 
     @app.post("/api/chart")
     def chart(question: Drawing) -> Response:
-        """The numbers of a chart."""
+        """Return the numbers of a chart."""
         return ask("chart", question)
 
     # ---- the ledger
@@ -231,7 +240,7 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
 
     @app.get("/api/ledger")
     def accounts() -> Response:
-        """Where every account stands, and whether this page may spend."""
+        """Return the status of every account, and whether this page may spend."""
         return ask_ledger("accounts")
 
     @app.get("/api/ledger/history")
@@ -240,17 +249,23 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
         search: Annotated[str, Query(max_length=_LONGEST)] = "",
         before: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
     ) -> Response:
-        """The entries of an account that contain a text, the last ones first, below `before`; `next` is where to go on."""
+        """Return the entries of an account that contain a text, newest first, below `before`.
+
+        `next` is the number to go on from.
+        """
         return ask_ledger("history", account=account, search=search, before=before)
 
     @app.post("/api/ledger/verify")
     def verify(asked: Accounts) -> Response:
-        """Whether the chain of every entry is whole."""
+        """Check the chain of every entry."""
         return ask_ledger("verify", accounts=asked.accounts, receipts=asked.receipts)
 
     @app.post("/api/ledger/spend")
     def spend(asked: Spending, authorization: Annotated[str, Header()] = "") -> Response:
-        """Charge an account, where the page was started with --allow-spend, for those who know its token."""
+        """Charge an account, for those who know the token of the page.
+
+        The page must have been started with --allow-spend.
+        """
         if token is None:
             raise Refused(403, "this page may not spend; start it with --allow-spend")
         if not compare_digest(authorization.encode(), f"Bearer {token}".encode()):
@@ -267,7 +282,7 @@ def _json(status: int, fields: dict[str, Any]) -> Response:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity: it is the text "inf"."""
+    """Replace infinity, which JSON does not have, by the text "inf"."""
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

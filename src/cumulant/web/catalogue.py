@@ -1,4 +1,4 @@
-"""What the page lets one choose from: every mechanism and scheme that is registered, each with an example of its own."""
+"""The catalogue of the page: every registered mechanism and scheme, each with an example."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AROUND = ("PureDP(1) @ {}", "MatrixMechanism(bands=[1], steps=1000, sigma=4) @ 
 
 @cache
 def catalogue() -> dict[str, list[dict[str, Any]]]:
-    """Names, what they say of themselves in one sentence, and parameters with values that work.
+    """Return names, one sentence about each, and parameters with values that work.
 
     >>> laplace = next(each for each in catalogue()["mechanisms"] if each["name"] == "Laplace")
     >>> laplace["parameters"]
@@ -51,13 +51,13 @@ def _entries(known: Mapping[str, type], forms: tuple[str, ...]) -> Iterator[dict
 
 
 def _about(name: str, kind: type) -> str:
-    """The first sentence about it; that of the function of this name, where a function makes it."""
+    """Return the first sentence about a class, or about the function that makes it."""
     told = inspect.getdoc(getattr(inspect.getmodule(kind), name, kind)) or name
     return " ".join(told.split("\n\n")[0].replace("`", "").split()).split(". ")[0].rstrip(".")
 
 
 def _said(kind: type) -> str:
-    """Everything that a class, its constructors and its module say."""
+    """Return the docstrings of a class, its constructors and its module."""
     module = inspect.getmodule(kind)
     told = [
         kind,
@@ -69,7 +69,7 @@ def _said(kind: type) -> str:
 
 
 def _calls(name: str, text: str) -> Iterator[str]:
-    """Every call of this name in a text, up to the bracket that closes it."""
+    """Yield every call of this name in a text, up to the bracket that closes it."""
     for found in re.finditer(rf"\b{name}\(", text):
         depth = 0
         for place in range(found.end() - 1, len(text)):
@@ -87,7 +87,7 @@ def _parsed(text: str) -> Any:
 
 
 def _parameters(kind: type, inside: str) -> Iterator[dict[str, str]]:
-    """Names and values of a call; a value without a name has that of its place."""
+    """Yield names and values of a call; a value without a name has that of its place."""
     names = list(inspect.signature(kind).parameters)
     for place, part in enumerate(_parts(inside)):
         name, equals, value = re.sub(r'"([\d./e-]+)"', r"\1", part).partition("=")  # the notation needs no quotes
@@ -95,5 +95,5 @@ def _parameters(kind: type, inside: str) -> Iterator[dict[str, str]]:
 
 
 def _parts(inside: str) -> list[str]:
-    """What commas part, outside of brackets."""
+    """Split a text at commas outside of brackets."""
     return [part.strip() for part in re.split(r",(?![^\[]*\])", inside) if part.strip()]

@@ -1,4 +1,4 @@
-"""Connections of the page: none may be silent for long, and a crowd of silent ones makes room for others."""
+"""Connections of the page: late headers are refused, and idle clients make way for others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STOPPING_SECONDS = 2
 
 
 class Connection(H11Protocol):
-    """A connection that is closed with a sentence where its header is late or there are too many others."""
+    """A connection that is closed with a sentence if its header is late or others wait."""
 
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -48,12 +48,15 @@ class Connection(H11Protocol):
 
     @property
     def silent(self) -> bool:
-        """True while no request is being answered and no whole header has arrived."""
+        """Return True while no request is being answered and no whole header has arrived."""
         return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
 
     @property
     def idle(self) -> bool:
-        """True while nothing is being answered: the header or the body has not arrived, or the connection is closing."""
+        """Return True while no request is being answered.
+
+        The header or the body has not arrived, or the connection is closing.
+        """
         return self.silent or self.conn.their_state is h11.SEND_BODY or self.transport.is_closing()
 
     def data_received(self, data: bytes) -> None:
@@ -66,7 +69,10 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Drop a client that asks and does not read: its answers would keep the place of others for ever."""
+        """Drop a client that asks and does not read.
+
+        Its answers would keep the place of others for ever.
+        """
         super().pause_writing()
         self._unread = self._unread or self.loop.call_later(READER_SECONDS, self.transport.abort)
 
@@ -81,7 +87,10 @@ class Connection(H11Protocol):
             self._unread = None
 
     def _watch(self) -> None:
-        """Count the seconds while a header is not complete; what arrives of it does not prolong them."""
+        """Count the seconds while a header is not complete.
+
+        A part of it that arrives does not prolong them.
+        """
         if not self.silent:
             self._stop_watching()
         elif self._late is None:
@@ -103,7 +112,7 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP."""
+        """Refuse a message that is not HTTP."""
         self.give_up(400, "this is no HTTP request that can be read; see /openapi.json")
 
 
@@ -116,7 +125,7 @@ def _answer(status: int, sentence: str) -> bytes:
 
 
 def server(page: Application) -> uvicorn.Server:
-    """A server for the page, which is not running yet."""
+    """Return a server for the page, which is not running yet."""
     return uvicorn.Server(
         uvicorn.Config(
             page,
@@ -132,7 +141,7 @@ def server(page: Application) -> uvicorn.Server:
 
 
 def bound(port: int) -> socket.socket:
-    """A socket on a port of this machine; CumulantError if it is taken."""
+    """Return a socket on a port of this machine; CumulantError if it is taken."""
     found = socket.socket()
     try:
         with suppress(OSError):  # a server that has just ended does not keep its port

@@ -1,4 +1,4 @@
-"""What the page can be asked about a ledger, as functions of JSON values; they run in worker processes too."""
+"""Questions about a ledger, as functions of JSON values; they run in worker processes too."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def accounts(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def history(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The newest entries below `before` that contain a text, the last one first; `next` is where to go on, if anywhere."""
+    """Return the newest entries below `before` that contain a text, newest first.
+
+    `next` is the number to go on from, if any.
+    """
     account, wanted = _book(asked["ledger"]).account(asked["account"]), asked["search"].lower()
     rows: list[dict[str, Any]] = []
     looked, place = 0, None

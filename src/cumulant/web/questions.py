@@ -1,4 +1,7 @@
-"""What the page can be asked, as functions of JSON values; they run in worker processes, so that they can be stopped."""
+"""Questions about runs, as functions of JSON values.
+
+They run in worker processes, so that they can be stopped.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +26,23 @@ _DRAWN = {"rounds": "rounds", "epsilon": "epsilon", "attack": "trade-off"}
 
 
 def epsilon(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The guarantee at a delta, as JSON values."""
+    """Return the guarantee at a delta, as JSON values."""
     return _at_delta(asked).to_dict()
 
 
 def delta(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The guarantee at an epsilon."""
+    """Return the guarantee at an epsilon."""
     run = parse(asked["run"])
     return run.guarantee(None, asked.get("method") or DEFAULT_METHOD, epsilon=asked["epsilon"]).to_dict()
 
 
 def check(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What becomes of a claim."""
+    """Check a claim."""
     return parse(asked["run"]).check(epsilon=asked["epsilon"], delta=asked["delta"]).to_dict()
 
 
 def calibration(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of a parameter, written '?', that just meets a target."""
+    """Find the value of a parameter, written '?', that just meets a target."""
     method = asked.get("method") or DEFAULT_METHOD
     return calibrate(asked["run"], asked["epsilon"], asked["delta"], method=method).to_dict()
 
@@ -57,7 +60,7 @@ def risk_of(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def explore(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The guarantee, the sentences about it, and how to ask the same in Python and in the shell."""
+    """Return the guarantee, its sentences, and the same question in Python and in the shell."""
     found = _at_delta(asked)
     plan = found.proof
     told = [text.headline(plan), text.what_ran(plan.run)]
@@ -83,7 +86,7 @@ def explore(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chart(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """One of the charts of a run: what is drawn, as numbers."""
+    """Return one of the charts of a run as numbers."""
     if asked["kind"] not in _DRAWN:
         raise InputError(f"kind={asked['kind'][:40]!r} is unknown; choose one of {', '.join(_DRAWN)}")
     at = DELTA.check("delta", asked["delta"])
@@ -111,7 +114,9 @@ _CODES = ((BudgetRefused, 409), (InputError, 400), (LedgerBroken, 500), (LedgerE
 
 
 def answered(kind: str, asked: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-    """The status of HTTP and the answer, whatever happens; an error is one sentence, and never a traceback.
+    """Return the status of HTTP and the answer, whatever happens.
+
+    An error is one sentence, and never a traceback.
 
     >>> answered("epsilon", {"run": "PureDP(1)", "delta": 0})[1]["epsilon"]
     1.0

@@ -1,4 +1,7 @@
-"""What every request must pass: it comes from this machine and from the page itself, is small, and arrives in time."""
+"""Checks that every request must pass.
+
+It comes from this machine and from the page itself, is small, and arrives in time.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ HEADERS = {
 
 
 class Refused(Exception):
-    """A request that is not answered: the status and the sentence."""
+    """Raised for a refused request, with the status and the sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -41,7 +44,7 @@ class Refused(Exception):
 
 
 class Guarded:
-    """An application behind these checks; whatever it raises becomes one sentence."""
+    """An application behind these checks; any exception becomes one sentence."""
 
     def __init__(self, inner: Application) -> None:
         self.inner = inner
@@ -71,7 +74,7 @@ class Guarded:
                 await _refuse(answer, 500, f"unexpected {type(error).__name__}; please report it with the request")
 
     async def _arrived(self, receive: Receive) -> Receive:
-        """The whole request, before anything is done with it."""
+        """Receive the whole request before anything is done with it."""
         body, more = b"", True
         try:
             async with asyncio.timeout(PATIENCE):
@@ -98,7 +101,7 @@ class Guarded:
 
 
 def check(scope: Scope) -> None:
-    """Refused, unless the request names this machine as its host and comes from no other page."""
+    """Raise Refused unless the request names this host and comes from no other page."""
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     host = headers.get("host", "")
     if not HOST.fullmatch(host):

@@ -1,4 +1,7 @@
-"""Processes that answer one question each and can be stopped: a question that takes too long costs nobody else anything."""
+"""Processes that answer one question each and can be stopped.
+
+A question that takes too long costs nobody else anything.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ Answer = tuple[int, dict[str, Any]]
 
 
 def serve(line: Connection) -> None:
-    """What a worker does: it answers what comes along the line, until that ends."""
+    """Answer the questions that come along the line, until that ends."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server stops its workers itself
@@ -70,7 +73,9 @@ class _Worker:
 
 
 class Workers:
-    """At most so many questions at once, each for so many seconds; workers are kept for the next question.
+    """Worker processes: at most so many questions at once, each for so many seconds.
+
+    Workers are kept for the next question.
 
     >>> workers = Workers(most=1)
     >>> workers.ask("epsilon", {"run": "PureDP(1)", "delta": 0})[1]["epsilon"]
@@ -88,7 +93,7 @@ class Workers:
         self._closed = False
 
     def ask(self, kind: str, asked: Mapping[str, Any]) -> Answer:
-        """The status and the answer; 429 where all are busy, 504 where it took too long."""
+        """Return the status and the answer; 429 if all are busy, 504 if it took too long."""
         some = self._some.get(kind)
         if some is not None and not some.acquire(blocking=False):
             return 429, _told(
@@ -144,7 +149,10 @@ class Workers:
         worker.stop()
 
     def close(self) -> None:
-        """Stop every worker; whoever waits for the answer of a busy one is told that the page is being stopped."""
+        """Stop every worker.
+
+        Whoever waits for the answer of a busy one gets a sentence: the page is being stopped.
+        """
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []

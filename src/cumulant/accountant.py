@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Accountant(Expression):
-    """Keeps what ran on one data set and answers the questions of any expression about all of it.
+    """The history of one data set; it answers the questions of any expression about all of it.
 
     Composing a mechanism takes constant time, whatever `times` is and however many others there are; space and the time of a
     question grow with the number of distinct mechanisms only. `epsilon` and `delta` are about parameters that do not depend on
@@ -66,12 +66,14 @@ class Accountant(Expression):
 
     @property
     def limit(self) -> tuple[Exact, Exact] | None:
-        """The (epsilon, delta) that holds whatever is composed, if one was given."""
+        """Return the (epsilon, delta) that holds whatever is composed, if one was given."""
         return self._limit
 
     @property
     def odometer(self) -> float:
-        """With a limit, an epsilon that holds at its delta for what was composed so far, however it was chosen.
+        """Return an epsilon that holds at the delta of the limit for the history so far.
+
+        It holds however the history was chosen.
 
         >>> import cumulant as cm
         >>> careful = Accountant(limit=(1, 1e-6))
@@ -87,7 +89,7 @@ class Accountant(Expression):
 
     @property
     def terms(self) -> Mapping[Mechanism, int]:
-        """Each distinct mechanism and how often it was composed until now."""
+        """Return each distinct mechanism and how often it was composed until now."""
         with self._lock:
             return MappingProxyType(dict(self._terms))
 
@@ -165,14 +167,14 @@ class Accountant(Expression):
         return None, {name: getattr(twin, name) for name in self.__slots__}
 
     def run(self) -> Expression:
-        """All that was composed, as one frozen expression."""
+        """Return all that was composed, as one frozen expression."""
         terms = self.terms
         if not terms:
             raise InputError("nothing was composed yet; call compose(mechanism) first")
         return run(terms)
 
     def to_json(self) -> str:
-        """The history as JSON text: the notation of each mechanism and its count."""
+        """Return the history as JSON text: the notation of each mechanism and its count."""
         state: dict[str, Any] = {"cumulant": 1, "terms": [[m.notation(), times] for m, times in self.terms.items()]}
         if self._limit is not None:
             state["limit"] = [str(number) for number in self._limit]
@@ -180,7 +182,7 @@ class Accountant(Expression):
 
     @classmethod
     def from_json(cls, text: str) -> Accountant:
-        """The accountant that `to_json` wrote."""
+        """Read the accountant that `to_json` wrote."""
         try:
             state = json.loads(text)
             version, listed, limit = state["cumulant"], state["terms"], state.get("limit")
@@ -211,7 +213,7 @@ class Accountant(Expression):
 
 
 def _pair(limit: Any) -> tuple[Exact, Exact]:
-    """The two numbers of a limit."""
+    """Return the two numbers of a limit."""
     numbers = domains.listed("limit", limit)
     if len(numbers) != 2:
         raise InputError(f"limit={shown(limit)} must be a pair (epsilon, delta)")
@@ -219,7 +221,7 @@ def _pair(limit: Any) -> tuple[Exact, Exact]:
 
 
 def _tariff(epsilon: Exact, delta: Exact) -> Tariff:
-    """The rule of a limit; its mathematics is loaded by those who have one."""
+    """Return the rule of a limit; its mathematics is loaded by those who have one."""
     from cumulant.filters.filter import Tariff
     from cumulant.filters.mixture import Mixture
 

@@ -1,4 +1,7 @@
-"""A guarantee in a folder of its own: what it states, what proves it, a picture, versions, and how to prove it again."""
+"""A guarantee in a folder of its own: its statement, its proof, a picture, versions.
+
+The folder also says how to prove it again.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ _PICTURED = "1e-8"
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What became of an archive that was opened again: its guarantee, proved once more, and the files that were changed."""
+    """The result of opening an archive again.
+
+    It has the guarantee, proved once more, and the files that were changed.
+    """
 
     guarantee: Guarantee
     check: Verification
@@ -52,7 +58,7 @@ class Verified:
 
     @property
     def holds(self) -> bool:
-        """Whether the guarantee is confirmed and no file was changed."""
+        """Return True if the guarantee is confirmed and no file was changed."""
         return self.check.holds and self.lower is not False and not self.changed
 
 
@@ -66,7 +72,9 @@ def archive(
     accuracy: Number = DEFAULT_ACCURACY,
     plot: bool = True,
 ) -> Guarantee:
-    """Put the guarantee of a run into a new folder `out`, with everything that a reader needs in years.
+    """Put the guarantee of a run into a new folder `out`.
+
+    The folder has everything that a reader needs in years.
 
     The folder holds the statement in words, the guarantee as JSON, a picture with its numbers (`plot=False` leaves it out), the
     versions of what computed it, a command that proves it again, and the SHA-256 of each file. `cumulant verify DIR`, or
@@ -112,7 +120,10 @@ def archive(
 
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside its target that takes its place, whole, when the block ends without an exception."""
+    """Make a folder that takes the place of its target, whole, when the block ends.
+
+    An exception leaves the target as it was.
+    """
     part = folder.with_name(f".{secrets.token_hex(8)}.part")
     part.mkdir()
     try:
@@ -132,7 +143,9 @@ def _new_folder(folder: Path) -> Iterator[Path]:
 
 
 def verified(folder: str | Path) -> Verified:
-    """Open an archive: prove its guarantee again from its exact inputs, and compare every file with its SHA-256.
+    """Prove the guarantee of an archive again and compare every file with its SHA-256.
+
+    The proof starts from the exact inputs.
 
     The statement and the script are also compared with those that the proved guarantee leads to, if this release wrote them.
     """
@@ -159,7 +172,7 @@ def verified(folder: str | Path) -> Verified:
 
 
 def said(found: Verified) -> list[str]:
-    """What opening an archive has shown, in sentences."""
+    """Describe the result of opening an archive in sentences."""
     told = list(statement.confirmation(found.guarantee.proof, found.check, found.lower))
     if found.changed:
         told.insert(0, f"CHANGED since it was written, or missing: {', '.join(found.changed)}.")
@@ -171,7 +184,7 @@ def said(found: Verified) -> list[str]:
 
 
 def _text(file: Path) -> str:
-    """The text of an ordinary file; a pipe or a device would be waited for without end."""
+    """Read an ordinary file; a pipe or a device would be waited for without end."""
     if not file.is_file():
         raise ValueError(f"{file.name} is missing or not an ordinary file")
     return file.read_text(encoding="utf-8")
@@ -199,7 +212,7 @@ def _versions() -> dict[str, str]:
 
 
 def _again(found: Guarantee, method: str) -> str:
-    """A script that proves the stored guarantee again, and asks the question anew."""
+    """Return a script that proves the stored guarantee again, and asks the question anew."""
     question = found.proof.question
     ask = shlex.join(
         [

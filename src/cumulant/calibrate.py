@@ -1,4 +1,7 @@
-"""Calibration: the value of one parameter at which a run just meets its target, and the neighbour that does not."""
+"""Calibration: the value of one parameter at which a run just meets its target.
+
+And the neighbour that does not.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ _BEYOND = 1.05  # how far to go towards an interpolated root, so as to land behi
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A value that meets the target, what runs then, what is guaranteed, and the neighbouring value that fails.
+    """A value that meets the target, its run and guarantee, and the neighbour that fails.
 
     `guarantee.epsilon`, which is an upper bound, is at most the target. `fails` is the next integer, or the next decimal
     of as many digits, and its epsilon is above the target; None where the domain ends.
@@ -62,7 +65,7 @@ class Calibration:
     """With shares: the part of the budget that each unknown has, as realised."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values; the run is its text."""
+        """Return the fields as JSON values; the run is its text."""
         return {
             "parameter": self.parameter,
             "value": _plain(self.value),
@@ -74,7 +77,7 @@ class Calibration:
         }
 
     def to_json(self) -> str:
-        """The fields as one JSON object."""
+        """Return the fields as one JSON object."""
         return json.dumps(self.to_dict())
 
 
@@ -98,7 +101,9 @@ def calibrate(
     prior: Number | None = None,
     shares: Mapping[str, Number] | None = None,
 ) -> Calibration:
-    """The value of one parameter at which the run just meets (epsilon, delta), with the neighbour that does not.
+    """Find the value of one parameter at which the run just meets (epsilon, delta).
+
+    And the neighbour that does not.
 
     The target may also be the `advantage` of the best attack, its true positive rate `tpr` at a false one `fpr`, a
     Gaussian `mu` with its `slack`, or the `success` of an attack of one `kind` ("attribute", "reidentification",
@@ -209,7 +214,10 @@ def _shared(
 
 
 def called(function: Callable[[Any], Any], value: Exact | int) -> Any:
-    """What the user's function makes of this value; what it raises comes out as an InputError with its cause."""
+    """Call the user's function with this value; raise its errors as InputError.
+
+    The InputError has their cause.
+    """
     try:
         return function(value)
     except CumulantError:
@@ -228,7 +236,7 @@ def _plain(value: Exact) -> int | float:
 
 
 def _limits(domain: tuple[Number, Number] | range) -> Domain:
-    """The domain that a caller gives, both ends included."""
+    """Return the domain that a caller gives, both ends included."""
     if isinstance(domain, range) and domain.step == 1 and len(domain):
         return Domain(Fraction(domain[0]), Fraction(domain[-1]), True, True, integer=True)
     if isinstance(domain, tuple) and len(domain) == 2:
@@ -239,7 +247,7 @@ def _limits(domain: tuple[Number, Number] | range) -> Domain:
 
 
 def _argument(function: Callable[..., object]) -> str:
-    """What the function calls its unknown."""
+    """Return the function's name for its unknown."""
     try:
         return next(iter(inspect.signature(function).parameters), "value")
     except (TypeError, ValueError):
@@ -247,7 +255,7 @@ def _argument(function: Callable[..., object]) -> str:
 
 
 def _unknown(text: str) -> tuple[str, Domain]:
-    """The parameter that `?` stands for, and its domain."""
+    """Return the parameter that `?` stands for, and its domain."""
     owner, name, others = find_unknown(text)
     if not owner:
         return name, COUNT
@@ -265,7 +273,10 @@ def _unknown(text: str) -> tuple[str, Domain]:
 
 @dataclass(slots=True)
 class _Search:
-    """Brackets the boundary between the numbers that meet the target and those that fail, then closes the bracket."""
+    """A search that brackets the boundary between numbers that meet the target and that fail.
+
+    Then it closes the bracket.
+    """
 
     name: str
     grid: Ranks
@@ -274,7 +285,7 @@ class _Search:
     tried: dict[int, float] = field(default_factory=dict)
 
     def boundary(self, from_ends: bool, near: tuple[int, int | None] | None = None) -> tuple[int, int | None]:
-        """The last rank that meets the target, and its neighbour that fails; None if all meet it.
+        """Return the last rank that meets the target, and its neighbour that fails or None.
 
         `near` is the boundary by another method, from which this one is looked for.
         """
@@ -301,7 +312,10 @@ class _Search:
         return self.target.most >= self.epsilon(rank)  # exactly: neither side is rounded
 
     def bracket(self) -> tuple[int, int]:
-        """Two ranks between which the answer changes, or else the ends: in steps that grow, the way epsilon points."""
+        """Return two ranks between which the answer changes, or else the ends.
+
+        In steps that grow, the way epsilon points.
+        """
         grid = self.grid
         low = high = min(max(grid.below(Fraction(1)), grid.first), grid.last)
         factors = {False: 4, True: 4}
@@ -322,7 +336,10 @@ class _Search:
         return low, high
 
     def around(self, meets: int, fails: int) -> tuple[int, int]:
-        """Two ranks between which the answer changes, or else an end: in steps that grow, towards `fails` while it meets."""
+        """Return two ranks between which the answer changes, or else an end.
+
+        In steps that grow, towards `fails` while it meets.
+        """
         grid, here = self.grid, meets
         step = max((abs(meets) if grid.integer else 9 * 10 ** (grid.digits - 1)) // _NEARBY, 1)
         way = (fails - meets) if self.meets(meets) else (meets - fails)
@@ -335,7 +352,10 @@ class _Search:
             here, step = after, 2 * step
 
     def closed(self, low: int, high: int) -> tuple[int, int]:
-        """Neighbours between which the answer changes: interpolation, and halving where that does not help."""
+        """Return neighbours between which the answer changes.
+
+        By interpolation, and halving where that does not help.
+        """
         patience = _PATIENCE
         while high - low > 1:
             before = high - low
@@ -349,12 +369,15 @@ class _Search:
         return low, high
 
     def half(self, low: int, high: int) -> int:
-        """The middle; far apart integers are halved like decimals, by their length."""
+        """Return the middle; far apart integers are halved like decimals, by their length."""
         return math.isqrt(low * high) if self.grid.integer and 0 < 4 * low < high else (low + high) // 2
 
     def root(self, low: int, high: int) -> int | None:
-        """A little beyond where the power law through the two best trials meets the target, so that the bracket closes
-        from both sides; log epsilon is nearly linear in the logarithm of most parameters."""
+        """Return a rank a little beyond where the power law through the two best trials meets.
+
+        It meets the target there, so that the bracket closes from both sides; log epsilon is nearly linear in the
+        logarithm of most parameters.
+        """
         distance = {rank: self.distance(rank) for rank in self.tried}
         near, next_best = sorted(distance, key=lambda rank: abs(distance[rank]))[:2]
         slope = distance[next_best] - distance[near]
@@ -368,7 +391,7 @@ class _Search:
         return self.grid.below(Fraction(math.exp(sorted((*limits, start + share * (stop - start)))[1])))
 
     def distance(self, rank: int) -> float:
-        """log(epsilon / target), infinite where that is nothing to interpolate."""
+        """Return log(epsilon / target), infinite where that is nothing to interpolate."""
         goal = rounding.rounded_down(self.target.most)
         ratio = self.epsilon(rank) / goal if goal > 0 else math.inf
         return math.log(ratio) if ratio > 0 else math.inf
@@ -376,7 +399,7 @@ class _Search:
     # ---- what can be said when there is no answer
 
     def check_monotone(self) -> None:
-        """InputError if epsilon went down and up again among what was tried."""
+        """Raise InputError if epsilon went down and up again among the trials."""
         ranks = sorted(self.tried)
         found = [self.tried[rank] for rank in ranks]
         rising, near = found[0] <= found[-1], _NOISE * rounding.rounded_down(self.target.most)
@@ -388,7 +411,7 @@ class _Search:
                 raise InputError(f"{what}: it is {points}; give a domain where it is")
 
     def one_sided(self, low: int, high: int) -> int:
-        """The end of the domain with the largest epsilon, if all that was tried meets the target."""
+        """Return the end of the domain with the largest epsilon, if all trials meet the target."""
         goal = self.target.goal
         tried = f"{len(self.tried)} values tried from {self.at(min(self.tried))} to {self.at(max(self.tried))}"
         if not self.meets(low):

@@ -1,4 +1,6 @@
-"""Parameter domains, declared once: for checks, messages, documentation and Hypothesis strategies.
+"""Parameter domains, declared once.
+
+For checks, messages, documentation and Hypothesis strategies.
 
 Numbers are exact. Text, int, Fraction and Decimal mean what they say; a float means the decimal it prints as, so that
 0.001 is 1/1000 in Python as in the shell.
@@ -39,7 +41,9 @@ _MOST_DIGITS = 24
 
 
 class Exact(Fraction):
-    """A rational number that remembers how it was spelled; equality and hash are those of the value.
+    """A rational number that remembers how it was spelled.
+
+    Equality and hash are those of the value.
 
     >>> Exact("0.50") == Exact("1/2") == Exact(0.5)
     True
@@ -76,12 +80,15 @@ class Exact(Fraction):
 
     @property
     def notation(self) -> str:
-        """The spelling as it stands in an expression: a quotient is quoted, because the notation has no arithmetic."""
+        """Return the spelling as it stands in an expression.
+
+        A quotient is quoted, because the notation has no arithmetic.
+        """
         return f'"{self.text}"' if "/" in self.text else self.text
 
 
 def _read(value: Any) -> tuple[Fraction, str]:
-    """The exact value and its spelling, or an InputError that says what a number looks like."""
+    """Return the exact value and its spelling; else InputError with an example of a number."""
     match value:
         case bool() | np.bool_():
             raise InputError(f"{shown(value)} is a truth value, not a number")
@@ -107,7 +114,7 @@ def _read(value: Any) -> tuple[Fraction, str]:
 
 
 def _short(value: Fraction) -> Fraction:
-    """The value, if it is not too long."""
+    """Return the value, if it is not too long."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
         raise InputError(f"a fraction of more than {_MOST_BITS} bits is too long")
     return value
@@ -133,7 +140,7 @@ def _read_text(text: str) -> tuple[Fraction, str]:
 
 
 def _meant(text: str) -> str:
-    """What else it may have been meant to be."""
+    """Suggest what else the text may have been meant to be."""
     if "^" in text or "**" in text:
         return "powers of ten are written with e; "
     if (short := _SUFFIXED.fullmatch(text)) is not None:
@@ -152,12 +159,14 @@ def without_suffix(number: str, letter: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Python's spelling of a float without what it says twice: 1e-06 is 1e-6, 5.0 is 5."""
+    """Shorten Python's spelling of a float: 1e-06 is 1e-6, 5.0 is 5."""
     return re.sub(r"e\+?(-?)0*", r"e\1", text).removesuffix(".0")
 
 
 def spelling(value: Fraction) -> str:
-    """The shortest exact spelling: a decimal where it terminates within 24 digits, else a quotient.
+    """Return the shortest exact spelling.
+
+    A decimal where it terminates within 24 digits, else a quotient.
 
     >>> spelling(Fraction(1, 8)), spelling(Fraction(1, 3)), spelling(Fraction(1, 10**7)), spelling(Fraction(6000))
     ('0.125', '1/3', '1e-7', '6000')
@@ -176,7 +185,7 @@ def spelling(value: Fraction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """An interval of numbers a parameter must lie in, with the hint that an error message ends with.
+    """An interval of numbers for a parameter, with the hint that an error message ends with.
 
     >>> POSITIVE.check("sigma", "0.5")
     Exact('0.5')
@@ -204,7 +213,7 @@ class Domain:
         return above and below and (not self.integer or value.denominator == 1)
 
     def check(self, name: str, value: Any) -> Exact:
-        """The exact number, or an InputError of one sentence."""
+        """Return the exact number, or raise an InputError of one sentence."""
         try:
             number = Exact(value)
         except InputError as error:
@@ -223,7 +232,7 @@ class ExactTuple(tuple[Exact, ...]):
 
     @property
     def notation(self) -> str:
-        """The spelling as it stands in an expression."""
+        """Return the spelling as it stands in an expression."""
         return f"[{', '.join(number.notation for number in self)}]"
 
 
@@ -241,7 +250,7 @@ class Several:
         return f"a list, each {self.each}"
 
     def check(self, name: str, value: Any) -> ExactTuple:
-        """The exact numbers, or an InputError of one sentence."""
+        """Return the exact numbers, or raise an InputError of one sentence."""
         if not isinstance(value, list | tuple | np.ndarray) or not getattr(value, "ndim", 1) or not len(value):
             raise InputError(f"{name}={shown(value)} must be {self}")
         return ExactTuple(self.each.check(f"{name}[{i}]", item) for i, item in enumerate(value))
@@ -249,7 +258,7 @@ class Several:
 
 @dataclass(frozen=True, slots=True)
 class Less:
-    """A joint constraint of two parameters: the one called `low` is below the one called `high`, or `equal` to it.
+    """A joint constraint: the parameter `low` is below the parameter `high`, or `equal` to it.
 
     >>> Less("q", "p").check({"q": Exact("0.2"), "p": Exact("0.7")})
     >>> str(Less("q", "p").narrowed("q", PROBABILITY, {"p": Exact("0.7")}))
@@ -261,14 +270,14 @@ class Less:
     equal: bool = False
 
     def check(self, values: Mapping[str, Any]) -> None:
-        """InputError where the parameters are not so."""
+        """Raise InputError where the parameters break the constraint."""
         low, high = values[self.low], values[self.high]
         if not (low < high or (self.equal and low == high)):
             rule = "at most" if self.equal else "below"
             raise InputError(f"{self.low}={low} must be {rule} {self.high}={high}")
 
     def narrowed(self, name: str, domain: Domain, others: Mapping[str, Exact]) -> Domain:
-        """What is left of the domain of one parameter, the others being given."""
+        """Return the rest of the domain of one parameter, the others being given."""
         if name == self.low and self.high in others and (domain.high is None or others[self.high] <= domain.high):
             closed = self.equal and others[self.high] in domain
             return replace(domain, high=Fraction(others[self.high]), high_closed=closed)
@@ -279,7 +288,7 @@ class Less:
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """A word that is one of these, or an InputError of one sentence.
+    """Return a word that is one of these, or raise an InputError of one sentence.
 
     >>> one_of("noise", "laplace", ("laplace", "gaussian"))
     'laplace'
@@ -290,7 +299,7 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False, in text "yes" or "no".
+    """Return True or False, in text "yes" or "no".
 
     >>> truth("monotone", "yes"), truth("monotone", False)
     (True, False)
@@ -303,7 +312,9 @@ def truth(name: str, value: Any) -> bool:
 
 
 def listed(name: str, value: Any) -> list[Any]:
-    """The items of any iterable but text, or an InputError of one sentence; what they are is checked one by one.
+    """Return the items of any iterable but text, or raise an InputError of one sentence.
+
+    The caller checks the items one by one.
 
     >>> listed("orders", range(2, 5))
     [2, 3, 4]
@@ -352,7 +363,7 @@ ACCURACY = Domain(Fraction(1, 10**12), Fraction(1, 10), low_closed=True, high_cl
 
 
 def times(value: Any) -> int:
-    """An integer number of repetitions, at least 1.
+    """Return an integer number of repetitions, at least 1.
 
     >>> times(600_000)
     600000
@@ -373,7 +384,10 @@ def times(value: Any) -> int:
 
 
 def _order(value: Any) -> float:
-    """An order as a float; what is too large for one counts as infinity, where every divergence is largest."""
+    """Return an order as a float; a number too large for a float counts as infinity.
+
+    Every divergence is largest there.
+    """
     named = isinstance(value, str | float | np.floating) and value in ("inf", math.inf)
     if named or (isinstance(value, Decimal) and value.is_infinite() and value > 0):
         return math.inf
@@ -384,7 +398,7 @@ def _order(value: Any) -> float:
 
 
 def limit(name: str, value: Number) -> Exact | None:
-    """A bound that may be infinite: its exact value, None for infinity.
+    """Return the exact value of a bound, None for infinity.
 
     >>> limit("pure", math.inf), limit("pure", 2)
     (None, Exact('2'))
@@ -393,7 +407,7 @@ def limit(name: str, value: Number) -> Exact | None:
 
 
 def orders(value: Any, name: str = "order", low: float = 1.0) -> tuple[np.ndarray[Any, np.dtype[np.float64]], bool]:
-    """A flat float64 array of orders in [low, inf], and whether one scalar was given.
+    """Return a flat float64 array of orders in [low, inf], and whether one scalar was given.
 
     >>> orders([2, 3.5])
     (array([2. , 3.5]), False)

@@ -1,4 +1,6 @@
-"""What can go wrong, as a tree. Every error is one sentence: what, the value, the rule, the next step.
+"""The tree of errors.
+
+Every error is one sentence: what, the value, the rule, the next step.
 
 CumulantError
 ├── InputError            (also a ValueError) a parameter outside its domain
@@ -115,7 +117,9 @@ class BudgetRefused(CumulantError):
 
 
 class LedgerError(CumulantError):
-    """A ledger cannot be used: there is no such file or server, no right to write, no room, or a schema of another version.
+    """A ledger cannot be used.
+
+    There is no such file or server, no right to write, no space, or a schema of another version.
 
     >>> issubclass(LedgerBroken, LedgerError) and issubclass(KeyConflict, InputError)
     True
@@ -127,13 +131,16 @@ class LedgerBroken(LedgerError):
 
 
 class KeyConflict(LedgerError, InputError):
-    """A key was used before, for another request or by another process; `receipt` is what it was used for."""
+    """A key was used before, for another request or by another process.
+
+    `receipt` is what it was used for.
+    """
 
     receipt: object = None
 
 
 def shown(value: object) -> str:
-    """A value as it stands in a message: in brief, whatever it is and says of itself.
+    """Return a value in brief for a message, whatever it is and says of itself.
 
     >>> shown([1, 2]), len(shown("x" * 100))
     ('[1, 2]', 40)

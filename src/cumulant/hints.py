@@ -1,4 +1,4 @@
-"""What people type where the notation has another sign or another name."""
+"""Hints for signs and names that people type instead of those of the notation."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ INSTEAD = {
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """What was meant by a name that is not known, in brackets; empty where nothing is close.
+    """Suggest the nearest known name, in brackets; empty where nothing is close.
 
     >>> nearest("theorem_9", ["theorem9", "theorem27"])
     " (did you mean 'theorem9'?)"

@@ -1,4 +1,6 @@
-"""Text to expression, the inverse of str(): an own tokenizer and a closed grammar; nothing in the text is executed.
+"""Text to expression, the inverse of str().
+
+An own tokenizer and a closed grammar; nothing in the text is executed.
 
 run       := sum ('|' sum)*                                      '|' binds less than '+', as in Python
 sum       := term ('+' term)*
@@ -45,7 +47,9 @@ T = TypeVar("T")
 
 
 def parse(text: str, unknown: Number | None = None) -> Expression:
-    """The expression that this text spells; `unknown` is the number that every `?` in it stands for.
+    """Read the expression that this text spells.
+
+    `unknown` is the number that every `?` in it stands for.
 
     `parse(str(run)) == run`. Whatever is wrong with the text is an InputError of one sentence, with the position.
 
@@ -61,12 +65,15 @@ def parse(text: str, unknown: Number | None = None) -> Expression:
 
 @reader
 def parse_record(text: str) -> RunRecord:
-    """What this text says to have run: how a stored guarantee finds its run again."""
+    """Read the record of a run from its text; a stored guarantee finds its run by it."""
     return parse(text).record()
 
 
 class Unknown(NamedTuple):
-    """What a `?` stands for: a parameter of the mechanism or scheme `owner`, given with others, or the number of times."""
+    """The parameter that a `?` stands for: one of the mechanism or scheme `owner`.
+
+    It is given with others, or is the number of times.
+    """
 
     owner: str
     name: str
@@ -74,7 +81,7 @@ class Unknown(NamedTuple):
 
 
 def find_unknown(text: str) -> Unknown:
-    """What the only `?` in this text stands for, whatever its number will be.
+    """Find the parameter that the only `?` in this text stands for, whatever its number.
 
     >>> find_unknown("Laplace(2) @ WithoutReplacement(sample=?, population=60_000) * 10")
     Unknown(owner='WithoutReplacement', name='sample', others={'population': '60000'})
@@ -97,7 +104,7 @@ def find_unknown(text: str) -> Unknown:
 
 
 def _read(text: str, unknown: str | None) -> tuple[Expression, list[Unknown]]:
-    """The expression, and what each `?` in it stood for."""
+    """Return the expression, and the parameter that each `?` in it stood for."""
     if not isinstance(text, str):
         raise NotationError(f"{type(text).__name__} is not text; give an expression such as 'Gaussian(sigma=5)'")
     if len(text) > LONGEST_TEXT:
@@ -114,7 +121,10 @@ def _read(text: str, unknown: str | None) -> tuple[Expression, list[Unknown]]:
 
 
 class _Parser:
-    """One pass over the tokens; every method starts at the next token and consumes what it names."""
+    """One pass over the tokens.
+
+    Every method starts at the next token and consumes what it names.
+    """
 
     def __init__(self, tokens: Iterator[Token], unknown: str | None) -> None:
         self.tokens = tokens
@@ -160,7 +170,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else self.together(parts)
 
     def parallel(self) -> tuple[Expression, int]:
-        """The one call with expressions, behind its name."""
+        """Read the one call with expressions, behind its name."""
         self.expect("(", "after parallel a")
         parts: list[tuple[Expression, int]] = []
         given: dict[str, str] = {}
@@ -300,7 +310,7 @@ class _Parser:
             raise
 
     def parameter(self, owner: Token, declared: Mapping[str, bool], given: dict[str, Any], ordered: bool) -> bool:
-        """Adds one parameter to those given; whether the next may still come without a name."""
+        """Add one parameter to those given; return whether the next may come without a name."""
         token = self.next
         named = token.kind == "name" and self.after.text == "="
         if named:
@@ -352,7 +362,10 @@ class _Parser:
         raise NotationError(f"unexpected {token}; a value is expected, such as 5, 1e-5 or 256/60000")
 
     def quotient(self, number: str) -> str:
-        """The number, or its exact quotient by the one behind a '/', or as many hundredths as stand before a '%'."""
+        """Return the number, or its exact quotient or percentage.
+
+        A quotient is by the number behind a '/', hundredths stand before a '%'.
+        """
         if self.accept("%"):
             return spelling(Exact(number) / 100)
         if not self.accept("/"):
@@ -372,7 +385,7 @@ class _Parser:
 
 @lru_cache(maxsize=256)
 def _signature(called: Callable[..., Any]) -> Mapping[str, bool]:
-    """The parameters in declared order, and whether each must be given."""
+    """Return the parameters in declared order, and whether each must be given."""
     found = inspect.signature(called).parameters
     return {name: each.default is inspect.Parameter.empty for name, each in found.items()}
 

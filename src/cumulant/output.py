@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all: beside their target, synced, then renamed onto it."""
+"""Files that are written whole or not at all.
+
+They are written beside their target, synced, then renamed onto it.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,9 @@ def check_target(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
 
 
 def _is_database(path: Path) -> bool:
-    """Tell whether a file is an SQLite database, without opening one that this process may be using.
+    """Check that a file is an SQLite database, without opening it.
+
+    This process may be using it.
 
     Closing any handle of such a file would end the locks that this process has on it.
     """
@@ -127,7 +132,7 @@ def _status(path: str | Path) -> os.stat_result | None:
 
 @contextmanager
 def _encoded(raw: Any, binary: bool) -> Iterator[Any]:
-    """The file as it is, or as UTF-8 text."""
+    """Yield the file as it is, or as UTF-8 text."""
     if binary:
         yield raw
         return

@@ -1,4 +1,7 @@
-"""Who draws runs and sweeps: what is drawn with knows them, and not the other way round."""
+"""The registry of functions that draw runs and sweeps.
+
+A drawing module knows the drawn classes, and not the other way round.
+"""
 
 from __future__ import annotations
 
@@ -21,5 +24,5 @@ def drawer(of: str) -> Callable[[D], D]:
 
 
 def drawn(of: str, *asked: Any) -> Any:
-    """The picture of a thing of this kind."""
+    """Draw a picture of a thing of this kind."""
     return _DRAWERS[of](*asked)

@@ -1,4 +1,4 @@
-"""A bar on stderr while work takes long, where someone is looking."""
+"""A progress bar on stderr for long work, where someone is looking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ PATIENCE = 1.0
 
 @contextmanager
 def told(steps: int, done: int = 0) -> Iterator[Callable[[str], None]]:
-    """A function to call before each of so many steps, some of them done already, with what comes next.
+    """Yield a function to call before each of so many steps, with the name of the next one.
+
+    Some of the steps are done already.
 
     Silent unless stderr is a terminal.
     """
@@ -42,7 +44,7 @@ def told(steps: int, done: int = 0) -> Iterator[Callable[[str], None]]:
 
 
 def watched(items: Sequence[Item], what: str) -> Iterator[Item]:
-    """The items, one by one; once that has taken a second, with a bar of how many are done."""
+    """Yield the items one by one; after a second, with a bar of how many are done."""
     started = time.monotonic()
     with ExitStack() as stack:
         tell: Callable[[str], None] | None = None
@@ -56,7 +58,10 @@ def watched(items: Sequence[Item], what: str) -> Iterator[Item]:
 
 @contextmanager
 def patient(what: str) -> Iterator[None]:
-    """Says on stderr that there is work, and for how long, once it has taken a second; silent unless someone is looking."""
+    """Say on stderr that there is work, and for how long, once it has taken a second.
+
+    Nothing is printed unless someone is looking.
+    """
     if not _watching():
         yield
         return

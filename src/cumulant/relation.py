@@ -1,4 +1,4 @@
-"""Neighbouring relations as values: what "one person" means in a guarantee."""
+"""Neighbouring relations as values: the meaning of "one person" in a guarantee."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cumulant.errors import InputError, RelationError, shown
 
 
 class Relation(StrEnum):
-    """Which pairs of data sets a statement compares.
+    """The pairs of data sets that a statement compares.
 
     >>> Relation.read("replace_one") is Relation.REPLACE_ONE
     True
@@ -24,7 +24,7 @@ class Relation(StrEnum):
 
     @classmethod
     def read(cls, value: object) -> Relation:
-        """The relation of this name; underscores and slashes count as hyphens."""
+        """Return the relation of this name; underscores and slashes count as hyphens."""
         try:
             if not isinstance(value, str):
                 raise ValueError
@@ -34,7 +34,7 @@ class Relation(StrEnum):
 
     @classmethod
     def choices(cls) -> str:
-        """The names of all relations that say something about people, for an error.
+        """Return the names of all relations that say something about people, for an error.
 
         >>> Relation.choices()
         "'replace-one', 'add-remove' or 'replace-special'"
@@ -44,11 +44,11 @@ class Relation(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """The relation in words."""
+        """Return the relation in words."""
         return self.meaning_for(1)
 
     def meaning_for(self, records: int) -> str:
-        """The relation in words, for data sets that are so many neighbours apart.
+        """Return the relation in words, for data sets that are so many neighbours apart.
 
         >>> Relation.REPLACE_ONE.meaning_for(5)
         'data sets of the same size that differ in at most 5 records'
@@ -57,29 +57,32 @@ class Relation(StrEnum):
         return facts.meaning if records == 1 else facts.group.format(records)
 
     def neighbours_for(self, records: int) -> str:
-        """For whom a statement about so many records holds."""
+        """Return the people for whom a statement about so many records holds."""
         meaning = self.meaning_for(records)
         return f"for {self} neighbours: {meaning}" if self.clipping else f"for neighbours under {meaning}"
 
     def guessed_for(self, records: int) -> str:
-        """A phrase for what an attacker may want to know of the data."""
+        """Return a phrase for the fact about the data that an attacker guesses."""
         facts = _FACTS[self]
         return facts.guessed if records == 1 else facts.guessed_group.format(records)
 
     @property
     def clipping(self) -> int | None:
-        """How many times C one record moves a sum of vectors clipped to norm C (E-2); None where that is not fixed."""
+        """Return how many times C one record moves a sum of vectors clipped to norm C (E-2).
+
+        None where that is not fixed.
+        """
         return _FACTS[self].clipping
 
     @property
     def assumed(self) -> str:
-        """What is assumed of the sensitivities of a run that is stated for it."""
+        """Return the assumption about the sensitivities of a run that is stated for it."""
         if self.clipping is None:
             return "clipping to norm C has sensitivity 2C under replace-one and C under add-remove"
         return f"sensitivities are {self}, so clipping to norm C counts as {_times(self.clipping)}C"
 
     def clipped(self, norm: Exact) -> Exact:
-        """The sensitivity of a sum of vectors clipped to this norm.
+        """Return the sensitivity of a sum of vectors clipped to this norm.
 
         >>> Relation.REPLACE_ONE.clipped(Exact(1)), Relation.ADD_REMOVE.clipped(Exact(1))
         (Exact('2'), Exact('1'))
@@ -160,12 +163,15 @@ def _times(factor: int) -> str:
 
 
 def common(relations: Iterable[Stated]) -> Relation:
-    """The one relation all parts are stated for; RelationError when there are two."""
+    """Return the one relation all parts are stated for; RelationError when there are two."""
     return agreed(UNSTATED, relations)[0]
 
 
 def agreed(stated: Stated, relations: Iterable[Stated]) -> Stated:
-    """The same, starting from what is stated already: who keeps it need not look at old parts again."""
+    """Return the one relation of the stated one and of these; RelationError for two.
+
+    A caller that keeps the result need not look at old parts again.
+    """
     for relation, part in relations:
         if relation is Relation.ANY:
             continue

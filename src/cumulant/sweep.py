@@ -1,4 +1,7 @@
-"""A grid of settings, each answered as it would be alone: one row per setting, on any executor, resumable."""
+"""A grid of settings, each answered as it would be alone.
+
+One row per setting, on any executor, resumable.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The rows of a sweep, in the order of the grid: its parameters, the run, epsilon, delta, and what went wrong, if anything.
+    """The rows of a sweep, in the order of the grid.
+
+    A row has its parameters, the run, epsilon, delta, and what went wrong, if anything.
 
     A setting that cannot be answered has None for the number that was asked for, and a sentence in `error`.
 
@@ -57,16 +62,18 @@ class Sweep:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
+        """Return the names of the columns."""
         return (*self.parameters, *_RESERVED)
 
     @property
     def failures(self) -> int:
-        """How many settings have no answer."""
+        """Return how many settings have no answer."""
         return sum(bool(row["error"]) for row in self.rows)
 
     def columns(self) -> dict[str, list[Any]]:
-        """A list per column, as pandas.DataFrame and polars.DataFrame take it: settings that are numbers are numbers there.
+        """Return a list per column, as pandas.DataFrame and polars.DataFrame take it.
+
+        Settings that are numbers are numbers there.
 
         Rows keep how a setting was spelled, so that 1/3 is not rounded; where a name is among them a column stays as it is.
 
@@ -78,7 +85,7 @@ class Sweep:
         return columns | {name: _numbers(columns[name]) for name in self.parameters}
 
     def to_csv(self, path: str | Path) -> None:
-        """The table as comma-separated values; a number that is missing is empty, infinity is `inf`."""
+        """Write comma-separated values; a missing number is empty, infinity is `inf`."""
         import csv
 
         with open_output(path) as file:
@@ -87,7 +94,7 @@ class Sweep:
             writer.writerows({name: "" if row[name] is None else row[name] for name in self.names} for row in self.rows)
 
     def to_parquet(self, path: str | Path) -> None:
-        """The table as Parquet; needs the extra `parquet`."""
+        """Write the table as Parquet; needs the extra `parquet`."""
         try:
             from pyarrow import parquet, table
         except ImportError as error:
@@ -96,7 +103,9 @@ class Sweep:
             parquet.write_table(table(self.columns()), file)
 
     def plot(self, out: str | Path | None = None, kind: str | None = None) -> Any:
-        """A picture: a line where one setting varies, a heat map where two do, panels where more do; needs cumulant[plot].
+        """Draw a line where one setting varies, a heat map where two do, panels where more do.
+
+        Needs cumulant[plot].
 
         `kind="lines"` draws two settings as several lines. Gives a matplotlib figure, which a notebook shows; a file `out` is
         written as PNG, SVG or PDF, with the table as CSV beside it.
@@ -122,7 +131,7 @@ def sweep(
     journal: str | Path | None = None,
     **parameters: Iterable[Number],
 ) -> Sweep:
-    """Every combination of the parameters, asked for epsilon at this delta, or for delta at this epsilon.
+    """Ask every combination of the parameters for epsilon at this delta, or delta at epsilon.
 
     The expression is a template: `{sigma}` stands for each of `sigma=[...]`. Each row is exactly what the same question about
     that run alone gives, whatever the executor: None works here, otherwise any executor of `concurrent.futures`, such as
@@ -155,7 +164,10 @@ def sweep(
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """One point of the grid: the spelling of each parameter, the text of the run, and what makes it the same setting."""
+    """One point of the grid.
+
+    It has the spelling of each parameter, the text of the run, and what makes it the same setting.
+    """
 
     texts: tuple[tuple[str, str], ...]
     run: str
@@ -184,7 +196,10 @@ def _grid(expression: str, parameters: Mapping[str, Iterable[Number]]) -> list[_
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """One value of a parameter as it was spelled, as it stands in an expression, and exactly: 0.001 and "1/1000" are one."""
+    """One value of a parameter: as spelled, as it stands in an expression, and exactly.
+
+    0.001 and "1/1000" are one.
+    """
 
     text: str
     notation: str
@@ -202,7 +217,7 @@ def _value(name: str, value: Any) -> _Value:
 
 
 def _numbers(texts: list[str]) -> list[Any]:
-    """As whole numbers that fit into 64 bits, as floats, or as they are."""
+    """Convert to whole numbers that fit into 64 bits, to floats, or leave as they are."""
     try:
         numbers = [Exact(text) for text in texts]
     except InputError:
@@ -237,7 +252,7 @@ def _worked(
 
 
 def _answers(chunk: list[_Setting], question: Question) -> list[Answered]:
-    """The rows of some settings; a failing one has its error."""
+    """Return the rows of some settings; a failing one has its error."""
     found = []
     for setting in chunk:
         try:
@@ -263,7 +278,7 @@ def _sentence(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Journal:
-    """JSON lines: what is asked, then a line for each answered setting with its digest."""
+    """A file of JSON lines: the question, then each answered setting with its digest."""
 
     path: Path
     rows: dict[str, Row]
@@ -271,7 +286,10 @@ class _Journal:
 
     @classmethod
     def opened(cls, path: str | Path, expression: str, question: Question) -> _Journal:
-        """The journal of this sweep, a new one or what is left of a killed one, whose unfinished last line is cut off."""
+        """Open the journal of this sweep, a new one or what is left of a killed one.
+
+        An unfinished last line is cut off.
+        """
         from importlib.metadata import version
 
         path = Path(path)
@@ -318,7 +336,10 @@ class _Journal:
 
 
 def _digest(head: Mapping[str, Any], key: str, row: Mapping[str, Any]) -> str:
-    """SHA-256 of a row together with its question: a number that was edited, or comes from elsewhere, is not believed."""
+    """Return SHA-256 of a row together with its question.
+
+    A number that was edited, or comes from elsewhere, is not believed.
+    """
     return sha256(json.dumps([head, key, row], sort_keys=True).encode()).hexdigest()
 
 

@@ -39,7 +39,10 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens one by one, so that a long text costs nothing behind its first mistake; then the end, for ever."""
+    """Yield the tokens one by one; then the end, for ever.
+
+    So a long text costs nothing behind its first mistake.
+    """
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)

@@ -1,4 +1,4 @@
-"""What ran, nothing else: one class one file, and a file is known by being here."""
+"""Mechanisms as data: one class in one file, registered by the file."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -16,7 +16,9 @@ from cumulant.pairs.pair import Pair
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ApproximateDP(Mechanism):
-    """Any (epsilon, delta)-DP mechanism: epsilon-DP except with probability delta, which is carried as slack.
+    """Any (epsilon, delta)-DP mechanism: epsilon-DP except with probability delta.
+
+    The delta is carried as slack.
 
     All of k promises hold with probability (1 - delta)^k; epsilon(delta) is asked at what is left of delta, and is +inf where
     delta is less than their failures take. On a sample the promise becomes (log(1 + rate (e^epsilon - 1)), rate * delta),

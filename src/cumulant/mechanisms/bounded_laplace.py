@@ -17,7 +17,9 @@ from cumulant.pairs.pair import Pair
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BoundedLaplace(Mechanism):
-    """f(X) + independent noise of density ~ e^(-|x| / scale) on [-bound, bound] and 0 elsewhere, for this L1 sensitivity.
+    """f(X) + independent Laplace noise restricted to [-bound, bound].
+
+    The density is ~ e^(-|x| / scale) on the interval and 0 elsewhere, for this L1 sensitivity.
 
     Values outside of the interval are drawn again, not moved to its ends. Near the ends an output tells the data sets apart, so
     there is a delta that no epsilon avoids. The sensitivity is at most the bound. Proof: docs/mechanisms/bounded-laplace.md.
@@ -42,7 +44,7 @@ class BoundedLaplace(Mechanism):
         return self._units()
 
     def _units(self) -> tuple[Fraction, Fraction]:
-        """Sensitivity and bound in units of the scale."""
+        """Return sensitivity and bound in units of the scale."""
         scale = Exact(self.scale)
         return Exact(self.sensitivity) / scale, Exact(self.bound) / scale
 

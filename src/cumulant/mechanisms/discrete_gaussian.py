@@ -19,7 +19,9 @@ from cumulant.relation import Relation
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DiscreteGaussian(Mechanism):
-    """Integers f(X) + independent noise on the integers, of mass proportional to e^(-x^2 / 2 sigma^2), for this L2 sensitivity.
+    """Integers f(X) + independent noise on the integers, of mass ~ e^(-x^2 / 2 sigma^2).
+
+    f has this L2 sensitivity.
 
     Which integer vector is the worst shift for delta is known in dimension 1 only. With `dimension=1` the pair is used, and
     the sensitivity is rounded down to an integer; otherwise the mechanism is known by its curve a S^2 / (2 sigma^2), and the

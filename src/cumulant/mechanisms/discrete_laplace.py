@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DiscreteLaplace(Mechanism):
-    """Integers f(X) + independent noise on the integers, of mass ~ e^(-|x| / scale), for this L1 sensitivity.
+    """Integers f(X) + independent noise on the integers, of mass ~ e^(-|x| / scale).
+
+    f has this L1 sensitivity.
 
     Also called geometric noise. The answer is a vector of integers, so its sensitivity is one: what is given is rounded down,
     and below 1 nothing is released. Proof: docs/mechanisms/discrete-laplace.md.

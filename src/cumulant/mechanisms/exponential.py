@@ -16,7 +16,9 @@ from cumulant.pairs.pair import Pair
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ExponentialMechanism(Mechanism):
-    """A choice r with probability ~ exp(epsilon u(r) / (2 Delta)), Delta the sensitivity of the scores u: bounded range.
+    """A choice r with probability ~ exp(epsilon u(r) / (2 Delta)): bounded range.
+
+    Delta is the sensitivity of the scores u.
 
     The log ratios of the probabilities on two neighbouring data sets lie in an interval of length epsilon, which is all that is
     used; with scores that all move one way, exp(epsilon u(r) / Delta) has it too. The largest of scores with Gumbel noise of

@@ -23,7 +23,9 @@ Limit = Exact | Radial
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ExponentialFamilyMechanism(Mechanism):
-    """A draw from p_eta(x) ~ exp(<eta, T(x)> - A(eta)), eta a function of the data: Proposition 38, corrected (E-6).
+    """A draw from p_eta(x) ~ exp(<eta, T(x)> - A(eta)), eta a function of the data.
+
+    Proposition 38, corrected (E-6).
 
     It assumes (A) neighbouring data sets have parameters at most `diameter` apart; (B) within `radius` of every parameter
     in use (None: everywhere) there are only parameters, and the log-partition function A has Lipschitz constant at most
@@ -103,7 +105,10 @@ class ExponentialFamilyMechanism(Mechanism):
 
 
 def _radial(limit: Limit | None) -> Radial:
-    """The bound at each radius: nothing is known without one, and a constant is rounded up."""
+    """Return the bound at each radius; without a limit nothing is known.
+
+    A constant is rounded up.
+    """
     if limit is None:
         return lambda radius: math.inf
     if not isinstance(limit, Exact):

@@ -1,4 +1,7 @@
-"""A mechanism that users bring by the densities of its two laws on a worst pair of data sets."""
+"""A mechanism that users bring by two densities.
+
+They are those of its laws on a worst pair of data sets.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ def from_densities(
     support: tuple[float, float] = (-math.inf, math.inf),
     pure: Number = math.inf,
 ) -> Mechanism:
-    """A mechanism whose output laws on the worst pair have these log densities; both directions are covered (E-1).
+    """Return a mechanism whose output laws on the worst pair have these log densities.
+
+    Both directions are covered (E-1).
 
     The pair must dominate every neighbouring pair. `pure` is the largest |log p - log q|, if it is finite and known.
 
@@ -42,7 +47,7 @@ def from_densities(
 
 
 def _interval(support: tuple[float, float]) -> tuple[float, float]:
-    """The ends of the support; infinite ones are floats."""
+    """Return the ends of the support; infinite ones are floats."""
     try:
         low, high = (end if end in (-math.inf, math.inf) else float(Exact(end)) for end in support)
     except (TypeError, ValueError) as error:
@@ -54,7 +59,7 @@ def _interval(support: tuple[float, float]) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ByDensities(Mechanism):
-    """What `from_densities` makes."""
+    """A mechanism known by two densities, as `from_densities` makes it."""
 
     log_p: Callable[[Any], Any]
     log_q: Callable[[Any], Any]
@@ -70,7 +75,10 @@ class ByDensities(Mechanism):
         return self.pair().curve()
 
     def pair(self) -> DensityPair:
-        """The densities as they are now, checked: once in each question, since they may change after it."""
+        """Check the densities as they are now and return their pair.
+
+        Once in each question, since they may change after it.
+        """
         from cumulant.pairs.densities import DensityPair
 
         limit = math.inf if self.known_pure is None else float(self.known_pure)

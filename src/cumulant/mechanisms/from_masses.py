@@ -23,7 +23,9 @@ _LONGEST = 1 << 27
 
 
 def from_masses(p: Iterable[Number], q: Iterable[Number]) -> Mechanism:
-    """A mechanism whose output laws on the worst pair of data sets have these masses; both directions are covered (E-1).
+    """Return a mechanism whose output laws on the worst pair have these masses.
+
+    Both directions are covered (E-1).
 
     The pair must dominate every neighbouring pair. Sums within 1e-9 of 1 are normalised to 1.
 
@@ -36,7 +38,7 @@ def from_masses(p: Iterable[Number], q: Iterable[Number]) -> Mechanism:
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ByMasses(Mechanism):
-    """What `from_masses` makes."""
+    """A mechanism known by two laws of masses, as `from_masses` makes it."""
 
     p: ExactTuple
     q: ExactTuple
@@ -68,7 +70,7 @@ class ByMasses(Mechanism):
 
 
 def _normalised(name: str, masses: tuple[Exact, ...]) -> tuple[Fraction, ...]:
-    """The masses divided by their sum, which is 1 but for rounding."""
+    """Divide the masses by their sum, which is 1 but for rounding."""
     shared = 1
     for mass in masses:
         shared = math.lcm(shared, mass.denominator)

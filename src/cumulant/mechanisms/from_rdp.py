@@ -23,7 +23,9 @@ def from_rdp(
     name: str = "custom",
     upper_bound: bool = False,
 ) -> Mechanism:
-    """Return a mechanism with this Rényi curve: the largest divergence of all neighbours, in both directions (E-1).
+    """Return a mechanism with this Rényi curve.
+
+    It is the largest divergence of all neighbours, in both directions (E-1).
 
     The function is asked one order at a time, and again at every question: an object whose parameters change prices its past
     releases anew, so hand each setting over as a mechanism of its own. `pure` is the true value at order infinity, never

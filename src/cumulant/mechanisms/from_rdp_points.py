@@ -14,7 +14,9 @@ from cumulant.mechanisms.mechanism import Mechanism, register
 
 
 def from_rdp_points(orders: Iterable[Number], values: Iterable[Number]) -> Mechanism:
-    """A mechanism known at these orders only; between them K is bounded by chords, past the last by nothing (E-8).
+    """Return a mechanism known at these orders only.
+
+    Between them K is bounded by chords, past the last by nothing (E-8).
 
     Each value is an upper bound. The divergence grows with the order, so a smaller value at a later order holds before it.
 
@@ -29,7 +31,7 @@ def from_rdp_points(orders: Iterable[Number], values: Iterable[Number]) -> Mecha
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ByPoints(Mechanism):
-    """What `from_rdp_points` makes."""
+    """A mechanism known at some orders, as `from_rdp_points` makes it."""
 
     orders: ExactTuple
     values: ExactTuple

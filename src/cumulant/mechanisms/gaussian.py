@@ -28,7 +28,9 @@ GEOMETRIES = ("diameter", "ball")
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Gaussian(Mechanism):
-    """f(X) + N(0, sigma^2 I) for a query f, scalar or vector, of this L2 sensitivity: rdp(a) = a S^2 / (2 sigma^2).
+    """f(X) + N(0, sigma^2 I) for this L2 sensitivity S of f: rdp(a) = a S^2 / (2 sigma^2).
+
+    f is a scalar or a vector.
 
     sigma is the standard deviation of the noise, in the units of the sensitivity (E-20). The sensitivity is that of the
     relation the run is stated under: replace-one for sampling without replacement. For sums of clipped vectors use
@@ -99,7 +101,7 @@ class Gaussian(Mechanism):
             object.__setattr__(self, "relation", Relation.REPLACE_ONE)
 
     def _squared(self, square: Number) -> None:
-        """Sets the sensitivity whose square is given, rounded up where it is no fraction."""
+        """Set the sensitivity whose square is given, rounded up where it is no fraction."""
         if NONNEGATIVE.check("sensitivity", self.sensitivity) != 1:
             raise InputError("squared_sensitivity says what sensitivity is; leave one of them out")
         checked = POSITIVE.check("squared_sensitivity", square)
@@ -108,7 +110,10 @@ class Gaussian(Mechanism):
         object.__setattr__(self, "sensitivity", Exact(most))
 
     def _clipped(self, multiplier: Number | None, clip: Number | None) -> None:
-        """Sets what a noise multiplier and a clipping norm mean under the relation that is said with them."""
+        """Set sigma and sensitivity from a noise multiplier and a clipping norm.
+
+        Their meaning depends on the relation that is given with them.
+        """
         if multiplier is None:
             raise InputError(f"clip={shown(clip)} needs a noise_multiplier=… beside it, whose product is sigma")
         given = self.sigma is not _UNSAID or self.squared_sensitivity is not None
@@ -137,7 +142,9 @@ class Gaussian(Mechanism):
     def from_clipping(
         cls, norm: Number, noise: Number, relation: Relation | str, averaged_over: Number = 1
     ) -> Gaussian:
-        """The noisy sum of vectors clipped to an L2 norm, `noise` being the standard deviation added to the sum.
+        """Return the noisy sum of vectors clipped to an L2 norm.
+
+        `noise` is the standard deviation that is added to the sum.
 
         Replacing one record moves the sum by up to 2 * norm, adding or removing one by up to norm (E-2). With `averaged_over=n`
         the noise is added to the mean of n clipped vectors, as in eq. (1) of the paper: replacing one moves it by 2 * norm / n.
@@ -161,7 +168,9 @@ class Gaussian(Mechanism):
 
     @classmethod
     def from_tree(cls, sigma: Number, steps: Number, restarts: Number = 1) -> Expression:
-        """Binary tree aggregation over `steps` leaves, Gaussian noise on every node, each record in one leaf.
+        """Return binary tree aggregation over `steps` leaves, with Gaussian noise on every node.
+
+        Each record is in one leaf.
 
         A record is in all nodes on the path from its leaf, of which floor(log2 T) + 1 are completed in a tree of T steps. After
         `restarts` trees of equal length no record is in two of them, so one path counts.
@@ -179,7 +188,9 @@ class Gaussian(Mechanism):
     def from_matrix(
         cls, matrix: Matrix, sigma: Number, participation: Participation = "once", *, relation: Relation | str
     ) -> Gaussian:
-        """The matrix mechanism: C x + sigma z, or what is computed from it, x + sigma C^-1 z; z has unit deviation.
+        """Return the matrix mechanism C x + sigma z, or x + sigma C^-1 z computed from it.
+
+        z has unit deviation.
 
         Row t of x is what is summed at step t, of vectors clipped to norm 1; C is lower triangular, so that x may depend on
         what was released before. A record takes part `"once"`; or `("every", b)`, at one step of the first b and at every b-th
@@ -209,11 +220,11 @@ class Gaussian(Mechanism):
         return replace(Mechanism.part(self, times), clipped=str(same) if plain and self.averaged_over == 1 else "")
 
     def _square(self) -> Fraction:
-        """Of the sensitivity, exactly."""
+        """Return the square of the sensitivity, exactly."""
         return Exact(self.sensitivity) ** 2 if self.squared_sensitivity is None else Exact(self.squared_sensitivity)
 
     def _squared_shift(self) -> Fraction | None:
-        """None if it is infinite: without noise nothing is private."""
+        """Return the squared shift; None if it is infinite: without noise nothing is private."""
         if self.silent:
             return Fraction(0)
         return self._square() / (Exact(self.sigma) * Exact(self.averaged_over)) ** 2 if self.sigma else None

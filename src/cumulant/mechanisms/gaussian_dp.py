@@ -20,7 +20,9 @@ from cumulant.relation import Relation
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GaussianDP(Mechanism):
-    """Any mu-GDP mechanism: no test between neighbours is better than one between N(0, 1) and N(mu, 1).
+    """Any mu-GDP mechanism.
+
+    No test between neighbours is better than one between N(0, 1) and N(mu, 1).
 
     Its pair is that of Gaussian noise, its geometry is not: the theorems about values in a ball or of some diameter are
     about real noise and do not apply. See docs/mechanisms/promises.md. `assumed` says under which hypotheses a whole run

@@ -18,7 +18,9 @@ from cumulant.relation import Relation
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GaussianMixture(Mechanism):
-    """A sum + Gaussian noise of deviation sigma, where one record moves it by shifts[i] or less with probability weights[i].
+    """A sum + Gaussian noise of deviation sigma that one record moves by a random amount.
+
+    The amount is shifts[i] or less with probability weights[i].
 
     The coin is tossed in secret, and with the same law whatever the other records are: a record that several owners share, a
     user who has each of k records in a Poisson sample. Statements are for add/remove neighbours, or with

@@ -22,7 +22,9 @@ from cumulant.sampling.scheme import Scheme, known
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Group(Scheme):
-    """Statements for data sets that differ in `size` records, one after the other: user-level or household-level privacy.
+    """Statements for data sets that differ in `size` records, one after the other.
+
+    This is user-level or household-level privacy.
 
     Relation and mechanism stay as they are; under replace-one it is so many replacements. Noise is shifted so many times as
     far; what is known by its curve only goes by the doubling of Mironov 2017. It comes last, around everything that ran.
@@ -53,7 +55,10 @@ class Group(Scheme):
         return self.chain(inner)
 
     def chain(self, inner: Expression) -> Expression:
-        """The expression for data sets that so many neighbours join, each step of which it is stated for."""
+        """Return the expression for data sets that so many neighbours join.
+
+        It is stated for each step of the chain.
+        """
         return run({_grouped(mechanism, int(self.size)): times for mechanism, times in inner.terms.items()})
 
     def __eq__(self, other: object) -> bool:

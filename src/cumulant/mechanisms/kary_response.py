@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class KaryResponse(Mechanism):
-    """An answer out of `values`, told with probability p and otherwise replaced by one of the others, each as likely.
+    """One of `values` answers: the true one with probability p, else another one.
+
+    The others are equally likely.
 
     Give p, or epsilon, the logarithm of the odds p (values - 1)/(1 - p) of the own value against each other one. A report of
     one person changes but does not vanish: statements are for replace-one neighbours. Proof: docs/mechanisms/local-reports.md.

@@ -18,7 +18,9 @@ from cumulant.relation import Relation
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Laplace(Mechanism):
-    """f(X) + independent Laplace noise of this scale in each coordinate, for a query of this L1 sensitivity.
+    """f(X) + independent Laplace noise of this scale in each coordinate.
+
+    f has this L1 sensitivity.
 
     The sensitivity is that of the relation the run is stated under. `averaged_over=n` says that the noise is added to a
     mean: to the query of this sensitivity divided by the public number n of records, for replace-one neighbours.
@@ -52,7 +54,9 @@ class Laplace(Mechanism):
 
     @classmethod
     def from_clipping(cls, norm: Number, noise: Number, relation: Relation | str, averaged_over: Number = 1) -> Laplace:
-        """The noisy sum, or mean, of vectors clipped to an L1 norm, `noise` being the scale of what is added to it.
+        """Return the noisy sum, or mean, of vectors clipped to an L1 norm.
+
+        `noise` is the scale of what is added to it.
 
         Replacing one record moves the sum by up to 2 * norm, adding or removing one by up to norm (E-2).
 
@@ -77,7 +81,7 @@ class Laplace(Mechanism):
         return {**Mechanism.arguments(self), **mean, **stated, **known}
 
     def _shift(self) -> Fraction | None:
-        """None if it is infinite: without noise nothing is private."""
+        """Return the shift; None if it is infinite: without noise nothing is private."""
         if self.silent:
             return Fraction(0)
         return Exact(self.sensitivity) / (Exact(self.scale) * Exact(self.averaged_over)) if self.scale else None

@@ -1,4 +1,7 @@
-"""What ran, as data: expressions that compose (`+`, `*`) and are sampled (`@`), and hand their parts over to be asked."""
+"""Runs as data: expressions that compose (`+`, `*`) and are sampled (`@`).
+
+They hand their components over to the accounting.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ PARALLEL: list[Callable[..., Expression]] = []
 
 
 class Expression(Answers):
-    """Something that ran on one data set: how it is put together, and every question that can be asked about it."""
+    """A run on one data set: its components, and every question about it."""
 
     __slots__ = ()
     __array_ufunc__ = None  # numpy scalars must not take over `3 * m`
@@ -40,7 +43,7 @@ class Expression(Answers):
     @property
     @abstractmethod
     def terms(self) -> Mapping[Mechanism, int]:
-        """Each distinct mechanism and how often it ran."""
+        """Return each distinct mechanism and how often it ran."""
 
     def record(self) -> RunRecord:
         return RunRecord(
@@ -49,27 +52,33 @@ class Expression(Answers):
 
     @property
     def relation(self) -> Relation:
-        """The neighbouring relation of every statement about this expression."""
+        """Return the neighbouring relation of every statement about this expression."""
         return common((mechanism.relation, mechanism) for mechanism in self.terms)
 
     @property
     def estimated(self) -> bool:
-        """Whether a number about it rests on a user's Python function that can only be sampled in floats."""
+        """Return True if a number about it rests on a function that is only sampled in floats.
+
+        Such a function is a user's Python function.
+        """
         return any(mechanism.estimated for mechanism in self.terms)
 
     @property
     def surrogate(self) -> bool:
-        """True for a surrogate, which bounds what ran from above only: the run has no lower end."""
+        """Return True for a surrogate, which bounds the run from above only: it has no lower end."""
         return any(mechanism.surrogate for mechanism in self.terms)
 
     @property
     def frozen(self) -> bool:
-        """Whether it is data alone, so that what is known about it stays true; a Python object in it may change."""
+        """Return True if it is data alone, so that what is known about it stays true.
+
+        A Python object in it may change.
+        """
         return all(mechanism.frozen for mechanism in self.terms)
 
     @property
     def records_changed(self) -> int:
-        """In how many records the data sets differ that its statements compare: the least number of all terms.
+        """Return in how many records the compared data sets differ: the least of all components.
 
         It is 1 unless Group is around all of them.
         """
@@ -77,11 +86,17 @@ class Expression(Answers):
 
     @property
     def sized(self) -> bool:
-        """True if its statements are for data sets of one size, so that it cannot run on a sample of random size."""
+        """Return True if its statements are for data sets of one size.
+
+        Then it cannot run on a sample of random size.
+        """
         return any(mechanism.sized for mechanism in self.terms)
 
     def notation(self) -> str:
-        """The text that `parse` reads back; NotationError where a Python function is part of the description."""
+        """Return the text that `parse` reads back.
+
+        NotationError where a Python function is part of the description.
+        """
         if not self.terms:
             raise NotationError("nothing ran, and nothing has no text; compose something first")
         for mechanism in self.terms:
@@ -105,7 +120,9 @@ class Expression(Answers):
         return notebook.run(self.record()) if self.terms else None
 
     def plot(self, delta: Number = "1e-8", kind: str = "all", out: Any = None, bounds: str = "best") -> Any:
-        """A picture: "epsilon" against delta, "rounds", "rdp", "trade-off", or "all" of them; needs cumulant[plot].
+        """Draw "epsilon" against delta, "rounds", "rdp", "trade-off", or "all" of them.
+
+        Needs cumulant[plot].
 
         Gives a matplotlib figure, which a notebook shows; a file `out` is written as PNG, SVG or PDF, with the numbers as CSV
         beside it. `bounds="all"` shows every bound of the divergences that applies.
@@ -148,7 +165,9 @@ class Expression(Answers):
 
 
 class Run(Expression):
-    """A sum of mechanisms, each with the number of times it ran; two runs are equal when their terms are.
+    """A sum of mechanisms, each with the number of times it ran.
+
+    Two runs are equal when their terms are.
 
     >>> import cumulant as cm
     >>> list((cm.PureDP(1) * 3 + cm.PureDP(2)).terms.values())
@@ -180,13 +199,15 @@ class Run(Expression):
 
 
 def run(terms: Mapping[Mechanism, int]) -> Expression:
-    """The run with these terms; a single mechanism that ran once is itself."""
+    """Return the run with these terms; a single mechanism that ran once is itself."""
     terms = {mechanism: domains.times(times) for mechanism, times in terms.items()}
     return next(iter(terms)) if list(terms.values()) == [1] else Run(terms)
 
 
 class Mechanism(Expression):
-    """One mechanism: frozen data with a domain for each parameter, a curve, and a dominating pair if it has one.
+    """One mechanism: frozen data with a domain for each parameter, and a curve.
+
+    It has a dominating pair if one is known.
 
     >>> import cumulant as cm
     >>> isinstance(cm.Laplace(scale=2), cm.Mechanism), list(cm.Laplace.domains)
@@ -222,7 +243,7 @@ class Mechanism(Expression):
 
     @classmethod
     def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
-        """Where one parameter may lie, the others being given as they are written."""
+        """Return the domain of one parameter, the others being given as they are written."""
         declared = cls.domains[name]
         found = declared.each if isinstance(declared, Several) else declared
         given = {**cls.defaults, **others}
@@ -263,10 +284,10 @@ class Mechanism(Expression):
 
     @abstractmethod
     def key(self) -> Hashable:
-        """Everything that equality means: exact values, not spellings."""
+        """Return everything that equality means: exact values, not spellings."""
 
     def part(self, times: int) -> Component:
-        """All that mathematics sees of it, having run so often."""
+        """Return the component that the mathematics uses, for so many runs."""
         return Component(
             name=str(self),
             times=times,
@@ -284,19 +305,19 @@ class Mechanism(Expression):
 
     @property
     def silent(self) -> bool:
-        """Whether what it releases does not depend on the data."""
+        """Return True if its output does not depend on the data."""
         return False
 
     @abstractmethod
     def own_curve(self, bound: str) -> Curve:
-        """What is proved about one run of it; `bound` matters only to sampled mechanisms."""
+        """Return the proved curve of one run; `bound` matters only to sampled mechanisms."""
 
     def pair(self) -> Pair | None:
-        """The dominating pair, if it is known."""
+        """Return the dominating pair, if it is known."""
         return None
 
     def grouped_pair(self, size: int) -> Pair | None:
-        """The dominating pair of data sets that differ in so many records, if it is known."""
+        """Return the dominating pair of data sets that differ in so many records, if it is known."""
         pair = None if self.amplified else self.pair()
         return None if pair is None else pair.grouped(size)
 
@@ -315,11 +336,11 @@ class Mechanism(Expression):
         return self.grouped_pair(records)
 
     def unsampled(self) -> str:
-        """Why it may not run on a sample; empty if it may."""
+        """Say why it may not run on a sample; empty if it may."""
         return ""
 
     def ungrouped(self) -> str:
-        """Why nothing is known of a group of records; empty if something may be."""
+        """Say why nothing is known of a group of records; empty if something may be."""
         if not self.sized or self.relation is not Relation.ADD_REMOVE:
             return ""
         return (
@@ -327,11 +348,11 @@ class Mechanism(Expression):
         )
 
     def data_size(self) -> Exact | None:
-        """The number of records its statement is for, where it depends on that."""
+        """Return the number of records its statement is for, where it depends on that."""
         return getattr(self, "records", None)
 
     def arguments(self) -> Mapping[str, str]:
-        """Parameter names and their spelling in the notation, defaults left out."""
+        """Return parameter names and their spelling in the notation, defaults left out."""
         values = {name: getattr(self, self.attributes.get(name, name)) for name in self.domains}
         return {name: value.notation for name, value in values.items() if value != self.defaults.get(name)}
 
@@ -354,7 +375,10 @@ class Mechanism(Expression):
         return cls.__name__
 
     def rank(self) -> tuple[str, str]:
-        """A place in the one order in which terms are added, so that permuting a sum changes nothing."""
+        """Return a place in the one order in which terms are added.
+
+        So permuting a sum changes nothing.
+        """
         try:
             return self._rank
         except AttributeError:
@@ -465,7 +489,10 @@ class Sampled(Mechanism):
 
 
 def sampled(inner: Expression, scheme: Scheme) -> Expression:
-    """`inner @ scheme`, with a sample of a sample normalised to one sample where that is the same law."""
+    """Return `inner @ scheme`.
+
+    A sample of a sample is normalised to one sample where that is the same law.
+    """
     for mechanism in inner.terms if scheme.draws else ():
         if refused := mechanism.unsampled():
             raise InputError(f"{mechanism} on a {scheme.called} sample: {refused}")
@@ -497,7 +524,10 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
 
 
 def canonical(key: Any) -> str:
-    """A key as text that does not depend on how its numbers were spelled or in which order a sum was written."""
+    """Return a key as text that does not depend on spelling or on the order of a sum.
+
+    That is how its numbers were spelled, and in which order a sum was written.
+    """
     match key:
         case Fraction():
             return f"{key.numerator}/{key.denominator}"

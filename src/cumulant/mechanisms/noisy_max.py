@@ -21,7 +21,9 @@ NOISES = ("exponential", "laplace", "gumbel")
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NoisyMax(Mechanism):
-    """The index, and nothing else, of the largest of scores with independent noise of this scale and each of this sensitivity.
+    """The index, and nothing else, of the largest of scores with independent noise.
+
+    The noise has this scale, and each score this sensitivity.
 
     Differences of scores move by up to twice the sensitivity R = 2 S; by S if the scores are `monotone`, all of them rising or
     all falling when one record is added, which is a fact about add/remove neighbours. Exponential and Laplace noise: dominated

@@ -25,7 +25,7 @@ _SMALLEST = 1e-14
 
 
 def parallel(*parts: Expression, by: str = "value", relation: Relation | str | None = None) -> Parallel:
-    """Runs on disjoint parts of the data, `a | b`: each record is seen by one of them.
+    """Return runs on disjoint parts of the data, `a | b`: each record is seen by one of them.
 
     `by="value"`: which one is a fixed function of the record, so that a replaced record may leave one part and enter another;
     the statement is for add/remove neighbours, or with `relation="replace-one"` for those, the parts being stated for
@@ -103,7 +103,10 @@ class Parallel(Mechanism):
         return Relation.REPLACE_SPECIAL if special else Relation.REPLACE_ONE
 
     def cases(self) -> tuple[Expression, ...]:
-        """What one change of the data may be: one part; if a record moves two of them, if it stays one of them twice."""
+        """Return the runs that one change of the data may affect.
+
+        That is one part; two parts if a record moves, and one part twice if it stays.
+        """
         if not self.moved:
             return self.parts
         two = SCHEMES["Group"](size=2)  # type: ignore[call-arg]
@@ -154,12 +157,18 @@ class Parallel(Mechanism):
         return None if not self.frozen or self.estimated else _remembered(self)
 
     def grouped_pair(self, size: int) -> Pair | None:
-        """The records of a group may lie in several parts, so that only a chain of neighbours says what they change."""
+        """Return the pair of a group, where the pair bounds chains of neighbours; else None.
+
+        The records of a group may lie in several parts, so only a chain says what they change.
+        """
         pair = self.pair()
         return pair.grouped(size) if pair is not None and pair.chained else None
 
     def _pair(self) -> Pair | None:
-        """The polygon through points of the larger profile, which is convex; and a lone kind of part is itself."""
+        """Return the polygon through points of the larger profile, which is convex.
+
+        If all parts are of one kind, it is the pair of that part.
+        """
         if (
             not self.moved
             and len(set(self.parts)) == 1
@@ -197,7 +206,7 @@ class Parallel(Mechanism):
 
 
 def _directed(part: Component) -> bool:
-    """Whether its losses have a direction, as those of samples."""
+    """Return True if its losses have a direction, as those of samples."""
     return part.scheme is not None or (part.pair is not None and len(part.pair.unsampled() or ()) > 1)
 
 

@@ -16,7 +16,9 @@ from cumulant.pairs.pair import Pair
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class PermuteAndFlip(Mechanism):
-    """Candidates in random order, each accepted with probability exp(epsilon (u - max u) / (2 Delta)).
+    """Candidates in random order, each accepted with a probability from its score.
+
+    The probability is exp(epsilon (u - max u) / (2 Delta)).
 
     The same law as the largest of scores with exponential noise of scale 2 Delta / epsilon; the index is dominated by Laplace
     noise of shift epsilon, which is attained. rho = epsilon^2/8, right for the exponential mechanism, is not for this one.

@@ -1,4 +1,7 @@
-"""Posterior sampling: one draw from the posterior of a conjugate model is itself a private release (item 43)."""
+"""Posterior sampling: one draw from the posterior of a conjugate model (item 43).
+
+The draw is itself a private release.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class PosteriorSampling(Mechanism):
 
     @staticmethod
     def beta_bernoulli(prior: tuple[Number, Number], records: Number, tempering: Number = 1) -> PosteriorSampling:
-        """Coin flips with a Beta(a, b) prior, prior = (a, b), on the probability of heads.
+        """Return a draw for coin flips with prior Beta(a, b) on heads, prior = (a, b).
 
         >>> PosteriorSampling.beta_bernoulli(prior=("0.5", "0.5"), records=1000, tempering="0.1")
         DirichletPosterior(prior=[0.5, 0.5], records=1000, tempering=0.1)
@@ -45,7 +48,7 @@ class PosteriorSampling(Mechanism):
 
     @staticmethod
     def dirichlet(prior: Sequence[Number], records: Number, tempering: Number = 1) -> PosteriorSampling:
-        """Records that are one of K categories, with a Dirichlet prior on the K probabilities.
+        """Return a draw for records of K categories with a Dirichlet prior.
 
         >>> PosteriorSampling.dirichlet(prior=[1, 1, 1], records=50).rdp(1.5)
         1.71409
@@ -56,7 +59,9 @@ class PosteriorSampling(Mechanism):
     def gaussian_mean(
         diameter: Number, variance: Number, records: Number, prior_precision: Number = 0, tempering: Number = 1
     ) -> PosteriorSampling:
-        """Records N(mu, variance) of known variance with a normal prior on mu, in any dimension.
+        """Return a draw for records N(mu, variance) of known variance with a normal prior on mu.
+
+        In any dimension.
 
         `diameter` is the largest distance of two records: high - low for numbers in [low, high], 2 C for vectors clipped
         to norm C. `prior_precision` is one over the variance of the prior; 0 is the flat prior.
@@ -75,7 +80,9 @@ class PosteriorSampling(Mechanism):
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class DirichletPosterior(PosteriorSampling):
-    """A draw of category probabilities from Dirichlet(prior + tempering * counts); two categories are Beta-Bernoulli.
+    """A draw of category probabilities from Dirichlet(prior + tempering * counts).
+
+    Two categories are Beta-Bernoulli.
 
     >>> DirichletPosterior(prior=[2, 2], records=10).rdp([1, 2, 3])
     array([0.31512925, 0.78015856,        inf])
@@ -109,7 +116,9 @@ class DirichletPosterior(PosteriorSampling):
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class GaussianMeanPosterior(PosteriorSampling):
-    """A draw of a normal mean from its posterior: rdp(a) = a rho with rho = (t D/v)^2 / (2 (prior_precision + t n/v)).
+    """A draw of a normal mean from its posterior: rdp(a) = a rho.
+
+    rho = (t D/v)^2 / (2 (prior_precision + t n/v)).
 
     >>> GaussianMeanPosterior(diameter=1, variance=1, records=9, prior_precision=1).rdp([1, 2])
     array([0.05, 0.1 ])
@@ -157,7 +166,7 @@ class GaussianMeanPosterior(PosteriorSampling):
         )
 
     def pair(self) -> Pair:
-        """Two normal laws of one covariance, whose means are as far apart as a record can move them."""
+        """Return two normal laws of one covariance, as far apart as a record can move the mean."""
         from cumulant.pairs.gaussian import GaussianPair
 
         return GaussianPair.of_square(2 * self.own_curve("best").rho)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PrivacyProfile(Mechanism):
-    """Any mechanism that is (epsilon_i, delta_i)-DP for every i at once, as the table of another accountant says.
+    """Any mechanism that is (epsilon_i, delta_i)-DP for every i at once.
+
+    The table of another accountant may say so.
 
     In between, delta is at most the chord in e^epsilon, and the worst such mechanism has just that profile: it composes far
     below the sum of its points. One point is `ApproximateDP`. See docs/mechanisms/promises.md.

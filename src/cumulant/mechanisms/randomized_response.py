@@ -17,7 +17,9 @@ from cumulant.pairs.pair import Pair
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RandomizedResponse(Mechanism):
-    """A yes/no answer that is true with probability p, 1/2 <= p < 1, and flipped otherwise: log(p/(1-p))-DP.
+    """A yes/no answer that is true with probability p and flipped otherwise: log(p/(1-p))-DP.
+
+    1/2 <= p < 1.
 
     >>> round(RandomizedResponse(p=0.75).pure, 12) == round(math.log(3), 12)
     True

@@ -50,7 +50,9 @@ _HALVINGS, _LEAST_LOGARITHM, _BITS = 200, -744.0, 256
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class RepeatAndSelect(Scheme):
-    """The expression runs K times, each on all the data, and only the best of the K outputs is published, its score included.
+    """K runs of an expression, each on all the data, of which only the best is published.
+
+    Its score is published too.
 
     K is secret and exactly as named: negative binomial, at least 1, with this mean and shape (1 is geometric, 0 logarithmic),
     or with `number="poisson"` Poisson of this mean, perhaps 0. A cap on K breaks the theorem. Ties go by a fixed order or by
@@ -88,7 +90,10 @@ class RepeatAndSelect(Scheme):
         return inner if self.number == NUMBERS[0] and self.mean == 1 else Selected(inner, self)
 
     def least_share(self) -> Fraction:
-        """A number not above the success probability g: the mean falls with g, and at this one it is certainly large enough."""
+        """Return a number not above the success probability g.
+
+        The mean falls with g, and at this one it is certainly large enough.
+        """
         if self.shape == 1:
             return 1 / self.mean
         low, high = _LEAST_LOGARITHM, 0.0
@@ -169,12 +174,17 @@ class Selected(Mechanism):
         return by_divergences(base, scheme.mean, scheme.shape, scheme.least_share())
 
     def _deltas(self, epsilons: list[float]) -> list[float]:
-        """What one run needs at each, from above; asked together they share what is computed."""
+        """Return upper bounds on delta of one run at each epsilon.
+
+        Asked together they share what is computed.
+        """
         asked = [Fraction(epsilon) for epsilon in epsilons]  # floats are what is meant, not the decimals they print as
         return [float(delta) for delta in self.inner.delta(epsilon=asked)]
 
     def _moved(self, closed: Pair | None, deltas: Deltas, steps: list[float]) -> Fraction | None:
-        """By how much epsilon is moved: (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0).
+        """Return by how much epsilon is moved.
+
+        (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0).
 
         The steps are asked together with what is needed first.
         """
@@ -195,7 +205,10 @@ class Selected(Mechanism):
         return (1 + self.scheme.shape) * Fraction(found) if math.isfinite(found) else None
 
     def _guide(self, share: Fraction, powers: list[float]) -> float:
-        """About where Renyi divergences find the e of `_moved`: epsilon(delta) meets it for delta = g (e^e - 1)/(1 - g)."""
+        """Estimate the e of `_moved` from Rényi divergences.
+
+        epsilon(delta) meets it for delta = g (e^e - 1)/(1 - g).
+        """
         asked = [min(share / (1 - share) * Fraction(math.expm1(x)), Fraction(1, 2)) for x in powers]
         found = list(self.inner.epsilon(delta=asked, method="rdp"))
         enough = [epsilon <= x for epsilon, x in zip(found, powers, strict=True)]
@@ -230,7 +243,10 @@ class Selected(Mechanism):
         return SelectedPair(PolygonPair(*corners(*zip(*points, strict=True))), closed, moved, mean)
 
     def _steps(self, closed: Pair | None, mean: Fraction) -> list[float]:
-        """Where delta is asked for: up to where Renyi divergences say that it is small, and where it is smallest."""
+        """Return the epsilons at which delta is computed.
+
+        Up to where Rényi divergences say that it is small, and where it is smallest.
+        """
         span = [float(x) for x in self.inner.epsilon(delta=[_SMALL / mean, _SMALLEST / mean], method="rdp")]
         near, far = (min(x if math.isfinite(x) else 20.0, float(_FARTHEST)) for x in span)
         count, last = (_POINTS, near) if closed is None else (_CLOSED_POINTS, far)
@@ -245,13 +261,13 @@ class Selected(Mechanism):
 
 
 def _expected(log_share: float, shape: float) -> float:
-    """The mean of K in floats, to find where to look."""
+    """Estimate the mean of K in floats, to find where to look."""
     less = -math.expm1(log_share)
     return math.exp(-log_share) * (less / -log_share if not shape else shape * less / -math.expm1(shape * log_share))
 
 
 def enclosed_mean(g: Fraction, shape: Fraction) -> Any:
-    """The mean of K: (1/g - 1) / log(1/g) at shape 0, else eta (1 - g) / (g (1 - g^eta))."""
+    """Enclose the mean of K: (1/g - 1)/log(1/g) at shape 0, else eta (1 - g) / (g (1 - g^eta))."""
     log_share, eta = BALLS.number(g).log(), BALLS.number(shape)
     less = -(eta * log_share).expm1() / eta if shape else -log_share
     return BALLS.number((1 - g) / g) / less
@@ -262,7 +278,9 @@ Deltas = Callable[[list[float]], list[float]]
 
 
 def covering(deltas: Deltas, share: Fraction, first: Sequence[float], rounds: int) -> float:
-    """An e with delta(e) <= g (e^e - 1) / (1 - g), +inf if none of the first is large enough: one side falls, the other grows.
+    """Find an e with delta(e) <= g (e^e - 1) / (1 - g); +inf if none of the first is enough.
+
+    One side falls, the other grows.
 
     After the first epsilons in each round some are asked next to where the two sides meet, if they are exponentials.
     """
@@ -287,7 +305,7 @@ def covering(deltas: Deltas, share: Fraction, first: Sequence[float], rounds: in
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What one run needs at epsilons, each of which is asked for once."""
+    """Upper bounds on delta of one run at epsilons, each computed once."""
 
     deltas: Deltas
     found: dict[float, float] = field(default_factory=dict)
@@ -299,7 +317,10 @@ class Known:
 
 
 def between(known: Mapping[float, float], wanted: Sequence[float]) -> list[float]:
-    """About where delta falls to each that is wanted: by the cubic through four logarithms around it, and a little beyond."""
+    """Estimate where delta falls to each of the wanted values.
+
+    By the cubic through four logarithms around it, and a little beyond.
+    """
     places = [(math.log(delta), x) for x, delta in sorted(known.items()) if 0 < delta < 1]
     found = []
     for target in map(math.log, wanted):
@@ -318,5 +339,5 @@ def between(known: Mapping[float, float], wanted: Sequence[float]) -> list[float
 
 @lru_cache(maxsize=64)
 def _remembered(selected: Selected) -> Pair | None:
-    """Its points take many questions about one run."""
+    """Remember the pair: its points take many questions about one run."""
     return selected._pair()

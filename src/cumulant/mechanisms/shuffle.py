@@ -28,7 +28,9 @@ ASSUMED = (
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Shuffle(Scheme):
-    """Reports of so many users, each made by the same local randomizer from one record, and published in random order.
+    """Reports of so many users, published in random order.
+
+    Each is made by the same local randomizer from one record.
 
     For `PureDP`, which is any epsilon-DP randomizer, `RandomizedResponse` and `KaryResponse`; all users use the same one, each
     sends one report, and the order is drawn after all reports. Statements are for replace-one neighbours: one user's record is

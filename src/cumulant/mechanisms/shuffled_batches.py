@@ -39,7 +39,9 @@ GROUPED = (
 @known
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class ShuffledBatches(Scheme):
-    """One pass over the data in batches of fixed sizes: the expression runs on every batch, and no record is used twice.
+    """One pass over the data in batches of fixed sizes.
+
+    The expression runs on every batch, and no record is used twice.
 
     Say how the pass is cut: `batches`, where all have one size, or `batch`, `records` and `drop_last`. The pass must draw a
     fresh uniform permutation and keep it secret; then it is amplified (Theorems 2 and 3 of docs/shuffled-batches.md).
@@ -181,7 +183,7 @@ class ShuffledPass(Mechanism):
         return self.inner.silent
 
     def data_size(self) -> None:
-        """The batches may have several sizes, and so has the data."""
+        """Return None: the batches may have several sizes, and so has the data."""
 
     def key(self) -> Hashable:
         return self.inner, self.scheme

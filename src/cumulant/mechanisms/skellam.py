@@ -19,7 +19,9 @@ from cumulant.relation import Relation
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Skellam(Mechanism):
-    """Integers f(X) + independent Skellam noise of this variance, the difference of two Poisson counts of mean variance / 2.
+    """Integers f(X) + independent Skellam noise of this variance.
+
+    The noise is the difference of two Poisson counts of mean variance / 2.
 
     Sums of Skellam noise are Skellam noise, so that many parties can add a share each. With `dimension=1` the pair is used, and
     the sensitivity is rounded down to an integer. For vectors it is the L2 sensitivity, whose square is rounded down, and the
@@ -48,7 +50,7 @@ class Skellam(Mechanism):
         return self.dimension == 1
 
     def _sensitivities(self) -> tuple[int, int]:
-        """The square of the L2 sensitivity and the L1 sensitivity, both integers."""
+        """Return the square of the L2 sensitivity and the L1 sensitivity, both integers."""
         sensitivity = Exact(self.sensitivity)
         if self._line():
             return math.floor(sensitivity) ** 2, math.floor(sensitivity)

@@ -23,7 +23,9 @@ _MOST_STEPS = 10**6
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SparseVector(Mechanism):
-    """AboveThreshold: for each query only whether it with noise is above a threshold with noise, until `hits` of them are.
+    """AboveThreshold: one bit per query, until `hits` of them are above the threshold.
+
+    The bit says only whether the query with noise is above a threshold with noise.
 
     `threshold` and `query` are the scales of the noise, standard deviations for Gaussian noise; the threshold is drawn once for
     all hits. With a fresh one after each hit it is `SparseVector(..., hits=1) * hits`. Gaussian noise needs the number of
@@ -70,7 +72,7 @@ class SparseVector(Mechanism):
         return Relation.ADD_REMOVE if self.monotone else Relation.ANY
 
     def _shifts(self) -> tuple[Fraction, Fraction]:
-        """Of the threshold, and of each answer that is above it."""
+        """Return the shift of the threshold, and of each answer that is above it."""
         sensitivity = Exact(self.sensitivity)
         moved = sensitivity if self.monotone else 2 * sensitivity
         return sensitivity / Exact(self.threshold), moved / Exact(self.query)
@@ -94,7 +96,10 @@ class SparseVector(Mechanism):
         return Lowest((Raised(LaplaceShift(threshold), added), Response(epsilon=threshold + added)))
 
     def pair(self) -> Pair | None:
-        """delta(x) <= that of Laplace noise on the threshold at x less what the answers above it cost."""
+        """Return the pair of the Laplace noise on the threshold, shifted by the other answers.
+
+        delta(x) <= that of Laplace noise on the threshold at x less what the answers above it cost.
+        """
         threshold, query = self._shifts()
         moved = query * Exact(self.hits)
         if self.noise == "gaussian" or threshold + moved > 250:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class SubsetSelection(Mechanism):
-    """A set of `size` out of `values`: each set that holds the own value is e^epsilon times as likely as each that does not.
+    """A set of `size` out of `values`, more likely to hold the own value.
+
+    Each set that holds it is e^epsilon times as likely as each that does not.
 
     With size 1 it is k-ary response. Statements are for replace-one neighbours. Proof: docs/mechanisms/local-reports.md.
 

@@ -23,7 +23,9 @@ Vertex = tuple[Fraction, Fraction]
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TradeOff(Mechanism):
-    """Any mechanism whose trade-off function lies on or above the convex polygon through these vertices, at every alpha.
+    """Any mechanism whose trade-off function is at least a convex polygon, at every alpha.
+
+    These are the vertices of the polygon.
 
     alpha is the false positive rate of a test between neighbours and beta the least false negative rate. The polygon goes from
     alpha = 0 to a vertex with beta = 0; a list of points on a smooth curve is not such a promise, because chords lie above a
@@ -62,7 +64,7 @@ class TradeOff(Mechanism):
 
 
 def _check(vertices: list[Vertex]) -> None:
-    """InputError where this is no polygon that a trade-off function can have."""
+    """Raise InputError if this is no polygon that a trade-off function can have."""
     for i, ((a, b), (c, d)) in enumerate(pairwise(vertices)):
         if not (a < c and b >= d):
             raise InputError(
@@ -82,7 +84,10 @@ def _check(vertices: list[Vertex]) -> None:
 
 
 def _symmetric(vertices: list[Vertex]) -> list[Vertex]:
-    """The larger of the polygon and its inverse, which a mechanism has to obey for neighbours in both orders."""
+    """Return the larger of the polygon and its inverse.
+
+    A mechanism has to obey it for neighbours in both orders.
+    """
     inverse = sorted((b, a) for a, b in vertices)
     places = {a for a, _ in vertices} | {a for a, _ in inverse}
     lines = [_segments(vertices), _segments(inverse)]
@@ -103,7 +108,7 @@ def _segments(vertices: list[Vertex]) -> list[tuple[Fraction, Fraction, Fraction
 
 
 def _value(vertices: list[Vertex], x: Fraction) -> Fraction:
-    """The polygon at x; 0 behind its end, and its largest value where it drops."""
+    """Return the polygon at x; 0 behind its end, and its largest value where it drops."""
     for x0, x1, y0, y1 in _segments(vertices):
         if x0 <= x <= x1:
             return y0 + (x - x0) * (y1 - y0) / (x1 - x0)
@@ -111,7 +116,10 @@ def _value(vertices: list[Vertex], x: Fraction) -> Fraction:
 
 
 def _laws(vertices: list[Vertex]) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Each edge is an output: Q-mass the step in alpha, P-mass the fall of beta; the drop at 0 is P's alone."""
+    """Return two laws, with each edge as an output.
+
+    Its Q-mass is the step in alpha, its P-mass the fall of beta; the drop at 0 is P's alone.
+    """
     p = [1 - vertices[0][1], *(b - d for (_, b), (_, d) in pairwise(vertices)), Fraction(0)]
     q = [Fraction(0), *(c - a for (a, _), (c, _) in pairwise(vertices)), 1 - vertices[-1][0]]
     return tuple(p), tuple(q)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class UnaryEncoding(Mechanism):
-    """One bit for each value, drawn independently: the bit of the own value is 1 with probability p, each other with q < p.
+    """One bit for each value, drawn independently.
+
+    The bit of the own value is 1 with probability p, each other with q < p.
 
     Two values that are exchanged change two bits, however many there are. One-time RAPPOR with parameter f is p = 1 - f/2,
     q = f/2, optimised unary encoding p = 1/2; Bloom filters and several hashes are not covered. Statements are for replace-one

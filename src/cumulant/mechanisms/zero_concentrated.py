@@ -16,7 +16,9 @@ from cumulant.mechanisms.mechanism import Mechanism, register
 @register
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ZeroConcentrated(Mechanism):
-    """Any (xi, rho)-zCDP mechanism: rdp(a) = xi + rho a (Remark 8), truncated: at orders a < omega only.
+    """Any (xi, rho)-zCDP mechanism: rdp(a) = xi + rho a (Remark 8).
+
+    Truncated: at orders a < omega only.
 
     A finite omega above 1 is tCDP (Bun, Dwork, Rothblum, Steinke 2018); nothing is known from omega on. With `slack=s` it is
     s-approximate zCDP (Bun and Steinke 2016, Definition 8.1): all that except with probability s on either data set.

@@ -1,4 +1,6 @@
-"""Gaussian approximations of the subsampled Gaussian mechanism for large data sets (item 45, Appendix C, Examples 28 and 29).
+"""Gaussian approximations of the subsampled Gaussian mechanism for large data sets.
+
+Item 45, Appendix C, Examples 28 and 29.
 
 These are what the central limit theorem suggests for one particular pair of data sets. They are neither upper nor lower
 bounds and never enter a guarantee; they exist to reproduce the paper's figures, and to look at data of one's own.
@@ -17,7 +19,9 @@ from cumulant.paper.normal import aligned_divergence
 
 
 def data_approximation(orders: Any, values: Any, record: Number, other: Number, sigma: Number, rate: Number) -> Any:
-    """Appendix C for given data, two normal laws: an approximation for these data sets, not a bound and no guarantee.
+    """Approximate the divergence of two given data sets by Appendix C: two normal laws.
+
+    It is not a bound and no guarantee.
 
     They are the sum over a sample of the numbers `values` and `record`, plus N(0, sigma^2), and the same with `other` in place
     of `record`. A sum over a share g of n numbers has mean g SUM x and variance g SUM (x - mean)^2, without the factor 1 - g,
@@ -58,7 +62,9 @@ def data_approximation(orders: Any, values: Any, record: Number, other: Number, 
 
 
 def good_data_approximation(orders: Any, sigma: Number, rate: Number, population: Number) -> Any:
-    """Example 29, half of the records at each end: D_a ~ a g^2 / (2 sigma^2 + g (n - 1/n) / 2). Not a bound.
+    """Approximate Example 29: D_a ~ a g^2 / (2 sigma^2 + g (n - 1/n) / 2). Not a bound.
+
+    Half of the records are at each end.
 
     >>> good_data_approximation(2, sigma=5, rate=0.001, population=100_000)
     2.00000000...e-08
@@ -70,7 +76,9 @@ def good_data_approximation(orders: Any, sigma: Number, rate: Number, population
 
 
 def bad_data_approximation(orders: Any, sigma: Number, rate: Number, population: Number) -> Any:
-    """Example 28, all records but one at one end: N(g, sigma^2 + g (n-1)/n) from N(0, sigma^2). Not a bound.
+    """Approximate Example 28: N(g, sigma^2 + g (n-1)/n) from N(0, sigma^2). Not a bound.
+
+    All records but one are at one end.
 
     With a* = 1 + sigma^2 n / (g (n-1)), corrected (E-5):
     D_a ~ (a g^2 / (2 sigma^2)) (a*-1)/(a*-a) + log((a*-1)/a*) / 2 + log((a*-1)/(a*-a)) / (2 (a-1)); +inf from a* on.

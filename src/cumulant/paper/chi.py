@@ -25,7 +25,9 @@ from cumulant.numerics.arithmetic import FLOATS, Array
 
 
 def ternary_root(p: Any, q: Any, r: Any, orders: Any) -> Any:
-    """(E_r |(p-q)/r|^a)^{1/a} of finite laws at orders in [1, inf]: 1 is twice the total variation, inf the maximum.
+    """Compute (E_r |(p-q)/r|^a)^{1/a} of finite laws at orders in [1, inf].
+
+    Order 1 is twice the total variation, inf the maximum.
 
     Above order 1 it is +inf where p and q differ outside the support of r.
 
@@ -51,7 +53,9 @@ def ternary_root(p: Any, q: Any, r: Any, orders: Any) -> Any:
 
 
 def binary_root(p: Any, q: Any, orders: Any) -> Any:
-    """(E_q |p/q - 1|^a)^{1/a}: the ternary root seen from q. Order 2 is the root of the chi-square divergence.
+    """Compute (E_q |p/q - 1|^a)^{1/a}: the ternary root seen from q.
+
+    Order 2 is the root of the chi-square divergence.
 
     >>> binary_root([0.5, 0.5], [0.8, 0.2], [1, 2])
     array([0.6 , 0.75])
@@ -60,7 +64,7 @@ def binary_root(p: Any, q: Any, orders: Any) -> Any:
 
 
 def ternary_divergence(p: Any, q: Any, r: Any, orders: Any) -> Any:
-    """Eq. (5): E_r |(p-q)/r|^a at finite orders >= 1.
+    """Compute eq. (5): E_r |(p-q)/r|^a at finite orders >= 1.
 
     >>> ternary_divergence([0.9, 0.1], [0.6, 0.4], [0.5, 0.5], 2)
     0.36
@@ -74,7 +78,7 @@ def ternary_divergence(p: Any, q: Any, r: Any, orders: Any) -> Any:
 
 
 def binary_divergence(p: Any, q: Any, orders: Any) -> Any:
-    """E_q |p/q - 1|^a at finite orders >= 1.
+    """Compute E_q |p/q - 1|^a at finite orders >= 1.
 
     >>> binary_divergence([0.5, 0.5], [0.8, 0.2], 2)
     0.5625
@@ -88,7 +92,9 @@ Root = Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class Ternary:
-    """Ternary |chi| privacy (Definition 14): `root(a)` bounds zeta(a) over all ordered neighbouring triples.
+    """Ternary |chi| privacy (Definition 14).
+
+    `root(a)` bounds zeta(a) over all ordered neighbouring triples.
 
     `rate` is what subsampling has multiplied it with, kept exact.
 
@@ -102,7 +108,10 @@ class Ternary:
 
     @classmethod
     def of_laws(cls, laws: Any) -> Ternary:
-        """The exact zeta of a mechanism whose output laws, all mutually neighbouring, are the given rows."""
+        """Return the exact zeta of a mechanism with these output laws, all mutually neighbouring.
+
+        Each row is one law.
+        """
         rows = tuple(_law(row) for row in laws)
         if len(rows) == 1:
             rows *= 2
@@ -113,7 +122,9 @@ class Ternary:
         return _roots(self.root, float(self.rate), orders)
 
     def subsampled(self, rate: Any) -> Ternary:
-        """Proposition 16: on a uniform sample of a share `rate` of the records, zeta is multiplied by the rate.
+        """Return zeta on a uniform sample of a share `rate` of the records.
+
+        Proposition 16: zeta is multiplied by the rate.
 
         Sampled laws are mixtures, and |x|^a / y^{a-1} is jointly convex (Lemma 20): a mixture of three laws is at most as far
         apart as the triples it mixes. Assumes replace-one neighbours and a mechanism that ignores the order of its sample,
@@ -122,18 +133,20 @@ class Ternary:
         return replace(self, rate=self.rate * RATE.check("rate", rate))
 
     def binary(self) -> Binary:
-        """xi <= zeta: the pairs are the triples with r = q."""
+        """Return xi <= zeta: the pairs are the triples with r = q."""
         return Binary(lambda order: float(self(order)))
 
     def log_moments(self, j: Array) -> Array:
-        """log zeta(j)^j before subsampling, at finite orders: the coefficients of eq. (9)."""
+        """Return log zeta(j)^j before subsampling, at finite orders: the coefficients of eq. (9)."""
         with np.errstate(divide="ignore"):
             return np.asarray(j * np.log(_roots(self.root, 1.0, j)))
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Binary |chi| privacy (Definition 15): `root(a)` bounds xi(a) over all ordered neighbouring pairs.
+    """Binary |chi| privacy (Definition 15).
+
+    `root(a)` bounds xi(a) over all ordered neighbouring pairs.
 
     >>> laplace = Binary(lambda order: math.expm1(0.5))  # |p/q - 1| <= e^eps - 1
     >>> round(laplace.ternary()(2), 6)  # Lemma 17: twice xi(2)
@@ -144,7 +157,10 @@ class Binary:
 
     @classmethod
     def of_laws(cls, laws: Any) -> Binary:
-        """The exact xi of a mechanism whose output laws, all mutually neighbouring, are the given rows."""
+        """Return the exact xi of a mechanism with these output laws, all mutually neighbouring.
+
+        Each row is one law.
+        """
         rows = tuple(_law(row) for row in laws)
         pairs = tuple(permutations(rows, 2)) or ((rows[0], rows[0]),)
         return cls(lambda order: max(float(binary_root(p, q, order)) for p, q in pairs))
@@ -153,12 +169,14 @@ class Binary:
         return _roots(self.root, 1.0, orders)
 
     def ternary(self) -> Ternary:
-        """Lemma 17: zeta(a)^a <= 4 xi(a)^a."""
+        """Return zeta by Lemma 17: zeta(a)^a <= 4 xi(a)^a."""
         return Ternary(lambda order: 4.0 ** (1 / order) * float(self(order)))
 
 
 def ternary_from_binary(log_binary: Any) -> Any:
-    """Lemma 17: log E_r |(p-q)/r|^j <= log 4 + the largest log E_y |x/y - 1|^j over pairs x, y of p, q, r; j >= 1.
+    """Bound log E_r |(p-q)/r|^j by Lemma 17.
+
+    It is at most log 4 + the largest log E_y |x/y - 1|^j over pairs x, y of p, q, r; j >= 1.
 
     Where p >= q: if r >= q then r may become q in (p-q)^j / r^{j-1}, else q may become r; p < q likewise. Four
     events, each bounded by one pair.
@@ -170,7 +188,9 @@ def ternary_from_binary(log_binary: Any) -> Any:
 
 
 def difference_moment(log_first: Any, log_second: Any) -> Any:
-    """Lemma 18: log E |X-Y|^j <= log(E X^j + E Y^j) for X, Y >= 0 and j >= 1, because |x-y|^j <= max(x, y)^j.
+    """Bound log E |X-Y|^j by Lemma 18: log(E X^j + E Y^j) for X, Y >= 0 and j >= 1.
+
+    Because |x-y|^j <= max(x, y)^j.
 
     >>> float(difference_moment(0.0, 0.0))
     0.693147180...
@@ -179,7 +199,9 @@ def difference_moment(log_first: Any, log_second: Any) -> Any:
 
 
 def close_difference_moment(log_second: Any, order: Any, epsilon: Any) -> Any:
-    """Lemma 19: if e^-eps Y <= X <= e^eps Y then log E |X-Y|^j <= log E Y^j + j log(e^eps - 1), for j >= 1.
+    """Bound log E |X-Y|^j by Lemma 19: log E Y^j + j log(e^eps - 1), for j >= 1.
+
+    It needs e^-eps Y <= X <= e^eps Y.
 
     >>> float(close_difference_moment(0.0, 2, math.log(3)))
     1.386294361...
@@ -189,7 +211,9 @@ def close_difference_moment(log_second: Any, order: Any, epsilon: Any) -> Any:
 
 
 def holder_moment(order: float, u: float, renyi: Callable[[float], float], root: Root) -> float:
-    """Lemma 32: log E_r |(p-q)/r|^j <= (j-1) D_{(j-1)v+1}(q || r) + log D_{|chi|^{ju}}(p || q) / u, 1/u + 1/v = 1.
+    """Bound log E_r |(p-q)/r|^j by Lemma 32, with 1/u + 1/v = 1.
+
+    It is at most (j-1) D_{(j-1)v+1}(q || r) + log D_{|chi|^{ju}}(p || q) / u.
 
     `renyi(a)` bounds D_a(q || r) and `root(a)` the binary root of p and q, both up to order inf; u in [1, inf], j > 1.
     u = 1 needs the largest loss of q from r, u = inf the largest |p/q - 1| (then it is Lemma 19).

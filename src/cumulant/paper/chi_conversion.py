@@ -1,4 +1,4 @@
-"""From |chi|^a privacy to (epsilon, delta) and back to the question asked: Lemma 31, corrected (E-4).
+"""From |chi|^a privacy to (epsilon, delta): Lemma 31, corrected (E-4).
 
     delta(eps) = E_q (p/q - e^eps)_+ <= xi(a)^a (a-1)^{a-1} / (a^a t^{a-1}),     t = e^eps - 1,  a > 1,
 
@@ -23,7 +23,9 @@ _UP = 1 + LONG
 
 
 def chi_delta(chi: Binary | Ternary, epsilon: float, orders: Any = ORDERS) -> float:
-    """The least delta in [0, 1] that the given orders of xi (or zeta, which is at least xi) prove at epsilon >= 0.
+    """Return the least delta in [0, 1] that these orders prove at epsilon >= 0.
+
+    The orders are those of xi, or of zeta, which is at least xi.
 
     >>> chi_delta(Binary(lambda order: 0.145718**0.5), 3, orders=[2])  # E-4: the printed formula says 4.0e-4
     0.00190874...
@@ -39,7 +41,9 @@ def chi_delta(chi: Binary | Ternary, epsilon: float, orders: Any = ORDERS) -> fl
 
 
 def chi_epsilon(chi: Binary | Ternary, delta: float, orders: Any = ORDERS) -> float:
-    """The least epsilon >= 0 that the given orders of xi (or zeta) prove at delta; +inf if none of them does.
+    """Return the least epsilon >= 0 that these orders prove at delta; +inf if none does.
+
+    The orders are those of xi or zeta.
 
     log(1 + (xi(a)^a (a-1)^{a-1} / (a^a delta))^{1/(a-1)}).
 
@@ -61,10 +65,13 @@ def chi_epsilon(chi: Binary | Ternary, delta: float, orders: Any = ORDERS) -> fl
 
 
 def _sum(*parts: Array) -> Array:
-    """The sum, and more than what its parts, each known to a few units in its last place, can be wrong by."""
+    """Return the sum plus more than its error.
+
+    Each part is known to a few units in its last place.
+    """
     return np.asarray(sum(parts) + FEW * sum(np.abs(part) for part in parts))
 
 
 def _log_constant(order: Array) -> Array:
-    """log((a-1)^{a-1} / a^a)."""
+    """Compute log((a-1)^{a-1} / a^a)."""
     return (order - 1) * np.log1p(-1 / order) - np.log(order)

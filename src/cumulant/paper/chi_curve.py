@@ -13,7 +13,9 @@ from cumulant.paper.chi import Ternary
 
 
 def chi_curve(chi: Ternary) -> Curve:
-    """The Rényi curve of a mechanism with this zeta: e^{(a-1) eps(a)} <= 1 + sum_{j=2}^a C(a,j) g^j zeta(j)^j.
+    """Return the Rényi curve of a mechanism with this zeta.
+
+    e^{(a-1) eps(a)} <= 1 + sum_{j=2}^a C(a,j) g^j zeta(j)^j.
 
     E_q (p/q)^a is the binomial expansion of E_q (1 + (p-q)/q)^a, and the term j = 1 vanishes. Integer orders; chords
     of K between them (Corollary 10). What the user's function says is taken for exact.
@@ -31,7 +33,10 @@ def chi_curve(chi: Ternary) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class _Ends(Curve):
-    """Orders 1 and inf before subsampling: KL <= log(1 + zeta(2)^2) and |log(p/q)| <= log(1 + zeta(inf))."""
+    """Orders 1 and inf before subsampling.
+
+    KL <= log(1 + zeta(2)^2) and |log(p/q)| <= log(1 + zeta(inf)).
+    """
 
     chi: Ternary
 

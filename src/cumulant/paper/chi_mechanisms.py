@@ -1,4 +1,6 @@
-"""xi and zeta of mechanisms with continuous outputs, at every real order (item 27, Definitions 14 and 15).
+"""xi and zeta of mechanisms with continuous outputs, at every real order.
+
+Item 27, Definitions 14 and 15.
 
 xi is exact: a dominating pair has the largest E_q |p/q - 1|^a, because |x - 1|^a is convex. zeta, over triples of laws, is
 bounded by what is known about all pairs: the proofs and the numbers are in docs/chi.md.
@@ -27,7 +29,9 @@ _UP = 1 + LONG
 
 
 def binary_chi(mechanism: Expression) -> Binary:
-    """xi(a) = the largest (E_q |p/q - 1|^a)^{1/a} over neighbouring pairs, at orders in [1, inf]; rounded up.
+    """Compute xi(a), the largest (E_q |p/q - 1|^a)^{1/a} over neighbouring pairs, rounded up.
+
+    At orders in [1, inf].
 
     Exact for every mechanism with a dominating pair: Gaussian, Laplace, randomized response, finite laws, pure DP (as a
     class) and densities, whose numbers are self-checked and not proved.
@@ -44,7 +48,9 @@ def binary_chi(mechanism: Expression) -> Binary:
 
 
 def ternary_chi(mechanism: Expression) -> Ternary:
-    """zeta(a) over neighbouring triples from above, at orders in [1, inf]: the least of all that is proved, rounded up.
+    """Bound zeta(a) over neighbouring triples from above, at orders in [1, inf].
+
+    It is the least of all proved bounds, rounded up.
 
     Where the output depends on one bit of the data zeta = xi. At order 1 the third law cancels, and zeta = xi. Otherwise
     zeta(a)^a <= 4 E_q (p/q - 1)_+^a, as the four events of Lemma 17's proof show, and for pure DP it is at most the exact
@@ -74,7 +80,9 @@ def ternary_chi(mechanism: Expression) -> Ternary:
 
 
 def pure_ternary_root(epsilon: float, orders: Any) -> Any:
-    """The largest zeta(a) of all mechanisms with privacy loss at most epsilon = log c; attained, at every order in [1, inf].
+    """Compute the largest zeta(a) of all mechanisms with privacy loss at most epsilon = log c.
+
+    It is attained, at every order in [1, inf].
 
     zeta(a)^a = (c-1)^a max{ (1 + c^{1-a}) / (1+c), 2 / (2+c), 2 c^{1-a} / (1+2c) }.
 
@@ -98,7 +106,9 @@ def density_root(
     orders: Any,
     support: tuple[float, float] = (-np.inf, np.inf),
 ) -> Any:
-    """(E_r |(p-q)/r|^a)^{1/a} of three densities on an interval, at finite real orders >= 1: quadrature that checks itself.
+    """Compute (E_r |(p-q)/r|^a)^{1/a} of three densities on an interval.
+
+    At finite real orders >= 1, by quadrature that checks itself.
 
     It is +inf where the quadrature does not converge; nothing is proved about functions that are only sampled.
 
@@ -126,7 +136,10 @@ def density_root(
 
 
 def _root(pair: Pair, order: float, both: bool) -> float:
-    """(E_q |p/q - 1|^a)^{1/a}, or of the positive part, rounded up; at order inf the largest ratio less 1."""
+    """Compute (E_q |p/q - 1|^a)^{1/a}, or of the positive part, rounded up.
+
+    At order inf it is the largest ratio less 1.
+    """
     if order == math.inf:
         pure = float(pair.curve().pure())
         return math.expm1(pure) * _UP if pure < 700 else math.inf

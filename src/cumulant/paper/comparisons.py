@@ -1,4 +1,7 @@
-"""Formulas the paper compares with, or states beside its theorems: how far the bounds are apart, and pure DP in one line."""
+"""Formulas that the paper compares with its bounds or states beside its theorems.
+
+How far the bounds are apart, and pure DP in one line.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from cumulant.numerics.arithmetic import Array
 
 
 def additive_gap(orders: Any, rate: Any) -> Any:
-    """What Theorem 9 without its first minimum exceeds Proposition 11 by, at most: a/(a-1) log(1/(1-g)) + log 2/(a-1).
+    """Return a bound on the gap between Theorem 9 and Proposition 11.
+
+    Theorem 9 without its first minimum exceeds Proposition 11 by at most a/(a-1) log(1/(1-g)) + log 2/(a-1).
 
     "Without its first minimum" means the coefficient 2 M_j at every j. With S = sum_{j>=2} C(a,j) g^j M_j that bound is
     log(1 + 2S)/(a-1), and the lower one is at least log((1-g)^a (1 + S))/(a-1), because (g/(1-g))^j >= g^j; 1 + 2S is at most
@@ -33,7 +38,9 @@ def additive_gap(orders: Any, rate: Any) -> Any:
 
 
 def pure_closed_form(orders: Any, rate: Any, rdp: Any, pure: float) -> Any:
-    """Section 3.1: eps'(a) <= a/(a-1) log(1 + g e^{eps(a)} (e^{eps(inf)} - 1)) for pure DP; `rdp` is eps at these orders.
+    """Bound eps'(a) for pure DP (Section 3.1): a/(a-1) log(1 + g e^{eps(a)} (e^{eps(inf)} - 1)).
+
+    `rdp` is eps at these orders.
 
     Theorem 9 with M_j <= e^{j eps(a)} and E^j at every j, and with the term j = 1 put back so that the sum is a binomial
     power. Valid, and never used for an answer (E-11): that term is of order g where the theorem is of order g^2, and the

@@ -26,7 +26,9 @@ _UP = 1 + LONG
 
 
 def concentration(run: Expression, xi: Any = 0, up_to: float = math.inf, bound: str = "best") -> float:
-    """The least rho that is found for which D_a <= xi + rho a is proved at every order 1 < a <= up_to; +inf if none is.
+    """Find a small rho such that D_a <= xi + rho a at every order 1 < a <= up_to.
+
+    Returns +inf if none is proved.
 
     The true K is convex, so between orders it lies below the chord of what is proved there, and the largest ratio of a chord
     to lambda (lambda + 1) has a closed form: nothing is overlooked. Beyond the last order the pure loss decides, or what is
@@ -80,7 +82,10 @@ def concentration(run: Expression, xi: Any = 0, up_to: float = math.inf, bound: 
 
 
 def _largest(lam: Array, cgf: Array, xi: float) -> Array:
-    """The largest (K - lambda xi) / (lambda (lambda + 1)) under the chord of each cell; the first starts at 0."""
+    """Return the largest (K - lambda xi) / (lambda (lambda + 1)) under the chord of each cell.
+
+    The first cell starts at 0.
+    """
     low, high = np.append(0.0, lam[:-1]), lam
     value_low = np.append(0.0, cgf[:-1])
     with np.errstate(all="ignore"):

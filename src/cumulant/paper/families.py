@@ -1,4 +1,6 @@
-"""Rényi divergences of natural exponential families, p_eta(x) ~ exp(<eta, T(x)> - A(eta)) (item 41, E-7).
+"""Rényi divergences of natural exponential families (item 41, E-7).
+
+p_eta(x) ~ exp(<eta, T(x)> - A(eta)).
 
 Everything is built from the gap of the log-partition function, G(eta, h) = A(eta+h) - A(eta) - <h, grad A(eta)> >= 0:
 with d = eta1 - eta2 the formula of the paper, in its difference form, is
@@ -30,18 +32,26 @@ class Family(ABC):
 
     @abstractmethod
     def gap(self, eta: Array, step: Array) -> Array:
-        """G(eta, step) = A(eta+step) - A(eta) - <step, grad A(eta)>; +inf where eta + step is outside."""
+        """Compute G(eta, step) = A(eta+step) - A(eta) - <step, grad A(eta)>.
+
+        It is +inf where eta + step is outside.
+        """
 
     @abstractmethod
     def difference(self, first: Array, second: Array) -> Array:
-        """A(first) - A(second)."""
+        """Compute A(first) - A(second)."""
 
     @abstractmethod
     def reach(self, direction: Array) -> Array:
-        """sup <direction, T(x)> over the support: where the privacy loss <d, T> - [A(eta1) - A(eta2)] ends."""
+        """Compute sup <direction, T(x)> over the support.
+
+        There the privacy loss <d, T> - [A(eta1) - A(eta2)] ends.
+        """
 
     def divergence(self, first: Any, second: Any, orders: Any) -> Any:
-        """D_a(eta1 || eta2) at orders in [0, inf]: 0 at order 0, KL at 1, the largest privacy loss at inf.
+        """Compute D_a(eta1 || eta2) at orders in [0, inf].
+
+        It is 0 at order 0, KL at 1, the largest privacy loss at inf.
 
         Order 0 is -log Pr_eta2[p_eta1 > 0], and the members of a family have one support. Between 0 and 1 the formula
         is the same. +inf where eta1 + (a-1)(eta1 - eta2) is outside the parameter space. `first` belongs to the family.
@@ -63,7 +73,9 @@ class Family(ABC):
         return float(value[0]) if scalar else value
 
     def loss(self, first: Any, second: Any, statistic: Any) -> Any:
-        """Return the privacy loss log p_eta1(x)/p_eta2(x) = <eta1 - eta2, T(x)> - [A(eta1) - A(eta2)] at outputs x.
+        """Compute the privacy loss log p_eta1(x)/p_eta2(x) at outputs x.
+
+        It is <eta1 - eta2, T(x)> - [A(eta1) - A(eta2)].
 
         `statistic` is T(x), one number or vector, or an array of them along the first axis. Under eta1 the mean of the loss
         is the divergence of order 1.
@@ -123,7 +135,7 @@ class Multinomial(Family):
 
     @staticmethod
     def natural(probabilities: Any) -> Array:
-        """The parameter of the law with these probabilities."""
+        """Return the parameter of the law with these probabilities."""
         return np.log(np.asarray(probabilities, dtype=np.float64))
 
     def gap(self, eta: Array, step: Array) -> Array:
@@ -143,7 +155,9 @@ class Multinomial(Family):
 
 @dataclass(frozen=True, slots=True)
 class Bernoulli(Family):
-    """T = x in {0, 1}, eta = log(p/(1-p)), A = log(1 + e^eta): two categories with parameters (0, eta).
+    """T = x in {0, 1}, eta = log(p/(1-p)), A = log(1 + e^eta).
+
+    Two categories with parameters (0, eta).
 
     >>> Bernoulli().divergence(Bernoulli.natural(0.75), Bernoulli.natural(0.25), np.inf)  # log 3
     1.0986122886681
@@ -151,7 +165,7 @@ class Bernoulli(Family):
 
     @staticmethod
     def natural(probability: Any) -> Array:
-        """The parameter of the law with this success probability."""
+        """Return the parameter of the law with this success probability."""
         return np.atleast_1d(special.logit(np.asarray(probability, dtype=np.float64)))
 
     def gap(self, eta: Array, step: Array) -> Array:
@@ -174,7 +188,7 @@ class Poisson(Family):
 
     @staticmethod
     def natural(rate: Any) -> Array:
-        """The parameter of the law with this mean."""
+        """Return the parameter of the law with this mean."""
         return np.atleast_1d(np.log(np.asarray(rate, dtype=np.float64)))
 
     def gap(self, eta: Array, step: Array) -> Array:
@@ -189,7 +203,9 @@ class Poisson(Family):
 
 @dataclass(frozen=True, slots=True)
 class Gamma(Family):
-    """T = (log x, x), eta = (shape - 1, -rate), A = log Gamma(shape) - shape log rate; shape > 0 and rate > 0.
+    """T = (log x, x), eta = (shape - 1, -rate), A = log Gamma(shape) - shape log rate.
+
+    shape > 0 and rate > 0.
 
     >>> round(Gamma().divergence(Gamma.natural(2, 1), Gamma.natural(3, 2), 1), 9)
     0.190921304
@@ -197,7 +213,7 @@ class Gamma(Family):
 
     @staticmethod
     def natural(shape: float, rate: float) -> Array:
-        """The parameter of the law with this shape and rate."""
+        """Return the parameter of the law with this shape and rate."""
         return np.array([shape - 1.0, -rate], dtype=np.float64)
 
     def gap(self, eta: Array, step: Array) -> Array:
@@ -229,7 +245,7 @@ class Exponential(Family):
 
     @staticmethod
     def natural(rate: Any) -> Array:
-        """The parameter of the law with this rate."""
+        """Return the parameter of the law with this rate."""
         return np.atleast_1d(-np.asarray(rate, dtype=np.float64))
 
     def gap(self, eta: Array, step: Array) -> Array:
@@ -245,7 +261,9 @@ class Exponential(Family):
 
 @dataclass(frozen=True, slots=True)
 class GaussianMean(Family):
-    """Normal laws of known variance, any dimension: eta = mean, T = x / sigma^2, A = |eta|^2 / (2 sigma^2).
+    """Normal laws of known variance, any dimension.
+
+    eta = mean, T = x / sigma^2, A = |eta|^2 / (2 sigma^2).
 
     >>> GaussianMean(sigma=2).divergence([1.0, 0.0], [0.0, 0.0], 2)  # a |d|^2 / (2 sigma^2)
     0.25
@@ -255,7 +273,7 @@ class GaussianMean(Family):
 
     @staticmethod
     def natural(mean: Any) -> Array:
-        """The parameter of the law with this mean: the mean itself."""
+        """Return the parameter of the law with this mean: the mean itself."""
         return np.atleast_1d(np.asarray(mean, dtype=np.float64))
 
     def gap(self, eta: Array, step: Array) -> Array:
@@ -270,7 +288,9 @@ class GaussianMean(Family):
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(Family):
-    """Normal laws of unknown variance: T = (x, x^2), eta = (mu/v, -1/(2v)), A = mu^2/(2v) + log(v)/2.
+    """Normal laws of unknown variance.
+
+    T = (x, x^2), eta = (mu/v, -1/(2v)), A = mu^2/(2v) + log(v)/2.
 
     >>> round(Gaussian().divergence(Gaussian.natural(0, 1), Gaussian.natural(1, 2), 2), 9)
     0.47717437
@@ -280,7 +300,7 @@ class Gaussian(Family):
 
     @staticmethod
     def natural(mean: float, variance: float) -> Array:
-        """The parameter of the law with this mean and variance."""
+        """Return the parameter of the law with this mean and variance."""
         return np.array([mean / variance, -0.5 / variance], dtype=np.float64)
 
     def gap(self, eta: Array, step: Array) -> Array:

@@ -1,4 +1,7 @@
-"""The accountant that the paper improves on: K at the integers 1 … lambda_max, added up (item 37, Section 3.3)."""
+"""The accountant that the paper improves on: K at the integers 1 … lambda_max, added up.
+
+Item 37, Section 3.3.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from cumulant.numerics.rounding import FEW
 
 
 class MomentsAccountant:
-    """Keeps lambda_max numbers and adds lambda_max numbers with every mechanism: O(lambda_max) in time and in space.
+    """An accountant that keeps lambda_max numbers and adds as many with every mechanism.
+
+    O(lambda_max) in time and in space.
 
     For comparison only. `Accountant` keeps mechanisms and counts, composes in constant time and asks any real order; this one
     misses the best order where it is fractional or above lambda_max. Its epsilon is valid, because every order is.
@@ -35,16 +40,16 @@ class MomentsAccountant:
 
     @property
     def stored(self) -> int:
-        """How many numbers it keeps, whatever was composed."""
+        """Return how many numbers it keeps, whatever was composed."""
         return self._cgf.size
 
     def compose(self, expression: Expression, times: int = 1, bound: str = "best") -> None:
-        """Add the cumulant generating function of what ran, at every integer; rounded up."""
+        """Add the cumulant generating function of a run at every integer, rounded up."""
         added = domains.times(times) * expression.cgf(self._lam.tolist(), bound=bound)
         with self._lock:
             self._cgf = np.nextafter(self._cgf + np.nextafter(added, math.inf), math.inf)
 
     def epsilon(self, delta: Any) -> float:
-        """Eq. (3) over the integers: min (K(lambda) + log(1/delta)) / lambda."""
+        """Compute eq. (3) over the integers: min (K(lambda) + log(1/delta)) / lambda."""
         log_delta = math.log(domains.DELTA.check("delta", delta))
         return float(np.min((self._cgf - log_delta) / self._lam)) * (1 + FEW)

@@ -22,7 +22,7 @@ from cumulant.numerics.gaps import EDGE, log_gap
 
 
 def normal_divergence(mean: Any, covariance: Any, other_mean: Any, other_covariance: Any, orders: Any) -> Any:
-    """D_a(N(mean, covariance) || N(other_mean, other_covariance)) at orders in [0, inf].
+    """Compute D_a(N(mean, covariance) || N(other_mean, other_covariance)) at orders in [0, inf].
 
     Order 0 is 0 (both laws have full support), 1 is KL, inf the largest privacy loss; +inf where S_a is not positive
     definite. Numbers stand for one-dimensional means and variances.
@@ -43,7 +43,9 @@ def normal_divergence(mean: Any, covariance: Any, other_mean: Any, other_covaria
 
 
 def aligned_divergence(gaps: Array, shifts: Array, orders: Array) -> Array:
-    """The divergence of N(z, 1+w) from N(0, 1), coordinates independent, at a flat array of orders in [0, inf].
+    """Compute the divergence of N(z, 1+w) from N(0, 1), coordinates independent.
+
+    At a flat array of orders in [0, inf].
 
     >>> aligned_divergence(np.array([1.0]), np.array([0.0]), np.array([1.0, 2.0]))  # (1 - log 2)/2; 1 + (a-1)(-w) = 0
     array([0.15342641,        inf])
@@ -69,7 +71,7 @@ def _square(covariance: Any, size: int) -> Array:
 
 
 def _inverse_factor(matrix: Array, name: str) -> Array:
-    """L^-1 for matrix = L L'."""
+    """Compute L^-1 for matrix = L L'."""
     if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=0):
         raise InputError(f"{name} must be symmetric")
     try:

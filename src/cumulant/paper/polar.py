@@ -1,4 +1,6 @@
-"""Numbers as (sign, log of the size), the paper's "polar" representation for sums of either sign (Appendix G, item 36).
+"""Numbers as (sign, log of the size), the paper's "polar" representation.
+
+For sums of either sign (Appendix G, item 36).
 
 It keeps numbers far outside the range of floats, and does not save a sum whose terms cancel: logarithms carry 53 bits, so a
 difference of two terms of logarithm x is off by |x| 2^-53 of them. The alternating sums of Theorem 27 lose everything from
@@ -33,7 +35,7 @@ class Polar:
 
     @classmethod
     def of(cls, number: float) -> Polar:
-        """A float."""
+        """Convert a float."""
         return cls((number > 0) - (number < 0), math.log(abs(number)) if number else -math.inf)
 
     def __neg__(self) -> Polar:
@@ -57,7 +59,7 @@ class Polar:
 
 
 def polar_sum(terms: Iterable[Polar]) -> Polar:
-    """The sum: positive and negative terms each by log-sum-exp, then one difference.
+    """Return the sum: log-sum-exp of positive and of negative terms, then one difference.
 
     >>> float(polar_sum([Polar.of(7), Polar.of(-4), Polar.of(-3), Polar.of(0.5)]))
     0.49999999999999...
@@ -74,7 +76,9 @@ def polar_sum(terms: Iterable[Polar]) -> Polar:
 
 
 def polar_differences(values: Sequence[Polar]) -> tuple[Polar, ...]:
-    """Delta^(l)[f](0) for l = 0, 1, … by the recursion of Appendix D: l subtractions for each l.
+    """Compute Delta^(l)[f](0) for l = 0, 1, … by the recursion of Appendix D.
+
+    It takes l subtractions for each l.
 
     >>> cubes = [Polar.of(i**3) for i in range(5)]
     >>> [round(float(each), 9) for each in polar_differences(cubes)]

@@ -1,4 +1,6 @@
-"""Self-consistency (Definition 26), checked at the vertices of a polytope, as the paper's remark suggests.
+"""Self-consistency (Definition 26), checked at the vertices of a polytope.
+
+The paper's remark suggests this.
 
 Theorem 27 reads even |chi| moments off a Rényi curve: B(l) = Delta^(l)[e^{(.-1) eps(.)}](0). That is the moment of a pair only
 if one pair attains the curve at every order up to l; a curve that is the largest of several pairs has differences that
@@ -33,7 +35,9 @@ _BITS = 2048
 
 
 def self_consistency(noise: Sequence[Noise], vertices: Sequence[Sequence[Number]], highest: int) -> dict[int, float]:
-    """The largest E_q (p/q - 1)^l of a vertex over B(l) of the curve, for even l up to `highest`; above 1 is inconsistent.
+    """Return the largest E_q (p/q - 1)^l of a vertex over B(l) of the curve.
+
+    For even l up to `highest`; above 1 is inconsistent.
 
     A curve with a ratio above 1, infinite where B(l) is not even positive, must not be used in Theorem 27.
 
@@ -63,7 +67,10 @@ def self_consistency(noise: Sequence[Noise], vertices: Sequence[Sequence[Number]
 
 
 def _moments(noise: Sequence[Noise], vertex: Sequence[Number], highest: int) -> Array:
-    """M_i = E_q (p/q)^i for i = 0 … highest at this vertex, as balls; M_0 = M_1 = 1 (E-17)."""
+    """Return M_i = E_q (p/q)^i for i = 0 … highest at this vertex, as balls; M_0 = M_1 = 1.
+
+    See E-17.
+    """
     if len(vertex) != len(noise):
         raise InputError(f"a vertex of {len(vertex)} coordinates needs as many noises, not {len(noise)}")
     lam = np.array(range(1, highest), dtype=object)

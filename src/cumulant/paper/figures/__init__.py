@@ -1,1 +1,4 @@
-"""Both figures of the paper, computed and drawn anew, with a table per panel and a verdict on every claim."""
+"""Both figures of the paper, computed and drawn anew.
+
+With a table per panel and a verdict on every claim.
+"""

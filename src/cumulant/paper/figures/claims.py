@@ -1,4 +1,7 @@
-"""Every sentence the paper writes about its figures, judged: Section 4, both captions, and the results they illustrate."""
+"""Every sentence the paper writes about its figures, judged.
+
+Section 4, both captions, and the results they illustrate.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from cumulant.paper.figures.series import Table
 
 
 def claims(first: Sequence[Table], second: Sequence[Table]) -> tuple[Claim, ...]:
-    """Every claim, judged on the tables of Figure 1 and of Figure 2."""
+    """Judge every claim on the tables of Figure 1 and of Figure 2."""
     return (*divergence_claims.claims(first), *epsilon_claims.claims(second))
 
 
 def markdown(found: Iterable[Claim]) -> str:
-    """The claims as a table."""
+    """Return the claims as a table in Markdown."""
     rows = [f"| {claim.statement} | {claim.found} | {claim.criterion} | {claim.verdict} |" for claim in found]
     return "\n".join(
         [

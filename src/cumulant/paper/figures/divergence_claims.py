@@ -1,4 +1,4 @@
-"""What the paper says about Figure 1, and about the bounds that it shows."""
+"""The paper's claims about Figure 1, and about the bounds that it shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GROWING = ("10", "20")
 
 
 def claims(first: Sequence[Table]) -> tuple[Claim, ...]:
-    """Every claim about the divergence of one round, judged on the tables of Figure 1."""
+    """Judge every claim about the divergence of one round on the tables of Figure 1."""
     noisy, bounded = split(first)
     return (
         _base_epsilon(first),
@@ -54,7 +54,10 @@ def _base_epsilon(first: Sequence[Table]) -> Claim:
 
 
 def _levels(first: Sequence[Table]) -> Claim:
-    """Section 4 states the Gaussian levels by the classical calibration, at sigma 5 and 1 (E-21, E-23)."""
+    """Judge the Gaussian levels, which Section 4 states by the classical calibration.
+
+    At sigma 5 and 1 (E-21, E-23).
+    """
     first = [table for table in first if table.panel.sigma != _CAPTION_SIGMA]
     classical = math.sqrt(2 * math.log(1.25 / DELTA))
     said = {"a": classical / 5, "b": 0.5, "c": math.log(1.5), "e": 2.0, "f": math.log(9)}
@@ -95,7 +98,7 @@ def _constant_factor(first: Sequence[Table]) -> Claim:
 
 
 def _quadratic_constant(noisy: Sequence[Table]) -> Claim:
-    """E-12: e^eps(2) - 1 is what both bounds are proportional to."""
+    """Judge the constant of both bounds, e^eps(2) - 1 (E-12)."""
     found = {table.panel.sigma or math.nan: table.at("lower", 2) for table in noisy}
     found |= {float(sigma): gaussian("a", sigma).once.rdp(2, bound="lower") for sigma in _GROWING}
     rate = float(RATE)
@@ -113,7 +116,7 @@ def _quadratic_constant(noisy: Sequence[Table]) -> Claim:
 
 
 def _additive_gap(first: Sequence[Table]) -> Claim:
-    """Judged at every order of the figure; Theorem 9 is at most the bound with 2 at every term."""
+    """Judge the gap at every order; Theorem 9 is at most the bound with 2 at every term."""
     shares = []
     for table in first:
         room = additive_gap(table.columns["order"], RATE)
@@ -236,7 +239,9 @@ def _population_times_smaller(noisy: Sequence[Table]) -> Claim:
 
 
 def _earlier_bound(noisy: Sequence[Table]) -> Claim:
-    """Abadi et al. 2016, Lemma 3: K <= g^2 l (l+1) / ((1-g) s^2) + O(g^3 l^3 / s^3), l the paper's lambda.
+    """Judge the earlier bound of Abadi et al. 2016, Lemma 3.
+
+    K <= g^2 l (l+1) / ((1-g) s^2) + O(g^3 l^3 / s^3), l the paper's lambda.
 
     It asks for s >= 1, g < 1/(16 s) and l <= s^2 log(1/(g s)).
     Their sampling is Poisson and their neighbours add/remove; the moments they integrate are Proposition 11's.

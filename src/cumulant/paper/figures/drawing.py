@@ -28,7 +28,7 @@ class Picture:
     added: int
 
     def curves(self, extended: bool) -> tuple[Look, ...]:
-        """The curves of the paper, or all of them."""
+        """Return the curves of the paper, or all of them."""
         return self.looks if extended else self.looks[: -self.added]
 
 
@@ -88,7 +88,7 @@ _MARKERS = 9
 
 
 def draw(picture: Picture, tables: Sequence[Table], extended: bool, out: Path) -> list[Path]:
-    """The figure as PNG and SVG; `extended` adds the curves that the paper did not have."""
+    """Draw the figure as PNG and SVG; `extended` adds the curves that the paper did not have."""
     figure = canvas()
     axes = figure.subplots(2, 4)
     looks = picture.curves(extended)
@@ -122,7 +122,10 @@ def _panel(axes: Any, picture: Picture, table: Table, looks: Sequence[Look]) -> 
 
 
 def _spread(x: np.ndarray[Any, Any], shift: float) -> list[int]:
-    """Where markers stand: evenly along the logarithmic axis, each curve's a little further right than the last one's."""
+    """Return the places of markers: evenly along the logarithmic axis.
+
+    Each curve's are a little further right than the last one's.
+    """
     marks = np.log(x[0]) + np.log(x[-1] / x[0]) * (np.arange(_MARKERS) + shift) / _MARKERS
     return sorted({int(i) for i in np.searchsorted(np.log(x), marks) if i < x.size})
 

@@ -1,4 +1,4 @@
-"""What the paper says about Figure 2: composition over up to 600,000 rounds."""
+"""The paper's claims about Figure 2: composition over up to 600,000 rounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAME = 0.95
 
 
 def claims(second: Sequence[Table]) -> tuple[Claim, ...]:
-    """Every claim about many rounds, judged on the tables of Figure 2."""
+    """Judge every claim about many rounds on the tables of Figure 2."""
     noisy, bounded = split(second)
     return (
         _square_root(second),
@@ -122,7 +122,10 @@ def _limitation(second: Sequence[Table]) -> Claim:
 
 
 def _first_win(panel: Panel) -> int:
-    """The least number of rounds at which the accountant is at most naive composition: it wins from there on."""
+    """Return the least number of rounds at which the accountant is at most naive composition.
+
+    It wins from there on.
+    """
     low, high = 0, 1024
     while high - low > 1:
         middle = np.array([(low + high) // 2])

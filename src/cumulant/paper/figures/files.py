@@ -1,4 +1,4 @@
-"""Everything the command writes: pictures, tables, verdicts."""
+"""All files that the command writes: pictures, tables, verdicts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ STEPS = 2 * len(PANELS) + 2
 
 
 def write(out: Path, tell: Callable[[str], None]) -> list[Path]:
-    """Both figures, in the paper's version and extended, a table per panel, and claims.md, into this directory.
+    """Write both figures, a table per panel, and claims.md into this directory.
+
+    The figures are in the paper's version and extended.
 
     `tell` is called before each of the STEPS with what comes next. Returns what was written.
     """

@@ -40,15 +40,15 @@ class Table:
 
     @property
     def axis(self) -> str:
-        """The name of the horizontal axis."""
+        """Return the name of the horizontal axis."""
         return next(iter(self.columns))
 
     def at(self, column: str, place: float) -> float:
-        """The value of a column where the horizontal axis has this value."""
+        """Return the value of a column where the horizontal axis has this value."""
         return float(self.columns[column][np.flatnonzero(self.columns[self.axis] == place)[0]])
 
     def write(self, path: Path) -> None:
-        """A CSV file, every number to 17 digits."""
+        """Write a CSV file, every number to 17 digits."""
         with open_output(path) as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
@@ -56,7 +56,7 @@ class Table:
 
 
 def divergences(panel: Panel) -> Table:
-    """Figure 1: the Rényi divergence of one round against the order, integers only."""
+    """Compute Figure 1: the Rényi divergence of one round against the order, integers only."""
     orders = _DENSE[_DENSE <= 1000] if panel.sigma else np.union1d(_INTEGERS[_INTEGERS <= 10_000], [10_000.0])
     return Table(
         panel,
@@ -72,7 +72,7 @@ def divergences(panel: Panel) -> Table:
 
 
 def epsilons(panel: Panel) -> Table:
-    """Figure 2: epsilon at delta = 1e-8 against the number of rounds."""
+    """Compute Figure 2: epsilon at delta = 1e-8 against the number of rounds."""
     known = _approximations(panel, _REALS)
     lower = panel.once.curve("lower")
     return Table(
@@ -92,7 +92,10 @@ def epsilons(panel: Panel) -> Table:
 
 
 def interval(panel: Panel, counts: Array) -> dict[str, Array]:
-    """The ends of an interval that holds the true epsilon, at those of these counts that are INTERVALS; elsewhere NaN."""
+    """Return the ends of an interval that holds the true epsilon, at counts in INTERVALS.
+
+    At other counts they are NaN.
+    """
     ends = np.full((2, counts.size), np.nan)
     for place in np.flatnonzero(np.isin(counts, INTERVALS)):
         found = (panel.once * int(counts[place])).guarantee(DELTA, accuracy=ACCURACY)
@@ -101,18 +104,20 @@ def interval(panel: Panel, counts: Array) -> dict[str, Array]:
 
 
 def accountant(panel: Panel, counts: Array, method: str) -> Array:
-    """epsilon of the accountant for each number of rounds."""
+    """Return epsilon of the accountant for each number of rounds."""
     return np.array([(panel.once * int(k)).epsilon(DELTA, method=method) for k in counts])
 
 
 def baseline(panel: Panel, counts: Array, method: str) -> Array:
-    """epsilon of a composition theorem for each number of rounds."""
+    """Return epsilon of a composition theorem for each number of rounds."""
     curve = panel.mechanism.curve()
     return np.array([baselines.baseline_epsilon([baselines.step(curve, RATE, int(k))], DELTA, method) for k in counts])
 
 
 def through_eq3(cgf: Array, lam: Array, counts: Array, pure: float = math.inf) -> Array:
-    """min over lambda of (k K(lambda) + log(1/delta)) / lambda, and k times the value at infinity.
+    """Compute min over lambda of (k K(lambda) + log(1/delta)) / lambda.
+
+    And k times the value at infinity.
 
     >>> gaussian = np.arange(1.0, 200.0)
     >>> through_eq3(gaussian * (gaussian + 1) / 50, gaussian, np.array([1, 10]))

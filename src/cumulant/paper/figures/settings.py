@@ -20,7 +20,10 @@ POPULATION = 100_000.0
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One mechanism of the figures; `sigma` is set for Gaussian noise, where the paper also draws approximations."""
+    """One mechanism of the figures.
+
+    `sigma` is set for Gaussian noise, where the paper also draws approximations.
+    """
 
     letter: str
     name: str
@@ -30,12 +33,12 @@ class Panel:
 
     @property
     def once(self) -> Expression:
-        """One round: the mechanism on a fresh sample."""
+        """Return one round: the mechanism on a fresh sample."""
         return self.mechanism @ WithoutReplacement(rate=RATE)
 
 
 def gaussian(letter: str, sigma: str) -> Panel:
-    """A panel of Gaussian noise."""
+    """Return a panel of Gaussian noise."""
     title = f"({letter}) Gaussian, σ = {sigma}"
     return Panel(letter, f"{letter}_gaussian_sigma{sigma}", title, Gaussian(sigma=sigma), float(sigma))
 

@@ -149,7 +149,7 @@ def adaptivity() -> Iterator[Line]:
         (3, "1e-6", cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.001")),
     ]
     for epsilon, delta, run in workloads:
-        rule = Mixture.opened(Fraction(epsilon), Fraction(delta))
+        rule = Mixture.for_budget(Fraction(epsilon), Fraction(delta))
         prices = [(price.upper, times) for price, times in Tariff(rule).prices(run)]
         lam = np.geomspace(0.05, 4000, 20_000)
         room = math.log(float(rule.delta)) + lam * epsilon + lam * np.log1p(1 / lam) + np.log1p(lam)

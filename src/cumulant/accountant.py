@@ -225,4 +225,4 @@ def _tariff(epsilon: Exact, delta: Exact) -> Tariff:
     from cumulant.filters.filter import Tariff
     from cumulant.filters.mixture import Mixture
 
-    return Tariff(Mixture.opened(epsilon, delta))
+    return Tariff(Mixture.for_budget(epsilon, delta))

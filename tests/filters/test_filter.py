@@ -95,7 +95,7 @@ def test_the_certificate_is_the_supremum(seed: int) -> None:
 
 
 def test_a_point_mass_is_the_union_bound_and_one_order_is_the_conversion() -> None:
-    rule = Mixture.opened(Fraction(1), E6)
+    rule = Mixture.for_budget(Fraction(1), E6)
     total = charge(rule, cm.Gaussian(sigma=9))
     for i, (lam, w) in enumerate(zip(rule.orders, rule.weights, strict=True)):
         a = float(lam) + 1  # CKS: log delta = K - lam eps + lam log(lam/a) - log a
@@ -109,13 +109,13 @@ def test_a_point_mass_is_the_union_bound_and_one_order_is_the_conversion() -> No
 
 def test_the_default_mixture() -> None:
     for epsilon, delta, best in ((1.0, "1e-6", 20.98), (3.0, "1e-6", 7.93), (8.0, "1e-5", 2.87)):
-        rule = Mixture.opened(Fraction(epsilon), Fraction(delta))
+        rule = Mixture.for_budget(Fraction(epsilon), Fraction(delta))
         assert float(rule.orders[0]) == pytest.approx(best, abs=0.005)
         assert len(rule.orders) == 13
         assert sum(rule.weights) <= 1
         assert rule.weights[0] == Fraction(1, 2)
     for epsilon, delta in ((0.0, "1e-6"), (1e-9, "1e-200"), (1000.0, "0.5"), (0.1, "0.999")):
-        rule = Mixture.opened(Fraction(epsilon), Fraction(delta))
+        rule = Mixture.for_budget(Fraction(epsilon), Fraction(delta))
         assert all(lam > 0 for lam in rule.orders)
         assert rule.certificate(rule.zero()) == ()
         assert rule.odometer(rule.zero()) == 0.0
@@ -132,13 +132,13 @@ def test_more_is_never_more_allowed() -> None:
 
 
 def test_counts() -> None:
-    assert fits(Mixture.opened(Fraction(1), Fraction(1, 10**40)), cm.PureDP(0.01)) == 100
-    assert fits(Mixture.opened(Fraction(1), Fraction(1, 10**12)), cm.PureDP(0.01)) == 217
-    assert fits(Mixture.opened(Fraction(1), Fraction(0)), cm.PureDP(0.01)) == 100
+    assert fits(Mixture.for_budget(Fraction(1), Fraction(1, 10**40)), cm.PureDP(0.01)) == 100
+    assert fits(Mixture.for_budget(Fraction(1), Fraction(1, 10**12)), cm.PureDP(0.01)) == 217
+    assert fits(Mixture.for_budget(Fraction(1), Fraction(0)), cm.PureDP(0.01)) == 100
 
 
 def test_two_mechanisms_that_break_the_epsilon_of_the_history() -> None:
-    rule, first = Mixture.opened(Fraction(1), E6), cm.Gaussian(sigma=7.75)
+    rule, first = Mixture.for_budget(Fraction(1), E6), cm.Gaussian(sigma=7.75)
     assert rule.certificate(charge(rule, first)) is not None
     for second in (cm.RandomizedResponse(p="0.62"), cm.Gaussian(sigma=5.06)):
         assert (first + second).epsilon(delta="1e-6") < 1
@@ -168,7 +168,7 @@ def nonadaptive(rule: Mixture, run: cm.Expression) -> int:
     ids=str,
 )
 def test_adaptivity_costs_six_percent_at_most(epsilon: int, run: cm.Expression) -> None:
-    rule = Mixture.opened(Fraction(epsilon), E6)
+    rule = Mixture.for_budget(Fraction(epsilon), E6)
     free, careful = nonadaptive(rule, run), fits(rule, run)
     assert 0.94 * free <= careful <= free
 
@@ -176,12 +176,12 @@ def test_adaptivity_costs_six_percent_at_most(epsilon: int, run: cm.Expression) 
 def test_like_moves_the_weight() -> None:
     epsilon, delta = Fraction(8), Fraction(1, 10**5)
     run = cm.Gaussian(sigma="0.6") @ cm.Poisson(rate="0.004")
-    default, like = Mixture.opened(epsilon, delta), Mixture.opened(epsilon, delta, like=run.curve())
+    default, like = Mixture.for_budget(epsilon, delta), Mixture.for_budget(epsilon, delta, like=run.curve())
     free = nonadaptive(default, run)
     assert fits(default, run) / free == pytest.approx(0.70, abs=0.02)
     assert fits(like, run) / free == pytest.approx(0.925, abs=0.01)
     floor = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.001")
-    default, like = Mixture.opened(Fraction(1), E6), Mixture.opened(Fraction(1), E6, like=floor.curve())
+    default, like = Mixture.for_budget(Fraction(1), E6), Mixture.for_budget(Fraction(1), E6, like=floor.curve())
     free = nonadaptive(default, floor)
     assert fits(default, floor) < 0.1 * free
     assert fits(like, floor) / free == pytest.approx(0.78, abs=0.02)
@@ -189,7 +189,7 @@ def test_like_moves_the_weight() -> None:
 
 @pytest.mark.parametrize("run", [cm.Gaussian(sigma=20) * 10, cm.PureDP("0.1") * 9, cm.Laplace(scale=7) * 3], ids=str)
 def test_the_odometer_at_the_budget_is_the_decision(run: cm.Expression) -> None:
-    rule = Mixture.opened(Fraction(1), E6)
+    rule = Mixture.for_budget(Fraction(1), E6)
     total = charge(rule, run)
     odometer = Fraction(rule.odometer(total))
     by_definition = optimize.brentq(
@@ -212,10 +212,10 @@ def test_the_odometer_at_the_budget_is_the_decision(run: cm.Expression) -> None:
 
 def test_slack_has_its_own_share_of_delta() -> None:
     promise = cm.ApproximateDP("0.1", "1e-7")
-    none = Mixture.opened(Fraction(1), E6)
+    none = Mixture.for_budget(Fraction(1), E6)
     with pytest.raises(cm.BudgetRefused, match="may fail with probability 1e-07"):
         none.price(step(promise))
-    some = Mixture.opened(Fraction(1), E6, slack=Fraction(3, 10**7))
+    some = Mixture.for_budget(Fraction(1), E6, slack=Fraction(3, 10**7))
     assert some.delta == Fraction(7, 10**7)
     assert fits(some, promise) == 3  # and not 4, though all four epsilons would pass the pure door
     assert not some.proves(charge(some, promise * 4), ())
@@ -246,7 +246,7 @@ def test_what_is_no_certificate(forged: tuple[int, ...]) -> None:
 
 
 def test_charges_are_the_curve_rounded_up() -> None:
-    rule = Mixture.opened(Fraction(1), E6)
+    rule = Mixture.for_budget(Fraction(1), E6)
     for run in (cm.Gaussian(sigma=3), cm.Laplace(scale=2), cm.RandomizedResponse(p="0.7"), SGD, SGD * 1000):
         total = charge(rule, run)
         for lam, value in zip(rule.orders, total.values, strict=False):
@@ -262,7 +262,7 @@ def test_charges_are_the_curve_rounded_up() -> None:
 
 def test_estimates_are_refused() -> None:
     with pytest.raises(cm.HypothesisError, match="Python function"):
-        Mixture.opened(Fraction(1), E6).price(step(cm.mechanism(rdp=lambda order: order / 18)))
+        Mixture.for_budget(Fraction(1), E6).price(step(cm.mechanism(rdp=lambda order: order / 18)))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -272,14 +272,14 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 def test_gaussian_accounts() -> None:
     for epsilon, delta in ((1, 1e-6), (3, 1e-6), (8, 1e-5)):
-        rule = GaussianSum.opened(Fraction(epsilon), Fraction(repr(delta)))
+        rule = GaussianSum.for_budget(Fraction(epsilon), Fraction(repr(delta)))
         mu = float(rule.mu)
         assert delta * (1 - 1e-8) <= gaussian_delta(mu, epsilon) <= delta * (1 + 1e-9)
-        mixture = Mixture.opened(Fraction(epsilon), Fraction(repr(delta)))
+        mixture = Mixture.for_budget(Fraction(epsilon), Fraction(repr(delta)))
         run = cm.Gaussian(sigma=300)
         assert fits(rule, run) == int(mu**2 * 300**2)
         assert fits(rule, run) > 1.1 * nonadaptive(mixture, run)
-    rule = GaussianSum.opened(Fraction(1), E6)
+    rule = GaussianSum.for_budget(Fraction(1), E6)
     for e in (0.01, 0.3, 2.0):
         square, _ = charge(rule, cm.PureDP(e)).values
         mu = 2 * stats.norm.ppf(math.exp(e) / (1 + math.exp(e)))

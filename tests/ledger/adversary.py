@@ -149,14 +149,14 @@ def scaled(first: Sequence[Coin], loss: float, allowed: Callable[[Sequence[Coin]
 
 
 @cache
-def opened(epsilon: float, delta: float) -> Mixture:
-    return Mixture.opened(Fraction(repr(epsilon)), Fraction(repr(delta)))
+def for_budget(epsilon: float, delta: float) -> Mixture:
+    return Mixture.for_budget(Fraction(repr(epsilon)), Fraction(repr(delta)))
 
 
 RULES: dict[str, Callable[[Sequence[Coin], float, float], Rule]] = {
     "history": by_history,
     "best order": by_best_order,
-    "mixture": lambda menu, epsilon, delta: by_filter(menu, opened(epsilon, delta)),
+    "mixture": lambda menu, epsilon, delta: by_filter(menu, for_budget(epsilon, delta)),
 }
 
 

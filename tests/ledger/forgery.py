@@ -74,7 +74,7 @@ class Altered:
         self.entries = entries
 
     def scan(self, account: str) -> Iterator[Entry]:
-        return (Entry.of([getattr(entry, column) for column in TABLE]) for entry in self.entries)
+        return (Entry.from_row([getattr(entry, column) for column in TABLE]) for entry in self.entries)
 
     def at(self, account: str, seq: int) -> Entry | None:
         return next((entry for entry in self.entries if (entry.account, entry.seq) == (account, seq)), None)
@@ -249,19 +249,19 @@ def rehashed(entries: list[Entry], sums: bool, pinned: Field) -> list[Entry]:
                     amount = Amounts.read(content["charge"]) if "charge" in content else zero
                     match entry.kind:
                         case "spend":
-                            state = state.moved(amount, zero, team)
+                            state = state.with_amounts(amount, zero, team)
                         case "hold":
-                            holds[entry.seq], state = amount, state.moved(zero, amount, team)
+                            holds[entry.seq], state = amount, state.with_amounts(zero, amount, team)
                         case "settle" | "release":
-                            state = state.moved(amount, zero - holds[entry.hold], team)  # type: ignore[index]
+                            state = state.with_amounts(amount, zero - holds[entry.hold], team)  # type: ignore[index]
                         case "grant":
-                            state = state.granted(str(team), cm.domains.Exact(str(content["share"])), rule)
+                            state = state.with_allowance(str(team), cm.domains.Exact(str(content["share"])), rule)
                         case "reprice":
-                            state = state.moved(amount - Amounts.read(content["old"]), zero, team)
+                            state = state.with_amounts(amount - Amounts.read(content["old"]), zero, team)
                         case "freeze" | "thaw" | "close":
                             words = {"freeze": FROZEN, "thaw": OPEN, "close": CLOSED}
                             state = replace(state, status=words[entry.kind])
-                    state = state.rounded()
+                    state = state.round_sums()
                     if "certificates" in content and "certificates" not in pinned.path:
                         content["certificates"] = state.certificates(rule, team) or content["certificates"]
                         new = replace(new, body=canonical(content))

@@ -268,13 +268,13 @@ def test_digits_stay_few(ledger: cm.Ledger, mode: str) -> None:
 def test_a_hundred_thousand_random_sigmas() -> None:
     """The sums of a Gaussian account after so many spends: short texts, never below the truth, hardly above it."""
     rng = random.Random(7)
-    rule = GaussianSum.opened(Fraction(1), Fraction(1, 10**6))
+    rule = GaussianSum.for_budget(Fraction(1), Fraction(1, 10**6))
     state, truth = State.empty(rule), Fraction(0)
     for number in range(100_000):
         shift = 1 / Fraction(rng.uniform(1e4, 1e6))
         step = Step(number, "noise", GaussianPair(shift).curve(), GaussianPair(shift))
         price = rule.price(step)
-        state = state.moved(rule.charge([(price.upper, 1)]), rule.zero(), None).rounded()
+        state = state.with_amounts(rule.charge([(price.upper, 1)]), rule.zero(), None).round_sums()
         truth += shift**2 if number < 100 else 0
         if number == 99:
             assert 0 <= state.spent.values[0] - truth <= Fraction(100, 10**18)

@@ -46,7 +46,7 @@ def test_gaussian_accounts_are_not_beaten(seed: int) -> None:
     """Coins that are charged as pure mechanisms, as many as fit."""
     rng = np.random.default_rng(seed)
     epsilon, delta = float(rng.choice([0.5, 1.0, 3.0])), float(rng.choice([1e-2, 1e-3]))
-    rule = GaussianSum.opened(Fraction(repr(epsilon)), Fraction(repr(delta)))
+    rule = GaussianSum.for_budget(Fraction(repr(epsilon)), Fraction(repr(delta)))
     menu = [Coin(float(rng.uniform(0.1, 0.9)), float(float(rule.mu) * 10 ** rng.uniform(-0.8, 0.1))) for _ in range(3)]
     assert best(menu, by_filter(menu, rule), epsilon, 7) <= delta
 
@@ -91,6 +91,6 @@ def test_two_interleaved_accounts_add_up() -> None:
     rng = np.random.default_rng(3)
     for _ in range(5):
         menu = [Coin(float(10 ** rng.uniform(-2, -0.3)), float(rng.uniform(0.1, 0.8))) for _ in range(4)]
-        one, two = (by_filter(part, adversary.opened(epsilon, delta)) for part in (menu[:2], menu[2:]))
+        one, two = (by_filter(part, adversary.for_budget(epsilon, delta)) for part in (menu[:2], menu[2:]))
         together = best(menu, lambda counts: one(counts[:2]) and two(counts[2:]), 2 * epsilon, 6)  # noqa: B023
         assert together <= 2 * delta

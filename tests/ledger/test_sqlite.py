@@ -483,7 +483,7 @@ def test_a_turn_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
         signal.pause()
         os._exit(0)
     try:
-        assert not turn.came(0.05)
+        assert not turn.wait(0.05)
         fcntl.flock(owner, fcntl.LOCK_UN)
         for _ in range(200):  # until the thread has closed its file
             time.sleep(0.01)

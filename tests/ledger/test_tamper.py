@@ -19,7 +19,7 @@ from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.charge import Quote
 from cumulant.ledger.entry import COLUMNS, Entry, canonical
 from cumulant.ledger.keys import Keys
-from cumulant.ledger.store import Interrupted
+from cumulant.ledger.store import UnknownOutcome
 from tests.ledger.forgery import Altered
 
 STEP = cm.Gaussian(sigma=50)
@@ -152,10 +152,10 @@ def test_a_database_that_does_not_answer_is_not_called_broken(url: str, monkeypa
     ledger.create("a", epsilon=1, delta="1e-6")
 
     def cut(*_: Any) -> Iterator[Entry]:
-        raise Interrupted("the connection was lost")
+        raise UnknownOutcome("the connection was lost")
 
     monkeypatch.setattr(ledger._store, "scan", cut)
-    with pytest.raises(Interrupted, match="lost"):
+    with pytest.raises(UnknownOutcome, match="lost"):
         ledger.verify()
 
 

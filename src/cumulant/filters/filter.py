@@ -183,7 +183,7 @@ class GaussianSum(Filter):
     `mu` is a decimal at which Gaussian noise has at most this delta at epsilon, proved in balls. Gaussian steps are charged
     their square, pure ones that of the Gaussian of the same largest advantage; both are rounded up to 1e-18.
 
-    >>> rule = GaussianSum.opened(Fraction(1), Fraction(1, 10**6))
+    >>> rule = GaussianSum.for_budget(Fraction(1), Fraction(1, 10**6))
     >>> float(rule.mu)
     0.236704...
     """
@@ -194,7 +194,7 @@ class GaussianSum(Filter):
     mu: Fraction
 
     @classmethod
-    def opened(cls, epsilon: Fraction, delta: Fraction, slack: Fraction = Fraction(0)) -> GaussianSum:
+    def for_budget(cls, epsilon: Fraction, delta: Fraction, slack: Fraction = Fraction(0)) -> GaussianSum:
         """Choose the largest mu of twelve digits."""
         from cumulant.pairs.gaussian import GaussianPair  # its integrals are not needed by who has no such account
 

@@ -42,7 +42,7 @@ class Mixture(Filter):
     if the pure epsilons add up to epsilon at most. `delta` is what is left of the delta of the account without `slack`,
     which is the most that promises may fail with.
 
-    >>> rule = Mixture.opened(Fraction(1), Fraction(1, 10**6))
+    >>> rule = Mixture.for_budget(Fraction(1), Fraction(1, 10**6))
     >>> len(rule.orders), sum(rule.weights) <= 1, float(rule.orders[0])
     (13, True, 20.9845)
     >>> rule.odometer(rule.zero())
@@ -54,13 +54,13 @@ class Mixture(Filter):
     slack: Fraction
     orders: tuple[Fraction, ...]
     weights: tuple[Fraction, ...]
-    _known: _Known = field(init=False, repr=False, compare=False)
+    _known: _Precomputed = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_known", _Known.of(self))
+        object.__setattr__(self, "_known", _Precomputed.of(self))
 
     @classmethod
-    def opened(
+    def for_budget(
         cls, epsilon: Fraction, delta: Fraction, slack: Fraction = Fraction(0), like: Curve | None = None
     ) -> Mixture:
         """Create the default mixture for a budget.
@@ -72,7 +72,7 @@ class Mixture(Filter):
         left = delta - slack
         if left <= 0:
             return cls(epsilon, left, slack, (), ())
-        first, most = _exhausted_at(epsilon, left, like)
+        first, most = _exhaustion_orders(epsilon, left, like)
         spread = [*np.geomspace(first, most, 7)[:-1], *np.geomspace(most, 8 * most, 7)[1:]]
         orders = tuple(Fraction(f"{x:.6g}") for x in (most, *spread))
         weights = ("0.5", *["0.05"] * 6, *["0.03333"] * 6)
@@ -101,7 +101,7 @@ class Mixture(Filter):
         return Amounts((*(-(-int(x) // FINE) for x in nats), slack), fine.infinite)
 
     def certificate(self, total: Amounts) -> tuple[int, ...] | None:
-        if self._door(total):
+        if self._meets_pure_budget(total):
             return ()
         for again in self._known.recent:  # what proved the last sum proves most of the next ones
             if self.proves(total, again):
@@ -117,7 +117,7 @@ class Mixture(Filter):
         slack = total.at(-1)
         if slack is None or slack > self.slack:
             return False
-        if self._door(total):
+        if self._meets_pure_budget(total):
             return True
         live = [not count for count in total.infinite[: len(self.orders)]]
         whole = len(parts) == len(live) and sum(parts) == PARTS and min(parts) >= 0
@@ -142,7 +142,7 @@ class Mixture(Filter):
         if pure == 0:
             return 0.0
         high = math.inf if pure is None or pure > _LARGEST else float(pure / UNIT)
-        for lam, log_weight, cgf in self._live(total):
+        for lam, log_weight, cgf in self._finite_orders(total):
             high = min(high, max(0.0, (cgf - log_weight + float(_log_kappa(lam)) - float_log(self.delta)) / lam))
         low = 0.0
         for _ in range(60) if 0 < high < math.inf else ():
@@ -155,25 +155,25 @@ class Mixture(Filter):
                 return min(found, rounded_up(self.epsilon)) if self.certificate(total) is not None else found
         return math.inf
 
-    # ---- the pure door, and the search for a certificate in floats
+    # ---- the pure budget, and the search for a certificate in floats
 
-    def _door(self, total: Amounts) -> bool:
+    def _meets_pure_budget(self, total: Amounts) -> bool:
         pure, slack = total.at(-2), total.at(-1)
         return pure is not None and slack is not None and slack <= self.slack and pure <= self.epsilon * UNIT
 
-    def _live(self, total: Amounts) -> list[tuple[float, float, float]]:
+    def _finite_orders(self, total: Amounts) -> list[tuple[float, float, float]]:
         """Return lam_i, log w_i and K_i in floats, where K_i is finite."""
         known = zip(self._known.lams, self._known.log_weights, total.values, total.infinite, strict=False)
         return [(lam, log_weight, float(min(x, _LARGEST) / UNIT)) for lam, log_weight, x, count in known if not count]
 
-    def _tilted(self, total: Amounts) -> tuple[float, list[float]]:
+    def _tilt_logs(self, total: Amounts) -> tuple[float, list[float]]:
         """Return c and the logarithms of w_i e^{lam_i (epsilon + c) - K_i} over the finite orders.
 
         c is where 1/(e^c - 1) is the mean of the orders in these proportions, or the largest loss that pure privacy
         leaves, if that is nearer.
         """
         loss = self._known.epsilon
-        terms = [(lam, log_weight + lam * loss - cgf) for lam, log_weight, cgf in self._live(total)]
+        terms = [(lam, log_weight + lam * loss - cgf) for lam, log_weight, cgf in self._finite_orders(total)]
         if not terms:
             return 0.0, []
 
@@ -199,14 +199,14 @@ class Mixture(Filter):
         pure = total.at(-2)
         if pure is not None and pure <= self.epsilon * UNIT:
             return -math.inf
-        c, exponents = self._tilted(total)
+        c, exponents = self._tilt_logs(total)
         if not exponents:
             return math.inf
         top = max(exponents)
         return math.log(-math.expm1(-c)) - top - math.log(sum(math.exp(x - top) for x in exponents))
 
     def _parts(self, total: Amounts) -> tuple[int, ...]:
-        _, exponents = self._tilted(total)
+        _, exponents = self._tilt_logs(total)
         if not exponents:
             return ()
         top = max(exponents)
@@ -260,7 +260,7 @@ class _Tilt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Precomputed:
     """Values that every decision about a mixture needs, and the tilts of the last decisions."""
 
     epsilon: float
@@ -274,7 +274,7 @@ class _Known:
     _logs: list[Any] = field(default_factory=list)
 
     @classmethod
-    def of(cls, rule: Mixture) -> _Known:
+    def of(cls, rule: Mixture) -> _Precomputed:
         common = math.lcm(*(lam.denominator for lam in rule.orders))
         numerators = tuple(int(lam * common) for lam in rule.orders)
         log_weights = tuple(float_log(weight) for weight in rule.weights)
@@ -298,22 +298,22 @@ def _log_kappa(lam: Any) -> Any:
     return _KAPPA.correction(lam, FLOATS)
 
 
-def _exhausted_at(epsilon: Fraction, delta: Fraction, like: Curve | None) -> tuple[float, float]:
+def _exhaustion_orders(epsilon: Fraction, delta: Fraction, like: Curve | None) -> tuple[float, float]:
     """Return the smallest order that can be used alone, and the order that exhausts the budget.
 
     At the second one many rounds of `like` exhaust the budget.
     """
     log_delta, loss = float_log(delta), float(epsilon)
 
-    def room(lam: Any) -> Any:
+    def budget_left(lam: Any) -> Any:
         return log_delta + lam * loss - _log_kappa(lam)
 
     def rounds(lam: Any) -> Any:
         with np.errstate(all="ignore"):
             one = lam * (lam + 1) if like is None else like.cgf(lam)
-            return -np.nan_to_num(room(lam) / one, nan=0.0, posinf=0.0)[None, :]
+            return -np.nan_to_num(budget_left(lam) / one, nan=0.0, posinf=0.0)[None, :]
 
-    first = falling_root(lambda lam: -room(lam), 0.0, 1e-12, 1e18)
+    first = falling_root(lambda lam: -budget_left(lam), 0.0, 1e-12, 1e18)
     most = float(least(rounds, integral=False).where[0])
     return first, max(most, first * 1.0001)
 

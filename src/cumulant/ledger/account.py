@@ -14,9 +14,9 @@ from cumulant.ledger import spending
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.charge import expression
 from cumulant.ledger.entry import Entry, Receipt, name_of, number_of
-from cumulant.ledger.policy import Policy, explained, moment
+from cumulant.ledger.policy import Policy, explain_policy, moment
 from cumulant.ledger.state import CLOSED, FROZEN, OPEN
-from cumulant.ledger.store import imported
+from cumulant.ledger.store import import_mark
 from cumulant.ledger.writing import Change, Job, Position, now
 from cumulant.mechanisms.mechanism import Expression
 
@@ -148,7 +148,7 @@ class Account:
             raise InputError(f"{len(wanted)} runs need as many different keys, and there are {len(set(named))}")
         jobs = [(self.name, key, run) for key, run in zip(named, wanted, strict=True)]
         group = None if team is None else name_of("team", team)
-        return spending.taking(self._writer, "spend", jobs, group, None) if jobs else []
+        return spending.take_budget(self._writer, "spend", jobs, group, None) if jobs else []
 
     def hold(
         self, run: Expression | str, key: str | None = None, team: str | None = None, note: str | None = None
@@ -181,7 +181,7 @@ class Account:
         return self._end("release", hold, None, key, said)
 
     def _end(self, kind: str, hold: int, run: Any, key: str | None, said: dict[str, Any]) -> Receipt:
-        receipts = spending.ending(self._writer, kind, self.name, hold, _key(key), run, said)
+        receipts = spending.end_hold(self._writer, kind, self.name, hold, _key(key), run, said)
         return next(receipt for receipt in receipts if receipt.account == self.name)
 
     # ---- governing
@@ -194,44 +194,46 @@ class Account:
         name, part = name_of("team", team), Fraction(SHARE.check("share", share))
 
         def change(position: Position) -> Change:
-            return Change({"team": name, "share": str(part)}, position.state.granted(name, part, position.tariff.rule))
+            return Change(
+                {"team": name, "share": str(part)}, position.state.with_allowance(name, part, position.tariff.rule)
+            )
 
         return self._write("grant", key, {"team": name, "share": str(part)}, change)
 
     def freeze(self, reason: str | None = None, key: str | None = None) -> Receipt:
         """Refuse everything but the end of holds, until the account is thawed."""
-        return self._write("freeze", key, {}, spending.marked(FROZEN, _because(reason)))
+        return self._write("freeze", key, {}, spending.mark_status(FROZEN, _reason_field(reason)))
 
     def thaw(self, source_closed: bool = False, reason: str | None = None, key: str | None = None) -> Receipt:
         """Allow runs again.
 
         The owner of an imported account has to say that the source it was copied from is closed.
         """
-        copied = imported(self.name)
+        copied = import_mark(self.name)
         position = self._writer.position(self.name)
         if position.imported and source_closed is not True:
             raise InputError(
                 f"account {self.name!r} was imported: two copies that both spend are twice the budget; say that the source is "
                 "closed by source_closed=True (--source-closed)"
             )
-        said = _because(reason) | ({"source": "closed"} if position.imported else {})
+        said = _reason_field(reason) | ({"source": "closed"} if position.imported else {})
 
         def change(position: Position) -> Change:
             self._writer.store.mark(copied, None) if position.imported else None
-            return spending.marked(OPEN, said)(position)  # type: ignore[no-any-return]
+            return spending.mark_status(OPEN, said)(position)  # type: ignore[no-any-return]
 
         return self._write("thaw", key, {}, change)
 
     def close(self, reason: str | None = None, key: str | None = None) -> Receipt:
         """Refuse everything but the end of holds, for good."""
-        return self._write("close", key, {}, spending.marked(CLOSED, _because(reason)))
+        return self._write("close", key, {}, spending.mark_status(CLOSED, _reason_field(reason)))
 
     def reprice(self, *entries: int, key: str | None = None) -> list[Receipt]:
         """Enter the lower prices that this library proves today, for these entries or for all.
 
         Slack keeps its price.
         """
-        return spending.repricing(self._writer, self.name, [number_of("entry", seq) for seq in entries], _key(key))
+        return spending.lower_prices(self._writer, self.name, [number_of("entry", seq) for seq in entries], _key(key))
 
     def _write(self, kind: str, key: str | None, asked: Any, change: Any) -> Receipt:
         return self._writer.write([Job(self.name, kind, _key(key), asked, change)])[0]
@@ -251,7 +253,7 @@ class Account:
             return fits
         mine = state.team(name_of("team", team))
         limit = tariff.rule.would_fit(
-            (mine.spent + mine.held).scaled(1 / mine.share), _scaled(prices, mine.share), _MOST
+            (mine.spent + mine.held).scaled(1 / mine.share), _scale_prices(prices, mine.share), _MOST
         )
         return min(fits, limit)
 
@@ -297,7 +299,7 @@ class Account:
         >>> print(ledger.create("patients", epsilon=1, delta=1e-6, unit="person").explain().splitlines()[0])
         Everything that is charged to 'patients' is together (1, 1e-6)-differentially private for data sets of ...
         """
-        return explained(self.name, self.policy)
+        return explain_policy(self.name, self.policy)
 
     def history(self, start: int = 0, last: int | None = None, since: str | None = None) -> Iterator[Entry]:
         """Yield the entries in order.
@@ -360,16 +362,16 @@ class Account:
             self._writer.store.erase_note(digest)
 
     def __repr__(self) -> str:
-        return f"<Account {self.name!r} of {self._writer.store.shown}>"
+        return f"<Account {self.name!r} of {self._writer.store.safe_url}>"
 
 
 def _key(key: str | None) -> str:
     return uuid4().hex if key is None else name_of("key", key)
 
 
-def _because(reason: str | None) -> dict[str, Any]:
+def _reason_field(reason: str | None) -> dict[str, Any]:
     return {} if reason is None else {"reason": name_of("reason", reason)}
 
 
-def _scaled(prices: list[tuple[Any, int]], share: Fraction) -> list[tuple[Any, int]]:
+def _scale_prices(prices: list[tuple[Any, int]], share: Fraction) -> list[tuple[Any, int]]:
     return [(price.scaled(1 / share), times) for price, times in prices]

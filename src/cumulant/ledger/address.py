@@ -9,7 +9,7 @@ from cumulant.ledger.password import without_password
 from cumulant.ledger.store import Store
 
 
-def opened(url: Any, group: bool = False) -> Store:
+def open_store(url: Any, group: bool = False) -> Store:
     """Return the store at an address.
 
     New files are for their owner alone, or for the group of their owner too.

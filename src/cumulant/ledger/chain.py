@@ -15,7 +15,7 @@ from cumulant.curves.cache import recall
 from cumulant.errors import BudgetRefused, CumulantError, LedgerBroken, LedgerError
 from cumulant.filters.amounts import Amounts
 from cumulant.filters.filter import UNIT, Tariff
-from cumulant.ledger.charge import charged, held_prices, settled
+from cumulant.ledger.charge import charge_in_format, held_prices, settle_hold
 from cumulant.ledger.entry import (
     FIRST,
     FORMATS,
@@ -29,7 +29,7 @@ from cumulant.ledger.entry import (
 )
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
-from cumulant.ledger.state import CLOSED, FROZEN, OPEN, State, may
+from cumulant.ledger.state import CLOSED, FROZEN, OPEN, State, check_status
 from cumulant.ledger.store import Store
 from cumulant.notation import parse
 
@@ -85,7 +85,7 @@ class Verdict:
         return f"broken at entry {self.seq} of {self.account!r}: {self.reason}"
 
 
-class _Broken(Exception):
+class _EntryError(Exception):
     """Raised when an entry is not what its writer may have written."""
 
 
@@ -112,7 +112,7 @@ def verify(
         try:
             for _ in walk.entries(receipt for receipt in receipts if receipt.account == name):
                 entries += 1
-        except (_Broken, CumulantError) as error:
+        except (_EntryError, CumulantError) as error:
             if isinstance(error, LedgerError) and not isinstance(error, LedgerBroken):
                 raise  # the database did not answer, or a key cannot be used: nothing is known about the entries
             reason = str(error)
@@ -201,81 +201,83 @@ class Walk:
         previous, state = FIRST, None
         for entry in self._store.scan(self._account):
             if entry.seq != self.seq:
-                raise _Broken(f"entry {self.seq} is missing")
-            self._chained(entry, previous)
+                raise _EntryError(f"entry {self.seq} is missing")
+            self._check_chain(entry, previous)
             if entry.seq == 0:
                 state = State.empty(self._rule)
             elif state is not None:
-                before, state = state, self._moved(entry, state)
-                state = state if self._format == 1 else state.rounded()
-                self._decided(entry, before, state)
+                before, state = state, self._next_state(entry, state)
+                state = state if self._format == 1 else state.round_sums()
+                self._check_decision(entry, before, state)
             self._check_time(entry)
             if state is None or canonical(state.to_dict()) != entry.state:
-                raise _Broken("its sums are not those of the entries up to it")
+                raise _EntryError("its sums are not those of the entries up to it")
             if not wanted.get(entry.seq, set()) <= {entry.hash}:
-                raise _Broken("its hash is not the one on the receipt: the ledger was rolled back and written again")
+                raise _EntryError(
+                    "its hash is not the one on the receipt: the ledger was rolled back and written again"
+                )
             yield entry
             previous = entry.hash
             self.seq += 1
         if self.seq == 0:
-            raise _Broken("the account has no entries")
+            raise _EntryError("the account has no entries")
         lost = [seq for seq in wanted if not 0 <= seq < self.seq]
         if lost:
             self.seq = min(lost)
-            raise _Broken("there is a receipt for this entry, and it is missing: the ledger was rolled back")
+            raise _EntryError("there is a receipt for this entry, and it is missing: the ledger was rolled back")
 
-    def _chained(self, entry: Entry, previous: str) -> None:
+    def _check_chain(self, entry: Entry, previous: str) -> None:
         if entry.prev != previous:
-            raise _Broken("it does not follow the entry before it")
+            raise _EntryError("it does not follow the entry before it")
         if entry.digest() != entry.hash:
-            raise _Broken("its hash is not that of what it holds")
+            raise _EntryError("its hash is not that of what it holds")
         self.content = entry.content()
         written = self.content.get("format")
         if type(written) is not int or written not in FORMATS or entry.kind not in KINDS:
-            raise _Broken("its body is not in a format that this library writes")
+            raise _EntryError("its body is not in a format that this library writes")
         if canonical(self.content) != entry.body:
-            raise _Broken("its body is not spelled in the format that this library writes")
+            raise _EntryError("its body is not spelled in the format that this library writes")
         self._format = written
         self._check_texts(entry)
         self._check_note()
         if entry.seq == 0:
-            self._open(entry)
+            self._check_opening(entry)
         self._check_signature(entry)
 
     def _check_texts(self, entry: Entry) -> None:
         """Refuse names with unprintable characters, which would reach terminals and pages."""
         texts = [entry.account, entry.key, entry.request, *map(self.content.get, _NAMES, _NOTHING)]
         if not _TEXTS.issuperset(map(type, texts)) or not "".join(texts).isprintable():
-            raise _Broken("one of its names is not a text of printable characters")
+            raise _EntryError("one of its names is not a text of printable characters")
 
     def _check_note(self) -> None:
         note = self.content.get("note")
         if note is not None and (not isinstance(note, str) or note in self._edited):
-            raise _Broken("its note is not the one that was written: the text and its digest differ")
+            raise _EntryError("its note is not the one that was written: the text and its digest differ")
 
     def _check_signature(self, entry: Entry) -> None:
         signer = self.content.get("signer")
         if signer is None:
             if entry.signature:
-                raise _Broken("it has a signature and names no key")
+                raise _EntryError("it has a signature and names no key")
             if self.signed:
-                raise _Broken("it is not signed, in an account whose entries are")
+                raise _EntryError("it is not signed, in an account whose entries are")
             return
         if not self.signed:
-            raise _Broken("it is signed, in an account whose entries are not")
+            raise _EntryError("it is signed, in an account whose entries are not")
         confirmed = self._keys.confirms(str(signer), entry.hash, entry.signature)
         if confirmed is False:
-            raise _Broken(f"its signature is not by the key {signer!r}")
+            raise _EntryError(f"its signature is not by the key {signer!r}")
         if confirmed is None and not self._strangers:
-            raise _Broken(
+            raise _EntryError(
                 f"it is signed by the key {signer!r}, which is not among those given; "
                 "add that key, or allow unknown signers"
             )
         self.unconfirmed += confirmed is None
 
-    def _open(self, entry: Entry) -> None:
+    def _check_opening(self, entry: Entry) -> None:
         if entry.kind != "open":
-            raise _Broken("an account begins with the entry that opens it")
+            raise _EntryError("an account begins with the entry that opens it")
         name_of("name", entry.account)
         self._policy = Policy.from_dict(self.content.get("policy", {}))
         self._policy.prove()
@@ -285,7 +287,7 @@ class Walk:
 
     # ---- sums
 
-    def _moved(self, entry: Entry, state: State) -> State:
+    def _next_state(self, entry: Entry, state: State) -> State:
         """Return the state after an entry, from its body.
 
         The body has to be a whole and possible move.
@@ -293,72 +295,75 @@ class Walk:
         content, zero = self.content, self._rule.zero()
         team = content.get("team")
         if (entry.kind in ("settle", "release")) != (entry.hold is not None):
-            raise _Broken("only what settles or releases names a hold")
+            raise _EntryError("only what settles or releases names a hold")
         if entry.kind in ("spend", "hold"):
             charge = self._amounts("charge")
-            self._quoted(entry, charge)
+            self._check_quote(entry, charge)
             if entry.kind == "spend":
-                return state.moved(charge, zero, team)
+                return state.with_amounts(charge, zero, team)
             self._holds[entry.seq] = content
-            return state.moved(zero, charge, team)
+            return state.with_amounts(zero, charge, team)
         if entry.hold is not None:
             held = self._holds.pop(entry.hold, None)
             if held is None:
-                raise _Broken(f"entry {entry.hold} is not a hold that was still open")
+                raise _EntryError(f"entry {entry.hold} is not a hold that was still open")
             if held.get("team") != team or held.get("accounts") != content.get("accounts"):
-                raise _Broken("it is by another team than its hold, or in other accounts")
+                raise _EntryError("it is by another team than its hold, or in other accounts")
             for other in content.get("accounts", []):
                 twin = self._store.by_key(str(other), entry.key)
                 if twin is None or (twin.kind, twin.run) != (entry.kind, content.get("run")):
-                    raise _Broken(f"its hold ends in all of its accounts alike, and not so in {other!r}")
+                    raise _EntryError(f"its hold ends in all of its accounts alike, and not so in {other!r}")
             taken = Amounts.read(held["charge"])
             charge = self._amounts("charge") if entry.kind == "settle" else zero
             if entry.kind == "settle":
-                if settled(self._rule, held, parse(content["run"]), self._format)[1] != charge:
-                    raise _Broken("its charge is not what ran at the prices of its hold")
+                if settle_hold(self._rule, held, parse(content["run"]), self._format)[1] != charge:
+                    raise _EntryError("its charge is not what ran at the prices of its hold")
                 if not taken.rounded_up(UNIT).covers(charge.rounded_up(UNIT)):
-                    raise _Broken("it takes more than was held")
+                    raise _EntryError("it takes more than was held")
                 if self._recompute:  # prices of a hold that are too low and too high have the right sum
-                    self._charged(str(content["run"]), charge)
-            return state.moved(charge, zero - taken, team)
+                    self._check_charge(str(content["run"]), charge)
+            return state.with_amounts(charge, zero - taken, team)
         if entry.kind == "reprice":
-            return state.moved(self._reprice(), zero, team)
+            return state.with_amounts(self._reprice(), zero, team)
         if entry.kind == "grant":
             share = Fraction(str(content.get("share")))
             if not 0 < share <= 1:
-                raise _Broken("an allowance is a part of the budget")
-            return state.granted(name_of("team", team), share, self._rule)
+                raise _EntryError("an allowance is a part of the budget")
+            return state.with_allowance(name_of("team", team), share, self._rule)
         if entry.kind in _STATUS:
             return State(state.spent, state.held, _STATUS[entry.kind], state.teams)
-        raise _Broken("an account is opened once")
+        raise _EntryError("an account is opened once")
 
     def _amounts(self, name: str) -> Amounts:
         found = Amounts.read(self.content.get(name))
         if len(found.values) != len(self._rule.zero().values):
-            raise _Broken("its charge has not one amount for each order")
+            raise _EntryError("its charge has not one amount for each order")
         return found
 
-    def _quoted(self, entry: Entry, charge: Amounts) -> None:
+    def _check_quote(self, entry: Entry, charge: Amounts) -> None:
         content = self.content
         if content.get("rigour") != "proved":
-            raise _Broken("its charge is not said to be proved, and a budget takes no other")
+            raise _EntryError("its charge is not said to be proved, and a budget takes no other")
         if entry.kind == "hold":
             prices = held_prices(content)
-            if charged(self._rule, ((price, times) for times, price in prices.values()), self._format) != charge:
-                raise _Broken("its charge is not that of its prices")
+            if (
+                charge_in_format(self._rule, ((price, times) for times, price in prices.values()), self._format)
+                != charge
+            ):
+                raise _EntryError("its charge is not that of its prices")
             if dict(parse(str(content["run"])).terms) != {mechanism: times for mechanism, (times, _) in prices.items()}:
-                raise _Broken("its prices are not for what is held")
+                raise _EntryError("its prices are not for what is held")
         together = content.get("accounts", [self._account])
         if not isinstance(together, list) or self._account not in together:
-            raise _Broken("the accounts that it was written in are not a list with its own among them")
+            raise _EntryError("the accounts that it was written in are not a list with its own among them")
         for other in content.get("accounts", []):
             twin = self._store.by_key(str(other), entry.key)
             if twin is None or (twin.request, twin.kind, twin.run) != (entry.request, entry.kind, content["run"]):
-                raise _Broken(f"it was written together with one in {other!r}, where it is missing")
+                raise _EntryError(f"it was written together with one in {other!r}, where it is missing")
         if self._recompute:
-            self._charged(str(content["run"]), charge)
+            self._check_charge(str(content["run"]), charge)
 
-    def _charged(self, text: str, charge: Amounts) -> None:
+    def _check_charge(self, text: str, charge: Amounts) -> None:
         """Check that the charge covers what this library proves for the run.
 
         A lower proved charge today is no fault.
@@ -370,11 +375,11 @@ class Walk:
             try:
                 prices = self._tariff.prices(run)
             except BudgetRefused as error:
-                raise _Broken(f"what it charges for cannot be charged to this account: {error}") from error
+                raise _EntryError(f"what it charges for cannot be charged to this account: {error}") from error
             return charge.covers(self._rule.exact_charge((price.lower, times) for price, times in prices))
 
         if not recall(self._fresh, (text, charge), covered, _REMEMBERED):
-            raise _Broken(f"its charge is below what this library proves that {text} costs")
+            raise _EntryError(f"its charge is below what this library proves that {text} costs")
 
     def _reprice(self) -> Amounts:
         seq = self.content.get("of")
@@ -385,25 +390,27 @@ class Walk:
             or target.content().get("team") != self.content.get("team")
             or target.run != self.content.get("run")
         ):
-            raise _Broken("it changes the price of an entry that has none")
+            raise _EntryError("it changes the price of an entry that has none")
         old, new = self._amounts("old"), self._amounts("charge")
         if old != self._repriced.get(target.seq, Amounts.read(target.content()["charge"])):
-            raise _Broken("the price that it replaces is not the price of that entry")
+            raise _EntryError("the price that it replaces is not the price of that entry")
         if self._rule.cheaper(old, new) != new:
-            raise _Broken("it raises a price, or changes slack")
-        self._charged(str(target.run), new)  # it is rare, and gives budget back: it is always proved
+            raise _EntryError("it raises a price, or changes slack")
+        self._check_charge(str(target.run), new)  # it is rare, and gives budget back: it is always proved
         self._repriced[target.seq] = new
         return new - old
 
     # ---- decisions
 
-    def _decided(self, entry: Entry, before: State, after: State) -> None:
+    def _check_decision(self, entry: Entry, before: State, after: State) -> None:
         team = self.content.get("team")
         if not after.spent.sensible() or not after.held.sensible():
-            raise _Broken("more was taken back than there was")
-        may(before, entry.kind, self._account)
-        if entry.kind in ("spend", "hold") and not after.proved(self._rule, team, self.content.get("certificates")):
-            raise _Broken("its certificate does not prove that the budget allowed it")
+            raise _EntryError("more was taken back than there was")
+        check_status(before, entry.kind, self._account)
+        if entry.kind in ("spend", "hold") and not after.check_certificates(
+            self._rule, team, self.content.get("certificates")
+        ):
+            raise _EntryError("its certificate does not prove that the budget allowed it")
 
     def _check_time(self, entry: Entry) -> None:
         """Refuse a spend after the expiry and an entry much older than the one before it.
@@ -416,10 +423,12 @@ class Walk:
         time = moment_of(self.content)
         late = timedelta(0) if self._format != 1 else TOLERANCE
         if entry.kind in ("spend", "hold") and self._policy.expired(time - late):
-            raise _Broken(f"it is dated {time.isoformat()}, after the account has expired at {self._policy.expires}")
+            raise _EntryError(
+                f"it is dated {time.isoformat()}, after the account has expired at {self._policy.expires}"
+            )
         back = self._before is not None and self._before - time > TOLERANCE
         if self._format != 1 and back and entry.kind not in ANY_CLOCK:
-            raise _Broken("it is dated more than a minute before the entry that it follows")
+            raise _EntryError("it is dated more than a minute before the entry that it follows")
         self._before = None if self._format == 1 else time
 
 

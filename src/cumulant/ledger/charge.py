@@ -51,7 +51,9 @@ def quote(policy: Policy, tariff: Tariff, run: Expression) -> Quote:
     return Quote(text, terms, tariff.rule.charge((price, times) for _, times, price in terms))
 
 
-def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None, format: int = FORMAT) -> tuple[str, Amounts]:
+def settle_hold(
+    rule: Filter, held: Mapping[str, Any], run: Expression | None, format: int = FORMAT
+) -> tuple[str, Amounts]:
     """Return the settled part of a hold and its charge at the recorded prices.
 
     None as the run stands for all of the hold.
@@ -60,7 +62,7 @@ def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None, forma
     """
     prices = held_prices(held)
     if run is None:
-        return str(held["run"]), charged(rule, ((price, times) for times, price in prices.values()), format)
+        return str(held["run"]), charge_in_format(rule, ((price, times) for times, price in prices.values()), format)
     for mechanism, times in run.terms.items():
         most = prices.get(mechanism, (0, rule.zero()))[0]
         if times > most:
@@ -69,10 +71,10 @@ def settled(rule: Filter, held: Mapping[str, Any], run: Expression | None, forma
                 "most as often as it was held"
             )
     ran = ((prices[mechanism][1], times) for mechanism, times in run.terms.items())
-    return run.notation(), charged(rule, ran, format)
+    return run.notation(), charge_in_format(rule, ran, format)
 
 
-def charged(rule: Filter, prices: Iterable[tuple[Amounts, int]], format: int) -> Amounts:
+def charge_in_format(rule: Filter, prices: Iterable[tuple[Amounts, int]], format: int) -> Amounts:
     """Return the charge at these prices as entries of a format store it.
 
     Entries of format 1 did not round squares and slack.

@@ -88,7 +88,7 @@ class Entry:
     signature: str = ""
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> Entry:
+    def from_row(cls, row: Sequence[Any]) -> Entry:
         """Read a row of the table; LedgerBroken if a cell has a type that no writer wrote.
 
         SQLite would store such a cell.

@@ -13,7 +13,7 @@ from cumulant.domains import Number, listed
 from cumulant.errors import InputError, shown
 from cumulant.ledger import spending, transfer
 from cumulant.ledger.account import Account, Hold
-from cumulant.ledger.address import opened
+from cumulant.ledger.address import open_store
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.charge import expression
 from cumulant.ledger.entry import Receipt, name_of, names_of
@@ -60,7 +60,7 @@ class Ledger:
     ) -> None:
         ring = keys if isinstance(keys, Keys) else Keys() if keys is None else Keys.load(_path(keys))
         who = None if actor is None else name_of("actor", actor)
-        self._writer = Writer(opened(url, group), ring, who, allow_unsigned is True)
+        self._writer = Writer(open_store(url, group), ring, who, allow_unsigned is True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         writer = self._writer
@@ -98,7 +98,7 @@ class Ledger:
         """
         name = name_of("name", name)
         signed = self._writer.keys.signer is not None
-        policy = Policy.opened(epsilon, delta, relation, unit, mode, slack, like, plan, owner, expires, data, signed)
+        policy = Policy.create(epsilon, delta, relation, unit, mode, slack, like, plan, owner, expires, data, signed)
         self._store.connection(create=True)
         if self._store.schema() == 0:
             self._store.upgrade()
@@ -218,7 +218,7 @@ class Ledger:
             raise InputError(f"note={shown(note)} must be a text")
         what, named = expression(run), uuid4().hex if key is None else name_of("key", key)
         group = None if team is None else name_of("team", team)
-        return spending.taking(self._writer, kind, [(name, named, what) for name in names], group, note)
+        return spending.take_budget(self._writer, kind, [(name, named, what) for name in names], group, note)
 
     # ---- checking and moving
 
@@ -241,7 +241,7 @@ class Ledger:
         if wrong:
             raise InputError(f"{shown(wrong[0])} is not a receipt; read one by Receipt.from_json(text)")
         with self._store.reading():
-            names = names_of("accounts", wanted) if wanted else self._store.written()
+            names = names_of("accounts", wanted) if wanted else self._store.accounts_with_entries()
             strangers = allow_unknown_signers is True
             return verify(self._store, names, self._writer.keys, known, recompute is True, strangers)
 
@@ -290,7 +290,7 @@ class Ledger:
         self._store.forget()
 
     def __repr__(self) -> str:
-        return f"<Ledger {self._store.shown}>"
+        return f"<Ledger {self._store.safe_url}>"
 
 
 def _path(keys: Any) -> str | Path:

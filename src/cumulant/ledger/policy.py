@@ -29,7 +29,7 @@ _WEIGHT = Domain(Fraction(0), Fraction(1), high_closed=True)
 _MOST_ORDERS = 1000
 """Convention: an account is opened with 13 orders; more than this only cost time."""
 _LARGEST_MU = 10**4
-"""The end of the search in `GaussianSum.opened`."""
+"""The end of the search in `GaussianSum.for_budget`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Policy:
     signed: bool = False
 
     @classmethod
-    def opened(
+    def create(
         cls,
         epsilon: Number,
         delta: Number,
@@ -98,10 +98,10 @@ class Policy:
         policy._check_plan()
         if mode == "adaptive":
             curve = None if wanted is None else wanted.curve()
-            rule = Mixture.opened(policy.epsilon, policy.delta, policy.slack, curve)
+            rule = Mixture.for_budget(policy.epsilon, policy.delta, policy.slack, curve)
             policy = replace(policy, orders=tuple(map(Exact, rule.orders)), weights=tuple(map(Exact, rule.weights)))
         elif mode == "gaussian":
-            policy = replace(policy, mu=Exact(GaussianSum.opened(policy.epsilon, policy.delta, policy.slack).mu))
+            policy = replace(policy, mu=Exact(GaussianSum.for_budget(policy.epsilon, policy.delta, policy.slack).mu))
         policy.check()
         policy.prove()
         return policy
@@ -255,7 +255,7 @@ _THEOREMS = {
 }
 
 
-def explained(name: str, policy: Policy) -> str:
+def explain_policy(name: str, policy: Policy) -> str:
     """Explain what an account guarantees and what that rests on, a sentence on each line."""
     return "\n".join(
         [

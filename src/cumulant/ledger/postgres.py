@@ -11,7 +11,7 @@ from typing import Any
 
 from cumulant.errors import InputError, LedgerError, shown
 from cumulant.ledger.password import may_be_quoted
-from cumulant.ledger.store import SCHEMA, Busy, Interrupted, Statement, Store, Taken
+from cumulant.ledger.store import SCHEMA, LockTimeout, Statement, Store, UnknownOutcome, WriteConflict
 
 _AGAIN = ("25P03", "40001", "40P01", "57P01", "57P02", "57P03")
 """Idle for too long, serialisation failure, deadlock, and servers that stop or start."""
@@ -143,7 +143,7 @@ class _Session:
         self._cursor = _psycopg().ClientCursor(connection)
         self._waiting: list[Statement] = []
 
-    def later(self, statement: str, values: Sequence[Any] = ()) -> None:
+    def queue(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Queue a statement; it is sent with the next one that runs."""
         self._waiting.append((statement, values))
 
@@ -161,7 +161,7 @@ class _Session:
             cursor.nextset()
         return found
 
-    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement for each of the rows, without waiting for each answer."""
         if self._waiting:
             self.rows([])
@@ -201,13 +201,13 @@ class PostgreSQL(Store):
             )
         except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError) as error:
             if not may_be_quoted(self.url):  # nor may the message, or the error that it comes from
-                raise Interrupted(
-                    f"{self.shown} cannot be reached; write @ : / ? # % of the password as %40 %3A %2F %3F %23 %25, "
+                raise UnknownOutcome(
+                    f"{self.safe_url} cannot be reached; write @ : / ? # % of the password as %40 %3A %2F %3F %23 %25, "
                     "or leave it to PGPASSWORD"
                 ) from None
-            raise Interrupted(f"{self.shown} cannot be reached: {_first_line(error)}") from error
+            raise UnknownOutcome(f"{self.safe_url} cannot be reached: {_first_line(error)}") from error
         # whoever reads waits no longer than whoever writes: a spender can lock the whole queue, which verify reads
-        session.later("SELECT set_config('lock_timeout', ?, false)", (f"{LOCK_SECONDS:g}s",))
+        session.queue("SELECT set_config('lock_timeout', ?, false)", (f"{LOCK_SECONDS:g}s",))
         try:
             for name, wanted in _DURABLE.items():
                 ((found,),) = self._run(session, f"SHOW {name}", ())
@@ -226,44 +226,44 @@ class PostgreSQL(Store):
         return session
 
     def _run_all(self, connection: _Session, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
-        with self._translated(connection):
+        with self._translate_errors(connection):
             return connection.rows(statements)
 
     def _insert(self, connection: _Session, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         if len(rows) == 1:
-            connection.later(statement, rows[0])  # with its COMMIT
+            connection.queue(statement, rows[0])  # with its COMMIT
             return
-        with self._translated(connection):
-            connection.many(statement, rows)
+        with self._translate_errors(connection):
+            connection.run_many(statement, rows)
 
     @contextmanager
-    def _translated(self, connection: _Session) -> Iterator[None]:
+    def _translate_errors(self, connection: _Session) -> Iterator[None]:
         """Turn errors of the database into ours."""
         psycopg = _psycopg()
         try:
             yield
         except psycopg.Error as error:
             if error.sqlstate == _NOT_IN_TIME:
-                raise Busy(
-                    f"a table of {self.shown} was locked for {LOCK_SECONDS:g} s; nothing was written; "
+                raise LockTimeout(
+                    f"a table of {self.safe_url} was locked for {LOCK_SECONDS:g} s; nothing was written; "
                     "end the session that pg_locks names by pg_terminate_backend, or ask again"
                 ) from error
             if error.sqlstate == _NO_PLACE:
                 raise LedgerError(
-                    f"the table queue of {self.shown} has lost a place, so writers cannot wait for one another; restore it, "
+                    f"the table queue of {self.safe_url} has lost a place, so writers cannot wait for one another; restore it, "
                     "and run cumulant ledger verify"
                 ) from error
             if error.sqlstate == "23505":
-                raise Taken(f"another writer was first: {_first_line(error)}") from error
+                raise WriteConflict(f"another writer was first: {_first_line(error)}") from error
             if error.sqlstate in _AGAIN or (error.sqlstate is None and isinstance(error, psycopg.OperationalError)):
-                raise Interrupted(f"{self.shown} was interrupted: {_first_line(error)}") from error
+                raise UnknownOutcome(f"{self.safe_url} was interrupted: {_first_line(error)}") from error
             if connection.connection.closed or (error.sqlstate or "").startswith("08"):
-                raise Interrupted(f"the connection to {self.shown} was lost: {_first_line(error)}") from error
+                raise UnknownOutcome(f"the connection to {self.safe_url} was lost: {_first_line(error)}") from error
             if error.sqlstate == "42501":
                 raise LedgerError(f"this role may not do that: {_first_line(error)}; nothing was written") from error
             if isinstance(error, psycopg.DataError):
                 raise InputError(f"a value cannot be stored: {_first_line(error)}") from error
-            raise LedgerError(f"{self.shown} refuses: {_first_line(error)}; nothing was written") from error
+            raise LedgerError(f"{self.safe_url} refuses: {_first_line(error)}; nothing was written") from error
         except UnicodeError as error:
             raise InputError(f"a value cannot be stored: {error}") from error
 
@@ -330,20 +330,20 @@ class PostgreSQL(Store):
         try:
             if not accounts:
                 self._local.schema = self.schema()
-            session.later(_BEGIN)
+            session.queue(_BEGIN)
             silence = _LONGEST_SILENCE if accounts else _LONGEST_IMPORT_SILENCE
-            session.later(_DURABLY, (silence, f"{LOCK_SECONDS:g}s"))
+            session.queue(_DURABLY, (silence, f"{LOCK_SECONDS:g}s"))
             if self._local.schema < SCHEMA:
-                session.later("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_NO_TABLES_YET,))
+                session.queue("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_NO_TABLES_YET,))
             else:
                 for place in sorted({_place(account) for account in accounts} or {_EVERYTHING}):
-                    session.later(_TURN, (place,))
+                    session.queue(_TURN, (place,))
             yield
             self._run(session, "COMMIT", ())
-        except Busy as busy:
+        except LockTimeout as busy:
             session.roll_back()
             raise self._busy() from busy
-        except Interrupted:
+        except UnknownOutcome:
             self.forget()
             raise
         except BaseException:
@@ -353,11 +353,11 @@ class PostgreSQL(Store):
                 self.forget()
             raise
 
-    def _busy(self) -> Busy:
+    def _busy(self) -> LockTimeout:
         """Say which sessions have held the lock for too long."""
         owners = [f"pid {pid} (role {role}, {state})" for pid, role, state in self.execute(_OWNERS)]
-        return Busy(
-            f"another session has held the lock of {self.shown} for {LOCK_SECONDS:g} s: "
+        return LockTimeout(
+            f"another session has held the lock of {self.safe_url} for {LOCK_SECONDS:g} s: "
             f"{', '.join(owners) or 'it has just ended'}; nothing was written; end it by pg_terminate_backend, or ask again"
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 from cumulant.accounting.numbers import rounded_up
 from cumulant.errors import BudgetRefused, InputError, LedgerError
 from cumulant.filters.amounts import Amounts
-from cumulant.ledger.charge import Quote, expression, settled, would_fit
+from cumulant.ledger.charge import Quote, expression, settle_hold, would_fit
 from cumulant.ledger.entry import Entry, Receipt, number_of
 from cumulant.ledger.state import State
 from cumulant.ledger.writing import Change, Job, Position, Writer
@@ -22,7 +22,7 @@ UNSEEN = (
 """What must be true of a hold that is released: hold, run, look, release and try again would be a multiple of delta."""
 
 
-class _Full(Exception):
+class _BudgetFull(Exception):
     """Raised when the budget does not allow a job.
 
     The message is worked out when the lock is free again.
@@ -33,7 +33,7 @@ class _Full(Exception):
         self.account, self.position, self.quoted, self.team = account, position, quoted, team
 
 
-def taking(
+def take_budget(
     writer: Writer, kind: str, runs: Sequence[tuple[str, str, Expression]], team: str | None, note: str | None
 ) -> list[Receipt]:
     """Spend or hold runs, all or none; return their receipts in order.
@@ -46,22 +46,24 @@ def taking(
     for account, key, run in runs:
         quoted = writer.quote(account, run)
         asked = {"run": quoted.run, "team": team}
-        jobs.append(Job(account, kind, key, asked, _taken(account, kind, quoted, team, together), note))
+        jobs.append(Job(account, kind, key, asked, _take_change(account, kind, quoted, team, together), note))
         note = None  # it is kept once
     try:
         return writer.write(jobs)
-    except _Full as full:
+    except _BudgetFull as full:
         raise _refusal(full) from None
 
 
-def _taken(account: str, kind: str, quoted: Quote, team: str | None, together: list[str] | None) -> Any:
+def _take_change(account: str, kind: str, quoted: Quote, team: str | None, together: list[str] | None) -> Any:
     def change(position: Position) -> Change:
         rule, state, zero = position.tariff.rule, position.state, position.tariff.rule.zero()
         spends = kind == "spend"
-        after = state.moved(quoted.charge if spends else zero, zero if spends else quoted.charge, team).rounded()
+        after = state.with_amounts(
+            quoted.charge if spends else zero, zero if spends else quoted.charge, team
+        ).round_sums()
         certificates = after.certificates(rule, team)
         if certificates is None:
-            raise _Full(account, position, quoted, team)
+            raise _BudgetFull(account, position, quoted, team)
         body: dict[str, Any] = {
             "run": quoted.run,
             "charge": quoted.charge.texts(),
@@ -79,7 +81,7 @@ def _taken(account: str, kind: str, quoted: Quote, team: str | None, together: l
     return change
 
 
-def _refusal(full: _Full) -> BudgetRefused:
+def _refusal(full: _BudgetFull) -> BudgetRefused:
     """Return the refusal: the request, the spent and held budget, and what would fit."""
     rule, state = full.position.tariff.rule, full.position.state
     spent, held = rule.odometer(state.spent), rule.odometer(state.total)
@@ -106,11 +108,11 @@ def _refusal(full: _Full) -> BudgetRefused:
 # ---- the end of a hold
 
 
-def ending(
+def end_hold(
     writer: Writer, kind: str, account: str, hold: int, key: str, run: Expression | str | None, said: dict[str, Any]
 ) -> list[Receipt]:
     """Settle or release a hold, in every account that it is in."""
-    entry = _held(writer, account, hold)
+    entry = _find_hold(writer, account, hold)
     what = None if run is None else expression(run)
     jobs = []
     for name in entry.content().get("accounts", [account]):
@@ -118,11 +120,11 @@ def ending(
         if twin is None:
             raise LedgerError(f"the hold is missing in {name!r}; run cumulant ledger verify")
         asked = {"hold": twin.seq, "run": None if what is None else what.notation()}
-        jobs.append(Job(name, kind, key, asked, _ended(writer, kind, twin, what, said)))
+        jobs.append(Job(name, kind, key, asked, _end_change(writer, kind, twin, what, said)))
     return writer.write(jobs)
 
 
-def _held(writer: Writer, account: str, hold: int) -> Entry:
+def _find_hold(writer: Writer, account: str, hold: int) -> Entry:
     writer.policy(account)
     entry = writer.store.at(account, number_of("hold", hold))
     if entry is None or entry.kind != "hold":
@@ -130,9 +132,9 @@ def _held(writer: Writer, account: str, hold: int) -> Entry:
     return entry
 
 
-def _ended(writer: Writer, kind: str, entry: Entry, run: Expression | None, said: dict[str, Any]) -> Any:
+def _end_change(writer: Writer, kind: str, entry: Entry, run: Expression | None, said: dict[str, Any]) -> Any:
     def change(position: Position) -> Change:
-        end = writer.store.ended(entry.account, entry.seq)
+        end = writer.store.end_of_hold(entry.account, entry.seq)
         if end is not None:
             raise InputError(
                 f"hold {entry.seq} of {entry.account!r} was ended by entry {end.seq}, a {end.kind}; what ran under it must not "
@@ -142,18 +144,18 @@ def _ended(writer: Writer, kind: str, entry: Entry, run: Expression | None, said
         body: dict[str, Any] = dict(said)
         charge = rule.zero()
         if kind == "settle":
-            text, charge = settled(rule, held, run)
+            text, charge = settle_hold(rule, held, run)
             body |= {"run": text, "charge": charge.texts()}
         for name in ("team", "accounts"):
             if name in held:
                 body[name] = held[name]
-        after = position.state.moved(charge, rule.zero() - Amounts.read(held["charge"]), held.get("team"))
+        after = position.state.with_amounts(charge, rule.zero() - Amounts.read(held["charge"]), held.get("team"))
         return Change(body, after, entry.seq)
 
     return change
 
 
-def repricing(writer: Writer, account: str, seqs: Sequence[int], key: str) -> list[Receipt]:
+def lower_prices(writer: Writer, account: str, seqs: Sequence[int], key: str) -> list[Receipt]:
     """Enter the lower prices that this library proves today for what was spent.
 
     Prices that are not lower are left out.
@@ -177,12 +179,12 @@ def repricing(writer: Writer, account: str, seqs: Sequence[int], key: str) -> li
             team = targets[seq].content().get("team")
             body = {"of": seq, "run": targets[seq].run, "old": current[seq].texts(), "charge": new.texts()}
             jobs.append(
-                Job(account, "reprice", f"{key}/{seq}", {"of": seq}, _repriced(writer, account, body, team, seen))
+                Job(account, "reprice", f"{key}/{seq}", {"of": seq}, _reprice_change(writer, account, body, team, seen))
             )
     return writer.write(jobs) if jobs else []
 
 
-def _repriced(writer: Writer, account: str, body: dict[str, Any], team: str | None, seen: int) -> Any:
+def _reprice_change(writer: Writer, account: str, body: dict[str, Any], team: str | None, seen: int) -> Any:
     difference = Amounts.read(body["charge"]) - Amounts.read(body["old"])
 
     def change(position: Position) -> Change:
@@ -192,12 +194,12 @@ def _repriced(writer: Writer, account: str, body: dict[str, Any], team: str | No
                     f"entry {body['of']} of {account!r} was repriced by somebody else meanwhile; ask again"
                 )
         said = body if team is None else body | {"team": team}
-        return Change(said, position.state.moved(difference, position.tariff.rule.zero(), team))
+        return Change(said, position.state.with_amounts(difference, position.tariff.rule.zero(), team))
 
     return change
 
 
-def marked(status: str, said: dict[str, Any]) -> Any:
+def mark_status(status: str, said: dict[str, Any]) -> Any:
     """Return the change that freezes, thaws or closes an account."""
 
     def change(position: Position) -> Change:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cumulant.errors import InputError, LedgerBroken, LedgerError
-from cumulant.ledger.store import Busy, Interrupted, Statement, Store, Taken
+from cumulant.ledger.store import LockTimeout, Statement, Store, UnknownOutcome, WriteConflict
 
 fcntl: Any
 try:
@@ -93,11 +93,11 @@ class SQLite(Store):
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         try:
-            return self._opened(create)
+            return self._open_connection(create)
         except PermissionError as error:
             raise LedgerError(f"{self.path} cannot be opened: {error}; nothing was written") from error
 
-    def _opened(self, create: bool) -> sqlite3.Connection:
+    def _open_connection(self, create: bool) -> sqlite3.Connection:
         self._check_whole()
         if not create and not self.path.exists():
             raise LedgerError(
@@ -142,13 +142,13 @@ class SQLite(Store):
             if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
                 return True
         allowed = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
-        return not allowed and not self._beside_path("-wal").exists()
+        return not allowed and not self._side_path("-wal").exists()
 
     def _ready(self, create: bool) -> sqlite3.Connection:
         # SQLite cannot read a file in WAL mode where it cannot write, unless it is told that nobody else writes either
         sealed = not create and self._read_only()
         mode = "ro&immutable=1" if sealed else "rwc" if create else "rw"
-        if sealed and self._waiting():
+        if sealed and self._has_wal():
             raise LedgerError(
                 f"{self.path}-wal holds entries that are not in {self.path.name}, and this medium is read-only; "
                 "copy both files to a disk that can be written to, and verify them there"
@@ -169,23 +169,23 @@ class SQLite(Store):
                 if setting.startswith("journal") and found != [("wal",)]:
                     raise LedgerError(f"{self.path} cannot be put into WAL mode; keep the ledger on a local disk")
             self._run(connection, "SELECT 1 FROM sqlite_master", ())  # from now on there are -wal and -shm
-            self._local.file, self._local.beside = self._file(), self._beside()
+            self._local.file, self._local.beside = self._file(), self._side_file_ids()
             self._local.sealed = self._content() if sealed else None
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _waiting(self) -> bool:
+    def _has_wal(self) -> bool:
         try:
-            return os.stat(self._beside_path("-wal")).st_size > 0
+            return os.stat(self._side_path("-wal")).st_size > 0
         except OSError:
             return False
 
     def files(self) -> list[Path]:
-        return [self._beside_path(suffix) for suffix in ("", "-wal", "-shm", "-journal", ".lock")]
+        return [self._side_path(suffix) for suffix in ("", "-wal", "-shm", "-journal", ".lock")]
 
-    def _beside_path(self, suffix: str) -> Path:
+    def _side_path(self, suffix: str) -> Path:
         """Return the file with this suffix.
 
         SQLite keeps it beside the file itself, not beside a link that leads there.
@@ -212,12 +212,12 @@ class SQLite(Store):
             )
         return found.st_dev, found.st_ino
 
-    def _beside(self) -> list[tuple[int, int] | None]:
+    def _side_file_ids(self) -> list[tuple[int, int] | None]:
         """Return the identities of the files beside it that belong to an open database."""
         found: list[tuple[int, int] | None] = []
         for suffix in ("-wal", "-shm"):
             try:
-                status = os.stat(self._beside_path(suffix))
+                status = os.stat(self._side_path(suffix))
                 found.append((status.st_dev, status.st_ino))
             except OSError:
                 found.append(None)
@@ -228,17 +228,17 @@ class SQLite(Store):
         found = os.stat(self.path)
         return found.st_size, found.st_mtime_ns
 
-    def _outdated(self, connection: sqlite3.Connection) -> bool:
+    def _is_outdated(self, connection: sqlite3.Connection) -> bool:
         # what is written to a file that was put away is lost: a backup that is put in its place has a new number
         if connection.in_transaction:
             if getattr(self._local, "within", False) and self._local.sealed not in (None, self._content()):
-                raise Interrupted(f"{self.path} was written to while it was read; ask again")
+                raise UnknownOutcome(f"{self.path} was written to while it was read; ask again")
             return False
         if self._file() != self._local.file:
             return True
         if self._local.sealed is not None:  # SQLite was told that nobody writes: once somebody has, it must read again
-            return bool(self._beside() != self._local.beside or self._content() != self._local.sealed)
-        if self._beside() != self._local.beside:
+            return bool(self._side_file_ids() != self._local.beside or self._content() != self._local.sealed)
+        if self._side_file_ids() != self._local.beside:
             self._lost = True
         self._check_whole()
         return False
@@ -255,16 +255,16 @@ class SQLite(Store):
             )
 
     def _run_all(self, connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
-        with self._translated():
+        with self._translate_errors():
             return [connection.execute(statement, values).fetchall() for statement, values in statements]
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Turn errors of the database into ours."""
         try:
             yield
         except sqlite3.IntegrityError as error:
-            raise Taken(f"another writer was first: {error}") from error
+            raise WriteConflict(f"another writer was first: {error}") from error
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
                 raise self._busy() from error
@@ -277,7 +277,7 @@ class SQLite(Store):
             raise InputError(f"a value cannot be stored: {error}") from error
 
     def _insert(self, connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        with self._translated():
+        with self._translate_errors():
             connection.executemany(statement, rows)
 
     def _has_table(self, name: str) -> bool:
@@ -310,8 +310,8 @@ class SQLite(Store):
             except BaseException:
                 self._rollback(connection)
                 raise
-            if self._outdated(connection):
-                raise Interrupted(f"{self.path} was replaced by another file")
+            if self._is_outdated(connection):
+                raise UnknownOutcome(f"{self.path} was replaced by another file")
 
     def _rollback(self, connection: sqlite3.Connection) -> None:
         if connection.in_transaction:  # a full disk has ended it already
@@ -333,7 +333,7 @@ class SQLite(Store):
     @property
     def _lock_path(self) -> Path:
         """Return the lock file; a ledger that is reached by a link has one."""
-        return self._beside_path(".lock")
+        return self._side_path(".lock")
 
     def _lock_file(self) -> int:
         """Open the lock file, or make it for those who may write to the ledger.
@@ -352,11 +352,11 @@ class SQLite(Store):
         except OSError as error:
             raise LedgerError(f"{path} cannot be opened: {error}; nothing was written") from error
 
-    def _busy(self) -> Busy:
+    def _busy(self) -> LockTimeout:
         """Say who has held the lock for too long: the lock file, or that of SQLite itself."""
-        files = [self._lock_path, self.path, self._beside_path("-shm")]
-        owners = ", ".join(map(_described, lock_owners(files))) or "its number cannot be seen from here"
-        return Busy(
+        files = [self._lock_path, self.path, self._side_path("-shm")]
+        owners = ", ".join(map(_describe_process, lock_owners(files))) or "its number cannot be seen from here"
+        return LockTimeout(
             f"another process has held the lock of {self.path} for {LOCK_SECONDS:g} s: {owners}; nothing was written; "
             "end that process, or ask again"
         )
@@ -382,7 +382,7 @@ class _Turn:
             else:
                 self._mine.set()
 
-    def came(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> bool:
         """Return True if the lock is ours in time; if not, the thread closes the file."""
         try:
             self._mine.wait(seconds)
@@ -398,7 +398,7 @@ def _take_turn(lock: int, seconds: float) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     except BlockingIOError:
-        return _Turn(lock).came(seconds)
+        return _Turn(lock).wait(seconds)
     except OSError as error:
         os.close(lock)
         raise LedgerError(f"the file system refuses a lock: {error}; nothing was written") from error
@@ -428,7 +428,7 @@ def lock_owners(files: Sequence[Path], table: Path = Path("/proc/locks")) -> lis
     return sorted(found - {os.getpid()}) or sorted(found)
 
 
-def _described(process: int) -> str:
+def _describe_process(process: int) -> str:
     """Describe a process: its number, its name and whether it is stopped."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")

@@ -58,7 +58,7 @@ class State:
         """
         return self.spent + self.held
 
-    def moved(self, spent: Amounts, held: Amounts, team: str | None) -> State:
+    def with_amounts(self, spent: Amounts, held: Amounts, team: str | None) -> State:
         """Return the state with these amounts added to what is spent and held.
 
         They are added for all and for the team; what is taken back is negative.
@@ -69,7 +69,7 @@ class State:
             teams[team] = replace(mine, spent=mine.spent + spent, held=mine.held + held)
         return replace(self, spent=self.spent + spent, held=self.held + held, teams=MappingProxyType(teams))
 
-    def rounded(self) -> State:
+    def round_sums(self) -> State:
         """Round every sum up to the unit, as entries of format 2 do.
 
         Sums of exact quotients would grow for ever.
@@ -89,7 +89,7 @@ class State:
             raise InputError(f"team={shown(name)} has no allowance in this account; its owner grants one")
         return self.teams[name]
 
-    def granted(self, name: str, share: Fraction, rule: Filter) -> State:
+    def with_allowance(self, name: str, share: Fraction, rule: Filter) -> State:
         """Return the state with a new or changed allowance for a team."""
         known = self.teams.get(name)
         mine = Team(share, rule.zero(), rule.zero()) if known is None else replace(known, share=share)
@@ -105,11 +105,11 @@ class State:
         part = rule.certificate(self._part(team))
         return None if part is None else {"all": list(whole), "team": list(part)}
 
-    def proved(self, rule: Filter, team: str | None, certificates: Any) -> bool:
+    def check_certificates(self, rule: Filter, team: str | None, certificates: Any) -> bool:
         """Check that these certificates prove the sums."""
         found = certificates if isinstance(certificates, dict) else {}
         sums = [("all", self.total)] if team is None else [("all", self.total), ("team", self._part(team))]
-        return all(_whole(found.get(name)) and rule.proves(total, found[name]) for name, total in sums)
+        return all(_are_whole(found.get(name)) and rule.proves(total, found[name]) for name, total in sums)
 
     def _part(self, team: str) -> Amounts:
         mine = self.team(team)
@@ -141,11 +141,11 @@ class State:
             ) from error
 
 
-def _whole(numbers: Any) -> bool:
+def _are_whole(numbers: Any) -> bool:
     return isinstance(numbers, list) and _WHOLE.issuperset(map(type, numbers))
 
 
-def may(state: State, kind: str, account: str) -> None:
+def check_status(state: State, kind: str, account: str) -> None:
     """Raise BudgetRefused if a frozen or closed account does not take this kind of entry.
 
     What is on hold can still be settled or released: that frees or moves budget and takes none.

@@ -45,27 +45,27 @@ class Standing:
     """
 
     last: Entry | None
-    imported: bool
+    import_mark: bool
     earlier: str | None
     taken: dict[str, Entry]
 
 
-class Interrupted(LedgerError):
+class UnknownOutcome(LedgerError):
     """Raised when the end of a transaction is unknown.
 
     The caller makes the same request again, with the same key.
     """
 
 
-class Taken(Interrupted):
+class WriteConflict(UnknownOutcome):
     """Raised when a key, a number or a hold is taken: another writer was first."""
 
 
-class Busy(LedgerError):
+class LockTimeout(LedgerError):
     """Raised when somebody else has held the lock for too long; nothing was written."""
 
 
-class _Owned:
+class _OwnedConnection:
     """A connection that is closed at the end of its thread, or with its store.
 
     After a fork the child has a copy, which must not be closed: that would end the connection of the parent.
@@ -73,14 +73,14 @@ class _Owned:
 
     def __init__(self, connection: Any) -> None:
         self.connection, self.process = connection, os.getpid()
-        weakref.finalize(self, _closed, connection, self.process)
+        weakref.finalize(self, _close, connection, self.process)
 
 
 _ABANDONED: list[Any] = []
 """Connections of a parent process."""
 
 
-def _closed(connection: Any, process: int) -> None:
+def _close(connection: Any, process: int) -> None:
     if process != os.getpid():
         _ABANDONED.append(connection)
         return
@@ -132,7 +132,7 @@ class Store(ABC):
     def damage(self) -> str | None:
         """Name the protection of the tables that was dropped, disabled or added; None if intact."""
 
-    def _outdated(self, connection: Any) -> bool:
+    def _is_outdated(self, connection: Any) -> bool:
         """Check that the address now leads elsewhere than when this connection was made."""
         return False
 
@@ -152,9 +152,9 @@ class Store(ABC):
 
     def connection(self, create: bool = False) -> Any:
         """Return the connection of this process and thread."""
-        owned: _Owned | None = getattr(self._local, "owned", None)
-        if owned is None or owned.process != os.getpid() or self._outdated(owned.connection):
-            self._local.owned = owned = _Owned(self._connect(create))
+        owned: _OwnedConnection | None = getattr(self._local, "owned", None)
+        if owned is None or owned.process != os.getpid() or self._is_outdated(owned.connection):
+            self._local.owned = owned = _OwnedConnection(self._connect(create))
             try:
                 self._check_schema(create)
             except BaseException:
@@ -177,7 +177,7 @@ class Store(ABC):
         """
         try:
             return self._run_all(self.connection(), statements)
-        except Interrupted:
+        except UnknownOutcome:
             if getattr(self._local, "within", False):
                 raise
             self.forget()
@@ -217,7 +217,7 @@ class Store(ABC):
         text = str(rows[0][0]) if rows else ""
         if not _VERSION.fullmatch(text):
             raise LedgerBroken(
-                f"the table meta of {self.shown} names schema {shown(text)}, which is no version; restore that row"
+                f"the table meta of {self.safe_url} names schema {shown(text)}, which is no version; restore that row"
             )
         return int(text)
 
@@ -230,7 +230,7 @@ class Store(ABC):
                 f"the ledger has schema {found} and this library knows {SCHEMA}; use the library that wrote it, or a newer one"
             )
         if found == 0:
-            raise LedgerError(f"there is no ledger in {self.shown}; make one by: cumulant ledger create, or upgrade")
+            raise LedgerError(f"there is no ledger in {self.safe_url}; make one by: cumulant ledger create, or upgrade")
 
     def _check_writable(self) -> None:
         """Raise LedgerError if the tables are of an older version.
@@ -243,7 +243,7 @@ class Store(ABC):
         if 0 < self._local.schema < SCHEMA:
             raise LedgerError(
                 f"the ledger has schema {self._local.schema}, an older one that can be read and verified; "
-                f"to write to it, run: cumulant ledger upgrade {self.shown}"
+                f"to write to it, run: cumulant ledger upgrade {self.safe_url}"
             )
 
     def upgrade(self) -> tuple[int, int]:
@@ -265,7 +265,7 @@ class Store(ABC):
         return before, self._local.schema
 
     @property
-    def shown(self) -> str:
+    def safe_url(self) -> str:
         """Return the address without its password."""
         return without_password(self.url)
 
@@ -275,11 +275,11 @@ class Store(ABC):
         """Return every account, sorted."""
         return sorted(str(name) for (name,) in self.execute("SELECT account FROM entry WHERE seq = 0"))
 
-    def written(self) -> list[str]:
+    def accounts_with_entries(self) -> list[str]:
         """Return every account that has any entry, also one whose first entry was removed."""
         return sorted(str(name) for (name,) in self.execute("SELECT DISTINCT account FROM entry"))
 
-    def standing(self, account: str, earlier: int, keys: Sequence[str] = ()) -> Standing:
+    def read_standing(self, account: str, earlier: int, keys: Sequence[str] = ()) -> Standing:
         """Return the standing of an account, an earlier hash and the keys that are taken.
 
         A writer asks for these under its lock, in one journey.
@@ -287,7 +287,7 @@ class Store(ABC):
         some = [keys[start : start + _FEW] for start in range(0, len(keys), _FEW)]
         newest, *taken = self._ask(
             [
-                (_NEWEST, (imported(account), account, earlier, account)),
+                (_NEWEST, (import_mark(account), account, earlier, account)),
                 *(
                     (
                         f"SELECT {_FIELDS} FROM entry WHERE account = ? AND key IN ({', '.join('?' * len(few))})",
@@ -301,7 +301,7 @@ class Store(ABC):
         if not newest:
             return Standing(None, False, None, found)
         *last, copied, digest = newest[0]
-        return Standing(Entry.of(last), copied is not None, digest, found)
+        return Standing(Entry.from_row(last), copied is not None, digest, found)
 
     def at(self, account: str, seq: int) -> Entry | None:
         """Return one entry."""
@@ -311,13 +311,13 @@ class Store(ABC):
         """Return the entry with this key."""
         return self._one("account = ? AND key = ?", account, key)
 
-    def ended(self, account: str, hold: int) -> Entry | None:
+    def end_of_hold(self, account: str, hold: int) -> Entry | None:
         """Return the entry that ended a hold."""
         return self._one("account = ? AND hold = ?", account, hold)
 
     def _one(self, condition: str, *values: Any) -> Entry | None:
         rows = self.execute(f"SELECT {_FIELDS} FROM entry WHERE {condition}", *values)
-        return Entry.of(rows[0]) if rows else None
+        return Entry.from_row(rows[0]) if rows else None
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Add entries, within a transaction."""
@@ -362,7 +362,7 @@ class Store(ABC):
             "(SELECT 1 FROM entry AS ended WHERE ended.account = held.account AND ended.hold = held.seq) ORDER BY seq",
             account,
         )
-        return [Entry.of(row) for row in rows]
+        return [Entry.from_row(row) for row in rows]
 
     # ---- what is outside of the chain
 
@@ -402,7 +402,7 @@ class Store(ABC):
         try:
             with self._within():
                 yield
-        except Interrupted:
+        except UnknownOutcome:
             self.forget()
             raise
         except BaseException:
@@ -411,6 +411,6 @@ class Store(ABC):
         self.execute("ROLLBACK")
 
 
-def imported(account: str) -> str:
+def import_mark(account: str) -> str:
     """Return the name in `meta` that marks an account as a copy which nobody may use yet."""
     return f"imported:{account}"

@@ -11,7 +11,7 @@ from cumulant.errors import InputError, LedgerBroken, LedgerError, shown
 from cumulant.ledger.chain import Verdict, verify
 from cumulant.ledger.entry import COLUMNS, HASHED, Entry, canonical
 from cumulant.ledger.keys import Keys
-from cumulant.ledger.store import Store, Taken, imported
+from cumulant.ledger.store import Store, WriteConflict, import_mark
 
 _HEADER = {"cumulant-ledger": HASHED}
 _BATCH = 1000
@@ -50,7 +50,7 @@ def read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
         raise InputError(f"lines={shown(lines)} must be the lines of an export, such as an open file")
     try:
         return _read(store, lines, keys)
-    except Taken as error:
+    except WriteConflict as error:
         raise InputError(f"the export has a key, a hold or a note twice ({error}); nothing was imported") from error
 
 
@@ -81,11 +81,11 @@ def _read(store: Store, lines: Iterable[str], keys: Keys) -> Verdict:
         if first:
             raise InputError("there is nothing to import; give what cumulant ledger export wrote")
         store.append(batch)
-        verdict = verify(store, store.written(), keys, recompute=True)
+        verdict = verify(store, store.accounts_with_entries(), keys, recompute=True)
         if not verdict:
             raise LedgerBroken(f"the export is {verdict}; nothing was imported")
         for account in store.names():
-            store.mark(imported(account), "1")
+            store.mark(import_mark(account), "1")
     return verdict
 
 

@@ -26,8 +26,8 @@ from cumulant.ledger.charge import Quote, quote
 from cumulant.ledger.entry import FORMAT, Entry, Receipt, canonical, moment_of, note_digest
 from cumulant.ledger.keys import Keys
 from cumulant.ledger.policy import Policy
-from cumulant.ledger.state import State, may
-from cumulant.ledger.store import Interrupted, Standing, Store
+from cumulant.ledger.state import State, check_status
+from cumulant.ledger.store import Standing, Store, UnknownOutcome
 from cumulant.mechanisms.mechanism import Expression
 
 _REMEMBERED = 1024
@@ -43,7 +43,7 @@ class Position:
     tariff: Tariff
     last: Entry
     state: State
-    imported: bool
+    import_mark: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Writer:
     def position(self, account: str, standing: Standing | None = None) -> Position:
         """Return the current position of an account, from a standing that was read or is read here."""
         policy, tariff = self.policy(account)
-        found = self._standing(account) if standing is None else standing
+        found = self._read_standing(account) if standing is None else standing
         assert found.last is not None
         last = found.last
         seen, state = self._seen[account]
@@ -130,12 +130,12 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             try:
                 with self.store.transaction(sorted(set(accounts))):
-                    standing = self._standings(jobs)
+                    standing = self._read_standings(jobs)
                     found = [standing[job.account].taken.get(job.key) for job in jobs]
                     if any(found):
                         _check_whole_call(jobs, found)
                         return [
-                            _replayed(job, entry, request)
+                            _replay_receipt(job, entry, request)
                             for job, entry, request in zip(jobs, found, requests, strict=True)
                             if entry is not None
                         ]
@@ -143,7 +143,7 @@ class Writer:
                     self.store.append(entries)
                 self._seen.update(newest)
                 return [entry.receipt() for entry in entries]
-            except Interrupted as error:
+            except UnknownOutcome as error:
                 if attempt == _ATTEMPTS - 1:
                     raise LedgerError(
                         f"{error}; after {_ATTEMPTS} attempts it is not known whether it was written: ask again in this "
@@ -152,21 +152,21 @@ class Writer:
                 time.sleep(min(_PAUSE * 2**attempt, _LONGEST_PAUSE) * (0.5 + secrets.randbelow(1000) / 1000))
         raise AssertionError("unreachable")
 
-    def _standings(self, jobs: Sequence[Job]) -> dict[str, Standing]:
+    def _read_standings(self, jobs: Sequence[Job]) -> dict[str, Standing]:
         """Read the standings of the jobs' accounts, and which of their keys are taken."""
         keys: dict[str, list[str]] = {}
         for job in jobs:
             keys.setdefault(job.account, []).append(job.key)
-        return {account: self._standing(account, some) for account, some in keys.items()}
+        return {account: self._read_standing(account, some) for account, some in keys.items()}
 
-    def _standing(self, account: str, keys: Sequence[str] = ()) -> Standing:
+    def _read_standing(self, account: str, keys: Sequence[str] = ()) -> Standing:
         """Read the standing of one account, and which of these keys are taken.
 
         LedgerBroken if what this process has seen of it is no longer there.
         """
         self.policy(account)
         seen = self._seen[account][0]
-        found = self.store.standing(account, seen.seq, keys)
+        found = self.store.read_standing(account, seen.seq, keys)
         if found.earlier != seen.hash:
             raise LedgerBroken(
                 f"entry {seen.seq} of {account!r}, which this process has seen, is gone: the ledger was rolled back or "
@@ -184,19 +184,19 @@ class Writer:
             if job.account not in positions:
                 positions[job.account] = self.position(job.account, standing[job.account])
             position = positions[job.account]
-            self._allowed(job, position, moment)
+            self._check_allowed(job, position, moment)
             entry = self._entry(job, request, job.change(position), position.last, moment)
             entries.append(entry[0])
             positions[job.account] = replace(position, last=entry[0], state=entry[1])
         return entries, {account: (position.last, position.state) for account, position in positions.items()}
 
-    def _allowed(self, job: Job, position: Position, moment: datetime) -> None:
+    def _check_allowed(self, job: Job, position: Position, moment: datetime) -> None:
         if position.imported and job.kind != "thaw":
             raise BudgetRefused(
                 f"account {job.account!r} was imported and is frozen: it is a second copy until its owner says that the first "
                 "one is closed, by: cumulant ledger thaw --source-closed"
             )
-        may(position.state, job.kind, job.account)
+        check_status(position.state, job.kind, job.account)
         if position.policy.expires is not None and job.kind in ("spend", "hold"):
             for clock in (moment, self.store.now()):
                 if position.policy.expired(clock):
@@ -222,7 +222,7 @@ class Writer:
             "version": _version(),
             **change.body,
         }
-        state = change.state.rounded()
+        state = change.state.round_sums()
         signed = change.body["policy"]["signed"] if last is None else self.policy(job.account)[0].signed
         if self.keys.signer is not None and not signed and not self.allow_unsigned:
             raise LedgerError(
@@ -283,7 +283,7 @@ def _check_whole_call(jobs: Sequence[Job], found: Sequence[Entry | None]) -> Non
     raise conflict
 
 
-def _replayed(job: Job, entry: Entry, request: str) -> Receipt:
+def _replay_receipt(job: Job, entry: Entry, request: str) -> Receipt:
     """Return the receipt of the entry that has the key of a job.
 
     The entry must have been written for the same request by this process.

@@ -66,7 +66,7 @@ def test_a_changed_file_is_named(folder: Path, tmp_path: Path, name: str, capsys
 def test_words_that_were_changed_are_found_behind_repaired_digests(folder: Path, tmp_path: Path, name: str) -> None:
     from hashlib import sha256
 
-    from cumulant.archives import said
+    from cumulant.archives import describe_result
 
     place = copied(folder, tmp_path / "copy")
     (place / name).write_text("epsilon = 0.01\n")
@@ -80,7 +80,9 @@ def test_words_that_were_changed_are_found_behind_repaired_digests(folder: Path,
     (place / "guarantee.json").write_text(json.dumps(state))
     contents["guarantee.json"] = sha256((place / "guarantee.json").read_bytes()).hexdigest()
     (place / "contents.json").write_text(json.dumps(contents))
-    assert any("its words were not compared with its numbers" in sentence for sentence in said(verified(place)))
+    assert any(
+        "its words were not compared with its numbers" in sentence for sentence in describe_result(verified(place))
+    )
 
 
 @pytest.mark.parametrize("name", ["contents.json", "guarantee.json"])

@@ -204,21 +204,21 @@ _LATER = {
 
 
 @_drawer("run")
-def _drawn(*arguments: Any) -> Any:
+def _draw_run(*arguments: Any) -> Any:
     from cumulant.plotting.sheet import picture
 
     return picture(*arguments)
 
 
 @_drawer("loss")
-def _loss_drawn(*arguments: Any) -> Any:
+def _draw_loss(*arguments: Any) -> Any:
     from cumulant.plotting.loss import picture
 
     return picture(*arguments)
 
 
 @_drawer("sweep")
-def _sweep_drawn(*arguments: Any) -> Any:
+def _draw_sweep(*arguments: Any) -> Any:
     from cumulant.plotting.sweep import picture
 
     return picture(*arguments)

@@ -105,7 +105,7 @@ def archive(
             write_output(part / GUARANTEE, found.to_json() + "\n")
             write_output(part / STATEMENT, found.explain() + "\n")
             write_output(part / VERSIONS, json.dumps(_versions(), indent=1) + "\n")
-            write_output(part / AGAIN, _again(found, method))
+            write_output(part / AGAIN, _proof_script(found, method))
             if plot:
                 given = found.delta if 0 < found.delta < 1 and found.asked == "delta" else _PICTURED
                 picture(described, given, "all", part / "plot.png")
@@ -165,13 +165,13 @@ def verified(folder: str | Path) -> Verified:
     changed = (here | listed.keys()) - same
     release = json.loads(text).get("cumulant")
     ours = release == version("cumulant")
-    expected = {STATEMENT: found.explain() + "\n", AGAIN: _again(found, found.method)} if ours else {}
+    expected = {STATEMENT: found.explain() + "\n", AGAIN: _proof_script(found, found.method)} if ours else {}
     changed |= {name for name, words in expected.items() if name not in here or _read(place / name) != words}
     other = "" if ours else str(release)
     return Verified(found, found.verify(), found.lower_confirmed(), tuple(sorted(map(str, changed))), other)
 
 
-def said(found: Verified) -> list[str]:
+def describe_result(found: Verified) -> list[str]:
     """Describe the result of opening an archive in sentences."""
     told = list(statement.confirmation(found.guarantee.proof, found.check, found.lower))
     if found.changed:
@@ -211,7 +211,7 @@ def _versions() -> dict[str, str]:
     return known
 
 
-def _again(found: Guarantee, method: str) -> str:
+def _proof_script(found: Guarantee, method: str) -> str:
     """Return a script that proves the stored guarantee again, and asks the question anew."""
     question = found.proof.question
     ask = shlex.join(

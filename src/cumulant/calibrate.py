@@ -169,7 +169,9 @@ def calibrate(
     def build(rank: int) -> Expression:
         value = grid.value(rank)
         found = (
-            parse(run, unknown=value) if isinstance(run, str) else called(run, int(value) if grid.integer else value)
+            parse(run, unknown=value)
+            if isinstance(run, str)
+            else call_function(run, int(value) if grid.integer else value)
         )
         if not isinstance(found, Expression):
             raise InputError(
@@ -290,7 +292,7 @@ class _Search:
         `near` is the boundary by another method, from which this one is looked for.
         """
         if near is not None and near[1] is not None:
-            low, high = self.around(near[0], near[1])
+            low, high = self.bracket_near(near[0], near[1])
         elif from_ends:
             low, high = self.grid.first, self.grid.last
             if self.meets(low) == self.meets(high):  # one look between them, for what is not monotone
@@ -299,7 +301,7 @@ class _Search:
             low, high = self.bracket()
         if self.meets(low) == self.meets(high):
             return self.one_sided(low, high), None
-        low, high = self.closed(low, high)
+        low, high = self.close_bracket(low, high)
         return (low, high) if self.meets(low) else (high, low)
 
     def epsilon(self, rank: int) -> float:
@@ -335,7 +337,7 @@ class _Search:
             up = not up
         return low, high
 
-    def around(self, meets: int, fails: int) -> tuple[int, int]:
+    def bracket_near(self, meets: int, fails: int) -> tuple[int, int]:
         """Return two ranks between which the answer changes, or else an end.
 
         In steps that grow, towards `fails` while it meets.
@@ -351,7 +353,7 @@ class _Search:
                 return min(here, after), max(here, after)
             here, step = after, 2 * step
 
-    def closed(self, low: int, high: int) -> tuple[int, int]:
+    def close_bracket(self, low: int, high: int) -> tuple[int, int]:
         """Return neighbours between which the answer changes.
 
         By interpolation, and halving where that does not help.

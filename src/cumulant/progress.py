@@ -16,14 +16,14 @@ PATIENCE = 1.0
 
 
 @contextmanager
-def told(steps: int, done: int = 0) -> Iterator[Callable[[str], None]]:
+def step_progress(steps: int, done: int = 0) -> Iterator[Callable[[str], None]]:
     """Yield a function to call before each of so many steps, with the name of the next one.
 
     Some of the steps are done already.
 
     Silent unless stderr is a terminal.
     """
-    if not _watching():
+    if not _has_terminal():
         yield lambda _: None
         return
     from rich.console import Console
@@ -49,8 +49,8 @@ def watched(items: Sequence[Item], what: str) -> Iterator[Item]:
     with ExitStack() as stack:
         tell: Callable[[str], None] | None = None
         for done, item in enumerate(items):
-            if tell is None and _watching() and time.monotonic() - started >= PATIENCE:
-                tell = stack.enter_context(told(len(items), done))
+            if tell is None and _has_terminal() and time.monotonic() - started >= PATIENCE:
+                tell = stack.enter_context(step_progress(len(items), done))
             if tell is not None:
                 tell(f"{done:,} of {len(items):,} {what}")
             yield item
@@ -62,7 +62,7 @@ def patient(what: str) -> Iterator[None]:
 
     Nothing is printed unless someone is looking.
     """
-    if not _watching():
+    if not _has_terminal():
         yield
         return
     done = threading.Event()
@@ -83,5 +83,5 @@ def patient(what: str) -> Iterator[None]:
         sys.stderr.write("\r\x1b[K")
 
 
-def _watching() -> bool:
+def _has_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()

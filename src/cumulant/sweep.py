@@ -149,11 +149,11 @@ def sweep(
     asked, value = given(delta, epsilon)
     question = Question.parse_query(method, bound, conversion, accuracy, asked).at(value)
     grid = _grid(expression, parameters)
-    known = _Journal.opened(journal, expression, question) if journal is not None else None
+    known = _Journal.open_file(journal, expression, question) if journal is not None else None
     done = {} if known is None else dict(known.rows)
     todo = [setting for setting in grid if setting.key not in done]
     chunks = [todo[i : i + _CHUNK] for i in range(0, len(todo), _CHUNK)]
-    for part in _worked(chunks, question, executor):
+    for part in _run_chunks(chunks, question, executor):
         for key, row, kept in part:
             done[key] = row
             if known is not None and kept:
@@ -230,7 +230,7 @@ Answered = tuple[str, Row, bool]
 """Key, row, and whether the row is a fact about the setting and not about a worker."""
 
 
-def _worked(
+def _run_chunks(
     chunks: Sequence[list[_Setting]], question: Question, executor: Executor | None
 ) -> Iterator[list[Answered]]:
     if executor is None:
@@ -285,7 +285,7 @@ class _Journal:
     head: Mapping[str, Any]
 
     @classmethod
-    def opened(cls, path: str | Path, expression: str, question: Question) -> _Journal:
+    def open_file(cls, path: str | Path, expression: str, question: Question) -> _Journal:
         """Open the journal of this sweep, a new one or what is left of a killed one.
 
         An unfinished last line is cut off.

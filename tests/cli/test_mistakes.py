@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from cumulant.cli import app
-from cumulant.cli.failures import pointed
+from cumulant.cli.failures import point_at
 
 # what is typed, what is said in the first line, and the column of the caret (None: no place in an expression)
 MISTAKES: list[tuple[str, str, int | None]] = [
@@ -147,10 +147,10 @@ def test_the_table_is_long_enough() -> None:
 
 def test_a_caret_in_a_long_or_broken_text() -> None:
     long = "PureDP(1) + " * 40 + "Pure(2) + " + "PureDP(1) + " * 40 + "PureDP(3)"
-    line, caret = pointed(long, 480).splitlines()
+    line, caret = point_at(long, 480).splitlines()
     assert len(line) < 82
     assert line[caret.index("^") :].startswith("Pure(2)")
-    assert pointed("PureDP(1)\n + Pure(2)\n+ PureDP(1)", 13) == "   + Pure(2)\n     ^\n"
+    assert point_at("PureDP(1)\n + Pure(2)\n+ PureDP(1)", 13) == "   + Pure(2)\n     ^\n"
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_a_short_question_loads_little() -> None:
 
 def test_both_readers_of_a_line_agree(capsys: pytest.CaptureFixture[str]) -> None:
     """The direct one takes what it is sure of; typer takes the rest."""
-    from cumulant.cli.direct import asked
+    from cumulant.cli.direct import read_question
 
     for line in ("epsilon 'PureDP(1)' --delta=0 --json", "delta 'PureDP(1)' --epsilon 1 --method rdp --quiet"):
         done = subprocess.run(
             [sys.executable, "-m", "cumulant", *shlex.split(line)], capture_output=True, text=True, check=True
         )
-        assert asked(shlex.split(line)) is not None
+        assert read_question(shlex.split(line)) is not None
         assert app.answer(shlex.split(line)) == 0
         assert capsys.readouterr().out == done.stdout
     for line in (
@@ -209,7 +209,7 @@ def test_both_readers_of_a_line_agree(capsys: pytest.CaptureFixture[str]) -> Non
         "epsilon -h",
         "rdp 'PureDP(1)' --orders 2",
     ):
-        assert asked(shlex.split(line)) is None
+        assert read_question(shlex.split(line)) is None
 
 
 def test_the_shell_completes() -> None:

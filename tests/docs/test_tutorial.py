@@ -16,7 +16,7 @@ import pytest
 from cumulant.accounting.text import doubled
 from cumulant.cli.app import answer
 from cumulant.notation import parse
-from cumulant.web.questions import answered
+from cumulant.web.questions import answer_question
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -89,7 +89,7 @@ def test_every_block_runs_in_its_order(page: Path, tmp_path: Path, monkeypatch: 
             for line in source.splitlines():
                 asked = re.fullmatch(r"POST /api/(\w+) +(\{.*\})", line)
                 assert asked is not None, line
-                assert answered(asked[1], json.loads(asked[2]))[0] == 200, line
+                assert answer_question(asked[1], json.loads(asked[2]))[0] == 200, line
 
 
 def carried_out(line: str) -> None:

@@ -440,7 +440,7 @@ def test_a_reprice_to_nothing_is_found_without_recompute(url: str) -> None:
     account.spend(STEP * 100)
     charge = next(account.history(1)).content()["charge"]
     body = {"of": 1, "run": str(STEP * 100), "old": charge, "charge": ["0"] * len(charge)}
-    account._write("reprice", None, {"of": 1}, spending._repriced(account._writer, "a", body, None, 1))
+    account._write("reprice", None, {"of": 1}, spending._reprice_change(account._writer, "a", body, None, 1))
     verdict = account.verify()
     assert (verdict.seq, "below what this library proves" in verdict.reason) == (2, True)
 

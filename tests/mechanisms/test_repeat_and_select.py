@@ -13,7 +13,7 @@ from scipy.special import ndtr
 import cumulant as cm
 from cumulant.curves.selection import Excess, by_divergences, by_poisson
 from cumulant.mechanisms import repeat_and_select
-from cumulant.mechanisms.repeat_and_select import between, covering
+from cumulant.mechanisms.repeat_and_select import interpolate_epsilons, smallest_covering
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import Enclosure
 from tests.mechanisms.brute import Law, hockey_stick, renyi
@@ -54,7 +54,10 @@ def test_profile_of_enumerated_selections() -> None:
         def all_of(xs: list[float], both: Callable[[float], float] = both) -> list[float]:
             return [both(x) for x in xs]
 
-        moved, mean = (1 + eta) * covering(all_of, Fraction(g), [2.0**k for k in range(-12, 10)], 6), expected(g, eta)
+        moved, mean = (
+            (1 + eta) * smallest_covering(all_of, Fraction(g), [2.0**k for k in range(-12, 10)], 6),
+            expected(g, eta),
+        )
         one, other = selected(p, g, eta), selected(q, g, eta)
         for x in (moved, moved + 0.1, moved + float(rng.uniform(0, 1))):
             needed = max(hockey_stick(one, other, x), hockey_stick(other, one, x))
@@ -142,10 +145,10 @@ def test_deltas_that_are_asked_for_are_met() -> None:
 
 def test_where_a_delta_is_met() -> None:
     known = {x / 4: math.exp(-((x / 4) ** 2) - 1) for x in range(20)}
-    found = between(known, [1e-3, 1e-6, 1e-300, 0.99])
+    found = interpolate_epsilons(known, [1e-3, 1e-6, 1e-300, 0.99])
     assert found == pytest.approx([math.sqrt(math.log(1e3) - 1), math.sqrt(math.log(1e6) - 1)], abs=4e-3)
     assert all(math.exp(-(x**2) - 1) <= delta for x, delta in zip(found, (1e-3, 1e-6), strict=True))
-    assert between({0.0: 0.0, 1.0: 0.0}, [1e-3]) == []
+    assert interpolate_epsilons({0.0: 0.0, 1.0: 0.0}, [1e-3]) == []
 
 
 def test_slack_and_count_are_never_dropped() -> None:
@@ -254,7 +257,7 @@ def test_what_covers_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
             def deltas(xs: list[float], share: Fraction = share) -> list[float]:
                 return [just_above(share, x) for x in xs]
 
-            seen += math.isfinite(covering(deltas, share, [2.0**k for k in range(-8, 3)], 0))
+            seen += math.isfinite(smallest_covering(deltas, share, [2.0**k for k in range(-8, 3)], 0))
         return seen
 
     assert passed() == 0

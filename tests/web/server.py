@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from cumulant.web.connections import bound, server
+from cumulant.web.connections import bind_socket, server
 from cumulant.web.safety import Application
 
 
@@ -53,7 +53,7 @@ class Client:
 @contextmanager
 def served(page: Application) -> Iterator[Client]:
     """The page on a free port of this machine, as `cumulant serve` runs it."""
-    running, listening = server(page), bound(0)
+    running, listening = server(page), bind_socket(0)
     thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
     thread.start()
     while not running.started:

@@ -329,7 +329,7 @@ def test_verifying_leaves_workers_to_others(monkeypatch: pytest.MonkeyPatch) -> 
             gate.wait(60)
         return 200, {}
 
-    monkeypatch.setattr(Workers, "_asked", slow)
+    monkeypatch.setattr(Workers, "_ask_worker", slow)
     with served(application("sqlite:///nowhere.db")) as page, ThreadPoolExecutor(44) as pool:
         waiting = [pool.submit(page.post, "/api/ledger/verify", {}) for _ in range(44)]
         for _ in range(2):
@@ -392,7 +392,7 @@ def test_a_crowd_of_requests_is_told_to_wait(monkeypatch: pytest.MonkeyPatch) ->
         gate.wait(60)
         return 200, {}
 
-    monkeypatch.setattr(Workers, "_asked", slow)
+    monkeypatch.setattr(Workers, "_ask_worker", slow)
     with served(application()) as page, ThreadPoolExecutor(3) as pool:
         busy = [pool.submit(page.post, "/api/epsilon", {"run": "PureDP(1)", "delta": 0}) for _ in range(3)]
         for _ in busy:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cumulant.web import workers
-from cumulant.web.questions import QUESTIONS, answered
+from cumulant.web.questions import QUESTIONS, answer_question
 from cumulant.web.workers import MOST, Workers
 
 PURE = {"run": "PureDP(1)", "delta": 0}
@@ -53,9 +53,9 @@ def test_eight_run_and_the_ninth_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(self: Workers, kind: str, asked: Any) -> tuple[int, dict[str, Any]]:
         inside.release()
         gate.wait(60)
-        return answered(kind, asked)
+        return answer_question(kind, asked)
 
-    monkeypatch.setattr(Workers, "_asked", slow)
+    monkeypatch.setattr(Workers, "_ask_worker", slow)
     found = Workers()
     answers: list[int] = []
     threads = [threading.Thread(target=lambda: answers.append(found.ask("epsilon", PURE)[0])) for _ in range(8)]

@@ -11,13 +11,13 @@ def main() -> None:
     """
     import sys
 
-    from cumulant.cli.direct import asked
+    from cumulant.cli.direct import read_question
 
-    if (question := asked(sys.argv[1:])) is not None:
+    if (question := read_question(sys.argv[1:])) is not None:
         from cumulant.cli.answer import answer as answered
-        from cumulant.cli.failures import guarded
+        from cumulant.cli.failures import run_guarded
 
-        sys.exit(guarded(lambda: answered(question)))
+        sys.exit(run_guarded(lambda: answered(question)))
     from cumulant.cli.app import answer
 
     sys.exit(answer(sys.argv[1:]))

@@ -13,7 +13,7 @@ from cumulant.accounting import text as words
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import rounded_down, rounded_up
 from cumulant.accounting.run import RunRecord
-from cumulant.cli.direct import Asked
+from cumulant.cli.direct import LineQuestion
 from cumulant.cli.failures import ExitCode
 from cumulant.domains import DELTA, GUARANTEED, Exact
 from cumulant.notation import parse
@@ -33,7 +33,7 @@ def answer_text(found: Guarantee) -> str:
 
     It has the number, its interval, what it means, what is assumed.
     """
-    return wrapped(*_answer(found))
+    return wrap_sentences(*_answer(found))
 
 
 def _answer(found: Guarantee) -> list[str]:
@@ -50,7 +50,7 @@ def _answer(found: Guarantee) -> list[str]:
 def explanation(found: Guarantee) -> str:
     """Return the answer with `--explain`: the usual one, and what proves it."""
     said = _answer(found)
-    return wrapped(*said, *(line for line in found.explain().splitlines() if line not in said))
+    return wrap_sentences(*said, *(line for line in found.explain().splitlines() if line not in said))
 
 
 def bare_number(value: float, upper: bool = True) -> str:
@@ -66,13 +66,13 @@ def bare_number(value: float, upper: bool = True) -> str:
 
 def divergence(run: RunRecord, bound: str) -> str:
     """Return the sentences below the table of `cumulant rdp`."""
-    return wrapped(*words.divergence(run, bound))
+    return wrap_sentences(*words.divergence(run, bound))
 
 
-def swapped(epsilon: float, delta: float) -> str:
+def swap_hint(epsilon: float, delta: float) -> str:
     """Ask whether two numbers were swapped, if they look like it; else return an empty text.
 
-    >>> swapped(1e-6, 0.5)
+    >>> swap_hint(1e-6, 0.5)
     'note: epsilon = 1e-6 and delta = 0.5: are epsilon and delta swapped? delta is the small one, a probability'
     """
     if not 0 < epsilon < delta / 100 < 1:
@@ -81,7 +81,7 @@ def swapped(epsilon: float, delta: float) -> str:
     return f"note: {numbers}: are epsilon and delta swapped? delta is the small one, a probability"
 
 
-def wrapped(*sentences: str) -> str:
+def wrap_sentences(*sentences: str) -> str:
     """Wrap each sentence to lines of its own; empty ones are left out."""
     width = min(shutil.get_terminal_size().columns, WIDEST_LINE)
     return "\n".join(
@@ -91,7 +91,7 @@ def wrapped(*sentences: str) -> str:
     )
 
 
-def answer(asked: Asked) -> int:
+def answer(asked: LineQuestion) -> int:
     """Print the guarantee in the requested form; return 1 if no epsilon is finite."""
     run = parse(asked.expression)
     how = asked.method, asked.bound, asked.conversion, asked.accuracy
@@ -106,7 +106,7 @@ def answer(asked: Asked) -> int:
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK
 
 
-def _text(found: Guarantee, asked: Asked) -> str:
+def _text(found: Guarantee, asked: LineQuestion) -> str:
     if asked.quiet:
         return bare_number(found.epsilon if asked.found == "epsilon" else found.delta)
     if asked.json:

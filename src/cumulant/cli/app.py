@@ -29,15 +29,15 @@ from cumulant.cli.serve import serve
 Silent = Annotated[bool, typer.Option("--quiet", help="Print nothing; the exit code speaks.")]
 
 
-def silenced(command: Callable[..., Any] | None) -> Callable[..., Any]:
+def add_quiet(command: Callable[..., Any] | None) -> Callable[..., Any]:
     """Return the command with the option --quiet added.
 
     >>> def greet(name: str) -> int:
     ...     print(f"hello {name}")
     ...     return 0
-    >>> list(inspect.signature(silenced(greet)).parameters)
+    >>> list(inspect.signature(add_quiet(greet)).parameters)
     ['name', 'quiet']
-    >>> silenced(greet)(name="world", quiet=True)
+    >>> add_quiet(greet)(name="world", quiet=True)
     0
     """
     if command is None:
@@ -47,14 +47,14 @@ def silenced(command: Callable[..., Any] | None) -> Callable[..., Any]:
     added = inspect.Parameter("quiet", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=Silent)
 
     @wraps(command)
-    def whole(*, quiet: bool = False, **given: Any) -> Any:
+    def quiet_command(*, quiet: bool = False, **given: Any) -> Any:
         with redirect_stdout(StringIO()) if quiet else nullcontext():
             return command(**given)
 
-    whole.__dict__.pop("__wrapped__")
-    whole.__dict__["__signature__"] = inspect.Signature([*own, added])
-    whole.__annotations__ = {**hints, "quiet": Silent}
-    return whole
+    quiet_command.__dict__.pop("__wrapped__")
+    quiet_command.__dict__["__signature__"] = inspect.Signature([*own, added])
+    quiet_command.__annotations__ = {**hints, "quiet": Silent}
+    return quiet_command
 
 
 app = typer.Typer(
@@ -68,7 +68,7 @@ questions = (epsilon, delta, check, rdp, mu, risk, calibrate, sweep, dpsgd, feda
 for command in (*questions, archive, verify, bounds, audit, conformance, plot, figures, serve):
     app.command()(command)
 for registered in ledger.registered_commands:
-    registered.callback = silenced(registered.callback)
+    registered.callback = add_quiet(registered.callback)
 app.add_typer(ledger)
 
 
@@ -110,10 +110,10 @@ def cumulant(
 
 def answer(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; errors are one sentence on stderr."""
-    return guarded(lambda: _carried_out(list(arguments)))
+    return run_guarded(lambda: _run_line(list(arguments)))
 
 
-def _carried_out(arguments: list[str]) -> int:
+def _run_line(arguments: list[str]) -> int:
     try:
         outcome = typer.main.get_command(app).main(arguments, prog_name="cumulant", standalone_mode=False)
     except typer.Abort:  # older releases of typer; newer ones return 130 themselves
@@ -121,7 +121,7 @@ def _carried_out(arguments: list[str]) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        return failed(_usage(error.format_message(), arguments), ExitCode.USAGE)
+        return report_failure(_usage(error.format_message(), arguments), ExitCode.USAGE)
     return outcome if isinstance(outcome, int) else ExitCode.OK
 
 
@@ -145,8 +145,8 @@ def _usage(message: str, arguments: list[str]) -> str:
         said = f"there is no command {name!r}" + (f"; did you mean cumulant {meant}?" if meant else "")
     if (short := re.search(r"[Nn]o such option:? '?(-\w)\b", said)) is not None:
         said = f"no such option: {short[1]}; options are written out, such as --delta 1e-6"
-    if (whole := re.search(r"Invalid value for '(--[\w-]+)'.*integer", said)) is not None:
-        said = f"{whole[1]} must be a whole number, such as 60000 or 1000, without letters or commas"
+    if (option := re.search(r"Invalid value for '(--[\w-]+)'.*integer", said)) is not None:
+        said = f"{option[1]} must be a whole number, such as 60000 or 1000, without letters or commas"
     if "unexpected extra argument" in said.lower():
         said += "; an expression is one argument, so put it in quotes"
     return f"{said}; {see}"

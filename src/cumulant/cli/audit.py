@@ -103,7 +103,7 @@ def audit(
 
         many = isinstance(found, ManyRuns)
         chart = audits.rates(claim, members, scores) if many else audits.guesses(claim, found, float(alpha))  # type: ignore[arg-type]
-        _drawn([chart], f"audit of {run}", out, file)
+        _save_picture([chart], f"audit of {run}", out, file)
     if quiet:
         typer.echo(_WORDS[found.refuted])
     elif as_json:
@@ -177,7 +177,7 @@ def conformance(
         from cumulant.plotting import audits
 
         charts = [audits.coverage(batches, population, sample), audits.overlap(batches, population)]
-        _drawn(charts, f"{len(batches):,} batches of {sample:,} of {population:,} records", out, file)
+        _save_picture(charts, f"{len(batches):,} batches of {sample:,} of {population:,} records", out, file)
     if quiet:
         typer.echo(_WORDS[bool(refuting)])
     elif as_json:
@@ -192,11 +192,11 @@ def conformance(
 # ---- files
 
 
-def _drawn(charts: list[Any], title: str, out: Path, file: Path) -> None:
+def _save_picture(charts: list[Any], title: str, out: Path, file: Path) -> None:
     """Write a picture with its numbers beside it, but not onto the input file."""
-    from cumulant.plotting.sheet import checked, drawn, write
+    from cumulant.plotting.sheet import check_writable, draw_charts, write
 
-    write(drawn(charts, title), charts, checked(out), [file])
+    write(draw_charts(charts, title), charts, check_writable(out), [file])
 
 
 class _Coins(dict[str, int]):

@@ -94,7 +94,7 @@ def calibrate(
             **other,
             shares=_shares(share),
         )
-    if target.by_statement and (doubt := answer.swapped(float(target.most), float(target.at))):
+    if target.by_statement and (doubt := answer.swap_hint(float(target.most), float(target.at))):
         typer.echo(doubt, err=True)
     if quiet:
         typer.echo(" ".join(f"{name}={value}" for name, value in found.values.items()) or str(found.value))
@@ -376,9 +376,9 @@ def sweep(
         raise InputError(f"out={shown(str(out))} must end in .csv or .parquet")
     if plot is not None:
         from cumulant.plotting.drawing import canvas
-        from cumulant.plotting.sheet import checked
+        from cumulant.plotting.sheet import check_writable
 
-        checked(plot, "--plot")
+        check_writable(plot, "--plot")
         canvas()  # what is missing is said before the work, not after it
     journal = None if out is None else out.with_name(out.name + ".jsonl")
     ask = partial(

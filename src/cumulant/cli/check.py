@@ -92,14 +92,14 @@ def check(
         raise InputError(str(error)) from error
     except Exception as error:
         raise InputError(f"unexpected {type(error).__name__}: {error}; please report it with the command") from error
-    if (doubt := answer.swapped(found.claimed, found.delta)) and not quiet:
+    if (doubt := answer.swap_hint(found.claimed, found.delta)) and not quiet:
         typer.echo(doubt, err=True)
     if quiet:
         typer.echo(found.verdict)
     elif as_json:
         typer.echo(found.to_json())
     else:
-        typer.echo(answer.wrapped(*_verdict(found), text.what_ran(run.record()), text.assumed(run.record())))
+        typer.echo(answer.wrap_sentences(*_verdict(found), text.what_ran(run.record()), text.assumed(run.record())))
     return _CODES[found.verdict]
 
 
@@ -128,7 +128,7 @@ def verify(
       cumulant verify release-1          # a folder that cumulant archive wrote
     """
     if file.is_dir():
-        return _archived(file, as_json, quiet)
+        return _verify_archive(file, as_json, quiet)
     found = Guarantee.from_json(_read(file))
     checked, lower = found.verify(), found.lower_confirmed()
     confirmed = checked.holds and lower is not False
@@ -137,12 +137,12 @@ def verify(
     elif as_json:
         typer.echo(json.dumps(_fields(found, checked, lower)))
     else:
-        typer.echo(answer.wrapped(*text.confirmation(found.proof, checked, lower)))
+        typer.echo(answer.wrap_sentences(*text.confirmation(found.proof, checked, lower)))
     return ExitCode.OK if confirmed else ExitCode.NO
 
 
-def _archived(folder: Path, as_json: bool, quiet: bool) -> int:
-    from cumulant.archives import said, verified
+def _verify_archive(folder: Path, as_json: bool, quiet: bool) -> int:
+    from cumulant.archives import describe_result, verified
 
     found = verified(folder)
     if quiet:
@@ -151,7 +151,7 @@ def _archived(folder: Path, as_json: bool, quiet: bool) -> int:
         fields = _fields(found.guarantee, found.check, found.lower)
         typer.echo(json.dumps(fields | {"changed": list(found.changed)}))
     else:
-        typer.echo(answer.wrapped(*said(found)))
+        typer.echo(answer.wrap_sentences(*describe_result(found)))
     return ExitCode.OK if found.holds else ExitCode.NO
 
 

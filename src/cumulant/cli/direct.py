@@ -16,7 +16,7 @@ _OPTIONS = ("--method", "--bound", "--conversion", "--accuracy")
 _FLAGS = ("--explain", "--json", "--quiet", "--prove")
 
 
-class Asked(NamedTuple):
+class LineQuestion(NamedTuple):
     """A question of the command line.
 
     `cumulant epsilon` finds epsilon from a delta, `cumulant delta` the reverse.
@@ -35,12 +35,12 @@ class Asked(NamedTuple):
     prove: bool = False
 
 
-def asked(arguments: Sequence[str]) -> Asked | None:
+def read_question(arguments: Sequence[str]) -> LineQuestion | None:
     """Read the question; None for help, mistakes and everything else that needs a parser.
 
-    >>> asked(["epsilon", "PureDP(1)", "--delta", "0"]).value
+    >>> read_question(["epsilon", "PureDP(1)", "--delta", "0"]).value
     '0'
-    >>> asked(["epsilon", "PureDP(1)", "--help"]) is None
+    >>> read_question(["epsilon", "PureDP(1)", "--help"]) is None
     True
     """
     if not arguments or arguments[0] not in _GIVEN or "_CUMULANT_COMPLETE" in os.environ:
@@ -65,7 +65,7 @@ def asked(arguments: Sequence[str]) -> Asked | None:
     if len(expressions) != 1 or _GIVEN[found] not in given:
         return None
     options = {name[2:]: given[name] for name in _OPTIONS if name in given}
-    return Asked(
+    return LineQuestion(
         found,
         expressions[0],
         given[_GIVEN[found]],

@@ -36,7 +36,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _CODES = ((BudgetRefused, ExitCode.REFUSED), (LedgerBroken, ExitCode.BROKEN), (InputError, ExitCode.USAGE))
 
 
-def guarded(work: Callable[[], int]) -> int:
+def run_guarded(work: Callable[[], int]) -> int:
     """Do the work and return its exit code; errors are one sentence on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if getattr(stream, "errors", None) == "strict" and isinstance(stream, TextIOWrapper):
@@ -51,17 +51,17 @@ def guarded(work: Callable[[], int]) -> int:
         return ExitCode.NO
     except OSError as error:
         if error.errno not in _FULL:
-            return failed(_unexpected(error), ExitCode.NO)
+            return report_failure(_unexpected(error), ExitCode.NO)
         abandon_output()
-        return failed(
+        return report_failure(
             f"the output could not be written: {error.strerror}; make room, or write it elsewhere", ExitCode.NO
         )
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except CumulantError as error:
-        return failed(error, next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.NO))
+        return report_failure(error, next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.NO))
     except Exception as error:
-        return failed(_unexpected(error), ExitCode.NO)
+        return report_failure(_unexpected(error), ExitCode.NO)
 
 
 def _unexpected(error: Exception) -> str:
@@ -77,20 +77,20 @@ def abandon_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def failed(error: object, code: ExitCode) -> ExitCode:
+def report_failure(error: object, code: ExitCode) -> ExitCode:
     """Print what went wrong and return the exit code."""
     if sys.stderr is None:  # the shell has closed it
         return code
     sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
     if isinstance(error, InputError) and error.position is not None and error.text:
-        sys.stderr.write(pointed(error.text, error.position))
+        sys.stderr.write(point_at(error.text, error.position))
     return code
 
 
-def pointed(text: str, position: int) -> str:
+def point_at(text: str, position: int) -> str:
     """Return the line of a text around a position, and a caret below it.
 
-    >>> print(pointed("Gausian(sigma=1) * 3", 0), end="")
+    >>> print(point_at("Gausian(sigma=1) * 3", 0), end="")
       Gausian(sigma=1) * 3
       ^
     """

@@ -51,7 +51,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @contextmanager
-def said(as_json: bool) -> Iterator[None]:
+def print_refusals(as_json: bool) -> Iterator[None]:
     """Print a refusal like an answer if --json was given."""
     try:
         yield
@@ -70,7 +70,7 @@ def account_of(url: str, name: str, keys: Path | None, allow_unsigned: bool = Fa
     return Ledger(url, keys, allow_unsigned=allow_unsigned).account(name)
 
 
-def tell(receipt: Receipt, as_json: bool, sentence: str) -> None:
+def print_receipt(receipt: Receipt, as_json: bool, sentence: str) -> None:
     """Print a receipt, as JSON or after a sentence."""
     told = f"Receipt: {receipt.account} {receipt.seq}:{receipt.hash}"
     announce(receipt.to_json() if as_json else f"{sentence} {told}", told)
@@ -126,7 +126,7 @@ def create(
       cumulant ledger create sqlite:///budget.db survey --epsilon 1 --delta 1e-6 --mode planned --plan "PureDP(0.1) * 9"
     """
     ledger = Ledger(url, keys, group=group)
-    with said(as_json):
+    with print_refusals(as_json):
         account = ledger.create(
             name,
             epsilon,
@@ -146,7 +146,9 @@ def create(
         made = {**json.loads(account.head().to_json()), "policy": account.policy.to_dict()}
         announce(json.dumps(made), f"Account: {name}")
         return
-    tell(account.head(), False, f"Account {name!r} holds ({epsilon}, {delta}) whatever is asked of it.")
+    print_receipt(
+        account.head(), False, f"Created account {name!r}. It never spends more than epsilon {epsilon}, delta {delta}."
+    )
     if same_data and data is not None:
         loss, failure = ledger.together(data)
         typer.echo(
@@ -171,9 +173,9 @@ def grant(
     Example:
       cumulant ledger grant sqlite:///budget.db patients team-a --share 1/4
     """
-    with said(as_json):
+    with print_refusals(as_json):
         receipt = account_of(url, name, keys, unsigned).grant(team, share, key)
-    tell(receipt, as_json, f"Team {team!r} may use {share} of the budget.")
+    print_receipt(receipt, as_json, f"Team {team!r} may use {share} of the budget.")
 
 
 @app.command()
@@ -192,9 +194,9 @@ def freeze(
     Example:
       cumulant ledger freeze sqlite:///budget.db patients --reason "restored from a backup"
     """
-    with said(as_json):
+    with print_refusals(as_json):
         receipt = account_of(url, name, keys, unsigned).freeze(reason, key)
-    tell(receipt, as_json, "Frozen.")
+    print_receipt(receipt, as_json, "Frozen.")
 
 
 @app.command()
@@ -216,9 +218,9 @@ def thaw(
     Example:
       cumulant ledger thaw sqlite:///budget.db patients --reason "reconciled with all receipts"
     """
-    with said(as_json):
+    with print_refusals(as_json):
         receipt = account_of(url, name, keys, unsigned).thaw(source_closed, reason, key)
-    tell(receipt, as_json, "Open again.")
+    print_receipt(receipt, as_json, "Open again.")
 
 
 @app.command()
@@ -237,9 +239,9 @@ def close(
     Example:
       cumulant ledger close sqlite:///budget.db patients --reason "data deleted"
     """
-    with said(as_json):
+    with print_refusals(as_json):
         receipt = account_of(url, name, keys, unsigned).close(reason, key)
-    tell(receipt, as_json, "Closed.")
+    print_receipt(receipt, as_json, "Closed.")
 
 
 @app.command()
@@ -258,7 +260,7 @@ def reprice(
     Example:
       cumulant ledger reprice sqlite:///budget.db patients
     """
-    with said(as_json):
+    with print_refusals(as_json):
         receipts = account_of(url, name, keys, unsigned).reprice(*(entry or []), key=key)
     if as_json:
         announce(json.dumps([json.loads(receipt.to_json()) for receipt in receipts]), f"Prices: {len(receipts)}")
@@ -329,12 +331,12 @@ def spend(
         entry = None if key is None else ledger.account(name).find(key)
         if entry is None:
             raise InputError(f"there is no entry with key {key!r} in {name!r}")
-        tell(entry.receipt(replayed=True), as_json, "Written before; do not run it again.")
+        print_receipt(entry.receipt(replayed=True), as_json, "Written before; do not run it again.")
         return
-    with said(as_json):
+    with print_refusals(as_json):
         receipts = ledger.spend(expression, [name, *(also or [])], key, team, note)
     for receipt in receipts:
-        tell(receipt, as_json, "Charged; it may run once.")
+        print_receipt(receipt, as_json, "Charged; it may run once.")
 
 
 @app.command()
@@ -358,10 +360,10 @@ def hold(
     Example:
       cumulant ledger hold sqlite:///budget.db patients "Gaussian(sigma=2) * 14000" --key job-8841
     """
-    with said(as_json):
+    with print_refusals(as_json):
         receipts = Ledger(url, keys, allow_unsigned=unsigned).hold(expression, [name, *(also or [])], key, team, note)
     for receipt in receipts:
-        tell(receipt, as_json, f"Held; settle by --hold {receipt.seq}.")
+        print_receipt(receipt, as_json, f"Held; settle by --hold {receipt.seq}.")
 
 
 @app.command()
@@ -385,9 +387,9 @@ def settle(
     """
     if (expression is None) != everything:
         raise InputError("say what ran: an expression, or --all for all that was held")
-    with said(as_json):
+    with print_refusals(as_json):
         receipt = account_of(url, name, keys, unsigned).settle(hold, expression, key)
-    tell(receipt, as_json, "Settled; it may be published.")
+    print_receipt(receipt, as_json, "Settled; it may be published.")
 
 
 @app.command()
@@ -410,9 +412,9 @@ def release(
     Example:
       cumulant ledger release sqlite:///budget.db patients --hold 12 --unseen --by dpo
     """
-    with said(as_json):
+    with print_refusals(as_json):
         receipt = account_of(url, name, keys, unsigned).release(hold, unseen, by, key)
-    tell(receipt, as_json, "Released; what ran under it must never be published.")
+    print_receipt(receipt, as_json, "Released; what ran under it must never be published.")
 
 
 _LONGEST_NUMBER = 18

@@ -18,7 +18,7 @@ from cumulant.errors import InputError
 from cumulant.ledger.account import Status
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.entry import Entry, Receipt
-from cumulant.progress import told
+from cumulant.progress import step_progress
 
 _BAR = 20
 """Characters of the bar that shows how much is used."""
@@ -106,7 +106,7 @@ def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
 def history(entries: Iterable[Entry], count: int) -> None:
     """Print one line for each of about so many entries, as they are read."""
     typer.echo(f"{'entry':>7}  {'kind':<7}  {'when':<19}  {'who':<12}  what (key)")
-    for entry in _counted(entries, count):
+    for entry in _with_progress(entries, count):
         content = entry.content()
         what = str(content.get("run") or content.get("team") or content.get("reason") or "")
         if entry.hold is not None:
@@ -119,19 +119,19 @@ def history(entries: Iterable[Entry], count: int) -> None:
 def history_json(entries: Iterable[Entry], count: int) -> None:
     """Print one JSON list of about so many entries, each on a line of its own, as they are read."""
     before = "["
-    for entry in _counted(entries, count):
+    for entry in _with_progress(entries, count):
         sys.stdout.write(before + json.dumps(_finite(plain(entry)), ensure_ascii=True, allow_nan=False))
         before = ",\n"
     sys.stdout.write("[]\n" if before == "[" else "]\n")
 
 
-def _counted(entries: Iterable[Entry], count: int) -> Iterator[Entry]:
+def _with_progress(entries: Iterable[Entry], count: int) -> Iterator[Entry]:
     """Yield the entries, with a bar where the terminal shows no lines.
 
     The first lines are printed at once.
     """
     with ExitStack() as stack:
-        tell = None if sys.stdout.isatty() else stack.enter_context(told(count // _EVERY + 1))
+        tell = None if sys.stdout.isatty() else stack.enter_context(step_progress(count // _EVERY + 1))
         for number, entry in enumerate(entries):
             if number % _EVERY == 0 and tell is not None:
                 tell(f"{number:,} of {count:,} entries")

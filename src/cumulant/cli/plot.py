@@ -11,7 +11,7 @@ import typer
 from cumulant.cli.questions import Json, Run
 from cumulant.errors import InputError
 from cumulant.notation import parse
-from cumulant.progress import told
+from cumulant.progress import step_progress
 
 # `cumulant figures`: both figures of the paper, drawn anew.
 
@@ -34,7 +34,7 @@ def figures(
     """
     from cumulant.paper.figures.files import STEPS, write
 
-    with told(STEPS) as tell:
+    with step_progress(STEPS) as tell:
         paths = write(out, tell)
     if quiet:
         typer.echo("\n".join(map(str, paths)))
@@ -69,22 +69,22 @@ def plot(
     """
     from cumulant.plotting.charts import CHARTS
     from cumulant.plotting.drawing import canvas
-    from cumulant.plotting.sheet import PROPER, checked, drawn, write
+    from cumulant.plotting.sheet import PROPER, check_writable, draw_charts, write
 
     if kind != "all" and kind not in CHARTS:
         raise InputError(f"kind={kind!r} is unknown; choose one of all, {', '.join(CHARTS)}")
     run = parse(expression)
     asked = PROPER.check("delta", delta)
-    path = checked(out)
+    path = check_writable(out)
     canvas()  # what is missing is said before the work, not after it
     names = list(CHARTS) if kind == "all" else [kind]
-    with told(len(names) + 1) as tell:
+    with step_progress(len(names) + 1) as tell:
         charts = {}
         for name in names:
             tell(name)
             charts[name] = CHARTS[name](run, asked, "all" if all_bounds else "best")
         tell("drawing")
-        write(drawn(list(charts.values()), str(run)), list(charts.values()), path)
+        write(draw_charts(list(charts.values()), str(run)), list(charts.values()), path)
     if quiet:
         typer.echo(str(path))
         return

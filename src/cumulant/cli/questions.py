@@ -13,7 +13,7 @@ from cumulant.accounting.question import BASELINES, DEFAULT_ACCURACY, DEFAULT_ME
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import answer as words
 from cumulant.cli.answer import answer
-from cumulant.cli.direct import Asked
+from cumulant.cli.direct import LineQuestion
 from cumulant.conversion.conversions import CONVERSIONS
 from cumulant.domains import Exact
 from cumulant.errors import HypothesisError, InputError
@@ -94,7 +94,7 @@ def epsilon(
       cumulant epsilon "Laplace(scale=2) * 20" --delta 1e-6 --prove
     """
     return answer(
-        Asked("epsilon", expression, delta, method, bound, conversion, accuracy, explain, as_json, quiet, prove)
+        LineQuestion("epsilon", expression, delta, method, bound, conversion, accuracy, explain, as_json, quiet, prove)
     )
 
 
@@ -119,7 +119,7 @@ def delta(
       cumulant delta "RandomizedResponse(p=0.6) * 10" --epsilon 1 --method paper --json
     """
     return answer(
-        Asked("delta", expression, epsilon, method, bound, conversion, accuracy, explain, as_json, quiet, prove)
+        LineQuestion("delta", expression, epsilon, method, bound, conversion, accuracy, explain, as_json, quiet, prove)
     )
 
 
@@ -165,11 +165,11 @@ def rdp(
     if bound == "all":  # orders across, so that bounds can be compared from line to line
         table = Table("bound", "", *(f"order {order:g}" for order in asked))
         for name, row in values.items():
-            shown_row = ["-"] * len(asked) if row is None else [_rounded(name, value) for value in row]
+            shown_row = ["-"] * len(asked) if row is None else [_round_value(name, value) for value in row]
             table.add_row(name, "<=" if BOUNDS[name].upper else ">=", *shown_row)
     else:
         for order, value in zip(asked, values[bound] or [], strict=True):
-            table.add_row(f"{order:g}", _rounded(bound, value))
+            table.add_row(f"{order:g}", _round_value(bound, value))
     Console(width=None if bound != "all" else max(80, 25 + 14 * len(asked))).print(table)
     typer.echo(words.divergence(run.record(), bound))
 
@@ -186,7 +186,7 @@ def _plain(value: float) -> float | str:
     return "inf" if math.isinf(value) else float(value)
 
 
-def _rounded(bound: str, value: float) -> str:
+def _round_value(bound: str, value: float) -> str:
     return rounded_up(float(value), 6) if BOUNDS[bound].upper else rounded_down(float(value), 6)
 
 

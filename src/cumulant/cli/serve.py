@@ -50,7 +50,7 @@ def serve(
         raise InputError("--allow-spend needs a --ledger to spend from")
     try:
         from cumulant.web.app import application
-        from cumulant.web.connections import bound, server
+        from cumulant.web.connections import bind_socket, server
         from cumulant.web.workers import Workers
     except ImportError:
         raise CumulantError(
@@ -58,7 +58,7 @@ def serve(
         ) from None
     token = secrets.token_urlsafe(24) if allow_spend else None
     page = server(application(ledger, token, Workers(seconds=seconds)))
-    listening = bound(port)
+    listening = bind_socket(port)
     address = f"http://127.0.0.1:{port}/"
     if as_json:
         typer.echo(json.dumps({"address": address, "token": token}))

@@ -172,18 +172,20 @@ def _discrete_laplace(event: Any, relation: Any, stated: Relation = Relation.ANY
     if noise <= 0:
         raise Refused(event, f"noise_parameter = {event.noise_parameter} must be positive")
     scale = spelling(1 / Fraction(noise))
-    return DiscreteLaplace(scale=scale, sensitivity=_moved(relation) * int(event.sensitivity), relation=stated)
+    return DiscreteLaplace(
+        scale=scale, sensitivity=_bounds_per_record(relation) * int(event.sensitivity), relation=stated
+    )
 
 
 def _discrete_gaussian(event: Any, relation: Any, stated: Relation = Relation.ANY) -> Expression:
     if event.sigma == 0:
         raise NotPrivate(event, "there is no noise")
-    sensitivity = spelling(_moved(relation) * Fraction(Exact(float(event.sensitivity))))
+    sensitivity = spelling(_bounds_per_record(relation) * Fraction(Exact(float(event.sensitivity))))
     dimension = None if event.dimension is None else int(event.dimension)
     return DiscreteGaussian(float(event.sigma), sensitivity, dimension, stated)
 
 
-def _moved(relation: Any) -> int:
+def _bounds_per_record(relation: Any) -> int:
     """Return how many bounds one record moves a sum of bounded values."""
     return 2 if RELATIONS[relation] is Relation.REPLACE_ONE else 1
 
@@ -245,7 +247,7 @@ def _tree(event: Any, relation: Any) -> Expression | None:
     return Gaussian(node.sigma, node.sensitivity, node.geometry, node.relation, correlated=True) * depth
 
 
-def _selected(event: Any, relation: Any) -> Expression | None:
+def _selection(event: Any, relation: Any) -> Expression | None:
     inner = from_dp_event(event.event, relation)
     if inner is None:
         return None
@@ -260,7 +262,7 @@ def _on(inner: Expression, scheme: Scheme) -> Expression:
     return inner if scheme.share() == 1 else inner @ scheme
 
 
-def _composed(event: Any, relation: Any) -> Expression | None:
+def _composition(event: Any, relation: Any) -> Expression | None:
     parts = [part for each in event.events if (part := from_dp_event(each, relation)) is not None]
     whole = None
     for part in parts:
@@ -268,7 +270,7 @@ def _composed(event: Any, relation: Any) -> Expression | None:
     return whole
 
 
-def _repeated(event: Any, relation: Any) -> Expression | None:
+def _repetition(event: Any, relation: Any) -> Expression | None:
     inner = from_dp_event(event.event, relation) if event.count else None
     return None if inner is None else inner * event.count
 
@@ -308,9 +310,9 @@ _READERS: Mapping[type, Callable[[Any, Any], Expression | None]] = {
     dpa.dp_event.MixtureOfGaussiansDpEvent: mixture,
     dpa.dp_event.TruncatedSubsampledGaussianDpEvent: truncated,
     dpa.dp_event.SingleEpochTreeAggregationDpEvent: _tree,
-    dpa.dp_event.RepeatAndSelectDpEvent: _selected,
-    dpa.ComposedDpEvent: _composed,
-    dpa.SelfComposedDpEvent: _repeated,
+    dpa.dp_event.RepeatAndSelectDpEvent: _selection,
+    dpa.ComposedDpEvent: _composition,
+    dpa.SelfComposedDpEvent: _repetition,
 }
 
 
@@ -452,16 +454,16 @@ _WRITERS: Mapping[type, Callable[[Any, Relation], Any]] = {
 def _below(value: Fraction) -> float:
     """Return the largest float that prints as a decimal of at most this."""
     near = float(value)
-    return near if Fraction(repr(near)) <= value else _stepped(rounded_down(value), value, down=True)
+    return near if Fraction(repr(near)) <= value else _nearest_float(rounded_down(value), value, down=True)
 
 
 def _above(value: Fraction) -> float:
     """Return the smallest float that prints as a decimal of at least this."""
     near = float(value)
-    return near if Fraction(repr(near)) >= value else _stepped(rounded_up(value), value, down=False)
+    return near if Fraction(repr(near)) >= value else _nearest_float(rounded_up(value), value, down=False)
 
 
-def _stepped(near: float, value: Fraction, down: bool) -> float:
+def _nearest_float(near: float, value: Fraction, down: bool) -> float:
     while (Fraction(repr(near)) > value) if down else (Fraction(repr(near)) < value):
         near = math.nextafter(near, -math.inf if down else math.inf)
     return near

@@ -132,7 +132,7 @@ def make_private(
         _compare(law)
     given = dict(loader or {})
     if sample is None:
-        given["collate_fn"] = _collated(dataset, given.get("collate_fn", default_collate))
+        given["collate_fn"] = _empty_safe_collate(dataset, given.get("collate_fn", default_collate))
         if options.get("clipping") == "adaptive":
             raise InputError(ADAPTIVE)
     accountant.text(law)  # the accountant must be the one of this law
@@ -259,7 +259,7 @@ def from_opacus(state_dict: Mapping[str, Any]) -> Expression:
     return whole
 
 
-def _collated(dataset: Any, collate: Any) -> Any:
+def _empty_safe_collate(dataset: Any, collate: Any) -> Any:
     """Return a collate function for batches that may be empty, the first one too.
 
     Empty batches have the shapes that a record has.

@@ -396,8 +396,8 @@ class Accountant(IAccountant):
             known = sessions.pop(self._session, 0) >= self._session_steps and _contains(history, self.history)
             if self._session_steps and not forget and not known:
                 raise InputError(
-                    f"the state has {_counted(history)} steps, but {_counted(self.history)} were accounted here: they still "
-                    "count if anybody or any program saw anything of them. Load the weights alone, or give forget=True"
+                    f"the state has {_total_steps(history)} steps, but {_total_steps(self.history)} were accounted here: they "
+                    "still count if anybody or any program saw anything of them. Load the weights alone, or give forget=True"
                 )
             if limit is not None and (self.limit is None or not forget):
                 mine = self.limit if isinstance(self.limit, Budget | None) else Budget(*self.limit)
@@ -418,7 +418,7 @@ class Accountant(IAccountant):
                 self.notice(str(caveat))
 
 
-def _counted(history: list[tuple[float, float | str, int]]) -> int:
+def _total_steps(history: list[tuple[float, float | str, int]]) -> int:
     return sum(count for _, _, count in history)
 
 

@@ -158,7 +158,7 @@ class Account:
 
     def held(self, hold: int) -> Hold:
         """Return a hold that was made earlier, by the number of its entry."""
-        return Hold(self, [spending._held(self._writer, self.name, hold).receipt()])
+        return Hold(self, [spending._find_hold(self._writer, self.name, hold).receipt()])
 
     def settle(self, hold: int, run: Expression | str | None = None, key: str | None = None) -> Receipt:
         """End a hold by charging what ran; None charges all of it.

@@ -45,7 +45,7 @@ class Standing:
     """
 
     last: Entry | None
-    import_mark: bool
+    imported: bool
     earlier: str | None
     taken: dict[str, Entry]
 
@@ -297,7 +297,7 @@ class Store(ABC):
                 ),
             ],
         )
-        found = {entry.key: entry for rows in taken for entry in map(Entry.of, rows)}
+        found = {entry.key: entry for rows in taken for entry in map(Entry.from_row, rows)}
         if not newest:
             return Standing(None, False, None, found)
         *last, copied, digest = newest[0]
@@ -336,7 +336,7 @@ class Store(ABC):
             rows = self.execute(
                 f"SELECT {_FIELDS} FROM entry WHERE account = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}", account, last
             )
-            yield from map(Entry.of, rows)
+            yield from map(Entry.from_row, rows)
             if len(rows) < _PAGE:
                 return
             last = rows[-1][1]
@@ -350,7 +350,7 @@ class Store(ABC):
                 account,
                 last,
             )
-            yield from map(Entry.of, rows)
+            yield from map(Entry.from_row, rows)
             if len(rows) < _PAGE:
                 return
             last = rows[-1][1]

@@ -43,7 +43,7 @@ class Position:
     tariff: Tariff
     last: Entry
     state: State
-    import_mark: bool
+    imported: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class ByMasses(Mechanism):
             raise InputError(f"p and q must have the same length, not {len(self.p)} and {len(self.q)}")
         from cumulant.pairs.finite import DiscretePair
 
-        laws = DiscretePair(_normalised("p", self.p), _normalised("q", self.q))
+        laws = DiscretePair(_normalise("p", self.p), _normalise("q", self.q))
         object.__setattr__(self, "laws", laws)
 
     def key(self) -> Hashable:
@@ -69,7 +69,7 @@ class ByMasses(Mechanism):
         return "from_masses"
 
 
-def _normalised(name: str, masses: tuple[Exact, ...]) -> tuple[Fraction, ...]:
+def _normalise(name: str, masses: tuple[Exact, ...]) -> tuple[Fraction, ...]:
     """Divide the masses by their sum, which is 1 but for rounding."""
     shared = 1
     for mass in masses:

@@ -154,7 +154,7 @@ class Parallel(Mechanism):
         return Highest(tuple(part.curve("best") for part in self.cases()))
 
     def pair(self) -> Pair | None:
-        return None if not self.frozen or self.estimated else _remembered(self)
+        return None if not self.frozen or self.estimated else _cached_pair(self)
 
     def grouped_pair(self, size: int) -> Pair | None:
         """Return the pair of a group, where the pair bounds chains of neighbours; else None.
@@ -214,5 +214,5 @@ PARALLEL[:] = [parallel]
 
 
 @lru_cache(maxsize=64)
-def _remembered(run: Parallel) -> Pair | None:
+def _cached_pair(run: Parallel) -> Pair | None:
     return run._pair()

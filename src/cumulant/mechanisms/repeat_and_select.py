@@ -99,7 +99,7 @@ class RepeatAndSelect(Scheme):
         low, high = _LEAST_LOGARITHM, 0.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (low, middle) if _expected(middle, float(self.shape)) < self.mean else (middle, high)
+            low, high = (low, middle) if _float_mean(middle, float(self.shape)) < self.mean else (middle, high)
         with BALLS.at(_BITS):
             for room in (2.0**-k for k in range(50, 0, -2)):
                 g = Fraction(math.exp(low)) * (1 - Fraction(room))
@@ -181,7 +181,7 @@ class Selected(Mechanism):
         asked = [Fraction(epsilon) for epsilon in epsilons]  # floats are what is meant, not the decimals they print as
         return [float(delta) for delta in self.inner.delta(epsilon=asked)]
 
-    def _moved(self, closed: Pair | None, deltas: Deltas, steps: list[float]) -> Fraction | None:
+    def _epsilon_shift(self, closed: Pair | None, deltas: Deltas, steps: list[float]) -> Fraction | None:
         """Return by how much epsilon is moved.
 
         (1 + eta) e, e the least with delta(e) <= g (e^e - 1) / (1 - g); or mean * delta(0).
@@ -193,7 +193,7 @@ class Selected(Mechanism):
         share = self.scheme.least_share()
         powers = [2.0**k for k in range(*_POWERS)]
         if closed is not None:  # floats are as good as exact, but for the last digits
-            guide = covering(lambda epsilons: list(closed.profile(epsilons)), share, powers, _ROUNDS)
+            guide = smallest_covering(lambda epsilons: list(closed.profile(epsilons)), share, powers, _ROUNDS)
             parts, rounds = _NEARLY, 0
         else:
             guide, parts, rounds = self._guide(share, powers), _PARTS, 1
@@ -201,11 +201,11 @@ class Selected(Mechanism):
             return None
         first = [guide * part for part in parts]
         deltas([*first, *steps])
-        found = covering(deltas, share, first, rounds)
+        found = smallest_covering(deltas, share, first, rounds)
         return (1 + self.scheme.shape) * Fraction(found) if math.isfinite(found) else None
 
     def _guide(self, share: Fraction, powers: list[float]) -> float:
-        """Estimate the e of `_moved` from Rényi divergences.
+        """Estimate the e of `_epsilon_shift` from Rényi divergences.
 
         epsilon(delta) meets it for delta = g (e^e - 1)/(1 - g).
         """
@@ -221,7 +221,7 @@ class Selected(Mechanism):
         return powers[i - 1] * 2 ** (above / (above - below))
 
     def pair(self) -> Pair | None:
-        return None if not self.frozen or self.estimated else _remembered(self)
+        return None if not self.frozen or self.estimated else _cached_pair(self)
 
     def _pair(self) -> Pair | None:
         from cumulant.pairs.polygon import PolygonPair, corners
@@ -229,13 +229,13 @@ class Selected(Mechanism):
 
         own = self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
         closed = own if own is not None and own.closed else None
-        mean, known = Fraction(self.scheme.mean), Known(self._deltas)
+        mean, known = Fraction(self.scheme.mean), DeltaCache(self._deltas)
         steps = self._steps(closed, max(mean, Fraction(1)))
-        moved = self._moved(closed, known, steps)
+        moved = self._epsilon_shift(closed, known, steps)
         if moved is None or moved > 250:
             return None
         if closed is None:
-            known(between(known.found, [delta / float(mean) for delta in _ASKED]))
+            known(interpolate_epsilons(known.found, [delta / float(mean) for delta in _ASKED]))
         every = [(moved + Fraction(x), mean * Fraction(delta)) for x, delta in sorted(known.found.items())]
         points = [(epsilon, delta) for epsilon, delta in every if delta < 1 and epsilon <= _FARTHEST]
         if not points:
@@ -260,7 +260,7 @@ class Selected(Mechanism):
         return f"{inner} @ {self.scheme}"
 
 
-def _expected(log_share: float, shape: float) -> float:
+def _float_mean(log_share: float, shape: float) -> float:
     """Estimate the mean of K in floats, to find where to look."""
     less = -math.expm1(log_share)
     return math.exp(-log_share) * (less / -log_share if not shape else shape * less / -math.expm1(shape * log_share))
@@ -277,7 +277,7 @@ Deltas = Callable[[list[float]], list[float]]
 """What one run needs at each of these epsilons, from above."""
 
 
-def covering(deltas: Deltas, share: Fraction, first: Sequence[float], rounds: int) -> float:
+def smallest_covering(deltas: Deltas, share: Fraction, first: Sequence[float], rounds: int) -> float:
     """Find an e with delta(e) <= g (e^e - 1) / (1 - g); +inf if none of the first is enough.
 
     One side falls, the other grows.
@@ -304,7 +304,7 @@ def covering(deltas: Deltas, share: Fraction, first: Sequence[float], rounds: in
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class DeltaCache:
     """Upper bounds on delta of one run at epsilons, each computed once."""
 
     deltas: Deltas
@@ -316,7 +316,7 @@ class Known:
         return [self.found[x] for x in epsilons]
 
 
-def between(known: Mapping[float, float], wanted: Sequence[float]) -> list[float]:
+def interpolate_epsilons(known: Mapping[float, float], wanted: Sequence[float]) -> list[float]:
     """Estimate where delta falls to each of the wanted values.
 
     By the cubic through four logarithms around it, and a little beyond.
@@ -338,6 +338,6 @@ def between(known: Mapping[float, float], wanted: Sequence[float]) -> list[float
 
 
 @lru_cache(maxsize=64)
-def _remembered(selected: Selected) -> Pair | None:
+def _cached_pair(selected: Selected) -> Pair | None:
     """Remember the pair: its points take many questions about one run."""
     return selected._pair()

@@ -39,7 +39,7 @@ def rates(claim: Claim, members: Sequence[Any], scores: Sequence[float]) -> Char
 def guesses(claim: Claim, found: OneRun, level: float) -> Chart:
     """Return the measured share of right guesses, and the least share that refutes the claim."""
     counts = np.array(found.guesses, dtype=np.float64)
-    limits = np.array([_refuting(claim, found.canaries, count, level / len(counts)) for count in found.guesses])
+    limits = np.array([_refuting_count(claim, found.canaries, count, level / len(counts)) for count in found.guesses])
     order = np.argsort(counts)
     curves = {
         "claimed": Curve(counts[order], (limits / counts)[order]),
@@ -49,7 +49,7 @@ def guesses(claim: Claim, found: OneRun, level: float) -> Chart:
     return Chart("right guesses; above the claim it is refuted", "guesses", "share", curves, logarithmic=False)
 
 
-def _refuting(claim: Claim, canaries: int, count: int, level: float) -> float:
+def _refuting_count(claim: Claim, canaries: int, count: int, level: float) -> float:
     """Return the least number of right guesses that refutes the claim; NaN where none does."""
 
     def refuted(correct: int) -> bool:

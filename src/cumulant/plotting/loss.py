@@ -13,7 +13,7 @@ from cumulant.domains import Exact
 from cumulant.errors import InputError, shown
 from cumulant.plotting.charts import Chart, Curve
 from cumulant.plotting.drawing import canvas
-from cumulant.plotting.sheet import checked, drawn, write
+from cumulant.plotting.sheet import check_writable, draw_charts, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,13 +28,13 @@ def picture(loss: PrivacyLoss, out: str | Path | None = None) -> Figure:
     """
     if not isinstance(out, str | Path | None):
         raise InputError(f"out={shown(out)} must be the name of a file")
-    path = None if out is None else checked(Path(out))
+    path = None if out is None else check_writable(Path(out))
     canvas()  # what is missing is said before the work, not after it
     end = loss.epsilon(_FARTHEST)
     x = (end if 0 < end < math.inf else 1.0) * np.geomspace(1e-2, 1.0, _POINTS)
     curves = {"tail": Curve(x, np.asarray(loss.tail(x))), "hockey-stick": Curve(x, np.asarray(loss.hockey_stick(x)))}
     chart = Chart(f"privacy loss, {loss.direction}", "loss", "at most", curves)
-    figure = drawn([chart], loss.run.text)
+    figure = draw_charts([chart], loss.run.text)
     if path is not None:
         write(figure, [chart], path)
     return figure

@@ -20,7 +20,7 @@ from cumulant.mechanisms.mechanism import Expression
 from cumulant.output import check_target, open_output
 from cumulant.plotting.charts import CHARTS, Chart, Curve
 from cumulant.plotting.drawing import Look, canvas, grid, save, style
-from cumulant.progress import told
+from cumulant.progress import step_progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,7 @@ _MARKERS, _INSIDE = 9, 5
 """Markers on a curve, about, and curves whose names fit into a panel."""
 
 
-def checked(path: Path, option: str = "--out") -> Path:
+def check_writable(path: Path, option: str = "--out") -> Path:
     """Return a file that can be written, or raise an InputError that says why not."""
     if path.suffix not in SUFFIXES:
         raise InputError(f"{option} {path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
@@ -78,25 +78,25 @@ def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = 
     asked = PROPER.check("delta", delta)
     if not isinstance(out, str | Path | None):
         raise InputError(f"out={shown(out)} must be the name of a file")
-    path = None if out is None else checked(Path(out))
+    path = None if out is None else check_writable(Path(out))
     canvas()  # what is missing is said before the work, not after it
     names = list(CHARTS) if kind == "all" else [kind]
     charts = []
     with (
         question(),
-        told(len(names) + 1) as tell,
+        step_progress(len(names) + 1) as tell,
     ):  # all charts are one question: a user's densities are integrated once
         for name in names:
             tell(name)
             charts.append(CHARTS[name](run, asked, bounds))
         tell("drawing")
-        figure = drawn(charts, str(run))
+        figure = draw_charts(charts, str(run))
     if path is not None:
         write(figure, charts, path)
     return figure
 
 
-def drawn(charts: Sequence[Chart], title: str) -> Figure:
+def draw_charts(charts: Sequence[Chart], title: str) -> Figure:
     """Draw one panel per chart, side by side and at most two in a row."""
     columns = min(len(charts), 2)
     rows = -(-len(charts) // 2)
@@ -147,10 +147,10 @@ def _panel(axes: Any, chart: Chart) -> None:
     beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(chart.curves) > _INSIDE else {}
     axes.legend(frameon=False, fontsize=8, handlelength=3.2, **beside)
     grid(axes)
-    ticked(axes)
+    label_ticks(axes)
 
 
-def ticked(axes: Any) -> None:
+def label_ticks(axes: Any) -> None:
     """Label an axis over less than two decades with round numbers.
 
     Two powers of ten may be missing there.

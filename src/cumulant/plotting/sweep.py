@@ -20,7 +20,7 @@ from cumulant.accounting.numbers import brief, rounded_up
 from cumulant.domains import Exact
 from cumulant.errors import InputError, shown
 from cumulant.plotting.drawing import Look, canvas, grid, save, style
-from cumulant.plotting.sheet import checked, ticked
+from cumulant.plotting.sheet import check_writable, label_ticks
 from cumulant.sweep import Row, Sweep
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def picture(table: Sweep, out: str | Path | None = None, kind: str | None = None
         raise InputError(f"a heat map needs two settings that vary; only {axes[0].name} does")
     if not isinstance(out, str | Path | None):
         raise InputError(f"out={shown(out)} must be the name of a file")
-    path = None if out is None else checked(Path(out))
+    path = None if out is None else check_writable(Path(out))
     first, second, rest = axes[0], (axes[1] if len(axes) > 1 else None), axes[2:]
     panels = [dict(zip((axis.name for axis in rest), point, strict=True)) for point in _points(rest)]
     if len(panels) > _MOST_PANELS:
@@ -142,7 +142,7 @@ def _lines(axes: Any, rows: Sequence[Row], found: str, across: _Axis, several: _
     if several is not None:
         axes.legend(frameon=False, fontsize=8, handlelength=3.2)
     grid(axes)
-    ticked(axes)
+    label_ticks(axes)
 
 
 def _heat(axes: Any, rows: Sequence[Row], found: str, across: _Axis, up: _Axis) -> None:

@@ -108,7 +108,7 @@ class Statement(dict[str, Any]):
         lines += [f"* **Assumed**: {_plain(each)}" for each in self["assumptions"]]
         lines += [f"* **Caveat**: {_plain(each)}" for each in self["caveats"]]
         lines.append(f"* **Accounted**: {_code(self['run'])} with cumulant {self['version']}")
-        lines.append(f"* **Audit**: {_plain(_audited(self['audit']))}")
+        lines.append(f"* **Audit**: {_plain(_audit_sentence(self['audit']))}")
         return "\n".join(lines) + "\n"
 
     def sentence(self) -> str:
@@ -402,7 +402,7 @@ def _power(text: str) -> str:
     return text
 
 
-def _escaped(text: str) -> str:
+def _escape_latex(text: str) -> str:
     """Escape the text for LaTeX, on one line."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     return re.sub(r"[\\~^&%$#_{}]", lambda found: special.get(found[0], "\\" + found[0]), _one_line(text))
@@ -428,7 +428,7 @@ def _one_line(text: str) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
-def _audited(found: Mapping[str, Any] | None) -> str:
+def _audit_sentence(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return "none"
     verdict = "refuted" if found.get("refuted") else "consistent with the claim, which proves nothing"

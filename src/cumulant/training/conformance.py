@@ -152,14 +152,14 @@ def _allocation(drawn: list[Integers], records: int, steps: int) -> dict[str, fl
     variance = whole * (steps**2 - 1) / 12 * records * (records**2 - 1) / 12
     z = trend / math.sqrt(variance) if variance else 0.0
     return {
-        "size": _even(sizes.ravel(), records / steps, whole * (steps - 1)),
+        "size": _test_evenness(sizes.ravel(), records / steps, whole * (steps - 1)),
         "coverage": 1.0,
-        "overlap": _even(moved, (whole - 1) * records / steps, steps - 1),
+        "overlap": _test_evenness(moved, (whole - 1) * records / steps, steps - 1),
         "order": _two_sided(float(special.ndtr(z)), float(special.ndtr(-z))),
     }
 
 
-def _even(counts: Integers, expected: float, freedom: int) -> float:
+def _test_evenness(counts: Integers, expected: float, freedom: int) -> float:
     """Test counts against equal expectations by chi-square, two-sided: too even is wrong too."""
     statistic = float(np.sum((counts - expected) ** 2) / expected)
     return _two_sided(float(special.chdtr(freedom, statistic)), float(special.chdtrc(freedom, statistic)))

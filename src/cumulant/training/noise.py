@@ -96,7 +96,7 @@ def _clipped_block(rows: Floats, units: Fraction, unit: float) -> Integers:
         allowed = float(units) * (1 - MARGIN)
         # a row that is short enough keeps its length: it is only put into units
         factors = np.where(lengths > allowed * unit, allowed / np.where(lengths > 0, lengths, 1.0), 1 / unit)
-        result = _truncated(np.multiply(rows, factors[:, None], out=scaled), float(units))
+        result = _truncate(np.multiply(rows, factors[:, None], out=scaled), float(units))
     result[~_within(result, units)] = 0
     return result
 
@@ -111,7 +111,7 @@ def _rows(gradients: Any) -> Floats:
     return rows
 
 
-def _truncated(rows: Floats, units: float) -> Integers:
+def _truncate(rows: Floats, units: float) -> Integers:
     """Round towards zero; NaN and too large numbers are put beyond the norm.
 
     So the check sees them.
@@ -187,17 +187,17 @@ def _noise(size: int, sigma: Fraction, source: Callable[[int], bytes]) -> Intege
     """Return the nearest integers to independent draws of sigma Z."""
     if sigma > LARGEST_QUICK_SIGMA or size < LEAST_QUICK_SIZE:
         words = np.frombuffer(_bytes(source, 8 * size), dtype="<u8").astype(np.uint64, copy=False)
-        return _finished(words, sigma, source)
+        return _finish_noise(words, sigma, source)
     words32 = np.frombuffer(_bytes(source, 4 * size), dtype="<i4").astype(np.int32, copy=False)
     noise, undecided = quick_noise(words32, sigma)
     # the same U, of which 32 bits more are taken
     low = np.frombuffer(_bytes(source, 4 * len(undecided)), dtype="<u4").astype(np.uint64)
     high = words32[undecided].view(np.uint32).astype(np.uint64)
-    noise[undecided] = _finished((high << np.uint64(32)) | low, sigma, source)
+    noise[undecided] = _finish_noise((high << np.uint64(32)) | low, sigma, source)
     return noise
 
 
-def _finished(words: Words, sigma: Fraction, source: Callable[[int], bytes]) -> Integers:
+def _finish_noise(words: Words, sigma: Fraction, source: Callable[[int], bytes]) -> Integers:
     """Return the nearest integers to sigma Z from 64 bits.
 
     Further bits are drawn where these do not decide.

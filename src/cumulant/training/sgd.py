@@ -422,14 +422,14 @@ class NoisySGD:
             return [self.spent(end, delta, method) for end in ends]
         over = self.loop.release(self).epsilon_over([self._releases(end) for end in ends], delta, method)
         found = [*(float(epsilon) for epsilon in over[:-1]), self.epsilon(delta, method)]
-        return [self._logged(end, epsilon, None, delta) for end, epsilon in zip(ends, found, strict=True)]
+        return [self._log_row(end, epsilon, None, delta) for end, epsilon in zip(ends, found, strict=True)]
 
     def spent(self, steps: int, delta: Number, method: str = "rdp") -> dict[str, Any]:
         """Return the spent epsilon after so many steps, as a plain dict to log."""
         found = self.after(steps).guarantee(delta, method)
-        return self._logged(steps, found.epsilon, found.lower, delta)
+        return self._log_row(steps, found.epsilon, found.lower, delta)
 
-    def _logged(self, step: int, epsilon: float, lower: float | None, delta: Number) -> dict[str, Any]:
+    def _log_row(self, step: int, epsilon: float, lower: float | None, delta: Number) -> dict[str, Any]:
         at = stated(DELTA.check("delta", delta))
         return {"step": step, "epsilon": epsilon, "epsilon_lower": lower, "delta": at, "relation": str(self.relation)}
 

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from cumulant.ledger.ledger import Ledger
 from cumulant.ledger.writing import nonce
 from cumulant.web.catalogue import catalogue
-from cumulant.web.safety import Application, Guarded, Refused
+from cumulant.web.safety import Application, RequestGuard, RequestRefused
 from cumulant.web.workers import Workers
 
 STATIC = {"": "text/html", "page.js": "text/javascript", "chart.js": "text/javascript", "page.css": "text/css"}
@@ -158,7 +158,7 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
     @app.exception_handler(HTTPException)
     @app.exception_handler(404)
     @app.exception_handler(405)
-    async def elsewhere(_: Any, error: Any) -> Response:
+    async def not_found(_: Any, error: Any) -> Response:
         told = {404: "there is nothing here", 405: "method not allowed"}
         sentence = told.get(error.status_code, "the question cannot be read")
         return _json(error.status_code, {"error": f"{sentence}; see /openapi.json", "position": None})
@@ -226,7 +226,9 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
 
     def ask_ledger(kind: str, **asked: Any) -> Response:
         if ledger is None:
-            raise Refused(404, "this page was started without a ledger; start it with cumulant serve --ledger URL")
+            raise RequestRefused(
+                404, "this page was started without a ledger; start it with cumulant serve --ledger URL"
+            )
         status, found = asking.ask(kind, {"ledger": ledger, **asked})
         if status == 504:
             found = {"error": _LATE[kind].format(seconds=asking.seconds, **asked), "position": None}
@@ -234,8 +236,8 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
             status, {**found, "spending": token is not None} if kind == "accounts" and status == 200 else found
         )
 
-    @app.exception_handler(Refused)
-    async def refused(_: Any, error: Refused) -> Response:
+    @app.exception_handler(RequestRefused)
+    async def refused(_: Any, error: RequestRefused) -> Response:
         return _json(error.status, {"error": str(error), "position": None})
 
     @app.get("/api/ledger")
@@ -267,13 +269,13 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
         The page must have been started with --allow-spend.
         """
         if token is None:
-            raise Refused(403, "this page may not spend; start it with --allow-spend")
+            raise RequestRefused(403, "this page may not spend; start it with --allow-spend")
         if not compare_digest(authorization.encode(), f"Bearer {token}".encode()):
-            raise Refused(401, "spending needs the token that cumulant serve has printed")
+            raise RequestRefused(401, "spending needs the token that cumulant serve has printed")
         key = uuid4().hex if asked.key is None else asked.key
         return ask_ledger("spend", account=asked.account, run=asked.run, key=key, nonce=nonce())
 
-    return Guarded(app)
+    return RequestGuard(app)
 
 
 def _json(status: int, fields: dict[str, Any]) -> Response:

@@ -56,7 +56,7 @@ def _about(name: str, kind: type) -> str:
     return " ".join(told.split("\n\n")[0].replace("`", "").split()).split(". ")[0].rstrip(".")
 
 
-def _said(kind: type) -> str:
+def _docstrings(kind: type) -> str:
     """Return the docstrings of a class, its constructors and its module."""
     module = inspect.getmodule(kind)
     told = [
@@ -79,7 +79,7 @@ def _calls(name: str, text: str) -> Iterator[str]:
                 break
 
 
-def _parsed(text: str) -> Any:
+def _parse_or_none(text: str) -> Any:
     try:
         return parse(text)
     except CumulantError:

@@ -140,7 +140,7 @@ def server(page: Application) -> uvicorn.Server:
     )
 
 
-def bound(port: int) -> socket.socket:
+def bind_socket(port: int) -> socket.socket:
     """Return a socket on a port of this machine; CumulantError if it is taken."""
     found = socket.socket()
     try:

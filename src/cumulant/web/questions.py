@@ -113,14 +113,14 @@ _CODES = ((BudgetRefused, 409), (InputError, 400), (LedgerBroken, 500), (LedgerE
 """The status of HTTP that each kind of error has; the first that fits."""
 
 
-def answered(kind: str, asked: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+def answer_question(kind: str, asked: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """Return the status of HTTP and the answer, whatever happens.
 
     An error is one sentence, and never a traceback.
 
-    >>> answered("epsilon", {"run": "PureDP(1)", "delta": 0})[1]["epsilon"]
+    >>> answer_question("epsilon", {"run": "PureDP(1)", "delta": 0})[1]["epsilon"]
     1.0
-    >>> answered("epsilon", {"run": "PureD(1)", "delta": 0})
+    >>> answer_question("epsilon", {"run": "PureD(1)", "delta": 0})
     (400, {'error': "unknown name 'PureD' at position 0; did you mean 'PureDP'?", 'position': 0})
     """
     try:

@@ -35,7 +35,7 @@ HEADERS = {
 }
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """Raised for a refused request, with the status and the sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -43,7 +43,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Guarded:
+class RequestGuard:
     """An application behind these checks; any exception becomes one sentence."""
 
     def __init__(self, inner: Application) -> None:
@@ -66,14 +66,14 @@ class Guarded:
 
         try:
             check(scope)
-            await self.inner(scope, await self._arrived(receive), answer)
-        except Refused as refused:
+            await self.inner(scope, await self._receive_all(receive), answer)
+        except RequestRefused as refused:
             await _refuse(answer, refused.status, str(refused))
         except Exception as error:
             if not started:
                 await _refuse(answer, 500, f"unexpected {type(error).__name__}; please report it with the request")
 
-    async def _arrived(self, receive: Receive) -> Receive:
+    async def _receive_all(self, receive: Receive) -> Receive:
         """Receive the whole request before anything is done with it."""
         body, more = b"", True
         try:
@@ -81,23 +81,23 @@ class Guarded:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Refused(400, "the request ended before it was complete")
+                        raise RequestRefused(400, "the request ended before it was complete")
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
                     if len(body) > LARGEST:
-                        raise Refused(413, f"a request has at most {LARGEST} bytes; ask a shorter question")
+                        raise RequestRefused(413, f"a request has at most {LARGEST} bytes; ask a shorter question")
         except TimeoutError:
-            raise Refused(408, f"the request did not arrive within {PATIENCE:g} seconds") from None
+            raise RequestRefused(408, f"the request did not arrive within {PATIENCE:g} seconds") from None
         given = False
 
-        async def again() -> MutableMapping[str, Any]:
+        async def replay() -> MutableMapping[str, Any]:
             nonlocal given
             if given:
                 return await receive()
             given = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        return again
+        return replay
 
 
 def check(scope: Scope) -> None:
@@ -105,19 +105,19 @@ def check(scope: Scope) -> None:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     host = headers.get("host", "")
     if not HOST.fullmatch(host):
-        raise Refused(421, "this page answers to 127.0.0.1 and localhost only")
+        raise RequestRefused(421, "this page answers to 127.0.0.1 and localhost only")
     origin = headers.get("origin")
     if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-        raise Refused(403, "another page may not ask this one")
+        raise RequestRefused(403, "another page may not ask this one")
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise Refused(403, "another page may not ask this one")
+        raise RequestRefused(403, "another page may not ask this one")
     if scope["method"] not in ("GET", "HEAD", "POST"):
-        raise Refused(405, "ask by GET or POST")
+        raise RequestRefused(405, "ask by GET or POST")
     if scope["method"] == "POST" and headers.get("content-type", "").split(";")[0].strip() != "application/json":
-        raise Refused(415, "a question is JSON; send it with content-type: application/json")
+        raise RequestRefused(415, "a question is JSON; send it with content-type: application/json")
     length = headers.get("content-length", "0")
     if not length.isdigit() or int(length[:20]) > LARGEST:
-        raise Refused(413, f"a request has at most {LARGEST} bytes; ask a shorter question")
+        raise RequestRefused(413, f"a request has at most {LARGEST} bytes; ask a shorter question")
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:

@@ -38,7 +38,7 @@ def serve(line: Connection) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    from cumulant.web.questions import answered
+    from cumulant.web.questions import answer_question
 
     line.send(READY)
     while True:
@@ -46,7 +46,7 @@ def serve(line: Connection) -> None:
             kind, asked = line.recv()
         except (EOFError, OSError):
             return
-        line.send(answered(kind, asked))
+        line.send(answer_question(kind, asked))
 
 
 TARGET = serve
@@ -96,36 +96,36 @@ class Workers:
         """Return the status and the answer; 429 if all are busy, 504 if it took too long."""
         some = self._some.get(kind)
         if some is not None and not some.acquire(blocking=False):
-            return 429, _told(
+            return 429, _sentence(
                 f"{MOST_OF_A_KIND[kind]} such questions are being answered already; ask again in a moment"
             )
         try:
             if not self._free.acquire(blocking=False):
-                return 429, _told(f"{self.most} questions are being answered already; ask again in a moment")
+                return 429, _sentence(f"{self.most} questions are being answered already; ask again in a moment")
             try:
-                return self._asked(kind, asked)
+                return self._ask_worker(kind, asked)
             finally:
                 self._free.release()
         finally:
             if some is not None:
                 some.release()
 
-    def _asked(self, kind: str, asked: Mapping[str, Any]) -> Answer:
+    def _ask_worker(self, kind: str, asked: Mapping[str, Any]) -> Answer:
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         try:
             worker = worker or _Worker()
             with self._lock:
-                if self.ended():
+                if self.is_closed():
                     worker.stop()
-                    return 503, _told("the page is being stopped")
+                    return 503, _sentence("the page is being stopped")
                 self._busy.add(worker)
             worker.line.send((kind, asked))
             if worker.line.poll(self.seconds):
                 found: Answer = worker.line.recv()
                 with self._lock:
                     self._busy.discard(worker)
-                    if not self.ended():
+                    if not self.is_closed():
                         self._idle.append(worker)
                         return found
                 worker.stop()
@@ -133,13 +133,15 @@ class Workers:
         except (EOFError, OSError):  # it was killed, or ran out of memory
             if worker is not None:
                 self._stop(worker)
-            if self.ended():
-                return 503, _told("the page is being stopped")
-            return 500, _told("the question ended its worker; ask a smaller one")
+            if self.is_closed():
+                return 503, _sentence("the page is being stopped")
+            return 500, _sentence("the question ended its worker; ask a smaller one")
         self._stop(worker)
-        return 504, _told(f"the question took more than {self.seconds:g} seconds and was stopped; ask a smaller one")
+        return 504, _sentence(
+            f"the question took more than {self.seconds:g} seconds and was stopped; ask a smaller one"
+        )
 
-    def ended(self) -> bool:
+    def is_closed(self) -> bool:
         """Return True once the workers are closed."""
         return self._closed
 
@@ -163,5 +165,5 @@ class Workers:
             worker.process.kill()  # its line ends, and the thread that waits there does the rest
 
 
-def _told(sentence: str) -> dict[str, Any]:
+def _sentence(sentence: str) -> dict[str, Any]:
     return {"error": sentence, "position": None}

@@ -1,4 +1,6 @@
-"""epsilon and delta of what ran: by its curve, by the exact layer, or the smaller of the two.
+"""Compute epsilon and delta of a run.
+
+By its curve, by the exact layer, or the smaller of the two.
 
 Floats decide which side wins, and only the winner is certified.
 """
@@ -75,7 +77,10 @@ def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Flo
 
 
 def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question) -> float | Floats:
-    """delta at one epsilon, or at each of several; where one is negative by that of the swapped neighbours."""
+    """Return delta at one epsilon, or at each of several.
+
+    A negative epsilon is answered by the swapped neighbours.
+    """
     value, scalar = checked("epsilon", epsilon, domains.ANY_EPSILON)
     if any(each < 0 for each in value):
         sizes = [Exact(abs(each)) for each in value]
@@ -102,20 +107,29 @@ def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Float
 
 
 def below_zero(epsilon: Fraction, delta: float) -> float:
-    """H_{e^-x}(P||Q) = 1 - e^-x + e^-x H_{e^x}(Q||P) at epsilon = -x, rounded up, from that of the swapped pair."""
+    """Compute H_{e^-x}(P||Q) at epsilon = -x from the swapped pair, rounded up.
+
+    H_{e^-x}(P||Q) = 1 - e^-x + e^-x H_{e^x}(Q||P).
+    """
     if delta >= 1:
         return 1.0
     return min(float((1 - BOUNDED.exp(BOUNDED.number(epsilon)) * (1 - BOUNDED.number(delta))).upper()), 1.0)
 
 
 def _between(delta: Exact) -> bool:
-    """Whether there is something to compose for: pure privacy and a delta of 1 are known from the curve."""
+    """Return True if there is something to compose for.
+
+    Pure privacy and a delta of 1 are known from the curve.
+    """
     return 0 < delta < 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Exact:
-    """What the exact layer says to several questions: infinity, or for deltas 1, where it is not asked; the order of each."""
+    """The answers of the exact layer to several questions, with the order of each.
+
+    Infinity, or 1 for deltas, where it is not asked.
+    """
 
     value: Floats
     order: Floats
@@ -156,7 +170,9 @@ def _each(rounds: Rounds | None, question: Question, values: Sequence[Exact]) ->
 
 
 def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """To which questions Renyi divergences have nothing to add: not even those of explicit neighbours, by floats, are as small.
+    """Return True for questions to which Rényi divergences have nothing to add.
+
+    Not even those of explicit neighbours, by floats, are as small.
 
     Every bound of divergences is at least that of any two neighbours, and what is left out here is a larger bound.
     """
@@ -240,7 +256,9 @@ def dominating_answer(run: RunRecord, question: Question) -> tuple[RunRecord, An
 
 
 def weaker_answer(run: RunRecord, question: Question, found: Answer | None = None) -> tuple[RunRecord, Answer] | None:
-    """Return the best answer of the runs with fewer steps and that run; None where the run has no epochs of steps.
+    """Return the best answer of the runs with fewer steps, and that run.
+
+    None where the run has no epochs of steps.
 
     If loss distributions gave the answer that was `found`, only the announced steps are looked at.
     """
@@ -280,7 +298,9 @@ def _own_answer(run: RunRecord, question: Question) -> Answer:
 
 
 def _largest_loss(run: RunRecord, question: Question, below: float) -> Answer | None:
-    """The largest loss as the epsilon of pure privacy, where loss distributions are bounded; None where it is not `below`.
+    """Return the largest loss as the epsilon of pure privacy; None where it is not `below`.
+
+    It needs bounded loss distributions.
 
     Each round's pair dominates, so that its losses are at most the largest one of the pair, and losses add.
     """
@@ -306,7 +326,10 @@ def _has_group_lemma(run: RunRecord, question: Question) -> bool:
 
 
 def _by_group_lemma(run: RunRecord, question: Question) -> Answer | None:
-    """From the profile of the run for one record; None where the run is not for a group, or another method is asked for."""
+    """Return the answer from the profile of the run for one record, or None.
+
+    None where the run is not for a group, or another method is asked for.
+    """
     alone = one_record(run) if _has_group_lemma(run, question) and _proper(question) else None
     if alone is None:
         return None
@@ -333,7 +356,10 @@ def _by_curve(run: RunRecord, question: Question, below: float) -> Answer:
 
 
 def _by_distance(run: RunRecord, question: Question, found: Answer) -> Answer | None:
-    """From the distance that the whole curve leaves, which bounds delta at every epsilon; None where that says no more."""
+    """Return the answer from the total variation distance of the whole curve, or None.
+
+    The distance bounds delta at every epsilon. None where that says no more.
+    """
     rigour = "estimated" if run.estimated else "bounded"
     if question.asked == "epsilon":
         value = _distance(run, question, found.value)
@@ -345,7 +371,10 @@ def _by_distance(run: RunRecord, question: Question, found: Answer) -> Answer | 
 
 
 def _distance(run: RunRecord, question: Question, below: float) -> float:
-    """The total variation distance that the whole curve leaves, if it may be asked for and can be below this; else 1."""
+    """Return the total variation distance that the whole curve leaves, else 1.
+
+    It is 1 if it may not be asked for or cannot be below this.
+    """
     if not question.whole_curve:
         return 1.0
     from cumulant.conversion import attacks
@@ -381,7 +410,7 @@ def _by_composition(run: RunRecord, question: Question) -> Answer:
 
 
 def rounds_of(run: RunRecord) -> tuple[Rounds | None, str]:
-    """What the exact layer composes, or None and the reason."""
+    """Return the rounds that the exact layer composes, or None and the reason."""
     from cumulant.accounting.rounds import rounds
 
     return rounds(run)
@@ -434,7 +463,10 @@ def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
 
 
 def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: Question) -> Floats:
-    """epsilon of so many runs for every count: by the envelope of a curve, and by one lattice per count."""
+    """Return epsilon of so many runs for every count.
+
+    By the envelope of a curve, and by one lattice per count.
+    """
     if not question.row:
         rows(question.method, None, None)  # says which methods answer this
     counts = [domains.times(k) for k in domains.listed("times", times)]
@@ -456,7 +488,10 @@ def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: 
 
 
 def _over(run: RunRecord, counts: list[int], question: Question) -> _Exact:
-    """The epsilon of each number of repetitions by the exact layer; infinity where that cannot take the run."""
+    """Return the epsilon of each number of repetitions by the exact layer.
+
+    Infinity where that cannot take the run.
+    """
     from cumulant.exact import answer as two_sided
 
     one, _ = rounds_of(run)

@@ -1,4 +1,4 @@
-"""What a run means for an attacker: the largest true positive rate at a false positive rate, and the advantage.
+"""Attacks on a run: the largest true positive rate at a false positive rate, the advantage.
 
 The run's curve bounds both at its best order, which is cheap. Loss distributions, where the method has them, bound them by
 (epsilon, delta) statements, each of which holds; so which epsilons are asked decides how tight a number is and never whether
@@ -70,7 +70,9 @@ _BITS = 128
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TradeOffCurve:
-    """The best attack on a run: none that has this false positive rate has more than this true positive rate.
+    """The best attack on a run.
+
+    None that has this false positive rate has more than this true positive rate.
 
     >>> import cumulant as cm
     >>> found = trade_off(cm.PureDP(1).record(), [0, 0.01, 0.1])
@@ -84,7 +86,9 @@ class TradeOffCurve:
 
 
 def trade_off(run: RunRecord, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
-    """The bound at these false positive rates, or at 65 from 1e-8 to 1, evenly spaced on a logarithmic axis.
+    """Bound the true positive rate at these false positive rates.
+
+    By default at 65 from 1e-8 to 1, evenly spaced on a logarithmic axis.
 
     No rate gets a worse bound than alone.
 
@@ -111,7 +115,9 @@ def true_positive_rate(run: RunRecord, fpr: Number | Iterable[Number], method: s
 
 
 def advantage(run: RunRecord, method: str = DEFAULT_METHOD) -> float:
-    """The largest difference of true and false positive rate: a guess about a fair coin is right (1 + advantage) / 2 often.
+    """Return the largest difference of true and false positive rate.
+
+    A guess about a fair coin is right (1 + advantage) / 2 often.
 
     >>> import cumulant as cm
     >>> advantage(cm.Gaussian(sigma=1).record()), advantage(cm.PureDP(1).record())  # 2 Phi(1/2) - 1 and tanh(1/2)
@@ -133,7 +139,10 @@ def advantage(run: RunRecord, method: str = DEFAULT_METHOD) -> float:
 
 
 def _announced(run: RunRecord, method: str) -> RunRecord | None:
-    """Return the run with one release in place of each epoch, where the exact layer is asked; None if it has no epochs."""
+    """Return the run with one release in place of each epoch, for the exact layer.
+
+    None if the exact layer is not asked, or if the run has no epochs.
+    """
     return announced_run(run) if method in METHODS and method not in CURVES else None
 
 
@@ -144,7 +153,10 @@ def _dominating(run: RunRecord, method: str) -> tuple[RunRecord, ...]:
 
 
 def bayes_risk(run: RunRecord, prior: Number) -> float:
-    """prior (1 - H), H the hockey-stick divergence at (1 - prior) / prior: see `Answers.bayes_risk`."""
+    """Compute prior (1 - H), H the hockey-stick divergence at (1 - prior) / prior.
+
+    See `Answers.bayes_risk`.
+    """
     share = PROBABILITY.check("prior", prior)
     if not 0 < share < 1:
         return 0.0
@@ -181,14 +193,20 @@ def _square(part: Component) -> Fraction | None:
 
 
 def _widened(part: Component) -> int:
-    """Return 2 where a record is replaced and what runs is stated for one added or removed, which is half as far; else 1."""
+    """Return 2 if a record is replaced but the mechanism is stated for one added or removed.
+
+    That is half as far. Else return 1.
+    """
     stated = None if part.inner is None else part.inner.relation
     replaced = part.scheme is not None and part.scheme.relation is Relation.REPLACE_ONE
     return 2 if replaced and stated is Relation.ADD_REMOVE else 1
 
 
 def _of_pure(epsilon: float) -> float:
-    """2 Phi^-1(e^epsilon / (1 + e^epsilon)), rounded up: the corner of the trade-off of pure epsilon lies on that of mu."""
+    """Compute 2 Phi^-1(e^epsilon / (1 + e^epsilon)), rounded up.
+
+    The corner of the trade-off of pure epsilon lies on that of mu.
+    """
     if not epsilon > 0 or math.isinf(epsilon):
         return epsilon
     with BALLS.at(_BITS):
@@ -198,7 +216,9 @@ def _of_pure(epsilon: float) -> float:
 
 
 def in_brief(run: RunRecord, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
-    """True positive rate and advantage from a statement that is known and few others, for those who cannot wait.
+    """Bound true positive rate and advantage from a known statement and few others.
+
+    For those who cannot wait.
 
     >>> import cumulant as cm
     >>> in_brief(cm.Gaussian(sigma=1).record(), 0.01, "best", 4.38, 1e-5)
@@ -232,7 +252,10 @@ def in_brief(run: RunRecord, fpr: Number, method: str, epsilon: float, delta: fl
 
 
 def _ways(run: RunRecord, method: str) -> tuple[bool, str]:
-    """Whether the curve's best order is asked, and by which method statements are; "" is by none."""
+    """Return True if the curve's best order is used, and the method of statements.
+
+    "" is by none.
+    """
     check_names(method=method)
     if method not in METHODS:
         rows(method, None, None)  # says what there is to choose
@@ -346,7 +369,10 @@ class _Statements:
 
     @property
     def pair(self) -> tuple[list[float], list[Fraction]]:
-        """Epsilons mean the decimals they print as, which are what was asked; deltas are what was found."""
+        """Return the epsilons and the deltas of the statements.
+
+        Epsilons mean the decimals they print as, which are what was asked; deltas are what was found.
+        """
         return list(self.deltas), [Fraction(delta) for delta in self.deltas.values()]
 
     def ask(self, epsilons: Iterable[float]) -> None:
@@ -384,14 +410,15 @@ class _Statements:
         return rounded_up(best)
 
     def bounds(self, rates: Sequence[Exact]) -> Floats:
-        """What all statements together say at each false positive rate."""
+        """Bound the true positive rate at each false positive rate by all statements together."""
         return tradeoff.true_positive_rate(rates, *self.pair)
 
 
 @dataclass(slots=True)
 class _Search:
-    """For the epsilon that is best at one false positive rate: doubled until it is too large, then the cells around the best
-    are halved until nothing more can be gained.
+    """A search for the epsilon that is best at one false positive rate.
+
+    It is doubled until it is too large, then the cells around the best are halved until nothing more can be gained.
 
     What a statement costs is convex in e^epsilon, so a neighbour that costs little more leaves little to gain between. The
     search looks at its own epsilons only, so that other searches cannot lead it astray.
@@ -407,7 +434,7 @@ class _Search:
         return min(rising, 1 - math.exp(-epsilon) * (1 - delta - self.rate), 1.0)
 
     def wanted(self, deltas: dict[float, float]) -> list[float]:
-        """Where to ask next; nothing where the search has ended."""
+        """Return the epsilons to ask next; nothing where the search has ended."""
         own, last = sorted(self.own), max(self.own)
         costs = [self.cost(epsilon, deltas[epsilon]) for epsilon in own]
         best = max(i for i, cost in enumerate(costs) if cost <= min(costs))  # where none says anything, further out
@@ -424,7 +451,10 @@ class _Search:
         return new
 
     def beyond(self, last: float, least: float) -> list[float]:
-        """The double, or less where so large an epsilon would cost too much even without a delta; the cost grows with both."""
+        """Return the double, or less where so large an epsilon would cost too much.
+
+        It would even without a delta; the cost grows with both.
+        """
         further = min(2 * last, _LARGEST) or self.scale
         for _ in range(_HALVED):
             if last < further and self.cost(further, 0.0) < least:
@@ -448,7 +478,7 @@ class _Named(_Search):
 
 
 class _Halfway(_Search):
-    """The same for the largest difference of the two rates."""
+    """A search for the largest difference of the two rates."""
 
     __slots__ = ()
 
@@ -465,13 +495,16 @@ def _shift(distance: float) -> float:
 
 
 def _gaussian(rate: Exact, distance: float) -> float:
-    """The epsilon that is best at this rate if the loss is Gaussian with this total variation distance, as sums tend to be."""
+    """Estimate the epsilon that is best at this rate if the loss is Gaussian.
+
+    It has this total variation distance, as sums tend to have.
+    """
     shift = _shift(distance)
     return abs(shift * (-_quantile(float(rate)) - shift / 2))
 
 
 def _quantile(share: float) -> float:
-    """Of the normal law, only to choose where to ask."""
+    """Estimate the quantile of the normal law, only to choose where to ask."""
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(share) if 0 < share < 1 else math.copysign(math.inf, share - 0.5)

@@ -1,4 +1,7 @@
-"""Curves and answers that are found once: what is data for good, what rests on a user's Python object for one question."""
+"""Curves and answers that are computed once.
+
+Those of data are kept for good, those of a user's Python object for one question.
+"""
 
 from __future__ import annotations
 
@@ -43,25 +46,28 @@ def forget_answers() -> None:
 
 
 class Source(Hashable, Protocol):
-    """What has a curve by each bound: a mechanism."""
+    """An object that has a curve by each bound: a mechanism."""
 
     @property
     def frozen(self) -> bool:
-        """Whether it is data alone."""
+        """Return True if it is data alone."""
 
     @property
     def amplified(self) -> bool:
-        """Whether it runs on a sample."""
+        """Return True if it runs on a sample."""
 
     def own_curve(self, bound: str) -> Curve:
-        """What is proved about one run of it."""
+        """Return the proved curve of one run."""
 
     def pair(self) -> Pair | None:
         """Its dominating pair, if it is known."""
 
 
 def curve_of(mechanism: Source, bound: str) -> Curve:
-    """What this bound proves about one run of the mechanism; without a sample every upper bound is its own curve."""
+    """Return the curve that this bound proves for one run of the mechanism.
+
+    Without a sample every upper bound is its own curve.
+    """
     name = bound if mechanism.amplified or not bound_row(bound).upper else ""
     if mechanism.frozen:
         return remembered_curve(mechanism, name)

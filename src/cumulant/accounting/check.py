@@ -22,7 +22,7 @@ _NEXT_TO_PURE = (Exact("1e-6"), Exact("1e-100"))
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What became of the claim that a run is (claimed, delta)-differentially private.
+    """The verdict about the claim that a run is (claimed, delta)-differentially private.
 
     `verdict` is "holds" where that is proved, "false" where it lies below the lower end, shown by the neighbouring data sets
     that `witness` names, and "open" where it lies between: raise `accuracy`. `epsilon` is what is proved at this delta, `lower`
@@ -54,7 +54,7 @@ class Check:
         return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
     def to_json(self) -> str:
-        """The same as one JSON object."""
+        """Return the fields as one JSON object."""
         return json.dumps(self.to_dict())
 
 
@@ -63,7 +63,10 @@ def _plain(value: Any) -> Any:
 
 
 def checked(run: RunRecord, epsilon: Number, delta: Number, accuracy: Number) -> Check:
-    """The verdict about this claim: from the epsilon at its delta and, where that leaves it open, the delta at its epsilon."""
+    """Judge this claim by the epsilon at its delta.
+
+    Where that leaves it open, by the delta at its epsilon.
+    """
     claimed, given = EPSILON.check("epsilon", epsilon), DELTA.check("delta", delta)
     by_delta = Question.parse_query(DEFAULT_METHOD, None, None, accuracy, "delta").at(given)
     found = answer.answer(run, by_delta)
@@ -86,12 +89,15 @@ def checked(run: RunRecord, epsilon: Number, delta: Number, accuracy: Number) ->
 
 
 def _reached(bound: float, claimed: Fraction) -> bool:
-    """Return True if a bound, read as it prints, is at most the claim: a printed bound holds too."""
+    """Return True if a bound, read as it prints, is at most the claim.
+
+    A printed bound holds too.
+    """
     return math.isfinite(bound) and as_printed(bound) <= claimed
 
 
 def _lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str]:
-    """What no claim can undercut at this delta, and the data sets that show it."""
+    """Return a number that no claim can undercut at this delta, and the data sets that show it."""
     if question.value > 0:
         return answer.lower(run, question, found)[:2]
     known = [answer.lower(run, question.at(delta), math.inf)[:2] for delta in _NEXT_TO_PURE]

@@ -54,7 +54,7 @@ def explanation(plan: Plan, epsilon: float, delta: float) -> str:
 
 
 def left_behind(run: str, asked: str, epsilon: float, delta: float, rigour: str) -> str:
-    """What can be said of a statement without its plan."""
+    """Return the sentence about a statement without its plan."""
     number = _number(asked, epsilon if asked == "epsilon" else delta, epsilon, delta)
     return (
         f"{number}, for {run}.\n"

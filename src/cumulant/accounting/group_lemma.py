@@ -1,4 +1,6 @@
-"""The group lemma on the privacy profile of a whole run, for data sets that differ in k records.
+"""The group lemma on the privacy profile of a whole run.
+
+For data sets that differ in k records.
 
 *Lemma.* If a run is (x, d)-differentially private for neighbours, it is (k x, d (e^{kx} - 1) / (e^x - 1))-differentially
 private for data sets that differ in k records, one after the other. *Proof.* With D_0, …, D_k between them and any event A,
@@ -47,7 +49,10 @@ Deltas = Callable[[RunRecord, list[Exact], Question], Any]
 
 
 def one_record(run: RunRecord) -> tuple[RunRecord, int] | None:
-    """The run for neighbours and the size of the group; None unless every part is for groups of one size."""
+    """Return the run for neighbours and the size of the group.
+
+    None unless every part is for groups of one size.
+    """
     sizes = {part.group for part in run.parts}
     alone = tuple(part.alone for part in run.parts if part.alone is not None)
     if len(sizes) != 1 or len(alone) != len(run.parts) or not alone:
@@ -65,7 +70,10 @@ def group_delta(
 
 
 def best_place(run: RunRecord, size: int, question: Question, deltas: Deltas) -> Exact:
-    """Return the x <= epsilon / k at which the lemma gives the least delta, among places of which the last is epsilon / k."""
+    """Return the x <= epsilon / k at which the lemma gives the least delta.
+
+    Among places of which the last is epsilon / k.
+    """
     last = Exact(Fraction(question.value) / size)
     known: dict[Exact, float] = {}
 
@@ -84,12 +92,18 @@ def best_place(run: RunRecord, size: int, question: Question, deltas: Deltas) ->
 def group_epsilon(
     run: RunRecord, size: int, question: Question, answer: Callable[[RunRecord, Question], Answer]
 ) -> Answer | None:
-    """The least k x that the lemma proves at the delta that is asked for; None where none is found."""
+    """Return the least k x that the lemma proves at the delta that is asked for.
+
+    None where none is found.
+    """
     delta, asked = Fraction(question.value), replace(question, asked="epsilon")
     known: dict[float, Answer] = {}
 
     def gap(x: float) -> float:
-        """log of the delta that the lemma gives over the one that is asked for; not positive where x is enough."""
+        """Return log of the lemma's delta over the one that is asked for.
+
+        It is not positive where x is enough.
+        """
         known[x] = answer(run, asked.at(Exact(Fraction(x))))
         grown = grown_delta(known[x].value, Fraction(x), size)
         if grown <= delta:
@@ -107,7 +121,10 @@ def group_epsilon(
 
 
 def _by_lemma(found: Answer, value: float, question: Question) -> Answer:
-    """Return the number with the rigour of the answer for one record and no trace of how that was evaluated."""
+    """Return the number with the rigour of the answer for one record.
+
+    It keeps no trace of how that was evaluated.
+    """
     return Answer(value, None, found.rigour, bound=question.row, way=GROUP_LEMMA)
 
 

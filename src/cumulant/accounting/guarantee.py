@@ -85,7 +85,7 @@ class Guarantee:
 
     @classmethod
     def of(cls, plan: Plan) -> Guarantee:
-        """What a plan guarantees."""
+        """Return the guarantee of a plan."""
         epsilon, delta = plan.statement
         found, by_delta = plan.answer, plan.question.asked == "delta"
         return cls(
@@ -121,7 +121,9 @@ class Guarantee:
         return self.plan
 
     def verify(self) -> Verification:
-        """Evaluate the statement again by another route than the one that found it, from the stored plan and the exact inputs.
+        """Evaluate the statement again by another route than the one that found it.
+
+        From the stored plan and the exact inputs.
 
         Of Rényi bounds, finite sums and closed forms are evaluated in decimal intervals of the standard library, others in
         balls at four times the precision. Of the exact layer, closed forms are evaluated in balls at four times the precision,
@@ -153,13 +155,18 @@ class Guarantee:
         return replace(found, epsilon=self.epsilon, delta=self.delta)
 
     def lower_confirmed(self) -> bool | None:
-        """Whether explicit data sets still need almost as much as the lower end says; None where there is no lower end."""
+        """Return True if explicit data sets still need almost as much as the lower end says.
+
+        None where there is no lower end.
+        """
         from cumulant.accounting.verification import lower_confirmed
 
         return lower_confirmed(self.proof)
 
     def explain(self) -> str:
-        """What proves the guarantee, in words: theorems, order, conversion, arithmetic, exact inputs, assumptions, rigour.
+        """Explain what proves the guarantee.
+
+        Theorems, order, conversion, arithmetic, exact inputs, assumptions, rigour.
 
         >>> import cumulant as cm
         >>> print(cm.PureDP(1).guarantee(delta=0).explain().splitlines()[-1])
@@ -172,15 +179,20 @@ class Guarantee:
         return explanation.explanation(self.plan, self.epsilon, self.delta)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values, infinity as the text "inf", with the versions, the exact question, the plan and what is
-        assumed; the file `guarantee.schema.json` of the package describes them."""
+        """Return the fields as JSON values, infinity as the text "inf".
+
+        With the versions, the exact question, the plan and what is assumed; the file `guarantee.schema.json` of the
+        package describes them.
+        """
         from cumulant.accounting import serialization
 
         fields = {name: serialization.plain(getattr(self, name)) for name in self.__slots__ if name != "plan"}
         return fields | serialization.kept(self.plan)
 
     def row(self) -> dict[str, Any]:
-        """One row of a table, plain values only: `pandas.DataFrame([each.row() for each in guarantees])`, or polars.
+        """Return one row of a table, plain values only.
+
+        For `pandas.DataFrame([each.row() for each in guarantees])`, or polars.
 
         >>> import cumulant as cm
         >>> found = cm.PureDP(1).guarantee(delta=0).row()
@@ -222,12 +234,15 @@ class Guarantee:
         return None if self.plan is None else notebook.guarantee(self.plan)
 
     def to_json(self) -> str:
-        """The same as one JSON object."""
+        """Return the fields as one JSON object."""
         return json.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Guarantee:
-        """The guarantee that `to_json` wrote, ready to be verified; InputError where the text is not one."""
+        """Read the guarantee that `to_json` wrote, ready to be verified.
+
+        InputError where the text is not one.
+        """
         from cumulant.accounting import serialization
 
         fields, plan = serialization.read(text)

@@ -1,4 +1,6 @@
-"""The privacy loss of a run whose dominating pairs are known: K at every real lambda, its derivatives, its cumulants.
+"""The privacy loss of a run whose dominating pairs are known.
+
+K at every real lambda, its derivatives, its cumulants.
 
 Each is the exact value of the product of the pairs, in balls, rounded to the nearest float; of densities, self-checked. A pair
 that dominates has the largest K above 0 and the smallest between -1 and 0, where x^{lambda+1} is concave. Derivatives and

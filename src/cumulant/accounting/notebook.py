@@ -1,4 +1,7 @@
-"""Runs and guarantees as a notebook shows them: plain HTML without scripts, in the colours of the page around it."""
+"""Runs and guarantees as a notebook shows them.
+
+Plain HTML without scripts, in the colours of the page around it.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def guarantee(plan: Plan) -> str:
 
 
 def run(ran: RunRecord) -> str:
-    """What ran as a table, the relation, and the assumptions folded.
+    """Return a run as a table, the relation, and the assumptions folded.
 
     >>> from cumulant.mechanisms.pure_dp import PureDP
     >>> "<td>PureDP(epsilon=1)</td><td style='text-align:right'>3</td>" in run((PureDP(1) * 3).record())

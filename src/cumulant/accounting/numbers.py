@@ -1,4 +1,7 @@
-"""Numbers as they are stated and printed: rounded so that no more is claimed than was proved."""
+"""Numbers as they are stated and printed.
+
+They are rounded so that no more is claimed than was proved.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from cumulant.numerics import rounding
 
 
 def stated(value: Fraction) -> float:
-    """The float that states a delta or an epsilon: the decimal it prints as is not below the exact one, so no more is claimed.
+    """Return the float that states a delta or an epsilon.
+
+    The decimal it prints as is not below the exact one, so no more is claimed.
 
     >>> (
     ...     stated(Fraction(1, 10**8)),
@@ -24,7 +29,9 @@ def stated(value: Fraction) -> float:
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """The value in decimal, rounded up to this many significant digits, so that what is printed is still a bound.
+    """Return the value in decimal, rounded up to this many significant digits.
+
+    So what is printed is still a bound.
 
     >>> rounded_up(2.02701), rounded_up(1e-8), rounded_up(math.inf), rounded_up(0.0), rounded_up(123456.7)
     ('2.028', '1e-8', 'inf', '0', '123500')
@@ -81,7 +88,7 @@ def _decimal(value: float, digits: int, rounding: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """What a docstring says first.
+    """Return the first sentence of a docstring.
 
     >>> first_sentence("Noise of a kind.\\n\\nMore about it.")
     'Noise of a kind'

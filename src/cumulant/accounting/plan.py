@@ -1,4 +1,7 @@
-"""The proof of a guarantee, as data: what ran, what was asked, what was found, and what each part contributed."""
+"""The proof of a guarantee, as data.
+
+What ran, what was asked, what was found, and what each part contributed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ from cumulant.errors import CertificateError
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One component of a run and what it contributed: K at the chosen order, all repetitions together.
+    """One component of a run and what it contributed.
+
+    That is K at the chosen order, all repetitions together.
 
     `round` is the (epsilon, delta) at which a composition theorem states each repetition, on the data and not on its sample:
     the choice that makes the total least (item 47). None where no such theorem was used.
@@ -98,7 +103,7 @@ def _planned(run: RunRecord, question: Question) -> Plan:
 
 
 def term(part: Component, bound: str, order: float | None) -> Term:
-    """What one part contributes to an answer at this order."""
+    """Return the contribution of one component to an answer at this order."""
     sampled = part.scheme is not None
     if order is None:
         return Term(part.name, part.times, bound if sampled else "", (), None)

@@ -1,4 +1,6 @@
-"""The privacy loss of a run as an object: what holds for the loss of every pair of neighbours, in one direction or in both.
+"""The privacy loss of a run as an object.
+
+What holds for the loss of every pair of neighbours, in one direction or in both.
 
 The loss log(p/q) is a random variable under the law p of one data set; a dominating pair bounds its hockey-stick divergences
 and not its tails. So tails and quantiles come from divergences: for every e < x
@@ -42,7 +44,9 @@ _PARTS = (0.1, 0.3, 0.6, 0.85)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivacyLoss:
-    """The privacy loss log(p/q) under p, for every pair of neighbours: `direction` says which of the two is p.
+    """The privacy loss log(p/q) under p, for every pair of neighbours.
+
+    `direction` says which of the two is p.
 
     "remove": p is the data set with the record; "add": the one without it; "both": either. Numbers are rounded so that they
     hold: tails and hockey-stick divergences from above, `cdf` from below.
@@ -70,7 +74,9 @@ class PrivacyLoss:
     def hockey_stick(
         self, epsilon: Number | Iterable[Number], *, accuracy: Number = DEFAULT_ACCURACY
     ) -> float | Floats:
-        """E (p - e^epsilon q)_+ at every real epsilon, at most: the delta of statements about this direction alone.
+        """Bound E (p - e^epsilon q)_+ from above at every real epsilon.
+
+        It is the delta of statements about this direction alone.
 
         `accuracy` is that of `delta`: what a grid may add to epsilon, relatively.
         """
@@ -123,7 +129,10 @@ class PrivacyLoss:
         return min(whole, directed_epsilon(rounds, self._place, rounded_down(asked), float(question.accuracy)))
 
     def tail(self, x: Number | Iterable[Number]) -> float | Floats:
-        """P(loss > x), at most, for every pair of neighbours: by the best of some hockey-stick divergences below x."""
+        """Bound P(loss > x) from above for every pair of neighbours.
+
+        By the best of some hockey-stick divergences below x.
+        """
         asked, scalar = checked("x", x, ANY_EPSILON)
         places = [(each, e) for each in asked for e in _below(max(min(each, _FARTHEST), -_FARTHEST))]
         deltas = np.atleast_1d(self.hockey_stick([Exact(Fraction(e)) for _, e in places])) if places else np.ones(0)
@@ -137,7 +146,7 @@ class PrivacyLoss:
         return float(found[0]) if scalar else found
 
     def _largest(self) -> float:
-        """What the loss never exceeds."""
+        """Return a number that the loss never exceeds."""
         return (
             math.inf
             if self.run.curve().slack()
@@ -169,11 +178,17 @@ class PrivacyLoss:
 
     @property
     def mean(self) -> float:
-        """The largest mean of the loss, which is the Kullback-Leibler divergence, of both directions."""
+        """Return the largest mean of the loss, which is the Kullback-Leibler divergence.
+
+        Of both directions.
+        """
         return float(array_answers.rdp(self.run.curve(), np.array([1.0]), True)[0])
 
     def plot(self, out: Any = None) -> Any:
-        """A picture of tail and hockey-stick divergence; needs cumulant[plot]. A file `out` is written."""
+        """Draw tail and hockey-stick divergence; needs cumulant[plot].
+
+        A file `out` is written.
+        """
         return drawn("loss", self, out)
 
 
@@ -181,7 +196,7 @@ _FARTHEST = Fraction(10**300)
 
 
 def _below(number: Fraction) -> list[float]:
-    """Where below a number the divergence is asked for."""
+    """Return the places below a number at which the divergence is computed."""
     x = float(number)
     return [x * share for share in _SHARES] if x > 0 else [x - gap for gap in _BEYOND]
 

@@ -46,11 +46,14 @@ class Attacked(ABC):
 
     @abstractmethod
     def record(self) -> RunRecord:
-        """What ran, frozen as it is now: all that a question needs to know."""
+        """Return the record of the run, frozen as it is now: all that a question needs."""
 
     @question()
     def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
-        """The best attack: the largest true positive rate at each false positive rate; see `attack.trade_off`."""
+        """Return the best attack: the largest true positive rate at each false positive rate.
+
+        See `attack.trade_off`.
+        """
         from cumulant.accounting import attacks
 
         return attacks.trade_off(self.record(), fpr, method)
@@ -61,7 +64,9 @@ class Attacked(ABC):
     def true_positive_rate(self, fpr: Iterable[Number], method: str = ...) -> Floats: ...
     @question()
     def true_positive_rate(self, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
-        """The largest part of the members that an attack finds which has this false positive rate, one or several.
+        """Return the largest part of the members that an attack finds.
+
+        The attack has this false positive rate, one or several.
 
         >>> import cumulant as cm
         >>> cm.PureDP(1).true_positive_rate(0.01)
@@ -138,7 +143,9 @@ class Attacked(ABC):
 
     @question()
     def bayes_risk(self, prior: Number = "1/2") -> float:
-        """The least part of wrong guesses of any attack on a record that is a member with this probability, rounded down.
+        """Return the least part of wrong guesses of any attack on a record, rounded down.
+
+        The record is a member with this probability.
 
         It is prior (1 - delta(log((1 - prior) / prior))), the smallest sum of both kinds of errors.
 
@@ -188,7 +195,9 @@ class Attacked(ABC):
 
     @question()
     def privacy_loss(self, direction: str = "both") -> PrivacyLoss:
-        """The privacy loss of neighbours: tails, quantiles and hockey-stick divergences of one direction or of both.
+        """Return the privacy loss of neighbours.
+
+        Tails, quantiles and hockey-stick divergences of one direction or of both.
 
         >>> import cumulant as cm
         >>> run = cm.Gaussian(sigma=2) @ cm.Poisson(rate=0.1) * 10
@@ -211,7 +220,7 @@ class Answers(Attacked):
     __slots__ = ()
 
     def curve(self, bound: str = "best") -> Curve:
-        """What is proved about it: the sum of the curves of its parts, each amplified by this bound.
+        """Return the proved curve: the sum of the curves of its parts, each amplified by this bound.
 
         A curve keeps what it has computed. Where it rests on a Python object, ask for another one after that has changed.
         """
@@ -333,7 +342,9 @@ class Answers(Attacked):
         epsilon: Number | None = None,
         prove: bool = False,
     ) -> Guarantee:
-        """The epsilon at this delta, or the delta at this epsilon, together with what proves it and a bound from below.
+        """Return the epsilon at this delta, or the delta at this epsilon, with its proof.
+
+        And with a bound from below.
 
         >>> import cumulant as cm
         >>> found = cm.Gaussian(sigma=1).guarantee(delta=1e-5)
@@ -349,7 +360,7 @@ class Answers(Attacked):
 
     @question()
     def check(self, *, epsilon: Number, delta: Number, accuracy: Number = DEFAULT_ACCURACY) -> Check:
-        """Whether a claim about it is true: `verdict` is "holds", "false" or "open"; see `Check`.
+        """Judge a claim: `verdict` is "holds", "false" or "open"; see `Check`.
 
         >>> import cumulant as cm
         >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
@@ -428,7 +439,7 @@ class Answers(Attacked):
 
     @question()
     def gap(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
-        """How much room a bound leaves: its value over the lower bound of Proposition 11; 1 means that it is exact.
+        """Return a bound over the lower bound of Proposition 11; 1 means that it is exact.
 
         >>> import cumulant as cm
         >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001)
@@ -449,7 +460,9 @@ class Answers(Attacked):
     def cgf(self, lam: Iterable[Number], bound: str = ...) -> Floats: ...
     @question()
     def cgf(self, lam: Number | Iterable[Number], bound: str = "best") -> float | Floats:
-        """K(lam) = lam * rdp(lam + 1), the cumulant generating function of the privacy loss, at lam >= -1.
+        """Compute K(lam) = lam * rdp(lam + 1) at lam >= -1.
+
+        K is the cumulant generating function of the privacy loss.
 
         From 0 on it is an upper bound of every neighbouring pair's, rounded up. Between -1 and 0, where K is negative, it is
         that of the dominating pair, the smallest of all, to the nearest float; HypothesisError where no pair is known.
@@ -470,7 +483,9 @@ class Answers(Attacked):
 
     @question()
     def cgf_derivative(self, lam: Number, order: int = 1) -> float:
-        """The derivative of K at lam >= -1 for the dominating pair: K' is the mean of the privacy loss, tilted by e^(lam loss).
+        """Compute the derivative of K at lam >= -1 for the dominating pair.
+
+        K' is the mean of the privacy loss, tilted by e^(lam loss).
 
         Exact to the nearest float, and a fact about that pair: no bound of another pair's. It increases with lam, because K is
         convex (Lemma 36). HypothesisError where no pair is known, as on samples.
@@ -484,7 +499,9 @@ class Answers(Attacked):
 
     @question()
     def loss_cumulants(self, count: int = 2) -> Floats:
-        """The first cumulants of the privacy loss of the dominating pair, the derivatives of K at 0: mean, variance, ….
+        """Return the first cumulants of the privacy loss of the dominating pair.
+
+        They are the derivatives of K at 0: mean, variance, ….
 
         The mean is KL. All of them add under composition. See `cgf_derivative`.
 

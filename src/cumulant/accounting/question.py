@@ -1,4 +1,7 @@
-"""One question, resolved once: what is given, by which method, and the rows of the tables that this means."""
+"""One question, resolved once.
+
+What is given, by which method, and the rows of the tables that this means.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,9 @@ _EXAMPLES = {"method": DEFAULT_METHOD, "bound": "best", "conversion": "cks"}
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: `asked` is the number that is given, "delta" or "epsilon", `value` its exact value; the other is found.
+    """A question: `asked` is the given number, "delta" or "epsilon"; the other is found.
+
+    `value` is its exact value.
 
     `method`, `bound`, `conversion` and `accuracy` are what the caller said; `row` and `converted` are the bound and the
     conversion of the curve that this means, "" where a composition theorem answers.
@@ -85,7 +90,10 @@ class Question:
         asked: str,
         prove: bool = False,
     ) -> Question:
-        """A question with everything but the number that is given; InputError says what there is to choose."""
+        """Return a question without the number that is given.
+
+        InputError says what there is to choose.
+        """
         check_names(method=method, bound=bound, conversion=conversion)
         if type(prove) is not bool:
             raise InputError(
@@ -107,22 +115,25 @@ class Question:
         return cls(method, bound, conversion, fine, *rows(by, bound, conversion), asked)
 
     def at(self, value: Exact) -> Question:
-        """The same question with this number given."""
+        """Return the question with this number given."""
         return replace(self, value=value)
 
     @property
     def two_sided(self) -> bool:
-        """Whether the exact layer takes part."""
+        """Return True if the exact layer takes part."""
         return two_sided_method(self.method, self.bound, self.conversion)
 
     @property
     def cone(self) -> bool:
-        """Whether Theorem B may be used besides the profile."""
+        """Return True if Theorem B may be used besides the profile."""
         return self.bound in (None, "best")
 
     @property
     def whole_curve(self) -> bool:
-        """Whether the curve may be used at all its orders together, no conversion being named."""
+        """Return True if the curve may be used at all its orders together.
+
+        Then no conversion is named.
+        """
         return self.conversion is None and self.method in ("best", "rdp", "exact")
 
     @property
@@ -145,7 +156,10 @@ class Question:
         return (self.stated, found) if self.asked == "epsilon" else (found, self.stated)
 
     def exactly(self, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
-        """The finite epsilon and the delta that these floats state: the one that was given means its exact value."""
+        """Return the finite epsilon and the delta that these floats state.
+
+        The one that was given means its exact value.
+        """
         given, found = (epsilon, delta) if self.asked == "epsilon" else (delta, epsilon)
         value = self.value if given == self.stated else Fraction(repr(given))
         return (value, Fraction(found)) if self.asked == "epsilon" else (Fraction(found), value)
@@ -164,7 +178,10 @@ def given(delta: Number | None, epsilon: Number | None) -> tuple[str, Exact]:
 
 
 def two_sided_method(method: str, bound: str | None, conversion: str | None) -> bool:
-    """Whether the exact layer is asked: by method "exact", or by "best" if no row of the curve's tables was named."""
+    """Return True if the exact layer is asked.
+
+    By method "exact", or by "best" if no row of the curve's tables was named.
+    """
     if method == "exact":
         if conversion is not None:
             raise InputError(
@@ -179,14 +196,20 @@ def two_sided_method(method: str, bound: str | None, conversion: str | None) -> 
 
 
 def check_names(**given: object) -> None:
-    """InputError for a method, bound or conversion that is no name; a bound and a conversion may be left out."""
+    """Raise InputError for a method, bound or conversion that is no name.
+
+    A bound and a conversion may be left out.
+    """
     for name, value in given.items():
         if not (isinstance(value, str) and value) and not (value is None and name != "method"):
             raise InputError(f"{name}={shown(value)} must be a name, such as {_EXAMPLES[name]!r}")
 
 
 def rows(method: str, bound: str | None, conversion: str | None) -> tuple[str, str]:
-    """The bound and the conversion a method uses, or an InputError that says what there is to choose."""
+    """Return the bound and the conversion a method uses.
+
+    An InputError says what there is to choose.
+    """
     if method not in CURVES:
         if method in BASELINES:
             raise InputError(f'method={method!r} answers epsilon(delta) only; use method="rdp" or "paper" here')

@@ -1,4 +1,7 @@
-"""What ran as the exact layer takes it: losses and sampling, or the reason why that is not known."""
+"""The rounds of a run as the exact layer takes them.
+
+Losses and sampling, or the reason why that is not known.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,10 @@ def _round(pair: Pair, scheme: Scheme) -> Round:
 
 
 def _pair(part: Component) -> Pair | None:
-    """The dominating pair of what runs on one sample: of one mechanism its own, of several one of all together."""
+    """Return the dominating pair of what runs on one sample.
+
+    Of one mechanism its own, of several one of all together.
+    """
     if part.lone or part.inner is None:
         return part.pair
     return _composed([(None if each.scheme else each.pair, each.times) for each in part.inner.parts])

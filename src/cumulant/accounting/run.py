@@ -1,4 +1,7 @@
-"""What ran, as mathematics sees it: parts with their curves, pairs and schemes, and never a mechanism."""
+"""Runs as mathematics sees them: components with curves, pairs and schemes.
+
+Never a mechanism.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ class Component:
 
     @property
     def lone(self) -> bool:
-        """Whether a single mechanism runs, on each sample if there is one."""
+        """Return True if a single mechanism runs, on each sample if there is one."""
         return self.inner is None or [part.times for part in self.inner.parts] == [1]
 
     @property
@@ -88,12 +91,18 @@ class RunRecord:
 
     @property
     def estimated(self) -> bool:
-        """Whether a number about it rests on a user's Python function that can only be sampled in floats."""
+        """Return True if a number about it rests on a function that is only sampled in floats.
+
+        Such a function is a user's Python function.
+        """
         return any(part.estimated for part in self.parts)
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """The sizes of the groups that its parts speak about, smallest first; one size unless Group was not put last."""
+        """Return the sizes of the groups that its parts speak about, smallest first.
+
+        There is one size unless Group was not put last.
+        """
         return tuple(sorted({part.group for part in self.parts})) or (1,)
 
     @property
@@ -103,7 +112,7 @@ class RunRecord:
 
     @property
     def written(self) -> bool:
-        """Whether its text can be read back."""
+        """Return True if its text can be read back."""
         return all(part.written for part in self.nested())
 
     @cached_property
@@ -127,7 +136,7 @@ class RunRecord:
                 yield from part.inner.nested()
 
     def repeated(self, times: int) -> RunRecord:
-        """The same, so many times."""
+        """Return the run repeated so many times."""
         return replace(self, parts=tuple(replace(part, times=times * part.times) for part in self.parts))
 
 
@@ -135,11 +144,14 @@ _readers: list[Callable[[str], RunRecord]] = []
 
 
 def reader(read: Callable[[str], RunRecord]) -> Callable[[str], RunRecord]:
-    """What understands the text of a run: the notation, which stands above this room, says so when it is imported."""
+    """Register the function that reads the text of a run.
+
+    The notation, which imports this package, does so when it is imported.
+    """
     _readers[:] = [read]
     return read
 
 
 def parse_record(text: str) -> RunRecord:
-    """What this text says to have run."""
+    """Read the record of a run from its text."""
     return _readers[0](text)

@@ -1,4 +1,7 @@
-"""A guarantee as data that outlives the process: fields, versions, exact inputs and the plan, as JSON values."""
+"""A guarantee as data that outlives the process.
+
+Fields, versions, exact inputs and the plan, as JSON values.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,10 @@ def plain(value: Any) -> Any:
 
 
 def kept(plan: Plan | None) -> dict[str, Any]:
-    """What is kept besides the fields: versions, assumptions, the exact question and how it was answered."""
+    """Return the stored data besides the fields.
+
+    Versions, assumptions, the exact question and how it was answered.
+    """
     known = {"format": FORMAT, "cumulant": version("cumulant")}
     if plan is None:
         return known | {"assumptions": [], "question": None, "plan": None}
@@ -77,7 +83,10 @@ def kept(plan: Plan | None) -> dict[str, Any]:
 
 
 def read(text: str | bytes) -> tuple[dict[str, Any], Plan | None]:
-    """The fields and the plan of a guarantee that was written; every field is checked, and the run is read again."""
+    """Read the fields and the plan of a guarantee that was written.
+
+    Every field is checked, and the run is read again.
+    """
     try:
         state = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
@@ -118,7 +127,10 @@ def _fields(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_provenance(state: Mapping[str, Any], found: Mapping[str, Any], plan: Plan) -> None:
-    """InputError where a field says something else than the run and the plan, from which verify proves the statement."""
+    """Raise InputError if a field contradicts the run and the plan.
+
+    Verify proves the statement from these.
+    """
     by_delta, answer, question = found["asked"] == "delta", plan.answer, plan.question
     epsilon, delta = (
         question.stated if not by_delta else found["epsilon"],
@@ -188,7 +200,10 @@ def _number(name: str, value: Any) -> float:
 
 
 def _plan(state: Mapping[str, Any], found: Mapping[str, Any]) -> Plan | None:
-    """The plan, from the exact question and the run that its text describes; None where the run has no text."""
+    """Return the plan, from the exact question and the text of the run.
+
+    None where the run has no text.
+    """
     if state["plan"] is None or state["question"] is None:
         return None
     run = parse_record(found["run"])

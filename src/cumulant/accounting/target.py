@@ -21,7 +21,10 @@ _ZERO = Exact(0)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A number that must not be exceeded: `quantity` is its name, `at` the delta or false positive rate it is asked at."""
+    """A number that must not be exceeded.
+
+    `quantity` is its name, `at` the delta or false positive rate it is asked at.
+    """
 
     quantity: str
     most: Exact
@@ -83,7 +86,7 @@ class Target:
 
     @property
     def by_statement(self) -> bool:
-        """Whether it is a statement of (epsilon, delta), which every method answers."""
+        """Return True if it is a statement of (epsilon, delta), which every method answers."""
         return self.quantity == "epsilon"
 
     @property
@@ -98,7 +101,7 @@ class Target:
         return f"{self.quantity} <= {self.most}{where}"
 
     def ask(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> float:
-        """What the run needs."""
+        """Compute the quantity of the run."""
         if self.quantity == "epsilon":
             return run.epsilon(self.at, method, bound, conversion)
         self._plain(bound, conversion)
@@ -111,7 +114,10 @@ class Target:
         return run.true_positive_rate(self.at, method)
 
     def nearly(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> float:
-        """The same by an array of one number, which floats answer; where that is too close to decide, as above."""
+        """Compute the quantity of the run in floats.
+
+        By an array of one number; where that is too close to decide, as `ask` does.
+        """
         found, goal = math.nan, float(self.most)
         if self.quantity == "epsilon":
             found = float(run.epsilon([self.at], method, bound, conversion)[0])
@@ -120,13 +126,16 @@ class Target:
         return found if abs(found - goal) > _DECISIVE * goal else self.ask(run, method, bound, conversion)
 
     def met(self, found: Guarantee) -> bool:
-        """Whether what is proved is no more than the target, as far as it says so."""
+        """Return True if what is proved is no more than the target, as far as it says so."""
         if self.by_statement:
             return found.epsilon <= self.most
         return self.quantity != "advantage" or found.delta <= self.most
 
     def guarantee(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> Guarantee:
-        """What is proved of the run that was found: at this delta, or the delta at epsilon = 0."""
+        """Return the guarantee of the run that was found.
+
+        At this delta, or the delta at epsilon = 0.
+        """
         if self.by_statement:
             return run.guarantee(self.at, method, bound, conversion)
         return run.guarantee(method=method if method else DEFAULT_METHOD, epsilon=_ZERO)

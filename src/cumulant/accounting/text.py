@@ -1,4 +1,7 @@
-"""Every sentence about a run and a guarantee: the shell, a page and a model card say these and no others."""
+"""Every sentence about a run and a guarantee.
+
+The shell, a page and a model card print these and no others.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,9 @@ def headline(plan: Plan) -> str:
 
 
 def doubled(run: RunRecord) -> str:
-    """The factor 2 that a noise multiplier misses, where one may have been written as sigma; empty where none can be.
+    """Return the factor 2 that a noise multiplier misses, if one may be written as sigma.
+
+    Empty where none can be.
 
     >>> from cumulant.mechanisms.gaussian import Gaussian
     >>> from cumulant.sampling.without_replacement import WithoutReplacement
@@ -101,7 +106,7 @@ def doubled(run: RunRecord) -> str:
 
 
 def says_something(plan: Plan) -> bool:
-    """Whether the statement protects anybody."""
+    """Return True if the statement protects anybody."""
     epsilon, delta = plan.statement
     return delta < 1 and math.isfinite(epsilon)
 
@@ -122,7 +127,7 @@ def _no_epsilon(plan: Plan) -> str:
 
 
 def interval(plan: Plan) -> str:
-    """What is known from below."""
+    """Return the sentence about the lower end."""
     if plan.run.surrogate:
         return "No lower end is known: the run may be more private than this."
     found, lower, upper = plan.question.found, plan.lower, plan.answer.value
@@ -135,7 +140,7 @@ def interval(plan: Plan) -> str:
 
 
 def attacker(run: RunRecord, caught: float, advantage: float) -> Iterator[str]:
-    """What the best attack can reach at 1 % false alarms, in two sentences."""
+    """Yield two sentences about the best attack at 1 % false alarms."""
     yield (
         f"An attacker who accepts 1 % false alarms finds at most {percent(caught)} of the members; "
         f"blind guessing finds 1 %."
@@ -147,7 +152,7 @@ def attacker(run: RunRecord, caught: float, advantage: float) -> Iterator[str]:
 
 
 def support(plan: Plan) -> Iterator[str]:
-    """What ran, what proves the number, and what is assumed."""
+    """Yield the sentences about the run, the proof and the assumptions."""
     note = plan.answer.note
     yield what_ran(plan.run)
     yield proof(plan)
@@ -212,7 +217,7 @@ def short_name(part: Component) -> str:
 
 
 def proof(plan: Plan) -> str:
-    """What proves the number, in one sentence."""
+    """Return one sentence about the proof of the number."""
     order, way, by = plan.answer.order, plan.answer.way, BY[plan.answer.rigour]
     if way in WAYS:
         return f"{by} {WAYS[way]}."
@@ -234,13 +239,13 @@ def _theorems(plan: Plan) -> str:
 
 
 def citation(part: Component, bound: str) -> str:
-    """Who proved the theorem of this name about the samples of a part."""
+    """Cite the theorem of this name about the samples of a part."""
     row = part.row(bound)
     return row.statement if bound == "best" else row.citation
 
 
 def unconverted(way: str) -> str:
-    """What proves a number that no order was converted for."""
+    """Return the proof of a number that no order was converted for."""
     if way == GROUP_LEMMA:
         return "the group lemma on the privacy profile of the whole run for one record"
     if way == FEWER_STEPS:
@@ -260,13 +265,16 @@ def unconverted(way: str) -> str:
 
 
 def cited_conversion(plan: Plan) -> str:
-    """Who proved the conversion that was used."""
+    """Cite the conversion that was used."""
     row = CONVERSIONS[plan.answer.way]
     return row.delta_citation if plan.question.asked == "epsilon" else row.citation
 
 
 def divergence(run: RunRecord, bound: str) -> Iterator[str]:
-    """What stands below a table of Renyi divergences by this bound, or by "all" of them."""
+    """Yield the sentences below a table of Rényi divergences.
+
+    The table is by this bound, or by "all" of them.
+    """
     rounded, by = "", ""
     if bound == "all":
         by = "A dash: the bound does not apply. Lines with <= are upper bounds, rounded up; with >= lower bounds, rounded down."
@@ -284,7 +292,7 @@ def divergence(run: RunRecord, bound: str) -> Iterator[str]:
 
 
 def assumptions(run: RunRecord) -> list[str]:
-    """What must be true of the run, and no theorem can know."""
+    """Return the assumptions about the run that no theorem can check."""
     nested = list(run.nested())
     schemes = [part.scheme for part in nested if part.scheme is not None]
     found = list(dict.fromkeys(scheme.assumed or f"every sample is drawn as {scheme} says" for scheme in schemes))
@@ -299,7 +307,10 @@ def assumptions(run: RunRecord) -> list[str]:
 
 
 def _sensitivities(part: Component) -> Relation | None:
-    """Return the relation of the sensitivities of what runs on the samples of this part; None without a sample."""
+    """Return the relation of the sensitivities of what runs on the samples of this part.
+
+    None without a sample.
+    """
     if part.scheme is None or part.inner is None:
         return None
     return part.scheme.takes if part.inner.relation is Relation.ANY else part.inner.relation
@@ -321,7 +332,7 @@ def assumed(run: RunRecord) -> str:
 def verdict(
     found: str, claimed: float, delta: float, epsilon: float, lower: float | None, witness: str, rigour: str
 ) -> Iterator[str]:
-    """What became of a claim, and why."""
+    """Yield the verdict about a claim, and the reason."""
     claim = f"({claimed:.15g}, {delta:.15g})-differential privacy"
     shown = "proved" if rigour == "proved" else "known"
     proved = f"epsilon = {rounded_up(epsilon)} is {shown} to be enough" if epsilon < math.inf else "nothing is proved"
@@ -341,7 +352,7 @@ def verdict(
 
 
 def confirmation(plan: Plan, checked: Verification, lower: bool | None) -> Iterator[str]:
-    """What proving a guarantee again has shown."""
+    """Yield the result of proving a guarantee again."""
     yield f"{'Confirmed' if checked.holds else 'NOT confirmed'}: {checked}."
     if not checked.independent:
         yield "No independent route was open; the same code ran again."

@@ -43,7 +43,10 @@ _SAME_ORDER = 1e-3
 
 
 def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
-    """Whether a second evaluation confirms this epsilon and delta, of which the one that was given means its exact value."""
+    """Check this epsilon and delta by a second evaluation.
+
+    The one that was given means its exact value.
+    """
     if plan.answer.way == GROUP_LEMMA:
         return _by_group_lemma(plan, epsilon, delta)
     if plan.answer.way == FEWER_STEPS:
@@ -67,7 +70,10 @@ def _by_shuffling(plan: Plan, epsilon: float, delta: float) -> Verification:
 
 
 def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
-    """The statement for one record at the best x <= epsilon / k is verified, and its delta grown by the lemma once more."""
+    """Verify the statement for one record at the best x <= epsilon / k.
+
+    Its delta is grown by the lemma once more.
+    """
     alone = one_record(plan.run)
     if alone is None:
         raise CertificateError("the run is no longer one for a group of records")
@@ -86,7 +92,10 @@ def _by_group_lemma(plan: Plan, epsilon: float, delta: float) -> Verification:
 
 
 def _by_fewer_steps(plan: Plan, epsilon: float, delta: float) -> Verification:
-    """The statement is verified for the run with fewer steps, which is found again and is no more private."""
+    """Verify the statement for the run with fewer steps.
+
+    That run is found again and is no more private.
+    """
     weaker = weaker_answer(plan.run, plan.question)
     if weaker is None:
         raise CertificateError("the run is no longer one of epochs with several steps")
@@ -106,7 +115,10 @@ def _by_dominating_run(plan: Plan, epsilon: float, delta: float) -> Verification
 
 
 def lower_confirmed(plan: Plan) -> bool | None:
-    """Whether the lower end is found again, up to the accuracy of its grid; None where there is none."""
+    """Check that the lower end is found again, up to the accuracy of its grid.
+
+    None where there is none.
+    """
     if plan.lower is None:
         return None
     found, witness, _ = lower(plan.run, plan.question, plan.answer.value)
@@ -138,7 +150,10 @@ def _by_curve(plan: Plan, epsilon: float, delta: float) -> Verification:
 
 
 def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
-    """By the closed form at more bits, another line, the saddle line or another recursion, else on a finer grid."""
+    """Verify by the closed form at more bits, another line or another recursion.
+
+    Or the saddle line, else on a finer grid.
+    """
     if plan.answer.rigour == "estimated":
         raise CertificateError("this guarantee is estimated, not proved, so there is nothing to verify")
     from cumulant.exact import verification
@@ -165,7 +180,9 @@ def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
 
 
 def _order_found_again(plan: Plan) -> bool:
-    """Ask the question of a plan that was read anew and compare the orders: no other route depends on them.
+    """Ask the question of a plan that was read anew and compare the orders.
+
+    No other route depends on them.
 
     Another route of the same answer has another order, and says nothing about this one.
     """
@@ -176,7 +193,9 @@ def _order_found_again(plan: Plan) -> bool:
 
 
 def _again(plan: Plan, rounds: Rounds, question: Question, epsilon: float, delta: float) -> Verification:
-    """The same theorem on a grid of half the step, which must not need more than was stated.
+    """Verify by the same theorem on a grid of half the step.
+
+    It must not need more than was stated.
 
     That shows no mistake of the code, so besides it there is only what encloses the answer: the Rényi bound, which is
     proved by other means, and the lower end.

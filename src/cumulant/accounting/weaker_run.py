@@ -17,7 +17,10 @@ from cumulant.accounting.run import Component, RunRecord
 
 
 def announced_run(run: RunRecord) -> RunRecord | None:
-    """Return the run with one release in place of each epoch; None if it has no epoch whose step can be announced."""
+    """Return the run with one release in place of each epoch.
+
+    None if it has no epoch whose step can be announced.
+    """
     if not any(_announced(part) for part in run.parts):
         return None
     parts: list[Component] = []
@@ -30,7 +33,9 @@ def announced_run(run: RunRecord) -> RunRecord | None:
 
 
 def shorter_runs(run: RunRecord) -> Iterator[RunRecord]:
-    """Yield the run with about half of the steps in every epoch, with a quarter, …, while an epoch has several steps.
+    """Yield the run with about half of the steps in every epoch, with a quarter, ….
+
+    While an epoch has several steps.
 
     Their curves stay those of all steps, which hold too.
     """
@@ -41,13 +46,19 @@ def shorter_runs(run: RunRecord) -> Iterator[RunRecord]:
 
 
 def _announced(part: Component) -> bool:
-    """Return True if the mechanism on the samples of a part bounds the part: both are for groups of one size."""
+    """Return True if the mechanism on the samples of a part bounds the part.
+
+    Both are for groups of one size.
+    """
     if part.scheme is None or not part.scheme.announced or part.inner is None:
         return False
     return all(each.group == part.group for each in part.inner.parts)
 
 
 def _shorter(part: Component) -> Component:
-    """Return the part with about half of its steps; equality means the scheme too, because answers are remembered by it."""
+    """Return the part with about half of its steps.
+
+    Equality means the scheme too, because answers are remembered by it.
+    """
     scheme = None if part.scheme is None else part.scheme.shorter
     return part if scheme is None else replace(part, scheme=scheme, key=(part.key, scheme))

@@ -116,7 +116,7 @@ def calibrate(
 
     What is proved is the guarantee of the value that is returned, by the same bounds and conversions as `run.epsilon`; its
     epsilon, a float, is at most the exact target. The search asks for many epsilons. Where the exact layer takes part, as it
-    does by default, Renyi divergences first find about where to ask it; `method="rdp"` asks only them, which is faster and
+    does by default, Rényi divergences first find about where to ask it; `method="rdp"` asks only them, which is faster and
     leaves some of the target unused.
 
     >>> found = calibrate("Gaussian(sigma=?) * 10", epsilon=1, delta="1e-6")
@@ -186,7 +186,7 @@ def calibrate(
     from_ends, near = limits is not None, None
     exactly = two_sided_method(method, bound, conversion)
     if exactly:
-        with suppress(InputError):  # what Renyi divergences do not reach the exact layer may
+        with suppress(InputError):  # what Rényi divergences do not reach the exact layer may
             near = search(GUIDE).boundary(from_ends)
     meets, fails = search(method, bound, conversion, quick=exactly).boundary(from_ends, near)
     run_found = build(meets)

@@ -9,7 +9,7 @@ CumulantError
 │   └── HypothesisError   a theorem was asked for where its hypotheses do not hold
 ├── CertificateError      a number could not be proved at any allowed precision
 ├── BudgetRefused         a budget does not allow what was asked; nothing was written
-└── LedgerError           a ledger cannot be used: no server, no file, no right, no room
+└── LedgerError           a ledger cannot be used: no server, no file, no right, no space
     ├── LedgerBroken      a ledger contradicts itself
     └── KeyConflict       (also an InputError) a key that is taken by another request
 """

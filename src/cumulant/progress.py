@@ -21,7 +21,7 @@ def step_progress(steps: int, done: int = 0) -> Iterator[Callable[[str], None]]:
 
     Some of the steps are done already.
 
-    Silent unless stderr is a terminal.
+    Prints nothing unless stderr is a terminal.
     """
     if not _has_terminal():
         yield lambda _: None

@@ -195,7 +195,7 @@ def test_whoever_waits_for_the_lock_sees_what_its_owner_wrote(url: str, monkeypa
 
 def test_a_client_that_is_silent_loses_the_lock(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is stopped between its lock and its entry, or cut off: the others go on, and it asks again."""
-    monkeypatch.setattr(store, "_LONGEST_SILENCE", "50ms")
+    monkeypatch.setattr(store, "_LONGEST_IDLE", "50ms")
     account = cm.Ledger(url).create("a", epsilon=1, delta="1e-6")
     append, silent = account._writer.store.append, [True]
 

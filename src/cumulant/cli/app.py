@@ -24,9 +24,9 @@ from cumulant.cli.questions import bounds, delta, epsilon, rdp
 from cumulant.cli.reports import mu, risk
 from cumulant.cli.serve import serve
 
-# --quiet for commands that do something and find no number: they say nothing, and the exit code speaks.
+# --quiet for commands that do something and find no number: they say nothing, and the exit code is the answer.
 
-Silent = Annotated[bool, typer.Option("--quiet", help="Print nothing; the exit code speaks.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print nothing; the exit code is the answer.")]
 
 
 def add_quiet(command: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -44,7 +44,7 @@ def add_quiet(command: Callable[..., Any] | None) -> Callable[..., Any]:
         raise TypeError("a command is a function")
     hints = get_type_hints(command, include_extras=True)
     own = [each.replace(annotation=hints[name]) for name, each in inspect.signature(command).parameters.items()]
-    added = inspect.Parameter("quiet", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=Silent)
+    added = inspect.Parameter("quiet", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=QuietOption)
 
     @wraps(command)
     def quiet_command(*, quiet: bool = False, **given: Any) -> Any:
@@ -53,7 +53,7 @@ def add_quiet(command: Callable[..., Any] | None) -> Callable[..., Any]:
 
     quiet_command.__dict__.pop("__wrapped__")
     quiet_command.__dict__["__signature__"] = inspect.Signature([*own, added])
-    quiet_command.__annotations__ = {**hints, "quiet": Silent}
+    quiet_command.__annotations__ = {**hints, "quiet": QuietOption}
     return quiet_command
 
 

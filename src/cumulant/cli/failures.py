@@ -31,7 +31,7 @@ _WIDEST = 76
 """Characters of an expression around a mistake."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Errors of a disk that has no room, or of a file that cannot be written any more."""
+"""Errors of a disk that has no space, or of a file that cannot be written any more."""
 
 _CODES = ((BudgetRefused, ExitCode.REFUSED), (LedgerBroken, ExitCode.BROKEN), (InputError, ExitCode.USAGE))
 
@@ -54,7 +54,7 @@ def run_guarded(work: Callable[[], int]) -> int:
             return report_failure(_unexpected(error), ExitCode.NO)
         abandon_output()
         return report_failure(
-            f"the output could not be written: {error.strerror}; make room, or write it elsewhere", ExitCode.NO
+            f"the output could not be written: {error.strerror}; free some space, or write it elsewhere", ExitCode.NO
         )
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

@@ -59,7 +59,7 @@ def plot(
     """Draw a picture of a run. Needs cumulant[plot].
 
     Four panels: epsilon against delta, and against the number of rounds, both with the interval that holds the true epsilon;
-    the Renyi divergences by the bounds that matter; the true positive rate of the best attack against its false alarms.
+    the Rényi divergences by the bounds that matter; the true positive rate of the best attack against its false alarms.
 
     \b
     Examples:

@@ -265,7 +265,7 @@ def explain_policy(name: str, policy: Policy) -> str:
             "It holds if every run is charged before it touches the data, if what was charged is what ran, and if no parameter "
             "was computed from the data without noise.",
             "It holds for this account: other accounts on the same data, and people with records in several accounts, add up.",
-            "A disk that does not sync, a backup that was restored in silence and an owner who rewrites the database are found "
+            "A disk that does not sync, a backup that was restored unnoticed and an owner who rewrites the database are found "
             "by receipts and signatures only.",
         ]
     )

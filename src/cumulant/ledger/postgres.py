@@ -45,9 +45,9 @@ _DURABLY = (
 )
 """A stricter setting of the server stays; whatever else a role or a session has set does not. And a client that was stopped,
 or is cut off, while it has the lock loses both: nobody else could spend until then."""
-_LONGEST_SILENCE = "20s"
+_LONGEST_IDLE = "20s"
 """Below LOCK_SECONDS, so that those who wait for a client that was stopped get their turn; it decides within a millisecond."""
-_LONGEST_IMPORT_SILENCE = "300s"
+_LONGEST_IMPORT_IDLE = "300s"
 """An import reads its lines from somewhere while it has the lock."""
 _ROLE = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,54}")
 _DURABLE = {"fsync": "on", "full_page_writes": "on"}
@@ -331,8 +331,8 @@ class PostgreSQL(Store):
             if not accounts:
                 self._local.schema = self.schema()
             session.queue(_BEGIN)
-            silence = _LONGEST_SILENCE if accounts else _LONGEST_IMPORT_SILENCE
-            session.queue(_DURABLY, (silence, f"{LOCK_SECONDS:g}s"))
+            idle_limit = _LONGEST_IDLE if accounts else _LONGEST_IMPORT_IDLE
+            session.queue(_DURABLY, (idle_limit, f"{LOCK_SECONDS:g}s"))
             if self._local.schema < SCHEMA:
                 session.queue("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_NO_TABLES_YET,))
             else:

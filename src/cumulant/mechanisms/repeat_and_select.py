@@ -34,7 +34,7 @@ _POWERS, _ROUNDS = (-12, 10), 6
 
 _PARTS: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 _NEARLY: tuple[float, ...] = (1 - 1e-12, 1 + 1e-12, 1 + 1e-9, 1 + 1e-3)
-"""Of the epsilon that Renyi divergences or floats find, where the least one may be."""
+"""Of the epsilon that Rényi divergences or floats find, where the least one may be."""
 
 _NEXT = (-0.02, 0.0, 0.02, 0.1)
 _BENT = 0.75
@@ -101,8 +101,8 @@ class RepeatAndSelect(Scheme):
             middle = (low + high) / 2
             low, high = (low, middle) if _float_mean(middle, float(self.shape)) < self.mean else (middle, high)
         with BALLS.at(_BITS):
-            for room in (2.0**-k for k in range(50, 0, -2)):
-                g = Fraction(math.exp(low)) * (1 - Fraction(room))
+            for margin in (2.0**-k for k in range(50, 0, -2)):
+                g = Fraction(math.exp(low)) * (1 - Fraction(margin))
                 if enclosed_mean(g, self.shape) >= BALLS.number(self.mean):
                     return g
         raise InputError(f"mean={self.mean} with shape={self.shape} is too large; nothing of so many runs is private")
@@ -290,9 +290,9 @@ def smallest_covering(deltas: Deltas, share: Fraction, first: Sequence[float], r
     for _ in range(rounds + 1):
         for epsilon, delta in zip(asked, deltas(asked), strict=True):
             # one function, and its product with a float that is not above the odds
-            room = math.expm1(epsilon) * odds * (1 - FAR - 2 * U)
-            gap = math.log(delta / room) if delta > 0 < room else math.copysign(math.inf, delta - room)
-            if delta <= room:
+            allowed = math.expm1(epsilon) * odds * (1 - FAR - 2 * U)
+            gap = math.log(delta / allowed) if delta > 0 < allowed else math.copysign(math.inf, delta - allowed)
+            if delta <= allowed:
                 high, right = epsilon, gap
                 break
             low, left = epsilon, gap

@@ -29,7 +29,7 @@ class Scheme(ABC):
     It is one file, and nothing else asks for its type.
 
     A scheme says for which neighbours its statements are, and has a table of theorems about its samples. That is enough for
-    every answer from Renyi divergences. Everything else has a default that claims nothing: no loss distributions, no lower
+    every answer from Rényi divergences. Everything else has a default that claims nothing: no loss distributions, no lower
     end, no amplified (epsilon, delta), no closed form. A scheme with a rate derives from `Rated`.
     """
 

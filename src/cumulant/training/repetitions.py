@@ -89,8 +89,8 @@ def _largest_share(scheme: RepeatAndSelect) -> Fraction:
     if scheme.shape == 1:
         return Fraction(1 / scheme.mean)
     with BALLS.at(256):
-        for room in (2.0**-k for k in range(46, 0, -2)):
-            g = min(Fraction(1), scheme.least_share() * (1 + Fraction(room)))
+        for margin in (2.0**-k for k in range(46, 0, -2)):
+            g = min(Fraction(1), scheme.least_share() * (1 + Fraction(margin)))
             if g < 1 and enclosed_mean(g, scheme.shape) <= BALLS.number(scheme.mean):
                 return g
     raise InputError(f"{scheme} has nearly always K = 1, so there is nothing to draw; run once")

@@ -119,8 +119,8 @@ def _additive_gap(first: Sequence[Table]) -> Claim:
     """Judge the gap at every order; Theorem 9 is at most the bound with 2 at every term."""
     shares = []
     for table in first:
-        room = additive_gap(table.columns["order"], RATE)
-        shares.append(float(np.max((table.columns["upper"] - table.columns["lower"]) / room)))
+        largest_gap = additive_gap(table.columns["order"], RATE)
+        shares.append(float(np.max((table.columns["upper"] - table.columns["lower"]) / largest_gap)))
     return Claim(
         "The bounds differ by at most α/(α−1) log(1/(1−γ)) + log 2/(α−1)",
         f"largest difference over that, all orders: {each(first, shares)}",

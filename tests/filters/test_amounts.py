@@ -31,10 +31,10 @@ def test_scaled_is_rounded_up(value: int, factor: Fraction) -> None:
 
 def test_smaller_place_by_place() -> None:
     one, other = Amounts.of([1, None, Fraction(1, 3)]), Amounts.of([2, 5, Fraction(1, 4)])
-    assert one.least(other) == Amounts.of([1, 5, Fraction(1, 4)])
-    assert one.covers(one.least(other))
+    assert one.minimum(other) == Amounts.of([1, 5, Fraction(1, 4)])
+    assert one.covers(one.minimum(other))
     assert not other.covers(one)
-    assert not (one - other).sensible()
+    assert not (one - other).is_nonnegative()
 
 
 @pytest.mark.parametrize("text", [None, "1", ["-1"], ["1.5"], ["1/0"], [1], ["1+inf"], ["1" * 30_000]])

@@ -503,7 +503,7 @@ def test_a_forged_first_entry_is_not_followed_though_the_newest_one_is_signed(
     store.execute("UPDATE entry SET body = ?, hash = ?, signature = ? WHERE seq = 0", *row)
     with pytest.raises(LedgerError, match="follow" if signer != "stranger" else "not at hand|follow"):
         cm.Ledger(url, keys).account("a").spend(STEP * 3000)
-    assert account._writer.store.at("a", 2) is None
+    assert account._writer.store.entry_at("a", 2) is None
 
 
 def test_the_first_entry_needs_a_known_key_before_the_second_is_written(tmp_path: Path) -> None:

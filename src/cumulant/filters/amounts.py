@@ -91,7 +91,7 @@ class Amounts:
             return self
         return Amounts(tuple(round_up(value, unit) for value in self.values), self.infinite)
 
-    def least(self, other: Amounts) -> Amounts:
+    def minimum(self, other: Amounts) -> Amounts:
         """Return the smaller of the two numbers at each place."""
         pairs = zip(
             zip(self.infinite, self.values, strict=True), zip(other.infinite, other.values, strict=True), strict=True
@@ -101,9 +101,9 @@ class Amounts:
 
     def covers(self, other: Amounts) -> bool:
         """Check that nothing in the other one is larger."""
-        return len(self.values) == len(other.values) and self.least(other) == other
+        return len(self.values) == len(other.values) and self.minimum(other) == other
 
-    def sensible(self) -> bool:
+    def is_nonnegative(self) -> bool:
         """Check that no place is below zero."""
         return min(self.values, default=0) >= 0 and min(self.infinite, default=0) >= 0
 

@@ -141,7 +141,7 @@ class Filter(ABC):
 
         With any valid prices the rule is valid, and it allows more the less was charged.
         """
-        lower = old.least(new)
+        lower = old.minimum(new)
         return Amounts((*lower.values[:-1], old.values[-1]), (*lower.infinite[:-1], old.infinite[-1]))
 
     def would_fit(self, spent: Amounts, prices: Iterable[tuple[Amounts, int]], most: int) -> int:

@@ -161,7 +161,7 @@ class AccountedSteps:
         optimizer.add_noise = self._seeing_noise(optimizer.add_noise)
         optimizer.pre_step = self._accounting(optimizer.pre_step)
         vars(optimizer)["__deepcopy__"] = _refuse_copy
-        optimizer.original_optimizer.register_step_post_hook(self._moved)
+        optimizer.original_optimizer.register_step_post_hook(self._note_move)
         self._weights.watch(self._module, optimizer)
         self._draws.pending, self._draws.opened = self._pending, self._note_weights
 
@@ -289,7 +289,7 @@ class AccountedSteps:
             self.notice(CHANGED)
         self._weights.note()
 
-    def _moved(self, *given: Any) -> None:
+    def _note_move(self, *given: Any) -> None:
         if self._moving:
             self._weights.note()
         self._moving = False

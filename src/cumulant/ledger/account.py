@@ -177,11 +177,11 @@ class Account:
             raise InputError(
                 f"a hold is released only if {spending.UNSEEN}: say so by unseen=True, else settle what ran"
             )
-        said = {"unseen": spending.UNSEEN, "by": name_of("by", self._writer.actor if by is None else by)}
-        return self._end("release", hold, None, key, said)
+        fields = {"unseen": spending.UNSEEN, "by": name_of("by", self._writer.actor if by is None else by)}
+        return self._end("release", hold, None, key, fields)
 
-    def _end(self, kind: str, hold: int, run: Any, key: str | None, said: dict[str, Any]) -> Receipt:
-        receipts = spending.end_hold(self._writer, kind, self.name, hold, _key(key), run, said)
+    def _end(self, kind: str, hold: int, run: Any, key: str | None, fields: dict[str, Any]) -> Receipt:
+        receipts = spending.end_hold(self._writer, kind, self.name, hold, _key(key), run, fields)
         return next(receipt for receipt in receipts if receipt.account == self.name)
 
     # ---- governing
@@ -216,11 +216,11 @@ class Account:
                 f"account {self.name!r} was imported: two copies that both spend are twice the budget; say that the source is "
                 "closed by source_closed=True (--source-closed)"
             )
-        said = _reason_field(reason) | ({"source": "closed"} if position.imported else {})
+        fields = _reason_field(reason) | ({"source": "closed"} if position.imported else {})
 
         def change(position: Position) -> Change:
             self._writer.store.mark(copied, None) if position.imported else None
-            return spending.mark_status(OPEN, said)(position)  # type: ignore[no-any-return]
+            return spending.mark_status(OPEN, fields)(position)  # type: ignore[no-any-return]
 
         return self._write("thaw", key, {}, change)
 
@@ -262,7 +262,7 @@ class Account:
         position = self._writer.position(self.name)
         policy, rule, state = position.policy, position.tariff.rule, position.state
         spent, with_held = rule.odometer(state.spent), rule.odometer(state.total)
-        said = "imported" if position.imported else "expired" if policy.expired(now()) else state.status
+        state_name = "imported" if position.imported else "expired" if policy.expired(now()) else state.status
         holds = tuple(
             {"seq": entry.seq, "run": entry.run, "key": entry.key, "time": entry.time, "actor": entry.actor}
             for entry in self._writer.store.holds(self.name)
@@ -270,7 +270,7 @@ class Account:
         example = policy.like or (policy.plan and next(iter(expression(policy.plan).terms)).notation())
         return Status(
             account=self.name,
-            state=said,
+            state=state_name,
             epsilon=str(policy.epsilon),
             delta=str(policy.delta),
             slack=str(policy.slack),
@@ -344,7 +344,7 @@ class Account:
 
     def note(self, seq: int) -> str | None:
         """Return the note of an entry; None if it has none or it was erased."""
-        entry = self._writer.store.at(self.name, number_of("seq", seq))
+        entry = self._writer.store.entry_at(self.name, number_of("seq", seq))
         digest = None if entry is None else entry.content().get("note")
         found = None if digest is None else self._writer.store.note(digest)
         return None if found is None else found.partition(" ")[2]
@@ -354,7 +354,7 @@ class Account:
 
         The chain keeps a salted digest, from which nothing can be learnt.
         """
-        entry = self._writer.store.at(self.name, number_of("seq", seq))
+        entry = self._writer.store.entry_at(self.name, number_of("seq", seq))
         digest = None if entry is None else entry.content().get("note")
         if digest is None:
             raise InputError(f"entry {seq} of {self.name!r} has no note")

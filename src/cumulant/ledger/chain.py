@@ -135,10 +135,10 @@ def verify(
 
 def _contradiction(store: Store, receipt: Receipt) -> str | None:
     """Say how a receipt contradicts an account that is not walked; None if its entry is there."""
-    entry = store.at(receipt.account, receipt.seq) if 0 <= receipt.seq < 2**63 else None
+    entry = store.entry_at(receipt.account, receipt.seq) if 0 <= receipt.seq < 2**63 else None
     if entry is not None and entry.hash == receipt.hash:
         return None
-    if store.at(receipt.account, 0) is None:
+    if store.entry_at(receipt.account, 0) is None:
         return "there is a receipt for this entry and no such account: the ledger was rolled back or replaced"
     return "there is a receipt for this entry, which is missing or has another hash: the ledger was rolled back"
 
@@ -383,7 +383,7 @@ class Walk:
 
     def _reprice(self) -> Amounts:
         seq = self.content.get("of")
-        target = self._store.at(self._account, seq) if type(seq) is int and 0 < seq < self.seq else None
+        target = self._store.entry_at(self._account, seq) if type(seq) is int and 0 < seq < self.seq else None
         if (
             target is None
             or target.kind not in ("spend", "settle")
@@ -404,7 +404,7 @@ class Walk:
 
     def _check_decision(self, entry: Entry, before: State, after: State) -> None:
         team = self.content.get("team")
-        if not after.spent.sensible() or not after.held.sensible():
+        if not after.spent.is_nonnegative() or not after.held.is_nonnegative():
             raise _EntryError("more was taken back than there was")
         check_status(before, entry.kind, self._account)
         if entry.kind in ("spend", "hold") and not after.check_certificates(

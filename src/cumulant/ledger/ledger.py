@@ -103,7 +103,7 @@ class Ledger:
         if self._store.schema() == 0:
             self._store.upgrade()
         with self._store.transaction([]):
-            if self._store.at(name, 0) is not None:
+            if self._store.entry_at(name, 0) is not None:
                 raise InputError(
                     f"there is an account {name!r} already, and its policy cannot change; take another name"
                 )

@@ -109,7 +109,7 @@ def _refusal(full: _BudgetFull) -> BudgetRefused:
 
 
 def end_hold(
-    writer: Writer, kind: str, account: str, hold: int, key: str, run: Expression | str | None, said: dict[str, Any]
+    writer: Writer, kind: str, account: str, hold: int, key: str, run: Expression | str | None, fields: dict[str, Any]
 ) -> list[Receipt]:
     """Settle or release a hold, in every account that it is in."""
     entry = _find_hold(writer, account, hold)
@@ -120,19 +120,19 @@ def end_hold(
         if twin is None:
             raise LedgerError(f"the hold is missing in {name!r}; run cumulant ledger verify")
         asked = {"hold": twin.seq, "run": None if what is None else what.notation()}
-        jobs.append(Job(name, kind, key, asked, _end_change(writer, kind, twin, what, said)))
+        jobs.append(Job(name, kind, key, asked, _end_change(writer, kind, twin, what, fields)))
     return writer.write(jobs)
 
 
 def _find_hold(writer: Writer, account: str, hold: int) -> Entry:
     writer.policy(account)
-    entry = writer.store.at(account, number_of("hold", hold))
+    entry = writer.store.entry_at(account, number_of("hold", hold))
     if entry is None or entry.kind != "hold":
         raise InputError(f"entry {hold} of {account!r} is not a hold; see cumulant ledger status")
     return entry
 
 
-def _end_change(writer: Writer, kind: str, entry: Entry, run: Expression | None, said: dict[str, Any]) -> Any:
+def _end_change(writer: Writer, kind: str, entry: Entry, run: Expression | None, fields: dict[str, Any]) -> Any:
     def change(position: Position) -> Change:
         end = writer.store.end_of_hold(entry.account, entry.seq)
         if end is not None:
@@ -141,7 +141,7 @@ def _end_change(writer: Writer, kind: str, entry: Entry, run: Expression | None,
                 "be published unless that entry is its settlement"
             )
         held, rule = entry.content(), position.tariff.rule
-        body: dict[str, Any] = dict(said)
+        body: dict[str, Any] = dict(fields)
         charge = rule.zero()
         if kind == "settle":
             text, charge = settle_hold(rule, held, run)
@@ -193,17 +193,17 @@ def _reprice_change(writer: Writer, account: str, body: dict[str, Any], team: st
                 raise InputError(
                     f"entry {body['of']} of {account!r} was repriced by somebody else meanwhile; ask again"
                 )
-        said = body if team is None else body | {"team": team}
-        return Change(said, position.state.with_amounts(difference, position.tariff.rule.zero(), team))
+        fields = body if team is None else body | {"team": team}
+        return Change(fields, position.state.with_amounts(difference, position.tariff.rule.zero(), team))
 
     return change
 
 
-def mark_status(status: str, said: dict[str, Any]) -> Any:
+def mark_status(status: str, fields: dict[str, Any]) -> Any:
     """Return the change that freezes, thaws or closes an account."""
 
     def change(position: Position) -> Change:
         state: State = replace(position.state, status=status)
-        return Change(said, state)
+        return Change(fields, state)
 
     return change

@@ -303,7 +303,7 @@ class Store(ABC):
         *last, copied, digest = newest[0]
         return Standing(Entry.from_row(last), copied is not None, digest, found)
 
-    def at(self, account: str, seq: int) -> Entry | None:
+    def entry_at(self, account: str, seq: int) -> Entry | None:
         """Return one entry."""
         return self._one("account = ? AND seq = ?", account, seq)
 

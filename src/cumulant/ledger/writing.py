@@ -80,14 +80,14 @@ class Writer:
     def policy(self, account: str) -> tuple[Policy, Tariff]:
         """Return an account's policy and its rule with prices; InputError if there is none."""
         if account not in self._policies:
-            first = self.store.at(account, 0)
+            first = self.store.entry_at(account, 0)
             if first is None:
                 known = ", ".join(map(repr, self.store.names()[:10])) or "none"
                 raise InputError(f"there is no account {account!r} in this ledger; there are: {known}")
             check_last(first, self.keys, signed=False)
             policy = Policy.from_dict(first.content().get("policy", {}))
             check_last(first, self.keys, policy.signed)
-            second = self.store.at(account, 1)
+            second = self.store.entry_at(account, 1)
             if second is not None and (second.prev != first.hash or second.digest() != second.hash):
                 raise LedgerBroken(
                     f"entry 1 of {account!r} does not follow the policy in entry 0, which was changed; "
@@ -327,7 +327,7 @@ def nonce() -> str:
     return _asking.get() or _nonce(os.getpid())
 
 
-def speak_for(name: str) -> None:
+def adopt_nonce(name: str) -> None:
     """Write from now on under the name of the process that asks through this one.
 
     So its retries are retries.

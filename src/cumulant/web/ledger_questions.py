@@ -10,7 +10,7 @@ from typing import Any
 from cumulant.ledger.account import Account
 from cumulant.ledger.entry import Entry, Receipt
 from cumulant.ledger.ledger import Ledger
-from cumulant.ledger.writing import speak_for
+from cumulant.ledger.writing import adopt_nonce
 
 MOST_ENTRIES = 200
 """Rows in one answer: as many as a page shows without getting slow."""
@@ -25,22 +25,22 @@ def _book(url: str) -> Ledger:
     return Ledger(url)
 
 
-def accounts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def accounts(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status of each account, in the order of their names."""
-    book = _book(asked["ledger"])
+    book = _book(request["ledger"])
     names = book.accounts()
     return {"accounts": [Account(book, name).status().to_dict() for name in names[:MOST_ENTRIES]], "all": len(names)}
 
 
-def history(asked: Mapping[str, Any]) -> dict[str, Any]:
+def history(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the newest entries below `before` that contain a text, newest first.
 
     `next` is the number to go on from, if any.
     """
-    account, wanted = _book(asked["ledger"]).account(asked["account"]), asked["search"].lower()
+    account, wanted = _book(request["ledger"]).account(request["account"]), request["search"].lower()
     rows: list[dict[str, Any]] = []
     looked, place = 0, None
-    for entry in account.newest(asked["before"]):
+    for entry in account.newest(request["before"]):
         if len(rows) == MOST_ENTRIES or looked == MOST_SEARCHED:
             place = entry.seq + 1
             break
@@ -64,16 +64,18 @@ def _row(entry: Entry) -> dict[str, Any]:
     }
 
 
-def verify(asked: Mapping[str, Any]) -> dict[str, Any]:
+def verify(request: Mapping[str, Any]) -> dict[str, Any]:
     """Check the chain of every entry."""
-    verdict = _book(asked["ledger"]).verify(asked["accounts"], [Receipt.from_json(each) for each in asked["receipts"]])
+    verdict = _book(request["ledger"]).verify(
+        request["accounts"], [Receipt.from_json(each) for each in request["receipts"]]
+    )
     return {"whole": bool(verdict), "said": str(verdict)[:_LONGEST_VERDICT]}
 
 
-def spend(asked: Mapping[str, Any]) -> dict[str, Any]:
+def spend(request: Mapping[str, Any]) -> dict[str, Any]:
     """Charge an account, in the name of the process that was asked."""
-    speak_for(asked["nonce"])
-    receipt = _book(asked["ledger"]).account(asked["account"]).spend(asked["run"], key=asked["key"])
+    adopt_nonce(request["nonce"])
+    receipt = _book(request["ledger"]).account(request["account"]).spend(request["run"], key=request["key"])
     found: dict[str, Any] = json.loads(receipt.to_json())
     return found
 

@@ -25,26 +25,26 @@ _DRAWN = {"rounds": "rounds", "epsilon": "epsilon", "attack": "trade-off"}
 """The charts of the page, by the names of those of a picture."""
 
 
-def epsilon(asked: Mapping[str, Any]) -> dict[str, Any]:
+def epsilon(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the guarantee at a delta, as JSON values."""
-    return _at_delta(asked).to_dict()
+    return _at_delta(request).to_dict()
 
 
-def delta(asked: Mapping[str, Any]) -> dict[str, Any]:
+def delta(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the guarantee at an epsilon."""
-    run = parse(asked["run"])
-    return run.guarantee(None, asked.get("method") or DEFAULT_METHOD, epsilon=asked["epsilon"]).to_dict()
+    run = parse(request["run"])
+    return run.guarantee(None, request.get("method") or DEFAULT_METHOD, epsilon=request["epsilon"]).to_dict()
 
 
-def check(asked: Mapping[str, Any]) -> dict[str, Any]:
+def check(request: Mapping[str, Any]) -> dict[str, Any]:
     """Check a claim."""
-    return parse(asked["run"]).check(epsilon=asked["epsilon"], delta=asked["delta"]).to_dict()
+    return parse(request["run"]).check(epsilon=request["epsilon"], delta=request["delta"]).to_dict()
 
 
-def calibration(asked: Mapping[str, Any]) -> dict[str, Any]:
+def calibration(request: Mapping[str, Any]) -> dict[str, Any]:
     """Find the value of a parameter, written '?', that just meets a target."""
-    method = asked.get("method") or DEFAULT_METHOD
-    return calibrate(asked["run"], asked["epsilon"], asked["delta"], method=method).to_dict()
+    method = request.get("method") or DEFAULT_METHOD
+    return calibrate(request["run"], request["epsilon"], request["delta"], method=method).to_dict()
 
 
 def mu(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def risk_of(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def explore(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the guarantee, its sentences, and the same question in Python and in the shell."""
-    found = _at_delta(asked)
+    found = _at_delta(request)
     plan = found.proof
     told = [text.headline(plan), text.what_ran(plan.run)]
     if text.says_something(plan):
@@ -74,7 +74,7 @@ def explore(asked: Mapping[str, Any]) -> dict[str, Any]:
             text.what_ran(plan.run),
             text.proof(plan),
         ]
-    given = DELTA.check("delta", asked["delta"]).text
+    given = DELTA.check("delta", request["delta"]).text
     return {
         "guarantee": found.to_dict(),
         "said": [each for each in told if each],
@@ -85,17 +85,17 @@ def explore(asked: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def chart(asked: Mapping[str, Any]) -> dict[str, Any]:
+def chart(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return one of the charts of a run as numbers."""
-    if asked["kind"] not in _DRAWN:
-        raise InputError(f"kind={asked['kind'][:40]!r} is unknown; choose one of {', '.join(_DRAWN)}")
-    at = DELTA.check("delta", asked["delta"])
-    return CHARTS[_DRAWN[asked["kind"]]](parse(asked["run"]), at if 0 < at < 1 else Exact("1e-8"), "best").to_dict()
+    if request["kind"] not in _DRAWN:
+        raise InputError(f"kind={request['kind'][:40]!r} is unknown; choose one of {', '.join(_DRAWN)}")
+    at = DELTA.check("delta", request["delta"])
+    return CHARTS[_DRAWN[request["kind"]]](parse(request["run"]), at if 0 < at < 1 else Exact("1e-8"), "best").to_dict()
 
 
-def _at_delta(asked: Mapping[str, Any]) -> Guarantee:
-    method, accuracy = asked.get("method") or DEFAULT_METHOD, asked.get("accuracy") or DEFAULT_ACCURACY
-    return parse(asked["run"]).guarantee(asked["delta"], method, accuracy=accuracy)
+def _at_delta(request: Mapping[str, Any]) -> Guarantee:
+    method, accuracy = request.get("method") or DEFAULT_METHOD, request.get("accuracy") or DEFAULT_ACCURACY
+    return parse(request["run"]).guarantee(request["delta"], method, accuracy=accuracy)
 
 
 QUESTIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -113,7 +113,7 @@ _CODES = ((BudgetRefused, 409), (InputError, 400), (LedgerBroken, 500), (LedgerE
 """The status of HTTP that each kind of error has; the first that fits."""
 
 
-def answer_question(kind: str, asked: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+def answer_question(kind: str, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """Return the status of HTTP and the answer, whatever happens.
 
     An error is one sentence, and never a traceback.
@@ -124,7 +124,7 @@ def answer_question(kind: str, asked: Mapping[str, Any]) -> tuple[int, dict[str,
     (400, {'error': "unknown name 'PureD' at position 0; did you mean 'PureDP'?", 'position': 0})
     """
     try:
-        return 200, QUESTIONS[kind](asked)
+        return 200, QUESTIONS[kind](request)
     except CumulantError as error:
         code = next(code for kind, code in _CODES if isinstance(error, kind))
         return code, {"error": str(error), "position": getattr(error, "position", None)}

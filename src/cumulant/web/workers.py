@@ -43,10 +43,10 @@ def serve(line: Connection) -> None:
     line.send(READY)
     while True:
         try:
-            kind, asked = line.recv()
+            kind, request = line.recv()
         except (EOFError, OSError):
             return
-        line.send(answer_question(kind, asked))
+        line.send(answer_question(kind, request))
 
 
 TARGET = serve
@@ -92,7 +92,7 @@ class Workers:
         self._lock = threading.Lock()
         self._closed = False
 
-    def ask(self, kind: str, asked: Mapping[str, Any]) -> Answer:
+    def ask(self, kind: str, request: Mapping[str, Any]) -> Answer:
         """Return the status and the answer; 429 if all are busy, 504 if it took too long."""
         some = self._some.get(kind)
         if some is not None and not some.acquire(blocking=False):
@@ -103,14 +103,14 @@ class Workers:
             if not self._free.acquire(blocking=False):
                 return 429, _sentence(f"{self.most} questions are being answered already; ask again in a moment")
             try:
-                return self._ask_worker(kind, asked)
+                return self._ask_worker(kind, request)
             finally:
                 self._free.release()
         finally:
             if some is not None:
                 some.release()
 
-    def _ask_worker(self, kind: str, asked: Mapping[str, Any]) -> Answer:
+    def _ask_worker(self, kind: str, request: Mapping[str, Any]) -> Answer:
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         try:
@@ -120,7 +120,7 @@ class Workers:
                     worker.stop()
                     return 503, _sentence("the page is being stopped")
                 self._busy.add(worker)
-            worker.line.send((kind, asked))
+            worker.line.send((kind, request))
             if worker.line.poll(self.seconds):
                 found: Answer = worker.line.recv()
                 with self._lock:

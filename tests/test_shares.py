@@ -29,7 +29,7 @@ def test_shares_are_realised_and_the_target_is_met() -> None:
     run = cm.parse(TEXT.replace("?a", str(found.values["a"])).replace("?b", str(found.values["b"])))
     assert run == found.run
     # K at one order, by its closed forms: 3 to 1
-    lam = float(Mixture.opened(Fraction(1), Fraction(1, 10**6)).orders[0])
+    lam = float(Mixture.for_budget(Fraction(1), Fraction(1, 10**6)).orders[0])
     gaussian = 100 * lam * (lam + 1) / 2 / float(found.values["a"]) ** 2
     laplace = cm.Laplace(scale=found.values["b"]).cgf(lam)
     assert gaussian / laplace == pytest.approx(3, rel=2e-3)

@@ -204,7 +204,7 @@ def _shared(
     """Calibrate theta, what all shares are multiplied by; every unknown follows from it."""
     lam = Fraction(1)
     if target.by_statement and target.at > 0:
-        lam = Mixture.opened(Fraction(target.most), Fraction(target.at)).orders[0] if target.most > 0 else lam
+        lam = Mixture.for_budget(Fraction(target.most), Fraction(target.at)).orders[0] if target.most > 0 else lam
     split = Shares.read(text, shares, lam, digits, lambda term: _unknown(term)[1])
 
     def build(theta: Exact) -> Expression:
@@ -215,7 +215,7 @@ def _shared(
     return replace(found, parameter="theta", values=values, shares=split.realised(values))
 
 
-def called(function: Callable[[Any], Any], value: Exact | int) -> Any:
+def call_function(function: Callable[[Any], Any], value: Exact | int) -> Any:
     """Call the user's function with this value; raise its errors as InputError.
 
     The InputError has their cause.

@@ -210,7 +210,7 @@ def test_integers_accept_only_what_the_definition_allows() -> None:
     ]
     epsilon, delta = Fraction(2), Fraction(1, 10**5)
     rule = IndividualMixture.opened(epsilon, delta, curves, one_order=False)
-    mixture = Mixture.opened(epsilon, delta, like=curves[-1])
+    mixture = Mixture.for_budget(epsilon, delta, like=curves[-1])
     draws, accepted, refused, close = np.random.default_rng(11), 0, 0, 0
     steps = draws.integers(0, 60, size=(1000, 9)) * draws.uniform(0, 1, size=(1000, 1))
     totals = np.minimum(steps.astype(np.int64) @ rule.prices, MOST)
@@ -230,7 +230,7 @@ def test_the_largest_level_alone_is_the_filter_for_everybody() -> None:
     curve = (cm.Gaussian(sigma=1, relation=cm.Relation.ADD_REMOVE) @ cm.Poisson(rate="0.01")).curve()
     epsilon, delta = Fraction(2), Fraction(1, 10**6)
     rule = IndividualMixture.opened(epsilon, delta, [curve], one_order=False)
-    mixture = Mixture.opened(epsilon, delta, like=curve)
+    mixture = Mixture.for_budget(epsilon, delta, like=curve)
     price = mixture.price(Step("step", "step", curve)).upper
 
     def by_mixture(steps: int) -> bool:

@@ -39,7 +39,7 @@ def test_without_sampling_the_squares_add_up_exactly() -> None:
     """Theorem 4b: SUM c^2 / sigma^2 <= mu^2, nothing is lost."""
     from fractions import Fraction
 
-    mu = GaussianSum.opened(Fraction(2), Fraction(1, 10**6)).mu
+    mu = GaussianSum.for_budget(Fraction(2), Fraction(1, 10**6)).mu
     budget = IndividualBudget(**PLAN | {"noise_multiplier": 20}, rate=None)
     found = steps_of(budget, [1.0, 0.5, 0.25, 0.0])
     assert found[:3] == [math.floor(mu**2 * 400), math.floor(mu**2 * 1600), math.floor(mu**2 * 6400)]

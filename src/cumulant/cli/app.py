@@ -16,7 +16,7 @@ import typer
 from cumulant.cli.audit import audit, conformance
 from cumulant.cli.calibration import calibrate, dpsgd, sweep
 from cumulant.cli.check import archive, check, verify
-from cumulant.cli.failures import ExitCode, failed, guarded
+from cumulant.cli.failures import ExitCode, report_failure, run_guarded
 from cumulant.cli.fedavg import fedavg
 from cumulant.cli.ledger import app as ledger
 from cumulant.cli.plot import figures, plot

@@ -50,7 +50,7 @@ def mu(
     elif as_json:
         typer.echo(json.dumps({**found.to_dict(), "run": str(run)}))
     else:
-        typer.echo(answer.wrapped(str(found), text.what_ran(run.record()), text.assumed(run.record())))
+        typer.echo(answer.wrap_sentences(str(found), text.what_ran(run.record()), text.assumed(run.record())))
     return ExitCode.NO if math.isinf(found.mu) else ExitCode.OK
 
 
@@ -81,9 +81,9 @@ def risk(
     run = parse(expression)
     path = None
     if out is not None:
-        from cumulant.plotting.sheet import checked
+        from cumulant.plotting.sheet import check_writable
 
-        path = checked(out)
+        path = check_writable(out)
     if named == MEMBERSHIP:
         if prior is not None or candidates is not None or fpr is None:
             raise InputError(
@@ -125,5 +125,5 @@ def risk(
     elif as_json:
         typer.echo(json.dumps({**fields, "run": str(run)}))
     else:
-        typer.echo(answer.wrapped(*said, text.what_ran(run.record()), text.assumed(run.record())))
+        typer.echo(answer.wrap_sentences(*said, text.what_ran(run.record()), text.assumed(run.record())))
     return ExitCode.OK

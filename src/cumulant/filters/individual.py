@@ -63,7 +63,7 @@ class IndividualMixture:
 
         `one_order` keeps one order alone: Theorem 4c, for bounds that depend on a record's own draws.
         """
-        rule = Mixture.opened(epsilon, delta, like=curves[-1])
+        rule = Mixture.for_budget(epsilon, delta, like=curves[-1])
         if one_order:
             rule = Mixture(rule.epsilon, rule.delta, rule.slack, rule.orders[:1], (Fraction(1),))
         priced = [rule.price(Step(level, f"level {level}", curve)).upper for level, curve in enumerate(curves, start=1)]

@@ -140,9 +140,9 @@ class Statement(dict[str, Any]):
         return (
             f"The training satisfies $(\\varepsilon, \\delta)$-differential privacy with $\\varepsilon = {epsilon}${between} "
             f"at $\\delta = {_power(rounded_up(first['delta']))}${self._latex_mu()} "
-            f"for {_escaped(self['relation'])} neighbours, with "
-            f"{_escaped(self['unit'])} as the unit of privacy; accounted with cumulant {_escaped(self['version'])} "
-            f"({_escaped(first['rigour'])}): \\texttt{{{_escaped(self['run'])}}}."
+            f"for {_escape_latex(self['relation'])} neighbours, with "
+            f"{_escape_latex(self['unit'])} as the unit of privacy; accounted with cumulant {_escape_latex(self['version'])} "
+            f"({_escape_latex(first['rigour'])}): \\texttt{{{_escape_latex(self['run'])}}}."
         )
 
     def _latex_mu(self) -> str:

@@ -95,7 +95,7 @@ class IndividualBudget:
         self._most = 0
         if sampled is None:
             # Theorem 4b: SUM (level / levels)^2 / z^2 <= mu^2, in integers
-            mu = GaussianSum.opened(Fraction(self._epsilon), Fraction(self._delta)).mu
+            mu = GaussianSum.for_budget(Fraction(self._epsilon), Fraction(self._delta)).mu
             self._most = math.floor(mu**2 * self._noise**2 * self._levels**2)
             self._totals = np.zeros((count, 1), dtype=np.int64)
         else:

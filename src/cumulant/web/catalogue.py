@@ -36,8 +36,8 @@ def _entries(known: Mapping[str, type], forms: tuple[str, ...]) -> Iterator[dict
         examples = [
             (text, run)
             for form in forms
-            for text in _calls(name, _said(kind))
-            if (run := _parsed(form.format(text))) is not None
+            for text in _calls(name, _docstrings(kind))
+            if (run := _parse_or_none(form.format(text))) is not None
         ]
         if not examples:  # what shows no example is typed as an expression
             continue

@@ -47,19 +47,19 @@ def calibration(request: Mapping[str, Any]) -> dict[str, Any]:
     return calibrate(request["run"], request["epsilon"], request["delta"], method=method).to_dict()
 
 
-def mu(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The mu of Gaussian privacy at a slack, with its sentence."""
-    found = parse(asked["run"]).gaussian_fit(slack=asked.get("slack") or DEFAULT_SLACK)
+def mu(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the mu of Gaussian privacy at a slack, with its sentence."""
+    found = parse(request["run"]).gaussian_fit(slack=request.get("slack") or DEFAULT_SLACK)
     return {**found.to_dict(), "said": str(found)}
 
 
-def risk_of(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The success of an attack of one kind from a prior, with its two sentences."""
-    found = risk(parse(asked["run"]).record(), asked["kind"], asked["prior"])
+def risk_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the success of an attack from a prior, with its two sentences."""
+    found = risk(parse(request["run"]).record(), request["kind"], request["prior"])
     return {**found.to_dict(), "said": [str(found), found.caveat]}
 
 
-def explore(asked: Mapping[str, Any]) -> dict[str, Any]:
+def explore(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the guarantee, its sentences, and the same question in Python and in the shell."""
     found = _at_delta(request)
     plan = found.proof

@@ -104,7 +104,7 @@ def test_the_error_of_the_rule_counts(monkeypatch: pytest.MonkeyPatch, forgets: 
     loosened(monkeypatch)
     step = 1.25
     honest = math.log(2) - 2 * math.pi**2 / step**2 - math.log1p(-math.exp(-4 * math.pi**2 / step**2))
-    monkeypatch.setattr(gaussian_moments, "_rule", lambda t, need: (step, -math.inf if forgets else honest))
+    monkeypatch.setattr(gaussian_moments, "_trapezoid_step", lambda t, need: (step, -math.inf if forgets else honest))
     shift, rate, lam = Fraction(1, 2), Fraction(1, 20), np.array([20.0, 25.0])
     found = gaussian_moments.log_excess(shift, rate, lam)
     away = misses(found, [ball(shift, rate, each) for each in lam.tolist()])
@@ -116,8 +116,8 @@ def test_the_error_of_the_rule_counts(monkeypatch: pytest.MonkeyPatch, forgets: 
 def test_all_that_is_left_out_counts(monkeypatch: pytest.MonkeyPatch, what: str, forgets: bool) -> None:
     loosened(monkeypatch)
     monkeypatch.setattr(gaussian_moments, "_HELD" if what == "blocks" else "_DROP", 3.0)
-    rule, summed = gaussian_moments._rule, gaussian_moments._summed
-    monkeypatch.setattr(gaussian_moments, "_rule", lambda t, need: rule(t, 90.0))
+    rule, summed = gaussian_moments._trapezoid_step, gaussian_moments._sum_blocks
+    monkeypatch.setattr(gaussian_moments, "_trapezoid_step", lambda t, need: rule(t, 90.0))
     nothing = np.full(LAM.shape, -np.inf)
 
     def forgetful(grid: Any, lam: Array, end: Array, row: Array, block: Array, *left_out: Any) -> Any:
@@ -128,24 +128,24 @@ def test_all_that_is_left_out_counts(monkeypatch: pytest.MonkeyPatch, what: str,
         return summed(grid, lam, end, row, block, dropped, beyond, *rest)
 
     if forgets:
-        monkeypatch.setattr(gaussian_moments, "_summed", forgetful)
+        monkeypatch.setattr(gaussian_moments, "_sum_blocks", forgetful)
     away = misses(gaussian_moments.log_excess(SHIFT, RATE, LAM), TRUTH)
     assert np.nanmax(away) > 1 if forgets else np.nanmax(away) < 1
 
 
-@pytest.mark.parametrize(("name", "error"), [("loss", "turned"), ("log_weight", "error"), ("weight", "error")])
+@pytest.mark.parametrize(("name", "error"), [("loss", "loss_error"), ("log_weight", "error"), ("weight", "error")])
 def test_the_errors_of_the_nodes_reach_the_answer(monkeypatch: pytest.MonkeyPatch, name: str, error: str) -> None:
     """Each number of the grid is moved as far as its error allows: the answer stays within its radius, and not by chance."""
     before = gaussian_moments.log_excess(SHIFT, RATE, LAM)
     gaussian_moments._latest.clear()
-    grid = gaussian_moments._grid
+    grid = gaussian_moments._node_grid
 
     def moved(*where: Any) -> Any:
         found = grid(*where)
         value, part = getattr(found, name), getattr(found, error)
         return dataclasses.replace(found, **{name: value + part if name == "log_weight" else value * (1 + part)})
 
-    monkeypatch.setattr(gaussian_moments, "_grid", moved)
+    monkeypatch.setattr(gaussian_moments, "_node_grid", moved)
     after = gaussian_moments.log_excess(SHIFT, RATE, LAM)
     away = np.abs(after.mid - before.mid) / before.radius
     assert (away < 1).all()
@@ -155,15 +155,15 @@ def test_the_errors_of_the_nodes_reach_the_answer(monkeypatch: pytest.MonkeyPatc
 def test_the_error_of_what_all_orders_share_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     before = gaussian_moments.log_excess(SHIFT, RATE, LAM)
     gaussian_moments._latest.clear()
-    grid = gaussian_moments._grid
+    grid = gaussian_moments._node_grid
 
     def moved(*where: Any) -> Any:
         found = grid(*where)
         return dataclasses.replace(
-            found, straight=Enclosure(found.straight.mid + found.straight.radius, found.straight.radius)
+            found, linear_part=Enclosure(found.linear_part.mid + found.linear_part.radius, found.linear_part.radius)
         )
 
-    monkeypatch.setattr(gaussian_moments, "_grid", moved)
+    monkeypatch.setattr(gaussian_moments, "_node_grid", moved)
     away = np.abs(gaussian_moments.log_excess(SHIFT, RATE, LAM).mid - before.mid) / before.radius
     assert (away < 1).all()
     assert away[0] > 0.1  # a third of the moment at orders near 1

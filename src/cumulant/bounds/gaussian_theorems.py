@@ -78,7 +78,7 @@ class Diameter(Curve):
             # a(a-1) Delta
             return on.log(on.asarray(lam)) + on.log1p(on.asarray(lam)) + size
 
-        return self.pair.raised(lam, on, log_gap)
+        return self.pair.log_moment(lam, on, log_gap)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         if self.pair.out_of_reach():

@@ -13,7 +13,7 @@ from fractions import Fraction
 from cumulant.bounds.gaussian_theorems import enclosed_delta
 from cumulant.exact.grid.fft import Terms
 from cumulant.exact.witnesses import Neighbours
-from cumulant.losses.cells import misplaced
+from cumulant.losses.cells import rounding_slip
 from cumulant.losses.gaussian_law import GaussianLaw
 from cumulant.losses.grid import Loss, Step
 from cumulant.losses.transform import Transform

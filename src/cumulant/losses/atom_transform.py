@@ -1,4 +1,4 @@
-"""Finitely many losses on the line: atoms in balls, and the lattice that holds them all, where there is one."""
+"""Transforms of finitely many losses: atoms in balls, and the lattice that holds them."""
 
 from __future__ import annotations
 
@@ -19,27 +19,30 @@ _MOST_UNITS = 2**40
 
 
 class Points(Protocol):
-    """A symmetric pair of finitely many losses, told in balls of the working precision."""
+    """A symmetric pair of finitely many losses, in balls of the working precision."""
 
     def exact_points(self) -> list[tuple[Scalar, Scalar]]:
-        """The losses x > 0 and their Q-masses; their mirror images have the Q-masses q e^x."""
+        """Return the losses x > 0 with their Q-masses q; the losses -x have the Q-masses q e^x."""
         ...
 
     def exact_equal(self) -> Scalar:
-        """The mass where p = q; the exact 0 where there is none."""
+        """Return the mass where p = q; the exact 0 if there is no such mass."""
         ...
 
     def exact_leak(self) -> Fraction:
-        """The mass of P where Q has none, and of Q where P has none."""
+        """Return the mass of P where Q has none, which is also that of Q where P has none."""
         ...
 
     def exact_unit(self) -> Fraction | None:
-        """A rational number of which all losses are multiples, where there is one."""
+        """Return a rational number of which all losses are multiples; None if none is known."""
         ...
 
 
-def offered(points: Points, rate: Fraction, direction: str) -> PointTransform | None:
-    """The transform of such a pair on a sample, unless its losses span too many scales."""
+def point_transform(points: Points, rate: Fraction, direction: str) -> PointTransform | None:
+    """Return the transform of a symmetric pair of atoms on a sample, in one direction.
+
+    Returns None if there are no losses or if they span too many scales; the caller then uses the grid.
+    """
     with BALLS.at(64):
         found = points.exact_points()
         inside = all(x >= BALLS.number(SLIGHTEST) and x <= BALLS.number(STRONGEST) for x, _ in found)
@@ -48,22 +51,22 @@ def offered(points: Points, rate: Fraction, direction: str) -> PointTransform | 
 
 @dataclass(frozen=True, slots=True)
 class PointTransform(Transform):
-    """What sampling makes of such a pair: "remove", "add" or "symmetric", as in `Mixture`."""
+    """A symmetric pair of atoms on a sample: "remove", "add" or "symmetric", as in `Mixture`."""
 
     points: Points
     rate: Fraction
     direction: str
 
     @property
-    def _separated(self) -> bool:
-        """Whether an output that only one law of the base pair can produce stays one of infinite loss."""
+    def _leak_stays(self) -> bool:
+        """True if an output of only one law of the base pair keeps its infinite loss on the sample."""
         return self.direction != "add" or self.rate == 1
 
     def leak(self) -> Scalar:
-        return BALLS.number(self.rate * self.points.exact_leak() if self._separated else Fraction(0))
+        return BALLS.number(self.rate * self.points.exact_leak() if self._leak_stays else Fraction(0))
 
     def values(self) -> list[tuple[Scalar, Scalar]]:
-        """All finite losses and their P-masses; what has no mass is left out."""
+        """Return all finite losses with their P-masses; losses of mass 0 are left out."""
         g, kept, base = BALLS.number(self.rate), BALLS.number(1 - self.rate), self.points.exact_points()
         equal, leak = self.points.exact_equal(), BALLS.number(self.points.exact_leak())
         found: list[tuple[Scalar, Scalar]] = []
@@ -87,12 +90,12 @@ class PointTransform(Transform):
         return [(loss, mass) for loss, mass in found if not mass.is_zero()]
 
     def atoms(self, lam: float, log_error: float) -> Rule:
-        return _tilted(self.values(), self.leak(), lam)
+        return _tilted_rule(self.values(), self.leak(), lam)
 
     def lattice(self) -> Lattice | None:
         unit = self.points.exact_unit() if self.rate == 1 else None
         if unit is not None and all(abs(loss) < BALLS.number(unit * _MOST_UNITS) for loss, _ in self.values()):
-            numbers = [_multiple(loss, unit) for loss, _ in self.values()]
+            numbers = [_multiple_of(loss, unit) for loss, _ in self.values()]
             odd = all(number % 2 for number in numbers)
             return Lattice(2 * unit, unit) if odd else Lattice(unit, Fraction(0))
         losses = [loss for loss, _ in self.values()]
@@ -106,7 +109,7 @@ class PointTransform(Transform):
 
 @dataclass(frozen=True, slots=True)
 class MassTransform(Transform):
-    """P against Q on finitely many outputs, by exact masses: multiples of one over `whole`, point by point."""
+    """P against Q on finitely many outputs, by exact masses: multiples of 1 / `whole`."""
 
     masses: tuple[tuple[int, int], ...]
     whole: int
@@ -122,23 +125,27 @@ class MassTransform(Transform):
         return sorted(found.items())
 
     def values(self) -> list[tuple[Scalar, Scalar]]:
-        """The finite losses, one for each ratio, and their P-masses."""
+        """Return the finite losses, one for each ratio p/q, with their P-masses."""
         return [(BALLS.number(ratio).log(), BALLS.number(Fraction(p, self.whole))) for ratio, p in self._by_ratio()]
 
     def atoms(self, lam: float, log_error: float) -> Rule:
-        return _tilted(self.values(), self.leak(), lam)
+        return _tilted_rule(self.values(), self.leak(), lam)
 
     def lattice(self) -> Lattice | None:
         ratios = [ratio for ratio, _ in self._by_ratio()]
         if len(ratios) < 2:
             return None
         least, step = ratios[0], min(b / a for a, b in pairwise(ratios))
-        powers = [_power(ratio / least, step) for ratio in ratios]
+        powers = [_integer_power(ratio / least, step) for ratio in ratios]
         return None if None in powers else Lattice(BALLS.number(step).log(), BALLS.number(least).log())
 
 
-def _tilted(values: list[tuple[Scalar, Scalar]], leak: Scalar, lam: float) -> Rule:
-    """Masses times e^{lam L}; ArithmeticError where they do not add up: a law that has lost mass would say too little."""
+def _tilted_rule(values: list[tuple[Scalar, Scalar]], leak: Scalar, lam: float) -> Rule:
+    """Return the masses times e^{lam L} as a rule of atoms.
+
+    Raises ArithmeticError if the masses and the leak do not add up to 1: a law that lost mass would give too small a
+    delta.
+    """
     from flint import arb
 
     order = BALLS.number(lam)
@@ -148,14 +155,14 @@ def _tilted(values: list[tuple[Scalar, Scalar]], leak: Scalar, lam: float) -> Ru
     return Rule([], [(loss, mass * (order * loss).exp()) for loss, mass in values], arb(0))
 
 
-def _power(ratio: Fraction, base: Fraction) -> int | None:
-    """n if the ratio is base^n, and n is not large."""
+def _integer_power(ratio: Fraction, base: Fraction) -> int | None:
+    """Return n if the ratio is base^n and n is at most `HIGHEST_POWER`; otherwise None."""
     number = round(math.log(ratio) / math.log(base)) if ratio < 2**900 and base < 2**900 else -1
     return number if 0 <= number <= _HIGHEST and base**number == ratio else None
 
 
-def _multiple(loss: Any, unit: Fraction) -> int:
-    """The whole number that this loss is of the unit."""
+def _multiple_of(loss: Any, unit: Fraction) -> int:
+    """Return the integer n with loss = n * unit; raises ArithmeticError if there is none."""
     quotient = loss / BALLS.number(unit)
     number = round(float(quotient.mid()))
     if not (quotient - number).contains(0):

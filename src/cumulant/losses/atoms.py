@@ -1,4 +1,4 @@
-"""Laws of finitely many losses: by exact ratios and masses, and on a grid."""
+"""Laws of finitely many losses, by exact ratios and masses, and their form on a grid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.cache import recall
-from cumulant.losses.atom_transform import PointTransform, offered
+from cumulant.losses.atom_transform import PointTransform, point_transform
 from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss
 from cumulant.losses.integrals import Nodes, atoms
 from cumulant.losses.law import Law, point
@@ -25,19 +25,20 @@ _REMEMBERED = 8
 
 @dataclass(frozen=True, slots=True)
 class AtomLaw(Law):
-    """Finitely many ratios p/q with their Q-masses; `leak` is the mass of P where Q has none.
+    """A law of finitely many ratios p/q with their Q-masses.
 
-    `equal` is the mass of p = q where this is the law of a symmetric pair: the ratios above 1 then say everything.
+    `leak` is the mass of P where Q has none. `equal` is the mass of p = q if this is the law of a symmetric pair,
+    which the ratios above 1 then determine; None for any other pair.
     """
 
     masses: tuple[Fraction, ...]
     ratios: tuple[Fraction, ...]
     leak: Fraction = Fraction(0)
     equal: Fraction | None = None
-    _known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
-        log_mass, x = recall(self._known, whole, lambda: self._logs(whole), _REMEMBERED)
+        log_mass, x = recall(self._cache, whole, lambda: self._logs(whole), _REMEMBERED)
         # an atom at 0 contributes nothing, or everything if its weight is infinite
         return atoms(np.append(np.inf if self.leak > 0 else 0.0, log_mass), np.append(0.0, x), lam, rate)
 
@@ -51,13 +52,13 @@ class AtomLaw(Law):
             return Enclosure(np.full(1, np.inf)), Enclosure(np.ones(1))
         if not found:
             return None
-        return recall(self._known, (rate, whole), lambda: self._enclosed(found, rate), _REMEMBERED)
+        return recall(self._cache, (rate, whole), lambda: self._enclosed(found, rate), _REMEMBERED)
 
     def on_grid(self) -> Loss | None:
-        return None if self.equal is None else recall(self._known, "grid", self._symmetric_loss, _REMEMBERED)
+        return None if self.equal is None else recall(self._cache, "grid", self._symmetric_loss, _REMEMBERED)
 
     def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
-        return None if self.equal is None else offered(self, rate, direction)
+        return None if self.equal is None else point_transform(self, rate, direction)
 
     def exact_points(self) -> list[tuple[Scalar, Scalar]]:
         return [(BALLS.number(ratio).log(), BALLS.number(mass)) for mass, ratio in self._atoms(whole=False)]
@@ -81,7 +82,7 @@ class AtomLaw(Law):
         )
 
     def _enclosed(self, found: list[tuple[Fraction, Fraction]], rate: Fraction) -> tuple[Enclosure, Enclosure]:
-        """log of the masses, and of w = 1 - g + g p/q."""
+        """Return enclosures of the logarithms of the masses and of w = 1 - g + g p/q."""
         w = mixed_quotients(quotients(ratio for _, ratio in found), rate)
         return enclosed_logs(quotients(mass for mass, _ in found)), enclosed_logs(w)
 
@@ -103,15 +104,16 @@ class AtomLaw(Law):
 
 @dataclass(frozen=True, slots=True)
 class AtomLoss(Loss):
-    """Finitely many losses x > 0 with their Q-masses, their mirror images, the mass of p = q and the leak of one side.
+    """Finitely many losses x > 0 with their Q-masses, and their mirror images.
 
-    All of them are multiples of the `unit`, if there is one.
+    `equal_mass` is the mass of p = q, `leak_mass` that of P where Q has none. All losses are multiples of `unit`, or
+    it is None.
     """
 
     losses: tuple[float, ...]
     log_masses: tuple[float, ...]
-    same: float = 0.0
-    alone: float = 0.0
+    equal_mass: float = 0.0
+    leak_mass: float = 0.0
     unit: float | None = None
 
     smooth = False
@@ -146,15 +148,18 @@ class AtomLoss(Loss):
 
     @property
     def equal(self) -> float:
-        return self.same
+        return self.equal_mass
 
     @property
     def leak(self) -> float:
-        return self.alone
+        return self.leak_mass
 
 
-def two_answers(log_odds: float, leak: Fraction = Fraction(0)) -> AtomLoss | None:
-    """Randomized response with this log-odds, told only with probability 1 - leak: the worst (epsilon, leak)-DP pair."""
+def randomized_response_loss(log_odds: float, leak: Fraction = Fraction(0)) -> AtomLoss | None:
+    """Return the loss of randomized response that answers with probability 1 - leak.
+
+    This is the worst (log_odds, leak)-DP pair. Returns None if no grid can hold the loss.
+    """
     if not SMALLEST_LOSS < log_odds <= LARGEST_LOSS:
         return AtomLoss((), (), float(1 - leak), float(leak)) if log_odds == 0 else None
     return AtomLoss((log_odds,), (log_rational(1 - leak) - np.logaddexp(0.0, log_odds),), 0.0, float(leak))

@@ -1,7 +1,8 @@
-"""A one-round pair put on a grid of losses: each cell's mass sent to its two ends so that P and Q keep their masses.
+"""One round on a grid of losses: the mass of each cell goes to the two ends of the cell.
 
-That is the chord of the hockey-stick curve over each cell, so the pair on the grid dominates ("connect the dots"); the
-same numbers, sent the other way, give a pair that is dominated (`lattice.merging`).
+The shares are such that P and Q keep their mass. That is the chord of the hockey-stick curve over each cell, so the
+pair on the grid dominates ("connect the dots"). The same numbers, sent the other way, give a pair that is dominated
+(`exact.grid.dominated`).
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """log of the P-masses: of each cell to its left and right end, of atoms on grid points; below and above the grid.
+    """Logarithms of the P-masses that each cell sends to its ends, and those of atoms.
 
-    `slip` bounds by how much a loss was misplaced by rounding, `error` the relative error of the masses of P and of Q.
+    `left` and `right` are what a cell sends to its left and right end, `atoms` lie on grid points, `below` and `above`
+    lie outside of the grid. `slip` bounds by how much rounding misplaced a loss, `error` the relative error of the
+    masses of P and of Q.
     """
 
     grid: Grid
@@ -49,7 +52,7 @@ class Cells:
     error: float
 
     def mirrored(self) -> Cells:
-        """The pair (Q, P): the loss changes sign, and a point of loss l and mass m has the mass m e^-l."""
+        """Return the pair (Q, P): a point of loss l and mass m gets the loss -l, the mass m e^-l."""
         points = self.grid.points()
         return Cells(
             self.grid.mirrored(),
@@ -63,31 +66,33 @@ class Cells:
         )
 
 
-def misplaced(low: float, high: float) -> float:
-    """By how much rounding may misplace a loss in [low, high]."""
+def rounding_slip(low: float, high: float) -> float:
+    """Return by how much rounding may misplace a loss in [low, high], in units of the loss."""
     return 8 * U * (1 + max(abs(low), abs(high)))
 
 
 def place_atoms(L: Array, log_p: Array, grid: Grid, left: Array, right: Array, atoms: Array) -> tuple[float, float]:
-    """Add atoms to the cells they fall into, or to the grid points they are.
+    """Add atoms to the cells they fall into, or to the grid points they lie on.
 
-    By how much the latter were misplaced, and by which part of themselves the sums may be wrong, logarithms apart.
+    Returns by how much an atom on a grid point was misplaced, and the relative error of the sums, logarithms apart.
     """
     position = (L - grid.offset) / grid.step - grid.first
     nearest = np.rint(position)
     astray = np.abs(position - nearest)
     on = astray < _ON_GRID
-    crowd = _add(atoms, nearest[on].astype(np.int64), log_p[on])
+    crowd = _add_masses(atoms, nearest[on].astype(np.int64), log_p[on])
     cell = np.clip(np.floor(position[~on]).astype(np.int64), 0, grid.count - 2)
-    to_right, to_left = split(L[~on] - (grid.offset + grid.step * (grid.first + cell)), grid.step)
+    to_right, to_left = split_shares(L[~on] - (grid.offset + grid.step * (grid.first + cell)), grid.step)
     with np.errstate(divide="ignore"):
-        crowd = max(crowd, _add(right, cell, log_p[~on] + np.log(to_right)))
-        crowd = max(crowd, _add(left, cell, log_p[~on] + np.log(to_left)))
+        crowd = max(crowd, _add_masses(right, cell, log_p[~on] + np.log(to_right)))
+        crowd = max(crowd, _add_masses(left, cell, log_p[~on] + np.log(to_left)))
     return float(grid.step * np.max(astray[on], initial=0.0)), crowd * U
 
 
-def _add(total: Array, place: Array, log_mass: Array) -> int:
-    """Add masses where they belong, in units of the largest of each place, so that none underflows; the most in a place.
+def _add_masses(total: Array, place: Array, log_mass: Array) -> int:
+    """Add masses to their places, and return how many the fullest place received.
+
+    Each sum is taken in units of the largest mass of its place, so that none underflows.
 
     A sum of n positive floats is wrong by at most n - 1 units, in whichever order they are added.
     """
@@ -100,8 +105,11 @@ def _add(total: Array, place: Array, log_mass: Array) -> int:
     return int(np.max(count, initial=0))
 
 
-def split(gap: Array, step: float) -> tuple[Array, Array]:
-    """The shares of a loss `gap` above the left end that go right and left, so that both laws keep their mass."""
+def split_shares(gap: Array, step: float) -> tuple[Array, Array]:
+    """Return the shares of a loss `gap` above the left end that go right and left.
+
+    With these shares both laws keep their mass.
+    """
     gap = np.clip(gap, 0.0, step)
     whole = np.expm1(-step)
     return np.expm1(-gap) / whole, np.exp(-gap) * np.expm1(gap - step) / whole

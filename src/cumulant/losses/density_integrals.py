@@ -1,4 +1,4 @@
-"""Two densities given as Python functions: self-checked quadrature of whatever is asked about them."""
+"""Self-checked quadrature of two densities that are given as Python functions."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """The losses of all pieces in increasing order, and from each on the sums of the masses of P and of Q."""
+    """The losses of all pieces in increasing order, with the masses of P and Q from each one on."""
 
     loss: Array
     p: Array
     q: Array
 
     def profile(self, epsilons: Array) -> Array:
-        """delta(eps) = P(y > eps) - e^eps Q(y > eps)."""
+        """Return delta(eps) = P(y > eps) - e^eps Q(y > eps) at each epsilon."""
         first = np.searchsorted(self.loss, epsilons, side="right")
         with np.errstate(over="ignore", invalid="ignore"):
             growth = np.where(self.q[first] > 0, np.exp(epsilons) * self.q[first], 0.0)
@@ -57,7 +57,10 @@ class Tails:
 
 
 def both_tails(densities: LogDensities, grid: Array) -> tuple[Tails, Tails] | None:
-    """The tails of P against Q and of Q against P, s cut at the points of the grid; None where that takes too many pieces."""
+    """Return the tails of P against Q and of Q against P, with s cut at the points of the grid.
+
+    Returns None if that takes too many pieces; the caller then integrates each epsilon.
+    """
     found = pieces(densities, np.append(grid[:-1:_TAIL_STEP], grid[-1]), _TAIL_VARIATION, _NEGLIGIBLE)
     if found is None:
         return None
@@ -77,9 +80,10 @@ def _tails(log_p: Array, log_q: Array) -> Tails:
 
 
 def pieces(densities: LogDensities, grid: Array, variation: float, least: float = LEAST) -> tuple[Array, Array] | None:
-    """log of the masses of P and Q of all pieces with at least e^least, on each of which the loss varies so little.
+    """Return the logarithms of the masses of P and Q on pieces where the loss varies little.
 
-    None where there are too many, or where a peak between the points of the grid was missed.
+    Pieces with less than e^least are left out. Returns None if there are too many pieces, or if a peak between the
+    points of the grid was missed; the caller then integrates each parameter.
     """
     with np.errstate(all="ignore"):
         return _pieces(densities, grid, variation, least)
@@ -112,7 +116,7 @@ def _pieces(densities: LogDensities, grid: Array, variation: float, least: float
         now = np.stack([np.exp(p).sum(axis=1), np.exp(q).sum(axis=1)])
         off = np.abs(now[:, ::2] + now[:, 1::2] - before)
         settled = np.repeat((off <= _SETTLED * before + np.exp(least)).all(axis=0), 2)
-        done = settled & _even(p, q, now.max(axis=0), variation, least) | (depth == _DEEPEST - 1)
+        done = settled & _loss_varies_little(p, q, now.max(axis=0), variation, least) | (depth == _DEEPEST - 1)
         some = np.maximum(p[done], q[done]) > -np.inf
         kept.append((p[done][some], q[done][some]))
         count += int(some.sum())
@@ -124,8 +128,8 @@ def _pieces(densities: LogDensities, grid: Array, variation: float, least: float
     return (log_p, log_q) if whole else None
 
 
-def _even(p: Array, q: Array, mass: Array, variation: float, least: float) -> Array:
-    """Whether the loss varies little on each piece, as far as anything is at stake."""
+def _loss_varies_little(p: Array, q: Array, mass: Array, variation: float, least: float) -> Array:
+    """Return where the loss varies little on a piece, or the piece has too little mass."""
     loss = p - q
     loss = np.where(np.isnan(loss), 0.0, np.clip(loss, -_LARGEST_LOSS, _LARGEST_LOSS))
     return (loss.max(axis=1) - loss.min(axis=1) <= variation) | (mass < np.exp(least))
@@ -154,13 +158,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Densities:
-    """Log-densities on an interval, for as long as those stay what they are: what is learnt about them is kept."""
+    """Two log-densities on an interval; the object remembers what it finds out about them.
+
+    The functions must not change while the object lives.
+    """
 
     log_p: LogDensity
     log_q: LogDensity
     support: tuple[float, float] = (-math.inf, math.inf)
     pure: float = math.inf
-    _learnt: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _facts: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         low, high = self.support
@@ -182,16 +189,19 @@ class Densities:
                 raise InputError(f"pure={self.pure:g} must bound |log p - log q|, which reaches {worst:.9g}")
 
     def tails(self) -> tuple[Tails, Tails] | None:
-        """Both laws in pieces, if the profile that these give agrees with the quadrature."""
+        """Return both laws in pieces; None if their profile disagrees with the quadrature."""
 
         def found() -> tuple[tuple[Tails, Tails] | None]:
             tails = both_tails(self.losses, self.scan())
             return (tails if tails is not None and self.slack(tails) <= _AGREEMENT else None,)
 
-        return self.learnt("tails", found)[0]
+        return self.remember("tails", found)[0]
 
     def slack(self, tails: tuple[Tails, Tails]) -> float:
-        """By how much log delta may be too small in pieces: twice as much as it was at a few epsilons."""
+        """Return a bound of how far log delta of the pieces is too small.
+
+        It is twice the largest gap to the quadrature at a few epsilons.
+        """
 
         def found() -> float:
             scanned = np.concatenate([[0.0], np.geomspace(1e-6, 100.0, 400)])
@@ -200,13 +210,13 @@ class Densities:
             asked = scanned[[place for place in dict.fromkeys([0, *places]) if delta[place] > 0]]
             if not asked.size:
                 return math.inf
-            gaps = np.abs(self.larger(shortfall, asked, FLOATS) - np.log(larger_profile(tails, asked)))
+            gaps = np.abs(self.larger_direction(log_hockey_stick, asked, FLOATS) - np.log(larger_profile(tails, asked)))
             return 2 * float(np.max(gaps)) + 1e-12
 
-        return self.learnt("slack", found)
+        return self.remember("slack", found)
 
-    def separated(self) -> bool:
-        """Whether one law produces what the other cannot, so that every divergence is infinite."""
+    def is_separated(self) -> bool:
+        """True if one law produces what the other cannot, so that every divergence is infinite."""
 
         def found() -> tuple[bool]:
             pieces = self._pieces()
@@ -216,10 +226,10 @@ class Densities:
             alone = [np.sum(np.exp(a[b == -np.inf])) for a, b in ((log_p, log_q), (log_q, log_p))]
             return (bool(max(alone) > _ALONE),)
 
-        return self.learnt("separated", found)[0]
+        return self.remember("separated", found)[0]
 
-    def larger(self, integrand: Integrand, parameters: Any, on: Arithmetic, smooth: bool = False) -> Array:
-        """The log of an integral at each parameter, for (P, Q) or for (Q, P), whichever is larger; see `integrals`."""
+    def larger_direction(self, integrand: Integrand, parameters: Any, on: Arithmetic, smooth: bool = False) -> Array:
+        """Return the log of an integral for (P, Q) or (Q, P), whichever is larger; see `integrals`."""
         if on.exact:
             raise CertificateError(
                 "densities given as Python functions cannot be certified; use from_masses or float64"
@@ -231,14 +241,16 @@ class Densities:
         return np.maximum(there, back).reshape(parameters.shape)
 
     def integrals(self, integrand: Integrand, parameters: Array, smooth: bool) -> Array:
-        """The log of an integral at each parameter: a `smooth` one over pieces of the laws, found once, where that agrees.
+        """Return the log of an integral at each parameter.
 
-        An integrand is homogeneous: the logarithms of masses in place of those of densities give the log of its integral.
+        A `smooth` integrand is summed over pieces of the laws, which are found once; if that sum disagrees with the
+        quadrature, the quadrature answers. An integrand is homogeneous: with the logarithms of masses in place of
+        those of densities it gives the log of its integral.
         """
         pieces = self._pieces() if smooth and parameters.size > _FEW_ORDERS else None
         if pieces is None:
             return self._integrate(integrand, parameters)
-        value, known = _over_pieces(integrand, *pieces, parameters)
+        value, known = _sum_over_pieces(integrand, *pieces, parameters)
         checked = np.flatnonzero(known)[[0, known.sum() // 2, -1]] if known.any() else np.zeros(0, dtype=np.int64)
         gap = np.max(np.abs(self._integrate(integrand, parameters[checked]) - value[checked]), initial=0.0)
         value = value + 2 * gap
@@ -248,8 +260,11 @@ class Densities:
         return value
 
     def _pieces(self) -> tuple[Array, Array] | None:
-        """Both laws in pieces on which smooth integrals up to some order are exact to about 1e-11."""
-        return self.learnt(
+        """Return both laws in pieces on which smooth integrals are exact to about 1e-11.
+
+        Returns None if there are no such pieces; the caller then integrates each parameter.
+        """
+        return self.remember(
             "pieces",
             lambda: (
                 pieces(self.losses, np.append(_grid(self.support)[:-1:_EVERY], _grid(self.support)[-1]), _VARIATION),
@@ -266,15 +281,15 @@ class Densities:
         return log_integrals(log_f, len(parameters), self.scan())
 
     def scan(self) -> Array:
-        """Where both densities are looked at first, in the coordinate of `losses`."""
-        return self.learnt("scan", lambda: _scan(self))
+        """Return the first points at which both densities are evaluated, in units of s."""
+        return self.remember("scan", lambda: _scan(self))
 
-    def learnt(self, name: str, value: Callable[[], T]) -> T:
-        """A fact about this pair, found once."""
-        return recall(self._learnt, name, value, _FACTS)
+    def remember(self, name: str, value: Callable[[], T]) -> T:
+        """Return a fact about this pair; `value` computes it once."""
+        return recall(self._facts, name, value, _FACTS)
 
     def losses(self, s: Array) -> tuple[Array, Array, Array]:
-        """log p, log q and the log of the Jacobian dx/ds at the mapped points."""
+        """Return log p, log q and the log of the Jacobian dx/ds at the mapped points."""
         low, high = self.support
         if math.isinf(low) and math.isinf(high):
             x, log_jacobian = 1e-6 * np.sinh(s), math.log(1e-6) + FLOATS.log_cosh(s)
@@ -288,17 +303,17 @@ class Densities:
             x = np.where(s < 0, low + (high - low) * part, high - (high - low) * part)
             x = np.clip(x, np.nextafter(low, math.inf), np.nextafter(high, -math.inf))
             log_jacobian = math.log(high - low) - np.logaddexp(0.0, s) - np.logaddexp(0.0, -s)
-        return self._evaluated(self.log_p, "log_p", x), self._evaluated(self.log_q, "log_q", x), log_jacobian
+        return self._evaluate(self.log_p, "log_p", x), self._evaluate(self.log_q, "log_q", x), log_jacobian
 
-    def _evaluated(self, function: LogDensity, name: str, x: Array) -> Array:
-        """The function at an array of points: in one call if it takes arrays, else point by point."""
+    def _evaluate(self, function: LogDensity, name: str, x: Array) -> Array:
+        """Evaluate the function at an array: in one call if it takes arrays, else point by point."""
         values = None
         with np.errstate(all="ignore"):
-            if self._learnt.get(name) is not _SCALAR:
+            if self._facts.get(name) is not _SCALAR:
                 values = _in_one_call(function, x)
-                if values is not None and name not in self._learnt and x.size:
-                    values = values if _as_alone(function, x, values) else None
-                    self._learnt[name] = _SCALAR if values is None else _VECTOR
+                if values is not None and name not in self._facts and x.size:
+                    values = values if _agrees_pointwise(function, x, values) else None
+                    self._facts[name] = _SCALAR if values is None else _VECTOR
             if values is None:
                 values = np.array(numbers(function, x.ravel().tolist(), name), dtype=np.float64).reshape(x.shape)
         if np.isnan(values).any():
@@ -309,7 +324,9 @@ class Densities:
 
 
 def _grid(support: tuple[float, float]) -> Array:
-    """Where s is scanned; x is 1e-6 sinh s on the line, low + e^s on a half-line, a logistic on an interval.
+    """Return the points at which s is scanned.
+
+    x is 1e-6 sinh s on the line, low + e^s on a half-line, a logistic function of s on an interval.
 
     A peak is found if it shows at the scanned points: steps of 1 % of |x| where densities usually live, 5 % beyond.
     """
@@ -325,7 +342,10 @@ def _grid(support: tuple[float, float]) -> Array:
 
 
 def _scan(pair: Densities) -> Array:
-    """The grid, and where the loss is largest in either direction: a narrow {y > eps} must not be overlooked."""
+    """Return the grid with the points where the loss is largest in either direction.
+
+    Without these points the quadrature could overlook a narrow set {y > eps}.
+    """
     grid = _grid(pair.support)
 
     def loss(s: Array, rows: Array) -> Array:
@@ -347,8 +367,8 @@ def _in_one_call(function: LogDensity, x: Array) -> Array | None:
     return None
 
 
-def _as_alone(function: LogDensity, x: Array, values: Array) -> bool:
-    """Whether a few numbers of an array get what they get one at a time."""
+def _agrees_pointwise(function: LogDensity, x: Array, values: Array) -> bool:
+    """True if a few values of the array equal those of single calls."""
     places = [0, x.size // 3, x.size // 2, x.size - 1]
     with suppress(Exception), user_code():
         alone = [float(function(float(x.flat[place]))) for place in places]
@@ -356,8 +376,8 @@ def _as_alone(function: LogDensity, x: Array, values: Array) -> bool:
     return False
 
 
-def _over_pieces(integrand: Integrand, log_p: Array, log_q: Array, parameters: Array) -> tuple[Array, Array]:
-    """The log of the sum over all pieces, and whether nothing is missing: the tails have ended before the pieces do."""
+def _sum_over_pieces(integrand: Integrand, log_p: Array, log_q: Array, parameters: Array) -> tuple[Array, Array]:
+    """Return the log of the sum over all pieces, and whether the tails end before the pieces do."""
     fringe = np.maximum(log_p, log_q) < LEAST + _FRINGE
     value, beyond = np.empty(parameters.size), np.full(parameters.size, -np.inf)
     rows = max(1, _BLOCK // max(log_p.size, 1))
@@ -371,12 +391,12 @@ def _over_pieces(integrand: Integrand, log_p: Array, log_q: Array, parameters: A
 
 
 def larger_profile(tails: tuple[Tails, Tails], epsilons: Array) -> Array:
-    """delta(eps) from both laws in pieces, the larger of both directions."""
+    """Return delta(eps) from both laws in pieces, the larger of both directions."""
     return np.maximum(tails[0].profile(epsilons), tails[1].profile(epsilons))
 
 
-def shortfall(log_p: Array, log_q: Array, epsilon: Array) -> Array:
-    """p (1 - e^{eps - y})_+."""
+def log_hockey_stick(log_p: Array, log_q: Array, epsilon: Array) -> Array:
+    """Return log of p (1 - e^{eps - y})_+, the integrand of delta at eps; -inf where y <= eps."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         y = log_p - log_q
         return np.where(y > epsilon, log_p + np.log(-np.expm1(epsilon - y)), -np.inf)

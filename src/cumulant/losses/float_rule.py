@@ -1,6 +1,7 @@
-"""The tilted law of one round as points in float64, with a radius beside every loss and weight (docs/line.md, section 6).
+"""The tilted law of one round as points in float64, with a radius for each loss and weight.
 
-The same panels, formulas and error terms as the rule in balls; what is left of rounding is followed by `BOUNDED`.
+The panels, formulas and error terms are those of the rule in balls; `BOUNDED` follows the rounding (docs/line.md,
+section 6).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _WIDE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class FloatRule:
-    """Signed losses and their weights, these and the errors divided by e^scale.
+    """Signed losses with their tilted weights; weights and errors are divided by e^scale.
 
     `error` bounds for every |u| <= top what quadrature and the ends add to M(lam + iu); `square_error` times 1 + c^2 what
     they add to the integral of (L - c)^2.
@@ -49,7 +50,7 @@ class FloatRule:
         return self.losses.size
 
     def between(self, low: float, high: float) -> Enclosure:
-        """The weights of the points between two edges of panels."""
+        """Return the weights of the points between two edges of panels."""
         return self.weights[(self.places > low) & (self.places < high)]
 
 
@@ -57,9 +58,10 @@ class FloatRule:
 def float_rule(
     law: Mixed, lam: float, top: float, log_error: float, edges: tuple[float, ...], beyond: bool = True
 ) -> FloatRule:
-    """The law tilted by e^{lam L} between the edges, each panel wrong by about e^log_error at most; remembered.
+    """Return the law tilted by e^{lam L} between the edges as points in floats; remembered.
 
-    OverflowError where numbers are so large that the margins of their logarithms would not hold.
+    Each panel is wrong by about e^log_error at most. Raises OverflowError if numbers are so large that the margins of
+    their logarithms would not hold.
     """
     panels = law.panels(list(edges), lam, top, log_error, _PIECES if top > 0 else 1)
     nodes, sizes = _legendre()
@@ -72,10 +74,10 @@ def float_rule(
         square = each * (2 * law.farthest(panels) ** 2 + 2) * (1 + MARGIN)
         return float(each.sum()) * (1 + MARGIN), float(square.sum()) * (1 + MARGIN)
 
-    return weighed(law, lam, top, centre[:, None] + r[:, None] * nodes, r[:, None] * sizes, edges, beyond, errors)
+    return weigh_points(law, lam, top, centre[:, None] + r[:, None] * nodes, r[:, None] * sizes, edges, beyond, errors)
 
 
-def weighed(
+def weigh_points(
     law: Mixed,
     lam: float,
     top: float,
@@ -85,9 +87,10 @@ def weighed(
     beyond: bool,
     errors: Callable[[float, float], tuple[float, float]],
 ) -> FloatRule:
-    """The points v of a rule as losses and tilted weights.
+    """Turn the points v of a rule into losses and tilted weights.
 
-    `errors` says by how much the rule errs, for all |u| <= top and for squares, over e^scale; it is told what lies beyond.
+    `errors(scale, ends)` returns by how much the rule errs for all |u| <= top, and for squares, both divided by
+    e^scale; `ends` is what lies beyond the edges.
     """
     loss = enclosed_loss(v * BOUNDED.number(law.base.shift), law.rate)
     log_q = law.base.log_density(v, BOUNDED)
@@ -105,7 +108,7 @@ def weighed(
     places = np.concatenate([v.mid.ravel()] * len(found))
     with BALLS.at(_BITS):
         down = (-BALLS.number(scale)).exp()
-        atoms = law.jumps(BALLS.number(lam))
+        atoms = law.tilted_atoms(BALLS.number(lam))
         ends = float((law.beyond(BALLS.number(lam), list(edges)) * down).upper()) if beyond else 0.0
         if atoms:
             x, mass = BOUNDED.of_balls(x for x, _ in atoms), BOUNDED.of_balls(mass * down for _, mass in atoms)
@@ -120,7 +123,10 @@ def weighed(
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The mass of the tilted law: M(lam) e^-scale is within `relative` of `sum`, quadrature left out."""
+    """The mass of the tilted law: M(lam) e^-scale is within `relative` of `sum`.
+
+    The error of the quadrature is not part of `relative`.
+    """
 
     sum: float
     relative: float
@@ -128,7 +134,7 @@ class Total:
 
 
 def total(weights: Enclosure) -> Total:
-    """The sum of all weights; a sum or dot product of n terms in any order errs by n u of the sum of their sizes."""
+    """Sum all weights; n terms in any order err by n u times the sum of their sizes."""
     additions = (weights.size + 8) * 1.01 * 2.0**-53
     whole = float(weights.mid.sum())
     relative = float(weights.radius.sum()) / whole * (1 + MARGIN) + additions if whole > 0 else math.inf
@@ -139,7 +145,10 @@ def total(weights: Enclosure) -> Total:
 
 @np.errstate(all="ignore")
 def float_variation(law: Mixed, lam: float, low: float, high: float) -> float:
-    """log of a bound of the total variation of the tilted densities of L and -L (Lemma S3), not normalised."""
+    """Return log of a bound of the total variation of the tilted densities (Lemma S3).
+
+    The densities are those of L and -L, not normalised. Raises OverflowError if floats cannot hold the numbers.
+    """
     t, g, kept = float(law.base.shift), float(law.rate), float(1 - law.rate)
     edges = law.cells(lam, low, high)
     x = t * edges
@@ -159,7 +168,7 @@ def float_variation(law: Mixed, lam: float, low: float, high: float) -> float:
 
 @lru_cache(maxsize=1)
 def _legendre() -> tuple[Enclosure, Enclosure]:
-    """Nodes and weights of the Gauss rule, each rounded once from its ball."""
+    """Return nodes and weights of the Gauss rule, each rounded once from its ball."""
     with BALLS.at(_BITS):
         points: list[Any] = legendre(_BITS)
         nodes, weights = BOUNDED.of_balls(x for x, _ in points), BOUNDED.of_balls(w for _, w in points)

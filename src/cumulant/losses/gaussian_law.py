@@ -1,4 +1,4 @@
-"""The law of the privacy loss of Gaussian noise: nodes in floats, balls, panels and the grid.
+"""The law of the privacy loss of Gaussian noise: float nodes, balls, panels and the grid.
 
 The integrand is at most e^phi, phi = a L + log(density of the loss), which has at most two humps, because
 phi'' = -1/s + a * (logistic density): their places come out of that.
@@ -19,7 +19,7 @@ from cumulant.losses import gaussian_moments, gaussian_sum
 from cumulant.losses.grid import SMALLEST_LOSS, Loss
 from cumulant.losses.integrals import DROP, Nodes, logistic
 from cumulant.losses.law import Law, ball_exp
-from cumulant.losses.panels import DEEPEST, LEFT_OUT, Line, Orders, slack
+from cumulant.losses.panels import DEEPEST, LEFT_OUT, Line, Orders, rounding_slack
 from cumulant.losses.subsampled import (
     BallTerm,
     Point,
@@ -50,7 +50,7 @@ _ENCLOSED_ROOT = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
 
 @dataclass(frozen=True, slots=True)
 class GaussianLaw(Law, Line, Loss):
-    """x = t z - t^2/2 ~ N(-s/2, s), t = shift, s = t^2, with z ~ N(0, 1) under Q and N(t, 1) under P.
+    """x = t z - t^2/2 ~ N(-s/2, s), t = shift, s = t^2; z ~ N(0, 1) under Q, N(t, 1) under P.
 
     For panels s = z - t/2 is the coordinate and exponents are of the size of (order times shift)^2; on a grid it is z.
     """
@@ -70,7 +70,7 @@ class GaussianLaw(Law, Line, Loss):
         # the moment grows with the shift, so one whose square is below the smallest float may be enlarged
         shift = max(float(FLOATS.number(self.shift)), 1e-150)
         windows = _windows(shift, rate, lam, term, -math.inf if whole else shift / 2)
-        return (_on_line if whole else _on_half_line)(windows, shift, rate, lam)
+        return (_trapezoid_on_line if whole else _trapezoid_on_half_line)(windows, shift, rate, lam)
 
     def log_excess(self, rate: Fraction, lam: Array) -> Enclosure:
         return gaussian_moments.log_excess(self.shift, rate, lam)
@@ -91,7 +91,7 @@ class GaussianLaw(Law, Line, Loss):
     def enclosure(
         self, term: BallTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
     ) -> Scalar:
-        """acb.integral in z up to where the tails are proved to be small.
+        """Integrate in z by acb.integral up to where the tails are proved to be small.
 
         z > Z: w <= e^x, so the tail is at most E[e^{ax}; z > Z] = e^{a(a-1)s/2} erfc((Z - a shift)/sqrt 2)/2.
         z < -Y: the term is at most a g, so the tail is at most a g erfc(Y/sqrt 2)/2.
@@ -143,7 +143,7 @@ class GaussianLaw(Law, Line, Loss):
         return self
 
     def ends(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
-        """Both tails are Gaussian.
+        """Return the ends of the cells and log of what lies beyond: both tails are Gaussian.
 
         To the right f_a + f_{1-a} <= min{a w^a, 2 a lambda g^2 e^{2x} max(w, 1)^{a-2}}, whose logarithm rises by at most
         max(a, 2) shift per unit; to the left, where x < 0, f_a <= min(a g, a lambda g^2).
@@ -163,13 +163,13 @@ class GaussianLaw(Law, Line, Loss):
             power = np.where(lam > 0, np.log(order), np.where(loss >= 1, np.log(loss), np.inf)) + order * loss
             curved = np.log(2 * order) + log_lam + 2 * (math.log(g) + x) + np.maximum(order - 2, 0.0) * loss
             fallen = (high + t / 2) ** 2 / 2 + np.log(high + t / 2 - steepest)
-            beyond = np.minimum(power, curved) - fallen + slack(order * loss + 2 * x + fallen)
+            beyond = np.minimum(power, curved) - fallen + rounding_slack(order * loss + 2 * x + fallen)
             room = room * 1.4
         if not orders.whole:
             return np.zeros_like(lam), high, beyond
         left = np.minimum(np.where(lam > 0, np.log(order * g), np.inf), np.log(order) + log_lam + 2 * math.log(g))
         low = np.floor(-t / 2 - np.sqrt(2 * np.maximum(left - size - LEFT_OUT, 1.0)))
-        return low, high, np.logaddexp(beyond, left - (low + t / 2) ** 2 / 2 + slack(low * low))
+        return low, high, np.logaddexp(beyond, left - (low + t / 2) ** 2 / 2 + rounding_slack(low * low))
 
     def peak(self, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
         slope = np.where(high > low, (at_high - at_low) / (high - low), 0.0)
@@ -180,7 +180,11 @@ class GaussianLaw(Law, Line, Loss):
         return y * y / 2
 
     def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
-        """Past h0 it is a (L - x) - (z - a shift)^2/2 + a lambda shift^2/2, where the large parts have cancelled on paper."""
+        """Return a times the gain of L, plus the log density of s.
+
+        Past h0 it is a (L - x) - (z - a shift)^2/2 + a lambda shift^2/2: without this form two terms of the size of (a
+        shift)^2 would cancel in floats.
+        """
         shift, order = BOUNDED.number(self.shift), lam + 1
         z = s + shift / 2
         power: Any = order * gain(L) - z * z / 2
@@ -229,19 +233,25 @@ class GaussianLaw(Law, Line, Loss):
 
 
 def _log_far_moment(shift: Fraction, rate: Fraction, lam: Any, on: Arithmetic) -> Any:
-    """a log g + a lambda shift^2/2 = log E (g e^x)^a; within _FAR_ERROR of log M where protection is lost."""
+    """Return log E (g e^x)^a = a log g + a lambda shift^2/2.
+
+    It differs from log M by at most `FAR_ERROR` if protection is lost (Lemma 7 of docs/rounding.md).
+    """
     return (lam + 1) * (on.log(on.number(rate)) + on.number(shift**2 / 2) * lam)
 
 
 def _protection_is_lost(shift: Fraction, rate: Fraction, lam: Array) -> Array:
-    """Whether so much of E w^a lies far beyond x = h0 that w may be taken for g e^x."""
+    """Return where E w^a lies so far beyond x = h0 that w may be replaced by g e^x (Lemma 7)."""
     h0 = log_rational((1 - rate) / rate)  # of the rate itself, not of one that floats can square
     with np.errstate(over="ignore"):
         return np.asarray(FLOATS.number(shift**2 / 2) * lam > max(h0, 0.0) + np.log(lam + 1) + 42)
 
 
 def _bisect(above: Callable[[Array], Array], inner: Array, outer: Array, width: float) -> tuple[Array, Array]:
-    """Shrink [inner, outer] around the last point where `above` holds, to this width or to neighbouring floats."""
+    """Shrink [inner, outer] around the last point where `above` holds, to this width.
+
+    It stops earlier at neighbouring floats.
+    """
     for _ in range(64):
         if not (np.abs(outer - inner) > width).any():
             break
@@ -253,7 +263,7 @@ def _bisect(above: Callable[[Array], Array], inner: Array, outer: Array, width: 
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """Per order up to two intervals of z that hold the integral of a kernel, and the step that resolves each."""
+    """For each order up to two intervals of z that hold a kernel's integral, and their steps."""
 
     low: Array
     high: Array
@@ -263,9 +273,10 @@ class _Windows:
 
 
 def _log_power(z: Array, lam: Array, shift: float, rate: Rate, offset: Array) -> tuple[Array, Array]:
-    """L and a L - z^2/2 - offset, a = 1 + lambda; the offset is 0 or the height a(a-1)s/2 = log E_Q e^{ax}.
+    """Return L and a L - z^2/2 - offset, a = 1 + lambda.
 
-    Past h0 it is a (L - x) - (z - a shift)^2/2 + height - offset, where the large parts have cancelled on paper.
+    The offset is 0 or the height a(a-1)s/2 = log E_Q e^{ax}. Past h0 the second one is a (L - x) - (z - a shift)^2/2 +
+    height - offset: without this form two terms of the size of the height would cancel in floats.
     """
     x = shift * z - shift * shift / 2
     L = rate.loss(x)
@@ -279,7 +290,10 @@ def _height(lam: Array, shift: float) -> Array:
 
 
 def _windows(shift: float, rate: Rate, lam: Array, term: Callable[[Array], Array], floor: float) -> _Windows:
-    """The parts of {z >= floor} where e^{-z^2/2} term matters; `term` takes a matrix of L, one column per order."""
+    """Return the parts of {z >= floor} where e^{-z^2/2} term matters.
+
+    `term` takes a matrix of L, one column for each order.
+    """
     h0, order = rate.h0, lam + 1
     offset = np.zeros_like(lam)
 
@@ -350,8 +364,8 @@ def _windows(shift: float, rate: Rate, lam: Array, term: Callable[[Array], Array
     return _Windows(low[by_row], high[by_row], step[by_row], row[by_row], offset)
 
 
-def _laid_out(low: Array, high: Array, step: Array, row: Array, rows: int) -> tuple[Array, Array, Array]:
-    """Points low, low + step, … of every window, the step of each point, and how many belong to each row."""
+def _window_points(low: Array, high: Array, step: Array, row: Array, rows: int) -> tuple[Array, Array, Array]:
+    """Return the points low, low + step, … of all windows, their steps, and counts by row."""
     counts = np.ceil((high - low) / step).astype(np.int64) + 1
     starts = np.cumsum(counts) - counts
     index = np.arange(counts.sum()) - np.repeat(starts, counts)
@@ -359,27 +373,31 @@ def _laid_out(low: Array, high: Array, step: Array, row: Array, rows: int) -> tu
     return np.repeat(low, counts) + index * np.repeat(step, counts), np.repeat(step, counts), per_row
 
 
-def _on_line(windows: _Windows, shift: float, rate: Rate, lam: Array) -> Nodes:
-    """The trapezoid rule in z."""
-    z, step, counts = _laid_out(windows.low, windows.high, windows.step, windows.row, lam.size)
-    return _laid_nodes(z, np.log(step), counts, shift, rate, lam, windows.offset)
+def _trapezoid_on_line(windows: _Windows, shift: float, rate: Rate, lam: Array) -> Nodes:
+    """Return the nodes of the trapezoid rule in z."""
+    z, step, counts = _window_points(windows.low, windows.high, windows.step, windows.row, lam.size)
+    return _window_nodes(z, np.log(step), counts, shift, rate, lam, windows.offset)
 
 
-def _on_half_line(windows: _Windows, shift: float, rate: Rate, lam: Array) -> Nodes:
-    """The trapezoid rule in t, z - shift/2 = c log(1 + e^t): x > 0 only, and e^{3t} damps the end x = 0."""
+def _trapezoid_on_half_line(windows: _Windows, shift: float, rate: Rate, lam: Array) -> Nodes:
+    """Return the nodes of the trapezoid rule in t, z - shift/2 = c log(1 + e^t), for x > 0 only.
+
+    In this coordinate e^{3t} damps the end x = 0, where the integrand is not smooth.
+    """
     c = windows.step / _SMOOTH_STEP
     start, end = (windows.low - shift / 2) / c, (windows.high - shift / 2) / c
     t0 = np.where(start > 30, start, np.maximum(np.log(np.expm1(np.clip(start, 1e-300, 30.0))), -(DROP / 3 + 3)))
     t1 = np.where(end > 30, end, np.log(np.expm1(np.clip(end, 1e-3, 30.0))) + 1)
-    t, step, counts = _laid_out(t0, t1, np.full_like(t0, _STEP), windows.row, lam.size)
+    t, step, counts = _window_points(t0, t1, np.full_like(t0, _STEP), windows.row, lam.size)
     c = np.repeat(c, np.ceil((t1 - t0) / _STEP).astype(np.int64) + 1)
     z = c * np.logaddexp(0.0, t) + shift / 2
-    return _laid_nodes(z, np.log(step * c) - np.logaddexp(0.0, -t), counts, shift, rate, lam, windows.offset)
+    return _window_nodes(z, np.log(step * c) - np.logaddexp(0.0, -t), counts, shift, rate, lam, windows.offset)
 
 
-def _laid_nodes(
+def _window_nodes(
     z: Array, log_weight: Array, counts: Array, shift: float, rate: Rate, lam: Array, offset: Array
 ) -> Nodes:
+    """Return the points z with their log weights as nodes, one run for each order."""
     each_offset = np.repeat(offset, counts)
     L, power = _log_power(z, np.repeat(lam, counts), shift, rate, each_offset)
     power = np.where(L > 0, power, -z * z / 2 - each_offset)

@@ -1,8 +1,9 @@
-"""Proposition 11's moment under Gaussian noise with a proved error: one grid for all orders, by the trapezoid rule.
+"""Proposition 11's moment under Gaussian noise with a proved error: one grid, all orders.
 
-The integrand is analytic in a strip, where the rule errs by less than floats show with a step of half a standard deviation, so
-that nodes are few and what depends on them alone is evaluated once for all orders. Nodes come in blocks; an order takes the
-blocks that may matter to it, and what the others hold is bounded. The lemmas are in docs/rounding.md.
+The integrand is analytic in a strip, where the trapezoid rule errs by less than floats show with a step of half a
+standard deviation, so that nodes are few and what depends on them alone is evaluated once for all orders. Nodes come
+in blocks; an order takes the blocks that may matter to it, and what the others hold is bounded. The lemmas are in
+docs/rounding.md.
 
 Letters: t = shift, g = rate, x = t s, w = 1 - g + g e^x, L = log w, a = lambda + 1, and s + t/2 ~ N(0, 1).
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.losses.panels import slack
+from cumulant.losses.panels import rounding_slack
 from cumulant.losses.subsampled import Rate, enclosed_loss
 from cumulant.numerics.arithmetic import FLOATS, Array
 from cumulant.numerics.enclosure import BOUNDED, NEAR, Enclosure
@@ -60,21 +61,25 @@ _SMALLEST = 1e-100
 
 
 @dataclass(frozen=True, slots=True)
-class _Grid:
-    """What depends on the node alone, in rows of one block: L, log(h q w), h q w, the relative error of lambda L and a part
-    that the other errors stay below; and h q w (e^-L - 1 + L), which every order has lambda times, summed up to each block."""
+class _NodeGrid:
+    """Quantities that depend on the node alone; each row is one block of nodes.
+
+    `loss` is L, `log_weight` is log(h q w), `weight` is h q w, `loss_error` is the relative error of lambda L, `error`
+    bounds the other relative errors. `linear_part` is h q w (e^-L - 1 + L), which every order takes lambda times,
+    summed up to each block.
+    """
 
     loss: Array
     log_weight: Array
     weight: Array
-    turned: Array
+    loss_error: Array
     error: Array
-    straight: Enclosure
+    linear_part: Enclosure
 
 
 @lru_cache(maxsize=64)
-def _grid(shift: Fraction, rate: Fraction, step: float, first: int, end: int) -> _Grid:
-    """The blocks first <= b < end of the nodes i step, i = _NODES b, … , _NODES b + _NODES - 1."""
+def _node_grid(shift: Fraction, rate: Fraction, step: float, first: int, end: int) -> _NodeGrid:
+    """Return the blocks first <= b < end of the nodes i step, each of NODES_PER_BLOCK nodes."""
     s = step * np.arange(_NODES * first, _NODES * end)
     t = BOUNDED.number(shift)
     L = enclosed_loss(t * s, rate)
@@ -85,26 +90,27 @@ def _grid(shift: Fraction, rate: Fraction, step: float, first: int, end: int) ->
     relative = np.where(known, np.expm1(log_weight.radius) + NEAR, 0.0)
     weight = Enclosure(np.where(known, weight.mid, 0.0), np.where(known, weight.radius, 0.0))
     size = np.abs(L.mid)
-    turned = raised(np.where(size > 0, L.radius / np.where(size > 0, size, 1.0), 0.0) + 2 * U, ROUGH)
-    error = log_weight.radius + relative + 2.5 * turned + 20 * U
+    loss_error = raised(np.where(size > 0, L.radius / np.where(size > 0, size, 1.0), 0.0) + 2 * U, ROUGH)
+    error = log_weight.radius + relative + 2.5 * loss_error + 20 * U
     bent: Any = BOUNDED.excess(-L) * weight
     total, radius = (np.cumsum(np.sum(v.reshape(-1, _NODES), axis=1)) for v in (bent.mid, bent.radius))
-    straight = Enclosure(total, raised(radius + (_NODES + np.arange(total.size)) * U * total, ROUGH))
+    linear_part = Enclosure(total, raised(radius + (_NODES + np.arange(total.size)) * U * total, ROUGH))
     shape = -1, _NODES
-    return _Grid(
+    return _NodeGrid(
         L.mid.reshape(shape),
         log_weight.mid.reshape(shape),
         weight.mid.reshape(shape),
-        turned.reshape(shape),
+        loss_error.reshape(shape),
         error.reshape(shape),
-        straight,
+        linear_part,
     )
 
 
-def _rule(t: float, need: float) -> tuple[float, float]:
-    """A step with which the rule errs by less than e^-need, and the log of what it errs by, as a part of M + 1 + 2 a g.
+def _trapezoid_step(t: float, need: float) -> tuple[float, float]:
+    """Return a step with which the rule errs by less than e^-need, and log of that error.
 
-    On the line Im s = c, c t < pi, the integral of |f_a q| is at most e^{c^2/2} (M + 1 + 2 a g).
+    The error is a part of M + 1 + 2 a g: on the line Im s = c, c t < pi, the integral of |f_a q| is at most e^{c^2/2}
+    (M + 1 + 2 a g). It is +inf if the step would be too fine; nothing is then claimed.
     """
     widest = _WIDEST_TURN / t
     step = math.floor(min(strip_step(widest, need), _LARGEST_STEP) * _FINENESS) / _FINENESS
@@ -123,7 +129,10 @@ _PAIRS, _ORDERS = 256, 4096
 
 
 def log_excess(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
-    """log E f_a(w) for each lambda, remembered; unknown where the grid would be too fine or too long."""
+    """Return log E f_a(w) for each lambda, remembered.
+
+    It is NaN where the grid would be too fine or too long; the caller then asks the panels.
+    """
     key, nothing = (shift, rate), np.zeros((3, 0))
     known = _latest.get(key, nothing)
     if known.shape[1] + lam.size > _ORDERS:
@@ -132,7 +141,7 @@ def log_excess(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
     new = np.append(known[0], np.nan)[place] != lam
     if new.any():
         asked = np.unique(lam[new])
-        found = _evaluated(shift, rate, asked)
+        found = _evaluate(shift, rate, asked)
         known = np.concatenate([known, [asked, found.mid, found.radius]], axis=1)
         known = known[:, np.argsort(known[0], kind="stable")]
         if len(_latest) >= _PAIRS:
@@ -142,7 +151,8 @@ def log_excess(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
     return Enclosure(known[1][place], known[2][place])
 
 
-def _evaluated(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
+def _evaluate(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
+    """Evaluate log E f_a(w) on the grid; NaN for orders, shifts and rates that are out of reach."""
     value = Enclosure(np.full(lam.shape, np.nan), np.full(lam.shape, np.nan))
     t, g = float(shift), Rate.of(rate)
     near = ((lam + 1) * t <= _FARTHEST) & (lam > _SMALLEST)
@@ -153,12 +163,13 @@ def _evaluated(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
 
 
 def _on_grid(shift: Fraction, rate: Fraction, g: Rate, lam: Array) -> Enclosure:
+    """Choose the step and the blocks of each order, and sum them."""
     t, order, log_g = float(shift), lam + 1, math.log(g.g)
     log_curvature, log_order = np.log(order) + np.log(lam) + 2 * log_g, np.log(order)
     shape = math.log(math.expm1(t * t) / 2)
     size = log_curvature + shape
     # one step for all orders: what is said of an order must not depend on those that are asked with it
-    step, log_error = _rule(t, _DROP - min(math.log(_LEAST_LAMBDA) + 2 * log_g + shape, 0.0))
+    step, log_error = _trapezoid_step(t, _DROP - min(math.log(_LEAST_LAMBDA) + 2 * log_g + shape, 0.0))
     if log_error == math.inf:
         return Enclosure(np.full(lam.shape, np.nan))
     # E (g e^x)^a, where that is most of M
@@ -167,7 +178,7 @@ def _on_grid(shift: Fraction, rate: Fraction, g: Rate, lam: Array) -> Enclosure:
     width, beyond_two = _NODES * step, np.maximum(order - 2, 0.0)
 
     def log_heights(s: Array) -> tuple[Array, Array]:
-        """The logarithms of both bounds of f_a, convex functions of s."""
+        """Return the logarithms of both bounds of f_a, which are convex functions of s."""
         up = np.maximum(t * s, 0.0)
         gain = np.maximum(g.loss(up), 0.0)
         return log_order + order * gain, math.log(2) + log_curvature + 2 * up + beyond_two * gain
@@ -179,7 +190,7 @@ def _on_grid(shift: Fraction, rate: Fraction, g: Rate, lam: Array) -> Enclosure:
     density = (s + t / 2) ** 2 / 2
     tail = np.log(step + 1 / (s + t / 2 - steepest)) - density
     heights = log_heights(s)
-    right = np.minimum(*heights) + tail + slack(heights[0] + heights[1] + density)
+    right = np.minimum(*heights) + tail + rounding_slack(heights[0] + heights[1] + density)
     chosen = np.argmax(np.concatenate([right[:-1] <= size - _DROP, np.ones((1, lam.size), dtype=bool)]), axis=0)
     each = np.arange(lam.size)
     end, right = ends[chosen, each].astype(np.int64), right[chosen, each]
@@ -207,16 +218,20 @@ def _on_grid(shift: Fraction, rate: Fraction, g: Rate, lam: Array) -> Enclosure:
     curved = (math.log(2) + log_curvature)[row] + largest(
         b * gain[block] + 2 * up_low, (b * rise + 2 * up_rise) / width
     )
-    held = np.minimum(power, curved) + math.log(width) + slack(a * gain[block + 1] + 2 * up[block + 1] + low * low)
+    held = (
+        np.minimum(power, curved)
+        + math.log(width)
+        + rounding_slack(a * gain[block + 1] + 2 * up[block + 1] + low * low)
+    )
     kept = held > size[row] - _HELD
     kept[np.cumsum(counts) - 1] |= ~np.logical_or.reduceat(kept, np.cumsum(counts) - counts)
-    grid = _grid(shift, rate, step, first, int(end.max()))
+    grid = _node_grid(shift, rate, step, first, int(end.max()))
     dropped, beyond = (row[~kept], held[~kept]), (left, right)
-    return _summed(grid, lam, end - first - 1, row[kept], block[kept], dropped, beyond, log_error, g)
+    return _sum_blocks(grid, lam, end - first - 1, row[kept], block[kept], dropped, beyond, log_error, g)
 
 
-def _summed(
-    grid: _Grid,
+def _sum_blocks(
+    grid: _NodeGrid,
     lam: Array,
     end: Array,
     row: Array,
@@ -226,8 +241,10 @@ def _summed(
     log_error: float,
     g: Rate,
 ) -> Enclosure:
-    """The rule on the blocks that are kept, f_a = w {excess(lambda L) + lambda excess(-L)}, with all errors; the second part
-    is taken on all blocks up to the end of the order."""
+    """Sum the rule over the blocks that are kept, with all errors.
+
+    f_a = w {excess(lambda L) + lambda excess(-L)}; the second part is taken on all blocks up to the end of the order.
+    """
     rows = lam.size
     y = lam[row, None] * grid.loss[block]
     power = y + grid.log_weight[block]
@@ -254,16 +271,16 @@ def _summed(
         larger = np.where(z > 0, np.exp(power[far]) * -np.expm1(-np.maximum(z, 0.0)), c * -z)
         bound[far] = larger
         value[far] = larger - np.where(z > 0, z * c, -c * np.expm1(np.minimum(z, 0.0)))
-    error = bound * (grid.turned[block] * size + 2 * U * np.abs(power) + grid.error[block])
+    error = bound * (grid.loss_error[block] * size + 2 * U * np.abs(power) + grid.error[block])
 
     def over_rows(each: Array) -> Array:
         return np.bincount(row, np.einsum("ij->i", each), rows)
 
     blocks = np.bincount(row, minlength=rows)
-    straight, times = grid.straight[end], lam * scale
-    total = over_rows(value) + times * straight.mid
+    linear_part, times = grid.linear_part[end], lam * scale
+    total = over_rows(value) + times * linear_part.mid
     rounding = over_rows(error) + U * (top + blocks + _NODES + 8) * over_rows(bound)
-    rounding = rounding + times * (straight.radius + 8 * U * straight.mid) + _FORGOTTEN * _NODES * (end + 1)
+    rounding = rounding + times * (linear_part.radius + 8 * U * linear_part.mid) + _FORGOTTEN * _NODES * (end + 1)
     left_out = np.bincount(dropped[0], np.exp(dropped[1] - top[dropped[0]]), rows) + sum(
         np.exp(end - top) for end in beyond
     )
@@ -286,7 +303,9 @@ _STEEPEST = 50.0
 
 
 def profile_excess(shift: Fraction, rate: Fraction, lam: Array) -> Array:
-    """E[f_{1-a}(w); x > 0] - E[f_a(w); x < 0], by which the profile's moment exceeds that of the pair; NaN where it is steep.
+    """Return E[f_{1-a}(w); x > 0] - E[f_a(w); x < 0] in floats: profile's moment less pair's.
+
+    It is NaN where the integrand is too steep for these panels; the caller then asks the nodes.
 
     f_{1-a} = excess(-lambda L) + lambda excess(L) and f_a = w {excess(lambda L) + lambda excess(-L)}: where the signs are
     these, all of it is bounded, and what is far out does not matter at any order.
@@ -294,7 +313,7 @@ def profile_excess(shift: Fraction, rate: Fraction, lam: Array) -> Array:
     t, g = float(shift), Rate.of(rate)
     if min(rate, 1 - rate, shift) < _SMALLEST or t > 1:
         return np.full(lam.shape, np.nan)
-    loss, weight, straight = _folded(t, g)
+    loss, weight, linear_part = _folded_nodes(t, g)
     largest = np.max(loss, axis=1)
     small = lam[:, None] * largest <= _SMALL
     powers = np.multiply.accumulate(
@@ -302,7 +321,7 @@ def profile_excess(shift: Fraction, rate: Fraction, lam: Array) -> Array:
     )
     signs = np.where(_POWERS % 2 == 0, 1.0, -1.0) * _FACTORIALS
     moments = signs[:, None] * np.einsum("pkn,pn->kp", loss[:, None, :] ** _POWERS[:, None], weight)
-    value = np.sum(np.where(small, powers @ moments, 0.0), axis=1) + lam * straight
+    value = np.sum(np.where(small, powers @ moments, 0.0), axis=1) + lam * linear_part
     row, panel = np.nonzero(~small)
     if row.size:
         y = lam[row, None] * loss[panel]
@@ -311,13 +330,13 @@ def profile_excess(shift: Fraction, rate: Fraction, lam: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _folded(t: float, g: Rate) -> tuple[Array, Array, float]:
-    """|L| and the weights at the nodes of every panel, on both sides of x = 0, and what all orders have lambda times."""
+def _folded_nodes(t: float, g: Rate) -> tuple[Array, Array, float]:
+    """Return |L| and weights at nodes on both sides of x = 0, and the part linear in lambda."""
     x, w = legendre(12)
     width = _PANELS[:, 1:] - _PANELS[:, :1]
     s = _PANELS[:, :1] + width * x
     above, below = g.loss(t * s), g.loss(-t * s)
     share = width * w / math.sqrt(2 * math.pi)
     up, down = share * np.exp(-((s + t / 2) ** 2) / 2), share * np.exp(below - (s - t / 2) ** 2 / 2)
-    straight = float(np.sum(up * FLOATS.excess(above)) - np.sum(down * FLOATS.excess(-below)))
-    return np.concatenate([above, -below]), np.concatenate([up, -down]), straight
+    linear_part = float(np.sum(up * FLOATS.excess(above)) - np.sum(down * FLOATS.excess(-below)))
+    return np.concatenate([above, -below]), np.concatenate([up, -down]), linear_part

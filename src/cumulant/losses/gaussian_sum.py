@@ -1,4 +1,4 @@
-"""Proposition 11's moment of Gaussian noise as a ball: a trapezoid sum whose nodes serve every order.
+"""Proposition 11's moment of Gaussian noise as a ball: a trapezoid sum for all orders.
 
 M = E w^a, w = 1 - g + g e^x, x = t z - t^2/2, z ~ N(0, 1), and f = density times w^a. In the strip |Im z| < pi/t w is never
 0 or negative, so f is analytic, and |w(z)| <= w(Re z) makes the integral of |f| along Im z = c at most e^{c^2/2} M. So the sum
@@ -28,7 +28,10 @@ _GUARD = 32
 
 
 def excess(shift: Fraction, rate: Fraction, order: Fraction, bits: int) -> Scalar | None:
-    """M - 1 as a ball, good to about this many bits; None where it would take too many nodes."""
+    """Return M - 1 as a ball, good to about this many bits; None if it takes too many nodes.
+
+    On None the caller integrates with acb.integral.
+    """
     from flint import ctx
 
     t, g, a = float(shift), float(rate), float(order)
@@ -53,12 +56,12 @@ def excess(shift: Fraction, rate: Fraction, order: Fraction, bits: int) -> Scala
 
 
 def _step(t: float, need: float) -> Fraction:
-    """A step with which the rule errs by e^-need."""
+    """Return a step with which the rule errs by e^-need."""
     return Fraction(math.floor(strip_step(math.pi / t, need) * 256), 256) or Fraction(1, 256)
 
 
 def _ends(t: float, g: float, a: float, need: float, step: Fraction) -> tuple[int, int]:
-    """The first and the last node, so far out that what lies beyond them is about e^-need."""
+    """Return the first and the last node, so far out that about e^-need lies beyond them."""
     h = float(step)
     first = -math.ceil(math.sqrt(2 * need) / h)
     height, Z = a * (a - 1) * t * t / 2, a * t + 1
@@ -76,7 +79,10 @@ def _rounded(last: int) -> int:
 def _nodes(
     shift: Fraction, rate: Fraction, step: Fraction, first: int, last: int, precision: int
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """L and log(h times the density) at the nodes, in balls of this precision, which is the one in force."""
+    """Return L and log(h times the density) at the nodes, in balls of this precision.
+
+    The precision must be the one in force; it is an argument only because the cache needs it.
+    """
     t, g, h = BALLS.number(shift), BALLS.number(rate), BALLS.number(step)
     factor = g * (-t * t / 2).exp()
     log_scale = (h / (2 * h.pi()).sqrt()).log()
@@ -91,7 +97,7 @@ def _nodes(
 def _enclosed(
     total: Scalar, shift: Fraction, rate: Fraction, order: Fraction, step: Fraction, first: int, last: int
 ) -> Scalar:
-    """M from the sum of the nodes from first to last."""
+    """Return the ball of M from the sum of the nodes from first to last."""
     from flint import arb
 
     t, g, a, h = (BALLS.number(each) for each in (shift, rate, order, step))

@@ -1,4 +1,7 @@
-"""The Gaussian pair on the line: v = x/t has the density of N(-t/2, 1) under Q0, and without a sample M is closed."""
+"""The transform of the Gaussian pair: v = x/t has the density of N(-t/2, 1) under Q0.
+
+Without a sample M is a closed form.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _FARTHEST, _STEP = 80.0, 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Unsampled(Transform):
+class UnsampledGaussian(Transform):
     """N(t, 1) against N(0, 1): the loss is N(t^2/2, t^2) under P."""
 
     shift: Fraction
@@ -60,7 +63,7 @@ class GaussianBase(Base):
         # |phi(y)| = e^{(Im^2 - Re^2)/2} / sqrt(2 pi), largest where Re y is nearest to 0
         shift, log_root = _constants(self.t, on)
         near = abs(centre + shift) - half
-        return (height * height - on.chosen(near > 0, near * near, 0 * near)) / 2 - log_root
+        return (height * height - on.where(near > 0, near * near, 0 * near)) / 2 - log_root
 
     def growth(self, height: Any, on: Any) -> Any:
         return height * height / 2
@@ -124,21 +127,23 @@ class GaussianBase(Base):
 
 
 def _above(y: Scalar) -> Scalar:
-    """Phi(-y)."""
+    """Return Phi(-y), the mass of N(0, 1) above y."""
     return (y / BALLS.number(2).sqrt()).erfc() / 2
 
 
 def _constants(t: Fraction, on: Any) -> tuple[Any, Any]:
-    """t/2 and log sqrt(2 pi)."""
+    """Return t/2 and log sqrt(2 pi) in the arithmetic `on`."""
     if on is BOUNDED:
         return BOUNDED.number(t) / 2, Enclosure(_LOG_ROOT, 2 * U)
     # by its two integers: a fraction takes long to hash
-    return _exactly(t.numerator, t.denominator, BALLS.precision()) if on is ON_BALLS else (float(t) / 2, _LOG_ROOT)
+    return (
+        _ball_constants(t.numerator, t.denominator, BALLS.precision()) if on is ON_BALLS else (float(t) / 2, _LOG_ROOT)
+    )
 
 
 @lru_cache(maxsize=256)
-def _exactly(numerator: int, denominator: int, bits: int) -> tuple[Any, Any]:
-    """The same as balls of this precision, which is the one that is worked with."""
+def _ball_constants(numerator: int, denominator: int, bits: int) -> tuple[Any, Any]:
+    """Return t/2 and log sqrt(2 pi) as balls of this precision, which is the working one."""
     from flint import arb
 
     return BALLS.number(Fraction(numerator, denominator)) / 2, (2 * arb.pi()).log() / 2

@@ -1,4 +1,4 @@
-"""What a pair says to a grid: its privacy loss, and one round as a pair (P, Q) of output laws seen through it.
+"""The privacy loss of a pair for a grid, and one round as a pair (P, Q) of output laws.
 
 Letters: g = rate, (P0, Q0) the symmetric base pair, x = log(p0/q0), w = 1 - g + g e^x, L = log w.
 """
@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cumulant.losses.cells import Cells, Grid, misplaced, place_atoms, split
+from cumulant.losses.cells import Cells, Grid, place_atoms, rounding_slip, split_shares
 from cumulant.losses.subsampled import sampled_loss, unsampled_loss
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.logspace import log_sum
@@ -38,7 +38,7 @@ _ROUNDED = 4 * MANY
 
 
 class Loss(ABC):
-    """The law of x under Q: a density in a coordinate y that increases with x, atoms, and what only one law can produce."""
+    """The law of x under Q: a density in a coordinate y that grows with x, atoms, and a leak."""
 
     __slots__ = ()
 
@@ -59,22 +59,25 @@ class Loss(ABC):
 
     @abstractmethod
     def roughness(self, y: Array) -> Array:
-        """A number r such that the eighth derivatives of the densities of P and Q are at most r^8 times those densities."""
+        """Return r such that the eighth derivatives of both densities are at most r^8 times them."""
 
     @abstractmethod
     def reach(self, log_mass: float) -> float:
-        """A loss X with P(X < x < inf) and, the pair being symmetric, Q(-inf < x < -X), at most e^log_mass."""
+        """Return a loss X with P(X < x < inf) at most e^log_mass.
+
+        If the pair is symmetric, Q(-inf < x < -X) is at most e^log_mass too.
+        """
 
     def lowest(self, log_mass: float) -> float:
-        """A loss that is not above all but e^log_mass of Q; of a symmetric pair the mirror image of `reach`."""
+        """Return a loss that all but e^log_mass of Q exceeds; -`reach` if the pair is symmetric."""
         return -self.reach(log_mass)
 
     def least(self) -> float:
-        """A loss that is below all finite ones; of a symmetric pair the mirror image of the largest."""
+        """Return a loss below all finite ones; the negative of the largest if the pair is symmetric."""
         return -self.reach(-math.inf)
 
     def lifted_reach(self, log_mass: float, lam: float) -> float:
-        """The same for the law tilted by e^{lam x}."""
+        """Return a loss X beyond which the law tilted by e^{lam x} has at most e^log_mass."""
         return self.reach(log_mass)
 
     def atoms(self) -> tuple[Array, Array]:
@@ -102,12 +105,15 @@ class Loss(ABC):
         return None
 
     def mixture(self, rate: Fraction, direction: str) -> Mixture:
-        """What sampling makes of the pair, in one direction."""
+        """Return the pair on a sample of this rate, in one direction."""
         return Mixture(self, float(rate), float(1 - rate), direction)
 
 
 class Step(ABC):
-    """A pair (P, Q) through the law of its loss under P; `complete` unless outputs may be missing from it."""
+    """A pair (P, Q) through the law of its loss under P.
+
+    It is `complete` unless outputs may be missing; then it bounds from below only.
+    """
 
     __slots__ = ()
     complete: ClassVar[bool] = True
@@ -119,7 +125,7 @@ class Step(ABC):
 
     @abstractmethod
     def nodes(self, lam: float) -> tuple[Array, Array]:
-        """Losses and log P-masses of a quadrature rule for the finite losses, good up to the order lam + 1."""
+        """Return losses and log P-masses of a quadrature rule, good up to the order lam + 1."""
 
     @abstractmethod
     def span(self, log_mass: float) -> tuple[float, float]:
@@ -127,7 +133,10 @@ class Step(ABC):
 
     @abstractmethod
     def cells(self, step: float, log_mass: float) -> Cells:
-        """The pair on a grid of this step; masses below e^log_mass may be moved up to the grid or to infinity."""
+        """Return the pair on a grid of this step.
+
+        Masses below e^log_mass may move up to the grid or to infinity.
+        """
 
     def largest(self) -> float:
         """A loss that no finite one exceeds, up to rounding; +inf where none is known."""
@@ -141,16 +150,19 @@ class Step(ABC):
         return None
 
     def log_atoms(self, lam: float) -> float:
-        """log of the part of the law, tilted by e^{lam l}, that single losses hold: its spectrum returns to that for ever."""
+        """Return log of the part of the law, tilted by e^{lam l}, that atoms hold.
+
+        The characteristic function of the tilted law returns to that height again and again.
+        """
         return 0.0
 
     def anchor(self) -> float | None:
-        """A step whose multiples, from some offset on, hold all atoms of the loss; None where nothing is gained by it."""
+        """Return a step whose multiples, from some offset on, hold all atoms; None if none helps."""
         return None
 
     @property
     def exact_lattice(self) -> bool:
-        """Whether the loss has only the values offset + i * anchor."""
+        """True if the loss has only the values offset + i * anchor."""
         return False
 
 
@@ -196,7 +208,7 @@ class Mixture(Step):
         return -float(high), float(high)
 
     def _lowest(self, low: float) -> float:
-        """Where only Q0 can produce an output the loss is log(1 - g), its least value."""
+        """Return the least loss: log(1 - g) if only Q0 can produce some output."""
         return min(low, math.log(self.kept)) if self.law.leak and self.kept else low
 
     def nodes(self, lam: float) -> tuple[Array, Array]:
@@ -220,7 +232,7 @@ class Mixture(Step):
         return float(log_sum(log_p + lam * loss) - log_sum(log_every + lam * every)) if loss.size else -math.inf
 
     def _seen(self, x: Array, log_q: Array) -> tuple[Array, Array]:
-        """Losses and log P-masses that these losses and Q0-masses of the base pair become, and those without a density."""
+        """Return losses and log P-masses on the sample of these losses and Q0-masses, and of atoms."""
         L = sampled_loss(x, self.rate, self.kept)
         zero = self._atom_at_zero()
         extra = (np.zeros(1), np.array([math.log(zero)])) if zero > 0 else (np.zeros(0), np.zeros(0))
@@ -235,7 +247,10 @@ class Mixture(Step):
         return np.concatenate(loss), np.concatenate(log_p)
 
     def _alone(self) -> tuple[Array, Array]:
-        """Loss and log Q0-mass of the outputs that P0 cannot produce; the symmetric pair counts them at 0."""
+        """Return loss and log Q0-mass of the outputs that P0 cannot produce.
+
+        The symmetric pair counts them at the loss 0, so that both arrays are empty for it.
+        """
         if self.direction == "symmetric" or not self.law.leak or not self.kept:
             return np.zeros(0), np.zeros(0)
         return np.array([math.log(self.kept)]), np.array([math.log(self.law.leak)])
@@ -289,7 +304,7 @@ class Mixture(Step):
 
 
 def _mixture_cells(law: Loss, rate: float, kept: float, grid: Grid, low: float, high: float) -> Cells:
-    """(1-g)Q + gP against Q for base losses in [low, high], on a grid that covers them."""
+    """Put (1-g)Q + gP against Q for base losses in [low, high] on a grid that covers them."""
     points = grid.points()
     left, right = np.full(grid.count - 1, -np.inf), np.full(grid.count - 1, -np.inf)
     if law.smooth:
@@ -300,13 +315,16 @@ def _mixture_cells(law: Loss, rate: float, kept: float, grid: Grid, low: float, 
     inside = (x >= low) & (x <= high)
     L = sampled_loss(x[inside], rate, kept)
     slip, error = place_atoms(L, log_q[inside] + L, grid, left, right, atoms)
-    return Cells(grid, left, right, atoms, -np.inf, -np.inf, slip + misplaced(low, high), error + QUADRATURE)
+    return Cells(grid, left, right, atoms, -np.inf, -np.inf, slip + rounding_slip(low, high), error + QUADRATURE)
 
 
 def _spread(
     law: Loss, rate: float, kept: float, step: float, points: Array, edges: Array, left: Array, right: Array
 ) -> None:
-    """Integrate the density over each cell, panels narrow enough for QUADRATURE, and split it between the ends."""
+    """Integrate the density over each cell and split it between the ends of the cell.
+
+    Panels are narrow enough for QUADRATURE. Raises OverflowError if there are too many.
+    """
     widths = np.diff(edges)
     rough = np.maximum(law.roughness(edges[1:]), law.roughness(edges[:-1]))
     panels = np.ceil(widths * rough / _PANEL).astype(np.int64)
@@ -327,14 +345,14 @@ def _spread(
         log_p = law.log_density(y) + L + np.log(width[:, None] * weights)
         top = np.maximum.reduceat(log_p.max(axis=1), starts)
         mass = np.exp(log_p - top[cell][:, None])
-        to_right, to_left = split(L - points[cells][cell][:, None], step)
+        to_right, to_left = split_shares(L - points[cells][cell][:, None], step)
         with np.errstate(divide="ignore"):
             right[cells] = top + np.log(np.add.reduceat((mass * to_right).sum(axis=1), starts))
             left[cells] = top + np.log(np.add.reduceat((mass * to_left).sum(axis=1), starts))
 
 
 def _both(half: Cells, cut: float, slip: float) -> Cells:
-    """The cells of x > 0 and their mirror image, which meet at the loss 0.
+    """Return the cells of x > 0 with their mirror image; the two meet at the loss 0.
 
     The other law of an atom that was moved onto the grid is wrong by as much as the atom was moved.
     """
@@ -356,7 +374,7 @@ def _mixed_nodes(step: Mixture, lam: float) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=64)
 def _rule(law: Loss, low: float, high: float) -> tuple[Array, Array]:
-    """Losses and log Q-masses of a Gauss-Legendre rule on panels of the density, atoms included."""
+    """Return losses and log Q-masses of a Gauss-Legendre rule on panels, atoms included."""
     x, log_q = law.atoms()
     inside = (x >= low) & (x <= high)
     x, log_q = x[inside], log_q[inside]
@@ -372,7 +390,10 @@ def _rule(law: Loss, low: float, high: float) -> tuple[Array, Array]:
 
 
 class Outputs(Step):
-    """Finitely many outputs, each with its loss and its mass under P; some may be missing, so it bounds from below only."""
+    """Finitely many outputs, each with its loss and its mass under P.
+
+    Some may be missing, so it bounds from below only.
+    """
 
     __slots__ = ()
     complete = False
@@ -393,4 +414,4 @@ class Outputs(Step):
         left, right, atoms = (np.full(count, -np.inf) for count in (grid.count - 1, grid.count - 1, grid.count))
         slip, error = place_atoms(loss, log_p, grid, left, right, atoms)
         error += _ROUNDED * (1 + 0.01 * max(-low, high))
-        return Cells(grid, left, right, atoms, -np.inf, -np.inf, slip + misplaced(low, high), error)
+        return Cells(grid, left, right, atoms, -np.inf, -np.inf, slip + rounding_slip(low, high), error)

@@ -1,7 +1,7 @@
-"""Quadrature of a kernel against the law of the loss under Q, all orders of a batch at once; each law puts its own nodes.
+"""Quadrature of a kernel against the law of the loss under Q, all orders of a batch at once.
 
-The windows follow the integrand: it is at most e^phi, phi = a L + log(density of the loss), and what lies e^-42 below
-its largest sampled value is left out.
+Each law chooses its own nodes. The windows follow the integrand: it is at most e^phi, phi = a L + log(density of the
+loss), and what lies e^-42 below its largest sampled value is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ DROP = 42.0
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """One run of nodes per order, laid end to end: L, and log(weight * max(w, 1)^a) less the offset of the order."""
+    """The nodes of all orders, end to end.
+
+    `L` is the loss at a node; `log_power` is log(weight * max(w, 1)^a) less the `offset` of the order; `counts` are
+    the nodes of each order.
+    """
 
     L: Array
     log_power: Array
@@ -29,7 +33,7 @@ class Nodes:
 
 
 def atoms(log_mass: Array, loss: Array, lam: Array, rate: Rate) -> Nodes:
-    """The same finitely many losses x for every order."""
+    """Return the same finitely many losses x as nodes for every order."""
     L = rate.loss(loss)
     gain = np.maximum(L, 0.0)
     log_power = log_mass + gain + lam[:, None] * gain
@@ -37,7 +41,7 @@ def atoms(log_mass: Array, loss: Array, lam: Array, rate: Rate) -> Nodes:
 
 
 def log_integral(nodes: Nodes, term: Callable[..., Array], *lam: Array) -> Array:
-    """log E_Q[term(lambda, L)] for each order; no lambda where the term is a slope."""
+    """Return log E_Q[term(lambda, L)] for each order; no lambda if the term is a slope."""
     mantissa = term(*(np.repeat(x, nodes.counts) for x in lam), nodes.L)
     starts = np.cumsum(nodes.counts) - nodes.counts
     top = np.maximum.reduceat(nodes.log_power, starts)
@@ -46,5 +50,5 @@ def log_integral(nodes: Nodes, term: Callable[..., Array], *lam: Array) -> Array
 
 
 def logistic(x: Array) -> Array:
-    """1 / (1 + e^-x), the share of g e^x in w at x - h0."""
+    """Return 1 / (1 + e^-x), the share of g e^x in w at x - h0."""
     return np.asarray(0.5 + 0.5 * np.tanh(x / 2))

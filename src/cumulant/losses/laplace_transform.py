@@ -1,4 +1,4 @@
-"""Losses between -t and t of density ~ e^{-x/2} under Q0, on the line: Laplace noise, which has atoms, and logistic noise."""
+"""Transforms of losses in [-t, t] of density ~ e^{-x/2} under Q0: Laplace, logistic noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cumulant.numerics.arithmetic import BALLS, Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class _Sloping(Base):
+class _ExponentialBase(Base):
     """v = x/t in [-1, 1] with the density c e^{-t(v+1)/2} under Q0."""
 
     t: Fraction
@@ -51,8 +51,8 @@ class _Sloping(Base):
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceBase(_Sloping):
-    """c = t/4; mass 1/2 at v = -1 and e^-t / 2 at v = 1."""
+class LaplaceBase(_ExponentialBase):
+    """Laplace noise: c = t/4, mass 1/2 at v = -1 and e^-t / 2 at v = 1."""
 
     def log_constant(self, on: Any) -> Any:
         return on.log(on.number(self.t) / 4)
@@ -68,8 +68,11 @@ class LaplaceBase(_Sloping):
 
 
 @dataclass(frozen=True, slots=True)
-class LogisticBase(_Sloping):
-    """c = t / (2 (1 - e^-t)): delta(x) = (e^{t/2} - e^{x/2})^2 / (e^t - 1) has the second derivative q(x) / e^x in e^x."""
+class LogisticBase(_ExponentialBase):
+    """Logistic noise: c = t / (2 (1 - e^-t)), without atoms.
+
+    delta(x) = (e^{t/2} - e^{x/2})^2 / (e^t - 1) has the second derivative q(x) / e^x in e^x.
+    """
 
     def log_constant(self, on: Any) -> Any:
         t = on.number(self.t)

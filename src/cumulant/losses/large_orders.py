@@ -1,4 +1,4 @@
-"""K of a sampled pair at orders whose integrals are out of reach: closed forms from above and from below.
+"""K of a sampled pair at orders whose integrals are out of reach: closed forms.
 
 Letters: g = rate, a = lambda + 1, x = log(p/q), w = 1 - g + g e^x, K0 the curve of the pair itself. The moment lies between
 
@@ -32,7 +32,10 @@ LogGap = Callable[[Array], Array]
 def closed_form(
     law: Law, base: Curve, rate: Fraction, lam: Array, on: Arithmetic, log_gap: LogGap | None = None
 ) -> Array:
-    """log(M + gap): an enclosure of both ends, unknown where the upper one overflows; in floats and balls the upper one."""
+    """Return log(M + gap): an enclosure of both bounds; the upper bound in floats and balls.
+
+    The enclosure is NaN where the upper bound overflows.
+    """
     low, high = _ends(law, base, rate, lam, on)
     if log_gap is not None:
         gap = log_gap(lam)
@@ -45,7 +48,7 @@ def closed_form(
 
 
 def closed_kl(base: Curve, rate: Fraction, on: Arithmetic) -> Scalar:
-    """The KL divergence, likewise: it is at most g times that of the pair."""
+    """Return the KL divergence likewise; it is at most g times that of the pair."""
     high = on.number(rate) * base.at_one(on)
     return Enclosure(high.upper() / 2, high.upper() / 2) if on.enclosing else high
 

@@ -1,4 +1,4 @@
-"""The functions of a majorant, on balls and on arrays of floats: a bound is written once."""
+"""Two function tables, for balls and for float arrays, so that a majorant is written once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from cumulant.numerics.arithmetic import BALLS
 
 
-class _Exact:
+class _BallFunctions:
     """The functions of a majorant on balls."""
 
     @staticmethod
@@ -22,18 +22,18 @@ class _Exact:
     sin = staticmethod(lambda x: x.sin())
     cos = staticmethod(lambda x: x.cos())
     atan = staticmethod(lambda x: x.atan())
-    chosen = staticmethod(lambda condition, x, y: x if condition else y)
+    where = staticmethod(lambda condition, x, y: x if condition else y)
     maximum = staticmethod(lambda x, y: x.max(y))
     minimum = staticmethod(lambda x, y: x.min(y))
 
 
-class _Floats:
-    """The same on arrays of floats."""
+class _FloatFunctions:
+    """The functions of a majorant on arrays of floats."""
 
     number = staticmethod(float)
     exp, expm1, log, sin, cos, atan = np.exp, np.expm1, np.log, np.sin, np.cos, np.arctan
-    chosen, maximum, minimum = staticmethod(np.where), np.maximum, np.minimum
+    where, maximum, minimum = staticmethod(np.where), np.maximum, np.minimum
 
 
-ON_BALLS = _Exact()
-ON_FLOATS = _Floats()
+ON_BALLS = _BallFunctions()
+ON_FLOATS = _FloatFunctions()

@@ -1,4 +1,4 @@
-"""Integrals over the loss with a proved error, many orders at once: Gauss-Legendre panels, chosen and bounded cell by cell.
+"""Integrals over the loss with a proved error for many orders, by Gauss-Legendre panels.
 
 With f_b(w) = w^b - 1 - b(w-1) >= 0 Proposition 11's kernel is f_a and the profile's is f_a + f_{1-a}, a = lambda + 1; lambda 0
 stands for their limits divided by lambda. They are integrated over s, where x = shift * s and w = 1 - g + g e^x. A cell of the
@@ -43,7 +43,7 @@ _MOST_CELLS = 2**17
 
 @lru_cache(maxsize=1)
 def gauss() -> tuple[Enclosure, Enclosure]:
-    """The nodes of the Gauss-Legendre rule on [-1, 1] and the logarithms of its weights."""
+    """Return the nodes of the Gauss-Legendre rule on [-1, 1] and the logarithms of its weights."""
     from flint import arb
 
     with BALLS.at(128):
@@ -53,7 +53,7 @@ def gauss() -> tuple[Enclosure, Enclosure]:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The orders of a batch with the rate, in floats, to decide with; `whole` as a kernel is."""
+    """The orders of a batch with the rate, in floats that only decide; `whole` as for a kernel."""
 
     lam: Array
     rate: Rate
@@ -85,32 +85,35 @@ class Line(ABC):
 
     @abstractmethod
     def ends(self, orders: Orders, size: Array) -> tuple[Array, Array, Array]:
-        """Where the cells begin and end, exact in floats under halving, and the log of what lies beyond."""
+        """Return where the cells begin and end, exact in floats under halving, and log of the rest."""
 
     @abstractmethod
     def peak(self, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
-        """The largest value on [low, high] of a linear function, given at both ends, plus the log density."""
+        """Return the largest value on [low, high] of a linear function plus the log density.
+
+        The linear function is given by its values at both ends.
+        """
 
     @abstractmethod
     def growth(self, y: Array) -> Array:
-        """log of the factor by which the density is larger at s + iy than at s, at most."""
+        """Return log of a bound of the factor by which the density is larger at s + iy than at s."""
 
     @abstractmethod
     def log_power(self, s: Enclosure, lam: Enclosure, L: Enclosure, rate: Fraction) -> Enclosure:
         """a times the gain of L, and the log density of s."""
 
     def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
-        """The orders at which a closed form is the integral to within its radius, and that form."""
+        """Return the orders at which a closed form is the integral, and the form with its radius."""
         return np.zeros(lam.shape, dtype=bool), Enclosure(lam)
 
 
-def slack(size: Array) -> Array:
-    """What the floats of a bound's logarithm may have lost, where its parts are of this size."""
+def rounding_slack(size: Array) -> Array:
+    """Return how much floats may have lost in the logarithm of a bound with terms of this size."""
     return 1e-6 + 1e-13 * np.abs(size)
 
 
 def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> Array:
-    """log of a bound of |kernel * density| on the rectangle Re s in [low, high], |Im s| <= y."""
+    """Return log of a bound of |kernel * density| for Re s in [low, high], |Im s| <= y."""
     lam, t, g, h0 = orders.lam, line.t, orders.rate.g, orders.rate.h0
     order, log_lam = lam + 1, orders.log_lam
     x_low, x_high, turn = t * low, t * high, t * y
@@ -146,12 +149,16 @@ def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> 
         size = np.logaddexp(size, np.where(narrow, np.minimum(curved, other), other))
     # where w may be 0, at x = log(1/g - 1) + i pi, nothing is analytic
     clear = narrow | (x_low > h0 + 0.1) | (x_high < h0 - 0.1)
-    size = size + line.growth(y) + slack(order * gain_high + 2 * up_high + np.maximum(np.abs(low), np.abs(high)) ** 2)
+    size = (
+        size
+        + line.growth(y)
+        + rounding_slack(order * gain_high + 2 * up_high + np.maximum(np.abs(low), np.abs(high)) ** 2)
+    )
     return np.where(np.isnan(size) | ~clear, np.inf, size)
 
 
 def _bounds(line: Line, orders: Orders, low: Array, high: Array) -> tuple[Array, Array]:
-    """log of what each cell may hold, and of the error of the rule on it, by the best of the ellipses."""
+    """Return log of what each cell may hold, and of the rule's error on it by the best ellipse."""
     middle, half = (low + high) / 2, (high - low) / 2
     wide, tall = half * _WIDE, half * _TALL  # one row for the cell itself, one for each ellipse
     size = _log_size(line, orders, middle - wide, middle + wide, tall) + np.log(half)
@@ -159,7 +166,10 @@ def _bounds(line: Line, orders: Orders, low: Array, high: Array) -> tuple[Array,
 
 
 def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array, Array]:
-    """Row, middle and half width of the panels, and per row the log of all that they leave out; size is log integral."""
+    """Choose panels: row, middle, half width, and for each row the log of all that is left out.
+
+    `size` is about the logarithm of the integral; it only decides.
+    """
     low, high, beyond = line.ends(orders, size)
     known = np.isfinite(size) & (high - low < _FARTHEST) & (beyond < np.inf)
     left_out = np.where(known, beyond, np.inf)
@@ -188,7 +198,10 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
 
 
 def enclosed_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size: Array) -> Enclosure:
-    """log E_Q[kernel] without atoms, for each lambda, or for lambda = 0; `size` is about that, in floats, and only decides."""
+    """Return log E_Q[kernel] without atoms for each lambda, or for lambda = 0.
+
+    `size` is about that, in floats, and only decides. The result is NaN where nothing is known.
+    """
     if min(rate, 1 - rate, line.shift) < SMALLEST:
         return Enclosure(np.full(lam.shape, np.nan))
     row, middle, half, left_out = panels(line, Orders(lam, Rate.of(rate), whole), size)
@@ -198,7 +211,7 @@ def enclosed_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size:
     power = line.log_power(s, each, L, rate)
     log_terms = log_kernel(each, L, whole) + power + (log_weights + BOUNDED.log(half)[:, None])
     on_panels = BOUNDED.log_sum_exp(log_terms)
-    total = BOUNDED.log_sum_exp(_side_by_side(row, on_panels, lam.size))
+    total = BOUNDED.log_sum_exp(_values_by_order(row, on_panels, lam.size))
     # what is left out is a part of the sum that is at most half of it, or nothing is known
     part = np.exp(left_out - total.mid) * (1 + 1e-6)
     far, closed = line.far_out(rate, lam)
@@ -206,8 +219,8 @@ def enclosed_integral(line: Line, rate: Fraction, lam: Array, whole: bool, size:
     return Enclosure(mid, np.where(far, closed.radius, total.radius + part / (1 - part)))
 
 
-def _side_by_side(row: Array, values: Enclosure, rows: int) -> Enclosure:
-    """A row of the values of its panels for each order, and -inf behind them."""
+def _values_by_order(row: Array, values: Enclosure, rows: int) -> Enclosure:
+    """Return a table with the values of each order's panels in its row, -inf behind them."""
     count = np.bincount(row, minlength=rows)
     place = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
     table = Enclosure(np.full((rows, max(int(count.max(initial=0)), 1)), -np.inf))

@@ -1,4 +1,4 @@
-"""The law of the ratio p/q under Q on finitely many points that are above it in convex order.
+"""The law of the ratio p/q under Q, rounded up in convex order to finitely many points.
 
 Splitting a cell to its ends keeps its mass and its mean, so that E g(ratio) grows for every convex g; sums of independent
 ratios inherit that. The pair is the symmetric one of its loss.
@@ -18,7 +18,7 @@ from cumulant.numerics.rounding import U
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """log of the points and of their Q-masses.
+    """The logarithms of the points and of their Q-masses.
 
     `error` bounds the relative error of the masses, `slip` by how much the logarithm of a point is misplaced, and `out` what
     each of the two laws has left out. `alone` is the Q-mass of the ratio 0, which is the P-mass where Q has none.
@@ -33,7 +33,10 @@ class Ratios:
 
 
 def ratios(loss: Loss, points: int, log_mass: float) -> Ratios:
-    """The law on about so many points, e^log_mass of each law left out at either end; OverflowError if that is out of reach."""
+    """Return the law on about so many points, with e^log_mass of each law left out at each end.
+
+    Raises OverflowError if no grid can hold it.
+    """
     step = loss.mixture(Fraction(1), "remove")
     low, high = step.span(log_mass)
     anchor = step.anchor()

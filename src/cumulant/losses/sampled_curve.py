@@ -1,4 +1,4 @@
-"""The curve of a sampled pair: K(lambda) = log1p(M - 1), with M - 1 an integral of positive terms."""
+"""The curve of a sampled pair: K(lambda) = log1p(M - 1), an integral of positive terms."""
 
 from __future__ import annotations
 
@@ -37,22 +37,25 @@ _GOOD_BITS = 50
 
 @dataclass(frozen=True, slots=True)
 class SampledPair(Curve):
-    """K of one sampled law, at every real order."""
+    """K of one sampled law at every real order."""
 
     law: Law
     base: Curve
     rate: Fraction
     kernel: Kernel
-    _latest: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     enclosed = True
 
     def out_of_reach(self) -> bool:
-        """Noise this small protects nothing, and its integrals span too many scales: what remains are closed forms."""
+        """True if the noise is so small that only closed forms answer.
+
+        Such noise protects nothing, and its integrals span too many scales.
+        """
         return self.law.scale > LARGEST_SHIFT
 
     def log_excess(self, lam: Array) -> Array:
-        """log(M(lambda) - 1) in floats, at orders that are not far."""
+        """Return log(M(lambda) - 1) in floats, at orders that are not far."""
 
         def evaluated() -> Array:
             parts = [self._log_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)]
@@ -60,7 +63,7 @@ class SampledPair(Curve):
             found.flags.writeable = False
             return found
 
-        return np.asarray(recall(self._latest, lam.tobytes(), evaluated, _REMEMBERED))
+        return np.asarray(recall(self._cache, lam.tobytes(), evaluated, _REMEMBERED))
 
     def _log_excess(self, lam: Array) -> Array:
         value = self._on_one_grid(lam)
@@ -70,7 +73,7 @@ class SampledPair(Curve):
         return value
 
     def _on_one_grid(self, lam: Array) -> Array:
-        """NaN where no grid serves."""
+        """Return log(M - 1) from one grid for all orders; NaN where no grid serves."""
         pair = self.law.log_excess(self.rate, lam)
         if pair is None:
             return np.full(lam.shape, np.nan)
@@ -86,7 +89,7 @@ class SampledPair(Curve):
         return np.where(np.isnan(value), np.inf, value)
 
     def enclosed_excess(self, lam: Array) -> Enclosure:
-        """log(M(lambda) - 1) in enclosures: atoms one by one, the density by panels with a proved error."""
+        """Return enclosures of log(M(lambda) - 1): atoms one by one, the density by panels."""
         parts: list[Any] = [
             self._enclosed_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)
         ]
@@ -94,7 +97,7 @@ class SampledPair(Curve):
         return joined  # type: ignore[no-any-return]
 
     def _enclosed_excess(self, lam: Array) -> Enclosure:
-        """In the limit, lambda = 0, it is log KL."""
+        """Return enclosures of log(M - 1) for one batch; at lambda = 0 of log KL, the limit."""
         terms: list[Any] = []
         line, atoms = self.law.line(), self.law.enclosed_atoms(self.rate, self.kernel.whole)
         if line is not None:
@@ -118,7 +121,7 @@ class SampledPair(Curve):
         return known
 
     def excess_ball(self, lam: Fraction) -> Scalar:
-        """M(lambda) - 1 as a ball, at an order that is not far."""
+        """Return M(lambda) - 1 as a ball, at an order that is not far."""
         from flint import ctx
 
         short = self.law.excess(lam + 1, self.rate, _bits(ctx.prec)) if self.kernel.whole else None
@@ -137,15 +140,18 @@ class SampledPair(Curve):
             return self.law.enclosure(term, order, self.rate, self.kernel.whole, size, bits)
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        return self.raised(lam, on)
+        return self.log_moment(lam, on)
 
-    def raised(self, lam: Array, on: Arithmetic, log_gap: LogGap | None = None) -> Array:
-        """log(M + gap), the gap given by its logarithm; nothing cancels where both are close to 1 and 0."""
+    def log_moment(self, lam: Array, on: Arithmetic, log_gap: LogGap | None = None) -> Array:
+        """Return log(M + gap), the gap given by its logarithm.
+
+        Nothing cancels where M is close to 1 and the gap to 0.
+        """
         if on.exact:
-            return np.array([self._raised_ball(Fraction(x), log_gap) for x in lam], dtype=object)
+            return np.array([self._log_moment_ball(Fraction(x), log_gap) for x in lam], dtype=object)
         if on.enclosing and not self.base.pure() > 0:
             return Enclosure(0 * lam)
-        value, far = on.asarray(np.full(lam.shape, np.nan)), self.far(lam)
+        value, far = on.asarray(np.full(lam.shape, np.nan)), self.far_orders(lam)
         if not far.all():
             near = lam[~far]
             excess = self.enclosed_excess(near) if on.enclosing else self.log_excess(near)
@@ -156,38 +162,44 @@ class SampledPair(Curve):
             value[far] = closed_form(self.law, self.base, self.rate, lam[far], on, log_gap)
         return value
 
-    def far(self, lam: Array) -> Array:
-        """The orders whose integrals are out of reach."""
+    def far_orders(self, lam: Array) -> Array:
+        """Return the orders whose integrals are out of reach."""
         line = self.law.line()
         if line is None:
             return np.zeros(lam.shape, dtype=bool)
-        if self.out_of_reach() or self._tiny():
+        if self.out_of_reach() or self._is_tiny():
             return np.ones(lam.shape, dtype=bool)
         return ~((lam + 1) * line.t <= line.farthest)
 
-    def _raised_ball(self, lam: Fraction, log_gap: LogGap | None) -> Scalar:
+    def _log_moment_ball(self, lam: Fraction, log_gap: LogGap | None) -> Scalar:
         line, here = self.law.line(), np.array([lam], dtype=object)
-        if line is not None and (self._minute() or self.out_of_reach() or (lam + 1) * line.shift > line.farthest_ball):
+        if line is not None and (
+            self._slow_in_balls() or self.out_of_reach() or (lam + 1) * line.shift > line.farthest_ball
+        ):
             found, point = closed_form(self.law, self.base, self.rate, here, BALLS, log_gap)[0], np.array([float(lam)])
             with np.errstate(all="ignore"):
-                enclosed = math.inf if self.far(point)[0] else float(self.raised(point, BOUNDED, log_gap).upper()[0])
+                enclosed = (
+                    math.inf
+                    if self.far_orders(point)[0]
+                    else float(self.log_moment(point, BOUNDED, log_gap).upper()[0])
+                )
             if enclosed < _CLOSE * float(found.lower()):
                 raise CertificateError("the integral takes minutes in balls; its enclosure does not, and says less")
             return found
         excess = self.excess_ball(lam)
         return (excess + log_gap(here)[0].exp() if log_gap else excess).log1p()
 
-    def _tiny(self) -> bool:
-        """Whether M - 1, of the size of (rate times shift)^2, is below all floats."""
+    def _is_tiny(self) -> bool:
+        """True if M - 1, of the size of (rate times shift)^2, is below all floats."""
         return max(self.rate, SMALLEST) * max(self.law.scale, SMALLEST) < SMALLEST
 
-    def _minute(self) -> bool:
-        """Whether so many digits cancel that a ball takes minutes."""
-        return self._tiny() or min(self.rate, 1 - self.rate, self.law.scale) < SMALLEST
+    def _slow_in_balls(self) -> bool:
+        """True if so many digits cancel that a ball takes minutes."""
+        return self._is_tiny() or min(self.rate, 1 - self.rate, self.law.scale) < SMALLEST
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        """The derivative of M at lambda = 0."""
-        if self.law.line() is not None and (self.out_of_reach() or self._minute()):
+        """Return the derivative of M at lambda = 0."""
+        if self.law.line() is not None and (self.out_of_reach() or self._slow_in_balls()):
             return closed_kl(self.base, self.rate, on)
         if on.enclosing:
             with np.errstate(all="ignore"):
@@ -218,5 +230,5 @@ class SampledPair(Curve):
 
 
 def _bits(precision: int) -> int:
-    """How good a ball of an integral is asked to be."""
+    """Return how many bits a ball of an integral is asked to have."""
     return max(64, precision // 2)

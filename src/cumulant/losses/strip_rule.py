@@ -1,7 +1,8 @@
-"""The whole law of one round by equidistant points, where its density is analytic beside the whole real line (Lemma T).
+"""The law of one round by equidistant points, if its density is analytic in a strip.
 
-Far fewer of them do than of panels, which cannot see that nothing ends at their ends: what the trapezoid sum misses falls like
-e^{-2 pi d/h}, h the step and d the height of a strip in which everything is analytic (docs/line.md, section 3).
+By Lemma T such a rule takes far fewer points than panels, which cannot use that the integrand is smooth at their ends:
+what the trapezoid sum misses falls like e^{-2 pi d/h}, h the step and d the height of a strip in which everything is
+analytic (docs/line.md, section 3).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.losses.float_rule import LARGEST, MARGIN, FloatRule, float_rule, weighed
+from cumulant.losses.float_rule import LARGEST, MARGIN, FloatRule, float_rule, weigh_points
 from cumulant.losses.majorant import ON_BALLS, ON_FLOATS
 from cumulant.losses.transform import Mixed, Panel, Rule
 from cumulant.numerics.arithmetic import BALLS
@@ -32,7 +33,7 @@ _FEW, _MOST_POINTS = 160, 4000
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Points from low to high, both included, in so many steps, and the height d of the strip."""
+    """Equidistant points from low to high, both included, and the height d of the strip."""
 
     low: float
     high: float
@@ -41,7 +42,10 @@ class Strip:
 
 
 def whole_rule(law: Mixed, lam: float, top: float, log_error: float) -> Rule:
-    """The law tilted by e^{lam L} as points, good for all |u| <= top up to about e^log_error."""
+    """Return the law tilted by e^{lam L} as points, good for all |u| <= top, in balls.
+
+    The rule is good up to about e^log_error.
+    """
     span = law.span(lam, log_error)
     strip = _strip(law, lam, top, log_error, span)
     return law.rule(lam, top, log_error, list(span)) if strip is None else strip_rule(law, lam, top, strip)
@@ -49,7 +53,10 @@ def whole_rule(law: Mixed, lam: float, top: float, log_error: float) -> Rule:
 
 @lru_cache(maxsize=1024)
 def float_whole_rule(law: Mixed, lam: float, top: float, log_error: float) -> FloatRule:
-    """The same in floats, remembered."""
+    """Return the law tilted by e^{lam L} as points, good for all |u| <= top, in floats.
+
+    The rule is good up to about e^log_error, and remembered.
+    """
     span = law.span(lam, log_error)
     strip = _strip(law, lam, top, log_error, span)
     return float_rule(law, lam, top, log_error, span) if strip is None else float_strip_rule(law, lam, top, strip)
@@ -59,7 +66,7 @@ def float_whole_rule(law: Mixed, lam: float, top: float, log_error: float) -> Fl
 
 
 class _Along:
-    """What is integrated, |q0 w^{1+z}| or |q0 w^-z|, along v + i height, for all |u| <= top; logarithms of bounds."""
+    """Bounds of |q0 w^{1+z}| or |q0 w^-z| along v + i height for all |u| <= top, by logarithms."""
 
     def __init__(self, law: Mixed, lam: Any, top: Any, height: Any, on: Any) -> None:
         (self.sign,) = law.signs
@@ -70,7 +77,7 @@ class _Along:
         self.growth = law.base.growth(height, on)
 
     def between(self, low: Any, high: Any) -> Any:
-        """The integral between two v."""
+        """Return log of a bound of the integral between two v."""
         on, kept, half = self.on, self.kept, (high - low) / 2
         left, right = self.g * on.exp(self.t * low), self.g * on.exp(self.t * high)
         # |w|^2 = A^2 + 2 A B cos + B^2 is convex in B = g e^x: at most its larger end
@@ -87,14 +94,17 @@ class _Along:
         return log_q + log_power + self.top * turn + on.log(2 * half)
 
     def lift(self) -> Any:
-        """The factor by which what lies beyond the ends is larger than where the height is 0."""
+        """Return log of the factor by which the ends contribute more at this height than at 0."""
         lift = self.growth + self.top * self.angle
         return lift if self.sign > 0 else lift - self.lam * self.on.log(self.least)
 
 
 @np.errstate(all="ignore")
 def _strip(law: Mixed, lam: float, top: float, log_error: float, span: tuple[float, float]) -> Strip | None:
-    """The strip that takes the fewest points; None where it is not offered, or panels take fewer."""
+    """Choose the strip that takes the fewest points; None if panels take fewer.
+
+    Returns None also if the base pair offers no strip. The caller then uses panels.
+    """
     if len(law.signs) != 1 or law.base.growth(0.0, ON_FLOATS) is None:
         return None
     highest = min(_WIDEST / float(law.base.shift), math.sqrt(2 * abs(log_error)) + 4, _HIGHEST)
@@ -117,13 +127,13 @@ def _strip(law: Mixed, lam: float, top: float, log_error: float, span: tuple[flo
 
 
 def _sizes(law: Mixed, lam: float, top: float, span: tuple[float, float], heights: Any) -> Any:
-    """log of the integral along each height between the ends, in floats."""
+    """Return log of the integral along each height between the ends, in floats."""
     edges = np.linspace(*span, _CELLS + 1)
     return np.logaddexp.reduce(_Along(law, lam, top, heights, ON_FLOATS).between(edges[:-1], edges[1:]), axis=1)
 
 
 def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
-    """The points of a strip, in balls."""
+    """Return the points of a strip with their weights, in balls."""
     from flint import arb
 
     exact, height, (sign,) = BALLS.number(lam), BALLS.number(strip.height), law.signs
@@ -148,12 +158,12 @@ def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
     )
     plus, minus = (weights, []) if sign > 0 else ([], weights)
     whole = Panel(strip.low, strip.high, losses, plus, minus, error, arb("inf"))
-    return Rule([whole], law.jumps(exact), ends)
+    return Rule([whole], law.tilted_atoms(exact), ends)
 
 
 @np.errstate(all="ignore")
 def float_strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> FloatRule:
-    """The same in floats, with their radii."""
+    """Return the points of a strip with their weights, in floats with radii."""
     step = (Enclosure(strip.high) - strip.low) / float(strip.steps)
     v = Enclosure(strip.low) + step * np.arange(strip.steps + 1.0)
     span, height = (strip.low, strip.high), strip.height
@@ -170,4 +180,4 @@ def float_strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> FloatR
         missed = math.exp(size - scale - turns + MARGIN) + ends * math.exp(lift - turns + MARGIN)
         return 4 * missed * (1 + MARGIN), math.inf
 
-    return weighed(law, lam, top, v, step, span, True, errors)
+    return weigh_points(law, lam, top, v, step, span, True, errors)

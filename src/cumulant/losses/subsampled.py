@@ -1,4 +1,4 @@
-"""What sampling does to a loss, and two moment functions of a sampled pair, in floats, enclosures and balls.
+"""Sampling applied to a loss, and two moment functions of a sampled pair.
 
 Letters: g = rate, x = log(p/q), w = 1 - g + g e^x = p'/q' for P' = (1-g)Q + gP against Q, L = log w, a = lambda + 1. Both
 moments are integrals of positive terms over the law of the loss under Q:
@@ -27,14 +27,14 @@ from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """In floats: g, 1 - g, which cannot be recovered from a rounded g, and h0 = log((1-g)/g)."""
+    """The rate in floats: g, 1 - g, which a rounded g does not determine, and h0 = log((1-g)/g)."""
 
     g: float
     kept: float
 
     @classmethod
     def of(cls, rate: Fraction) -> Rate:
-        """M - 1 is quadratic in the rate, so 1e-140 is as small as floats can carry."""
+        """Convert a rate, raised to 1e-140: M - 1 is quadratic in it, and floats carry no less."""
         return cls(max(float(rate), 1e-140), max(float(1 - rate), 1e-140))
 
     @property
@@ -53,7 +53,10 @@ class Rate:
 
 
 def sampled_loss(x: Array, rate: float, kept: float) -> Array:
-    """L = log(1 - g + g e^x), with full relative accuracy; `kept` is 1 - g, which a rounded g does not tell."""
+    """Return L = log(1 - g + g e^x) with full relative accuracy.
+
+    `kept` is 1 - g, which a rounded g does not determine.
+    """
     if kept == 0:
         return x
     top = np.max(x, initial=0.0)
@@ -64,7 +67,9 @@ def sampled_loss(x: Array, rate: float, kept: float) -> Array:
 
 
 def unsampled_loss(loss: Array, rate: float, kept: float) -> Array:
-    """x with log(1 - g + g e^x) = loss, exactly for a loss that differs by a few units; -inf where there is none.
+    """Return x with log(1 - g + g e^x) = loss; -inf if there is none.
+
+    It is exact for a loss that differs by a few units in the last place.
 
     Each form is stable where it is used: e^loss - (1-g) below, where g may be close to 1, and nothing that overflows above.
     """
@@ -76,7 +81,7 @@ def unsampled_loss(loss: Array, rate: float, kept: float) -> Array:
 
 
 def enclosed_loss(x: Enclosure, rate: Fraction) -> Enclosure:
-    """L with a proved error, by the same forms."""
+    """Return L with a proved error, by the forms of `sampled_loss`."""
     g, kept = BOUNDED.number(rate), BOUNDED.number(1 - rate)
     value: Any = BOUNDED.log1p(g * BOUNDED.expm1(x))
     if rate > Fraction(1, 2):
@@ -89,32 +94,32 @@ def enclosed_loss(x: Enclosure, rate: Fraction) -> Enclosure:
 
 
 def enclosed_rest(x: Enclosure, rate: Fraction) -> Enclosure:
-    """L - x = log(g + (1-g) e^-x), where x is large."""
+    """Return L - x = log(g + (1-g) e^-x) as enclosures, where x is large."""
     return BOUNDED.log(BOUNDED.number(rate) + BOUNDED.number(1 - rate) * BOUNDED.exp(-x))
 
 
 def mixed_ball(x: Any, g: Scalar) -> Any:
-    """w on real balls."""
+    """Return w = 1 - g + g e^x on real balls."""
     return 1 + g * x.expm1()
 
 
 def analytic_mixed_ball(x: Any, g: Scalar) -> Any:
-    """w on complex balls: in an integrand the exponential is asked for once."""
+    """Return w on complex balls: in an integrand the exponential is asked for once."""
     return 1 + g * (x.exp() - 1)
 
 
 def analytic_rest(x: Any, g: Scalar, analytic: bool) -> Any:
-    """L - x on complex balls, where x is large."""
+    """Return L - x on complex balls, where x is large."""
     return (g + (1 - g) * (-x).exp()).log(analytic=analytic)
 
 
 def unsampled_ball(loss: Scalar, rate: Fraction) -> Scalar:
-    """x with L = loss on balls, for loss >= 0: log(1 + (e^loss - 1)/g)."""
+    """Return x with L = loss on balls, for loss >= 0: log(1 + (e^loss - 1)/g)."""
     return (1 + loss.expm1() / BALLS.number(rate)).log()
 
 
 def mixed_quotients(quotients: Iterable[tuple[int, int]], rate: Fraction) -> list[tuple[int, int]]:
-    """w of quotients p/q of integers, as quotients with the denominators q and that of the rate."""
+    """Return w for quotients p/q of integers, again as quotients of integers."""
     g, one = rate.as_integer_ratio()
     return [((one - g) * q + g * p, one * q) for p, q in quotients]
 
@@ -124,7 +129,7 @@ def mixed_quotients(quotients: Iterable[tuple[int, int]], rate: Fraction) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a kernel on balls, real or complex, sees of one loss: w, L = log w, the Q-weight, and weight * w^a.
+    """The arguments of a kernel on balls at one loss: w, L = log w, the Q-weight, weight * w^a.
 
     The last comes ready made because w^a and a Gaussian weight are both huge powers that cancel.
     """
@@ -144,7 +149,7 @@ BallTerm = Callable[[Point], Any]
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A function of (lambda, L) to integrate against Q, the limit of term / lambda at lambda -> 0, and both on balls.
+    """A function of (lambda, L) to integrate against Q, its slope at lambda = 0; also on balls.
 
     In floats `term` is divided by max(w, 1)^a and `slope` by max(w, 1), so that nothing overflows. `whole` kernels are
     integrated over all losses, others over x > 0.
@@ -162,7 +167,7 @@ _FACTORIALS = [1 / math.factorial(n) for n in range(2, 16)]
 
 
 def _scaled_excess(y: Array) -> Array:
-    """e^{-max(y,0)} (e^y - 1 - y); at y = -L it is w log w - w + 1, divided by max(w, 1)."""
+    """Return e^{-max(y,0)} (e^y - 1 - y); at y = -L it is (w log w - w + 1) / max(w, 1)."""
     size = np.exp(-np.abs(y))
     far = np.where(y > 0, 1 - size - y * size, size - 1 - y)
     near = np.abs(y) < 0.5
@@ -218,13 +223,18 @@ PROFILE = Kernel(_profile_term, _profile_slope, _profile_term_ball, _profile_slo
 
 
 def _log_slope(L: Enclosure, whole: bool) -> Enclosure:
-    """log of w log w - w + 1 = w excess(-L), or of (w-1) log w, less the gain: the limits of the kernels / lambda."""
+    """Return log of the limit of the kernel / lambda at lambda = 0, less the gain.
+
+    The limits are w log w - w + 1 = w excess(-L) for `whole` kernels and (w-1) log w otherwise.
+    """
     value: Enclosure = BOUNDED.log_excess(-L) - gain(-L) if whole else BOUNDED.log(-BOUNDED.expm1(-L)) + BOUNDED.log(L)
     return value
 
 
 def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
-    """log of f_a, or of f_a + f_{1-a} = w^a (1 - w^-lambda)(1 - w^-a), less a times the gain, where w = e^L.
+    """Return log of f_a, or of f_a + f_{1-a}, less a times the gain, where w = e^L.
+
+    f_a + f_{1-a} = w^a (1 - w^-lambda)(1 - w^-a).
 
     f_a = w { excess(lambda L) + lambda excess(-L) }, excess(y) = e^y - 1 - y. All lambda are 0 or none is.
     """
@@ -243,5 +253,8 @@ def log_kernel(lam: Enclosure, L: Enclosure, whole: bool) -> Enclosure:
 
 
 def gain(L: Any) -> Any:
-    """L where its midpoint is positive, else 0: what is taken out of an exponent and put back elsewhere need not be L+."""
+    """Return L where its midpoint is positive, else 0.
+
+    The gain is taken out of an exponent and put back elsewhere, so it need not be exactly max(L, 0).
+    """
     return np.where(L.mid > 0, L, 0.0)

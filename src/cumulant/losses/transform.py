@@ -1,4 +1,4 @@
-"""What a pair says to the line: the transform M(z) = E_P[e^{zL}; L < inf] of one round along a vertical line, in balls.
+"""The transform M(z) = E_P[e^{zL}; L < inf] of one round along a vertical line, in balls.
 
 Letters: t = shift, g = rate, x = log(p0/q0) = t v, w = 1 - g + g e^x, L = log w, z = lam + iu. Weights are tilted by e^{lam L},
 nodes and weights do not depend on u, and what is left out is bounded for all |u| up to a top frequency (docs/line.md).
@@ -33,7 +33,7 @@ _ROOM = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """offset + spacing Z; fractions where both are rational, else balls of the working precision."""
+    """The set offset + spacing Z; fractions if both are rational, else balls."""
 
     spacing: Any
     offset: Any
@@ -44,41 +44,47 @@ class Lattice:
 
 
 class Transform:
-    """One round in one direction, as its loss under P is distributed; what is not overridden is not offered."""
+    """The law of the loss of one round under P, in one direction.
+
+    A method that a subclass does not override is not offered.
+    """
 
     __slots__ = ()
 
     @property
     def square(self) -> Fraction | None:
-        """s if M(z) = e^{(z + z^2) s / 2}, as for Gaussian noise without a sample."""
+        """Return s if M(z) = e^{(z + z^2) s / 2}, as for Gaussian noise without a sample; else None."""
         return None
 
     def leak(self) -> Scalar:
-        """The P-mass of infinite loss, as a ball."""
+        """Return the P-mass of infinite loss, as a ball."""
         return BALLS.number(0)
 
     def atoms(self, lam: float, log_error: float) -> Rule | None:
-        """The law tilted by e^{lam L} as points, all but about e^log_error of it, where it is made of atoms."""
+        """Return the law tilted by e^{lam L} as atoms; None if it has a density.
+
+        About e^log_error of the law may be left out; `Rule.beyond` bounds it.
+        """
         return None
 
     def lattice(self) -> Lattice | None:
-        """The lattice that holds all finite losses, where there is one."""
+        """Return the lattice that holds all finite losses; None if there is none."""
         return None
 
     def mixture(self) -> Mixed | None:
-        """The law by its density, where it has one."""
+        """Return the law by its density; None if it has none."""
         return None
 
 
 class Base(ABC):
-    """A symmetric pair in the coordinate v = x/t in which the density of Q0 is analytic."""
+    """A symmetric pair in the coordinate v = x/t, in which the density of Q0 is analytic."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def shift(self) -> Fraction:
-        """t > 0."""
+        """t > 0, the largest loss or the shift over the noise."""
 
     @abstractmethod
     def distance(self) -> Scalar:
@@ -86,42 +92,46 @@ class Base(ABC):
 
     @abstractmethod
     def density(self, on: Any) -> Callable[[Any], Any]:
-        """log of the density of v under Q0, as a function of a ball, of an array of floats or of an enclosure."""
+        """Return log of the density of v under Q0 as a function on balls, floats or enclosures."""
 
     def log_density(self, v: Any, on: Any) -> Any:
+        """Return log of the density of v under Q0."""
         return self.density(on)(v)
 
     @abstractmethod
     def log_top(self, centre: Any, half: Any, height: Any, on: Any) -> Any:
-        """log of the largest |density| where |Re v - centre| <= half and |Im v| <= height."""
+        """Return log of the largest |density| for |Re v - centre| <= half, |Im v| <= height."""
 
     def growth(self, height: Any, on: Any) -> Any:
-        """log of the factor by which |density| is larger at v + i height than at v; None unless it is analytic everywhere."""
+        """Return log of a bound of |density(v + i height)| / |density(v)|.
+
+        Returns None unless the density is analytic everywhere; panels then replace the strip rule.
+        """
         return None
 
     @abstractmethod
     def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
-        """Between which v the rule runs so that `ends` are about e^log_error, chosen by floats."""
+        """Choose the interval of v so that `ends` are about e^log_error; floats decide."""
 
     @abstractmethod
     def ends(self, lam: Scalar, rate: Fraction, span: tuple[float, float], whole: bool, sign: int) -> Scalar:
-        """What lies beyond the span adds at most this to the integral of q0 w^{1+lam} (sign 1) or q0 w^-lam (sign -1).
+        """Bound the integral of q0 w^{1+lam} (sign 1) or q0 w^-lam (sign -1) beyond the span.
 
-        Where there is a `growth`, also to a sum over equidistant v times their distance.
+        If there is a `growth`, it also bounds a sum over equidistant v times their distance.
         """
 
     def atoms(self, whole: bool) -> list[tuple[Scalar, Scalar]]:
-        """The losses x that have positive probability under Q0 and their masses, x > 0 only unless `whole`."""
+        """Return the losses x of positive Q0-mass with their masses; x > 0 only unless `whole`."""
         return []
 
     @abstractmethod
     def peaks(self, power: float) -> int:
-        """At least the number of local maxima, ends included, of the density of L (or -L) weighted by w^power."""
+        """Return a bound of the number of local maxima, ends included, of L's density times w^power."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panels:
-    """Ends of panels, the rho of each, and log of its error by Lemma Q for the sign that is worse."""
+    """Ends of panels, the rho of each, and log of its error by Lemma Q for the worse sign."""
 
     low: Array
     high: Array
@@ -138,7 +148,10 @@ class Panels:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A Gauss rule between two floats: losses, tilted weights of L and of -L, and for all |u| <= top the error of each."""
+    """A Gauss rule between two floats: losses, tilted weights of L and -L, and its errors.
+
+    The errors hold for all |u| <= top.
+    """
 
     low: float
     high: float
@@ -152,7 +165,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The tilted law as points: panels, atoms (loss and weight), and what lies beyond the panels."""
+    """The tilted law as points: panels, atoms (loss and weight), and the rest beyond the panels."""
 
     panels: list[Panel]
     atoms: list[tuple[Any, Any]]
@@ -164,11 +177,11 @@ class Rule:
 
     @property
     def error(self) -> Any:
-        """Of M(z) at every |u| <= top."""
+        """The error of M(z), valid at every |u| <= top."""
         return sum((panel.error for panel in self.panels), start=self.beyond)
 
     def mass(self) -> Any:
-        """M(lam) = the mass of the tilted law, ends included."""
+        """Return M(lam), the mass of the tilted law, ends included."""
         from flint import arb
 
         total = sum((weight for _, weight in self.atoms), start=arb(0))
@@ -177,7 +190,7 @@ class Rule:
         return total + self.error * arb(0, 1)
 
     def smooth(self) -> Any:
-        """The mass between the edges without atoms."""
+        """Return the mass between the edges without atoms."""
         from flint import arb
 
         total = arb(0)
@@ -186,7 +199,7 @@ class Rule:
         return total
 
     def points(self) -> Iterator[tuple[Any, Any]]:
-        """Signed losses and weights."""
+        """Yield the signed losses with their weights."""
         yield from self.atoms
         for panel in self.panels:
             yield from zip(panel.losses, panel.plus, strict=False)
@@ -195,7 +208,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Mixed(Transform):
-    """What sampling makes of a base pair: "remove", "add" or "symmetric", as in `Mixture`."""
+    """A base pair on a sample: "remove", "add" or "symmetric", as in `Mixture`."""
 
     base: Base
     rate: Fraction
@@ -210,7 +223,7 @@ class Mixed(Transform):
 
     @property
     def signs(self) -> tuple[int, ...]:
-        """Whether L with P-mass q0 w, -L with P-mass q0, or both, are losses."""
+        """1 if L with P-mass q0 w is a loss, -1 if -L with P-mass q0 is one."""
         return {"remove": (1,), "add": (-1,)}.get(self.direction, (1, -1))
 
     def _floats(self) -> tuple[float, float, float]:
@@ -218,20 +231,24 @@ class Mixed(Transform):
         return t / of_t, g / of_g, (of_g - g) / of_g  # as float() would round them, and faster
 
     def log_tilted(self, v: Array, lam: float) -> tuple[Array, dict[int, Array]]:
-        """In floats: L at v, and by sign the log of the tilted density in v."""
+        """Return L at v and, by sign, log of the tilted density in v; in floats."""
         t, g, kept = self._floats()
         L = sampled_loss(t * v, g, kept)
         log_q = self.base.log_density(v, np)
         return L, {sign: log_q + (1 + lam) * L if sign > 0 else log_q - lam * L for sign in self.signs}
 
     def span(self, lam: float, log_error: float) -> tuple[float, float]:
+        """Return the interval of v between which the rule runs; floats choose it."""
         _, g, kept = self._floats()
         return self.base.span(lam, g, kept, self.whole, log_error)
 
     # ---- Lemma Q: one rule for all |u| <= top
 
     def log_majorant(self, sign: int, lam: Any, top: float, centre: Any, half: Any, height: Any, on: Any) -> Any:
-        """log of a bound of |q0 w^{1+z}| (sign 1) or |q0 w^{-z}| for |u| <= top on the rectangle; +inf where none is known."""
+        """Return log of a bound of |q0 w^{1+z}| (sign 1) or |q0 w^{-z}| on the rectangle.
+
+        The bound holds for all |u| <= top; it is +inf where none is known, and the panel is then halved.
+        """
         t, g, kept = self._floats() if on is ON_FLOATS else map(on.number, (self.base.shift, self.rate, 1 - self.rate))
         angle = t * height
         left, right = g * on.exp(t * (centre - half)), g * on.exp(t * (centre + half))
@@ -240,12 +257,15 @@ class Mixed(Transform):
         log_power = (lam + 1) * most if sign > 0 else -lam * least
         # below pi/2 the argument of w grows with the angle and with e^x
         slope = right * on.sin(angle) / (kept + right * on.cos(angle))
-        turn = on.chosen(angle <= 1.5, on.atan(slope), angle)
+        turn = on.where(angle <= 1.5, on.atan(slope), angle)
         found = self.base.log_top(centre, half, height, on) + log_power + on.number(top) * turn
-        return on.chosen(angle <= _WIDEST_ANGLE, found, on.number(math.inf))
+        return on.where(angle <= _WIDEST_ANGLE, found, on.number(math.inf))
 
     def panels(self, edges: list[float], lam: float, top: float, log_error: float, pieces: int = 1) -> Panels:
-        """Panels, each of so many pieces halved until the bound is e^log_error; OverflowError if that takes too many."""
+        """Choose panels: each piece is halved until the bound of its error is e^log_error.
+
+        Raises OverflowError if that takes too many panels; the caller falls back to the grid.
+        """
         ends = np.interp(np.arange((len(edges) - 1) * pieces + 1) / pieces, np.arange(len(edges)), edges)
         low, high = ends[:-1], ends[1:]
         done: list[Array] = []
@@ -267,7 +287,7 @@ class Mixed(Transform):
 
     @np.errstate(all="ignore")
     def _log_errors(self, low: Array, high: Array, lam: float, top: float) -> Array:
-        """log of the bound of Lemma Q for every panel and every rho, for the sign that is worse."""
+        """Return log of Lemma Q's bound for every panel and every rho, for the worse sign."""
         r, middle = ((high - low) / 2)[:, None], ((low + high) / 2)[:, None]
         half, height = r * (_RHO + 1 / _RHO) / 2, r * (_RHO - 1 / _RHO) / 2
         size = np.max(
@@ -277,35 +297,39 @@ class Mixed(Transform):
         return np.where(np.isnan(found), np.inf, found)
 
     def rule(self, lam: float, top: float, log_error: float, edges: list[float], beyond: bool = True) -> Rule:
-        """The law tilted by e^{lam L} between the edges as points, each panel wrong by about e^log_error at most."""
+        """Return the law tilted by e^{lam L} between the edges as points, in balls.
+
+        Each panel is wrong by about e^log_error at most.
+        """
         from flint import arb
 
         exact = BALLS.number(lam)
         chosen = self.panels(edges, lam, top, log_error)
         panels = [self._panel(exact, top, *panel) for panel in chosen.listed()]
-        return Rule(panels, self.jumps(exact), self.beyond(exact, edges) if beyond else arb(0))
+        return Rule(panels, self.tilted_atoms(exact), self.beyond(exact, edges) if beyond else arb(0))
 
     def beyond(self, lam: Any, edges: list[float]) -> Any:
-        """What lies beyond the edges adds at most this to M(lam + iu), as a ball."""
+        """Bound by how much the law beyond the edges changes M(lam + iu), as a ball."""
         from flint import arb
 
         found = [self.base.ends(lam, self.rate, (edges[0], edges[-1]), self.whole, sign) for sign in self.signs]
         return sum(found, start=arb(0))
 
-    def jumps(self, lam: Any) -> list[tuple[Any, Any]]:
-        """Losses of positive probability and their tilted masses, as balls."""
+    def tilted_atoms(self, lam: Any) -> list[tuple[Any, Any]]:
+        """Return the losses of positive probability with their tilted masses, as balls."""
         from flint import arb
 
-        g, kept, jumps = BALLS.number(self.rate), BALLS.number(1 - self.rate), []
+        g, kept, tilted_atoms = BALLS.number(self.rate), BALLS.number(1 - self.rate), []
         for x, mass in self.base.atoms(self.whole):
             L = (g * x.expm1()).log1p()
             for sign in self.signs:
-                jumps.append((sign * L, mass * ((1 + lam) * L if sign > 0 else -lam * L).exp()))
+                tilted_atoms.append((sign * L, mass * ((1 + lam) * L if sign > 0 else -lam * L).exp()))
         if not self.whole and self.rate < 1:  # the loss 0 of C_g
-            jumps.append((arb(0), kept * self.base.distance()))
-        return jumps
+            tilted_atoms.append((arb(0), kept * self.base.distance()))
+        return tilted_atoms
 
     def _panel(self, lam: Any, top: float, low: float, high: float, rho: float) -> Panel:
+        """Return one panel in balls with the error of Lemma Q."""
         from flint import arb
 
         t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
@@ -335,7 +359,7 @@ class Mixed(Transform):
 
     @np.errstate(all="ignore")
     def farthest(self, panels: Panels) -> Array:
-        """R >= |log w| on the ellipse of each panel, in floats."""
+        """Return R >= |log w| on the ellipse of each panel, in floats."""
         t, g, kept = self._floats()
         r, middle = (panels.high - panels.low) / 2, (panels.low + panels.high) / 2
         half = r * (panels.rho + 1 / panels.rho) / 2
@@ -345,7 +369,10 @@ class Mixed(Transform):
     # ---- Lemma S3: the largest density of the tilted loss
 
     def variation(self, lam: float, low: float, high: float) -> Any:
-        """A bound of the total variation of the tilted densities of L and -L where low <= v <= high, not normalised."""
+        """Bound the total variation of the tilted densities of L and -L on low <= v <= high.
+
+        The densities are not normalised.
+        """
         from flint import arb
 
         t, g, kept = BALLS.number(self.base.shift), BALLS.number(self.rate), BALLS.number(1 - self.rate)
@@ -371,7 +398,7 @@ class Mixed(Transform):
         return total
 
     def cells(self, lam: float, low: float, high: float) -> Array:
-        """Edges of cells of v on which the density of the loss hardly moves."""
+        """Return the edges of cells of v on which the density of the loss hardly moves."""
         count = math.ceil((high - low) / (_CELL / max(1.0, float(self.base.shift) * (lam + 2) / 4)))
         if count > _MOST_CELLS:
             raise OverflowError("the density of one round takes too many cells")
@@ -380,7 +407,7 @@ class Mixed(Transform):
 
 @lru_cache(maxsize=8)
 def legendre(bits: int) -> list[tuple[Any, Any]]:
-    """Nodes and weights of the Gauss rule as balls of this precision."""
+    """Return nodes and weights of the Gauss rule as balls of this precision."""
     from flint import arb
 
     return [arb.legendre_p_root(NODES, k, weight=True) for k in range(NODES)]

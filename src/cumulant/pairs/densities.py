@@ -14,7 +14,7 @@ from cumulant.curves.closed_form import lemma3
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
 from cumulant.losses.atoms import AtomLoss
-from cumulant.losses.density_integrals import Densities, larger_profile, shortfall
+from cumulant.losses.density_integrals import Densities, larger_profile, log_hockey_stick
 from cumulant.losses.grid import Loss
 from cumulant.losses.subsampled import PAIR, PROFILE, Kernel, Rate
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
@@ -73,21 +73,21 @@ class DensityPair(Densities, Pair):
         return [BALLS.number(each) for each in (norm, mean, (sum(second) - mean**2) / 2)][:count]
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
-        return self.larger(_absolute, orders, on)
+        return self.larger_direction(_absolute, orders, on)
 
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
-        return self.larger(_positive, orders, on)
+        return self.larger_direction(_positive, orders, on)
 
     def _log_profile(self, epsilons: Array) -> Array:
         """log delta, delta = E_p (1 - e^{eps - y})_+ with y = log(p/q); delta <= 1 where the quadrature fails."""
         tails = self.tails() if epsilons.size > _FEW else None
         if tails is None:
-            return np.minimum(self.larger(shortfall, epsilons, FLOATS), 0.0)
+            return np.minimum(self.larger_direction(log_hockey_stick, epsilons, FLOATS), 0.0)
         with np.errstate(divide="ignore"):
             return np.minimum(np.log(larger_profile(tails, epsilons)) + self.slack(tails), 0.0)
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
-        return self.larger(shortfall, epsilons, on)
+        return self.larger_direction(log_hockey_stick, epsilons, on)
 
     # ---- on a sample, and on a grid
 
@@ -98,7 +98,7 @@ class DensityPair(Densities, Pair):
         """By the sum of both directions, unless one leads throughout."""
 
         def curve(rate: Fraction) -> Curve:
-            leads = self.learnt("one direction leads", lambda: (_one_direction_leads(self),))[0]
+            leads = self.remember("one direction leads", lambda: (_one_direction_leads(self),))[0]
             return SampledDensities(self, rate, PROFILE, added=not leads)
 
         return curve
@@ -107,7 +107,7 @@ class DensityPair(Densities, Pair):
         return lambda rate: PoissonDensities(self, rate)
 
     def loss(self) -> Loss | None:
-        return self.learnt("loss", lambda: (profile_loss(self),))[0]
+        return self.remember("loss", lambda: (profile_loss(self),))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,14 @@ class DensityCurve(Curve):
     integrated = True
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        if not on.exact and self.pair.separated():
+        if not on.exact and self.pair.is_separated():
             return np.full(lam.shape, np.inf)
-        return np.asarray(FLOATS.log1p_exp(self.pair.larger(_excess, lam, on, smooth=True)))
+        return np.asarray(FLOATS.log1p_exp(self.pair.larger_direction(_excess, lam, on, smooth=True)))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        if not on.exact and self.pair.separated():
+        if not on.exact and self.pair.is_separated():
             return math.inf
-        return float(np.exp(self.pair.larger(_divergence, np.zeros(1), on)[0]))
+        return float(np.exp(self.pair.larger_direction(_divergence, np.zeros(1), on)[0]))
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return on.number(self.pair.pure)
@@ -210,8 +210,8 @@ class SampledDensities(Curve):
 def _one_direction_leads(pair: DensityPair) -> bool:
     """Whether one direction has the larger profile at every scanned epsilon: its integral is the answer."""
     epsilons = np.concatenate([[0.0], np.geomspace(1e-3, 30, 23)])
-    there = np.exp(pair.integrals(shortfall, epsilons, smooth=False))
-    back = np.exp(pair.integrals(lambda p, q, epsilon: shortfall(q, p, epsilon), epsilons, smooth=False))
+    there = np.exp(pair.integrals(log_hockey_stick, epsilons, smooth=False))
+    back = np.exp(pair.integrals(lambda p, q, epsilon: log_hockey_stick(q, p, epsilon), epsilons, smooth=False))
     margin = 1e-9 * np.maximum(there, back) + 1e-300
     return bool(np.all(there >= back - margin) or np.all(back >= there - margin))
 
@@ -242,7 +242,7 @@ class PoissonDensities(Curve):
             return np.where(x == np.inf, -np.inf if added else np.inf, mass + value)
 
         directions = [partial(integrand, added=added) for added in (False, True)]
-        return np.maximum(*(self.pair.larger(direction, lam, on, smooth=True) for direction in directions))
+        return np.maximum(*(self.pair.larger_direction(direction, lam, on, smooth=True) for direction in directions))
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         return np.asarray(FLOATS.log1p_exp(self._largest(lam, False, on)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.curves.curve import Curve
-from cumulant.losses.atom_transform import offered
+from cumulant.losses.atom_transform import point_transform
 from cumulant.losses.atoms import AtomLoss
 from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss
 from cumulant.losses.integrals import Nodes, atoms
@@ -72,7 +72,7 @@ class LossPair(Pair):
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
         same = type(self).loss is LossPair.loss and type(self).above is Pair.above
-        return offered(self, rate, direction) if same else None
+        return point_transform(self, rate, direction) if same else None
 
     def exact_points(self) -> list[tuple[Scalar, Scalar]]:
         """The losses x > 0 and their Q-masses in balls."""

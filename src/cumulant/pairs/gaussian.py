@@ -12,7 +12,7 @@ import numpy as np
 
 from cumulant.curves.closed_form import Concentrated
 from cumulant.losses.gaussian_law import GaussianLaw
-from cumulant.losses.gaussian_transform import GaussianBase, Unsampled
+from cumulant.losses.gaussian_transform import GaussianBase, UnsampledGaussian
 from cumulant.losses.grid import Step
 from cumulant.losses.law import Law
 from cumulant.losses.sampled_curve import LARGEST_SHIFT
@@ -89,7 +89,7 @@ class GaussianPair(Pair):
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
         if not SLIGHTEST <= self.shift <= STRONGEST:
             return None
-        return Unsampled(self.shift) if rate == 1 else Mixed(GaussianBase(self.shift), rate, direction)
+        return UnsampledGaussian(self.shift) if rate == 1 else Mixed(GaussianBase(self.shift), rate, direction)
 
     def grouped(self, size: int) -> Pair:
         return GaussianPair.of_square(self._squared() * size**2, "")

@@ -11,8 +11,8 @@ import numpy as np
 
 from cumulant.curves.closed_form import Response
 from cumulant.curves.curve import Curve
-from cumulant.losses.atom_transform import PointTransform, offered
-from cumulant.losses.atoms import two_answers
+from cumulant.losses.atom_transform import PointTransform, point_transform
+from cumulant.losses.atoms import randomized_response_loss
 from cumulant.losses.grid import Loss, Step
 from cumulant.losses.integrals import Nodes, atoms
 from cumulant.losses.law import Law, point
@@ -62,7 +62,7 @@ class ResponsePair(Pair):
         return (ResponseLaw(self.curve()),)
 
     def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
-        return offered(Told(self.curve()), rate, direction)
+        return point_transform(Told(self.curve()), rate, direction)
 
     def grouped(self, size: int) -> Pair | None:
         """One bit is one bit, however many records change; otherwise the losses of the steps from one to the other add up.
@@ -157,7 +157,7 @@ class ResponseLaw(Law):
         return -BOUNDED.log_add_exp(BOUNDED.log(BOUNDED.number(self.others)), x), enclosed_loss(x, rate)
 
     def on_grid(self) -> Loss | None:
-        return two_answers(float(self.curve.pure()))
+        return randomized_response_loss(float(self.curve.pure()))
 
     def enclosure(
         self, term: BallTerm, order: Fraction, rate: Fraction, whole: bool, log_size: float, bits: int
@@ -257,7 +257,7 @@ class PromisePair(Pair):
         )
 
     def loss(self) -> Loss | None:
-        return two_answers(float(Response(epsilon=self.epsilon).pure()), self.leak)
+        return randomized_response_loss(float(Response(epsilon=self.epsilon).pure()), self.leak)
 
     def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
-        return offered(Told(self.curve()), rate, direction)
+        return point_transform(Told(self.curve()), rate, direction)

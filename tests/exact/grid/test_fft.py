@@ -455,7 +455,7 @@ def test_atoms_moved_onto_the_grid_are_misplaced_in_both_laws() -> None:
 
 
 def test_losses_of_samples_are_rounded() -> None:
-    """`misplaced`: log(1 - g + g e^x) in floats against balls."""
+    """`rounding_slip`: log(1 - g + g e^x) in floats against balls."""
     rng, wrong = np.random.default_rng(2), 0.0
     before, ctx.prec = ctx.prec, 200
     try:
@@ -466,12 +466,12 @@ def test_losses_of_samples_are_rounded() -> None:
             exact = (kept + rate * arb(fmpq(*x.as_integer_ratio())).exp()).log()
             off = abs(float(arb(fmpq(*found.as_integer_ratio())) - exact))
             wrong = max(wrong, off)
-            assert off <= cells_room.misplaced(-abs(x), abs(x))
+            assert off <= cells_room.rounding_slip(-abs(x), abs(x))
     finally:
         ctx.prec = before
     assert wrong > 0
     step = Mixture(GaussianLaw(Fraction(1.0)), 0.3, 0.7, "remove")
-    assert step.cells(0.1, -30.0).slip >= cells_room.misplaced(*step._range(-30.0))
+    assert step.cells(0.1, -30.0).slip >= cells_room.rounding_slip(*step._range(-30.0))
 
 
 def test_logarithms_of_rational_masses_are_rounded() -> None:

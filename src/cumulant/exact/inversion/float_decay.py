@@ -183,7 +183,7 @@ def rounded_up_frequency(top: float) -> float:
 def _jumps(law: Mixed, lam: float) -> float:
     """Return the tilted mass of losses with positive probability, in floats."""
     with BALLS.at(64):
-        return sum(float(mass.mid()) for _, mass in law.jumps(BALLS.number(lam)))
+        return sum(float(mass.mid()) for _, mass in law.tilted_atoms(BALLS.number(lam)))
 
 
 def _last_check_point(rounds: Sequence[Round], lam: float, exponent: float, slow: float) -> float:

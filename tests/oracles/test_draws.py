@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
-from cumulant.pairs.public_choice import AnnouncedPair
+from cumulant.pairs.public_choice import PublicChoicePair
 from cumulant.sampling.truncated_poisson import shares
 from tests.oracles.reference import load
 
@@ -77,9 +77,9 @@ def test_truncated_poisson_samples(row: dict[str, Any]) -> None:
         return
     scheme = cm.TruncatedPoisson(given["rate"], given["limit"], given["population"])
     pair, epsilon = cm.Gaussian(sigma=sigma).pair(), float(row["at"]["epsilon"])
-    faces = None if pair is None else scheme.case(pair, records)
-    assert faces is not None
+    branches = None if pair is None else scheme.case(pair, records)
+    assert branches is not None
     # removing needs more than adding, so that the answer is above both
     assert (cm.Gaussian(sigma=sigma) @ scheme).delta(epsilon=row["at"]["epsilon"]) >= expected * (1 - 1e-14)
     if row["quantity"].endswith("remove"):
-        assert AnnouncedPair((faces,), directed=True).profile(epsilon) == pytest.approx(expected, rel=1e-10)
+        assert PublicChoicePair((branches,), directed=True).profile(epsilon) == pytest.approx(expected, rel=1e-10)

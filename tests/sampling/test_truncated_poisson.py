@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 import cumulant as cm
-from cumulant.pairs.public_choice import AnnouncedPair
+from cumulant.pairs.public_choice import PublicChoicePair
 from cumulant.sampling.truncated_poisson import TruncatedPoisson
 from tests.mechanisms.brute import Law, hockey_stick, product, renyi
 
@@ -41,13 +41,13 @@ def law(values: list[float], drawn: list[tuple[tuple[int, ...], float]], sigma: 
     return np.array([chance for _, chance in drawn]) @ bins
 
 
-def of_size(scheme: TruncatedPoisson, sigma: float, records: int) -> AnnouncedPair:
+def of_size(scheme: TruncatedPoisson, sigma: float, records: int) -> PublicChoicePair:
     """What is claimed where the larger data set has so many records."""
     pair = cm.Gaussian(sigma=sigma).pair()
     assert pair is not None
     case = scheme.case(pair, records)
     assert case is not None
-    return AnnouncedPair((case,), directed=True)
+    return PublicChoicePair((case,), directed=True)
 
 
 def test_every_sample_of_small_data_sets() -> None:
@@ -116,14 +116,14 @@ def test_where_nothing_is_cut_it_is_a_poisson_sample() -> None:
 def test_many_rounds_compose_the_law_of_the_coin() -> None:
     """Against the convolution of the pair, binned from its definition; and with other samples in one run."""
     scheme = TruncatedPoisson(rate="0.25", limit=20, population=100)
-    (faces,) = of_size(scheme, 2, 100).cases
+    (branches,) = of_size(scheme, 2, 100).cases
     z = np.linspace(-9, 12, 900)
     base = np.diff(ndtr(z))
     masses, other = [], []
-    for face, moved in zip(faces, (0.5, 1.0), strict=True):
-        mixed = float(1 - face.rate) * base + float(face.rate) * np.diff(ndtr(z - moved))
-        masses.append(float(face.weight) * mixed)
-        other.append(float(face.weight) * base)
+    for branch, moved in zip(branches, (0.5, 1.0), strict=True):
+        mixed = float(1 - branch.rate) * base + float(branch.rate) * np.diff(ndtr(z - moved))
+        masses.append(float(branch.weight) * mixed)
+        other.append(float(branch.weight) * base)
     p, q = np.concatenate(masses), np.concatenate(other)
     two = hockey_stick(product([p, p]), product([q, q]), 0.5)
     found = (cm.Gaussian(sigma=2) @ scheme * 2).guarantee(epsilon="0.5")

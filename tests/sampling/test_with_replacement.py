@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import logsumexp, ndtr
 
 import cumulant as cm
-from cumulant.pairs.public_choice import AnnouncedPair
+from cumulant.pairs.public_choice import PublicChoicePair
 from cumulant.sampling.with_replacement import WithReplacement, copies
 from tests.mechanisms.brute import Law, hockey_stick, renyi
 
@@ -33,11 +33,11 @@ def law(values: list[float], drawn: Law, sigma: float, edges: Law = EDGES) -> La
     return np.where(below[:, :-1] > 0.5, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1]).mean(axis=0)
 
 
-def claimed_pair(base: cm.Mechanism, scheme: WithReplacement) -> AnnouncedPair:
+def claimed_pair(base: cm.Mechanism, scheme: WithReplacement) -> PublicChoicePair:
     pair = base.pair()
     assert pair is not None
     found = scheme.seen(pair)[0]
-    assert isinstance(found, AnnouncedPair)
+    assert isinstance(found, PublicChoicePair)
     return found
 
 
@@ -224,7 +224,7 @@ def test_no_copies_are_left_out_of_divergences(mechanism: cm.Mechanism) -> None:
     """Steps of a quarter are no less than all of them one by one, which for few draws are within reach."""
     scheme, pair = WithReplacement(sample=60, population=10), mechanism.pair()
     assert pair is not None
-    every = scheme._announced(pair, Fraction(0))
+    every = scheme._public_choice(pair, Fraction(0))
     assert every is not None
     assert every.curve().slack() == 0
     assert scheme.curve(mechanism.curve, pair, "best", "").slack() > 0

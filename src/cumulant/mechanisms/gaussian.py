@@ -260,9 +260,9 @@ class Gaussian(Mechanism):
     def pair(self) -> Pair | None:
         square = self._squared_shift()
         if square is None:
-            from cumulant.pairs.disjoint_laws import ExposedPair
+            from cumulant.pairs.disjoint_laws import DisjointPair
 
-            return ExposedPair()
+            return DisjointPair()
         if not square:
             return None
         from cumulant.pairs.gaussian import GaussianPair

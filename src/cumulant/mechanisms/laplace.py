@@ -97,9 +97,9 @@ class Laplace(Mechanism):
     def pair(self) -> Pair | None:
         shift = self._shift()
         if shift is None:
-            from cumulant.pairs.disjoint_laws import ExposedPair
+            from cumulant.pairs.disjoint_laws import DisjointPair
 
-            return ExposedPair()
+            return DisjointPair()
         if not shift:
             return None
         from cumulant.pairs.laplace import LaplacePair

@@ -179,7 +179,7 @@ class Parallel(Mechanism):
         cases = self.cases()
         if self.moved and any(_directed(part) for case in cases for part in case.record().nested()):
             return None  # a removal beside an addition, and profiles add two removals or two additions
-        from cumulant.pairs.polygon import PolygonPair, corners
+        from cumulant.pairs.polygon import PolygonPair, convex_corners
 
         spans = [case.epsilon(delta=_SMALLEST) for case in cases]
         far = min(max((span for span in spans if span < 250), default=0.0), 250.0)
@@ -191,7 +191,7 @@ class Parallel(Mechanism):
         if min(deltas) >= 1:
             return None
         points = [(step, delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
-        return PolygonPair(*corners(*zip(*points, strict=True)), attained=False)
+        return PolygonPair(*convex_corners(*zip(*points, strict=True)), attained=False)
 
     def arguments(self) -> Mapping[str, str]:
         return {}

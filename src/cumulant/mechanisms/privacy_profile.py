@@ -42,10 +42,12 @@ class PrivacyProfile(Mechanism):
             raise InputError(
                 f"epsilons and deltas must have the same length, not {len(self.epsilons)} and {len(self.deltas)}"
             )
-        from cumulant.pairs.polygon import PolygonPair, corners
+        from cumulant.pairs.polygon import PolygonPair, convex_corners
 
         object.__setattr__(
-            self, "polygon", PolygonPair(*corners([Exact(x) for x in self.epsilons], [Exact(x) for x in self.deltas]))
+            self,
+            "polygon",
+            PolygonPair(*convex_corners([Exact(x) for x in self.epsilons], [Exact(x) for x in self.deltas])),
         )
 
     def key(self) -> Hashable:

@@ -224,7 +224,7 @@ class Selected(Mechanism):
         return None if not self.frozen or self.estimated else _cached_pair(self)
 
     def _pair(self) -> Pair | None:
-        from cumulant.pairs.polygon import PolygonPair, corners
+        from cumulant.pairs.polygon import PolygonPair, convex_corners
         from cumulant.pairs.selection import SelectedPair
 
         own = self.inner.pair() if isinstance(self.inner, Mechanism) and not self.inner.amplified else None
@@ -240,7 +240,7 @@ class Selected(Mechanism):
         points = [(epsilon, delta) for epsilon, delta in every if delta < 1 and epsilon <= _FARTHEST]
         if not points:
             return None
-        return SelectedPair(PolygonPair(*corners(*zip(*points, strict=True))), closed, moved, mean)
+        return SelectedPair(PolygonPair(*convex_corners(*zip(*points, strict=True))), closed, moved, mean)
 
     def _steps(self, closed: Pair | None, mean: Fraction) -> list[float]:
         """Return the epsilons at which delta is computed.

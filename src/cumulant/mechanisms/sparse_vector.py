@@ -105,10 +105,10 @@ class SparseVector(Mechanism):
         if self.noise == "gaussian" or threshold + moved > 250:
             return None
         from cumulant.pairs.laplace import LaplacePair
-        from cumulant.pairs.polygon import PolygonPair, above, corners
+        from cumulant.pairs.polygon import PolygonPair, convex_corners, profile_above
         from cumulant.pairs.selection import SelectedPair
 
         base = LaplacePair(threshold)
         steps = [threshold * Fraction(i, _POINTS) for i in range(_POINTS + 1)]
-        polygon = PolygonPair(*corners([moved + step for step in steps], above(base, steps)))
+        polygon = PolygonPair(*convex_corners([moved + step for step in steps], profile_above(base, steps)))
         return SelectedPair(polygon, base, moved, Fraction(1))

@@ -1,4 +1,4 @@
-"""The bounded Laplace pair: unit noise restricted to [-A, A], shifted by t = sensitivity / scale."""
+"""The bounded Laplace pair: unit noise on [-A, A], shifted by t = sensitivity / scale."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from cumulant.pairs.pair import Pair
 
 @dataclass(frozen=True, slots=True)
 class BoundedLaplacePair(Pair):
-    """Density n e^-|x|, n = 1 / (2 (1 - e^-A)), on [-A, A] around t = shift and around 0, 0 < t <= A; reflection swaps them.
+    """The density n e^-|x| on [-A, A] around t = shift and around 0; reflection swaps them.
 
-    The restricted noise is log-concave, so that it dominates queries of this L1 sensitivity in any dimension. It says its loss
-    on a grid, and no transform for the line.
+    n = 1 / (2 (1 - e^-A)) and 0 < t <= A. The restricted noise is log-concave, so that it dominates queries of this L1
+    sensitivity in any dimension. It offers its loss on a grid, and no transform.
 
     >>> BoundedLaplacePair(Fraction(1, 2), Fraction(10)).profile([0, 0.25, 0.5])
     array([2.21209260e-01, 1.17514880e-01, 1.47266187e-05])
@@ -41,44 +41,50 @@ class BoundedLaplacePair(Pair):
     def loss(self) -> Loss | None:
         if not SMALLEST_LOSS < self.shift <= LARGEST_LOSS:
             return None
-        height, room = _noise(self.shift, self.bound)
-        return BoundedLaplaceLoss(float(self.shift), height, room, float(leak(self.shift, self.bound)))
+        height, edge_share = _noise(self.shift, self.bound)
+        return BoundedLaplaceLoss(float(self.shift), height, edge_share, float(leak(self.shift, self.bound)))
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log of leak + n (1-r)(1 - u^2) + n (1-u)^2, u = e^-(t-eps)/2, r = e^-(A-t); the leak alone from eps = t on."""
-        height, room = _noise(self.shift, self.bound)
+        """Return log of leak + n (1-r)(1 - u^2) + n (1-u)^2; the leak alone from eps = t on.
+
+        u = e^-(t-eps)/2 and r = e^-(A-t).
+        """
+        height, edge_share = _noise(self.shift, self.bound)
         gap = -np.expm1(np.minimum(epsilons - FLOATS.number(self.shift), 0.0) / 2)
         with np.errstate(divide="ignore"):
-            finite = np.log(room * gap * (2 - gap) + gap * gap) + math.log(height)
+            finite = np.log(edge_share * gap * (2 - gap) + gap * gap) + math.log(height)
             return np.minimum(np.logaddexp(finite, np.log(FLOATS.number(leak(self.shift, self.bound)))), 0.0)
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
         t, A = on.number(self.shift), on.number(self.bound)
         height = -1 / (2 * (-A).expm1())
-        room, alone = -(t - A).expm1(), -height * (t - A).exp() * (-t).expm1()
+        edge_share, leak_mass = -(t - A).expm1(), -height * (t - A).exp() * (-t).expm1()
 
         def delta(epsilon: Any) -> Any:
             if Fraction(epsilon) >= self.shift:
-                return alone
+                return leak_mass
             gap = -((on.number(epsilon) - t) / 2).expm1()
-            return alone + height * (room * gap * (2 - gap) + gap * gap)
+            return leak_mass + height * (edge_share * gap * (2 - gap) + gap * gap)
 
         return np.asarray(np.frompyfunc(delta, 1, 1)(epsilons))
 
 
 def _noise(shift: Fraction, bound: Fraction) -> tuple[float, float]:
-    """n and 1 - r in floats."""
+    """Return n and 1 - r in floats."""
     return -0.5 / math.expm1(-FLOATS.number(bound)), -math.expm1(-FLOATS.number(bound - shift))
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedLaplaceLoss(Loss):
-    """Under Q: atoms n (1-r) at -t and that times e^-t at t, density (n/2) e^{-(x+t)/2} between them, and what leaks."""
+    """The loss under Q: two atoms at -t and t, a density between them, and a leak.
+
+    The atom at -t has the mass n (1-r), the one at t that times e^-t; the density is (n/2) e^{-(x+t)/2}.
+    """
 
     t: float
     height: float
-    room: float
-    alone: float
+    edge_share: float
+    leak_mass: float
 
     def loss(self, y: Array) -> Array:
         return y
@@ -96,15 +102,15 @@ class BoundedLaplaceLoss(Loss):
         return self.t
 
     def atoms(self) -> tuple[Array, Array]:
-        if not self.room > 0:
+        if not self.edge_share > 0:
             return np.zeros(0), np.zeros(0)
-        return np.array([-self.t, self.t]), np.array([0.0, -self.t]) + math.log(self.height * self.room)
+        return np.array([-self.t, self.t]), np.array([0.0, -self.t]) + math.log(self.height * self.edge_share)
 
     @property
     def distance(self) -> float:
         gap = -math.expm1(-self.t / 2)
-        return self.height * (self.room * gap * (2 - gap) + gap * gap)
+        return self.height * (self.edge_share * gap * (2 - gap) + gap * gap)
 
     @property
     def leak(self) -> float:
-        return self.alone
+        return self.leak_mass

@@ -1,4 +1,4 @@
-"""A pair of densities given as Python functions: everything by self-checked quadrature."""
+"""A pair of densities that are given as Python functions; self-checked quadrature answers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ _REACH = 100.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensityPair(Densities, Pair):
-    """P and Q by their log-densities on an interval, for as long as those stay what they are: a pair keeps what it learns.
+    """P and Q by their log-densities on an interval; the pair remembers what it finds out.
 
-    The functions take an array or one number at a time, whichever they accept. Every answer is the larger of the two
-    directions, and `estimated`: the quadrature checks itself and gives +inf where it does not converge, but nothing is
-    proved about a function that is only sampled. `pure` is the user's bound of |log p - log q|.
+    The functions must not change while the pair lives. They take an array or one number at a time, whichever they
+    accept. Every answer is the larger of the two directions, and `estimated`: the quadrature checks itself and gives
+    +inf where it does not converge, but nothing is proved about a function that is only sampled. `pure` is the user's
+    bound of |log p - log q|.
 
     >>> normal = lambda x: -(x**2) / 2 - math.log(2 * math.pi) / 2
     >>> pair = DensityPair(lambda x: normal(x - 1), normal)
@@ -51,7 +52,7 @@ class DensityPair(Densities, Pair):
         return DensityCurve(self)
 
     def taylor(self, at: Fraction, count: int) -> list[Any] | None:
-        """K and two derivatives, from INT p e^{lambda y} y^n; balls around what the quadrature says."""
+        """Return K and two derivatives, from INT p e^{lambda y} y^n, as balls around the quadrature."""
         if count > 3:
             return None
         lam = np.array([float(at)])
@@ -79,7 +80,7 @@ class DensityPair(Densities, Pair):
         return self.larger_direction(_positive, orders, on)
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log delta, delta = E_p (1 - e^{eps - y})_+ with y = log(p/q); delta <= 1 where the quadrature fails."""
+        """Return log delta, delta = E_p (1 - e^{eps - y})_+; at most 0 if the quadrature fails."""
         tails = self.tails() if epsilons.size > _FEW else None
         if tails is None:
             return np.minimum(self.larger_direction(log_hockey_stick, epsilons, FLOATS), 0.0)
@@ -95,7 +96,7 @@ class DensityPair(Densities, Pair):
         return lambda rate: SampledDensities(self, rate, PAIR, added=False)
 
     def amplified(self) -> OnSample:
-        """By the sum of both directions, unless one leads throughout."""
+        """Return K of the sum of both directions, or of one direction if it leads throughout."""
 
         def curve(rate: Fraction) -> Curve:
             leads = self.remember("one direction leads", lambda: (_one_direction_leads(self),))[0]
@@ -112,7 +113,10 @@ class DensityPair(Densities, Pair):
 
 @dataclass(frozen=True, slots=True)
 class DensityCurve(Curve):
-    """K = log(1 + INT p [(e^{lambda y} - 1 - lambda y) + lambda (e^-y - 1 + y)]), y = log(p/q): no term is negative."""
+    """K = log(1 + INT p [(e^{lambda y} - 1 - lambda y) + lambda (e^-y - 1 + y)]), y = log(p/q).
+
+    No term is negative.
+    """
 
     pair: DensityPair
 
@@ -134,25 +138,25 @@ class DensityCurve(Curve):
 
 
 def _divergence(log_p: Array, log_q: Array, _: Array) -> Array:
-    """p (e^-y - 1 + y), which is q where p = 0."""
+    """Return log of p (e^-y - 1 + y), which is q where p = 0."""
     return np.where(log_p == -np.inf, log_q, log_p + log_excess(log_q - log_p))
 
 
 def _excess(log_p: Array, log_q: Array, lam: Array) -> Array:
-    """p [(e^{lambda y} - 1 - lambda y) + lambda (e^-y - 1 + y)]."""
+    """Return log of p [(e^{lambda y} - 1 - lambda y) + lambda (e^-y - 1 + y)]."""
     straight = np.log(lam) + _divergence(log_p, log_q, lam)
     return np.where(log_p == -np.inf, straight, np.logaddexp(log_p + log_excess(lam * (log_p - log_q)), straight))
 
 
 def _positive(log_p: Array, log_q: Array, order: Array) -> Array:
-    """q (p/q - 1)_+^l = p e^{(l-1) y} (1 - e^-y)^l."""
+    """Return log of q (p/q - 1)_+^l = p e^{(l-1) y} (1 - e^-y)^l."""
     y = log_p - log_q
     growth = np.where(order == 1, 0.0, (order - 1) * y)
     return np.where(y > 0, log_p + growth + order * np.log(-np.expm1(-y)), -np.inf)
 
 
 def _absolute(log_p: Array, log_q: Array, order: Array) -> Array:
-    """q |p/q - 1|^l: the positive part, and q (1 - p/q)^l where p < q."""
+    """Return log of q |p/q - 1|^l: the positive part, and q (1 - p/q)^l where p < q."""
     y = log_p - log_q
     return np.where(y < 0, log_q + order * np.log(-np.expm1(y)), _positive(log_p, log_q, order))
 
@@ -162,7 +166,7 @@ def _absolute(log_p: Array, log_q: Array, order: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class SampledDensities(Curve):
-    """K = log1p of the kernel's integral in the two directions of the pair: the larger one, or their sum.
+    """K = log1p of the kernel's integral in both directions: the larger one, or their sum.
 
     Estimated, as everything about a function that is only sampled; balls raise CertificateError.
     """
@@ -208,7 +212,10 @@ class SampledDensities(Curve):
 
 
 def _one_direction_leads(pair: DensityPair) -> bool:
-    """Whether one direction has the larger profile at every scanned epsilon: its integral is the answer."""
+    """True if one direction has the larger profile at every scanned epsilon.
+
+    Its integral alone is then the answer.
+    """
     epsilons = np.concatenate([[0.0], np.geomspace(1e-3, 30, 23)])
     there = np.exp(pair.integrals(log_hockey_stick, epsilons, smooth=False))
     back = np.exp(pair.integrals(lambda p, q, epsilon: log_hockey_stick(q, p, epsilon), epsilons, smooth=False))
@@ -218,7 +225,9 @@ def _one_direction_leads(pair: DensityPair) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PoissonDensities(Curve):
-    """K of a Poisson sample, the largest over both roles of the pair and both directions; estimated, as above.
+    """K of a Poisson sample: the largest over both roles of the pair and both directions.
+
+    It is estimated, as everything about a function that is only sampled.
 
     (1-q)Q + qP = wQ against Q: mass qw, loss L = log w; Q against wQ: mass q, loss -L. Either is
     K = log(1 + INT mass { excess(lambda loss) + lambda excess(-loss) }).
@@ -260,7 +269,10 @@ class PoissonDensities(Curve):
 
 
 def profile_loss(pair: DensityPair, cells: int = 4000) -> AtomLoss | None:
-    """The symmetric pair whose profile is the chords of a profile that is known in floats only: estimated, not bounded."""
+    """Return the symmetric pair whose profile is the chords of this profile; estimated.
+
+    The profile is known in floats only, so nothing is bounded. Returns None if it is not finite.
+    """
     reaches = 2.0 ** np.arange(math.ceil(math.log2(_REACH)) + 1)
     small = pair.log_profile(reaches) <= -80
     x = np.linspace(0.0, float(reaches[np.argmax(small)] if small.any() else reaches[-1]), cells)

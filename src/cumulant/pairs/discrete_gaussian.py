@@ -25,7 +25,7 @@ from cumulant.numerics.theta import log_zero, log_zero_ball
 from cumulant.pairs.finite_losses import log_terms
 from cumulant.pairs.integer_noise_replacement import NoiseReplacementPair
 from cumulant.pairs.pair import OnSample, Pair
-from cumulant.pairs.public_choice import Coin
+from cumulant.pairs.public_choice import PublicChoiceCurve
 
 # The curves of discrete Gaussian noise on samples: sums over the outputs, with a proved bound of what lies beyond them.
 #
@@ -50,10 +50,11 @@ _WIDEST = Fraction(10**6)
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussianCurve(Curve):
-    """K of discrete Gaussian noise on a sample of this rate < 1; `whole` is the curve without a sample.
+    """K of discrete Gaussian noise on a sample of this rate < 1.
 
-    The kind is "remove", a record removed from a Poisson sample; "profile", the amplified profile of both directions; or
-    "replacement", a record of a Poisson sample that is replaced by its opposite.
+    `whole` is the curve without a sample. The kind is "remove", a record removed from a Poisson sample; "profile", the
+    amplified profile of both directions; or "replacement", a record of a Poisson sample that is replaced by its
+    opposite.
 
     >>> from cumulant.curves.discrete_gaussian import Theta
     >>> curve = DiscreteGaussianCurve(1, Fraction(4), Fraction(1, 10), "remove", Theta(1, Fraction(4)))
@@ -81,7 +82,7 @@ class DiscreteGaussianCurve(Curve):
     def _at(self, lam: Array, floats: Array, on: Arithmetic) -> Array:
         ends = self._ends(floats, on)
         if ends is None:
-            return Coin((self.rate,), (self.whole,)).cgf(lam, on)
+            return PublicChoiceCurve((self.rate,), (self.whole,)).cgf(lam, on)
         low, high = ends
         if on.exact and high - low > _MOST_BALLS:
             raise CertificateError("the sum takes long in balls; its enclosure does not")
@@ -89,14 +90,17 @@ class DiscreteGaussianCurve(Curve):
         tail = self._log_tail(floats, low, high)
         rows = max(1, _MOST_CURVE_TERMS // (high - low + 1))
         parts = [
-            self._settled(self._sums(log_p, loss, lam[i : i + rows], on), tail[i : i + rows], on)
+            self._add_tail(self._sums(log_p, loss, lam[i : i + rows], on), tail[i : i + rows], on)
             for i in range(0, len(lam), rows)
         ]
         found: Any = np.concatenate(parts)
         return found
 
     def _ends(self, lam: Array, on: Arithmetic) -> tuple[int, int] | None:
-        """The first and the last output of the sums; None where they are too many."""
+        """Return the first and the last output of the sums; None if they are too many.
+
+        On None joint convexity answers.
+        """
         m, v, top = self.shift, float(min(self.variance, _WIDEST)), float(lam.max())
         digits = on.precision() * math.log(2) + 10 if on.exact else _DIGITS
         if self.variance >= _WIDEST or not top < _MOST_OUTPUTS:
@@ -113,7 +117,7 @@ class DiscreteGaussianCurve(Curve):
         return (low, high) if high - low <= _MOST_OUTPUTS else None
 
     def _outputs(self, low: int, high: int, on: Arithmetic) -> tuple[Array, Array]:
-        """log of the P-masses of the outputs whose loss is not 0, and their losses."""
+        """Return log of the P-masses of the outputs whose loss is not 0, and their losses."""
         m, v = self.shift, self.variance
         outputs = [x for x in range(low, high + 1) if 2 * x != m or self.kind == "replacement"]
         log_r = on.asarray([Fraction(-x * x) / (2 * v) for x in outputs]) - _log_theta(v, on)
@@ -124,7 +128,7 @@ class DiscreteGaussianCurve(Curve):
         return log_r + forward, forward - backward
 
     def _mixed(self, losses: list[Fraction], on: Arithmetic) -> Array:
-        """log(1 - g + g e^l)."""
+        """Return log(1 - g + g e^l) for each loss l."""
         if on.exact:
             g = on.number(self.rate)
             return np.array([(g * on.number(each).expm1()).log1p() for each in losses], dtype=object)
@@ -133,7 +137,7 @@ class DiscreteGaussianCurve(Curve):
         return sampled_loss(on.asarray(losses), float(self.rate), float(1 - self.rate))
 
     def _sums(self, log_p: Array, loss: Array, lam: Array, on: Arithmetic) -> Array:
-        """The logarithms of e^K - 1 without what lies beyond the outputs."""
+        """Return the logarithms of e^K - 1 without what lies beyond the outputs."""
         if self.kind != "remove":
             return on.log_sum_exp(log_terms(loss, log_p, lam, on))
         each = on.asarray(lam)[:, None]
@@ -141,7 +145,7 @@ class DiscreteGaussianCurve(Curve):
         return on.log_sum_exp(log_p + kernel)
 
     def _log_tail(self, lam: Array, low: int, high: int) -> Array:
-        """log of a bound of what lies beyond the outputs, in floats with room to spare."""
+        """Return log of a bound of what lies beyond the outputs, in floats with a margin."""
         m, v, a = self.shift, float(self.variance), lam + 1
         beyond = high + 1 - a * m
         lifted = lam * a * m * m / (2 * v) - (
@@ -155,8 +159,8 @@ class DiscreteGaussianCurve(Curve):
                 found = np.logaddexp(right, left)
         return np.asarray(found + _MARGIN * (1 + np.abs(found)))  # theta is at least 1
 
-    def _settled(self, sums: Array, tail: Array, on: Arithmetic) -> Array:
-        """log(1 + e^sum), to which the tail adds at most itself."""
+    def _add_tail(self, sums: Array, tail: Array, on: Arithmetic) -> Array:
+        """Return log(1 + e^sum), to which the tail adds at most itself."""
         if on.exact:
             pairs = zip(sums, tail, strict=True)
             return np.array([(x.exp() + up_to(BALLS.number(float(t)).exp())).log1p() for x, t in pairs], dtype=object)
@@ -166,7 +170,7 @@ class DiscreteGaussianCurve(Curve):
         return on.log1p_exp(sums)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        """The limit of (e^K - 1) / lambda; beyond the outputs its terms are at most those of lambda = 1."""
+        """Return the limit of (e^K - 1) / lambda; terms beyond are at most those of lambda = 1."""
         one = np.ones(1)
         ends = self._ends(one, on)
         if ends is None:
@@ -197,7 +201,7 @@ def _log_theta(variance: Fraction, on: Arithmetic) -> Any:
 
 
 def _log_excess(x: Array, on: Arithmetic) -> Array:
-    """log(e^x - 1 - x)."""
+    """Return log(e^x - 1 - x) in the arithmetic `on`."""
     if on.exact:
         return on.log(on.excess(x))
     return BOUNDED.log_excess(x) if on.enclosing else log_excess(x)
@@ -212,9 +216,10 @@ _MOST_TERMS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussianPair(Pair):
-    """Mass ~ e^{-x^2 / 2v} on the integers, around the shift m and around 0 (docs/mechanisms/discrete-gaussian.md).
+    """Noise of mass ~ e^{-x^2 / 2v} on the integers, around the shift m and around 0.
 
-    The output x has the loss m (2x - m) / 2v and the Q-mass e^{-x^2 / 2v} / theta(0).
+    The output x has the loss m (2x - m) / 2v and the Q-mass e^{-x^2 / 2v} / theta(0)
+    (docs/mechanisms/discrete-gaussian.md).
 
     >>> DiscreteGaussianPair(1, Fraction(1, 4)).profile([0, 1])
     array([0.78657071, 0.60320487])
@@ -249,12 +254,12 @@ class DiscreteGaussianPair(Pair):
     def replacement(self, rate: Fraction) -> Pair | None:
         if not self.shift or rate == 1:
             return self.grouped(2)
-        if not self._far() + 2 * self.shift <= _MOST_LOSSES:
+        if not self._output_count() + 2 * self.shift <= _MOST_LOSSES:
             return None
         return NoiseReplacementPair(self, rate, self._sampled(rate, "replacement"))
 
     def log_masses(self, on: Arithmetic) -> Array | None:
-        far = self._far() + self.shift
+        far = self._output_count() + self.shift
         if not far <= _MOST_LOSSES:
             return None
         outputs = range(math.ceil(far) + 2)
@@ -265,22 +270,22 @@ class DiscreteGaussianPair(Pair):
 
     @property
     def closed(self) -> bool:
-        return self._far() <= _MOST_TERMS
+        return self._output_count() <= _MOST_TERMS
 
-    def _far(self) -> float:
-        """The outputs that count, on one side."""
+    def _output_count(self) -> float:
+        """Return the number of outputs that count on one side; +inf if the variance is huge."""
         return self.shift + _REACH * math.sqrt(self.variance) if self.variance < 10**12 else math.inf
 
     def loss(self) -> Loss | None:
         return self._loss(leak=True)
 
     def below(self, rate: Fraction, direction: str) -> Step | None:
-        """Without the mass that was cut off."""
+        """Return the step without the mass that was cut off; None if no grid can hold it."""
         loss = self._loss(leak=False)
         return None if loss is None else loss.mixture(rate, direction)
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
-        """Without a sample; the losses of a sample are on no lattice."""
+        """Return the transform without a sample; None on a sample, whose losses lie on no lattice."""
         unit = self.shift / self.variance
         return DiscreteGaussianTransform(self) if rate == 1 and SLIGHTEST <= unit <= STRONGEST else None
 
@@ -290,7 +295,7 @@ class DiscreteGaussianPair(Pair):
     def _loss(self, leak: bool) -> Loss | None:
         if not self.shift:
             return AtomLoss((), (), 1.0)
-        if not self._far() <= _MOST_LOSSES:
+        if not self._output_count() <= _MOST_LOSSES:
             return None
         x, log_q, tail = _outputs(self.shift, self.variance)
         losses = self._losses(x)
@@ -305,10 +310,10 @@ class DiscreteGaussianPair(Pair):
         return np.asarray(self.shift * (2 * x - self.shift) / (2 * float(self.variance)))
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log SUM q (e^x - e^eps)_+, and what was cut off."""
+        """Return log of SUM q (e^x - e^eps)_+ and of the mass that was cut off."""
         if not self.shift:
             return np.full(epsilons.shape, -np.inf)
-        if not self._far() <= _MOST_LOSSES:
+        if not self._output_count() <= _MOST_LOSSES:
             return np.zeros(epsilons.shape)
         x, log_q, tail = _outputs(self.shift, self.variance)
         losses = self._losses(x)
@@ -323,7 +328,10 @@ class DiscreteGaussianPair(Pair):
         return np.asarray(np.frompyfunc(lambda epsilon: self._delta(Fraction(epsilon), on), 1, 1)(epsilons))
 
     def _delta(self, epsilon: Fraction, on: Arithmetic) -> Any:
-        """SUM_x (Q(x-m) - e^eps Q(x)) over the outputs whose loss m (2x - m) / 2v is above eps, which is exact."""
+        """Return SUM_x (Q(x-m) - e^eps Q(x)) over the outputs whose loss is above eps.
+
+        The loss m (2x - m) / 2v of an output is rational, so that the comparison is exact.
+        """
         m, v = self.shift, self.variance
         if not m:
             return on.number(0)
@@ -334,7 +342,7 @@ class DiscreteGaussianPair(Pair):
         half = 1 / (2 * v)
 
         def tail(begin: int, end: int) -> Any:
-            """SUM e^{-x^2 / 2v}, each term from the one before."""
+            """Return SUM e^{-x^2 / 2v}, each term from the one before."""
             term, ratio = on.number(-half * begin * begin).exp(), on.number(-half * (2 * begin + 1)).exp()
             shrink, total = on.number(-2 * half).exp(), on.number(0)
             for _ in range(begin, end + 1):
@@ -348,7 +356,10 @@ class DiscreteGaussianPair(Pair):
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussianTransform(Transform):
-    """The output x has the loss m (2x - m) / 2v and the P-mass e^{-(x-m)^2 / 2v} / theta(0)."""
+    """The transform: the output x has the loss m (2x - m) / 2v.
+
+    Its P-mass is e^{-(x-m)^2 / 2v} / theta(0).
+    """
 
     pair: DiscreteGaussianPair
 
@@ -380,7 +391,10 @@ class DiscreteGaussianTransform(Transform):
 
 @lru_cache(maxsize=32)
 def _outputs(shift: int, variance: Fraction) -> tuple[Array, Array, float]:
-    """Outputs with a positive loss, log of their Q-masses, and the P-mass of those beyond, rounded up."""
+    """Return outputs with a positive loss, log of their Q-masses, and the P-mass beyond.
+
+    The P-mass beyond is rounded up to the least positive float.
+    """
     v = float(variance)
     last = math.ceil(shift + _REACH * math.sqrt(v)) + 1
     x = np.arange(shift // 2 + 1, last + 1, dtype=np.float64)

@@ -19,7 +19,9 @@ MOST_LOSSES = 1024
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplacePair(LossPair):
-    """Noise of mass tanh(t/2) e^{-t |x|} around m = shift and around 0, t = unit (docs/mechanisms/discrete-laplace.md).
+    """Noise of mass tanh(t/2) e^{-t |x|} on the integers, around m = shift and around 0.
+
+    t = unit (docs/mechanisms/discrete-laplace.md).
 
     The loss t (2x - m) has the P-mass tanh(t/2) e^{-t (m-x)} for x = 1 .. m - 1, and t m has all of 1 / (1 + e^-t).
 
@@ -37,7 +39,7 @@ class DiscreteLaplacePair(LossPair):
 
     @classmethod
     def of(cls, unit: Fraction, shift: int, least: Fraction | None = None) -> DiscreteLaplacePair:
-        """The pair itself; of a shift beyond all grids the coarser one that dominates it.
+        """Return the pair; for a shift beyond all grids a coarser pair that dominates it.
 
         Chords of the same profile between fewer points are larger: every s-th of the points of a shift that s divides.
         """
@@ -48,7 +50,10 @@ class DiscreteLaplacePair(LossPair):
 
     @property
     def dominated(self) -> Pair:
-        """At its vertices the profile is that of Laplace noise, which is convex in e^eps, and chords lie above it."""
+        """The pair itself, or Laplace noise if this pair was rounded up.
+
+        At its vertices the profile is that of Laplace noise, which is convex in e^eps, so chords lie above it.
+        """
         return self if self.least is None else LaplacePair(self.least)
 
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
@@ -86,7 +91,10 @@ class DiscreteLaplacePair(LossPair):
 
     @property
     def equal(self) -> float:
-        """Where 2x = m, the mass tanh(t/2) e^{-tm/2}; below the smallest float it may be rounded to 0."""
+        """The mass where p = q: tanh(t/2) e^{-tm/2} at 2x = m.
+
+        Below the smallest float it may be rounded to 0.
+        """
         if not self.shift:
             return 1.0
         if self.shift % 2:

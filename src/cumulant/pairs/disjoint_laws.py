@@ -1,4 +1,4 @@
-"""The pair of what is released without noise: two laws that share no output."""
+"""The pair of a release without noise: two laws that share no output."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from cumulant.pairs.pair import Pair
 
 
 @dataclass(frozen=True, slots=True)
-class ExposedPair(Pair):
-    """P and Q have no output in common: delta is 1 at every epsilon, and on a sample the probability that it holds the record.
+class DisjointPair(Pair):
+    """P and Q have no output in common: delta is 1 at every epsilon.
 
-    >>> ExposedPair().profile([0, 1])
+    On a sample delta is the probability that the sample holds the record.
+
+    >>> DisjointPair().profile([0, 1])
     array([1., 1.])
     """
 

@@ -40,17 +40,17 @@ from cumulant.pairs.pair import OnSample, Pair
 
 
 @dataclass(slots=True)
-class _Line:
-    """H(v) = SUM (x - v y)_+ between two ratios: X - v Y, sums over what has a larger ratio."""
+class _TailLine:
+    """H(v) = SUM (x - v y)_+ between two ratios: X - v Y, sums over all larger ratios."""
 
     x: int
     y: int
 
 
 def symmetrised(p: Sequence[Fraction], q: Sequence[Fraction]) -> AtomLaw:
-    """The law of the ratio whose profile is max(H(P||Q), H(Q||P)) for epsilon >= 0, in exact arithmetic.
+    """Return the law of the ratio whose profile is max(H(P||Q), H(Q||P)), exactly.
 
-    Both are convex and piecewise linear in v = e^epsilon, so is their maximum; its slope jumps by the mass of v.
+    Both are convex and piecewise linear in v = e^epsilon >= 1, so is their maximum; its slope jumps by the mass of v.
 
     >>> symmetrised((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4)))
     AtomLaw(masses=(Fraction(1, 4),), ratios=(Fraction(3, 1),), leak=Fraction(0, 1), equal=Fraction(0, 1))
@@ -72,10 +72,10 @@ def symmetrised(p: Sequence[Fraction], q: Sequence[Fraction]) -> AtomLaw:
 
 
 def _pieces(pairs: Sequence[Quotient]) -> Iterator[tuple[Quotient, int]]:
-    """Where each straight piece of the maximum starts, from v = 1 on, and its slope without the sign."""
+    """Yield where each straight piece of the maximum starts, from v = 1 on, and minus its slope."""
     sides = [(pair for pair in pairs if pair[0] > pair[1]), ((y, x) for x, y in pairs if y > x)]
     above = [list(side) for side in sides]
-    there, back = (_Line(sum(x for x, _ in side), sum(y for _, y in side)) for side in above)
+    there, back = (_TailLine(sum(x for x, _ in side), sum(y for _, y in side)) for side in above)
     corners = [(ratio, line) for side, line in zip(above, (there, back), strict=True) for ratio in side if ratio[1]]
     order = by_size([ratio for ratio, _ in corners])
     at, gap = (1, 1), 0  # both directions have the same total variation distance
@@ -106,17 +106,17 @@ Masses = tuple[Fraction, ...]
 
 
 class Direction:
-    """P against Q through the ratio p/q: its values in increasing order, and the masses of both laws there.
+    """P against Q by the ratio p/q: its values in increasing order, with both masses there.
 
     Integers over one denominator, because fractions are slow to add; equal ratios are one point.
     """
 
     def __init__(self, pairs: list[Quotient], whole: int) -> None:
-        """`pairs` are the masses of P and Q, point by point, as multiples of 1 / whole."""
+        """Store the masses of P and Q, point by point, as multiples of 1 / whole."""
         self.whole = whole
-        self.alone = sum(x for x, y in pairs if not y)
+        self.only_p = sum(x for x, y in pairs if not y)
         """The mass of P where Q has none."""
-        self.missing = sum(y for x, y in pairs if not x)
+        self.only_q = sum(y for x, y in pairs if not x)
         """The mass of Q where P has none."""
         both = [(x, y) for x, y in pairs if x and y]
         groups = itertools.groupby(by_size(both), key=lambda entry: entry[0])
@@ -124,10 +124,10 @@ class Direction:
         self.points = [(sum(x for x, _ in group), sum(y for _, y in group)) for group in merged]
 
     def law(self) -> AtomLaw:
-        """The law of p/q under Q."""
-        seen = [(0, self.missing)] * bool(self.missing) + self.points
+        """Return the law of p/q under Q."""
+        seen = [(0, self.only_q)] * bool(self.only_q) + self.points
         masses, ratios = (Fraction(y, self.whole) for _, y in seen), (Fraction(x, y) for x, y in seen)
-        return AtomLaw(tuple(masses), tuple(ratios), Fraction(self.alone, self.whole))
+        return AtomLaw(tuple(masses), tuple(ratios), Fraction(self.only_p, self.whole))
 
     @cached_property
     def moving(self) -> list[Quotient]:
@@ -136,7 +136,7 @@ class Direction:
 
     @cached_property
     def floats(self) -> tuple[Array, Array]:
-        """log p and y = log(p/q) where they differ."""
+        """The values log p and y = log(p/q) where p != q."""
         return self._logs(log_quotients)
 
     @cached_property
@@ -145,14 +145,14 @@ class Direction:
 
     @cached_property
     def log_equal(self) -> float:
-        """log of the mass where p = q."""
-        return log_quotient(self.whole - self.alone - sum(x for x, _ in self.moving), self.whole)
+        """The logarithm of the mass where p = q."""
+        return log_quotient(self.whole - self.only_p - sum(x for x, _ in self.moving), self.whole)
 
     def _logs(self, logs: Any) -> tuple[Any, Any]:
         return logs([(x, self.whole) for x, _ in self.moving]), logs(self.moving)
 
     def exact(self, on: Arithmetic) -> tuple[Array, Array]:
-        """p and log(p/q) where they differ."""
+        """Return p and log(p/q) where p != q."""
         mass = on.asarray([Fraction(x, self.whole) for x, _ in self.moving])
         return mass, on.log(on.asarray([Fraction(x, y) for x, y in self.moving]))
 
@@ -163,7 +163,10 @@ class Direction:
         return (sums[0], sums[1]) if sums else ([0], [0])
 
     def profile(self, epsilon: Fraction, on: Arithmetic) -> Any:
-        """SUM (p - e^eps q)_+ as a ball: from tails, and point by point where floats cannot tell the ratio from e^eps."""
+        """Return SUM (p - e^eps q)_+ as a ball.
+
+        Tails give it, and single points where floats cannot tell the ratio from e^eps.
+        """
         losses, asked = self.floats[1], FLOATS.number(epsilon)
         width = _AMBIGUOUS * (1 + asked)
         first, last = (int(place) for place in np.searchsorted(losses, [asked - width, asked + width]))
@@ -173,20 +176,20 @@ class Direction:
             return on.number(Fraction(x, self.whole)) - growth * on.number(Fraction(y, self.whole))
 
         p, q = self.tails
-        start = gap(p[last], q[last]) + on.number(Fraction(self.alone, self.whole))
+        start = gap(p[last], q[last]) + on.number(Fraction(self.only_p, self.whole))
         return sum((gap(x, y).nonnegative_part() for x, y in self.moving[first:last]), start=start)
 
 
 @dataclass(frozen=True, slots=True)
 class _Finite:
-    """Two finite laws, and what was found out about them."""
+    """Two finite laws, and a cache of what was found out about them."""
 
     p: Masses
     q: Masses
-    _known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
     def directions(self) -> tuple[Direction, Direction]:
-        """P against Q and Q against P."""
+        """Return P against Q and Q against P."""
 
         def found() -> tuple[Direction, Direction]:
             numerators, whole = common((*self.p, *self.q))
@@ -194,12 +197,12 @@ class _Finite:
             pairs = list(zip(p, q, strict=True))
             return Direction(pairs, whole), Direction([(y, x) for x, y in pairs], whole)
 
-        return recall(self._known, "directions", found, 8)
+        return recall(self._cache, "directions", found, 8)
 
 
 @dataclass(frozen=True, slots=True)
 class DiscretePair(_Finite, Pair):
-    """P and Q on the same finitely many points; every answer is the larger of the two directions.
+    """P and Q on the same finitely many points; answers are the larger of both directions.
 
     Each tuple is nonnegative and sums to exactly 1. A point that only one law can produce makes every order infinite,
     and the profile positive at every epsilon.
@@ -216,13 +219,13 @@ class DiscretePair(_Finite, Pair):
         return len(self.directions()[0].moving) <= _CROWDED
 
     def curve(self) -> MassCurve:
-        return MassCurve(self.p, self.q, _known=self._known)
+        return MassCurve(self.p, self.q, _cache=self._cache)
 
     def laws(self) -> tuple[Law, ...]:
-        return recall(self._known, "laws", lambda: tuple(direction.law() for direction in self.directions()), 8)
+        return recall(self._cache, "laws", lambda: tuple(direction.law() for direction in self.directions()), 8)
 
     def symmetrised(self) -> Law:
-        return recall(self._known, "symmetrised", lambda: symmetrised(self.p, self.q), 8)
+        return recall(self._cache, "symmetrised", lambda: symmetrised(self.p, self.q), 8)
 
     def poisson(self) -> OnSample:
         def curve(rate: Fraction) -> Curve:
@@ -234,7 +237,7 @@ class DiscretePair(_Finite, Pair):
 
     def below(self, rate: Fraction, direction: str) -> Step:
         known = (rate, direction)
-        return recall(self._known, known, lambda: Finite.sampled(self.p, self.q, rate, direction), 8)
+        return recall(self._cache, known, lambda: Finite.sampled(self.p, self.q, rate, direction), 8)
 
     def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
         outputs, whole = _mixtures(self.p, self.q, rate)
@@ -261,11 +264,11 @@ class DiscretePair(_Finite, Pair):
         return _maximum([_log_moments(direction, orders, on, positive) for direction in self.directions()], on)
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log delta, delta = SUM_i p_i (1 - e^{eps - y_i})_+ with y = log(p/q)."""
+        """Return log delta, delta = SUM_i p_i (1 - e^{eps - y_i})_+ with y = log(p/q)."""
         values = []
         for direction in self.directions():
             log_mass, loss = direction.floats
-            alone = log_quotients([(direction.alone, direction.whole)])
+            alone = log_quotients([(direction.only_p, direction.whole)])
             rows = max(1, _BLOCK // (loss.size + 1))
             blocks = []
             with np.errstate(divide="ignore"):
@@ -278,7 +281,7 @@ class DiscretePair(_Finite, Pair):
 
     def total_variation(self) -> Fraction:
         there = self.directions()[0]
-        return Fraction(there.alone + sum(x - y for x, y in there.points if x > y), there.whole)
+        return Fraction(there.only_p + sum(x - y for x, y in there.points if x > y), there.whole)
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
         there, back = self.directions()
@@ -287,12 +290,15 @@ class DiscretePair(_Finite, Pair):
 
 @dataclass(frozen=True, slots=True)
 class MassCurve(_Finite, Curve):
-    """K = log(1 + SUM p [(e^{lambda y} - 1 - lambda y) + lambda (e^-y - 1 + y)]), y = log(p/q): no term is negative."""
+    """K = log(1 + SUM p [(e^{lambda y} - 1 - lambda y) + lambda (e^-y - 1 + y)]), y = log(p/q).
+
+    No term is negative.
+    """
 
     enclosed = True
 
     def _separated(self) -> bool:
-        return any(direction.alone for direction in self.directions())
+        return any(direction.only_p for direction in self.directions())
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         if self._separated():
@@ -365,19 +371,22 @@ def _exact_cgf(direction: Direction, lam: Array, on: Arithmetic) -> Array:
 
 
 def _log_moments(direction: Direction, orders: Array, on: Arithmetic, positive: bool) -> Array:
-    """log SUM q |p/q - 1|^l, over p > q only or over all; where q = 0 < p the first moment gains p, others are +inf."""
-    points = direction.moving if positive else [*direction.moving, *[(0, direction.missing)] * bool(direction.missing)]
+    """Return log SUM q |p/q - 1|^l, over p > q only if `positive`.
+
+    If q = 0 < p somewhere, the first moment gains p there, and all others are +inf.
+    """
+    points = direction.moving if positive else [*direction.moving, *[(0, direction.only_q)] * bool(direction.only_q)]
     terms = [(y, abs(x - y)) for x, y in points if x > y or not positive]
     if on.exact:
         mass = on.asarray([Fraction(y, direction.whole) for y, _ in terms])
         gap = on.asarray([Fraction(distance, y) for y, distance in terms])
 
         def moment(order: int) -> Any:
-            if direction.alone and order > 1:
+            if direction.only_p and order > 1:
                 return on.number(np.inf)
-            alone = on.number(Fraction(direction.alone, direction.whole))
+            alone = on.number(Fraction(direction.only_p, direction.whole))
             total = sum((m * g ** int(order) for m, g in zip(mass, gap, strict=True)), start=alone)
-            return total.log() if direction.alone or terms else on.number(-np.inf)
+            return total.log() if direction.only_p or terms else on.number(-np.inf)
 
         return np.asarray(np.frompyfunc(moment, 1, 1)(orders))
     logs: Any = enclosed_logs if on.enclosing else log_quotients
@@ -385,20 +394,20 @@ def _log_moments(direction: Direction, orders: Array, on: Arithmetic, positive: 
     if terms:
         log_mass, log_gap = logs([(y, direction.whole) for y, _ in terms]), logs([(gap, y) for y, gap in terms])
         value = on.log_sum_exp(log_mass + on.asarray(orders[..., None].astype(np.float64)) * log_gap)
-    if not direction.alone:
+    if not direction.only_p:
         return value
-    return np.where(orders > 1, on.number(np.inf), on.log_add_exp(value, logs([(direction.alone, direction.whole)])))
+    return np.where(orders > 1, on.number(np.inf), on.log_add_exp(value, logs([(direction.only_p, direction.whole)])))
 
 
 def _mixtures(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> tuple[list[Quotient], int]:
-    """(1-g)Q + gP and Q, point by point, as multiples of one over the number that comes with them."""
+    """Return (1-g)Q + gP and Q, point by point, as multiples of 1 / whole, and `whole`."""
     numerators, whole = common((*p, *q))
     pairs = zip(numerators[: len(p)], numerators[len(p) :], strict=True)
     return mixed_quotients(pairs, rate), rate.denominator * whole
 
 
 def _mixed(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> Masses:
-    """(1-g)Q + gP."""
+    """Return the masses of (1-g)Q + gP."""
     mixtures, whole = _mixtures(p, q, rate)
     return tuple(Fraction(x, whole) for x, _ in mixtures)
 
@@ -408,25 +417,25 @@ def _mixed(p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction) -> Mass
 
 @dataclass(frozen=True, slots=True)
 class Finite(Outputs):
-    """P and Q by their masses, those of P without a partner in Q counted as a leak."""
+    """P and Q by their masses; P-mass without a partner in Q is a leak. Lower bounds compose it."""
 
     losses: tuple[float, ...]
     log_masses: tuple[float, ...]
-    alone: float
+    leak_mass: float
 
     @classmethod
     def sampled(cls, p: Sequence[Fraction], q: Sequence[Fraction], rate: Fraction, direction: str) -> Finite:
-        """(1-g)Q + gP against Q, or with direction "add" the two swapped."""
+        """Return (1-g)Q + gP against Q, or with direction "add" the two swapped."""
         mixed, whole = _mixtures(p, q, rate)
         outputs = mixed if direction == "remove" else [(y, x) for x, y in mixed]
         both = [(x, y) for x, y in outputs if x and y]
         masses = log_quotients((x, whole) for x, _ in both)
-        alone = Fraction(sum(x for x, y in outputs if not y), whole)
-        return cls(tuple(log_quotients(both).tolist()), tuple(masses.tolist()), float(alone))
+        leak_mass = Fraction(sum(x for x, y in outputs if not y), whole)
+        return cls(tuple(log_quotients(both).tolist()), tuple(masses.tolist()), float(leak_mass))
 
     @property
     def leak(self) -> float:
-        return self.alone
+        return self.leak_mass
 
     def outputs(self, log_mass: float) -> tuple[Array, Array]:
         return np.array(self.losses), np.array(self.log_masses)

@@ -1,4 +1,7 @@
-"""Symmetric pairs of finitely many losses, written once for every arithmetic: what masses that are not rational need."""
+"""Symmetric pairs of finitely many losses, written once for every arithmetic.
+
+Masses that are not rational need this; rational ones are in `finite`.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,10 @@ _CROWDED = 1024
 
 
 class LossPair(Pair):
-    """Losses x > 0 with Q-mass q and P-mass q e^x, their mirror images -x with these masses swapped, and p = q elsewhere.
+    """Losses x > 0 with Q-mass q and P-mass q e^x, their mirror images, and p = q elsewhere.
 
-    A subclass says its losses and masses once, in any arithmetic; curve, profile, moments and the law of the loss follow.
+    A mirror image -x has these masses swapped. A subclass returns its losses and masses in any arithmetic; curve,
+    profile, moments and the law of the loss follow.
     """
 
     __slots__ = ()
@@ -37,7 +41,7 @@ class LossPair(Pair):
 
     @abstractmethod
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
-        """The losses x > 0, increasing, and the logarithms of their P-masses, in this arithmetic."""
+        """Return the losses x > 0, increasing, and the logarithms of their P-masses."""
 
     @property
     @abstractmethod
@@ -51,7 +55,7 @@ class LossPair(Pair):
 
     @property
     def unit_loss(self) -> float | None:
-        """A number whose multiples are all losses, if that is known."""
+        """A number of which all losses are multiples; None if none is known."""
         return None
 
     @property
@@ -75,22 +79,22 @@ class LossPair(Pair):
         return point_transform(self, rate, direction) if same else None
 
     def exact_points(self) -> list[tuple[Scalar, Scalar]]:
-        """The losses x > 0 and their Q-masses in balls."""
+        """Return the losses x > 0 with their Q-masses, in balls."""
         return [(x, (log_p - x).exp()) for x, log_p in zip(*self.losses(BALLS), strict=True)]
 
     def exact_equal(self) -> Scalar:
-        """The mass where p = q in balls: what the losses and the leak leave."""
+        """Return the mass where p = q in balls: 1 less the losses' masses and the leak."""
         return 1 - sum((q * (1 + x.exp()) for x, q in self.exact_points()), start=BALLS.number(self.leak))
 
     def exact_leak(self) -> Fraction:
         return self.leak
 
     def exact_unit(self) -> Fraction | None:
-        """A rational number of which all losses are multiples, where there is one."""
+        """Return a rational number of which all losses are multiples; None if none is known."""
         return None
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """E_q |p/q - 1|^l = SUM q (e^x - 1)^l (1 + e^{-(l-1) x}), q e^x = p."""
+        """Return log E_q |p/q - 1|^l = log SUM q (e^x - 1)^l (1 + e^{-(l-1) x}), q e^x = p."""
         return self._moments(orders, on, both=True)
 
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
@@ -105,7 +109,7 @@ class LossPair(Pair):
         return on.log_sum_exp(terms + on.log1p_exp((1 - power) * x) if both else terms)
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log(leak + SUM p (1 - e^{eps-x})_+)."""
+        """Return log(leak + SUM p (1 - e^{eps-x})_+)."""
         x, log_p = self.losses(FLOATS)
         with np.errstate(divide="ignore"):
             leak = np.log(FLOATS.number(self.leak))
@@ -131,7 +135,10 @@ class LossPair(Pair):
 
 @dataclass(frozen=True, slots=True)
 class LossCurve(Curve):
-    """K = log(1 + SUM p (e^{lambda x} - 1)(1 - e^{-(lambda+1) x})): no term is negative; given that nothing leaks."""
+    """K = log(1 + SUM p (e^{lambda x} - 1)(1 - e^{-(lambda+1) x})), given that nothing leaks.
+
+    No term is negative.
+    """
 
     pair: LossPair
 
@@ -172,20 +179,20 @@ class LossCurve(Curve):
 
 
 def log_terms(x: Array, log_p: Array, lam: Array, on: Arithmetic) -> Array:
-    """The logarithms of the terms of e^K - 1, a row for each lambda."""
+    """Return the logarithms of the terms of e^K - 1, a row for each lambda."""
     each = on.asarray(lam)[:, None]
     return log_p + on.log_expm1(each * x) + _log_complement((each + 1) * x, on)
 
 
 def _log_complement(x: Array, on: Arithmetic) -> Array:
-    """log(1 - e^-x), x > 0, near 0 and far out."""
+    """Return log(1 - e^-x), x > 0, accurate near 0 and far out."""
     with np.errstate(all="ignore"):
         return np.where(x > 1, on.log1p(-on.exp(-x)), on.log_expm1(x) - x)
 
 
 @dataclass(frozen=True, slots=True)
 class LossLaw(Law):
-    """The law of the loss of such a pair under Q."""
+    """The law of the loss of a `LossPair` under Q."""
 
     pair: LossPair
 

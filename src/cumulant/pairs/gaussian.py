@@ -61,7 +61,7 @@ class GaussianPair(Pair):
 
     @classmethod
     def of_square(cls, square: Fraction, geometry: str = "diameter") -> GaussianPair:
-        """The pair of this squared shift.
+        """Return the pair of this squared shift.
 
         >>> GaussianPair.of_square(Fraction(9, 4)), GaussianPair.of_square(Fraction(2)).shift ** 2 > 2
         (GaussianPair(shift=Fraction(3, 2), geometry='diameter', square=None), True)
@@ -112,7 +112,10 @@ class GaussianPair(Pair):
         return self if self.square is None else GaussianPair(root(self.square)[0], self.geometry)
 
     def composed(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
-        """k Gaussians are one with sqrt(k) times the shift, whether or not later queries depend on earlier answers."""
+        """Return one Gaussian pair for all parts: squared shifts add, also for adaptive queries.
+
+        Returns None if a part is not Gaussian.
+        """
         square = Fraction(0)
         for pair, times in parts:
             if not isinstance(pair, GaussianPair):
@@ -128,7 +131,10 @@ class GaussianPair(Pair):
         ]
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """log E_q |p/q - 1|^l. Floats: two positive integrals. Balls: Delta^(l)[M](0), M erf(x/sqrt 2) for odd l."""
+        """Return log E_q |p/q - 1|^l.
+
+        Floats: two positive integrals. Balls: Delta^(l)[M](0), M erf(x/sqrt 2) for odd l.
+        """
         if on.exact or on.enclosing:
             return self._proved_moments(orders, on, both=True)
         power, t = orders.astype(np.float64), self._scale()
@@ -137,7 +143,10 @@ class GaussianPair(Pair):
         return np.logaddexp(self._log_positive_moments(orders, on), below)
 
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """log E_q (p/q - 1)_+^l. Floats: one positive integral. Balls: Delta^(l)[M Phi(x)](0), x_i = (i - 1/2) t."""
+        """Return log E_q (p/q - 1)_+^l.
+
+        Floats: one positive integral. Balls: Delta^(l)[M Phi(x)](0), x_i = (i - 1/2) t.
+        """
         if on.exact or on.enclosing:
             return self._proved_moments(orders, on, both=False)
         power, t = orders.astype(np.float64), self._scale()
@@ -156,7 +165,7 @@ class GaussianPair(Pair):
         return value
 
     def _differences(self, orders: Array, on: Arithmetic, both: bool, weight: Callable[[Array], Array] | None) -> Array:
-        """log Delta^(l)[M w(x)](0), |w| <= 1; NaN where that would take too long."""
+        """Return log Delta^(l)[M w(x)](0), |w| <= 1; NaN if that would take too long."""
 
         def f(i: Array) -> Array:
             t, i = on.number(self.shift), on.asarray(i.astype(object))
@@ -177,7 +186,9 @@ class GaussianPair(Pair):
         return value
 
     def _log_envelope(self, orders: Array, both: bool, slack: float = ENVELOPE) -> Array:
-        """Above the log moment in closed form, by about log(3/2) at most for the positive part (docs/rounding.md).
+        """Return a bound above the log moment in closed form (Lemma 8 of docs/rounding.md).
+
+        For the positive part it is too large by about log(3/2) at most.
 
         log(1 - e^{-tz}) is concave, so at most its tangent at any z0 > 0: E (1 - e^{-tz})_+^l, z ~ N(c, 1), is at most
         e^{l log(1 - e^{-t z0}) + l r (c - z0) + (l r)^2 / 2} with r = t / (e^{t z0} - 1). The best z0 is the mode.
@@ -196,14 +207,17 @@ class GaussianPair(Pair):
             return np.logaddexp(above, np.minimum(above, 0.0)) + slack * np.abs(above) if both else above
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log delta, delta = E (1 - e^{eps-y})_+ with y ~ N(t^2/2, t^2): a positive integral, so nothing cancels."""
+        """Return log delta, delta = E (1 - e^{eps-y})_+ with y ~ N(t^2/2, t^2).
+
+        It is a positive integral, so nothing cancels.
+        """
         t = self._scale()
         with np.errstate(over="ignore"):
             value = _log_shortfall(np.ones_like(epsilons), t / 2 - np.minimum(epsilons, _HUGE) / t, t)
         return np.where(epsilons == np.inf, -np.inf, value)
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
-        """Phi(t/2 - eps/t) - e^eps Phi(-t/2 - eps/t): exact for the Gaussian (E-23)."""
+        """Return Phi(t/2 - eps/t) - e^eps Phi(-t/2 - eps/t): exact for the Gaussian (E-23)."""
 
         def evaluate() -> Array:
             eps, t = on.asarray(epsilons), on.number(self.shift)
@@ -217,19 +231,22 @@ class GaussianPair(Pair):
 
 
 def _erf(x: Array, on: Arithmetic) -> Array:
-    """2 Phi(x) - 1 = erf(x / sqrt 2) in balls."""
+    """Return 2 Phi(x) - 1 = erf(x / sqrt 2) in balls."""
     root = on.number(2).sqrt()
     return np.asarray(np.frompyfunc(lambda v: (v / root).erf(), 1, 1)(x))
 
 
 def _cdf(x: Array, on: Arithmetic) -> Array:
-    """Phi(x) = erfc(-x / sqrt 2) / 2 in balls."""
+    """Return Phi(x) = erfc(-x / sqrt 2) / 2 in balls."""
     root = on.number(2).sqrt()
     return np.asarray(np.frompyfunc(lambda v: (-v / root).erfc() / 2, 1, 1)(x))
 
 
 def _mode(power: Array, centre: Array, t: float, steps: int = 100) -> tuple[Array, Array]:
-    """w = z - max(c, 0) at the mode of (1 - e^{-tz})^l e^{-(z-c)^2/2}, l t / (e^{tz} - 1) = z - c, and the curvature there."""
+    """Return w = z - max(c, 0) at the mode of the integrand, and the curvature there.
+
+    The integrand is (1 - e^{-tz})^l e^{-(z-c)^2/2}; its mode solves l t / (e^{tz} - 1) = z - c.
+    """
     right, left = np.maximum(centre, 0.0), np.minimum(centre, 0.0)
     # x / (e^x - 1) >= 1 - x/2 puts the root of z^2 - (c - l t/2) z - l = 0 left of the mode. From the left Newton's
     # steps increase to it, because the equation is convex; the rational start makes them few.
@@ -249,7 +266,7 @@ def _mode(power: Array, centre: Array, t: float, steps: int = 100) -> tuple[Arra
 
 
 def _log_shortfall(power: Array, centre: Array, t: float) -> Array:
-    """log E (1 - e^{-tz})_+^l, z ~ N(c, 1): a log-concave integrand.
+    """Return log E (1 - e^{-tz})_+^l, z ~ N(c, 1): a log-concave integrand.
 
     Written in w = z - max(c, 0), so that neither a far centre nor a far tail costs digits. It is an expectation
     of something below 1, which is the answer where floats overflow.
@@ -279,7 +296,7 @@ class GaussianTriple(Triple):
     kept: float
 
     def masses(self, log_mass: float) -> Masses:
-        """r = 0 and p, q = t (sqrt(3)/2, ±1/2)."""
+        """Return the bins of r = 0 and p, q = t (sqrt(3)/2, ±1/2)."""
         t = self.shift
         reach, height = math.sqrt(2 * max(-log_mass, 8.0)), t * math.sqrt(0.75)
         x = np.linspace(-reach, reach + height, BINS + 1)
@@ -289,7 +306,7 @@ class GaussianTriple(Triple):
 
 
 def _bins(edges: Array) -> Array:
-    """log of the standard normal mass of each bin, from the side on which nothing cancels."""
+    """Return log of the standard normal mass of each bin, from the side where nothing cancels."""
     low, high = edges[:-1], edges[1:]
     flip = low + high > 0
     a, b = np.where(flip, -high, low), np.where(flip, -low, high)

@@ -1,4 +1,7 @@
-"""The Gaussian mixture pair: noise around a random shift against the noise itself; one is the data set with the record."""
+"""The Gaussian mixture pair: noise around a random shift against the noise itself.
+
+The data set with the record has the random shift.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from cumulant.numerics.differences import escalated
 from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.rounding import rounded_up
 from cumulant.pairs.pair import OnSample, Pair
-from cumulant.pairs.public_choice import AnnouncedStep
+from cumulant.pairs.public_choice import PublicChoiceStep
 
 _LARGEST_SHIFT, _SMALLEST_SHIFT = Fraction(300), Fraction(1, 10**100)
 _FARTHEST = 39.0
@@ -35,11 +38,11 @@ _FARTHEST_SHIFT = 10**6
 
 @dataclass(frozen=True, slots=True)
 class GaussianMixturePair(Pair):
-    """P = SUM w_i N(c_i, 1), the data set with the record, against Q = N(0, 1); add/remove neighbours only.
+    """P = SUM w_i N(c_i, 1), the data set with the record, against Q = N(0, 1).
 
-    The two directions are different, and a run has one of them throughout: steps come in twos, and answers are the larger one.
-    The ratio p/q increases with the output, so that one root and normal tails give the profile. It says its loss on a grid,
-    and no transform for the line (docs/mechanisms/gaussian-mixture.md).
+    It is for add/remove neighbours only. The two directions are different, and a run has one of them throughout: steps
+    come in twos, and answers are the larger one. The ratio p/q increases with the output, so that one root and normal
+    tails give the profile. It offers its loss on a grid, and no transform (docs/mechanisms/gaussian-mixture.md).
 
     >>> pair = GaussianMixturePair(Shifts.of((0, 1), (Fraction(9, 10), Fraction(1, 10))))
     >>> pair.profile([0, 0.1])
@@ -50,7 +53,7 @@ class GaussianMixturePair(Pair):
 
     @property
     def directions(self) -> tuple[MixtureCurve, MixtureCurve]:
-        """The curves of the record removed and added."""
+        """The curves of the record removed and of the record added."""
         return MixtureCurve(self.law, "remove"), MixtureCurve(self.law, "add")
 
     def curve(self) -> Curve:
@@ -64,7 +67,7 @@ class GaussianMixturePair(Pair):
     def poisson(self) -> OnSample:
         return lambda rate: self._on(rate).curve()
 
-    def drawn(self, rate: Fraction) -> tuple[Pair, Fraction]:
+    def poisson_profile(self, rate: Fraction) -> tuple[Pair, Fraction]:
         return self._on(rate), Fraction(1)
 
     @property
@@ -83,7 +86,9 @@ class GaussianMixturePair(Pair):
         return pair._leaking(direction) if direction != "symmetric" else None
 
     def _leaking(self, direction: str) -> Step | None:
-        """The near shifts with the weight w of all far ones as a leak; None if no shift is far, or if all are.
+        """Return the near shifts, with the weight w of all far ones as a leak.
+
+        Returns None if no shift is far, or if all are.
 
         P = (1-w) P' + w F with F the far part. *Proof* that w + (1-w) H(P'||Q) and w + (1-w) H(Q||P') bound the two
         directions, H at any e^eps >= 1. Removed: P - e^eps Q <= w F + (1-w) (P' - e^eps Q), and F has mass 1. Added:
@@ -101,7 +106,7 @@ class GaussianMixturePair(Pair):
         if found.largest <= _SMALLEST_SHIFT:
             found = Shifts.of([_NO_SHIFT], [Fraction(1)])
         step = GaussianMixturePair(found).above(Fraction(1), direction)
-        return None if step is None else AnnouncedStep(((rounded_up(kept), step),), rounded_up(1 - kept))
+        return None if step is None else PublicChoiceStep(((rounded_up(kept), step),), rounded_up(1 - kept))
 
     def unsampled(self) -> tuple[Step, ...] | None:
         found = [self.above(Fraction(1), direction) for direction in ("remove", "add")]
@@ -160,7 +165,10 @@ class GaussianMixturePair(Pair):
         return found.max(settled(added))
 
     def _crossing(self, height: Fraction, on: Arithmetic) -> Any:
-        """A ball that holds the output at which log(p/q) is this, by a sign on either side of it."""
+        """Return a ball that holds the output at which log(p/q) is `height`.
+
+        The signs on both sides of it prove that; NaN if no signs do.
+        """
         c = [on.number(each) for each in self.law.shifts]
         base = [on.number(b).log() - each * each / 2 for each, b in zip(c, self.law.weights, strict=True)]
         target = on.number(height)
@@ -186,13 +194,16 @@ class GaussianMixturePair(Pair):
 
 
 def _above(z: Any) -> Any:
-    """P(N(0, 1) > z) as a ball."""
+    """Return P(N(0, 1) > z) as a ball."""
     return (z / type(z)(2).sqrt()).erfc() / 2
 
 
 @dataclass(frozen=True, slots=True)
 class MixtureLoss(Loss):
-    """The loss L = log R(y) at the output y ~ N(0, 1) under Q; what lies beyond 39 standard deviations is no float."""
+    """The loss L = log R(y) at the output y ~ N(0, 1) under Q.
+
+    Beyond 39 standard deviations there is less mass than any float.
+    """
 
     law: Shifts
 
@@ -217,7 +228,10 @@ class MixtureLoss(Loss):
         return self.lifted_reach(log_mass, 0.0)
 
     def lifted_reach(self, log_mass: float, lam: float) -> float:
-        """P(y > c + Y) and Q(y < -Y) are at most e^{-Y^2/2} / 2."""
+        """Return a loss X beyond which the law tilted by e^{lam x} has at most e^log_mass.
+
+        P(y > c + Y) and Q(y < -Y) are at most e^{-Y^2/2} / 2. It is +inf if e^log_mass is below all floats.
+        """
         if log_mass < _LEAST:
             return math.inf
         far = (1 + lam) * float(self.law.largest) + math.sqrt(2 * max(-log_mass, 0.5))

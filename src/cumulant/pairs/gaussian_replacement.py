@@ -1,4 +1,6 @@
-"""Gaussian noise on a Poisson sample in which one record is replaced by its opposite (docs/samples.md).
+"""Gaussian noise on a Poisson sample in which one record is replaced by its opposite.
+
+See docs/samples.md.
 
 Letters: c = distance of a record from an absent one over sigma, g = rate, R(z) = 1 - g + g e^{cz - c^2/2}, and the loss
 L(z) = log R(z) - log R(-z), which is odd and increasing. Its inverse is z = (L/2 + asinh(A sinh(L/2))) / c with
@@ -102,13 +104,13 @@ class GaussianReplacementPair(Pair):
 
 
 def _above(z: Any) -> Any:
-    """P(N(0, 1) > z) as a ball."""
+    """Return P(N(0, 1) > z) as a ball."""
     return (z / type(z)(2).sqrt()).erfc() / 2
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacementLoss(Loss):
-    """L at the output z under Q, whose density is that of N(0, 1) times R(-z)."""
+    """The loss L at the output z under Q, whose density is that of N(0, 1) times R(-z)."""
 
     shift: float
     rate: float
@@ -148,7 +150,10 @@ class ReplacementLoss(Loss):
         return self.lifted_reach(log_mass, 0.0)
 
     def lifted_reach(self, log_mass: float, lam: float) -> float:
-        """P(z > c + Z) is at most e^{-Z^2/2} / 2."""
+        """Return a loss X beyond which the law tilted by e^{lam x} has at most e^log_mass.
+
+        P(z > c + Z) is at most e^{-Z^2/2} / 2. It is +inf if e^log_mass is below all floats.
+        """
         if log_mass < _LEAST_LOG:
             return math.inf
         far = (1 + 2 * lam) * self.shift + math.sqrt(2 * max(-log_mass, 0.5))

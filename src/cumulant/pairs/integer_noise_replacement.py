@@ -1,4 +1,6 @@
-"""Noise on the integers, on a Poisson sample in which one record is replaced by its opposite (docs/samples.md).
+"""Integer noise on a Poisson sample in which one record is replaced by its opposite.
+
+See docs/samples.md.
 
 Letters: m = distance of a record from an absent one, g = rate, r(x) = mass of the noise, which is symmetric and log-concave,
 R(x) = 1 - g + g r(x - m) / r(x), and the loss L(x) = log R(x) - log R(-x), which is odd and increasing.
@@ -18,7 +20,7 @@ from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.pairs.finite_losses import LossPair
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.public_choice import Coin
+from cumulant.pairs.public_choice import PublicChoiceCurve
 
 _CUT = Fraction(5e-324)
 """Mass that is cut off on either side at most: both noises have less than e^-745 beyond their last output."""
@@ -31,18 +33,21 @@ class IntegerNoise(Protocol):
 
     @property
     def shift(self) -> int:
-        """m."""
+        """The distance m."""
 
     def log_masses(self, on: Arithmetic) -> Array | None:
-        """log r(x) at x = 0, …, n + 2m, n the last output with the mass of a float; None where they are too many."""
+        """Return log r(x) at x = 0, …, n + 2m, n the last output with the mass of a float.
+
+        Returns None if they are too many.
+        """
 
     def grouped(self, size: int) -> Pair:
-        """The pair of so many records."""
+        """Return the pair of so many records."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseReplacementPair(LossPair):
-    """r around 0 and around m or -m.
+    """The noise r around 0, and around m in P or -m in Q with probability g.
 
     `whole` adds what was cut off to the leak; without it the pair bounds from below.
     """
@@ -71,7 +76,7 @@ class NoiseReplacementPair(LossPair):
         return _CUT if self.whole else Fraction(0)
 
     def curve(self) -> Curve:
-        return self.known or Coin((self.rate,), (self.noise.grouped(2).curve(),))
+        return self.known or PublicChoiceCurve((self.rate,), (self.noise.grouped(2).curve(),))
 
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
         m, log_r = self.noise.shift, self._masses(on)
@@ -94,7 +99,7 @@ class NoiseReplacementPair(LossPair):
         return None if self.noise.log_masses(FLOATS) is None else LossPair.loss(self)
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
-        """None: what is cut off has no place on the line."""
+        """Return None: a transform has no place for the mass that is cut off."""
         return None
 
     def _masses(self, on: Arithmetic) -> Array:

@@ -37,7 +37,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, slots=True)
 class LaplacePair(Pair):
-    """P, Q = Laplace noise of scale 1 around t and 0; reflection swaps them, so both directions agree.
+    """Laplace noise of scale 1 around t in P and around 0 in Q; reflection swaps them.
 
     It dominates the Laplace mechanism in any dimension with L1 sensitivity, because the noise is log-concave (E-17).
     Under q, log(p/q) has an atom e^-t / 2 at t, an atom 1/2 at -t, and the density e^{-(y+t)/2} / 4 between them.
@@ -62,7 +62,7 @@ class LaplacePair(Pair):
         return (LaplaceLaw(self.shift),)
 
     def triple(self, rate: Fraction) -> Step | None:
-        """A number has no two directions to move in."""
+        """Return three values for a vector query; a scalar has no two directions to move in."""
         if not self.attained or self.query == "scalar":
             return None
         return LaplaceTriple(float(self.shift), float(rate), float(1 - rate))
@@ -94,7 +94,10 @@ class LaplacePair(Pair):
         return coefficients((atoms + between).log(), count)
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """log E_q |p/q - 1|^l. Floats: atoms plus two positive integrals. Balls: the same integrals by recurrence."""
+        """Return log E_q |p/q - 1|^l.
+
+        Floats: atoms plus two positive integrals. Balls: the same integrals by recurrence.
+        """
         if on.exact or on.enclosing:
             return self._proved_moments(orders, on, both=True)
         power, t = orders.astype(np.float64), self._scale()
@@ -109,7 +112,10 @@ class LaplacePair(Pair):
         return np.logaddexp(self._log_positive_moments(orders, on), np.where(np.isnan(below), 0.0, below))
 
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """log E_q (p/q - 1)_+^l. Floats: an atom plus a positive integral. Balls: the same integral by recurrence."""
+        """Return log E_q (p/q - 1)_+^l.
+
+        Floats: an atom plus a positive integral. Balls: the same integral by recurrence.
+        """
         if on.exact or on.enclosing:
             return self._proved_moments(orders, on, both=False)
         power, t = orders.astype(np.float64), self._scale()
@@ -127,7 +133,10 @@ class LaplacePair(Pair):
         return np.where(np.isnan(value), np.inf, value)
 
     def _exact_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
-        """e^{(l-1) t} D^l [1/2 + D G_l/4 + e^{-(l-1) t} (1/2 + D Q_l/4)], D = 1 - e^-t; the last summand for both sides."""
+        """Return log of e^{(l-1) t} D^l [1/2 + D G_l/4 + ...], D = 1 - e^-t, as balls.
+
+        For both sides the last summand is e^{-(l-1) t} (1/2 + D Q_l/4) (Lemma 9 of docs/rounding.md).
+        """
         power, half = on.asarray(orders.astype(object)), on.number(1) / 2
 
         def evaluate() -> Array:
@@ -144,7 +153,10 @@ class LaplacePair(Pair):
         return escalated(evaluate, on, logs)
 
     def _log_envelope(self, orders: Array, both: bool) -> Array:
-        """Above the log moment in closed form: G_l <= 1/(l - 1/2), because 1 - Dw >= 1 - w, and D Q_l <= 2."""
+        """Return a bound above the log moment in closed form.
+
+        G_l <= 1/(l - 1/2), because 1 - Dw >= 1 - w, and D Q_l <= 2.
+        """
         power, t = orders.astype(np.float64), self._scale()
         with np.errstate(all="ignore"):
             D, growth = -np.expm1(-t), (power - 1) * t
@@ -154,7 +166,7 @@ class LaplacePair(Pair):
             return np.where(np.isnan(value), np.inf, value)
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log delta, delta = (1 - e^{(eps-t)/2})_+."""
+        """Return log delta, delta = (1 - e^{(eps-t)/2})_+."""
         with np.errstate(divide="ignore"):
             return np.log(-np.expm1(np.minimum(epsilons - self._scale(), 0.0) / 2))
 
@@ -168,13 +180,18 @@ class LaplacePair(Pair):
 
 
 def _log_half_and_quarter(log_f: LogFunctions, slope: Array, t: float) -> Array:
-    """log(1/2 + I/4), I the integral over (0, t) of e^f, log-concave and falling from f(0) = 0 with this slope."""
+    """Return log(1/2 + I/4), I the integral of e^f over (0, t).
+
+    e^f is log-concave and falls from f(0) = 0 with this slope.
+    """
     zero = np.zeros_like(slope)
     return np.asarray(np.log(0.5 + np.exp(log_concave(log_f, zero, 1 / slope, 0.0, t)) / 4))
 
 
 def _integrals(orders: list[int], t: Any, on: Arithmetic) -> tuple[Array, Array]:
-    """G_l = INT_0^1 (1-Dw)^{-3/2} (1-w)^l dw and Q_l = e^{-t/2} INT_0^1 (1-Dw)^{-3/2} w^l dw, D = 1 - e^-t, as balls.
+    """Return the balls of G_l and Q_l of Lemma 9 at each order l, D = 1 - e^-t.
+
+    G_l = INT_0^1 (1-Dw)^{-3/2} (1-w)^l dw and Q_l = e^{-t/2} INT_0^1 (1-Dw)^{-3/2} w^l dw.
 
     By parts (l - 1/2) D G_l = 1 - l e^-t G_{l-1} and (l - 1/2) D Q_l = l Q_{l-1} - 1. For D > 1/2 that is taken upward:
     errors of G shrink, and those of Q, which grow by 1/D < e^t, meet the factor e^{-(l-1) t}. Otherwise downward, where both
@@ -200,14 +217,16 @@ def _integrals(orders: list[int], t: Any, on: Arithmetic) -> tuple[Array, Array]
 
 
 def _far_down(order: int, D: Any, on: Arithmetic) -> tuple[Any, Any]:
-    """G and Q at one order for D <= 1/2, where flint's series converges fast."""
+    """Return G and Q at one order for D <= 1/2, where flint's series converges fast."""
     one, above = on.number(1), on.number(order + 1)
     first, second = (D.hypgeom_2f1(a, one, above + 1) for a in (3 * one / 2, above - one / 2))
     return first / above, second / above
 
 
 def _far_up(order: int, D: Any, on: Arithmetic) -> tuple[Any, Any]:
-    """For D > 1/2 and orders above twice the bits: few terms of the series of G, and 0 <= D Q <= 2, far below e^{(l-1) t}.
+    """Return G and Q at one order for D > 1/2, if the order is above twice the bits.
+
+    A few terms of the series give G, and 0 <= D Q <= 2 is far below e^{(l-1) t}.
 
     What follows the term with index k is at most (k + 3/2)/(l - 1/2) <= 1 times that, by Gauss's sum 2F1(a, 1; c; 1).
     """
@@ -227,7 +246,10 @@ def _far_up(order: int, D: Any, on: Arithmetic) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LaplaceLaw(Law, Line, Loss):
-    """Under Q: atoms 1/2 at -t and e^-t/2 at t, density e^{-(x+t)/2}/4 between them, t = shift; panels are 1 / order wide."""
+    """The loss under Q: atoms 1/2 at -t and e^-t/2 at t, density e^{-(x+t)/2}/4 between them.
+
+    t = shift; panels are 1 / order wide.
+    """
 
     shift: Fraction
 
@@ -322,7 +344,7 @@ class LaplaceLaw(Law, Line, Loss):
 
 
 def _nodes(shift: float, rate: Rate, lam: Array, term: Callable[[Array], Array], low: float) -> Nodes:
-    """The atoms in [low, t] and Gauss-Legendre panels from both ends of that interval to the valley of the convex phi.
+    """Return the atoms in [low, t] and Gauss panels towards the valley of the convex phi.
 
     A panel is at most 4 long (the singularities are pi away) and phi changes by at most 10 on it.
     """

@@ -1,4 +1,6 @@
-"""Laplace noise, discrete or not, on a Poisson sample in which one record is replaced by its opposite (docs/samples.md).
+"""Laplace noise on a Poisson sample in which one record is replaced by its opposite.
+
+The noise is discrete or continuous (docs/samples.md).
 
 Letters: c = distance of a record from an absent one over the scale, g = rate, z the output, T(z) = 1 - g + g e^{2z - c} and
 B = 1 - g + g e^{-c}. For 0 <= z <= c the loss is log(T(z)/B), beyond it is log(T(c)/B), and it is odd.
@@ -30,7 +32,9 @@ _MOST_CHORDS = 1024
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplaceReplacementPair(LossPair):
-    """Noise of mass tanh(t/2) e^{-t|x|} on the integers around 0 and around m or -m: t = unit, m = shift.
+    """Noise of mass tanh(t/2) e^{-t|x|} on the integers around 0 and around m or -m.
+
+    t = unit and m = shift.
 
     `least` is a distance of continuous noise that is no worse, where unit and shift were rounded up.
 
@@ -124,7 +128,10 @@ class LaplaceReplacementPair(Pair):
 
 @dataclass(frozen=True, slots=True)
 class LaplaceReplacementLoss(Loss):
-    """The loss at the output z in [0, c] under Q, whose density is B e^-z / 2 there, and the atom beyond it."""
+    """The loss at the output z in [0, c] under Q, and the atom beyond c.
+
+    The density of z is B e^-z / 2 there.
+    """
 
     shift: float
     rate: float

@@ -1,4 +1,4 @@
-"""The pair of local reports with many values: one loss, its negative, and none."""
+"""The pair of local reports with many values: one loss, its negative, and 0."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from cumulant.pairs.worst_triples import Extremes, Share
 
 @dataclass(frozen=True, slots=True)
 class ThreePoints(LossPair):
-    """Loss e0 with P-mass m, -e0 with P-mass m e^-e0, and 0 with the rest (docs/mechanisms/local-reports.md).
+    """The loss e0 with P-mass m, -e0 with P-mass m e^-e0, and 0 with the rest.
 
-    By exact odds e^e0 and m = top; or by epsilon = e0, where m e^-e0 = top / (base + weight e^e0).
+    It is given by exact odds e^e0 and m = top; or by epsilon = e0, where m e^-e0 = top / (base + weight e^e0)
+    (docs/mechanisms/local-reports.md).
 
     >>> ThreePoints(odds=Fraction(3), top=Fraction(1, 2)).profile([0, 0.25])
     array([0.33333333, 0.28599576])
@@ -41,7 +42,10 @@ class ThreePoints(LossPair):
     def of(
         cls, top: Fraction, odds: Fraction, one_bit: bool = False, third: Fraction | None = None, values: int = 0
     ) -> ThreePoints:
-        """P-mass `top` at the loss log(odds), which is turned around where it is negative: then others are what is told."""
+        """Return the pair with P-mass `top` at the loss log(odds).
+
+        A negative loss is turned around: the report then names the values that the record does not have.
+        """
         if odds >= 1:
             return cls(top, odds, one_bit=one_bit, third=third, values=values)
         turned = None if third is None else 1 - third
@@ -66,7 +70,7 @@ class ThreePoints(LossPair):
         return ShuffledPair(reports, self.odds, self.epsilon, self.values) if some else self
 
     def grouped(self, size: int) -> ThreePoints:
-        """A report is about one record, so that a group changes no more."""
+        """Return the pair itself: a report is about one record, so a group changes no more."""
         return self
 
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:

@@ -19,7 +19,9 @@ _DOTS = 256
 
 @dataclass(frozen=True, slots=True)
 class LogisticPair(LossPair):
-    """Logistic noise shifted by epsilon: delta(x) = (e^{epsilon/2} - e^{x/2})^2 / (e^epsilon - 1) for 0 <= x <= epsilon.
+    """Logistic noise shifted by epsilon.
+
+    delta(x) = (e^{epsilon/2} - e^{x/2})^2 / (e^epsilon - 1) for 0 <= x <= epsilon.
 
     It dominates every mechanism of bounded range in one round, and no two data sets have it at every x. For samples and
     compositions the profile is replaced by its chords in e^x between 256 equal steps, which dominate it.
@@ -34,7 +36,7 @@ class LogisticPair(LossPair):
     chained = True
 
     def curve(self) -> BoundedRange:
-        """That of the class, which is smaller than that of the pair."""
+        """Return the curve of bounded range, which is smaller than that of the pair."""
         return BoundedRange(self.epsilon)
 
     def losses(self, on: Arithmetic) -> tuple[Array, Array]:
@@ -50,7 +52,7 @@ class LogisticPair(LossPair):
 
     @property
     def equal(self) -> float:
-        """tanh(d/4) / sinh(e/2)."""
+        """The mass tanh(d/4) / sinh(e/2) where p = q."""
         e = float(self.epsilon)
         return float(np.tanh(e / (4 * _DOTS)) / np.sinh(e / 2)) if 0 < e < 1400 else float(not e)
 
@@ -59,7 +61,7 @@ class LogisticPair(LossPair):
         return float(self.epsilon) / _DOTS if 10**-90 < self.epsilon < 10**5 else None
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
-        """Of the profile itself, not of its chords."""
+        """Return the transform of the profile itself, not of its chords."""
         return Mixed(LogisticBase(self.epsilon), rate, direction) if SLIGHTEST <= self.epsilon <= STRONGEST else None
 
     def _log_profile(self, epsilons: Array) -> Array:

@@ -1,6 +1,7 @@
-"""Dominating pairs: the fact that the sharper theorems ask for (E-17), and everything that may be asked of one.
+"""Dominating pairs (E-17), and everything that may be asked of one.
 
-A pair is one file. `curve` is all that it must say; what it does not override is not offered, and nothing is claimed from it.
+The sharper theorems need such a pair. A pair is one file. It must offer `curve`; a method that it does not override is
+not offered, and nothing is claimed from it.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ _BITS = 128
 
 
 class Pair(ABC):
-    """Laws (P, Q) such that every ordered neighbouring pair of output laws is a post-processing of (P, Q) or of (Q, P).
+    """Laws (P, Q) such that every neighbouring pair of output laws is a post-processing of them.
 
-    Every divergence of a neighbouring pair is then at most the larger of the two directions of (P, Q); each method
-    below returns that larger value.
+    An ordered neighbouring pair is a post-processing of (P, Q) or of (Q, P). Every divergence of a neighbouring pair
+    is then at most the larger of the two directions of (P, Q); each method below returns that larger value.
     """
 
     __slots__ = ()
@@ -64,7 +65,7 @@ class Pair(ABC):
 
     @property
     def whole_class(self) -> bool:
-        """Whether all that is known is the largest loss, so that every mechanism of that privacy is meant."""
+        """True if only the largest loss is known, so that every mechanism of that privacy is meant."""
         return False
 
     @property
@@ -77,116 +78,155 @@ class Pair(ABC):
 
     @property
     def integrable(self) -> bool:
-        """Whether integrals over the loss are within reach of the quadrature."""
+        """True if the quadrature can integrate over the loss."""
         return True
 
     @property
     def summable(self) -> bool:
-        """Whether sums over thousands of its moments are within reach."""
+        """True if sums over thousands of moments are fast enough."""
         return True
 
     def gaussian_shift(self) -> Fraction | None:
-        """mu if N(mu, 1) against N(0, 1) is the pair up to a bijection of the outputs; None where that is not said."""
+        """Return mu if the pair is N(mu, 1) against N(0, 1) up to a bijection; else None."""
         return None
 
     @abstractmethod
     def curve(self) -> Curve:
-        """The Rényi divergence at every order, KL and pure included."""
+        """Return the Rényi divergence at every order, KL and pure included."""
 
     def taylor(self, at: Fraction, count: int) -> list[Any] | None:
-        """K, K', K''/2, …, the coefficients of K(at + h) in h, K(lambda) = log E_p (p/q)^lambda of the pair in its own order.
+        """Return K, K', K''/2, …, the Taylor coefficients of K at lambda; None if not offered.
 
-        Balls at the working precision, at every real lambda, also between -1 and 0. None where it is not offered.
+        K(lambda) = log E_p (p/q)^lambda of the pair in its own order. The coefficients are balls at the working
+        precision, at every real lambda, also between -1 and 0.
         """
         return None
 
     # ---- the law of its loss: Proposition 11, the profile, Poisson samples
 
     def laws(self) -> tuple[Law, ...] | None:
-        """The law of the loss log(p/q) under Q; of a pair that is not symmetric also that of log(q/p) under P."""
+        """Return the law of log(p/q) under Q; if not symmetric also that of log(q/p) under P.
+
+        Returns None if no law is offered.
+        """
         return None
 
     def symmetrised(self) -> Law | None:
-        """The law of the symmetric pair whose profile is the larger of both directions: its own, if it is symmetric."""
+        """Return the law of the symmetric pair whose profile is the larger of both directions.
+
+        A symmetric pair returns its own law. Returns None if no such law is offered.
+        """
         laws = self.laws()
         return laws[0] if laws is not None and self.symmetric else None
 
     def mixed(self) -> OnSample | None:
-        """K of (1-g)Q + gP against Q, the larger of both directions of the pair; +inf where that is out of reach."""
+        """Return K of (1-g)Q + gP against Q as a function of g, the larger of both directions.
+
+        K is +inf where it is out of reach. Returns None if the pair offers no law.
+        """
         laws = self.laws()
         return None if laws is None else lambda rate: _larger([law.sampled(self.curve(), rate, PAIR) for law in laws])
 
     def amplified(self) -> OnSample | None:
-        """K of the symmetric pair whose profile is that of a sample, g d(log(1 + (e^eps - 1)/g)), Lemma 3 at every eps."""
+        """Return K of the symmetric pair of the amplified profile, as a function of the rate g.
+
+        The profile of a sample is g d(log(1 + (e^eps - 1)/g)), Lemma 3 at every eps. Returns None if it is not
+        offered.
+        """
         law = self.symmetrised()
         return None if law is None else lambda rate: law.sampled(self.curve(), rate, PROFILE)
 
     def poisson(self) -> OnSample | None:
-        """K of (1-g)Q + gP against Q or of Q against (1-g)Q + gP, the largest over both directions of the pair.
+        """Return K on a Poisson sample as a function of g, the largest over both directions.
 
-        Of a symmetric pair the first is the larger one.
+        The two laws are (1-g)Q + gP and Q, in both orders; if the pair is symmetric, the first order is the larger
+        one. Returns None if it is not offered.
         """
         return self.mixed() if self.symmetric else None
 
     # ---- the lattice
 
     def loss(self) -> Loss | None:
-        """The loss of the symmetric pair whose profile is the larger of both directions; None where no grid can hold it."""
+        """Return the loss of the symmetric pair whose profile is the larger of both directions.
+
+        Returns None if no grid can hold it; the caller then uses Rényi divergences.
+        """
         law = self.symmetrised()
         return None if law is None else law.on_grid()
 
     @property
     def gridded(self) -> bool:
-        """Whether it says anything about the law of its loss that a grid can use."""
+        """True if the pair offers the law of its loss in a form that a grid can use."""
         return type(self).loss is not Pair.loss or self.symmetrised() is not None
 
     def above(self, rate: Fraction, direction: str) -> Step | None:
-        """A step that dominates the pair on a sample, in one of the directions of `Mixture`; None where no grid can hold it."""
+        """Return a step that dominates the pair on a sample, in one direction of `Mixture`.
+
+        Returns None if no grid can hold it.
+        """
         loss = self.loss()
         return None if loss is None else loss.mixture(rate, direction)
 
     def unsampled(self) -> tuple[Step, ...] | None:
-        """What it is without a sample: one step for both orders of neighbours, or two, the record removed and added."""
+        """Return the steps without a sample; None if no grid can hold them.
+
+        One step serves both orders of neighbours; otherwise there are two, the record removed and added.
+        """
         step = self.above(Fraction(1), "symmetric")
         return None if step is None else (step,)
 
-    def drawn(self, rate: Fraction) -> tuple[Pair, Fraction]:
-        """Pair d and share g such that one round on a Poisson sample needs g d(log(1 + (e^eps - 1)/g)), and no less."""
+    def poisson_profile(self, rate: Fraction) -> tuple[Pair, Fraction]:
+        """Return a pair d and a share g such that a Poisson round needs g d(log(1 + (e^eps - 1)/g)).
+
+        The round needs no less than that, so the profile is exact.
+        """
         return self, rate
 
     def below(self, rate: Fraction, direction: str) -> Step | None:
-        """(1-g)Q + gP against Q ("remove"), or the two swapped ("add"): output laws that neighbouring data sets have."""
+        """Return (1-g)Q + gP against Q ("remove") or the two swapped ("add"), for lower ends.
+
+        Neighbouring data sets have these output laws. Returns None if that is not known.
+        """
         lower = self.dominated
         return lower.above(rate, direction) if lower.symmetric and lower.attained and not lower.estimated else None
 
     def triple(self, rate: Fraction) -> Step | None:
-        """Three values that need more than two do: output laws of data sets that differ in one record, from below."""
+        """Return the output laws of three values that need more than two do; None if not known.
+
+        They belong to data sets that differ in one record, so they bound from below.
+        """
         return None
 
     def corners(self, rate: Fraction) -> tuple[Step, Step] | None:
-        """Three other values, in both orders of the data sets, where they need more still."""
+        """Return the steps of three other values, in both orders of data sets; None if not known."""
         return None
 
     @property
     def dominated(self) -> Pair:
-        """What `attained` is asked of from below: itself, or a pair that is a little less where this one was rounded."""
+        """The pair that lower ends use: itself, or a slightly smaller one if this one was rounded."""
         return self
 
     def composed(self, parts: Sequence[tuple[Pair | None, int]]) -> Pair | None:
-        """The pair of all these together, each so many times and perhaps depending on what came before, itself one of them."""
+        """Return the pair of all these parts together, itself one of them; None if it is not known.
+
+        Each part occurs so many times, and may depend on the answers before it.
+        """
         return None
 
     # ---- the line
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
-        """The transform of a round that dominates the pair on a sample, in balls; None where it is not offered."""
+        """Return the transform of a round that dominates the pair on a sample, in balls.
+
+        Returns None if it is not offered; the caller then uses the grid.
+        """
         law = self.symmetrised() if type(self).loss is Pair.loss and type(self).above is Pair.above else None
         return None if law is None else law.transform(rate, direction)
 
     def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
-        """The transform of output laws that neighbouring data sets have, as `below` names them.
+        """Return the transform of the output laws that `below` names; None if it is not offered.
 
-        A pair that has its own way from below says its own transform too.
+        A pair that overrides `below` must override this too.
         """
         lower = self.dominated
         if type(self).below is not Pair.below or type(lower).below is not Pair.below:
@@ -194,55 +234,64 @@ class Pair(ABC):
         return lower.transform(rate, direction) if lower.symmetric and lower.attained and not lower.estimated else None
 
     def grouped(self, size: int) -> Pair | None:
-        """The pair of data sets that differ in so many records, where it is known."""
+        """Return the pair of data sets that differ in so many records; None if it is not known."""
         return None
 
     def replacement(self, rate: Fraction) -> Pair | None:
-        """The pair of a Poisson sample of this rate > 0 in which one record is replaced by another, where it is known.
+        """Return the pair of a Poisson sample in which one record is replaced; None if not known.
 
-        This pair is then that of a record added or removed; of `geometry="ball"` that of a record replaced, with what an
-        absent record leaves in the centre.
+        The rate is above 0. This pair is then that of a record added or removed; with `geometry="ball"` it is that of
+        a record replaced, and an absent record leaves the centre.
         """
         return None
 
     def shuffled(self, reports: int) -> Pair | None:
-        """The pair of so many reports of one randomizer that is dominated by this one, in random order, where it is known."""
+        """Return the pair of so many shuffled reports of a randomizer; None if it is not known.
+
+        This pair must dominate the randomizer.
+        """
         return None
 
     def bounded_range(self) -> Fraction | None:
-        """The length of an interval that holds the log ratios of every two neighbours, where that is what is known of them."""
+        """Return the length of an interval that holds the log ratios of all neighbours, or None."""
         return None
 
     def extremes(self) -> Extremes | None:
-        """The triples on a sample of fixed size of which one is worst for every convex test function; None if not known."""
+        """Return the triples on a sample of fixed size of which one is worst for every convex test.
+
+        Returns None if they are not known.
+        """
         return None
 
     def total_variation(self) -> Fraction | None:
-        """Return the exact total variation distance, which is delta at epsilon 0; None if it is not a known fraction."""
+        """Return the exact total variation distance, delta at epsilon 0; None if no known fraction."""
         return None
 
     # ---- moments and profile
 
     @property
     def has_moments(self) -> bool:
-        """Whether it offers its moments."""
+        """True if the pair offers its moments."""
         return type(self)._log_moments is not Pair._log_moments
 
     @property
     def closed(self) -> bool:
-        """Whether it offers its profile in balls, so that one round of it has a closed form."""
+        """True if the pair offers its profile in balls, so that one round has a closed form."""
         return type(self)._exact_profile is not Pair._exact_profile and not self.estimated
 
     def moments(self, orders: Any, on: Arithmetic = FLOATS) -> Any:
-        """log E_q |p/q - 1|^l at integer orders l >= 1; in floats at every real one."""
-        return self._answered(self._log_moments, orders, on)
+        """Return log E_q |p/q - 1|^l at integer orders l >= 1; in floats at every real one."""
+        return self._evaluate_moments(self._log_moments, orders, on)
 
     def positive_moments(self, orders: Any, on: Arithmetic = FLOATS) -> Any:
-        """log E_q (p/q - 1)_+^l at integer orders l >= 1; in floats at every real one."""
-        return self._answered(self._log_positive_moments, orders, on)
+        """Return log E_q (p/q - 1)_+^l at integer orders l >= 1; in floats at every real one."""
+        return self._evaluate_moments(self._log_positive_moments, orders, on)
 
     def log_profile(self, epsilons: Any) -> Any:
-        """log delta(eps) at eps >= 0, in float64: full relative accuracy also where delta underflows; -inf for 0."""
+        """Return log delta(eps) at eps >= 0, in float64; -inf if delta is 0.
+
+        The relative accuracy is full also where delta underflows.
+        """
         epsilons = np.asarray(epsilons, dtype=np.float64)
         if not (epsilons >= 0).all():
             raise InputError(f"epsilon={epsilons[~(epsilons >= 0)].flat[0]:g} must be at least 0")
@@ -250,7 +299,7 @@ class Pair(ABC):
         return value if value.ndim else float(value)
 
     def profile(self, epsilons: Any, on: Arithmetic = FLOATS) -> Any:
-        """delta(eps) = E_q (p/q - e^eps)_+ at eps >= 0; on balls eps is exact."""
+        """Return delta(eps) = E_q (p/q - e^eps)_+ at eps >= 0; on balls eps is exact."""
         if not on.exact:
             value = np.exp(self.log_profile(epsilons))
             return value if np.ndim(value) else float(value)
@@ -258,8 +307,11 @@ class Pair(ABC):
         value = self._exact_profile(epsilons.ravel(), on).reshape(epsilons.shape)
         return value if value.ndim else value[()]
 
-    def _answered(self, moments: Callable[[Array, Arithmetic], Array], orders: Any, on: Arithmetic) -> Any:
-        """A number for a number, an array for a sequence; what is proved about moments is proved at whole orders."""
+    def _evaluate_moments(self, moments: Callable[[Array, Arithmetic], Array], orders: Any, on: Arithmetic) -> Any:
+        """Return a number for a number and an array for a sequence of orders.
+
+        Proofs about moments are at integer orders only; other orders are refused unless floats answer.
+        """
         numbers, scalar = domains.orders(orders)
         whole = (numbers == np.floor(numbers)) & (numbers <= 2**53)
         if not whole.all():
@@ -276,15 +328,15 @@ class Pair(ABC):
         return value[0] if scalar else value
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """The moments at a flat array of integers."""
+        """Return the log moments at a flat array of integers."""
         raise HypothesisError(f"{type(self).__name__} offers no moments")
 
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """The positive moments at a flat array of integers, or others that are not smaller."""
+        """Return the log positive moments at a flat array of integers, or larger numbers."""
         return self._log_moments(orders, on)
 
     def _proved_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
-        """From balls; from above in closed form where only upper ends are asked for."""
+        """Return moments from balls, or a closed form if only upper ends are asked for."""
         if on is UPPER:
             return UPPER.above(self._log_envelope(orders, both))
         if on is BOUNDED:
@@ -295,19 +347,19 @@ class Pair(ABC):
         return self._exact_moments(orders, on, both)
 
     def _exact_moments(self, orders: Array, on: Arithmetic, both: bool) -> Array:
-        """The positive moments in balls, or those of `both` sides."""
+        """Return the log positive moments in balls, or those of `both` sides."""
         raise NotImplementedError
 
     def _log_envelope(self, orders: Array, both: bool) -> Array:
-        """Floats above their logarithms, in closed form."""
+        """Return floats above the log moments, in closed form."""
         raise NotImplementedError
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log delta at a flat float64 array."""
+        """Return log delta at a flat float64 array."""
         raise HypothesisError(f"{type(self).__name__} offers no profile")
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
-        """delta at a flat array of exact numbers, as balls."""
+        """Return delta at a flat array of exact numbers, as balls."""
         raise CertificateError(f"{type(self).__name__} offers no profile in balls")
 
 

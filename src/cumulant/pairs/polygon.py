@@ -1,4 +1,4 @@
-"""The worst pair of several (epsilon, delta) statements: its profile is the polygon through their points."""
+"""The worst pair of several (epsilon, delta) statements: its profile is a polygon."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _BITS = 512
 
 @dataclass(frozen=True, slots=True)
 class PolygonPair(LossPair):
-    """delta at epsilon >= 0 is linear in e^epsilon between these corners, constant after the last, which is the leak.
+    """delta at epsilon >= 0 is linear in e^epsilon between corners, constant after the last.
 
-    The corners are convex (`corners` sees to it). At each the slope jumps by the Q-mass; before the first it is that of the
-    chord to the mirror image of the first corner, y -> (1/y, 1 - (1 - delta)/y), unless that is at epsilon = 0.
+    The last delta is the leak. The corners are convex (`convex_corners` makes them so). At each the slope jumps by the
+    Q-mass; before the first it is that of the chord to the mirror image of the first corner, y -> (1/y, 1 - (1 -
+    delta)/y), unless that is at epsilon = 0.
     """
 
     epsilons: tuple[Fraction, ...]
@@ -52,7 +53,7 @@ class PolygonPair(LossPair):
         return x, BOUNDED.of_balls(log_p) if on.enclosing else np.array([float(each.mid()) for each in log_p])
 
     def _jumps(self) -> list[Any]:
-        """The Q-mass at each corner: delta falls with e^epsilon by so much faster before it than after it."""
+        """Return the Q-mass at each corner: the jump of the slope of delta in e^epsilon."""
         y = [BALLS.number(epsilon).exp() for epsilon in self.epsilons]
         # before the first: (1 - (1-d)/y - d) / (y - 1/y) = (1-d) / (y + 1)
         falls = [BALLS.number(1 - self.deltas[0]) / (y[0] + 1)]
@@ -67,7 +68,7 @@ class PolygonPair(LossPair):
 
     @property
     def equal(self) -> float:
-        """What the corners and the leak leave: 1 - leak - SUM q (1 + e^x)."""
+        """The mass where p = q: 1 - leak - SUM q (1 + e^x)."""
         with BALLS.at(_BITS):
             x, log_p = self.losses(BALLS)
             total = BALLS.number(1 - self.leak)
@@ -76,12 +77,13 @@ class PolygonPair(LossPair):
             return max(float(total.upper()), 0.0)
 
 
-def corners(
+def convex_corners(
     epsilons: Sequence[Fraction], deltas: Sequence[Fraction]
 ) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """The corners of the lower convex hull in y = e^epsilon of the points, their mirror images and the direction (+1, 0).
+    """Return the corners of the lower convex hull in y = e^epsilon of points and mirror images.
 
-    What is known of delta at epsilon is known of 1 - (1 - delta) / y at -epsilon; the profile is convex and does not rise.
+    The direction (+1, 0) belongs to the hull too: the profile is convex and does not rise. A statement about delta at
+    epsilon is one about 1 - (1 - delta) / y at -epsilon.
     """
     best: dict[Fraction, Fraction] = {}
     for epsilon, delta in zip(epsilons, deltas, strict=True):
@@ -107,11 +109,11 @@ def _exp(epsilon: Fraction) -> Any:
 
 
 def _below(a: Any, b: Any, c: Any) -> bool:
-    """Whether b lies strictly below the chord from a to c."""
+    """True if b lies strictly below the chord from a to c."""
     return bool((b[1] - a[1]) * (c[0] - a[0]) < (c[1] - a[1]) * (b[0] - a[0]))
 
 
-def above(pair: Pair, epsilons: Sequence[Fraction]) -> list[Fraction]:
-    """Numbers not below the profile of a pair at these epsilons."""
+def profile_above(pair: Pair, epsilons: Sequence[Fraction]) -> list[Fraction]:
+    """Return fractions not below the profile of a pair at these epsilons."""
     with BALLS.at(128):
         return [min(max(at_least(pair.profile(x, BALLS).upper()), Fraction(0)), Fraction(1)) for x in epsilons]

@@ -1,4 +1,7 @@
-"""One of several samples, by a coin that falls alike on both data sets: what is seen of it bounds what is not."""
+"""A public random choice between subsampled mechanisms.
+
+Revealing the choice cannot reduce the loss, so the mixture of profiles is an upper bound.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,11 @@ _UNDERFLOW = -745.0
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
-    """With probability `weight` a symmetric pair runs on a sample of this rate; both may be rounded up."""
+class Branch:
+    """With probability `weight` a symmetric pair runs on a sample of this rate.
+
+    Both numbers may be rounded up.
+    """
 
     weight: Fraction
     pair: Pair
@@ -34,18 +40,19 @@ class Face:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnouncedPair(Pair):
-    """delta = leak + SUM weight g d(log(1 + (e^eps - 1)/g)) over the faces of a coin, d the profile of the pair of each.
+class PublicChoicePair(Pair):
+    """delta = leak + SUM weight g d(log(1 + (e^eps - 1)/g)) over the branches of a choice.
 
-    `directed` samples are Poisson ones, of which the direction in which the record is removed is the larger; others are those
-    whose profile is amplified in both directions at once. Of several `cases` the worst counts. Whether data sets attain it is
-    not known: there is no lower end. On a grid it is a mixture of the laws of its faces; it has no transform for the line.
+    d is the profile of the pair of each branch. `directed` samples are Poisson ones, for which the record removed is
+    the larger direction; the profile of others is amplified in both directions at once. The worst of several `cases`
+    counts. It is not known whether data sets attain it, so there is no lower end. On a grid it is a mixture of the
+    laws of its branches; it has no transform.
     """
 
-    cases: tuple[tuple[Face, ...], ...]
+    cases: tuple[tuple[Branch, ...], ...]
     directed: bool
     leak: Fraction = Fraction(0)
-    beyond: tuple[Face, ...] = ()
+    beyond: tuple[Branch, ...] = ()
     """Faces that are larger than what leaks, where they are known: a curve without slack takes them in its place."""
 
     attained = False
@@ -56,27 +63,30 @@ class AnnouncedPair(Pair):
 
     @property
     def closed(self) -> bool:
-        return all(face.pair.closed for case in self.cases for face in case)
+        return all(branch.pair.closed for case in self.cases for branch in case)
 
     def curve(self) -> Curve:
-        found = tuple(self._coin(case) for case in self.cases)
+        found = tuple(self._choice_curve(case) for case in self.cases)
         return found[0] if len(found) == 1 else Highest(found)
 
-    def _coin(self, case: tuple[Face, ...]) -> Coin:
-        """Given that nothing leaks, which is slack: e^K = 1 + SUM weight (e^K_i - 1) / (1 - leak)."""
-        curves = tuple(self._sampled(face) for face in case)
-        every = Coin(
-            tuple(face.weight for face in (*case, *self.beyond)),
-            (*curves, *(self._sampled(face) for face in self.beyond)),
-        )
-        weights = tuple(face.weight / (1 - self.leak) for face in case)
-        return Coin(weights, curves, self.leak, every if self.beyond else None)
+    def _choice_curve(self, case: tuple[Branch, ...]) -> PublicChoiceCurve:
+        """Return the curve of one case, given that nothing leaks: the leak is slack.
 
-    def _sampled(self, face: Face) -> Curve:
-        if face.rate == 1:
-            return face.pair.curve()
-        known = face.pair.poisson() if self.directed else face.pair.amplified()
-        return _Unknown() if known is None else known(face.rate)
+        e^K = 1 + SUM weight (e^K_i - 1) / (1 - leak).
+        """
+        curves = tuple(self._sampled(branch) for branch in case)
+        every = PublicChoiceCurve(
+            tuple(branch.weight for branch in (*case, *self.beyond)),
+            (*curves, *(self._sampled(branch) for branch in self.beyond)),
+        )
+        weights = tuple(branch.weight / (1 - self.leak) for branch in case)
+        return PublicChoiceCurve(weights, curves, self.leak, every if self.beyond else None)
+
+    def _sampled(self, branch: Branch) -> Curve:
+        if branch.rate == 1:
+            return branch.pair.curve()
+        known = branch.pair.poisson() if self.directed else branch.pair.amplified()
+        return _Unknown() if known is None else known(branch.rate)
 
     # ---- the grid
 
@@ -88,14 +98,14 @@ class AnnouncedPair(Pair):
     def _directions(self) -> tuple[str, ...]:
         return ("remove", "add") if self.directed else ("symmetric",)
 
-    def _step(self, case: tuple[Face, ...], direction: str) -> Step | None:
+    def _step(self, case: tuple[Branch, ...], direction: str) -> Step | None:
         parts: list[tuple[float, Step]] = []
-        for face in case:
-            step = face.pair.above(face.rate, direction)
+        for branch in case:
+            step = branch.pair.above(branch.rate, direction)
             if step is None:
                 return None
-            parts.append((rounded_up(face.weight), step))
-        return AnnouncedStep(tuple(parts), rounded_up(self.leak))
+            parts.append((rounded_up(branch.weight), step))
+        return PublicChoiceStep(tuple(parts), rounded_up(self.leak))
 
     # ---- the profile
 
@@ -104,12 +114,12 @@ class AnnouncedPair(Pair):
         with np.errstate(divide="ignore", over="ignore"):
             for case in self.cases:
                 total = np.full(epsilons.shape, np.log(FLOATS.number(self.leak)))
-                for face in case:
-                    g = float(face.rate)
+                for branch in case:
+                    g = float(branch.rate)
                     base = np.where(
                         epsilons < 700, np.log1p(np.expm1(np.minimum(epsilons, 700.0)) / g), epsilons - math.log(g)
                     )
-                    total = np.logaddexp(total, math.log(float(face.weight) * g) + face.pair.log_profile(base))
+                    total = np.logaddexp(total, math.log(float(branch.weight) * g) + branch.pair.log_profile(base))
                 found.append(total)
         return np.minimum(np.maximum.reduce(found), 0.0)
 
@@ -120,19 +130,19 @@ class AnnouncedPair(Pair):
 
         return np.asarray(np.frompyfunc(delta, 1, 1)(epsilons))
 
-    def _delta(self, case: tuple[Face, ...], epsilon: Fraction, on: Arithmetic) -> Any:
+    def _delta(self, case: tuple[Branch, ...], epsilon: Fraction, on: Arithmetic) -> Any:
         total = on.number(self.leak)
-        for face in case:
-            base = unsampled_ball(on.number(epsilon), face.rate)
+        for branch in case:
+            base = unsampled_ball(on.number(epsilon), branch.rate)
             # profiles fall, so one at a slightly smaller loss will do; it is at least epsilon
             least = max(-at_least(-base.lower()) if base.is_finite() else epsilon, epsilon)
-            total += on.number(face.weight * face.rate) * face.pair.profile(least, on)
+            total += on.number(branch.weight * branch.rate) * branch.pair.profile(least, on)
         return total
 
 
 @dataclass(frozen=True, slots=True)
 class _Unknown(Curve):
-    """Nothing is known."""
+    """The curve of which nothing is known: K is +inf at every order."""
 
     enclosed = True
 
@@ -141,21 +151,24 @@ class _Unknown(Curve):
 
 
 def _log(weight: Fraction, on: Arithmetic) -> Any:
-    """log of a weight, also where it is below all floats."""
+    """Return log of a weight, also of one below all floats."""
     if on.exact:
         return on.log(on.number(weight))
     return enclosed_logs([weight.as_integer_ratio()])[0] if on.enclosing else log_rational(weight)
 
 
 @dataclass(frozen=True, slots=True)
-class Coin(Curve):
-    """e^K = 1 + SUM w_i (e^K_i - 1): a coin that is seen decides which of several curves holds (joint convexity otherwise)."""
+class PublicChoiceCurve(Curve):
+    """e^K = 1 + SUM w_i (e^K_i - 1): a public choice decides which of several curves holds.
+
+    If the choice is not public, joint convexity gives the same bound.
+    """
 
     weights: tuple[Fraction, ...]
     curves: tuple[Curve, ...]
     leak: Fraction = Fraction(0)
-    every: Coin | None = None
-    """All faces, also those that the leak stands for, where they are known."""
+    every: PublicChoiceCurve | None = None
+    """All branches, also those that the leak stands for, where they are known."""
 
     enclosed = True
 
@@ -181,15 +194,15 @@ class Coin(Curve):
 
 
 @dataclass(frozen=True, slots=True)
-class AnnouncedStep(Step):
-    """Steps with their weights, and what leaks besides."""
+class PublicChoiceStep(Step):
+    """Steps with their weights, and a leak besides."""
 
     parts: tuple[tuple[float, Step], ...]
-    alone: float
+    own_leak: float
 
     @property
     def leak(self) -> float:
-        return min(self.alone + sum(weight * step.leak for weight, step in self.parts), 1.0)
+        return min(self.own_leak + sum(weight * step.leak for weight, step in self.parts), 1.0)
 
     def nodes(self, lam: float) -> tuple[Array, Array]:
         found = [(math.log(weight), step.nodes(lam)) for weight, step in self.parts if weight > 0]
@@ -197,7 +210,10 @@ class AnnouncedStep(Step):
         return np.concatenate(losses), np.concatenate(masses)
 
     def _kept(self, log_mass: float) -> list[tuple[float, float, Step]]:
-        """Log weight, what may be left out of it, and step, of the parts that are more likely than that."""
+        """Return log weight, log of what may be left out, and step of the parts that matter.
+
+        A part matters if its weight is above what may be left out.
+        """
         room = [(math.log(weight), step) for weight, step in self.parts if weight > 0]
         shares = [(log_w, log_mass - log_w - math.log(len(room)), step) for log_w, step in room]
         kept = [each for each in shares if each[1] < -1]
@@ -208,7 +224,7 @@ class AnnouncedStep(Step):
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     def cells(self, step: float, log_mass: float) -> Cells:
-        """All parts on one grid: what each sends to its own points is sent on from there, if they are not on it."""
+        """Put all parts on one grid: each part's points are split again if they are not on it."""
         kept = self._kept(log_mass)
         found = [(log_w, part.cells(step, max(least, _UNDERFLOW))) for log_w, least, part in kept]
         ends = [(cells.grid.points()[0], cells.grid.points()[-1]) for _, cells in found]
@@ -220,7 +236,7 @@ class AnnouncedStep(Step):
         lost = [log_w + cells.above for log_w, cells in found]
         lost += [log_w for log_w, least, _ in self._shares(log_mass) if least >= -1]
         for log_w, cells in found:
-            law = _sent(cells)
+            law = _point_masses(cells)
             some = law > -np.inf
             moved, summed = place_atoms(cells.grid.points()[some], log_w + law[some], grid, left, right, atoms)
             slip, error = max(slip, cells.slip + moved), error + cells.error + summed
@@ -232,8 +248,11 @@ class AnnouncedStep(Step):
         return [(math.log(w), 0.0, step) for w, step in self.parts if w > 0 and id(step) not in kept]
 
 
-def _sent(cells: Cells) -> Array:
-    """log of the P-masses on the grid points, from above: what lies below the grid goes to its third point."""
+def _point_masses(cells: Cells) -> Array:
+    """Return log of the P-masses on the grid points, from above.
+
+    The mass below the grid goes to its third point.
+    """
     law = np.logaddexp(cells.atoms, np.logaddexp(np.append(cells.left, -np.inf), np.append(-np.inf, cells.right)))
     law[2] = np.logaddexp(law[2], cells.below)
     return np.asarray(law)

@@ -1,4 +1,7 @@
-"""The binary pair: P = (p, 1-p) against Q = (1-p, p), the worst pair of pure differential privacy, and of approximate one."""
+"""The binary pair P = (p, 1-p) against Q = (1-p, p).
+
+It is the worst pair of pure differential privacy, and with a leak that of approximate privacy.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ from cumulant.pairs.worst_triples import Extremes, Masses, Share, Triple
 
 @dataclass(frozen=True, slots=True)
 class ResponsePair(Pair):
-    """Randomized response with the true answer told with probability p = e^e0 / (1 + e^e0); both directions agree.
+    """Randomized response with the true answer with probability p = e^e0 / (1 + e^e0).
 
-    Given by p, or by epsilon = e0. Every mechanism with privacy loss at most e0 is a post-processing of it, but only
-    randomized response itself sees one bit of the data, which `one_bit` records.
+    Both directions agree. It is given by p, or by epsilon = e0. Every mechanism with privacy loss at most e0 is a
+    post-processing of it, but only randomized response itself sees one bit of the data, which `one_bit` records.
 
     >>> ResponsePair(p=Fraction(3, 5)).moments([2, 4])
     array([-1.79175947, -3.42936826])
@@ -52,7 +55,7 @@ class ResponsePair(Pair):
 
     @property
     def chained(self) -> bool:  # type: ignore[override]
-        """One bit stays one bit in one mechanism only; two mechanisms report two bits about two records."""
+        """True unless the pair sees one bit: two mechanisms report two bits about two records."""
         return not self.one_bit
 
     def curve(self) -> Response:
@@ -62,12 +65,13 @@ class ResponsePair(Pair):
         return (ResponseLaw(self.curve()),)
 
     def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
-        return point_transform(Told(self.curve()), rate, direction)
+        return point_transform(ResponsePoints(self.curve()), rate, direction)
 
     def grouped(self, size: int) -> Pair | None:
-        """One bit is one bit, however many records change; otherwise the losses of the steps from one to the other add up.
+        """Return the pair itself for one bit; otherwise the losses of a chain of records add up.
 
         No chain attains the sum: with two answers the data set in between would have the mass 1/cosh(epsilon) only.
+        Returns None if the pair is given by p.
         """
         if self.one_bit:
             return self
@@ -79,7 +83,7 @@ class ResponsePair(Pair):
         return ShuffledPair(reports, None if self.p is None else self.p / (1 - self.p), self.epsilon)
 
     def triple(self, rate: Fraction) -> Step | None:
-        """With one bit of the data the third value is one of the first two."""
+        """Return three values; None for one bit, whose third value is one of the first two."""
         return (
             None
             if self.one_bit or not self.attained
@@ -87,7 +91,7 @@ class ResponsePair(Pair):
         )
 
     def extremes(self) -> Extremes:
-        """Two answers; whoever is as private and sees more than a bit may also have three (Theorem P)."""
+        """Return two answers, and three unless the pair sees only one bit (Theorem P)."""
         one = Fraction(1)
         odds = None if self.p is None else self.p / (1 - self.p)
         third = None if self.one_bit else Share(one, Fraction(2), one)
@@ -100,13 +104,13 @@ class ResponsePair(Pair):
         return coefficients(exponential_sum([p, p * (-e0).exp()], [e0, -e0], line(at, count)).log(), count)
 
     def _log_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """(2p-1)^l [(1-p)^{1-l} + p^{1-l}], written with e0."""
+        """Return log of (2p-1)^l [(1-p)^{1-l} + p^{1-l}], written with e0."""
         e0, above = self.curve().pure(on), self._log_positive_moments(orders, on)
         # E_q (1 - p/q)_+^l = p (1 - e^-e0)^l = e^{-(l-1) e0} E_q (p/q - 1)_+^l
         return above + on.log1p_exp((1 - _numbers(orders, on)) * e0)
 
     def _log_positive_moments(self, orders: Array, on: Arithmetic) -> Array:
-        """(1-p) (e^e0 - 1)^l."""
+        """Return log of (1-p) (e^e0 - 1)^l."""
         e0, numbers = self.curve().pure(on), _numbers(orders, on)
         if self.p == Fraction(1, 2) or (self.p is None and self.epsilon == 0):
             return numbers * 0 + on.number(-np.inf)
@@ -114,7 +118,7 @@ class ResponsePair(Pair):
             return numbers * on.log_expm1(e0) - on.log1p_exp(e0)
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log delta, delta = p (1 - e^{eps-e0})_+."""
+        """Return log delta, delta = p (1 - e^{eps-e0})_+."""
         e0 = self.curve().pure()
         with np.errstate(divide="ignore"):
             gap = np.log(-np.expm1(np.minimum(epsilons - e0, 0.0)))
@@ -139,7 +143,7 @@ def _numbers(orders: Array, on: Arithmetic) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class ResponseLaw(Law):
-    """Two answers: e0 with mass 1/(1+e^e0), -e0 with the rest; e0 is the pure epsilon of the curve."""
+    """The loss e0 with mass 1/(1+e^e0), -e0 with the rest; e0 is the pure epsilon of the curve."""
 
     curve: Curve
 
@@ -173,14 +177,14 @@ class ResponseLaw(Law):
 
 @dataclass(frozen=True, slots=True)
 class TernaryLaw(ResponseLaw):
-    """Where x > 0: e0 with mass 1/(2+e^e0), that of each wrong answer out of three."""
+    """The loss e0 with mass 1/(2+e^e0), that of each wrong answer out of three; x > 0 only."""
 
     others: ClassVar[int] = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """The same two answers in balls, told only with probability 1 - leak."""
+class ResponsePoints:
+    """The two answers in balls, given with probability 1 - leak."""
 
     curve: Response
 
@@ -203,14 +207,14 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class ResponseTriple(Triple):
-    """Three inputs of 3-ary randomized response with log-odds t = shift of the own answer against each other one."""
+    """Three inputs of 3-ary randomized response, log-odds t = shift of the own answer."""
 
     shift: float
     rate: float
     kept: float
 
     def masses(self, log_mass: float) -> Masses:
-        """The own answer has the mass e^t / (e^t + 2), each other one 1 / (e^t + 2)."""
+        """Return e^t / (e^t + 2) for the own answer, 1 / (e^t + 2) for each other one."""
         other = -np.logaddexp(self.shift, math.log(2))
         return tuple(np.where(np.arange(3) == own, other + self.shift, other) for own in range(3))
 
@@ -227,9 +231,10 @@ class ResponseTriple(Triple):
 
 @dataclass(frozen=True, slots=True)
 class PromisePair(Pair):
-    """Randomized response with log-odds epsilon that is told with probability 1 - leak; otherwise the input itself is.
+    """The worst pair of (epsilon, leak)-differential privacy.
 
-    The worst pair of (epsilon, leak)-differential privacy. Its divergences are infinite; the curve carries the leak as slack.
+    It is randomized response with log-odds epsilon with probability 1 - leak; otherwise it reveals the input. Its
+    divergences are infinite; the curve carries the leak as slack.
     """
 
     epsilon: Fraction
@@ -247,7 +252,10 @@ class PromisePair(Pair):
         return Response(epsilon=self.epsilon, leak=self.leak)
 
     def grouped(self, size: int) -> PromisePair:
-        """(k epsilon, delta (e^{k epsilon} - 1) / (e^epsilon - 1)), by the triangle inequality, step by step."""
+        """Return the pair of (k epsilon, delta (e^{k epsilon} - 1) / (e^epsilon - 1)).
+
+        The triangle inequality gives it, step by step.
+        """
         with BALLS.at(128):
             e = BALLS.number(self.epsilon)
             factor = (size * e).expm1() / e.expm1() if self.epsilon else BALLS.number(size)
@@ -260,4 +268,4 @@ class PromisePair(Pair):
         return randomized_response_loss(float(Response(epsilon=self.epsilon).pure()), self.leak)
 
     def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
-        return point_transform(Told(self.curve()), rate, direction)
+        return point_transform(ResponsePoints(self.curve()), rate, direction)

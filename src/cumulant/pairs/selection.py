@@ -16,9 +16,10 @@ from cumulant.pairs.polygon import PolygonPair
 
 @dataclass(frozen=True, slots=True)
 class SelectedPair(LossPair):
-    """delta(x) <= mean * base(x - moved), the polygon through some points of that, and in one round the formula itself.
+    """delta(x) <= mean * base(x - moved): a polygon through some points of that.
 
-    `base` is the pair of one run, None where its profile is known at the points only (docs/mechanisms/repeat-and-select.md).
+    One round uses the formula itself. `base` is the pair of one run; it is None if its profile is known at the points
+    only (docs/mechanisms/repeat-and-select.md).
     """
 
     polygon: PolygonPair

@@ -1,4 +1,6 @@
-"""The pair of shuffled reports: what a blanket of others' reports leaves of one of them (docs/mechanisms/shuffle.md).
+"""The pair of shuffled reports: the reports of others form a blanket that hides one of them.
+
+See docs/mechanisms/shuffle.md.
 
 Letters: E = e^e0, n reports, k values, o = 1 / (E + k - 1). Of the reports N, the own one among them, are on the blanket, each
 of which is A, B or one of the other values alike; of a, b and d = N - a - b of them the ratio is (E a + b + d) / (a + E b + d).
@@ -42,7 +44,9 @@ _NEAR = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class ShuffledPair(LossPair):
-    """n reports of one randomizer, by exact odds E or by epsilon = e0; of `values` answers, 2 for any e0-DP randomizer.
+    """n shuffled reports of one randomizer, given by exact odds E or by epsilon = e0.
+
+    The randomizer has `values` answers; 2 stands for any e0-DP randomizer.
 
     >>> ShuffledPair(1000, epsilon=Fraction(1)).profile([0.1])
     array([8.2...e-05])
@@ -79,7 +83,7 @@ class ShuffledPair(LossPair):
         return _atoms(self).equal
 
     def loss(self) -> Loss | None:
-        """What was left out is far above all other losses, so that a grid takes it as a leak."""
+        """Return the loss on a grid; what was left out is a leak, far above all other losses."""
         known = _atoms(self)
         x, log_q, top = known.loss[:-1], known.log_mass[:-1] - known.loss[:-1], float(known.log_mass[-1])
         if top > _NEGLIGIBLE or not x.size or x[0] <= SMALLEST_LOSS:
@@ -88,13 +92,16 @@ class ShuffledPair(LossPair):
 
     @property
     def closed(self) -> bool:
-        """Whether the sums are short enough for balls."""
+        """True if the sums are short enough for balls."""
         if self.values == 2:
             return self.reports <= _MOST_BALLS
         return math.comb(self.reports + 3, 3) <= _FEW_TERMS
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
-        """(1/n) E(a x+ + b x- + d x0)_+ over multinomial a, b, d, with x+ = E - y, x- = 1 - E y, x0 = 1 - y, y = e^eps."""
+        """Return (1/n) E(a x+ + b x- + d x0)_+ over multinomial a, b, d, as balls.
+
+        x+ = E - y, x- = 1 - E y, x0 = 1 - y, y = e^eps.
+        """
         found = _pair_sum if self.values == 2 else _triple_sum
         return np.array([self._at(found, epsilon) for epsilon in epsilons], dtype=object)
 
@@ -115,9 +122,10 @@ def _odds(pair: ShuffledPair) -> Any:
 
 
 def _pair_sum(n: int, values: int, odds: Any, y: Any) -> Any:
-    """Given N = a + b the sum over a >= m is (x+ - x-) [ (m/2) B(m) - (c - 1/2) N T(m) ], B the binomial, T its tail from m on.
+    """Return delta for two values, by a recurrence over the size N of the blanket.
 
-    m is the first integer above c N, c = -x- / (x+ - x-). B and T go from one N to the next.
+    Given N = a + b the sum over a >= m is (x+ - x-) [ (m/2) B(m) - (c - 1/2) N T(m) ], B the binomial, T its tail from
+    m on; m is the first integer above c N, c = -x- / (x+ - x-). B and T go from one N to the next.
     """
     from flint import arb
 
@@ -154,7 +162,10 @@ def _pair_sum(n: int, values: int, odds: Any, y: Any) -> Any:
 
 
 def _window(n: int, p: Any, exponent: int) -> tuple[int, int, Any]:
-    """Between which sizes Bin(n, p) is but for twice e^-exponent, or for nothing; Chernoff."""
+    """Return the sizes between which Bin(n, p) lies, and a bound of the mass outside (Chernoff).
+
+    The mass outside is at most twice e^-exponent, or 0.
+    """
     rate = float(p)
     spread = math.sqrt(2 * exponent * n * rate * (1 - rate)) + exponent
     low, high = max(math.floor(n * rate - spread), 0), min(math.ceil(n * rate + spread), n)
@@ -194,7 +205,7 @@ def _triple_sum(n: int, values: int, odds: Any, y: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Atoms:
-    """Losses x > 0 with log of their P-masses, by how much both may be wrong, and the mass of p = q."""
+    """Losses x > 0 with log of their P-masses, the errors of both, and the mass of p = q."""
 
     loss: Array
     log_mass: Array
@@ -231,7 +242,7 @@ def _atoms(pair: ShuffledPair) -> _Atoms:
 
 
 def _terms(n: int, values: int) -> float:
-    """About how many atoms there are."""
+    """Return about how many atoms there are."""
     if values == 2:
         return 0.0
     wide = 2 * math.sqrt(2 * _TAIL)
@@ -239,14 +250,14 @@ def _terms(n: int, values: int) -> float:
 
 
 def _few(values: int) -> int:
-    """Of how many sizes every one is taken."""
+    """Return the number of blanket sizes up to which every size is used."""
     return _MOST_SIZES if values == 2 else 64
 
 
 def _sizes(n: int, values: int, odds: Any) -> tuple[Array, Array, float]:
-    """The sizes N of the blanket, the own report among them, and log of their probabilities, 1 + Bin(n - 1, k o).
+    """Return the sizes N of the blanket, own report included, and log of their probabilities.
 
-    Sizes nearby count as the smallest of them, because a larger blanket is never worse.
+    N is 1 + Bin(n - 1, k o). Sizes nearby count as the smallest of them, because a larger blanket is never worse.
     """
     p = values / (odds + values - 1)
     low, high, lost = _window(n - 1, p, int(_TAIL)) if n > 1 else (0, 0, BALLS.number(0))
@@ -269,7 +280,10 @@ def _sizes(n: int, values: int, odds: Any) -> tuple[Array, Array, float]:
 
 
 def _of_size(size: int, log_weight: float, values: int, gain: float) -> tuple[Array, Array, float, int]:
-    """Losses and log P-masses of a blanket of this size where a >= b, what was left out, and the longest chain of factors."""
+    """Return losses and log P-masses of a blanket of this size where a >= b.
+
+    Returns also the mass that was left out, and the length of the longest chain of factors.
+    """
     found: list[tuple[Array, Array, float, int]] = []
     e = 1 + gain
     for both, log_share in _both(size, values):
@@ -287,7 +301,7 @@ def _of_size(size: int, log_weight: float, values: int, gain: float) -> tuple[Ar
 
 
 def _both(size: int, values: int) -> list[tuple[int, float]]:
-    """How many of a blanket are A or B, and log of that probability: Bin(size, 2/k)."""
+    """Return how many of a blanket are A or B, with log of the probability: Bin(size, 2/k)."""
     if values == 2:
         return [(size, 0.0)]
     share, count = 2 / values, np.arange(size + 1.0)
@@ -297,7 +311,7 @@ def _both(size: int, values: int) -> list[tuple[int, float]]:
 
 
 def _halves(size: int) -> tuple[Array, Array, float]:
-    """a >= size / 2 with log of C(size, a) / 2^size, and what the rest of that side has (Hoeffding)."""
+    """Return a >= size / 2 with log of C(size, a) / 2^size, and the mass beyond (Hoeffding)."""
     start = -(-size // 2)
     reach = min(size, start + math.ceil(math.sqrt(_TAIL * size / 2)) + 1)
     a = np.arange(start, reach + 1, dtype=np.float64)
@@ -313,7 +327,10 @@ def _log_binomial(n: int, k: int) -> Any:
 
 
 def _on_cells(x: Array, log_p: Array) -> tuple[Array, Array, float, float, float]:
-    """The losses on fewer points, split so that both laws keep their mass: points, masses, that of 0, and both errors."""
+    """Put the losses on fewer points, split so that both laws keep their mass.
+
+    Returns points, masses, the mass of 0, and both errors.
+    """
     step = float(x.max()) / _CELLS
     grid = Grid(step, 0.0, 0, _CELLS + 2)
     left, right, atoms = (np.full(count, -np.inf) for count in (grid.count - 1, grid.count - 1, grid.count))

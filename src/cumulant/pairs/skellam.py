@@ -1,4 +1,4 @@
-"""The Skellam pair in one dimension: the difference of two Poisson counts, shifted by an integer."""
+"""The Skellam pair in one dimension: the difference of two Poisson counts, shifted."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ _ROWS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SkellamPair(Pair):
-    """Mass e^-v I_|x|(v) on the integers, around the shift m and around 0 (docs/mechanisms/skellam.md).
+    """Noise of mass e^-v I_|x|(v) on the integers, around the shift m and around 0.
 
-    The noise is log-concave and symmetric. Its losses lie on no lattice; it says them on a grid, and no transform for the line.
+    The noise is log-concave and symmetric. Its losses lie on no lattice; it offers them on a grid, and no transform
+    (docs/mechanisms/skellam.md).
 
     >>> SkellamPair(1, Fraction(10)).profile([0, 0.2])
     array([0.12783334, 0.05681172])
@@ -54,7 +55,7 @@ class SkellamPair(Pair):
         return SkellamPair(self.shift * size, self.variance)
 
     def _last(self) -> int | None:
-        """The output beyond which there is less mass than any float; None where that is out of reach."""
+        """Return the output beyond which there is less mass than any float; None if out of reach."""
         found = _reach(self.variance)
         return found + self.shift if found + self.shift <= _MOST_LOSSES else None
 
@@ -80,7 +81,7 @@ class SkellamPair(Pair):
         return self._loss(leak=True)
 
     def below(self, rate: Fraction, direction: str) -> Step | None:
-        """Without the mass that was cut off."""
+        """Return the step without the mass that was cut off; None if no grid can hold it."""
         loss = self._loss(leak=False)
         return None if loss is None else loss.mixture(rate, direction)
 
@@ -98,7 +99,7 @@ class SkellamPair(Pair):
         return AtomLoss(tuple(x.tolist()), tuple((log_p - x).tolist()), same, 5e-324 if leak else 0.0)
 
     def _log_profile(self, epsilons: Array) -> Array:
-        """log SUM p (1 - e^{eps-x})_+, and what was cut off."""
+        """Return log of SUM p (1 - e^{eps-x})_+ and of the mass that was cut off."""
         if not self.shift:
             return np.full(epsilons.shape, -np.inf)
         last = self._last()
@@ -116,7 +117,10 @@ class SkellamPair(Pair):
         return np.asarray(np.frompyfunc(lambda epsilon: self._delta(Fraction(epsilon), on), 1, 1)(epsilons))
 
     def _delta(self, epsilon: Fraction, on: Arithmetic) -> Any:
-        """SUM p (1 - e^{eps-x})_+ from where floats see no loss below eps, and the tail, at most e^-750."""
+        """Return SUM p (1 - e^{eps-x})_+ over losses that floats see above eps, and the tail.
+
+        The tail is at most e^-750.
+        """
         last = self._last()
         if not self.shift or last is None:
             return on.number(0 if not self.shift else 1)
@@ -133,7 +137,10 @@ class SkellamPair(Pair):
 
 @dataclass(frozen=True, slots=True)
 class SkellamCurve(Curve):
-    """e^K - 1 = SUM p (e^{lambda x} - 1)(1 - e^{-a x}) over the outputs of loss x > 0; far out the bound for vectors."""
+    """e^K - 1 = SUM p (e^{lambda x} - 1)(1 - e^{-a x}) over the outputs of loss x > 0.
+
+    Far out the bound for vectors answers.
+    """
 
     shift: int
     variance: Fraction
@@ -147,7 +154,7 @@ class SkellamCurve(Curve):
         if not self.shift:
             return on.asarray(lam) * 0
         value = on.asarray(np.zeros(len(lam)))
-        ends = np.array([_far(self.shift, self.variance, float(x)) for x in lam])
+        ends = np.array([_outputs_needed(self.shift, self.variance, float(x)) for x in lam])
         for last in sorted(set(ends.tolist())):
             some = ends == last
             value[some] = self._near(lam[some], last, on) if last else self._vector().cgf(lam[some], on)
@@ -175,10 +182,10 @@ class SkellamCurve(Curve):
         return value
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        """SUM p (1 - e^-x) x; beyond the last output p x <= p e^x."""
+        """Return SUM p (1 - e^-x) x; beyond the last output p x <= p e^x."""
         if not self.shift:
             return on.number(0)
-        last = _far(self.shift, self.variance, 1.0)
+        last = _outputs_needed(self.shift, self.variance, 1.0)
         if not last:
             return self._vector().at_one(on)
         bits = max(_BITS, on.precision())
@@ -195,7 +202,10 @@ class SkellamCurve(Curve):
 
 @lru_cache(maxsize=256)
 def _reach(variance: Fraction) -> int:
-    """n with P(X > n) <= e^{-n asinh(n/v) + sqrt(n^2 + v^2) - v} <= e^-750, by Chernoff's bound."""
+    """Return n with P(X > n) <= e^-750, by Chernoff's bound.
+
+    The bound is e^{-n asinh(n/v) + sqrt(n^2 + v^2) - v}.
+    """
     v = max(float(variance), 1e-300) if variance < 10**12 else math.inf
     if v == math.inf:
         return _MOST_LOSSES + 1
@@ -213,12 +223,14 @@ def _reach(variance: Fraction) -> int:
 
 
 def _outputs(shift: int, variance: Fraction, last: int, on: Arithmetic, bits: int) -> tuple[Array, Array]:
-    """Losses of the outputs shift/2 < x <= last, increasing, and log of their P-masses, in this arithmetic."""
-    return _found(shift, variance, last, on.exact, on.enclosing, bits)
+    """Return losses of the outputs shift/2 < x <= last, increasing, and log of their P-masses."""
+    return _cached_outputs(shift, variance, last, on.exact, on.enclosing, bits)
 
 
 @lru_cache(maxsize=32)
-def _found(shift: int, variance: Fraction, last: int, exact: bool, enclosing: bool, bits: int) -> tuple[Array, Array]:
+def _cached_outputs(
+    shift: int, variance: Fraction, last: int, exact: bool, enclosing: bool, bits: int
+) -> tuple[Array, Array]:
     with BALLS.at(bits):
         mass = log_scaled(variance, last + 1, bits)
         log_p = [mass[abs(x - shift)] for x in range(shift // 2 + 1, last + 1)]
@@ -232,7 +244,10 @@ def _found(shift: int, variance: Fraction, last: int, exact: bool, enclosing: bo
 
 
 def _log_growth(shift: int, variance: Fraction, last: int, lam: float) -> float:
-    """log of a bound of T_{x+1} / T_x, T = p e^{lambda loss}, for all x >= last: r_n (r_n / r_{n+m})^lambda, n = x - m."""
+    """Return log of a bound of T_{x+1} / T_x for all x >= last, T = p e^{lambda loss}.
+
+    The ratio is r_n (r_n / r_{n+m})^lambda, n = x - m.
+    """
     n, v = last - shift, float(variance)
     below, above = log_ratio_bounds(n + shift, v)[0], log_ratio_bounds(n, v)[1]
     # above - below falls with n: the derivative of asinh does
@@ -240,7 +255,7 @@ def _log_growth(shift: int, variance: Fraction, last: int, lam: float) -> float:
 
 
 def _log_tail(shift: int, variance: Fraction, last: int, lam: Any, on: Arithmetic, bits: int) -> Any:
-    """log of a bound of SUM T over the outputs beyond the last one: a geometric series from there."""
+    """Return log of a bound of SUM T beyond the last output: a geometric series from there."""
     x, log_p = _outputs(shift, variance, last, on, bits)
     orders = np.atleast_1d(lam.mid) if on.enclosing else [float(lam)]
     growth = [_log_growth(shift, variance, last, float(each)) for each in orders]
@@ -249,8 +264,11 @@ def _log_tail(shift: int, variance: Fraction, last: int, lam: Any, on: Arithmeti
 
 
 @lru_cache(maxsize=4096)
-def _far(shift: int, variance: Fraction, lam: float) -> int:
-    """How many outputs settle the order, a power of two or what has mass at all; 0 where they are too many."""
+def _outputs_needed(shift: int, variance: Fraction, lam: float) -> int:
+    """Return how many outputs settle the order; 0 if they are too many.
+
+    It is a power of two, or the number of all outputs that have mass.
+    """
     last = _reach(variance) + shift
     while last <= _FARTHEST or last == _reach(variance) + shift <= _MOST_LOSSES:
         x, log_p = _outputs(shift, variance, last, FLOATS, _BITS)

@@ -1,4 +1,4 @@
-"""Explicit neighbouring data sets that are worse than the paper's pair: three values in general position.
+"""Three values in general position: data sets that are worse than the paper's pair.
 
 Data sets r … r p and r … r q: the sample contains the odd record with probability g, so the output laws are
 (1-g)N(r) + gN(p) and (1-g)N(r) + gN(q), N the noise. Outputs are binned, which is a post-processing, so that whatever the
@@ -34,7 +34,7 @@ class Share:
     weight: Fraction
 
     def of(self, odds: Any) -> Any:
-        """At these odds c, a ball."""
+        """Return the probability at these odds c, as a ball."""
         return BALLS.number(self.top) / (BALLS.number(self.base) + BALLS.number(self.weight) * odds)
 
 
@@ -46,8 +46,9 @@ Atoms = list[tuple[str, Any, Any]]
 class Extremes:
     """Two inputs in both orders, and three different ones if there are three.
 
-    `two` is the probability that only the first of two inputs speaks for the output, the other one being the rest's; of three
-    inputs the rest speaks against such an output with probability `against`, for it with c times `for_it`.
+    `two` is the probability of an output that only the first of two inputs favours, where the other input is that of
+    all other records. With three inputs, the other records disfavour such an output with probability `against`, and
+    favour it with c times `for_it`.
     """
 
     epsilon: Fraction
@@ -57,11 +58,11 @@ class Extremes:
     for_it: Share | None = None
 
     def odds_ball(self) -> Any:
-        """c."""
+        """Return the odds c as a ball."""
         return BALLS.number(self.epsilon).exp() if self.odds is None else BALLS.number(self.odds)
 
     def triples(self, odds: Any, rate: Any) -> Iterator[Atoms]:
-        """The atoms of each triple at these odds and this rate, as balls."""
+        """Yield the atoms of each triple at these odds and this rate, as balls."""
         up, down = 1 + rate * (odds - 1), 1 - rate * (1 - 1 / odds)
         mass = self.two.of(odds)
         yield [("A", up, mass), ("B", down, odds * mass)]
@@ -98,7 +99,7 @@ class Triple(Outputs):
 
     @abstractmethod
     def masses(self, log_mass: float) -> Masses:
-        """log masses of the same bins of outputs; bins below e^log_mass may be left out."""
+        """Return log masses of the same bins of outputs; bins below e^log_mass may be left out."""
 
     @property
     def leak(self) -> float:
@@ -111,13 +112,13 @@ class Triple(Outputs):
         return _outputs(self, log_mass)
 
     def largest(self) -> float:
-        """The largest loss that matters."""
+        """Return the largest loss that matters."""
         return self.span(_GUIDE)[1]
 
 
 @lru_cache(maxsize=16)
 def _outputs(triple: Triple, log_mass: float) -> tuple[Array, Array]:
-    """Loss and log P-mass of every binned output."""
+    """Return loss and log P-mass of every binned output."""
     g, kept = triple.rate, triple.kept
     base, p, q = triple.masses(log_mass)
     there = np.maximum(np.maximum(base, p), q) > log_mass - 20
@@ -130,14 +131,14 @@ def _outputs(triple: Triple, log_mass: float) -> tuple[Array, Array]:
 
 
 def products(along: tuple[Array, Array], across: tuple[Array, Array, Array]) -> Masses:
-    """Bins of the plane: r is near along and in the middle across, p far and up, q far and down."""
+    """Return bins of the plane: r near and in the middle, p far and up, q far and down."""
     (near, far), (middle, up, down) = along, across
     return (near[:, None] + middle).ravel(), (far[:, None] + up).ravel(), (far[:, None] + down).ravel()
 
 
 @lru_cache(maxsize=32)
 def _nodes(triple: Triple) -> tuple[Array, Array]:
-    """The outputs gathered in cells of the loss, for the saddle line: its numbers guide and prove nothing."""
+    """Return the outputs gathered in cells of the loss; they guide the saddle point only."""
     loss, log_p = _outputs(triple, _GUIDE)
     if loss.size <= 4 * _COARSE:
         return loss, log_p
@@ -161,7 +162,7 @@ class LaplaceTriple(Triple):
     kept: float
 
     def masses(self, log_mass: float) -> Masses:
-        """r = 0 and p, q = (t/2, ±t/2); bins end at the kinks, and beyond them nothing changes."""
+        """Return the bins of r = 0 and p, q = (t/2, ±t/2); they end at the kinks of the densities."""
         inner = np.linspace(0.0, self.shift / 2, BINS // 2 + 1)
         x = np.concatenate([[-np.inf], inner, [np.inf]])
         y = np.concatenate([[-np.inf], -inner[::-1], inner[1:], [np.inf]])
@@ -174,7 +175,7 @@ class LaplaceTriple(Triple):
 
 @dataclass(frozen=True, slots=True)
 class LaplaceCorner(Triple):
-    """r = 0, p = (t, 0), q = (t/2, t/2), at L1 distance t = shift, with product noise; or p and q exchanged."""
+    """The points r = 0, p = (t, 0), q = (t/2, t/2), at L1 distance t = shift; or p, q swapped."""
 
     shift: float
     rate: float
@@ -195,7 +196,7 @@ class LaplaceCorner(Triple):
 
 
 def _bins(edges: Array) -> Array:
-    """log of the Laplace(1) mass of bins that have 0 at most as an end."""
+    """Return log of the Laplace(1) mass of bins that have 0 at most as an end."""
     low, high = edges[:-1], edges[1:]
     near = np.where(low >= -1e-12, low, -high)
     return np.asarray(-near - math.log(2) + np.log(-np.expm1(-(high - low))))

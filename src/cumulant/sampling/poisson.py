@@ -86,7 +86,7 @@ class Poisson(Sized):
         return self.rate
 
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        seen, share = pair.drawn(self.rate)
+        seen, share = pair.poisson_profile(self.rate)
         return seen, self.share() if seen is pair else share
 
     def cone(self, pair: Pair) -> Fraction | None:

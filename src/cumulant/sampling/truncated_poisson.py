@@ -14,7 +14,7 @@ from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, RATE, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.numerics.binomials import upper_tail
-from cumulant.pairs.public_choice import AnnouncedPair, Face, above
+from cumulant.pairs.public_choice import Branch, PublicChoicePair, fraction_above
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
@@ -88,24 +88,24 @@ class TruncatedPoisson(Scheme):
         if not pair.symmetric or two is None or not two.symmetric or None in (pair.poisson(), two.poisson()):
             return None
         free, cut, share = shares(Fraction(self.rate), int(self.limit), records)
-        faces = (Face(free, pair, Fraction(self.rate)), Face(cut, two, share))
-        return tuple(face for face in faces if face.weight > 0)
+        branches = (Branch(free, pair, Fraction(self.rate)), Branch(cut, two, share))
+        return tuple(branch for branch in branches if branch.weight > 0)
 
-    def _announced(self, pair: Pair) -> AnnouncedPair | None:
+    def _public_choice(self, pair: Pair) -> PublicChoicePair | None:
         cases = [self.case(pair, int(self.population) + more) for more in (0, 1)]
         known_ = tuple(case for case in cases if case is not None)
-        return AnnouncedPair(known_, directed=True) if len(known_) == len(cases) else None
+        return PublicChoicePair(known_, directed=True) if len(known_) == len(cases) else None
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
-        announced = None if pair is None else self._announced(pair)
+        announced = None if pair is None else self._public_choice(pair)
         return proved(self.bounds, self.theorem(bound), base("best"), announced, Fraction(1), subject)
 
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        announced = self._announced(pair)
+        announced = self._public_choice(pair)
         return (pair, None) if announced is None else (announced, Fraction(1))
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        announced = self._announced(pair)
+        announced = self._public_choice(pair)
         return None if announced is None else announced.unsampled()
 
     def __eq__(self, other: object) -> bool:
@@ -136,9 +136,9 @@ def shares(rate: Fraction, limit: int, records: int) -> tuple[Fraction, Fraction
     """
     if limit >= records:
         return Fraction(1), Fraction(0), rate
-    free = above(lambda: 1 - upper_tail(records - 1, rate, limit)) if rate < 1 else Fraction(0)
-    cut = above(lambda: upper_tail(records - 1, rate, limit))
-    share = above(
+    free = fraction_above(lambda: 1 - upper_tail(records - 1, rate, limit)) if rate < 1 else Fraction(0)
+    cut = fraction_above(lambda: upper_tail(records - 1, rate, limit))
+    share = fraction_above(
         lambda: upper_tail(records, rate, limit + 1) * limit / (records * upper_tail(records - 1, rate, limit))
     )
     # given that it is cut off, a record is displaced no more often than it would have entered

@@ -106,21 +106,22 @@ class WithReplacement(Scheme):
             many = pair.grouped(most)
             if many is None or not many.symmetric or many.amplified() is None:
                 return ()
-            weight = above(lambda: upper_tail(sample, Fraction(1, int(self.population)), last + 1) / BALLS.number(rate))  # noqa: B023
-            faces.append(Face(min(weight, Fraction(1)), many, rate))
+            once = Fraction(1, int(self.population))
+            weight = fraction_above(lambda: upper_tail(sample, once, last + 1) / BALLS.number(rate))  # noqa: B023
+            branches.append(Branch(min(weight, Fraction(1)), many, rate))
             last = most
-        return tuple(faces)
+        return tuple(branches)
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
-        announced = None if pair is None else self._announced(pair, _CURVE_TAIL)
+        announced = None if pair is None else self._public_choice(pair, _CURVE_TAIL)
         return proved(self.bounds, self.theorem(bound), base("best"), announced, Fraction(1), subject)
 
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        announced = self._announced(pair, _GRID_TAIL)
+        announced = self._public_choice(pair, _GRID_TAIL)
         return (pair, None) if announced is None else (announced, Fraction(1))
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        announced = self._announced(pair, _GRID_TAIL)
+        announced = self._public_choice(pair, _GRID_TAIL)
         return None if announced is None else announced.unsampled()
 
     def __eq__(self, other: object) -> bool:
@@ -160,12 +161,12 @@ def copies(sample: int, population: int, tail: Fraction) -> tuple[Fraction, tupl
         return once, (Fraction(1),), Fraction(0)
     last, leak = min(sample, _FEW), Fraction(0)
     while last < sample:
-        leak = above(lambda: upper_tail(sample, once, last + 1))  # noqa: B023
+        leak = fraction_above(lambda: upper_tail(sample, once, last + 1))  # noqa: B023
         if leak <= tail or last >= _MOST:
             break
         last += 1
     else:
         leak = Fraction(0)
-    rate = min(above(lambda: upper_tail(sample, once, 1)), Fraction(1))
-    weights = [above(lambda: mass(sample, once, k) / BALLS.number(rate)) for k in range(1, last + 1)]  # noqa: B023
+    rate = min(fraction_above(lambda: upper_tail(sample, once, 1)), Fraction(1))
+    weights = [fraction_above(lambda: mass(sample, once, k) / BALLS.number(rate)) for k in range(1, last + 1)]  # noqa: B023
     return rate, tuple(min(weight, Fraction(1)) for weight in weights), min(leak, Fraction(1))

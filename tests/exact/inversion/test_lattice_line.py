@@ -250,12 +250,12 @@ def test_without_the_images_the_lower_end_is_too_high() -> None:
 
 def test_a_leak_that_is_not_taken_out_of_the_masses_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """M(0) = 1 - leak, in balls: otherwise there is no line, and another way answers."""
-    from cumulant.pairs.response import Told
+    from cumulant.pairs.response import ResponsePoints
 
     run = cm.ApproximateDP("1/3", "1/1000") * 25
     (where,) = sides(run)
     assert solver.line_epsilon(rounds.rounds(run.record())[0], Fraction(1, 10), 1e-3) is not None  # type: ignore[arg-type]
-    monkeypatch.setattr(Told, "exact_leak", lambda self: Fraction(0))
+    monkeypatch.setattr(ResponsePoints, "exact_leak", lambda self: Fraction(0))
     assert solver.line_epsilon(rounds.rounds(run.record())[0], Fraction(1, 10), 1e-3) is None  # type: ignore[arg-type]
     with BALLS.at(128), pytest.raises(ArithmeticError, match="do not add up"):
         where.round_types[0][0].atoms(1.0, -40.0)

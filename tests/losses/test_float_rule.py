@@ -1,5 +1,6 @@
 """The rule in floats against the rule in balls: losses, weights, errors, and each error term left out once."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -34,7 +35,7 @@ def law_of(pair: Any, rate: str, direction: str) -> Any:
 def test_every_loss_and_weight_is_within_its_radius(
     monkeypatch: pytest.MonkeyPatch, pair: Any, rate: str, direction: str
 ) -> None:
-    monkeypatch.setattr(floats, "_PIECES", 1)  # the panels of the rule in balls
+    monkeypatch.setattr(floats, "SETTINGS", replace(floats.SETTINGS, pieces=1))  # the panels of the rule in balls
     floats.float_rule.cache_clear()
     law, lam, top = law_of(pair, rate, direction), 4.75, 12.0
     edges = list(law.span(lam, -40.0))

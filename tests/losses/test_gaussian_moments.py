@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -84,19 +85,19 @@ def test_an_order_is_answered_alike_whatever_else_is_asked() -> None:
 
 
 def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gaussian_moments, "_ORDERS", 3)
+    monkeypatch.setattr(gaussian_moments, "SETTINGS", replace(gaussian_moments.SETTINGS, most_orders=3))
     first = gaussian_moments.log_excess(SHIFT, RATE, LAM[:2])
     again = gaussian_moments.log_excess(SHIFT, RATE, LAM[1:3])
     assert gaussian_moments._latest[SHIFT, RATE].shape == (3, 2)
     assert again.mid[0] == first.mid[1]
-    monkeypatch.setattr(gaussian_moments, "_PAIRS", 1)
+    monkeypatch.setattr(gaussian_moments, "SETTINGS", replace(gaussian_moments.SETTINGS, most_pairs=1))
     gaussian_moments.log_excess(SHIFT, Fraction(1, 7), LAM[:1])
     assert list(gaussian_moments._latest) == [(SHIFT, Fraction(1, 7))]
 
 
 def loosened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gaussian_moments, "_CUT", 1.0)
-    monkeypatch.setattr(gaussian_moments, "_WIDEST", 0.9)
+    monkeypatch.setattr(gaussian_moments, "SETTINGS", replace(gaussian_moments.SETTINGS, largest_cut=1.0))
+    monkeypatch.setattr(gaussian_moments, "SETTINGS", replace(gaussian_moments.SETTINGS, widest_radius=0.9))
 
 
 @pytest.mark.parametrize("forgets", [False, True])
@@ -115,7 +116,8 @@ def test_the_error_of_the_rule_counts(monkeypatch: pytest.MonkeyPatch, forgets: 
 @pytest.mark.parametrize("what", ["left", "right", "blocks"])
 def test_all_that_is_left_out_counts(monkeypatch: pytest.MonkeyPatch, what: str, forgets: bool) -> None:
     loosened(monkeypatch)
-    monkeypatch.setattr(gaussian_moments, "_HELD" if what == "blocks" else "_DROP", 3.0)
+    changed: dict[str, Any] = {"block_digits" if what == "blocks" else "end_digits": 3.0}
+    monkeypatch.setattr(gaussian_moments, "SETTINGS", replace(gaussian_moments.SETTINGS, **changed))
     rule, summed = gaussian_moments._trapezoid_step, gaussian_moments._sum_blocks
     monkeypatch.setattr(gaussian_moments, "_trapezoid_step", lambda t, need: rule(t, 90.0))
     nothing = np.full(LAM.shape, -np.inf)

@@ -1,6 +1,7 @@
 """The trapezoid sum against closed forms at integer orders and against the integral of the ball library at others."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from math import comb
 from typing import Any
@@ -75,7 +76,7 @@ def test_what_lies_past_the_nodes_is_in_the_ball(
     shift: Fraction, rate: Fraction, order: Fraction, first: int, last: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ends too close, and steps too wide, make the ball wide and never wrong."""
-    monkeypatch.setattr(gaussian_sum, "_MOST_NODES", 10_000)
+    monkeypatch.setattr(gaussian_sum, "SETTINGS", replace(gaussian_sum.SETTINGS, most_nodes=10_000))
     with BALLS.at(300):
         known = gaussian_sum.excess(shift, rate, order, 150)
     ends, step = gaussian_sum._ends, gaussian_sum._step

@@ -11,11 +11,13 @@ from typing import Any, Protocol
 from cumulant.losses.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Transform
 from cumulant.numerics.arithmetic import BALLS, Scalar
 
-_HIGHEST = 1000
-"""Of the powers of one ratio that others are compared with."""
+HIGHEST_POWER = 1000
+"""Largest n for which a ratio is compared with base^n; chosen by hand: it only decides whether a lattice is noticed,
+and validity does not depend on it."""
 
-_MOST_UNITS = 2**40
-"""Of a loss; a finer lattice is none that anything is gained by."""
+MOST_LATTICE_UNITS = 2**40
+"""Largest loss, in units of the lattice; chosen by hand: a finer lattice saves nothing, and validity does not depend
+on it."""
 
 
 class Points(Protocol):
@@ -94,7 +96,7 @@ class PointTransform(Transform):
 
     def lattice(self) -> Lattice | None:
         unit = self.points.exact_unit() if self.rate == 1 else None
-        if unit is not None and all(abs(loss) < BALLS.number(unit * _MOST_UNITS) for loss, _ in self.values()):
+        if unit is not None and all(abs(loss) < BALLS.number(unit * MOST_LATTICE_UNITS) for loss, _ in self.values()):
             numbers = [_multiple_of(loss, unit) for loss, _ in self.values()]
             odd = all(number % 2 for number in numbers)
             return Lattice(2 * unit, unit) if odd else Lattice(unit, Fraction(0))
@@ -158,7 +160,7 @@ def _tilted_rule(values: list[tuple[Scalar, Scalar]], leak: Scalar, lam: float) 
 def _integer_power(ratio: Fraction, base: Fraction) -> int | None:
     """Return n if the ratio is base^n and n is at most `HIGHEST_POWER`; otherwise None."""
     number = round(math.log(ratio) / math.log(base)) if ratio < 2**900 and base < 2**900 else -1
-    return number if 0 <= number <= _HIGHEST and base**number == ratio else None
+    return number if 0 <= number <= HIGHEST_POWER and base**number == ratio else None
 
 
 def _multiple_of(loss: Any, unit: Fraction) -> int:

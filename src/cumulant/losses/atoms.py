@@ -20,7 +20,8 @@ from cumulant.numerics.arithmetic import BALLS, Array, Scalar
 from cumulant.numerics.enclosure import Enclosure
 from cumulant.numerics.rationals import enclosed_logs, log_quotients, log_rational, quotients
 
-_REMEMBERED = 8
+CACHE_SIZE = 8
+"""Entries that a law remembers; chosen by hand: a law is asked for few rates at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class AtomLaw(Law):
     _cache: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def nodes(self, lam: Array, rate: Rate, term: Term, whole: bool) -> Nodes:
-        log_mass, x = recall(self._cache, whole, lambda: self._logs(whole), _REMEMBERED)
+        log_mass, x = recall(self._cache, whole, lambda: self._logs(whole), CACHE_SIZE)
         # an atom at 0 contributes nothing, or everything if its weight is infinite
         return atoms(np.append(np.inf if self.leak > 0 else 0.0, log_mass), np.append(0.0, x), lam, rate)
 
@@ -52,10 +53,10 @@ class AtomLaw(Law):
             return Enclosure(np.full(1, np.inf)), Enclosure(np.ones(1))
         if not found:
             return None
-        return recall(self._cache, (rate, whole), lambda: self._enclosed(found, rate), _REMEMBERED)
+        return recall(self._cache, (rate, whole), lambda: self._enclosed(found, rate), CACHE_SIZE)
 
     def on_grid(self) -> Loss | None:
-        return None if self.equal is None else recall(self._cache, "grid", self._symmetric_loss, _REMEMBERED)
+        return None if self.equal is None else recall(self._cache, "grid", self._symmetric_loss, CACHE_SIZE)
 
     def transform(self, rate: Fraction, direction: str) -> PointTransform | None:
         return None if self.equal is None else point_transform(self, rate, direction)

@@ -14,7 +14,9 @@ import numpy as np
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.rounding import U
 
-_ON_GRID = 1e-8
+ON_GRID_DISTANCE = 1e-8
+"""Distance from a grid point, in cells, below which an atom counts as on it; chosen by hand. The distance moved is
+added to `slip`, so validity does not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def place_atoms(L: Array, log_p: Array, grid: Grid, left: Array, right: Array, a
     position = (L - grid.offset) / grid.step - grid.first
     nearest = np.rint(position)
     astray = np.abs(position - nearest)
-    on = astray < _ON_GRID
+    on = astray < ON_GRID_DISTANCE
     crowd = _add_masses(atoms, nearest[on].astype(np.int64), log_p[on])
     cell = np.clip(np.floor(position[~on]).astype(np.int64), 0, grid.count - 2)
     to_right, to_left = split_shares(L[~on] - (grid.offset + grid.step * (grid.first + cell)), grid.step)

@@ -26,18 +26,84 @@ from cumulant.numerics.quadrature import legendre, log_integrals, maxima
 LogDensities = Callable[[Array], tuple[Array, Array, Array]]
 """s -> log p, log q and the log of the Jacobian."""
 
-_NODES = 16
-_NEGLIGIBLE = -95.0
-LEAST = -690.0
-"""log of the smallest masses that pieces can have."""
 
-_TAIL_VARIATION = 0.05
-_TAIL_STEP = 4
-_LARGEST_LOSS = 200.0
-_SETTLED = 1e-11
-_DEEPEST = 48
-_MISSING = 1e-9
-_MOST = 1 << 20
+@dataclass(frozen=True, slots=True)
+class DensitySettings:
+    """Tuning constants of the quadrature of user densities.
+
+    Every answer is estimated, so none affects a proof.
+    """
+
+    piece_nodes: int = 16
+    """Gauss nodes of a piece; chosen by hand: more nodes for fewer pieces."""
+
+    log_least_tail_mass: float = -95.0
+    """Logarithm of the least mass of a piece of the tails; e^-95 is far below every delta that is asked for."""
+
+    tail_variation: float = 0.05
+    """Largest variation of the loss (nats) on a piece of the tails; trades pieces against the error of delta."""
+
+    tail_stride: int = 4
+    """Every fourth point of the scan begins a piece of the tails; trades pieces against halvings."""
+
+    largest_loss: float = 200.0
+    """Losses (nats) are clipped here when their variation is measured; beyond it no piece matters."""
+
+    settled: float = 1e-11
+    """Relative change of a mass on halving below which a piece is settled; a little above float rounding."""
+
+    most_halvings: int = 48
+    """Halvings of a piece, after which it is taken as it is; a float has 52 bits of a step."""
+
+    missing_mass: float = 1e-9
+    """Mass that pieces may lack of 1 before they are refused: a peak between the scanned points was missed."""
+
+    most_pieces: int = 1 << 20
+    """Nodes of all pieces in memory at once; a bound of memory (8 MB an array)."""
+
+    normalisation: float = 1e-6
+    """Largest |log mass| of a density that is accepted; convention: densities are usually rounded to 1e-6 or better."""
+
+    most_facts: int = 16
+    """Facts that a pair remembers; there are fewer names than that."""
+
+    few_orders: int = 6
+    """Parameters up to which each is integrated by itself; finding pieces costs more."""
+
+    agreement: float = 1e-3
+    """Largest slack of log delta with which the tails are used instead of the quadrature."""
+
+    piece_error: float = 1e-9
+    """Largest difference of log integrals with which the pieces are used instead of the quadrature."""
+
+    piece_stride: int = 8
+    """Every eighth point of the grid begins a piece; trades pieces against halvings."""
+
+    variation: float = 0.25
+    """Largest variation of the loss (nats) on a piece for smooth integrals; measured: they are then exact to about
+    1e-11."""
+
+    highest_order: float = 32.0
+    """Order up to which the pieces serve; chosen by hand: a steeper integrand needs smaller pieces."""
+
+    separated_mass: float = 1e-9
+    """Mass of one law where the other has none, above which all divergences are infinite."""
+
+    ended: float = 45.0
+    """Nats below the integral at which the integrand counts as ended; e^-45 is below float rounding."""
+
+    fringe: float = 20.0
+    """Nats above `LOG_LEAST_MASS` within which a piece belongs to the fringe, where the end is looked for."""
+
+    block_terms: int = 1 << 18
+    """Terms that are in memory at once (2 MB an array)."""
+
+
+SETTINGS = DensitySettings()
+"""The settings in force; a test may replace them."""
+
+LOG_LEAST_MASS = -690.0
+"""Logarithm of the smallest masses that pieces can have; derived: e^-690 is the order of the least normal float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +127,12 @@ def both_tails(densities: LogDensities, grid: Array) -> tuple[Tails, Tails] | No
 
     Returns None if that takes too many pieces; the caller then integrates each epsilon.
     """
-    found = pieces(densities, np.append(grid[:-1:_TAIL_STEP], grid[-1]), _TAIL_VARIATION, _NEGLIGIBLE)
+    found = pieces(
+        densities,
+        np.append(grid[: -1 : SETTINGS.tail_stride], grid[-1]),
+        SETTINGS.tail_variation,
+        SETTINGS.log_least_tail_mass,
+    )
     if found is None:
         return None
     log_p, log_q = found
@@ -79,7 +150,9 @@ def _tails(log_p: Array, log_q: Array) -> Tails:
     return Tails(loss[place], sums(log_p), sums(log_q))
 
 
-def pieces(densities: LogDensities, grid: Array, variation: float, least: float = LEAST) -> tuple[Array, Array] | None:
+def pieces(
+    densities: LogDensities, grid: Array, variation: float, least: float = LOG_LEAST_MASS
+) -> tuple[Array, Array] | None:
     """Return the logarithms of the masses of P and Q on pieces where the loss varies little.
 
     Pieces with less than e^least are left out. Returns None if there are too many pieces, or if a peak between the
@@ -90,7 +163,7 @@ def pieces(densities: LogDensities, grid: Array, variation: float, least: float 
 
 
 def _pieces(densities: LogDensities, grid: Array, variation: float, least: float) -> tuple[Array, Array] | None:
-    nodes, weights = legendre(_NODES)
+    nodes, weights = legendre(SETTINGS.piece_nodes)
 
     def masses(low: Array, width: Array) -> tuple[Array, Array]:
         log_p, log_q, log_jacobian = densities(low[:, None] + width[:, None] * nodes)
@@ -107,16 +180,18 @@ def _pieces(densities: LogDensities, grid: Array, variation: float, least: float
     before = np.stack([np.exp(p).sum(axis=1), np.exp(q).sum(axis=1)])
     kept: list[tuple[Array, Array]] = []
     count = 0
-    for depth in range(_DEEPEST):
-        if count + 2 * low.size * _NODES > _MOST:
+    for depth in range(SETTINGS.most_halvings):
+        if count + 2 * low.size * SETTINGS.piece_nodes > SETTINGS.most_pieces:
             return None
         half = width / 2
         low, width = np.stack([low, low + half], axis=1).ravel(), np.repeat(half, 2)
         p, q = masses(low, width)
         now = np.stack([np.exp(p).sum(axis=1), np.exp(q).sum(axis=1)])
         off = np.abs(now[:, ::2] + now[:, 1::2] - before)
-        settled = np.repeat((off <= _SETTLED * before + np.exp(least)).all(axis=0), 2)
-        done = settled & _loss_varies_little(p, q, now.max(axis=0), variation, least) | (depth == _DEEPEST - 1)
+        settled = np.repeat((off <= SETTINGS.settled * before + np.exp(least)).all(axis=0), 2)
+        done = settled & _loss_varies_little(p, q, now.max(axis=0), variation, least) | (
+            depth == SETTINGS.most_halvings - 1
+        )
         some = np.maximum(p[done], q[done]) > -np.inf
         kept.append((p[done][some], q[done][some]))
         count += int(some.sum())
@@ -124,14 +199,14 @@ def _pieces(densities: LogDensities, grid: Array, variation: float, least: float
         if not low.size:
             break
     log_p, log_q = np.concatenate([p for p, _ in kept]), np.concatenate([q for _, q in kept])
-    whole = all(abs(np.exp(side).sum() - 1) <= _MISSING for side in (log_p, log_q))
+    whole = all(abs(np.exp(side).sum() - 1) <= SETTINGS.missing_mass for side in (log_p, log_q))
     return (log_p, log_q) if whole else None
 
 
 def _loss_varies_little(p: Array, q: Array, mass: Array, variation: float, least: float) -> Array:
     """Return where the loss varies little on a piece, or the piece has too little mass."""
     loss = p - q
-    loss = np.where(np.isnan(loss), 0.0, np.clip(loss, -_LARGEST_LOSS, _LARGEST_LOSS))
+    loss = np.where(np.isnan(loss), 0.0, np.clip(loss, -SETTINGS.largest_loss, SETTINGS.largest_loss))
     return (loss.max(axis=1) - loss.min(axis=1) <= variation) | (mass < np.exp(least))
 
 
@@ -139,21 +214,14 @@ LogDensity = Callable[[Any], Any]
 Integrand = Callable[[Array, Array, Array], Array]
 """(log p, log q, parameter) -> log of what is integrated."""
 
-_NORMALISATION = 1e-6
-_FACTS = 16
-_FEW_ORDERS = 6
-_AGREEMENT = 1e-3
-_SAME = 1e-9
-_EVERY = 8
-_VARIATION = 0.25
-_HIGHEST = 32.0
-_ALONE = 1e-9
-_ENDED, _FRINGE = 45.0, 20.0
-_BLOCK = 1 << 18
+VECTOR = "all points in one call"
+"""How a user's function is called: it takes arrays."""
 
-_VECTOR, _SCALAR = "all points in one call", "one point at a time"
+SCALAR = "one point at a time"
+"""How a user's function is called: it takes single numbers."""
 
 T = TypeVar("T")
+"""The type of a remembered fact."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +244,7 @@ class Densities:
         for name in ("log_p", "log_q"):
             density: Integrand = (lambda p, q, _: p) if name == "log_p" else (lambda p, q, _: q)
             log_mass = self._integrate(density, np.zeros(1))[0]
-            if not abs(log_mass) <= _NORMALISATION:
+            if not abs(log_mass) <= SETTINGS.normalisation:
                 found = f"to {math.exp(log_mass):.9g}" if log_mass < 700 else "to no number that can be trusted"
                 raise InputError(f"{name} integrates {found} on ({low:g}, {high:g}); a density integrates to 1")
         if self.pure < math.inf:
@@ -193,7 +261,7 @@ class Densities:
 
         def found() -> tuple[tuple[Tails, Tails] | None]:
             tails = both_tails(self.losses, self.scan())
-            return (tails if tails is not None and self.slack(tails) <= _AGREEMENT else None,)
+            return (tails if tails is not None and self.slack(tails) <= SETTINGS.agreement else None,)
 
         return self.remember("tails", found)[0]
 
@@ -224,7 +292,7 @@ class Densities:
                 return (False,)
             log_p, log_q = pieces
             alone = [np.sum(np.exp(a[b == -np.inf])) for a, b in ((log_p, log_q), (log_q, log_p))]
-            return (bool(max(alone) > _ALONE),)
+            return (bool(max(alone) > SETTINGS.separated_mass),)
 
         return self.remember("separated", found)[0]
 
@@ -247,14 +315,14 @@ class Densities:
         quadrature, the quadrature answers. An integrand is homogeneous: with the logarithms of masses in place of
         those of densities it gives the log of its integral.
         """
-        pieces = self._pieces() if smooth and parameters.size > _FEW_ORDERS else None
+        pieces = self._pieces() if smooth and parameters.size > SETTINGS.few_orders else None
         if pieces is None:
             return self._integrate(integrand, parameters)
         value, known = _sum_over_pieces(integrand, *pieces, parameters)
         checked = np.flatnonzero(known)[[0, known.sum() // 2, -1]] if known.any() else np.zeros(0, dtype=np.int64)
         gap = np.max(np.abs(self._integrate(integrand, parameters[checked]) - value[checked]), initial=0.0)
         value = value + 2 * gap
-        rest = ~known if gap <= _SAME else np.ones(known.shape, dtype=bool)
+        rest = ~known if gap <= SETTINGS.piece_error else np.ones(known.shape, dtype=bool)
         if rest.any():
             value[rest] = self._integrate(integrand, parameters[rest])
         return value
@@ -267,7 +335,11 @@ class Densities:
         return self.remember(
             "pieces",
             lambda: (
-                pieces(self.losses, np.append(_grid(self.support)[:-1:_EVERY], _grid(self.support)[-1]), _VARIATION),
+                pieces(
+                    self.losses,
+                    np.append(_grid(self.support)[: -1 : SETTINGS.piece_stride], _grid(self.support)[-1]),
+                    SETTINGS.variation,
+                ),
             ),
         )[0]
 
@@ -286,7 +358,7 @@ class Densities:
 
     def remember(self, name: str, value: Callable[[], T]) -> T:
         """Return a fact about this pair; `value` computes it once."""
-        return recall(self._facts, name, value, _FACTS)
+        return recall(self._facts, name, value, SETTINGS.most_facts)
 
     def losses(self, s: Array) -> tuple[Array, Array, Array]:
         """Return log p, log q and the log of the Jacobian dx/ds at the mapped points."""
@@ -309,11 +381,11 @@ class Densities:
         """Evaluate the function at an array: in one call if it takes arrays, else point by point."""
         values = None
         with np.errstate(all="ignore"):
-            if self._facts.get(name) is not _SCALAR:
+            if self._facts.get(name) is not SCALAR:
                 values = _in_one_call(function, x)
                 if values is not None and name not in self._facts and x.size:
                     values = values if _agrees_pointwise(function, x, values) else None
-                    self._facts[name] = _SCALAR if values is None else _VECTOR
+                    self._facts[name] = SCALAR if values is None else VECTOR
             if values is None:
                 values = np.array(numbers(function, x.ravel().tolist(), name), dtype=np.float64).reshape(x.shape)
         if np.isnan(values).any():
@@ -378,16 +450,16 @@ def _agrees_pointwise(function: LogDensity, x: Array, values: Array) -> bool:
 
 def _sum_over_pieces(integrand: Integrand, log_p: Array, log_q: Array, parameters: Array) -> tuple[Array, Array]:
     """Return the log of the sum over all pieces, and whether the tails end before the pieces do."""
-    fringe = np.maximum(log_p, log_q) < LEAST + _FRINGE
+    fringe = np.maximum(log_p, log_q) < LOG_LEAST_MASS + SETTINGS.fringe
     value, beyond = np.empty(parameters.size), np.full(parameters.size, -np.inf)
-    rows = max(1, _BLOCK // max(log_p.size, 1))
+    rows = max(1, SETTINGS.block_terms // max(log_p.size, 1))
     with np.errstate(all="ignore"):
         for start in range(0, parameters.size, rows):
             some = slice(start, start + rows)
             terms = integrand(log_p, log_q, parameters[some, None])
             value[some] = log_sum(terms)
             beyond[some] = np.max(terms[:, fringe], axis=1, initial=-np.inf)
-    return value, (parameters <= _HIGHEST) & np.isfinite(value) & (beyond < value - _ENDED)
+    return value, (parameters <= SETTINGS.highest_order) & np.isfinite(value) & (beyond < value - SETTINGS.ended)
 
 
 def larger_profile(tails: tuple[Tails, Tails], epsilons: Array) -> Array:

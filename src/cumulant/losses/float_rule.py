@@ -20,13 +20,34 @@ from cumulant.losses.transform import NODES, Mixed, legendre
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
-_BITS, _PIECES = 96, 4
+
+@dataclass(frozen=True, slots=True)
+class FloatRuleSettings:
+    """Tuning constants of the rule in floats.
+
+    Radii follow every rounding, so validity does not depend on them.
+    """
+
+    ball_bits: int = 96
+    """Bits of the balls from which nodes, atoms and ends are rounded; 43 more than a float has."""
+
+    pieces: int = 4
+    """Pieces into which the span is cut before halving; chosen by hand: floats are cheap, and fewer rounds of halving
+    follow."""
+
+    widest_error: float = 1e-3
+    """Relative error of the sum of weights beyond which second orders would count; the float line then gives up."""
+
+
+SETTINGS = FloatRuleSettings()
+"""The settings in force; a test may replace them."""
+
 MARGIN = 1e-9
-"""Added to every logarithm of an error term: more than a dozen roundings of numbers that are below `LARGEST`."""
+"""Added to every logarithm of an error term; derived: more than a dozen roundings of numbers below `LARGEST`
+(docs/line.md, section 6)."""
 
 LARGEST = 1e5
-_WIDE = 1e-3
-"""Relative errors of the sum of weights beyond which second orders would count."""
+"""Largest exponent for which `MARGIN` holds; derived: 12 u times it is below 1e-9 (docs/line.md, section 6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +84,7 @@ def float_rule(
     Each panel is wrong by about e^log_error at most. Raises OverflowError if numbers are so large that the margins of
     their logarithms would not hold.
     """
-    panels = law.panels(list(edges), lam, top, log_error, _PIECES if top > 0 else 1)
+    panels = law.panels(list(edges), lam, top, log_error, SETTINGS.pieces if top > 0 else 1)
     nodes, sizes = _legendre()
     r, centre = (Enclosure(panels.high) - panels.low) * 0.5, (Enclosure(panels.low) + panels.high) * 0.5
 
@@ -106,7 +127,7 @@ def weigh_points(
     weights = [np.concatenate([each.mid.ravel() for _, _, each in found])]
     weights.append(np.concatenate([each.radius.ravel() for _, _, each in found]))
     places = np.concatenate([v.mid.ravel()] * len(found))
-    with BALLS.at(_BITS):
+    with BALLS.at(SETTINGS.ball_bits):
         down = (-BALLS.number(scale)).exp()
         atoms = law.tilted_atoms(BALLS.number(lam))
         ends = float((law.beyond(BALLS.number(lam), list(edges)) * down).upper()) if beyond else 0.0
@@ -138,7 +159,7 @@ def total(weights: Enclosure) -> Total:
     additions = (weights.size + 8) * 1.01 * 2.0**-53
     whole = float(weights.mid.sum())
     relative = float(weights.radius.sum()) / whole * (1 + MARGIN) + additions if whole > 0 else math.inf
-    if not relative < _WIDE:
+    if not relative < SETTINGS.widest_error:
         raise OverflowError("the mass of one round is not known in floats")
     return Total(whole, relative, additions)
 
@@ -169,8 +190,8 @@ def float_variation(law: Mixed, lam: float, low: float, high: float) -> float:
 @lru_cache(maxsize=1)
 def _legendre() -> tuple[Enclosure, Enclosure]:
     """Return nodes and weights of the Gauss rule, each rounded once from its ball."""
-    with BALLS.at(_BITS):
-        points: list[Any] = legendre(_BITS)
+    with BALLS.at(SETTINGS.ball_bits):
+        points: list[Any] = legendre(SETTINGS.ball_bits)
         nodes, weights = BOUNDED.of_balls(x for x, _ in points), BOUNDED.of_balls(w for _, w in points)
     assert nodes.size == NODES
     return nodes, weights

@@ -35,17 +35,26 @@ from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rationals import log_rational
 
 LARGEST_SHIFT = 300.0
-"""Sensitivity over noise beyond which no grid spans all scales."""
+"""Sensitivity over noise beyond which no grid spans all scales; chosen by hand, validity does not depend on it."""
 
-_STEP = 0.45
-"""Trapezoid step where the nearest singularity is pi away: the relative error is e^{-2 pi^2 / 0.45} = e^-44."""
+STEP = 0.45
+"""Trapezoid step in units of x where the nearest singularity is pi away; derived: the relative error is e^{-2 pi^2 /
+0.45} = e^-44."""
 
-_SMOOTH_STEP = 0.62
-"""In standard deviations, where no singularity is near: e^{-2 pi^2 / 0.62^2} = e^-51."""
+SMOOTH_STEP = 0.62
+"""Trapezoid step in standard deviations where no singularity is near; derived: e^{-2 pi^2 / 0.62^2} = e^-51."""
 
-_FAR, _FAR_ERROR = 2.0**21, 1e-15
-_LOG_ROOT = 0.5 * math.log(2 * math.pi)
-_ENCLOSED_ROOT = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
+FAR_ORDERS = 2.0**21
+"""Order times shift beyond which the closed form of Lemma 7 takes over from cells (docs/rounding.md)."""
+
+FAR_ERROR = 1e-15
+"""Absolute error of the closed form of log M where protection is lost; derived (Lemma 7 of docs/rounding.md)."""
+
+LOG_ROOT = 0.5 * math.log(2 * math.pi)
+"""log sqrt(2 pi), the logarithm of the normal density's constant."""
+
+ENCLOSED_LOG_ROOT = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
+"""log sqrt(2 pi) with the rounding of its float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +92,9 @@ class GaussianLaw(Law, Line, Loss):
         if on.exact:
             from flint import arb
 
-            value = value + arb(0, _FAR_ERROR)
+            value = value + arb(0, FAR_ERROR)
         elif on.enclosing:
-            value = Enclosure(value.mid, value.radius + _FAR_ERROR)
+            value = Enclosure(value.mid, value.radius + FAR_ERROR)
         return _protection_is_lost(self.shift, rate, lam.astype(np.float64)), value
 
     def enclosure(
@@ -190,17 +199,17 @@ class GaussianLaw(Law, Line, Loss):
         power: Any = order * gain(L) - z * z / 2
         past = self.t * s.mid > max(Rate.of(rate).h0, 0.0) + 1
         if not past.any():
-            return power - _ENCLOSED_ROOT  # type: ignore[no-any-return]
+            return power - ENCLOSED_LOG_ROOT  # type: ignore[no-any-return]
         rest = enclosed_rest(shift * s, rate)
         away = z - order * shift
         far: Any = order * rest - away * away / 2 + order * lam * BOUNDED.number(self.shift**2 / 2)
         power = np.where(past, far, power)
-        return power - _ENCLOSED_ROOT  # type: ignore[no-any-return]
+        return power - ENCLOSED_LOG_ROOT  # type: ignore[no-any-return]
 
     def far_out(self, rate: Fraction, lam: Array) -> tuple[Array, Enclosure]:
         value = _log_far_moment(self.shift, rate, Enclosure(lam), BOUNDED)
-        far = _protection_is_lost(self.shift, rate, lam) & (lam * self.t > _FAR)
-        return far, Enclosure(value.mid, value.radius + _FAR_ERROR)
+        far = _protection_is_lost(self.shift, rate, lam) & (lam * self.t > FAR_ORDERS)
+        return far, Enclosure(value.mid, value.radius + FAR_ERROR)
 
     # ---- the grid
 
@@ -359,7 +368,7 @@ def _windows(shift: float, rate: Rate, lam: Array, term: Callable[[Array], Array
     # (1 + e^{-|x - h0|})^a is 1 to double precision beyond this distance from the singularities at h0 +- i pi
     clear = 40 + np.log1p(order[row])
     near = (loss(high) > h0 - clear) & (loss(low) < h0 + clear)
-    step = np.where(near, min(_SMOOTH_STEP, _STEP / shift), _SMOOTH_STEP)
+    step = np.where(near, min(SMOOTH_STEP, STEP / shift), SMOOTH_STEP)
     by_row = np.argsort(row, kind="stable")
     return _Windows(low[by_row], high[by_row], step[by_row], row[by_row], offset)
 
@@ -384,12 +393,12 @@ def _trapezoid_on_half_line(windows: _Windows, shift: float, rate: Rate, lam: Ar
 
     In this coordinate e^{3t} damps the end x = 0, where the integrand is not smooth.
     """
-    c = windows.step / _SMOOTH_STEP
+    c = windows.step / SMOOTH_STEP
     start, end = (windows.low - shift / 2) / c, (windows.high - shift / 2) / c
     t0 = np.where(start > 30, start, np.maximum(np.log(np.expm1(np.clip(start, 1e-300, 30.0))), -(DROP / 3 + 3)))
     t1 = np.where(end > 30, end, np.log(np.expm1(np.clip(end, 1e-3, 30.0))) + 1)
-    t, step, counts = _window_points(t0, t1, np.full_like(t0, _STEP), windows.row, lam.size)
-    c = np.repeat(c, np.ceil((t1 - t0) / _STEP).astype(np.int64) + 1)
+    t, step, counts = _window_points(t0, t1, np.full_like(t0, STEP), windows.row, lam.size)
+    c = np.repeat(c, np.ceil((t1 - t0) / STEP).astype(np.int64) + 1)
     z = c * np.logaddexp(0.0, t) + shift / 2
     return _window_nodes(z, np.log(step * c) - np.logaddexp(0.0, -t), counts, shift, rate, lam, windows.offset)
 
@@ -401,4 +410,4 @@ def _window_nodes(
     each_offset = np.repeat(offset, counts)
     L, power = _log_power(z, np.repeat(lam, counts), shift, rate, each_offset)
     power = np.where(L > 0, power, -z * z / 2 - each_offset)
-    return Nodes(L, power + log_weight - _LOG_ROOT, counts, offset)
+    return Nodes(L, power + log_weight - LOG_ROOT, counts, offset)

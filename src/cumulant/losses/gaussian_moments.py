@@ -26,38 +26,88 @@ from cumulant.numerics.enclosure import BOUNDED, NEAR, Enclosure
 from cumulant.numerics.quadrature import legendre, strip_step
 from cumulant.numerics.rounding import ROUGH, U, raised
 
-_NODES = 8
-"""Nodes of a block."""
 
-_DROP, _HELD = 46.0, 46.0
-"""What lies past the ends is below e^-46 of the integral, roughly, and so is what a block holds that is left out."""
+@dataclass(frozen=True, slots=True)
+class MomentGridSettings:
+    """Tuning constants of the grid.
 
-_CUT, _WIDEST = 1e-14, 1e-7
-"""Where more than the first part was left out after all, or an error is above the second, nothing is claimed."""
+    What is left out is bounded and added to the radius, so validity does not depend on them (docs/rounding.md, Lemmas
+    7a to 7c).
+    """
 
-_FINENESS = 256
-"""Steps are multiples of 1/256, so that nodes are exact."""
+    nodes_per_block: int = 8
+    """Nodes of a block; trades the number of bounds against nodes that do not matter."""
 
-_WIDEST_TURN = 3.1
-_LEAST_STEP, _LARGEST_STEP = 0.125, 0.625
-_LARGEST_SHIFT = 2.0
-_FARTHEST = 2000.0
-"""Order times shift beyond which an order would take too many blocks."""
+    end_digits: float = 46.0
+    """Nats below the integral of what lies past both ends; e^-46 is 2^-66, below the last bit of a float."""
 
-_ENDS = np.arange(6)[:, None]
-_SMALL = 0.5
-"""|lambda L| up to which e^y - 1 - y is its series, in which a term is less than a quarter of the one before."""
+    block_digits: float = 46.0
+    """Nats below the integral of a block that is left out; the same as for the ends."""
 
-_FACTORIALS = [1 / math.factorial(n) for n in range(2, 16)]
-_VANISHING, _FORGOTTEN, _LEAST = 2.0**-900, 2.0**-850, 2.0**-780
-"""Weights below the first are 0, which loses less than the second at every node; integrals below the third are left alone."""
+    largest_cut: float = 1e-14
+    """Part of the integral that may be left out in all; beyond it the panels are asked."""
 
-_LOG_ROOT = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
-_LEAST_LAMBDA = 2.0**-40
-"""What the step is chosen for."""
+    widest_radius: float = 1e-7
+    """Relative radius beyond which the panels are asked."""
 
-_SMALLEST = 1e-100
-"""Rates, shifts and lambda below which terms may underflow."""
+    steps_per_unit: int = 256
+    """Steps are multiples of 1/256, so that nodes are exact floats."""
+
+    widest_turn: float = 3.1
+    """Largest |Im x| of the strip; below pi, at which w may be 0 (Lemma 7a)."""
+
+    least_step: float = 0.125
+    """Smallest step in standard deviations; chosen by hand: finer steps take many nodes."""
+
+    largest_step: float = 0.625
+    """Largest step in standard deviations; the rule then errs by e^-50 (Lemma 7a)."""
+
+    largest_shift: float = 2.0
+    """Largest shift that is served; beyond it the strip is too narrow for few nodes."""
+
+    farthest: float = 2000.0
+    """Order times shift beyond which an order would take too many blocks."""
+
+    smallest: float = 1e-100
+    """Rates, shifts and lambda below which terms may underflow."""
+
+    least_lambda: float = 2.0**-40
+    """The lambda that the step is chosen for; one step serves all orders."""
+
+    most_pairs: int = 256
+    """Shifts and rates that are remembered; chosen by hand, a bound of memory."""
+
+    most_orders: int = 4096
+    """Orders that are remembered for each; chosen by hand, a bound of memory."""
+
+    steepest: float = 50.0
+    """lambda times rate times shift beyond which `profile_excess` does not answer: the panels would not resolve it."""
+
+
+SETTINGS = MomentGridSettings()
+"""The settings in force; a test may replace them."""
+
+END_TRIALS = np.arange(6)[:, None]
+"""Blocks beyond the first possible end that are tried, one in each row."""
+
+SMALL = 0.5
+"""|lambda L| up to which e^y - 1 - y is its series; derived: a term is then less than a quarter of the one before
+(Lemma 7c)."""
+
+FACTORIALS = [1 / math.factorial(n) for n in range(2, 16)]
+"""1/2!, 1/3!, … 1/15!: for |y| <= 1/2 the rest of the series is below u/8 of it (Lemma 7c)."""
+
+VANISHING_WEIGHT = 2.0**-900
+"""Weights below it are 0; derived: far from underflow (Lemma 7c of docs/rounding.md)."""
+
+FORGOTTEN_WEIGHT = 2.0**-850
+"""What a vanishing weight loses at a node at most; derived (Lemma 7c of docs/rounding.md)."""
+
+LEAST_INTEGRAL = 2.0**-780
+"""Integrals below it are left to the panels; derived: 2^70 times what vanishing weights lose."""
+
+LOG_ROOT = Enclosure(0.5 * math.log(2 * math.pi), 2.0**-52)
+"""log sqrt(2 pi) with the rounding of its float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +130,26 @@ class _NodeGrid:
 @lru_cache(maxsize=64)
 def _node_grid(shift: Fraction, rate: Fraction, step: float, first: int, end: int) -> _NodeGrid:
     """Return the blocks first <= b < end of the nodes i step, each of NODES_PER_BLOCK nodes."""
-    s = step * np.arange(_NODES * first, _NODES * end)
+    s = step * np.arange(SETTINGS.nodes_per_block * first, SETTINGS.nodes_per_block * end)
     t = BOUNDED.number(shift)
     L = enclosed_loss(t * s, rate)
     z = t * 0.5 + s
-    log_weight = L - z * z * 0.5 + (BOUNDED.log(step) - _LOG_ROOT)
+    log_weight = L - z * z * 0.5 + (BOUNDED.log(step) - LOG_ROOT)
     weight = BOUNDED.exp(log_weight)
-    known = weight.mid > _VANISHING
+    known = weight.mid > VANISHING_WEIGHT
     relative = np.where(known, np.expm1(log_weight.radius) + NEAR, 0.0)
     weight = Enclosure(np.where(known, weight.mid, 0.0), np.where(known, weight.radius, 0.0))
     size = np.abs(L.mid)
     loss_error = raised(np.where(size > 0, L.radius / np.where(size > 0, size, 1.0), 0.0) + 2 * U, ROUGH)
     error = log_weight.radius + relative + 2.5 * loss_error + 20 * U
     bent: Any = BOUNDED.excess(-L) * weight
-    total, radius = (np.cumsum(np.sum(v.reshape(-1, _NODES), axis=1)) for v in (bent.mid, bent.radius))
-    linear_part = Enclosure(total, raised(radius + (_NODES + np.arange(total.size)) * U * total, ROUGH))
-    shape = -1, _NODES
+    total, radius = (
+        np.cumsum(np.sum(v.reshape(-1, SETTINGS.nodes_per_block), axis=1)) for v in (bent.mid, bent.radius)
+    )
+    linear_part = Enclosure(
+        total, raised(radius + (SETTINGS.nodes_per_block + np.arange(total.size)) * U * total, ROUGH)
+    )
+    shape = -1, SETTINGS.nodes_per_block
     return _NodeGrid(
         L.mid.reshape(shape),
         log_weight.mid.reshape(shape),
@@ -112,9 +166,12 @@ def _trapezoid_step(t: float, need: float) -> tuple[float, float]:
     The error is a part of M + 1 + 2 a g: on the line Im s = c, c t < pi, the integral of |f_a q| is at most e^{c^2/2}
     (M + 1 + 2 a g). It is +inf if the step would be too fine; nothing is then claimed.
     """
-    widest = _WIDEST_TURN / t
-    step = math.floor(min(strip_step(widest, need), _LARGEST_STEP) * _FINENESS) / _FINENESS
-    if step < _LEAST_STEP:
+    widest = SETTINGS.widest_turn / t
+    step = (
+        math.floor(min(strip_step(widest, need), SETTINGS.largest_step) * SETTINGS.steps_per_unit)
+        / SETTINGS.steps_per_unit
+    )
+    if step < SETTINGS.least_step:
         return step, math.inf
     c = min(2 * math.pi / step, widest)
     turn = 2 * math.pi * c / step
@@ -125,8 +182,6 @@ _latest: dict[Hashable, Array] = {}
 """Rows of lambda, increasing, midpoint and radius, for the latest shifts and rates. What is said of an order does not depend
 on the orders that were asked with it."""
 
-_PAIRS, _ORDERS = 256, 4096
-
 
 def log_excess(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
     """Return log E f_a(w) for each lambda, remembered.
@@ -135,7 +190,7 @@ def log_excess(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
     """
     key, nothing = (shift, rate), np.zeros((3, 0))
     known = _latest.get(key, nothing)
-    if known.shape[1] + lam.size > _ORDERS:
+    if known.shape[1] + lam.size > SETTINGS.most_orders:
         known = nothing
     place = np.searchsorted(known[0], lam)
     new = np.append(known[0], np.nan)[place] != lam
@@ -144,7 +199,7 @@ def log_excess(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
         found = _evaluate(shift, rate, asked)
         known = np.concatenate([known, [asked, found.mid, found.radius]], axis=1)
         known = known[:, np.argsort(known[0], kind="stable")]
-        if len(_latest) >= _PAIRS:
+        if len(_latest) >= SETTINGS.most_pairs:
             _latest.clear()
         _latest[key] = known
         place = np.searchsorted(known[0], lam)
@@ -155,8 +210,8 @@ def _evaluate(shift: Fraction, rate: Fraction, lam: Array) -> Enclosure:
     """Evaluate log E f_a(w) on the grid; NaN for orders, shifts and rates that are out of reach."""
     value = Enclosure(np.full(lam.shape, np.nan), np.full(lam.shape, np.nan))
     t, g = float(shift), Rate.of(rate)
-    near = ((lam + 1) * t <= _FARTHEST) & (lam > _SMALLEST)
-    if near.any() and min(g.g, g.kept, t) >= _SMALLEST and t <= _LARGEST_SHIFT:
+    near = ((lam + 1) * t <= SETTINGS.farthest) & (lam > SETTINGS.smallest)
+    if near.any() and min(g.g, g.kept, t) >= SETTINGS.smallest and t <= SETTINGS.largest_shift:
         with np.errstate(all="ignore"):
             value[near] = _on_grid(shift, rate, g, lam[near])
     return value
@@ -169,13 +224,15 @@ def _on_grid(shift: Fraction, rate: Fraction, g: Rate, lam: Array) -> Enclosure:
     shape = math.log(math.expm1(t * t) / 2)
     size = log_curvature + shape
     # one step for all orders: what is said of an order must not depend on those that are asked with it
-    step, log_error = _trapezoid_step(t, _DROP - min(math.log(_LEAST_LAMBDA) + 2 * log_g + shape, 0.0))
+    step, log_error = _trapezoid_step(
+        t, SETTINGS.end_digits - min(math.log(SETTINGS.least_lambda) + 2 * log_g + shape, 0.0)
+    )
     if log_error == math.inf:
         return Enclosure(np.full(lam.shape, np.nan))
     # E (g e^x)^a, where that is most of M
     far = order * (lam * (t * t / 2) + log_g)
     size = np.where(far > 1, np.maximum(size, far), size)
-    width, beyond_two = _NODES * step, np.maximum(order - 2, 0.0)
+    width, beyond_two = SETTINGS.nodes_per_block * step, np.maximum(order - 2, 0.0)
 
     def log_heights(s: Array) -> tuple[Array, Array]:
         """Return the logarithms of both bounds of f_a, which are convex functions of s."""
@@ -185,16 +242,18 @@ def _on_grid(shift: Fraction, rate: Fraction, g: Rate, lam: Array) -> Enclosure:
 
     # past both ends
     steepest = np.maximum(order, 2.0) * t
-    ends = np.ceil((steepest - t / 2) / width) + 1 + _ENDS
+    ends = np.ceil((steepest - t / 2) / width) + 1 + END_TRIALS
     s = ends * width
     density = (s + t / 2) ** 2 / 2
     tail = np.log(step + 1 / (s + t / 2 - steepest)) - density
     heights = log_heights(s)
     right = np.minimum(*heights) + tail + rounding_slack(heights[0] + heights[1] + density)
-    chosen = np.argmax(np.concatenate([right[:-1] <= size - _DROP, np.ones((1, lam.size), dtype=bool)]), axis=0)
+    chosen = np.argmax(
+        np.concatenate([right[:-1] <= size - SETTINGS.end_digits, np.ones((1, lam.size), dtype=bool)]), axis=0
+    )
     each = np.arange(lam.size)
     end, right = ends[chosen, each].astype(np.int64), right[chosen, each]
-    first = -math.ceil((math.sqrt(2 * (_DROP - shape)) + t / 2) / width)
+    first = -math.ceil((math.sqrt(2 * (SETTINGS.end_digits - shape)) + t / 2) / width)
     z = -first * width - t / 2
     left = log_curvature + math.log(step + 1 / z) - z * z / 2 + 1e-6
 
@@ -223,7 +282,7 @@ def _on_grid(shift: Fraction, rate: Fraction, g: Rate, lam: Array) -> Enclosure:
         + math.log(width)
         + rounding_slack(a * gain[block + 1] + 2 * up[block + 1] + low * low)
     )
-    kept = held > size[row] - _HELD
+    kept = held > size[row] - SETTINGS.block_digits
     kept[np.cumsum(counts) - 1] |= ~np.logical_or.reduceat(kept, np.cumsum(counts) - counts)
     grid = _node_grid(shift, rate, step, first, int(end.max()))
     dropped, beyond = (row[~kept], held[~kept]), (left, right)
@@ -256,12 +315,12 @@ def _sum_blocks(
         power -= top[row, None]
         weight = weight * scale[row, None]
     size = np.abs(y)
-    small = size <= _SMALL
+    small = size <= SMALL
     value, bound = np.empty_like(y), np.empty_like(y)
     if small.any():
         near = y[small]
-        series = np.full_like(near, _FACTORIALS[-1])
-        for coefficient in _FACTORIALS[-2::-1]:
+        series = np.full_like(near, FACTORIALS[-1])
+        for coefficient in FACTORIALS[-2::-1]:
             series *= near
             series += coefficient
         value[small] = bound[small] = weight[small] * (near * near * series)
@@ -279,8 +338,12 @@ def _sum_blocks(
     blocks = np.bincount(row, minlength=rows)
     linear_part, times = grid.linear_part[end], lam * scale
     total = over_rows(value) + times * linear_part.mid
-    rounding = over_rows(error) + U * (top + blocks + _NODES + 8) * over_rows(bound)
-    rounding = rounding + times * (linear_part.radius + 8 * U * linear_part.mid) + _FORGOTTEN * _NODES * (end + 1)
+    rounding = over_rows(error) + U * (top + blocks + SETTINGS.nodes_per_block + 8) * over_rows(bound)
+    rounding = (
+        rounding
+        + times * (linear_part.radius + 8 * U * linear_part.mid)
+        + FORGOTTEN_WEIGHT * SETTINGS.nodes_per_block * (end + 1)
+    )
     left_out = np.bincount(dropped[0], np.exp(dropped[1] - top[dropped[0]]), rows) + sum(
         np.exp(end - top) for end in beyond
     )
@@ -289,7 +352,9 @@ def _sum_blocks(
     missed = rule * (2 + 2 * (lam + 1) * g.g) * scale
     cut = (left_out + missed) / total + 2 * rule
     part = raised(rounding / total + cut, ROUGH)
-    part = np.where((part < _WIDEST) & (cut < _CUT) & (total > _LEAST), part, np.nan)
+    part = np.where(
+        (part < SETTINGS.widest_radius) & (cut < SETTINGS.largest_cut) & (total > LEAST_INTEGRAL), part, np.nan
+    )
     log_total = np.log(total)
     mid = top + log_total
     return Enclosure(mid, part / (1 - part) + NEAR * np.abs(log_total) + U * np.abs(mid))
@@ -297,9 +362,11 @@ def _sum_blocks(
 
 # ---- what the profile has beyond the pair, in floats
 
-_PANELS = np.array([[0.0, 1.0], [1.0, 2.5], [2.5, 5.0], [5.0, 10.0]])
-_POWERS = np.arange(2.0, 16.0)
-_STEEPEST = 50.0
+FOLDED_PANELS = np.array([[0.0, 1.0], [1.0, 2.5], [2.5, 5.0], [5.0, 10.0]])
+"""Panels of s in standard deviations, on each side of 0, for `profile_excess`; beyond 10 there is no mass."""
+
+POWERS = np.arange(2.0, 16.0)
+"""The exponents of the series of e^y - 1 - y."""
 
 
 def profile_excess(shift: Fraction, rate: Fraction, lam: Array) -> Array:
@@ -311,30 +378,30 @@ def profile_excess(shift: Fraction, rate: Fraction, lam: Array) -> Array:
     these, all of it is bounded, and what is far out does not matter at any order.
     """
     t, g = float(shift), Rate.of(rate)
-    if min(rate, 1 - rate, shift) < _SMALLEST or t > 1:
+    if min(rate, 1 - rate, shift) < SETTINGS.smallest or t > 1:
         return np.full(lam.shape, np.nan)
     loss, weight, linear_part = _folded_nodes(t, g)
     largest = np.max(loss, axis=1)
-    small = lam[:, None] * largest <= _SMALL
+    small = lam[:, None] * largest <= SMALL
     powers = np.multiply.accumulate(
         np.concatenate([lam[:, None] ** 2, np.broadcast_to(lam[:, None], (lam.size, 13))], 1), 1
     )
-    signs = np.where(_POWERS % 2 == 0, 1.0, -1.0) * _FACTORIALS
-    moments = signs[:, None] * np.einsum("pkn,pn->kp", loss[:, None, :] ** _POWERS[:, None], weight)
+    signs = np.where(POWERS % 2 == 0, 1.0, -1.0) * FACTORIALS
+    moments = signs[:, None] * np.einsum("pkn,pn->kp", loss[:, None, :] ** POWERS[:, None], weight)
     value = np.sum(np.where(small, powers @ moments, 0.0), axis=1) + lam * linear_part
     row, panel = np.nonzero(~small)
     if row.size:
         y = lam[row, None] * loss[panel]
         value += np.bincount(row, np.sum((np.expm1(-y) + y) * weight[panel], axis=1), lam.size)
-    return np.where(lam * (g.g * t) <= _STEEPEST, value, np.nan)
+    return np.where(lam * (g.g * t) <= SETTINGS.steepest, value, np.nan)
 
 
 @lru_cache(maxsize=64)
 def _folded_nodes(t: float, g: Rate) -> tuple[Array, Array, float]:
     """Return |L| and weights at nodes on both sides of x = 0, and the part linear in lambda."""
     x, w = legendre(12)
-    width = _PANELS[:, 1:] - _PANELS[:, :1]
-    s = _PANELS[:, :1] + width * x
+    width = FOLDED_PANELS[:, 1:] - FOLDED_PANELS[:, :1]
+    s = FOLDED_PANELS[:, :1] + width * x
     above, below = g.loss(t * s), g.loss(-t * s)
     share = width * w / math.sqrt(2 * math.pi)
     up, down = share * np.exp(-((s + t / 2) ** 2) / 2), share * np.exp(below - (s - t / 2) ** 2 / 2)

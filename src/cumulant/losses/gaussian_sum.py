@@ -11,20 +11,43 @@ what is left out is at most q^a e^{a(a-1)t^2/2} P(N(at, 1) > Z).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.quadrature import strip_step
 
-_COARSE = 16
-"""Steps are chosen for needs, and precisions for losses, of so many nats or bits more: then few of them serve all orders."""
 
-_MOST_NODES = 600
-_SMALLEST, _LARGEST, _FARTHEST = 1e-12, 16.0, 1e4
-"""Of the shift, the rate, what it lacks of 1, and lambda; of the shift; of order times shift."""
+@dataclass(frozen=True, slots=True)
+class TrapezoidSumSettings:
+    """Tuning constants of the sum in balls.
 
-_GUARD = 32
+    The ball holds every error, so validity does not depend on them.
+    """
+
+    needs_multiple: int = 16
+    """Steps are chosen for needs, and precisions for losses, rounded up to a multiple of 16 nats or bits: then few of
+    them serve all orders."""
+
+    most_nodes: int = 600
+    """Nodes of a sum; chosen by hand, beyond it acb.integral answers."""
+
+    smallest: float = 1e-12
+    """Least shift, rate, 1 - rate and lambda; chosen by hand: below it many digits cancel."""
+
+    largest_shift: float = 16.0
+    """Largest shift; beyond it the strip of height pi/t is too narrow for few nodes."""
+
+    farthest: float = 1e4
+    """Largest order times shift; beyond it the nodes reach too far."""
+
+    guard_bits: int = 32
+    """Bits beyond those that cancel; they cover the roundings of a few hundred terms."""
+
+
+SETTINGS = TrapezoidSumSettings()
+"""The settings in force; a test may replace them."""
 
 
 def excess(shift: Fraction, rate: Fraction, order: Fraction, bits: int) -> Scalar | None:
@@ -35,17 +58,17 @@ def excess(shift: Fraction, rate: Fraction, order: Fraction, bits: int) -> Scala
     from flint import ctx
 
     t, g, a = float(shift), float(rate), float(order)
-    if min(t, g, 1 - g, a - 1) < _SMALLEST or t > _LARGEST or a * t > _FARTHEST:
+    if min(t, g, 1 - g, a - 1) < SETTINGS.smallest or t > SETTINGS.largest_shift or a * t > SETTINGS.farthest:
         return None
     # M - 1 is about a(a-1) g^2 E(e^x - 1)^2 / 2: more at orders above 2, less below, where w^a grows slower than w^2
     bent = math.log(a * (a - 1) / 2) + 2 * math.log(g) + math.log(math.expm1(t * t))
     lost = max(max(2 - a, 0.0) * math.log1p(g * math.exp(1.5 * t * t)) - bent, 0.0)
-    need = math.ceil((bits * math.log(2) + lost + 2) / _COARSE) * _COARSE
+    need = math.ceil((bits * math.log(2) + lost + 2) / SETTINGS.needs_multiple) * SETTINGS.needs_multiple
     step = _step(t, need)
     first, last = _ends(t, g, a, need, step)
-    if last - first >= _MOST_NODES or step * last <= order * shift:
+    if last - first >= SETTINGS.most_nodes or step * last <= order * shift:
         return None
-    more = math.ceil(lost / math.log(2) / _COARSE) * _COARSE + _GUARD
+    more = math.ceil(lost / math.log(2) / SETTINGS.needs_multiple) * SETTINGS.needs_multiple + SETTINGS.guard_bits
     with BALLS.at(ctx.prec + more):
         losses, weights = _nodes(shift, rate, step, first, _rounded(last), ctx.prec)
         order_ball = BALLS.number(order)
@@ -72,7 +95,7 @@ def _ends(t: float, g: float, a: float, need: float, step: Fraction) -> tuple[in
 
 
 def _rounded(last: int) -> int:
-    return math.ceil(last / _COARSE) * _COARSE
+    return math.ceil(last / SETTINGS.needs_multiple) * SETTINGS.needs_multiple
 
 
 @lru_cache(maxsize=256)

@@ -21,8 +21,15 @@ from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import U
 
-_LOG_ROOT = math.log(2 * math.pi) / 2
-_FARTHEST, _STEP = 80.0, 0.25
+LOG_ROOT = math.log(2 * math.pi) / 2
+"""log sqrt(2 pi), the logarithm of the normal density's constant."""
+
+FARTHEST = 80.0
+"""Standard deviations beyond the mode up to which the span is looked for; e^-3200 is below all errors that are asked
+for."""
+
+SPAN_STEP = 0.25
+"""Standard deviations between the ends that are tried for the span; floats choose, balls bound what lies beyond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,10 @@ class GaussianBase(Base):
 
     def span(self, lam: float, rate: float, kept: float, whole: bool, log_error: float) -> tuple[float, float]:
         t = float(self.t)
-        beyond = np.arange(_STEP, _FARTHEST, _STEP)
+        beyond = np.arange(SPAN_STEP, FARTHEST, SPAN_STEP)
         y = (lam + 1) * t + beyond
         log_w = sampled_loss(t * (y - t / 2), rate, kept)
-        right = -(y**2) / 2 - _LOG_ROOT + (lam + 1) * log_w - np.log(beyond)
+        right = -(y**2) / 2 - LOG_ROOT + (lam + 1) * log_w - np.log(beyond)
         fits = (right <= log_error) & (y > t)
         if not fits.any():
             raise OverflowError("the law of one round is too wide for the line")
@@ -81,7 +88,7 @@ class GaussianBase(Base):
         if not whole:
             return 0.0, high
         z = beyond
-        left = -(z**2) / 2 - _LOG_ROOT
+        left = -(z**2) / 2 - LOG_ROOT
         if kept > 0:
             left = left - lam * math.log(kept)
         else:
@@ -134,10 +141,10 @@ def _above(y: Scalar) -> Scalar:
 def _constants(t: Fraction, on: Any) -> tuple[Any, Any]:
     """Return t/2 and log sqrt(2 pi) in the arithmetic `on`."""
     if on is BOUNDED:
-        return BOUNDED.number(t) / 2, Enclosure(_LOG_ROOT, 2 * U)
+        return BOUNDED.number(t) / 2, Enclosure(LOG_ROOT, 2 * U)
     # by its two integers: a fraction takes long to hash
     return (
-        _ball_constants(t.numerator, t.denominator, BALLS.precision()) if on is ON_BALLS else (float(t) / 2, _LOG_ROOT)
+        _ball_constants(t.numerator, t.denominator, BALLS.precision()) if on is ON_BALLS else (float(t) / 2, LOG_ROOT)
     )
 
 

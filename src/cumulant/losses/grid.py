@@ -21,18 +21,33 @@ from cumulant.numerics.logspace import log_sum
 from cumulant.numerics.quadrature import legendre
 from cumulant.numerics.rounding import MANY
 
-SMALLEST_LOSS, LARGEST_LOSS = 1e-100, 1e5
-"""Of a loss that is bounded its largest value; beyond these no grid spans all scales."""
+SMALLEST_LOSS = 1e-100
+"""Least value of the largest loss (nats) on a grid; convention: below it squares underflow."""
+
+LARGEST_LOSS = 1e5
+"""Largest value of a bounded loss (nats) on a grid; beyond it no grid spans all scales."""
 
 QUADRATURE = 2e-15
 """Relative error of a cell's mass by four Gauss-Legendre points on panels of width at most 0.2 / roughness:
 (4!)^4 / (9 (8!)^3) < 5.7e-10, times 0.2^8, times e^0.2 for the largest density on the panel, is below it."""
 _PANEL = 0.2
+"""Width of a panel times the roughness; derived: `QUADRATURE` needs it."""
+
 _BLOCK = 1 << 15
+"""Cells that are integrated at once; a bound of memory."""
+
 _MOST_CELL_PANELS = 1 << 22
+"""Panels of all cells; chosen by hand, a bound of work: beyond it the grid is refused."""
+
 _PANEL_NODES = 12
+"""Gauss nodes of a panel of the guiding rule; these numbers guide and prove nothing."""
+
 _MOST_PANELS = 1 << 12
+"""Panels of the guiding rule; a bound of memory."""
+
 _NODES_TAIL = 40.0
+"""Nats of the mass that the guiding rule leaves out, e^-40."""
+
 _ROUNDED = 4 * MANY
 """Relative error of the masses that `outputs` gives, and of their ratios."""
 

@@ -36,4 +36,7 @@ class _FloatFunctions:
 
 
 ON_BALLS = _BallFunctions()
+"""The function table for balls."""
+
 ON_FLOATS = _FloatFunctions()
+"""The function table for arrays of floats."""

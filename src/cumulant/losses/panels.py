@@ -21,24 +21,60 @@ from cumulant.losses.subsampled import Rate, enclosed_loss, log_kernel
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 
-_NODES = 32
-_ELLIPSES = np.array([[1.4], [2.0], [3.0], [5.0]])
-"""Sums of the half axes of the ellipses on which a panel may be bounded."""
 
-_WIDE, _TALL = (np.concatenate([[[end]], (_ELLIPSES + sign / _ELLIPSES) / 2]) for end, sign in ((1.0, 1), (0.0, -1)))
-_FACTOR = np.log(8 / (1 - _ELLIPSES**-2)) - 2 * _NODES * np.log(_ELLIPSES)
-_FIRST = 4
+@dataclass(frozen=True, slots=True)
+class PanelSettings:
+    """Tuning constants of the panels.
 
-LEFT_OUT, _ERROR = -44.0, -38.0
-"""Logarithms of what a cell may hold to be left out, and of a panel's error, as parts of the integral."""
+    All that is left out becomes part of the radius, so validity does not depend on them (docs/rounding.md, Lemmas 4 to
+    6).
+    """
 
-_WIDEST_TURN = 3.1
-_LARGE = 40.0
-_FARTHEST = 2.0**40
+    nodes: int = 32
+    """Gauss nodes of a panel; with rho = 5 the rule errs by e^-100 of the largest value (Lemma 4)."""
+
+    first_cells: int = 4
+    """Cells into which the line is cut before halving."""
+
+    log_panel_error: float = -38.0
+    """Logarithm of a panel's error as a part of the integral; e^-38 is 2^-55, below the last bit of a float."""
+
+    widest_turn: float = 3.1
+    """Largest |Im x| at which w cannot be 0; below pi (Lemma 5)."""
+
+    large_loss: float = 40.0
+    """x (nats) beyond which e^x - 1 is e^x to the last bit."""
+
+    farthest: float = 2.0**40
+    """Length of the line beyond which nothing is claimed; halving would not reach a panel."""
+
+    most_cells: int = 2**17
+    """Cells at once; a bound of memory, the rest is added to the radius."""
+
+
+SETTINGS = PanelSettings()
+"""The settings in force; a test may replace them."""
+
+ELLIPSES = np.array([[1.4], [2.0], [3.0], [5.0]])
+"""Sums rho of the half axes of the ellipses on which a panel may be bounded; the best one counts."""
+
+HALF_AXES = np.concatenate([[[1.0]], (ELLIPSES + 1 / ELLIPSES) / 2])
+"""Real half axes: the cell itself, then each ellipse."""
+
+HEIGHTS = np.concatenate([[[0.0]], (ELLIPSES - 1 / ELLIPSES) / 2])
+"""Imaginary half axes: the cell itself, then each ellipse."""
+
+LOG_RULE_ERROR = np.log(8 / (1 - ELLIPSES**-2)) - 2 * SETTINGS.nodes * np.log(ELLIPSES)
+"""Logarithm of 8 rho^{-2N} / (1 - rho^-2), the error of the rule for a function of size 1 (Lemma 4)."""
+
+LEFT_OUT = -44.0
+"""Logarithm of what a cell may hold to be left out, as a part of the integral; e^-44 is 2^-63."""
+
 SMALLEST = Fraction(1, 10**140)
-"""Rates, and what they lack of 1, below which the digits of floats no longer reach from one term to the other."""
+"""Rates, and 1 - rates, below which the digits of floats no longer reach from one term to the other."""
+
 DEEPEST = 64
-_MOST_CELLS = 2**17
+"""Halvings of a cell; after them it counts as left out."""
 
 
 @lru_cache(maxsize=1)
@@ -47,7 +83,7 @@ def gauss() -> tuple[Enclosure, Enclosure]:
     from flint import arb
 
     with BALLS.at(128):
-        rule = [arb.legendre_p_root(_NODES, k, True) for k in range(_NODES)]
+        rule = [arb.legendre_p_root(SETTINGS.nodes, k, True) for k in range(SETTINGS.nodes)]
         return BOUNDED.of_balls([node for node, _ in rule]), BOUNDED.of_balls([weight.log() for _, weight in rule])
 
 
@@ -125,16 +161,16 @@ def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> 
         return line.peak(low, high, b * gain_low + c * up_low, b * gain_high + c * up_high)
 
     # |w - 1| = g |e^{x + i turn} - 1|, which is also at most 2 g e^{x+}
-    sine, cosine = np.sin(np.minimum(turn, math.pi) / 2), np.cos(np.minimum(turn, _WIDEST_TURN) / 2)
-    near = np.minimum(x_high, _LARGE)
+    sine, cosine = np.sin(np.minimum(turn, math.pi) / 2), np.cos(np.minimum(turn, SETTINGS.widest_turn) / 2)
+    near = np.minimum(x_high, SETTINGS.large_loss)
     log_u = np.log(np.maximum(np.abs(np.expm1(x_low)), np.abs(np.expm1(near))) + 2 * sine * np.exp(near))
-    log_u = math.log(g) + np.where(x_high > _LARGE, x_high + np.log1p(2 * sine), log_u)
+    log_u = math.log(g) + np.where(x_high > SETTINGS.large_loss, x_high + np.log1p(2 * sine), log_u)
     log_two_g, far = math.log(2 * g), np.maximum(order - 2, 0.0)
     curvature = np.log(order) + log_lam - np.maximum(2 - order, 0.0) * np.log(cosine)
     curved = curvature + np.minimum(top(far, 0) + 2 * log_u, top(far, 2) + 2 * log_two_g)
     positive, argument = lam > 0, gain_high + turn
     size = top(order, 0) + np.log(np.where(positive, 2 + order * np.minimum(np.exp(log_u), 2.0), argument + 3))
-    narrow = turn <= _WIDEST_TURN
+    narrow = turn <= SETTINGS.widest_turn
     size = np.where(narrow, np.minimum(size, curved), size)
     if not orders.whole:
         share = np.exp(math.log(g) + x_high - loss_high)
@@ -160,9 +196,9 @@ def _log_size(line: Line, orders: Orders, low: Array, high: Array, y: Array) -> 
 def _bounds(line: Line, orders: Orders, low: Array, high: Array) -> tuple[Array, Array]:
     """Return log of what each cell may hold, and of the rule's error on it by the best ellipse."""
     middle, half = (low + high) / 2, (high - low) / 2
-    wide, tall = half * _WIDE, half * _TALL  # one row for the cell itself, one for each ellipse
+    wide, tall = half * HALF_AXES, half * HEIGHTS  # one row for the cell itself, one for each ellipse
     size = _log_size(line, orders, middle - wide, middle + wide, tall) + np.log(half)
-    return size[0] + math.log(2), np.min(size[1:] + _FACTOR, axis=0)
+    return size[0] + math.log(2), np.min(size[1:] + LOG_RULE_ERROR, axis=0)
 
 
 def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array, Array]:
@@ -171,11 +207,11 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
     `size` is about the logarithm of the integral; it only decides.
     """
     low, high, beyond = line.ends(orders, size)
-    known = np.isfinite(size) & (high - low < _FARTHEST) & (beyond < np.inf)
+    known = np.isfinite(size) & (high - low < SETTINGS.farthest) & (beyond < np.inf)
     left_out = np.where(known, beyond, np.inf)
-    row = np.tile(np.flatnonzero(known), _FIRST)
-    step = (high - low) / _FIRST
-    low = (low + np.arange(_FIRST)[:, None] * step)[:, known].ravel()
+    row = np.tile(np.flatnonzero(known), SETTINGS.first_cells)
+    step = (high - low) / SETTINGS.first_cells
+    low = (low + np.arange(SETTINGS.first_cells)[:, None] * step)[:, known].ravel()
     high = low + step[row]
     found: list[tuple[Array, Array, Array]] = []
     for depth in range(DEEPEST):
@@ -183,8 +219,8 @@ def panels(line: Line, orders: Orders, size: Array) -> tuple[Array, Array, Array
         middle = (low + high) / 2
         exact = middle - low == high - middle
         empty = held <= size[row] + LEFT_OUT
-        fine = ~empty & exact & (error <= size[row] + _ERROR)
-        last = depth == DEEPEST - 1 or row.size > _MOST_CELLS
+        fine = ~empty & exact & (error <= size[row] + SETTINGS.log_panel_error)
+        last = depth == DEEPEST - 1 or row.size > SETTINGS.most_cells
         done = empty | fine | ~exact | last
         np.logaddexp.at(left_out, row[done], np.where(fine, error, held)[done])
         found.append((row[fine], middle[fine], (high - low)[fine] / 2))

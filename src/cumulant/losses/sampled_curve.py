@@ -25,14 +25,32 @@ if TYPE_CHECKING:
     from cumulant.losses.law import Law
 
 LARGEST_SHIFT = 10**4
-"""Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales."""
+"""Sensitivity over noise; beyond it nothing is protected, and integrals over the loss span too many scales. Chosen by
+hand; validity does not depend on it."""
 
 
-_ORDERS_AT_ONCE = 512
-_REMEMBERED = 8
-_CLOSE = 1 - 1e-9
-_LARGEST_SHIFT = 300
-_GOOD_BITS = 50
+@dataclass(frozen=True, slots=True)
+class SampledCurveSettings:
+    """Tuning constants of the curve of a sampled pair; validity does not depend on them."""
+
+    orders_at_once: int = 512
+    """Orders of one batch; a bound of memory."""
+
+    cache_size: int = 8
+    """Batches of orders that are remembered."""
+
+    close: float = 1 - 1e-9
+    """Part of the closed form below which the enclosure is better, and the certificate refuses to be worse."""
+
+    largest_kl_shift: int = 300
+    """Shift beyond which the KL divergence takes minutes in balls."""
+
+    good_bits: int = 50
+    """Relative bits of the short sum with which it is taken; the integral has no more use for a float."""
+
+
+SETTINGS = SampledCurveSettings()
+"""The settings in force; a test may replace them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +76,15 @@ class SampledPair(Curve):
         """Return log(M(lambda) - 1) in floats, at orders that are not far."""
 
         def evaluated() -> Array:
-            parts = [self._log_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)]
+            parts = [
+                self._log_excess(lam[i : i + SETTINGS.orders_at_once])
+                for i in range(0, lam.size, SETTINGS.orders_at_once)
+            ]
             found = np.concatenate(parts) if parts else np.zeros(0)
             found.flags.writeable = False
             return found
 
-        return np.asarray(recall(self._cache, lam.tobytes(), evaluated, _REMEMBERED))
+        return np.asarray(recall(self._cache, lam.tobytes(), evaluated, SETTINGS.cache_size))
 
     def _log_excess(self, lam: Array) -> Array:
         value = self._on_one_grid(lam)
@@ -91,7 +112,8 @@ class SampledPair(Curve):
     def enclosed_excess(self, lam: Array) -> Enclosure:
         """Return enclosures of log(M(lambda) - 1): atoms one by one, the density by panels."""
         parts: list[Any] = [
-            self._enclosed_excess(lam[i : i + _ORDERS_AT_ONCE]) for i in range(0, lam.size, _ORDERS_AT_ONCE)
+            self._enclosed_excess(lam[i : i + SETTINGS.orders_at_once])
+            for i in range(0, lam.size, SETTINGS.orders_at_once)
         ]
         joined: Any = np.concatenate(parts) if parts else Enclosure(lam)
         return joined  # type: ignore[no-any-return]
@@ -125,7 +147,7 @@ class SampledPair(Curve):
         from flint import ctx
 
         short = self.law.excess(lam + 1, self.rate, _bits(ctx.prec)) if self.kernel.whole else None
-        if short is not None and short.rel_accuracy_bits() >= _GOOD_BITS:
+        if short is not None and short.rel_accuracy_bits() >= SETTINGS.good_bits:
             return short
         size = float(self.log_excess(np.array([float(lam)]))[0])
         return self._ball(lambda point: self.kernel.ball_term(BALLS.number(lam), point), lam + 1, size)
@@ -183,7 +205,7 @@ class SampledPair(Curve):
                     if self.far_orders(point)[0]
                     else float(self.log_moment(point, BOUNDED, log_gap).upper()[0])
                 )
-            if enclosed < _CLOSE * float(found.lower()):
+            if enclosed < SETTINGS.close * float(found.lower()):
                 raise CertificateError("the integral takes minutes in balls; its enclosure does not, and says less")
             return found
         excess = self.excess_ball(lam)
@@ -209,7 +231,7 @@ class SampledPair(Curve):
             return on.number(math.inf)
         if not on.exact:
             return math.exp(log_value)
-        if self.law.scale > _LARGEST_SHIFT:
+        if self.law.scale > SETTINGS.largest_kl_shift:
             raise CertificateError(
                 "the KL divergence of so little noise takes minutes in balls; its enclosure does not"
             )

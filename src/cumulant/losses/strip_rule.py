@@ -21,14 +21,36 @@ from cumulant.losses.transform import Mixed, Panel, Rule
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import Enclosure
 
-_WIDEST = 0.95 * math.pi
-"""t d: at pi, w may be 0."""
+WIDEST_ANGLE = 0.95 * math.pi
+"""Largest t d, the angle of w; derived: at pi w may be 0, and at 0.95 pi |w|^2 keeps all but two of its digits
+(docs/line.md, section 6)."""
 
-_HEIGHTS = np.geomspace(0.15, 1.0, 10)[:, None]
-_HIGHEST = 30.0
-_CELLS = 12
-_FEW, _MOST_POINTS = 160, 4000
-"""Points of which nothing is compared with panels, and which are too many."""
+TRIED_HEIGHTS = np.geomspace(0.15, 1.0, 10)[:, None]
+"""Heights of strips that are tried, as parts of the largest one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StripSettings:
+    """Tuning constants of the strip rule.
+
+    Floats choose the strip, balls bound its error, so validity does not depend on them.
+    """
+
+    highest: float = 30.0
+    """Largest height d of a strip, in units of v; chosen by hand: e^{d^2/2} grows faster than a wider strip gains."""
+
+    cells: int = 12
+    """Cells of the span on which the integrand along the strip is bounded; more give a smaller bound."""
+
+    few_points: int = 160
+    """Points up to which panels, of 32 nodes each, are not tried; five panels would take as many."""
+
+    most_points: int = 4000
+    """Points of a rule; beyond it the panels are asked."""
+
+
+SETTINGS = StripSettings()
+"""The settings in force; a test may replace them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +129,17 @@ def _strip(law: Mixed, lam: float, top: float, log_error: float, span: tuple[flo
     """
     if len(law.signs) != 1 or law.base.growth(0.0, ON_FLOATS) is None:
         return None
-    highest = min(_WIDEST / float(law.base.shift), math.sqrt(2 * abs(log_error)) + 4, _HIGHEST)
-    heights = highest * _HEIGHTS
+    highest = min(WIDEST_ANGLE / float(law.base.shift), math.sqrt(2 * abs(log_error)) + 4, SETTINGS.highest)
+    heights = highest * TRIED_HEIGHTS
     sizes = _sizes(law, lam, top, span, heights)
     lift = _Along(law, lam, top, heights[:, 0], ON_FLOATS).lift() + log_error
     step = 2 * math.pi * heights[:, 0] / (np.logaddexp(sizes, lift) + math.log(2) - log_error)
     step = np.where(np.isfinite(step) & (step > 0), step, 0.0)
     best = int(np.argmax(step))
-    if not step[best] * _MOST_POINTS > span[1] - span[0]:
+    if not step[best] * SETTINGS.most_points > span[1] - span[0]:
         return None
     steps = max(math.ceil((span[1] - span[0]) / float(step[best])), 4)
-    if steps > _FEW:
+    if steps > SETTINGS.few_points:
         try:
             if law.panels(list(span), lam, top, log_error).points < steps:
                 return None
@@ -128,7 +150,7 @@ def _strip(law: Mixed, lam: float, top: float, log_error: float, span: tuple[flo
 
 def _sizes(law: Mixed, lam: float, top: float, span: tuple[float, float], heights: Any) -> Any:
     """Return log of the integral along each height between the ends, in floats."""
-    edges = np.linspace(*span, _CELLS + 1)
+    edges = np.linspace(*span, SETTINGS.cells + 1)
     return np.logaddexp.reduce(_Along(law, lam, top, heights, ON_FLOATS).between(edges[:-1], edges[1:]), axis=1)
 
 
@@ -148,13 +170,15 @@ def strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> Rule:
         weights.append(step * (density(v) + power * L).exp())
     ends = law.beyond(exact, [strip.low, strip.high])
     # Lemma T: 2 J / (e^{2 pi d/h} - 1), J along v + id
-    edges = [arb(each) for each in np.linspace(strip.low, strip.high, _CELLS + 1).tolist()]
+    edges = [arb(each) for each in np.linspace(strip.low, strip.high, SETTINGS.cells + 1).tolist()]
     along = _Along(law, exact, arb(top), height, ON_BALLS)
     size = ends * along.lift().exp()
     for a, b in pairwise(edges):
         size += along.between(a, b).exp()
     error = (
-        arb((2 * size / (2 * arb.pi() * height / step).expm1()).upper()) if t * height < _WIDEST + 0.01 else arb("inf")
+        arb((2 * size / (2 * arb.pi() * height / step).expm1()).upper())
+        if t * height < WIDEST_ANGLE + 0.01
+        else arb("inf")
     )
     plus, minus = (weights, []) if sign > 0 else ([], weights)
     whole = Panel(strip.low, strip.high, losses, plus, minus, error, arb("inf"))
@@ -171,7 +195,9 @@ def float_strip_rule(law: Mixed, lam: float, top: float, strip: Strip) -> FloatR
     size = float(_sizes(law, lam, top, span, np.array([[height]]))[0])
     turns = 2 * math.pi * height / float(step.mid) * (1 - MARGIN)
     if not (
-        max(abs(lift), abs(size), turns) <= LARGEST and float(law.base.shift) * height < _WIDEST + 0.01 and turns > 1
+        max(abs(lift), abs(size), turns) <= LARGEST
+        and float(law.base.shift) * height < WIDEST_ANGLE + 0.01
+        and turns > 1
     ):
         raise OverflowError("the numbers of one round are too large for floats")
 

@@ -216,7 +216,10 @@ def _profile_slope_ball(point: Point) -> Any:
 
 
 PAIR = Kernel(_pair_term, lambda L: _scaled_excess(-L), _pair_term_ball, _pair_slope_ball, whole=True)
+"""The kernel of Proposition 11's pair."""
+
 PROFILE = Kernel(_profile_term, _profile_slope, _profile_term_ball, _profile_slope_ball, whole=False)
+"""The kernel of the symmetric pair of the amplified profile."""
 
 
 # ---- the kernels in enclosures, by their logarithms

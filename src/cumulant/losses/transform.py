@@ -21,14 +21,48 @@ from cumulant.losses.subsampled import sampled_loss
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
 
 NODES = 32
-_RHO = np.array([1.6, 2.0, 2.6, 3.4, 4.5, 6.0, 9.0, 14.0, 20.0])
-_MOST_PANELS, _MOST_CELLS, _CELL = 400, 4000, 0.2
-_WIDEST_ANGLE, _LEAST_COSINE = 0.999 * math.pi, 0.0015
-SLIGHTEST, STRONGEST = Fraction(1, 10**6), Fraction(100)
-"""Shifts between which a pair offers its transform; beyond them the scales of the loss are too far apart for one rule."""
+"""Gauss nodes of a panel; chosen by hand: with rho = 4.5 the rule errs by e^-94 of the largest value (Lemma Q)."""
 
-_ROOM = 1e-9
-"""Added to logarithms that floats choose by; balls decide."""
+RHO = np.array([1.6, 2.0, 2.6, 3.4, 4.5, 6.0, 9.0, 14.0, 20.0])
+"""Sums of the half axes of the ellipses on which a panel may be bounded; the best one counts (Lemma Q)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransformSettings:
+    """Tuning constants of the panels in balls.
+
+    Lemma Q bounds each error, so validity does not depend on them.
+    """
+
+    most_panels: int = 400
+    """Panels of one round; beyond it the transform is refused and the grid answers."""
+
+    most_cells: int = 4000
+    """Cells of Lemma S3; beyond it the transform is refused."""
+
+    cell_width: float = 0.2
+    """Width of a cell of v in Lemma S3, on which each factor is taken at its larger end."""
+
+
+SETTINGS = TransformSettings()
+"""The settings in force; a test may replace them."""
+
+WIDEST_ANGLE = 0.999 * math.pi
+"""Largest |Im x| on an ellipse; at pi w may be 0 (docs/line.md, section 3)."""
+
+LEAST_COSINE = 0.0015
+"""Below cos(WIDEST_ANGLE / 2) = 0.00157, so |w| is at least this times its real part's value; derived."""
+
+SLIGHTEST = Fraction(1, 10**6)
+"""Least shift for which a pair offers its transform; below it the scales of the loss are too far apart for one rule.
+Chosen by hand."""
+
+STRONGEST = Fraction(100)
+"""Largest shift for which a pair offers its transform; beyond it the scales of the loss are too far apart for one
+rule. Chosen by hand."""
+
+LOG_MARGIN = 1e-9
+"""Added to logarithms that floats choose by; balls decide, so validity does not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +293,7 @@ class Mixed(Transform):
         slope = right * on.sin(angle) / (kept + right * on.cos(angle))
         turn = on.where(angle <= 1.5, on.atan(slope), angle)
         found = self.base.log_top(centre, half, height, on) + log_power + on.number(top) * turn
-        return on.where(angle <= _WIDEST_ANGLE, found, on.number(math.inf))
+        return on.where(angle <= WIDEST_ANGLE, found, on.number(math.inf))
 
     def panels(self, edges: list[float], lam: float, top: float, log_error: float, pieces: int = 1) -> Panels:
         """Choose panels: each piece is halved until the bound of its error is e^log_error.
@@ -275,11 +309,11 @@ class Mixed(Transform):
             best = np.argmin(errors, axis=1)
             least = errors[np.arange(low.size), best]
             fits = least <= log_error
-            done.append(np.array([low[fits], high[fits], _RHO[best[fits]], least[fits]]))
+            done.append(np.array([low[fits], high[fits], RHO[best[fits]], least[fits]]))
             low, high = low[~fits], high[~fits]
             count += int(fits.sum())
             middle = (low + high) / 2
-            if count + low.size > _MOST_PANELS or not ((low < middle) & (middle < high)).all():
+            if count + low.size > SETTINGS.most_panels or not ((low < middle) & (middle < high)).all():
                 raise OverflowError("the transform of one round takes too many nodes")
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
         found = np.concatenate(done, axis=1)
@@ -289,11 +323,11 @@ class Mixed(Transform):
     def _log_errors(self, low: Array, high: Array, lam: float, top: float) -> Array:
         """Return log of Lemma Q's bound for every panel and every rho, for the worse sign."""
         r, middle = ((high - low) / 2)[:, None], ((low + high) / 2)[:, None]
-        half, height = r * (_RHO + 1 / _RHO) / 2, r * (_RHO - 1 / _RHO) / 2
+        half, height = r * (RHO + 1 / RHO) / 2, r * (RHO - 1 / RHO) / 2
         size = np.max(
             [self.log_majorant(sign, lam, top, middle, half, height, ON_FLOATS) for sign in self.signs], axis=0
         )
-        found = np.log(8 * r / (1 - _RHO**-2)) + size - 2 * NODES * np.log(_RHO) + _ROOM
+        found = np.log(8 * r / (1 - RHO**-2)) + size - 2 * NODES * np.log(RHO) + LOG_MARGIN
         return np.where(np.isnan(found), np.inf, found)
 
     def rule(self, lam: float, top: float, log_error: float, edges: list[float], beyond: bool = True) -> Rule:
@@ -354,7 +388,7 @@ class Mixed(Transform):
             error += share * self.log_majorant(sign, lam, top, centre, half, height, ON_BALLS).exp()
         # |L - c|^2 <= 2 R^2 + 2 c^2, R >= |log|w|| + pi
         right, left = (kept + g * (t * (centre + half)).exp()).log(), (kept + g * (t * (centre - half)).exp()).log()
-        most = arb.max(abs(right), abs(left + arb(_LEAST_COSINE).log())) + 4
+        most = arb.max(abs(right), abs(left + arb(LEAST_COSINE).log())) + 4
         return Panel(low, high, losses, plus, minus, error, error * (2 * most * most + 2))
 
     @np.errstate(all="ignore")
@@ -364,7 +398,7 @@ class Mixed(Transform):
         r, middle = (panels.high - panels.low) / 2, (panels.low + panels.high) / 2
         half = r * (panels.rho + 1 / panels.rho) / 2
         right, left = (np.log(kept + g * np.exp(t * (middle + way * half))) for way in (1, -1))
-        return np.asarray(np.maximum(np.abs(right), np.abs(left + math.log(_LEAST_COSINE))) + 4)
+        return np.asarray(np.maximum(np.abs(right), np.abs(left + math.log(LEAST_COSINE))) + 4)
 
     # ---- Lemma S3: the largest density of the tilted loss
 
@@ -399,8 +433,8 @@ class Mixed(Transform):
 
     def cells(self, lam: float, low: float, high: float) -> Array:
         """Return the edges of cells of v on which the density of the loss hardly moves."""
-        count = math.ceil((high - low) / (_CELL / max(1.0, float(self.base.shift) * (lam + 2) / 4)))
-        if count > _MOST_CELLS:
+        count = math.ceil((high - low) / (SETTINGS.cell_width / max(1.0, float(self.base.shift) * (lam + 2) / 4)))
+        if count > SETTINGS.most_cells:
             raise OverflowError("the density of one round takes too many cells")
         return np.append(low + (high - low) * np.arange(count) / count, high)
 

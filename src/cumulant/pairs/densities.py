@@ -21,8 +21,11 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.quadrature import log_excess
 from cumulant.pairs.pair import OnSample, Pair
 
-_FEW = 24  # epsilons that are each integrated
-_REACH = 100.0
+FEW_EPSILONS = 24
+"""Epsilons up to which each is integrated by itself; finding the tails costs more."""
+
+LARGEST_EPSILON = 100.0
+"""Largest epsilon (nats) at which the profile of a user's densities is looked at for a grid."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +84,7 @@ class DensityPair(Densities, Pair):
 
     def _log_profile(self, epsilons: Array) -> Array:
         """Return log delta, delta = E_p (1 - e^{eps - y})_+; at most 0 if the quadrature fails."""
-        tails = self.tails() if epsilons.size > _FEW else None
+        tails = self.tails() if epsilons.size > FEW_EPSILONS else None
         if tails is None:
             return np.minimum(self.larger_direction(log_hockey_stick, epsilons, FLOATS), 0.0)
         with np.errstate(divide="ignore"):
@@ -273,7 +276,7 @@ def profile_loss(pair: DensityPair, cells: int = 4000) -> AtomLoss | None:
 
     The profile is known in floats only, so nothing is bounded. Returns None if it is not finite.
     """
-    reaches = 2.0 ** np.arange(math.ceil(math.log2(_REACH)) + 1)
+    reaches = 2.0 ** np.arange(math.ceil(math.log2(LARGEST_EPSILON)) + 1)
     small = pair.log_profile(reaches) <= -80
     x = np.linspace(0.0, float(reaches[np.argmax(small)] if small.any() else reaches[-1]), cells)
     alpha, delta = np.exp(x), np.exp(pair.log_profile(x))

@@ -34,17 +34,40 @@ from cumulant.pairs.public_choice import PublicChoiceCurve
 #
 #     SUM_{x >= X} r(x) e^{a l(x)} <= e^{lambda a m^2 / 2v} e^{-Z^2 / 2v} / (theta (1 - e^{-Z/v})),   Z = X - a m.
 
-_MOST_OUTPUTS = 1 << 15
-"""Outputs beyond which joint convexity answers; convention, as for the nodes of mixtures."""
-_MOST_BALLS = 1 << 11
-"""Outputs beyond which no ball is evaluated; convention, as for the nodes of mixtures."""
-_DIGITS = 45.0
-"""Logarithm of the part of the sum that lies beyond the outputs: below the last bit of a float."""
-_MOST_CURVE_TERMS = 1 << 21
-"""Orders times outputs that are in memory at once."""
-_MARGIN = 1e-6
-"""Added to logarithms of bounds that floats evaluate."""
-_WIDEST = Fraction(10**6)
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianSettings:
+    """Tuning constants of the discrete Gaussian pair.
+
+    Tails are bounded and added, so validity does not depend on them.
+    """
+
+    most_outputs: int = 1 << 15
+    """Outputs of a curve on samples beyond which joint convexity answers; convention, as for the nodes of mixtures."""
+
+    most_balls: int = 1 << 11
+    """Outputs beyond which no ball is evaluated; convention, as for the nodes of mixtures."""
+
+    tail_digits: float = 45.0
+    """Nats below the sum of what lies beyond the outputs; e^-45 is below the last bit of a float."""
+
+    terms_at_once: int = 1 << 21
+    """Orders times outputs that are in memory at once (16 MB an array)."""
+
+    most_losses: int = 1 << 16
+    """Outputs of a grid or a profile in floats; chosen by hand, beyond it the pair offers neither."""
+
+    most_terms: int = 2_000
+    """Outputs of a profile or a transform in balls; chosen by hand, beyond it the pair offers neither."""
+
+
+SETTINGS = DiscreteGaussianSettings()
+"""The settings in force; a test may replace them."""
+
+MARGIN = 1e-6
+"""Added to logarithms of bounds that floats evaluate, absolutely and relatively; far more than their rounding."""
+
+WIDEST_VARIANCE = Fraction(10**6)
 """Variance beyond which joint convexity answers, because outputs are too many."""
 
 
@@ -84,11 +107,11 @@ class DiscreteGaussianCurve(Curve):
         if ends is None:
             return PublicChoiceCurve((self.rate,), (self.whole,)).cgf(lam, on)
         low, high = ends
-        if on.exact and high - low > _MOST_BALLS:
+        if on.exact and high - low > SETTINGS.most_balls:
             raise CertificateError("the sum takes long in balls; its enclosure does not")
         log_p, loss = self._outputs(low, high, on)
         tail = self._log_tail(floats, low, high)
-        rows = max(1, _MOST_CURVE_TERMS // (high - low + 1))
+        rows = max(1, SETTINGS.terms_at_once // (high - low + 1))
         parts = [
             self._add_tail(self._sums(log_p, loss, lam[i : i + rows], on), tail[i : i + rows], on)
             for i in range(0, len(lam), rows)
@@ -101,9 +124,9 @@ class DiscreteGaussianCurve(Curve):
 
         On None joint convexity answers.
         """
-        m, v, top = self.shift, float(min(self.variance, _WIDEST)), float(lam.max())
-        digits = on.precision() * math.log(2) + 10 if on.exact else _DIGITS
-        if self.variance >= _WIDEST or not top < _MOST_OUTPUTS:
+        m, v, top = self.shift, float(min(self.variance, WIDEST_VARIANCE)), float(lam.max())
+        digits = on.precision() * math.log(2) + 10 if on.exact else SETTINGS.tail_digits
+        if self.variance >= WIDEST_VARIANCE or not top < SETTINGS.most_outputs:
             return None
         # the sum is at least about the variance of w, and the one output that is likeliest under the tilted law
         log_g, height = math.log(float(self.rate)), top * (top + 1) * m * m / (2 * v)
@@ -114,7 +137,7 @@ class DiscreteGaussianCurve(Curve):
         high = math.ceil((top + 1) * m + far) + 1
         low = -math.ceil(math.sqrt(2 * v * (digits - size + math.log(top + 2)))) - 2
         low = low if self.kind == "remove" else 1 if self.kind == "replacement" else m // 2 + 1
-        return (low, high) if high - low <= _MOST_OUTPUTS else None
+        return (low, high) if high - low <= SETTINGS.most_outputs else None
 
     def _outputs(self, low: int, high: int, on: Arithmetic) -> tuple[Array, Array]:
         """Return log of the P-masses of the outputs whose loss is not 0, and their losses."""
@@ -157,7 +180,7 @@ class DiscreteGaussianCurve(Curve):
             if self.kind == "remove":  # below, the kernel is at most lambda
                 left = np.log(lam) - (low - 1) ** 2 / (2 * v) - math.log(-math.expm1((low - 1) / v))
                 found = np.logaddexp(right, left)
-        return np.asarray(found + _MARGIN * (1 + np.abs(found)))  # theta is at least 1
+        return np.asarray(found + MARGIN * (1 + np.abs(found)))  # theta is at least 1
 
     def _add_tail(self, sums: Array, tail: Array, on: Arithmetic) -> Array:
         """Return log(1 + e^sum), to which the tail adds at most itself."""
@@ -165,7 +188,7 @@ class DiscreteGaussianCurve(Curve):
             pairs = zip(sums, tail, strict=True)
             return np.array([(x.exp() + up_to(BALLS.number(float(t)).exp())).log1p() for x, t in pairs], dtype=object)
         if on.enclosing:
-            part = np.exp(tail - sums.mid) * (1 + _MARGIN)
+            part = np.exp(tail - sums.mid) * (1 + MARGIN)
             sums = Enclosure(sums.mid, np.where(part < 0.5, sums.radius + part, np.nan))
         return on.log1p_exp(sums)
 
@@ -184,7 +207,7 @@ class DiscreteGaussianCurve(Curve):
         found: Any = on.log_sum_exp(terms[None, :])[0]
         if not on.enclosing:
             return math.exp(found)
-        part = math.exp(tail - float(found.mid)) * (1 + _MARGIN)
+        part = math.exp(tail - float(found.mid)) * (1 + MARGIN)
         return BOUNDED.exp(Enclosure(found.mid, found.radius + (part if part < 0.5 else math.nan)))
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
@@ -207,11 +230,8 @@ def _log_excess(x: Array, on: Arithmetic) -> Array:
     return BOUNDED.log_excess(x) if on.enclosing else log_excess(x)
 
 
-_REACH = 38.7
-"""Standard deviations beyond which the mass is below e^-748, less than every float."""
-
-_MOST_LOSSES = 1 << 16
-_MOST_TERMS = 2_000
+REACH = 38.7
+"""Standard deviations beyond which the mass is below e^-748, less than every float; derived: 38.7^2 / 2 = 748.8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,13 +274,13 @@ class DiscreteGaussianPair(Pair):
     def replacement(self, rate: Fraction) -> Pair | None:
         if not self.shift or rate == 1:
             return self.grouped(2)
-        if not self._output_count() + 2 * self.shift <= _MOST_LOSSES:
+        if not self._output_count() + 2 * self.shift <= SETTINGS.most_losses:
             return None
         return NoiseReplacementPair(self, rate, self._sampled(rate, "replacement"))
 
     def log_masses(self, on: Arithmetic) -> Array | None:
         far = self._output_count() + self.shift
-        if not far <= _MOST_LOSSES:
+        if not far <= SETTINGS.most_losses:
             return None
         outputs = range(math.ceil(far) + 2)
         if on is FLOATS:
@@ -270,11 +290,11 @@ class DiscreteGaussianPair(Pair):
 
     @property
     def closed(self) -> bool:
-        return self._output_count() <= _MOST_TERMS
+        return self._output_count() <= SETTINGS.most_terms
 
     def _output_count(self) -> float:
         """Return the number of outputs that count on one side; +inf if the variance is huge."""
-        return self.shift + _REACH * math.sqrt(self.variance) if self.variance < 10**12 else math.inf
+        return self.shift + REACH * math.sqrt(self.variance) if self.variance < 10**12 else math.inf
 
     def loss(self) -> Loss | None:
         return self._loss(leak=True)
@@ -295,7 +315,7 @@ class DiscreteGaussianPair(Pair):
     def _loss(self, leak: bool) -> Loss | None:
         if not self.shift:
             return AtomLoss((), (), 1.0)
-        if not self._output_count() <= _MOST_LOSSES:
+        if not self._output_count() <= SETTINGS.most_losses:
             return None
         x, log_q, tail = _outputs(self.shift, self.variance)
         losses = self._losses(x)
@@ -313,7 +333,7 @@ class DiscreteGaussianPair(Pair):
         """Return log of SUM q (e^x - e^eps)_+ and of the mass that was cut off."""
         if not self.shift:
             return np.full(epsilons.shape, -np.inf)
-        if not self._output_count() <= _MOST_LOSSES:
+        if not self._output_count() <= SETTINGS.most_losses:
             return np.zeros(epsilons.shape)
         x, log_q, tail = _outputs(self.shift, self.variance)
         losses = self._losses(x)
@@ -376,7 +396,7 @@ class DiscreteGaussianTransform(Transform):
         log_top = (order + order * order) * (m * m) / (2 * exact) - log_zero_ball(v)
         far = 2 * float(v) * (float(log_top.mid()) - log_error)
         reach = math.ceil(math.sqrt(max(far, 1.0))) + 1
-        if 2 * reach > _MOST_TERMS:
+        if 2 * reach > SETTINGS.most_terms:
             raise OverflowError("noise this wide has too many outputs for the line")
         middle = round((1 + lam) * m)
         found = []
@@ -396,6 +416,6 @@ def _outputs(shift: int, variance: Fraction) -> tuple[Array, Array, float]:
     The P-mass beyond is rounded up to the least positive float.
     """
     v = float(variance)
-    last = math.ceil(shift + _REACH * math.sqrt(v)) + 1
+    last = math.ceil(shift + REACH * math.sqrt(v)) + 1
     x = np.arange(shift // 2 + 1, last + 1, dtype=np.float64)
     return x, -x * x / (2 * v) - log_zero(v), 5e-324

@@ -14,7 +14,8 @@ from cumulant.pairs.laplace_replacement import DiscreteLaplaceReplacementPair
 from cumulant.pairs.pair import Pair
 
 MOST_LOSSES = 1024
-"""A longer shift is rounded up to a multiple of the least number that leaves no more losses than this."""
+"""Losses of a pair; a longer shift is rounded up to a multiple of the least number that leaves no more than this.
+Chosen by hand: the rounded pair dominates, so validity does not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)

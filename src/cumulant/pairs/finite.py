@@ -95,12 +95,29 @@ def _pieces(pairs: Sequence[Quotient]) -> Iterator[tuple[Quotient, int]]:
     yield at, 0
 
 
-_BLOCK = 1 << 20
-_AMBIGUOUS = 1e-9
-_FAR = 0.05
-_CROWDED = 1024
-_MOST_ATOMS = 64
-"""Of a law that is off every lattice, on the line."""
+@dataclass(frozen=True, slots=True)
+class FiniteSettings:
+    """Tuning constants of finite pairs; validity does not depend on them."""
+
+    terms_at_once: int = 1 << 20
+    """Terms that are in memory at once (8 MB an array)."""
+
+    ambiguous: float = 1e-9
+    """Relative distance of a loss from epsilon below which balls decide on which side it is."""
+
+    far_cgf: float = 0.05
+    """K above which log E e^{lambda y} keeps its digits; below it the form without cancellation is taken."""
+
+    most_points: int = 1024
+    """Points of a pair up to which sums over thousands of moments are fast enough."""
+
+    most_atoms: int = 64
+    """Atoms of a transform that lies on no lattice; beyond it the grid answers."""
+
+
+SETTINGS = FiniteSettings()
+"""The settings in force; a test may replace them."""
+
 
 Masses = tuple[Fraction, ...]
 
@@ -168,7 +185,7 @@ class Direction:
         Tails give it, and single points where floats cannot tell the ratio from e^eps.
         """
         losses, asked = self.floats[1], FLOATS.number(epsilon)
-        width = _AMBIGUOUS * (1 + asked)
+        width = SETTINGS.ambiguous * (1 + asked)
         first, last = (int(place) for place in np.searchsorted(losses, [asked - width, asked + width]))
         growth = on.number(epsilon).exp()
 
@@ -216,7 +233,7 @@ class DiscretePair(_Finite, Pair):
 
     @property
     def summable(self) -> bool:
-        return len(self.directions()[0].moving) <= _CROWDED
+        return len(self.directions()[0].moving) <= SETTINGS.most_points
 
     def curve(self) -> MassCurve:
         return MassCurve(self.p, self.q, _cache=self._cache)
@@ -241,7 +258,7 @@ class DiscretePair(_Finite, Pair):
 
     def transform_below(self, rate: Fraction, direction: str) -> Transform | None:
         outputs, whole = _mixtures(self.p, self.q, rate)
-        if len(outputs) > _MOST_ATOMS:
+        if len(outputs) > SETTINGS.most_atoms:
             return None
         return MassTransform(tuple(outputs if direction == "remove" else [(y, x) for x, y in outputs]), whole)
 
@@ -269,7 +286,7 @@ class DiscretePair(_Finite, Pair):
         for direction in self.directions():
             log_mass, loss = direction.floats
             alone = log_quotients([(direction.only_p, direction.whole)])
-            rows = max(1, _BLOCK // (loss.size + 1))
+            rows = max(1, SETTINGS.terms_at_once // (loss.size + 1))
             blocks = []
             with np.errstate(divide="ignore"):
                 for start in range(0, len(epsilons), rows):
@@ -343,14 +360,14 @@ def _float_cgf(direction: Direction, lam: Array, on: Arithmetic) -> Array:
     if not loss.size:
         return on.asarray(np.zeros(len(lam)))
     value = on.asarray(np.empty(len(lam)))
-    rows = max(1, _BLOCK // loss.size)
+    rows = max(1, SETTINGS.terms_at_once // loss.size)
     for start in range(0, len(lam), rows):
         some = slice(start, start + rows)
         if on.enclosing:
             value[some] = _without_cancellation(log_mass, loss, lam[some, None], on)
             continue
         found = np.logaddexp(log_sum(log_mass + lam[some, None] * loss), direction.log_equal)
-        near = ~(found > _FAR)  # only there e^K - 1 loses digits
+        near = ~(found > SETTINGS.far_cgf)  # only there e^K - 1 loses digits
         if near.any():
             found[near] = _without_cancellation(log_mass, loss, lam[some, None][near], on)
         value[some] = found

@@ -24,8 +24,11 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.pairs.pair import Pair
 
-_BLOCK = 1 << 20
-_CROWDED = 1024
+TERMS_AT_ONCE = 1 << 20
+"""Terms that are in memory at once (8 MB an array)."""
+
+MOST_POINTS = 1024
+"""Losses of a pair up to which sums over thousands of moments are fast enough."""
 
 
 class LossPair(Pair):
@@ -60,7 +63,7 @@ class LossPair(Pair):
 
     @property
     def summable(self) -> bool:
-        return len(self.losses(FLOATS)[0]) <= _CROWDED
+        return len(self.losses(FLOATS)[0]) <= MOST_POINTS
 
     def curve(self) -> Curve:
         return LossCurve(self)
@@ -114,7 +117,7 @@ class LossPair(Pair):
         with np.errstate(divide="ignore"):
             leak = np.log(FLOATS.number(self.leak))
             value = np.full(epsilons.shape, leak)
-            rows = max(1, _BLOCK // (x.size + 1))
+            rows = max(1, TERMS_AT_ONCE // (x.size + 1))
             for start in range(0, epsilons.size, rows):
                 some = slice(start, start + rows)
                 gap = np.log(-np.expm1(np.minimum(epsilons[some, None] - x, 0.0)))
@@ -153,7 +156,7 @@ class LossCurve(Curve):
         if on.exact:
             return self._rows(x, log_p, lam, on)
         value = on.asarray(np.empty(len(lam)))
-        rows = max(1, _BLOCK // len(x))
+        rows = max(1, TERMS_AT_ONCE // len(x))
         for start in range(0, len(lam), rows):
             some = slice(start, start + rows)
             value[some] = self._rows(x, log_p, lam[some], on)

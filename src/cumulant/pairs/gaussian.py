@@ -27,9 +27,29 @@ from cumulant.pairs.gaussian_replacement import GaussianReplacementPair
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.worst_triples import BINS, Masses, Triple, products
 
-_HIGHEST = 2**14
-_FEW, _NOT_SMALL = 48, 1e-9
-_TINY, _HUGE = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
+
+@dataclass(frozen=True, slots=True)
+class GaussianSettings:
+    """Tuning constants of the moments of the Gaussian pair; validity does not depend on them."""
+
+    highest_order: int = 2**14
+    """Order up to which moments are evaluated in balls; beyond it they take too long and are NaN."""
+
+    few_orders: int = 48
+    """Order up to which all differences are taken at once; finding out which terms matter would take longer."""
+
+    least_shift: float = 1e-9
+    """Shift above which that is done; below it too many bits cancel."""
+
+
+SETTINGS = GaussianSettings()
+"""The settings in force; a test may replace them."""
+
+TINY = float(np.finfo(np.float64).tiny)
+"""The least normal float; it replaces smaller shifts, and every quantity grows with the shift."""
+
+HUGE = float(np.finfo(np.float64).max)
+"""The largest float; it replaces larger epsilons, and the profile falls with epsilon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +193,12 @@ class GaussianPair(Pair):
             return m if weight is None else m * weight((i - on.number(Fraction(1, 2))) * t)
 
         top, t = int(orders.max(initial=0)), self._scale()
-        if top <= _FEW and t > _NOT_SMALL:  # which terms matter would take longer to find out
+        if top <= SETTINGS.few_orders and t > SETTINGS.least_shift:  # which terms matter would take longer to find out
             j = np.arange(1.0, top + 1)
             lost = np.max(j * np.log2(4 / t / np.sqrt(j + 1)) - j * (j - 1) * (t * t / math.log(4)), initial=0.0)
             bits = good_bits(on) + 14 + math.ceil(lost)
             return escalated(lambda: leading_differences(f(np.arange(top + 1)), on)[orders], on, on.log, bits=bits)
-        value, near = np.full(orders.shape, on.number(np.nan)), orders <= _HIGHEST
+        value, near = np.full(orders.shape, on.number(np.nan)), orders <= SETTINGS.highest_order
         if near.any():
             i = np.arange(int(orders[near].max()) + 1.0)
             log_size = self._log_envelope(orders[near], both, slack=0.0)
@@ -213,7 +233,7 @@ class GaussianPair(Pair):
         """
         t = self._scale()
         with np.errstate(over="ignore"):
-            value = _log_shortfall(np.ones_like(epsilons), t / 2 - np.minimum(epsilons, _HUGE) / t, t)
+            value = _log_shortfall(np.ones_like(epsilons), t / 2 - np.minimum(epsilons, HUGE) / t, t)
         return np.where(epsilons == np.inf, -np.inf, value)
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
@@ -227,7 +247,7 @@ class GaussianPair(Pair):
 
     def _scale(self) -> float:
         # every quantity here grows with the shift, so a shift below the smallest float may be replaced by it
-        return max(FLOATS.number(self.shift), _TINY)
+        return max(FLOATS.number(self.shift), TINY)
 
 
 def _erf(x: Array, on: Arithmetic) -> Array:

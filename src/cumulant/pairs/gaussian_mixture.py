@@ -24,16 +24,32 @@ from cumulant.numerics.rounding import rounded_up
 from cumulant.pairs.pair import OnSample, Pair
 from cumulant.pairs.public_choice import PublicChoiceStep
 
-_LARGEST_SHIFT, _SMALLEST_SHIFT = Fraction(300), Fraction(1, 10**100)
-_FARTHEST = 39.0
-"""Standard deviations beyond which there is less mass than any float."""
 
-_LEAST = -745.0
-_NO_SHIFT = Fraction(1, 10**9)
-"""Deviations that stand for no shift beside an announced one: a larger shift dominates, at a loss of about 1e-9."""
+@dataclass(frozen=True, slots=True)
+class MixtureSettings:
+    """Limits of the Gaussian mixture pair; beyond them less is offered, so validity does not depend on them."""
 
-_FARTHEST_SHIFT = 10**6
-"""Beyond it nothing is protected."""
+    largest_shift: Fraction = Fraction(300)
+    """Shift in standard deviations beyond which no grid is offered; its weight then counts as a leak."""
+
+    smallest_shift: Fraction = Fraction(1, 10**100)
+    """Shift in standard deviations at and below which no grid is offered; squares would underflow."""
+
+    no_shift: Fraction = Fraction(1, 10**9)
+    """Shift that stands for none beside a leak; a larger shift dominates, at a loss of about 1e-9."""
+
+    farthest_shift: int = 10**6
+    """Shift in standard deviations beyond which nothing is protected and delta is 1."""
+
+
+SETTINGS = MixtureSettings()
+"""The settings in force; a test may replace them."""
+
+FARTHEST = 39.0
+"""Standard deviations beyond which there is less mass than any float; derived: 39^2 / 2 > 745."""
+
+LOG_LEAST_FLOAT = -745.0
+"""Logarithm of the least positive float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +88,11 @@ class GaussianMixturePair(Pair):
 
     @property
     def closed(self) -> bool:
-        return self.law.largest <= _FARTHEST_SHIFT
+        return self.law.largest <= SETTINGS.farthest_shift
 
     def loss(self) -> Loss | None:
         largest = self.law.largest
-        return MixtureLoss(self.law) if _SMALLEST_SHIFT < largest <= _LARGEST_SHIFT else None
+        return MixtureLoss(self.law) if SETTINGS.smallest_shift < largest <= SETTINGS.largest_shift else None
 
     def above(self, rate: Fraction, direction: str) -> Step | None:
         pair = self._on(rate)
@@ -97,14 +113,16 @@ class GaussianMixturePair(Pair):
         """
         law = self.law
         near = [
-            (shift, weight) for shift, weight in zip(law.shifts, law.weights, strict=True) if shift <= _LARGEST_SHIFT
+            (shift, weight)
+            for shift, weight in zip(law.shifts, law.weights, strict=True)
+            if shift <= SETTINGS.largest_shift
         ]
         kept = sum((weight for _, weight in near), Fraction(0))
         if not 0 < kept < 1:
             return None
         found = Shifts.of([shift for shift, _ in near], [weight / kept for _, weight in near])
-        if found.largest <= _SMALLEST_SHIFT:
-            found = Shifts.of([_NO_SHIFT], [Fraction(1)])
+        if found.largest <= SETTINGS.smallest_shift:
+            found = Shifts.of([SETTINGS.no_shift], [Fraction(1)])
         step = GaussianMixturePair(found).above(Fraction(1), direction)
         return None if step is None else PublicChoiceStep(((rounded_up(kept), step),), rounded_up(1 - kept))
 
@@ -122,7 +140,7 @@ class GaussianMixturePair(Pair):
     def _log_profile(self, epsilons: Array) -> Array:
         if not self.law.largest:
             return np.full(epsilons.shape, -np.inf)
-        if self.law.largest > _FARTHEST_SHIFT:
+        if self.law.largest > SETTINGS.farthest_shift:
             return np.zeros(epsilons.shape)
         c, log_w = np.array([float(x) for x in self.law.shifts]), np.log([float(w) for w in self.law.weights])
         size = np.minimum(epsilons, 1e6)
@@ -137,7 +155,7 @@ class GaussianMixturePair(Pair):
         return np.where(np.isnan(removed), 0.0, np.minimum(np.maximum(removed, added), 0.0))
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
-        if not 0 < self.law.largest <= _FARTHEST_SHIFT:
+        if not 0 < self.law.largest <= SETTINGS.farthest_shift:
             return np.array([on.number(int(self.law.largest > 0)) for _ in epsilons], dtype=object)
         return np.asarray(np.frompyfunc(lambda epsilon: self._delta(Fraction(epsilon), on), 1, 1)(epsilons))
 
@@ -209,7 +227,7 @@ class MixtureLoss(Loss):
 
     @property
     def _ends(self) -> tuple[float, float]:
-        return -_FARTHEST, _FARTHEST + float(self.law.largest)
+        return -FARTHEST, FARTHEST + float(self.law.largest)
 
     def loss(self, y: Array) -> Array:
         return np.asarray(self.law.log_ratio(np.ravel(y), FLOATS).reshape(np.shape(y)))
@@ -232,7 +250,7 @@ class MixtureLoss(Loss):
 
         P(y > c + Y) and Q(y < -Y) are at most e^{-Y^2/2} / 2. It is +inf if e^log_mass is below all floats.
         """
-        if log_mass < _LEAST:
+        if log_mass < LOG_LEAST_FLOAT:
             return math.inf
         far = (1 + lam) * float(self.law.largest) + math.sqrt(2 * max(-log_mass, 0.5))
         return float(self.loss(np.array([far]))[0])
@@ -242,7 +260,7 @@ class MixtureLoss(Loss):
         return math.log(float(self.law.weights[0])) if not self.law.shifts[0] else -math.inf
 
     def lowest(self, log_mass: float) -> float:
-        return float(self.loss(np.array([-math.sqrt(2 * max(min(-log_mass, -_LEAST), 0.5))]))[0])
+        return float(self.loss(np.array([-math.sqrt(2 * max(min(-log_mass, -LOG_LEAST_FLOAT), 0.5))]))[0])
 
     @property
     def distance(self) -> float:

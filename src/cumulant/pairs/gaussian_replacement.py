@@ -24,21 +24,39 @@ from cumulant.numerics.differences import escalated
 from cumulant.numerics.lazy_scipy import special
 from cumulant.pairs.pair import Pair
 
-_SMALLEST_DISTANCE = Fraction(1, 10**100)
-"""Distance over sigma at and below which no grid is offered; convention, as for mixtures."""
-_LARGEST_DISTANCE = Fraction(150)
-"""Distance over sigma above which no grid is offered; half of what mixtures take, because two records are compared."""
-_FARTHEST_DISTANCE = 10**6
-"""Distance over sigma beyond which nothing is protected."""
-_FARTHEST = 39.0
-"""Standard deviations beyond which the normal law has less mass than any float."""
-_LEAST_LOG = -745.0
+
+@dataclass(frozen=True, slots=True)
+class ReplacementSettings:
+    """Limits of the Gaussian replacement pair; beyond them less is offered, so validity does not depend on them."""
+
+    smallest_distance: Fraction = Fraction(1, 10**100)
+    """Distance over sigma at and below which no grid is offered; convention, as for mixtures."""
+
+    largest_distance: Fraction = Fraction(150)
+    """Distance over sigma above which no grid is offered; half of what mixtures take, because two records are
+    compared."""
+
+    farthest_distance: int = 10**6
+    """Distance over sigma beyond which nothing is protected and delta is 1."""
+
+    largest_loss: float = 1e6
+    """Loss (nats) beyond which floats report the profile at this loss, which is larger."""
+
+
+SETTINGS = ReplacementSettings()
+"""The settings in force; a test may replace them."""
+
+FARTHEST = 39.0
+"""Standard deviations beyond which the normal law has less mass than any float; derived: 39^2 / 2 > 745."""
+
+LOG_LEAST_FLOAT = -745.0
 """Logarithm of the least positive float."""
-_LARGEST_LOSS = 1e6
-"""Loss beyond which floats report the profile at this loss, which is larger."""
-_LOG_LARGE = 20.0
-"""log x beyond which asinh x is log 2x to the last bit."""
-_LOG_ROOT = math.log(2 * math.pi) / 2
+
+LOG_LARGE = 20.0
+"""log x beyond which asinh x is log 2x to the last bit; derived: 1 / (4 x^2) is below 2^-53."""
+
+LOG_ROOT = math.log(2 * math.pi) / 2
+"""log sqrt(2 pi), the logarithm of the normal density's constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +85,17 @@ class GaussianReplacementPair(Pair):
 
     @property
     def closed(self) -> bool:
-        return self.distance <= _FARTHEST_DISTANCE
+        return self.distance <= SETTINGS.farthest_distance
 
     def loss(self) -> Loss | None:
-        offered = _SMALLEST_DISTANCE < self.distance <= _LARGEST_DISTANCE
+        offered = SETTINGS.smallest_distance < self.distance <= SETTINGS.largest_distance
         return ReplacementLoss(float(self.distance), float(self.rate), float(1 - self.rate)) if offered else None
 
     def _log_profile(self, epsilons: Array) -> Array:
-        if self.distance > _FARTHEST_DISTANCE:
+        if self.distance > SETTINGS.farthest_distance:
             return np.zeros(epsilons.shape)
         c, g, kept = float(self.distance), float(self.rate), float(1 - self.rate)
-        size = np.minimum(epsilons, _LARGEST_LOSS)
+        size = np.minimum(epsilons, SETTINGS.largest_loss)
         with np.errstate(all="ignore"):
             z = ReplacementLoss(c, g, kept).place(size)
             still = math.log(kept) + special.log_ndtr(-z) if kept else np.full(z.shape, -np.inf)
@@ -87,7 +105,7 @@ class GaussianReplacementPair(Pair):
         return np.where(np.isnan(found), 0.0, np.minimum(found, 0.0))
 
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
-        if self.distance > _FARTHEST_DISTANCE:
+        if self.distance > SETTINGS.farthest_distance:
             return np.array([on.number(1) for _ in epsilons], dtype=object)
 
         def evaluate() -> Array:
@@ -132,15 +150,13 @@ class ReplacementLoss(Loss):
             )
             log_a = (math.log(self.kept) if self.kept else -math.inf) - math.log(self.rate) + c * c / 2
             log_arg = log_sinh + log_a
-            turned = np.where(
-                log_arg > _LOG_LARGE, log_arg + math.log(2), np.arcsinh(np.exp(np.minimum(log_arg, 30.0)))
-            )
-        ends = _FARTHEST + c
+            turned = np.where(log_arg > LOG_LARGE, log_arg + math.log(2), np.arcsinh(np.exp(np.minimum(log_arg, 30.0))))
+        ends = FARTHEST + c
         return np.asarray(np.clip(np.sign(x) * (half + turned) / c, -ends, ends))
 
     def log_density(self, y: Array) -> Array:
         c = self.shift
-        return np.asarray(-y * y / 2 - _LOG_ROOT + sampled_loss(-c * y - c * c / 2, self.rate, self.kept))
+        return np.asarray(-y * y / 2 - LOG_ROOT + sampled_loss(-c * y - c * c / 2, self.rate, self.kept))
 
     def roughness(self, y: Array) -> Array:
         # |He_8(z)| <= (|z| + 3)^8, for every part of P and Q
@@ -154,7 +170,7 @@ class ReplacementLoss(Loss):
 
         P(z > c + Z) is at most e^{-Z^2/2} / 2. It is +inf if e^log_mass is below all floats.
         """
-        if log_mass < _LEAST_LOG:
+        if log_mass < LOG_LEAST_FLOAT:
             return math.inf
         far = (1 + 2 * lam) * self.shift + math.sqrt(2 * max(-log_mass, 0.5))
         return float(self.loss(np.array([far]))[0])

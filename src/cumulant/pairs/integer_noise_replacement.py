@@ -22,9 +22,10 @@ from cumulant.pairs.finite_losses import LossPair
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.public_choice import PublicChoiceCurve
 
-_CUT = Fraction(5e-324)
-"""Mass that is cut off on either side at most: both noises have less than e^-745 beyond their last output."""
-_MOST_TERMS = 4_000
+CUT_MASS = Fraction(5e-324)
+"""Mass that is cut off on either side at most; derived: both noises have less than e^-745 beyond their last output."""
+
+MOST_TERMS = 4_000
 """Outputs up to which one round has a closed form; measured for Skellam noise, a second in balls."""
 
 
@@ -65,7 +66,7 @@ class NoiseReplacementPair(LossPair):
     @property
     def closed(self) -> bool:
         masses = self.noise.log_masses(FLOATS)
-        return masses is not None and len(masses) <= _MOST_TERMS
+        return masses is not None and len(masses) <= MOST_TERMS
 
     @property
     def dominated(self) -> Pair:
@@ -73,7 +74,7 @@ class NoiseReplacementPair(LossPair):
 
     @property
     def leak(self) -> Fraction:
-        return _CUT if self.whole else Fraction(0)
+        return CUT_MASS if self.whole else Fraction(0)
 
     def curve(self) -> Curve:
         return self.known or PublicChoiceCurve((self.rate,), (self.noise.grouped(2).curve(),))

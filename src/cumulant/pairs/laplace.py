@@ -29,10 +29,11 @@ from cumulant.pairs.laplace_replacement import LaplaceReplacementPair
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.worst_triples import LaplaceCorner, LaplaceTriple
 
-_CORNERS = 3
-"""Of shifts; below it three values at equal distances need more than a corner."""
+CORNER_SHIFT = 3
+"""Shift above which a corner of three values is asked too; below it three values at equal distances need more."""
 
-_TINY = float(np.finfo(np.float64).tiny)
+TINY = float(np.finfo(np.float64).tiny)
+"""The least normal float; it replaces smaller shifts, and every quantity grows with the shift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class LaplacePair(Pair):
         return LaplaceTriple(float(self.shift), float(rate), float(1 - rate))
 
     def corners(self, rate: Fraction) -> tuple[Step, Step] | None:
-        if not self.attained or self.query == "scalar" or self.shift <= _CORNERS:
+        if not self.attained or self.query == "scalar" or self.shift <= CORNER_SHIFT:
             return None
         shift, g, kept = float(self.shift), float(rate), float(1 - rate)
         return LaplaceCorner(shift, g, kept), LaplaceCorner(shift, g, kept, swapped=True)
@@ -176,7 +177,7 @@ class LaplacePair(Pair):
 
     def _scale(self) -> float:
         # every quantity here grows with the shift, so a shift below the smallest float may be replaced by it
-        return max(FLOATS.number(self.shift), _TINY)
+        return max(FLOATS.number(self.shift), TINY)
 
 
 def _log_half_and_quarter(log_f: LogFunctions, slope: Array, t: float) -> Array:

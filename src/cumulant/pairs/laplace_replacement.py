@@ -22,12 +22,24 @@ from cumulant.numerics.differences import escalated
 from cumulant.pairs.finite_losses import LossPair
 from cumulant.pairs.pair import Pair
 
-_FEWEST_CHORDS = 256
-"""Chords of the profile that bound the curve of continuous noise; measured: it is then 3e-6 too large, relatively."""
-_CHORDS_PER_SCALE = 64
-"""Chords for each scale of the noise between the records; measured: the curve is then 1e-4 too large at most."""
-_MOST_CHORDS = 1024
-"""Chords at most, so that a curve takes milliseconds."""
+
+@dataclass(frozen=True, slots=True)
+class ChordSettings:
+    """How many chords replace the profile of continuous noise; chords dominate it, so validity does not depend on
+    them."""
+
+    fewest: int = 256
+    """Chords of the profile that bound the curve of continuous noise; measured: it is then 3e-6 too large, relatively."""
+
+    per_scale: int = 64
+    """Chords for each scale of the noise between the records; measured: the curve is then 1e-4 too large at most."""
+
+    most: int = 1024
+    """Chords at most, so that a curve takes milliseconds."""
+
+
+SETTINGS = ChordSettings()
+"""The settings in force; a test may replace them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +105,7 @@ class LaplaceReplacementPair(Pair):
     closed = True
 
     def curve(self) -> Curve:
-        count = min(max(_FEWEST_CHORDS, math.ceil(_CHORDS_PER_SCALE * self.distance)), _MOST_CHORDS)
+        count = min(max(SETTINGS.fewest, math.ceil(SETTINGS.per_scale * self.distance)), SETTINGS.most)
         return DiscreteLaplaceReplacementPair(self.distance / count, count, self.rate).curve()
 
     def loss(self) -> Loss | None:

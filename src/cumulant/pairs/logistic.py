@@ -14,7 +14,9 @@ from cumulant.losses.transform import SLIGHTEST, STRONGEST, Mixed, Transform
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.pairs.finite_losses import LossPair
 
-_DOTS = 256
+CHORDS = 256
+"""Chords that replace the profile on samples and in compositions; they dominate it, so validity does not depend on it.
+Trades losses on the grid against tightness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +45,22 @@ class LogisticPair(LossPair):
         if not self.epsilon:
             return on.asarray(np.zeros(0)), on.asarray(np.zeros(0))
         e = on.number(self.epsilon)
-        x = on.asarray([self.epsilon * Fraction(i, _DOTS) for i in range(1, _DOTS + 1)])
+        x = on.asarray([self.epsilon * Fraction(i, CHORDS) for i in range(1, CHORDS + 1)])
         # tanh(d/4) e^{x/2} / sinh(e/2) at the inner ones, tanh(d/4) / (1 - e^-e) at the last
         less = on.log(-on.expm1(-e))
         inner = on.log(on.number(2)) + (x - e) / 2 - less
-        log_p = on.asarray([*(inner[i] for i in range(_DOTS - 1)), -less])
-        return x, log_p + on.log(on.tanh(on.number(self.epsilon / (4 * _DOTS))))
+        log_p = on.asarray([*(inner[i] for i in range(CHORDS - 1)), -less])
+        return x, log_p + on.log(on.tanh(on.number(self.epsilon / (4 * CHORDS))))
 
     @property
     def equal(self) -> float:
         """The mass tanh(d/4) / sinh(e/2) where p = q."""
         e = float(self.epsilon)
-        return float(np.tanh(e / (4 * _DOTS)) / np.sinh(e / 2)) if 0 < e < 1400 else float(not e)
+        return float(np.tanh(e / (4 * CHORDS)) / np.sinh(e / 2)) if 0 < e < 1400 else float(not e)
 
     @property
     def unit_loss(self) -> float | None:
-        return float(self.epsilon) / _DOTS if 10**-90 < self.epsilon < 10**5 else None
+        return float(self.epsilon) / CHORDS if 10**-90 < self.epsilon < 10**5 else None
 
     def transform(self, rate: Fraction, direction: str) -> Transform | None:
         """Return the transform of the profile itself, not of its chords."""

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 OnSample = Callable[[Fraction], Curve]
 """What the pair is on a sample, by its rate g < 1."""
 
-_BITS = 128
+MOMENT_BITS = 128
+"""Bits of the balls from which enclosures of moments are rounded; 75 more than a float has."""
 
 
 class Pair(ABC):
@@ -340,7 +341,7 @@ class Pair(ABC):
         if on is UPPER:
             return UPPER.above(self._log_envelope(orders, both))
         if on is BOUNDED:
-            with BALLS.at(_BITS):
+            with BALLS.at(MOMENT_BITS):
                 return BOUNDED.of_balls(self._exact_moments(orders, BALLS, both))
         if on is not BALLS:
             raise CertificateError(f"the moments of {type(self).__name__} are evaluated in balls only")

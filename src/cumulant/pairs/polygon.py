@@ -17,7 +17,8 @@ from cumulant.numerics.rounding import at_least
 from cumulant.pairs.finite_losses import LossPair
 from cumulant.pairs.pair import Pair
 
-_BITS = 512
+HULL_BITS = 512
+"""Bits of the balls in which slopes are compared; neighbouring slopes may agree in all digits of a float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class PolygonPair(LossPair):
         x = on.asarray([epsilon for epsilon in self.epsilons if epsilon])
         if not len(x):
             return x, x
-        with BALLS.at(max(_BITS, on.precision())):
+        with BALLS.at(max(HULL_BITS, on.precision())):
             # slopes of neighbours may agree in all digits of a float
             log_p = [jump.log() + BALLS.number(e) for e, jump in zip(self.epsilons, self._jumps(), strict=True) if e]
         if on.exact:
@@ -69,7 +70,7 @@ class PolygonPair(LossPair):
     @property
     def equal(self) -> float:
         """The mass where p = q: 1 - leak - SUM q (1 + e^x)."""
-        with BALLS.at(_BITS):
+        with BALLS.at(HULL_BITS):
             x, log_p = self.losses(BALLS)
             total = BALLS.number(1 - self.leak)
             for each, log_mass in zip(x, log_p, strict=True):
@@ -92,7 +93,7 @@ def convex_corners(
     for epsilon in sorted(best):
         if not points or best[epsilon] < points[-1][1]:
             points.append((epsilon, best[epsilon]))
-    with BALLS.at(_BITS):
+    with BALLS.at(HULL_BITS):
         mirrored = [(1 / _exp(e), 1 - (1 - BALLS.number(d)) / _exp(e), None) for e, d in reversed(points) if e]
         here = [(_exp(e), BALLS.number(d), (e, d)) for e, d in points]
         kept: list[Any] = []

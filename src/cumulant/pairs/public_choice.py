@@ -24,7 +24,8 @@ from cumulant.numerics.rationals import enclosed_logs, log_rational
 from cumulant.numerics.rounding import at_least, rounded_up
 from cumulant.pairs.pair import Pair
 
-_UNDERFLOW = -745.0
+LOG_LEAST_FLOAT = -745.0
+"""Logarithm of the least positive float; no part is asked for less mass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +221,13 @@ class PublicChoiceStep(Step):
         return kept or [max(shares, key=lambda each: each[0])]
 
     def span(self, log_mass: float) -> tuple[float, float]:
-        ends = [step.span(max(least, _UNDERFLOW)) for _, least, step in self._kept(log_mass)]
+        ends = [step.span(max(least, LOG_LEAST_FLOAT)) for _, least, step in self._kept(log_mass)]
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     def cells(self, step: float, log_mass: float) -> Cells:
         """Put all parts on one grid: each part's points are split again if they are not on it."""
         kept = self._kept(log_mass)
-        found = [(log_w, part.cells(step, max(least, _UNDERFLOW))) for log_w, least, part in kept]
+        found = [(log_w, part.cells(step, max(least, LOG_LEAST_FLOAT))) for log_w, least, part in kept]
         ends = [(cells.grid.points()[0], cells.grid.points()[-1]) for _, cells in found]
         first = min(math.floor(low / step) for low, _ in ends) - 1
         last = max(math.ceil(high / step) for _, high in ends) + 1

@@ -26,20 +26,43 @@ from cumulant.numerics.rounding import U
 from cumulant.pairs.finite_losses import LossPair
 
 LARGEST = 600
-"""Of e0; beyond it nothing is protected, shuffled or not."""
+"""Largest e0 (nats); beyond it nothing is protected, shuffled or not."""
 
 MOST_REPORTS = 10**8
-"""Of more reports only so many are counted: more are never worse."""
+"""Reports that are counted at most; more reports are never worse, so validity does not depend on it."""
 
 _MOST_BALLS = 2 * 10**4
-_MOST_SIZES, _FEWER_SIZES = 1024, 512
+"""Reports up to which the profile of two values is summed in balls; chosen by hand, a bound of time."""
+
+_MOST_SIZES = 1024
+"""Blanket sizes up to which each is used; chosen by hand, fewer are never too small."""
+
+_FEWER_SIZES = 512
+"""Groups of blanket sizes if there are more; a group counts as its smallest size, which is worse."""
+
 _MOST_TERMS = 5 * 10**6
+"""Atoms beyond which the answers count as two, which dominates; a bound of time and memory."""
+
 _FEW_TERMS = 5000
+"""Terms up to which a sum over three counts is evaluated in balls; a bound of time."""
+
 _CELLS = 1 << 13
-_TAIL, _BALL_TAIL = 75.0, 300
+"""Cells of the grid on which more losses are put by connect-the-dots, which dominates (docs/mechanisms/shuffle.md)."""
+
+_TAIL = 75.0
+"""Nats of the mass beyond a window in floats; e^-75 counts as the largest loss."""
+
+_BALL_TAIL = 300
+"""Nats of the mass beyond a window in balls; it is added to the ball."""
+
 _NEGLIGIBLE = -60.0
+"""Logarithm of the mass of the largest loss below which a grid takes it as a leak."""
+
 _GUARD = 320
+"""Bits beyond the working precision; the differences of the recurrence cancel."""
+
 _NEAR = 1e-6
+"""Distance of c N from an integer below which floats cannot tell the first term; the term is then added as a bound."""
 
 
 @dataclass(frozen=True, slots=True)

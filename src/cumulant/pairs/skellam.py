@@ -22,13 +22,41 @@ from cumulant.pairs.finite_losses import log_terms
 from cumulant.pairs.integer_noise_replacement import NoiseReplacementPair
 from cumulant.pairs.pair import Pair
 
-_GONE = 750.0
-"""e to minus this is less than every float."""
+LOG_NO_FLOAT = 750.0
+"""Nats of a mass that is less than every float; derived: the least one is e^-745."""
 
-_MOST_LOSSES, _MOST_TERMS, _FARTHEST = 1 << 16, 4_000, 1 << 14
-_BITS = 128
-_NEGLIGIBLE, _SLOWEST = 60.0, 1e-6
-_ROWS = 1 << 20
+
+@dataclass(frozen=True, slots=True)
+class SkellamSettings:
+    """Tuning constants of the Skellam pair.
+
+    Tails are bounded and added, so validity does not depend on them.
+    """
+
+    most_losses: int = 1 << 16
+    """Outputs of a grid or a profile; chosen by hand, beyond it the pair offers neither."""
+
+    most_terms: int = 4_000
+    """Outputs up to which one round has a closed form; measured: a second in balls."""
+
+    most_curve_outputs: int = 1 << 14
+    """Outputs of a curve; beyond it the bound for vectors answers."""
+
+    ball_bits: int = 128
+    """Bits of the balls from which floats and enclosures are rounded; 75 more than a float has."""
+
+    tail_digits: float = 60.0
+    """Nats below the largest term at which the last term of a curve must lie."""
+
+    slowest_decay: float = 1e-6
+    """Least decay (nats) from output to output beyond the last one; the geometric series needs some."""
+
+    terms_at_once: int = 1 << 20
+    """Orders times outputs that are in memory at once (8 MB an array)."""
+
+
+SETTINGS = SkellamSettings()
+"""The settings in force; a test may replace them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +85,7 @@ class SkellamPair(Pair):
     def _last(self) -> int | None:
         """Return the output beyond which there is less mass than any float; None if out of reach."""
         found = _reach(self.variance)
-        return found + self.shift if found + self.shift <= _MOST_LOSSES else None
+        return found + self.shift if found + self.shift <= SETTINGS.most_losses else None
 
     def replacement(self, rate: Fraction) -> Pair | None:
         if not self.shift or rate == 1:
@@ -66,16 +94,16 @@ class SkellamPair(Pair):
 
     def log_masses(self, on: Arithmetic) -> Array | None:
         count = _reach(self.variance) + 2 * self.shift + 1
-        if count > _MOST_LOSSES:
+        if count > SETTINGS.most_losses:
             return None
-        bits = max(_BITS, on.precision())
+        bits = max(SETTINGS.ball_bits, on.precision())
         found = log_scaled(self.variance, count, bits)
         return np.array([float(each) for each in found]) if on is FLOATS else np.array(found, dtype=object)
 
     @property
     def closed(self) -> bool:
         last = self._last()
-        return last is not None and last <= _MOST_TERMS
+        return last is not None and last <= SETTINGS.most_terms
 
     def loss(self) -> Loss | None:
         return self._loss(leak=True)
@@ -91,11 +119,11 @@ class SkellamPair(Pair):
         last = self._last()
         if last is None:
             return None
-        x, log_p = _outputs(self.shift, self.variance, last, FLOATS, _BITS)
+        x, log_p = _outputs(self.shift, self.variance, last, FLOATS, SETTINGS.ball_bits)
         if not (x[0] > SMALLEST_LOSS and x[-1] <= LARGEST_LOSS):
             return None
         half = self.shift // 2
-        same = 0.0 if self.shift % 2 else math.exp(float(log_scaled(self.variance, half + 1, _BITS)[half]))
+        same = 0.0 if self.shift % 2 else math.exp(float(log_scaled(self.variance, half + 1, SETTINGS.ball_bits)[half]))
         return AtomLoss(tuple(x.tolist()), tuple((log_p - x).tolist()), same, 5e-324 if leak else 0.0)
 
     def _log_profile(self, epsilons: Array) -> Array:
@@ -105,7 +133,7 @@ class SkellamPair(Pair):
         last = self._last()
         if last is None:
             return np.zeros(epsilons.shape)
-        x, log_p = _outputs(self.shift, self.variance, last, FLOATS, _BITS)
+        x, log_p = _outputs(self.shift, self.variance, last, FLOATS, SETTINGS.ball_bits)
         value = np.empty(epsilons.shape)
         with np.errstate(divide="ignore"):
             for i, epsilon in enumerate(epsilons):
@@ -125,11 +153,11 @@ class SkellamPair(Pair):
         if not self.shift or last is None:
             return on.number(0 if not self.shift else 1)
         bits = on.precision()
-        floats = _outputs(self.shift, self.variance, last, FLOATS, _BITS)[0]
+        floats = _outputs(self.shift, self.variance, last, FLOATS, SETTINGS.ball_bits)[0]
         first = int(np.searchsorted(floats, float(epsilon) * (1 - 1e-9) - 1e-300))
         x, log_p = _outputs(self.shift, self.variance, last, BALLS, bits)
         eps = on.number(epsilon)
-        total = up_to(on.number(-Fraction(_GONE)).exp())
+        total = up_to(on.number(-Fraction(LOG_NO_FLOAT)).exp())
         for each, log_mass in zip(x[first:], log_p[first:], strict=True):
             total += log_mass.exp() * (-(eps - each).expm1()).nonnegative_part()
         return total
@@ -161,7 +189,7 @@ class SkellamCurve(Curve):
         return value
 
     def _near(self, lam: Array, last: int, on: Arithmetic) -> Array:
-        bits = max(_BITS, on.precision())
+        bits = max(SETTINGS.ball_bits, on.precision())
         x, log_p = _outputs(self.shift, self.variance, last, on, bits)
         if on.exact:
             tails = [_log_tail(self.shift, self.variance, last, BALLS.number(each), on, bits) for each in lam]
@@ -169,7 +197,7 @@ class SkellamCurve(Curve):
             return np.array(
                 [(t.exp() + up_to(r.exp())).log1p() for t, r in zip(terms, tails, strict=True)], dtype=object
             )
-        rows = max(1, _ROWS // len(x))
+        rows = max(1, SETTINGS.terms_at_once // len(x))
         value = on.asarray(np.empty(len(lam)))
         for start in range(0, len(lam), rows):
             some = slice(start, start + rows)
@@ -188,7 +216,7 @@ class SkellamCurve(Curve):
         last = _outputs_needed(self.shift, self.variance, 1.0)
         if not last:
             return self._vector().at_one(on)
-        bits = max(_BITS, on.precision())
+        bits = max(SETTINGS.ball_bits, on.precision())
         with BALLS.at(bits):
             x, log_p = _outputs(self.shift, self.variance, last, BALLS, bits)
             total = up_to(_log_tail(self.shift, self.variance, last, BALLS.number(1), BALLS, bits).exp())
@@ -208,10 +236,10 @@ def _reach(variance: Fraction) -> int:
     """
     v = max(float(variance), 1e-300) if variance < 10**12 else math.inf
     if v == math.inf:
-        return _MOST_LOSSES + 1
+        return SETTINGS.most_losses + 1
 
     def enough(n: int) -> bool:
-        return n * math.asinh(n / v) - n * n / (math.hypot(n, v) + v) > _GONE + 1
+        return n * math.asinh(n / v) - n * n / (math.hypot(n, v) + v) > LOG_NO_FLOAT + 1
 
     low, high = 0, 16
     while not enough(high):
@@ -270,10 +298,13 @@ def _outputs_needed(shift: int, variance: Fraction, lam: float) -> int:
     It is a power of two, or the number of all outputs that have mass.
     """
     last = _reach(variance) + shift
-    while last <= _FARTHEST or last == _reach(variance) + shift <= _MOST_LOSSES:
-        x, log_p = _outputs(shift, variance, last, FLOATS, _BITS)
+    while last <= SETTINGS.most_curve_outputs or last == _reach(variance) + shift <= SETTINGS.most_losses:
+        x, log_p = _outputs(shift, variance, last, FLOATS, SETTINGS.ball_bits)
         terms = log_p + lam * x + np.log(-np.expm1(-(lam + 1) * x)) + np.log(-np.expm1(-lam * x))
-        if terms[-1] < terms.max() - _NEGLIGIBLE and _log_growth(shift, variance, last, lam) < -_SLOWEST:
+        if (
+            terms[-1] < terms.max() - SETTINGS.tail_digits
+            and _log_growth(shift, variance, last, lam) < -SETTINGS.slowest_decay
+        ):
             return last
         last = 1 << last.bit_length()
     return 0

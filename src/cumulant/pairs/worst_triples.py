@@ -79,10 +79,14 @@ class Extremes:
 
 
 BINS = 384
-"""In each direction of the plane."""
+"""Bins in each direction of the plane; binning is a post-processing, so validity does not depend on it."""
 
-_COARSE = 1500
-_GUIDE = -60.0  # log of the mass below which outputs do not matter to the saddle line
+GUIDE_CELLS = 1500
+"""Cells of the loss in which outputs are gathered for the saddle point; they guide and prove nothing."""
+
+LOG_GUIDE_MASS = -60.0
+"""Logarithm of the mass below which outputs do not matter to the saddle point."""
+
 
 Masses = tuple[Array, Array, Array]
 """log masses of the same bins under N(r), N(p) and N(q)."""
@@ -113,7 +117,7 @@ class Triple(Outputs):
 
     def largest(self) -> float:
         """Return the largest loss that matters."""
-        return self.span(_GUIDE)[1]
+        return self.span(LOG_GUIDE_MASS)[1]
 
 
 @lru_cache(maxsize=16)
@@ -139,12 +143,12 @@ def products(along: tuple[Array, Array], across: tuple[Array, Array, Array]) -> 
 @lru_cache(maxsize=32)
 def _nodes(triple: Triple) -> tuple[Array, Array]:
     """Return the outputs gathered in cells of the loss; they guide the saddle point only."""
-    loss, log_p = _outputs(triple, _GUIDE)
-    if loss.size <= 4 * _COARSE:
+    loss, log_p = _outputs(triple, LOG_GUIDE_MASS)
+    if loss.size <= 4 * GUIDE_CELLS:
         return loss, log_p
     mass, scale = np.exp(log_p), 1e-3 * loss.max()
     ends = np.arcsinh(np.array([loss.min(), loss.max()]) / scale)
-    cell = np.searchsorted(scale * np.sinh(np.linspace(ends[0], ends[1], _COARSE)), loss)
+    cell = np.searchsorted(scale * np.sinh(np.linspace(ends[0], ends[1], GUIDE_CELLS)), loss)
     total, moment = np.bincount(cell, mass), np.bincount(cell, mass * loss)
     there = total > 0
     return moment[there] / total[there], np.log(total[there])

@@ -44,6 +44,9 @@ ABOUT_A_PACKAGE = {
 BANNED_OPENINGS = ("The same", "What ", "Whether", "Who ", "Of ", "That of", "Where ")
 """First words of a docstring that leave the reader without a subject."""
 
+SHORT = ("losses", "pairs", "numerics", "curves", "conversion")
+"""Packages in which every first line has at most 90 characters."""
+
 EXPLAINED = ("exact", "losses", "pairs")
 """Packages in which every module constant has a reason."""
 
@@ -142,6 +145,19 @@ def test_every_docstring_begins_with_a_subject_or_a_verb() -> None:
     found = {str(path.relative_to(ROOT)): len(banned_openings(path.read_text("utf-8"))) for path in MODULES.values()}
     allowed = RATCHET["banned_openings"]
     assert {file: count for file, count in found.items() if count > allowed.get(file, 0)} == {}
+
+
+@pytest.mark.parametrize("package", SHORT)
+def test_every_first_line_is_short(package: str) -> None:
+    """A first line is read in a list of names: it has at most 90 characters, and its sentence ends there."""
+    long = []
+    for path in sorted((SOURCE / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                first, *rest = (ast.get_docstring(node) or "").split("\n")
+                if len(first) > 90 or (rest and rest[0]):
+                    long.append(f"{path.name}: {first}")
+    assert long == []
 
 
 def test_every_constant_has_a_reason() -> None:

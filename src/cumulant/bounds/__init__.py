@@ -1,1 +1,4 @@
-"""Privacy amplification by sampling: (curve or pair, rate) -> curve, one function per theorem, listed in one table."""
+"""Privacy amplification by sampling: (curve or pair, rate) -> curve.
+
+There is one function per theorem, listed in one table.
+"""

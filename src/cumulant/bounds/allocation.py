@@ -134,7 +134,7 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _balls(base: Curve, steps: int, size: int, on: Arithmetic) -> Array:
-    """The same in balls."""
+    """Return the coefficients of the series in balls."""
     from flint import arb, arb_poly
 
     lam = np.array([Fraction(k) for k in range(1, size)], dtype=object)
@@ -284,7 +284,7 @@ def _log_excess(law: Ratios, u: Array) -> Array:
 
 
 def _log_mean(law: Ratios, u: Array) -> Array:
-    """The same at large u, from the exponents themselves."""
+    """Return log E e^{-u(W-1)} from above at large u, from the exponents themselves."""
     w = np.expm1(law.log_ratio)
     found = np.concatenate([log_sum(law.log_mass - some[:, None] * w) for some in _chunks(u, w.size)])
     found = np.logaddexp(found, u + math.log(law.out or 5e-324))

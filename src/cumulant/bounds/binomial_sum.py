@@ -1,4 +1,6 @@
-"""Eq. (9): the sum that every amplification theorem of the paper evaluates, with its own bound of zeta(j)^j.
+"""Eq. (9): the sum that every amplification theorem of the paper evaluates.
+
+Each theorem has its own bound of zeta(j)^j.
 
 e^{(a-1) eps'(a)} <= 1 + sum_{j=2}^{a} C(a, j) g^j zeta(j)^j          (integer a >= 2; chords of K between, Corollary 10)
 """
@@ -41,7 +43,7 @@ _NEGLIGIBLE = 45.0  # what is below e^-45 of the largest term may be known from 
 
 @dataclass(frozen=True, slots=True)
 class Amplified(Curve):
-    """What every bound says at the two ends: E-18 at order 1, Lemma 3 at order infinity and for the slack."""
+    """The ends that all bounds share: E-18 at order 1, Lemma 3 at order infinity and for slack."""
 
     base: Curve
     rate: Fraction
@@ -70,7 +72,7 @@ class Amplified(Curve):
 
 @dataclass(frozen=True, slots=True)
 class BinomialSum(Amplified):
-    """Eq. (9) with zeta(j)^j replaced, term by term, by the smallest of the given coefficients (E-9).
+    """Eq. (9) with zeta(j)^j replaced, term by term, by the smallest coefficient (E-9).
 
     Which one that is, and which terms matter, is decided in floats; every choice is valid, and what is left out is bounded.
     """
@@ -83,7 +85,10 @@ class BinomialSum(Amplified):
     summed = True
 
     def winner(self, order: float) -> str:
-        """The row that proves this order: eq. (9) is about finite orders, and Lemma 3 answers at infinity (E-18)."""
+        """Return the row that proves this order; Lemma 3 answers at infinity (E-18).
+
+        Eq. (9) is about finite orders only.
+        """
         return "lemma3" if order == np.inf else ""
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
@@ -98,7 +103,7 @@ class BinomialSum(Amplified):
         return np.where(lam == below, left, (1 - share) * left + share * right)
 
     def _chord(self, lam: Fraction, on: Arithmetic) -> Scalar:
-        """The same in balls, where a value is expensive."""
+        """Return the chord of K in balls, where a value is expensive."""
         below, share = int(lam // 1), lam % 1
         left = self._ball(below + 1, on)
         return left if not share else on.number(1 - share) * left + on.number(share) * self._ball(below + 2, on)
@@ -167,7 +172,10 @@ class BinomialSum(Amplified):
         return _rows(_log_binomials(orders)[0], weights)
 
     def _enclosed_terms(self, orders: tuple[int, ...]) -> tuple[Array, Array, Array]:
-        """The same with their radii, and which of them are loose: known from above only, and so with their upper ends."""
+        """Return the terms with radii, and which are loose: known from above only.
+
+        A loose term comes with its upper end.
+        """
         (binomials, finite), top = _log_binomials(orders), orders[-1]
         weights = self._weights(self._enclosed_coefficients(top)[: top - 1])
         wide = ~(weights.radius <= _WIDE) | np.isnan(weights.mid)
@@ -189,7 +197,10 @@ class BinomialSum(Amplified):
     # ---- the coefficients, each table remembered and growing
 
     def _table(self, top: int) -> tuple[Array, Array, Array]:
-        """log(g^j c_j) in floats for j = 2 … top at least, which coefficient is the smallest there, and its log c_j."""
+        """Return log(g^j c_j) in floats for j = 2 … top at least, with the smallest coefficient.
+
+        Returns also which coefficient that is, and its log c_j.
+        """
         table = self._memory.get("table")
         if table is None or table[0].size < top - 1:
             j = np.arange(2.0, (1 << (top - 1).bit_length()) + 1)
@@ -215,7 +226,10 @@ class BinomialSum(Amplified):
         return on.log(on.number(self.rate if on.exact else max(self.rate, _SMALLEST_RATE)))
 
     def _enclosed_coefficients(self, top: int) -> Enclosure:
-        """log c_j as enclosures for j = 2 … top at least; wide where closed forms know it from above only."""
+        """Return log c_j as enclosures for j = 2 … top at least.
+
+        They are wide where closed forms know them from above only.
+        """
         known: Any = self._memory.get("coefficients")
         if known is None or known.size < top - 1:
             j = np.arange(2 if known is None else known.size + 2, top + 1)
@@ -233,7 +247,10 @@ class BinomialSum(Amplified):
         return weights
 
     def _sharp(self, needed: Array) -> Enclosure:
-        """log c_j from balls at the j that are needed, remembered; unknown at the others and where it would take too long."""
+        """Return log c_j from balls at the j that are needed, remembered.
+
+        It is unknown (NaN) at the others and where it would take too long.
+        """
         j, known = np.flatnonzero(needed) + 2, self._memory.setdefault("sharp", {})
         new = [each for each in j.tolist() if each not in known]
         if new:
@@ -261,7 +278,10 @@ class BinomialSum(Amplified):
         return on.log1p(np.sum(on.exp(logs)) + up_to(on.exp(on.number(cut)) * left_out))
 
     def _logs(self, order: int, on: Arithmetic, drop: float) -> tuple[Array, int, float]:
-        """log C(a, j) g^j c_j without those below e^-drop of the largest; how many these are, and the cut they are below."""
+        """Return log C(a, j) g^j c_j without those below e^-drop of the largest.
+
+        Returns also how many these are, and the cut they are below.
+        """
         j, left_out, cut = np.arange(2, order + 1), 0, -math.inf
         certain = on is BALLS and not self.base.estimated  # that is, there are upper bounds in floats that are proved
         if certain and order > _FEW:
@@ -281,7 +301,10 @@ class BinomialSum(Amplified):
         return log_choose + on.asarray(j) * self._log_rate(on) + log_c, left_out, cut
 
     def _upper_terms(self, log_choose: Array) -> Array:
-        """Floats above log C(a, j) g^j c_j, j > _HEAD: with the coefficient that is smallest at the first of these."""
+        """Return floats above log C(a, j) g^j c_j for large j.
+
+        They use the coefficient that is smallest at the first of these j.
+        """
         j = np.arange(_HEAD + 1.0, log_choose.size + 2)
         with np.errstate(all="ignore"):
             log_c = self.coefficients[self._table(_HEAD + 1)[1][_HEAD - 1]](j, UPPER).upper()
@@ -291,7 +314,10 @@ class BinomialSum(Amplified):
 
 
 class PaperMaximum(BinomialSum):
-    """The paper's estimate for large orders, log(1 + sum) <= max + log(a) over its a items: valid, and loose (E-15)."""
+    """The paper's estimate for large orders, log(1 + sum) <= max + log(a) over its a items.
+
+    It is valid, and loose (E-15).
+    """
 
     __slots__ = ()
 

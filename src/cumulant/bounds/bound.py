@@ -1,4 +1,7 @@
-"""A row of a table of amplification bounds, what it may ask for, and `best`, the fold of the rows of a table."""
+"""One row of a table of amplification bounds, and `best`, the fold of the rows of a table.
+
+The functions at the top are the hypotheses that a row may ask for.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def no_profile(base: Curve, pair: Pair | None) -> str:
 
 
 def reachable(base: Curve, pair: Pair | None) -> str:
-    """A pair whose integrals can be evaluated: +inf, unknown, would say nothing from below."""
+    """Ask for a pair whose integrals can be evaluated: +inf would give nothing from below."""
     far, told = pair is not None and not pair.integrable, pair is not None and pair.mixed() is not None
     return (
         no_pair(base, pair)
@@ -119,7 +122,10 @@ def over(*names: str) -> Domination:
 
 
 def attained_over(*names: str) -> Domination:
-    """The same where some data sets have the pair; otherwise the curve of the mechanism may be below that of the pair."""
+    """Return `over` if some data sets have the pair; otherwise no row.
+
+    Without such data sets the curve of the mechanism may be below that of the pair.
+    """
     return lambda base, pair: names if pair is not None and pair.attained else ()
 
 
@@ -135,7 +141,7 @@ def out_of_reach(base: Curve, pair: Pair | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One row: `curve(base, pair, rate)` is proved for rates below 1 whenever `objection(base, pair)` is empty.
+    """One row: `curve(base, pair, rate)` is proved for rates below 1 if `objection` is empty.
 
     `best` has no curve of its own: it is the fold of the rows. For its sake a row may say which rows of its table it
     `dominates`, so that they need not be evaluated, and where it is `worthless` although it applies. A `tight` row is the
@@ -160,7 +166,7 @@ class Bound:
     splits: bool = False
 
     def useful(self, base: Curve, pair: Pair | None) -> bool:
-        """Whether it is an upper bound of its own that applies and says something."""
+        """True if the row is an upper bound of its own that applies and gives a finite value."""
         own = self.upper and self.curve is not None
         return own and not self.objection(base, pair) and not self.worthless(base, pair)
 
@@ -168,7 +174,7 @@ class Bound:
 def amplified(
     rows: Mapping[str, Bound], name: str, base: Curve, pair: Pair | None, rate: Fraction, subject: str
 ) -> Curve:
-    """The curve of the mechanism with this curve and pair on a sample drawn at this rate, by a row of a scheme's table.
+    """Return the curve of a mechanism on a sample of this rate, by a row of a scheme's table.
 
     The only place that knows of rate 1: it changes nothing.
     """
@@ -182,7 +188,10 @@ def amplified(
 
 
 def proved(rows: Mapping[str, Bound], name: str, base: Curve, pair: Pair | None, rate: Fraction, subject: str) -> Curve:
-    """What a row of a scheme's table proves, or HypothesisError: the only place that asks whether a theorem applies."""
+    """Return the curve that a row of a scheme's table proves, or raise HypothesisError.
+
+    This is the only place that asks whether a theorem applies.
+    """
     bound = rows[name]
     _check(bound, base, pair, subject)
     return best(rows, base, pair, rate) if bound.curve is None else bound.curve(base, pair, rate)
@@ -195,7 +204,7 @@ def _check(bound: Bound, base: Curve, pair: Pair | None, subject: str) -> None:
 
 
 def best(rows: Mapping[str, Bound], base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
-    """The pointwise minimum of all rows that apply and that no other such row dominates, then projected."""
+    """Return the pointwise minimum of all rows that apply and are not dominated, projected."""
     useful = [row for row in rows.values() if row.useful(base, pair)]
     dominated = {name for row in useful for name in row.dominates(base, pair)}
     kept = [row for row in useful if row.name not in dominated]
@@ -209,7 +218,10 @@ def best(rows: Mapping[str, Bound], base: Curve, pair: Pair | None, rate: Fracti
 
 @dataclass(frozen=True, slots=True)
 class Best(Lowest):
-    """The fold of the rows of a table; where Lemma 3 is one of them, it is what all of them say at order infinity (E-18)."""
+    """The fold of the rows of a table.
+
+    If Lemma 3 is one of them, it gives the value at order infinity (E-18).
+    """
 
     at_the_end: str = ""
 

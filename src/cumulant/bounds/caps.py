@@ -1,4 +1,7 @@
-"""Bounds in closed form at every real order: joint convexity, which needs no symmetry at all, and Lemma 3 (E-11)."""
+"""Bounds in closed form at every real order: joint convexity and Lemma 3 (E-11).
+
+Joint convexity needs no symmetry at all.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ class JointConvexity(Amplified):
 
 @dataclass(frozen=True, slots=True)
 class PureCap(Amplified):
-    """E-11 (i): eps'(a) <= log(1 + g E), Lemma 3 at order infinity, because the Rényi divergence grows with the order."""
+    """E-11 (i): eps'(a) <= log(1 + g E), Lemma 3 at order infinity.
+
+    It holds at every order, because the Rényi divergence grows with the order.
+    """
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         return on.asarray(lam) * self.pure(on)
@@ -41,7 +47,7 @@ class PureCap(Amplified):
 
 @dataclass(frozen=True, slots=True)
 class WorstPure(Amplified):
-    """Lemma 3, then the worst mechanism that is log(1 + g E)-DP: randomized response (Bun and Steinke)."""
+    """Lemma 3, then the worst log(1 + g E)-DP mechanism: randomized response (Bun, Steinke)."""
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         return response_cgf(self.pure(on), lam, on)

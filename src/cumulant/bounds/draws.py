@@ -1,4 +1,4 @@
-"""The tables of the theorems about samples with replacement and truncated Poisson samples."""
+"""Tables of the theorems about samples with replacement and truncated Poisson samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Gaussian noise on a sample of fixed size: the curve itself (Theorem C), or up to one constant (Theorem A).
+"""Gaussian noise on a sample of fixed size: Theorem C and Theorem A.
+
+Theorem C gives the curve itself, Theorem A gives it up to one constant.
 
 One step is a mixture over triples a = (1-g)N(r) + gN(p) against b = (1-g)N(r) + gN(q); the proofs are in
 docs/bounds/gaussian-diameter.md and docs/bounds/gaussian-ball.md.
@@ -35,7 +37,11 @@ _MOST_POWERS, _SHARP = 32, 1e-13
 
 
 def gaussian_ball(pair: GaussianPair, rate: Fraction) -> SampledPair:
-    """Theorem C: when the values lie in a ball whose diameter is the sensitivity, Proposition 11 is the truth.
+    """Theorem C: Proposition 11's pair is attained if the values lie in a ball.
+
+    The diameter of the ball is the sensitivity.
+
+    Proposition 11's pair is then attained.
 
     Holds for every real order above 1, KL included; it needs `geometry="ball"`: clipped sums, or a scalar query.
 
@@ -46,7 +52,9 @@ def gaussian_ball(pair: GaussianPair, rate: Fraction) -> SampledPair:
 
 
 def gaussian_diameter(pair: GaussianPair, rate: Fraction) -> Curve:
-    """Theorem A: when only the distances of the values are bounded, M <= M_pair + a(a-1) Delta with one constant Delta.
+    """Theorem A: M <= M_pair + a(a-1) Delta if only distances of values are bounded.
+
+    Delta is one constant for all orders.
 
     Holds for every real order above 1, KL included, for a query of any dimension with this L2 sensitivity.
 
@@ -89,7 +97,9 @@ class Diameter(Curve):
 
 @lru_cache(maxsize=256)
 def delta(shift: Fraction, rate: Fraction) -> float:
-    """Delta = (g/2) int_0^v* E[ l(v/2 - h0 + sqrt(v) Z) - l(-h0 + sqrt(v) Z) ] dv, v* = min(s, 4 h0).
+    """Return Delta, a double integral over v and a normal variable Z.
+
+    Delta = (g/2) int_0^v* E[ l(v/2 - h0 + sqrt(v) Z) - l(-h0 + sqrt(v) Z) ] dv, v* = min(s, 4 h0).
 
     l is the logistic density; the two are subtracted on paper:
     l(x) - l(y) = -sinh((x+y)/2) sinh((x-y)/2) / (4 cosh^2(x/2) cosh^2(y/2)).
@@ -145,7 +155,9 @@ def enclosed_delta(shift: Fraction, rate: Fraction) -> Enclosure:
 
 @lru_cache(maxsize=256)
 def _expanded_delta(shift: Fraction, rate: Fraction) -> Enclosure | None:
-    """Delta by powers of r = g/(1-g), where they give it to 13 digits: s is below 4 h0 and much smaller than h0^2.
+    """Return Delta by powers of r = g/(1-g), if they give it to 13 digits.
+
+    Then s is below 4 h0 and much smaller than h0^2.
 
     With W = e^y the series of log(1 + W) errs by at most the first power that it leaves out, and E W^k = r^k e^{k^2 s / 2}
     at v = s. So F and G of the integral below give
@@ -181,7 +193,7 @@ def _delta_ball(shift: Fraction, rate: Fraction) -> Scalar:
 
 @lru_cache(maxsize=256)
 def _delta_at(shift: Fraction, rate: Fraction, precision: int) -> Scalar:
-    """The same at the precision in force, by the one-dimensional form of the same integral.
+    """Return Delta at the precision in force, by the one-dimensional form of the integral.
 
     With F = log(1 + e^y), F'' = l, and G(y) = 1 - e^-y log(1 + e^y), G' + G'' = l, the heat equation gives
     Delta = g E[ G(v/2 - h0 + sqrt(v) Z) - G(-h0) - F(-h0 + sqrt(v) Z) + F(-h0) ] at v = v*. The bracket is at most

@@ -1,4 +1,6 @@
-"""Theorem V: independent Laplace noise on a query of bounded L1 sensitivity has a budget of chi-square on fixed-size samples.
+"""Theorem V: Laplace noise on one query has a budget of chi-square on fixed-size samples.
+
+The noise is independent in each coordinate, the query has bounded L1 sensitivity.
 
 E_R (P/R - Q/R)^2 <= V*(t) for all triples of values at pairwise L1 distance t = sensitivity / scale, in any dimension; the
 proof, and why two dimensions suffice, is in docs/bounds/laplace-budget.md. One query per sample only.
@@ -68,7 +70,9 @@ def _square_less_one(x: Array) -> Array:
 
 
 def _bound(c: Array, far: Array, x: Array, y: Array, less: tuple[Array, Array]) -> Array:
-    """Not below J(c+d)J(x) + J(c)J(y) - 2 m(c,d) rho(x,y) where c, c+d, x, y are at most these and c, d not below `less`.
+    """Return a bound of J(c+d)J(x) + J(c)J(y) - 2 m(c,d) rho(x,y) over a box.
+
+    In the box c, c+d, x, y are at most these numbers, and c, d not below `less`.
 
     J, m and 1 - rho grow in all their arguments. With J = 1 + j, m = 1 + mu and rho = 1 - r it is
     j(c+d) + j(x) + j(c+d) j(x) + j(c) + j(y) + j(c) j(y) + 2r - 2 mu (1 - r), and mu = j(c) + (1 - e^-d)(e^c - e^-2c)/3.
@@ -82,7 +86,9 @@ def _bound(c: Array, far: Array, x: Array, y: Array, less: tuple[Array, Array]) 
 
 
 def _largest_over_boxes(t: float, tolerance: float) -> float | None:
-    """The maximum over c, d, x >= 0 with c+d+x <= t, y = t - max(c, d+x), of the function above, by bisection of boxes.
+    """Return the maximum of the function of `_bound`, by bisection of boxes.
+
+    It is over c, d, x >= 0 with c+d+x <= t, y = t - max(c, d+x).
 
     A box is dropped when its bound is at most the largest value that is known, raised by the tolerance: that is then a bound of
     all. Directed rounding: sums of positive terms, raised and lowered by far more than they lose.
@@ -115,7 +121,9 @@ def _largest_over_boxes(t: float, tolerance: float) -> float | None:
 
 
 def laplace_budget(pair: LaplacePair, rate: Fraction) -> Budget:
-    """M - 1 <= that of the profile less what exceeds the budget beta = g^2 V* / (2(1-g)) of INT H, at orders from 2 on.
+    """Return the profile's curve less what exceeds the budget, at orders from 2 on.
+
+    The budget of INT H is beta = g^2 V* / (2(1-g)).
 
     The time value H is at most that of the profile and INT H ds <= beta, so the supremum of E t^a - 1 = a(a-1) INT s^{a-2} H ds
     fills H from the top down to some s1 = 1/w1 < 1, or s1 >= 1; every s1 is valid. Below order 2 it is the divergence at 2.
@@ -128,7 +136,9 @@ def laplace_budget(pair: LaplacePair, rate: Fraction) -> Budget:
 
 @dataclass(frozen=True, slots=True)
 class Budget(Curve):
-    """K = log1p( M_profile - 1 - a(a-1) [ T(a) + s1^{a-2} (M_profile(2)/2 - 1/2 - T(2) - beta) ] ).
+    """The curve of the profile, lowered where the moment exceeds the budget beta.
+
+    K = log1p( M_profile - 1 - a(a-1) [ T(a) + s1^{a-2} (M_profile(2)/2 - 1/2 - T(2) - beta) ] ).
 
     T(a) = INT_{s < s1} s^{a-2} H ds, for s1 = 1/w(x1) g^2 INT_{x1}^t w^{-a-1} (1 - e^{(x-t)/2}) e^x dx; what lies between 1 and
     s1 > 1 adds the same with w^{a-2}.
@@ -153,7 +163,10 @@ class Budget(Curve):
         return on.number(self.rate) ** 2 * on.number(Fraction(found)) / (2 * on.number(1 - self.rate))
 
     def start(self) -> float | None:
-        """x1 with INT_{s > s1} H = beta, s1 = 1/w(x1), or w(-x1) where x1 < 0; None where the budget is not used up."""
+        """Return x1 with INT_{s > s1} H = beta; None if the budget is not used up.
+
+        s1 = 1/w(x1), or w(-x1) if x1 < 0.
+        """
         return recall(self._known, "start", self._start, _REMEMBERED)
 
     def _start(self) -> float | None:
@@ -171,7 +184,10 @@ class Budget(Curve):
         return low
 
     def _log_tail(self, orders: Array, start: float) -> Array:
-        """log T(a) in floats; far down, where nothing is left of a power, less: what is left out is not subtracted."""
+        """Return log T(a) in floats; less far down, where nothing is left of a power.
+
+        The part that is left out is not subtracted, so the bound stays valid.
+        """
         t, rate = float(self.shift), Rate.of(self.rate)
         near, last = (float(rate.loss(np.array([x]))[0]) for x in (abs(start), t))
         points, shares = legendre(40)
@@ -210,7 +226,7 @@ class Budget(Curve):
         return part(-a - 1, arb(0), t, size) + part(a - 2, arb(0), arb(-start), size)
 
     def _spare(self, start: float) -> Scalar:
-        """What INT_{s > s1} H of the profile exceeds the budget by, about 0."""
+        """Return by how much INT_{s > s1} H of the profile exceeds the budget, about 0."""
         return self.profile.excess_ball(Fraction(1)) / 2 - self._tail_ball(Fraction(2), start) - self.budget(BALLS)
 
     def _log_edge(self, start: float) -> float:

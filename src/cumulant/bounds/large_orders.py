@@ -1,5 +1,6 @@
-"""The sum of eq. (9) at large orders, or its largest term, from few coefficients: certified, unlike the paper's two-ended
-search (E-15).
+"""The sum of eq. (9) at large orders, or its largest term, from few coefficients.
+
+It is certified, unlike the paper's two-ended search (E-15).
 
 In a block s <= j < t: log c_j is convex, so at most its chord from s to t; log C(a, j) is concave, so at most the line
 through two neighbours; what is left is a geometric sum, the largest term of which is at one of its ends. Blocks that matter are
@@ -35,7 +36,10 @@ Coefficients = Sequence[Coefficient]
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """What is asked about terms: their sum or their largest. How a geometric block, and how blocks are put together."""
+    """The quantity asked for: the sum of terms or their largest.
+
+    It knows how to bound a geometric block, and how blocks are put together.
+    """
 
     of_block: Callable[[Array, Array, Arithmetic], Array]
     of_blocks: Callable[[Array, Arithmetic], Scalar]
@@ -52,7 +56,10 @@ _LARGEST = _Whole(_log_largest, lambda shares, on: reduce(on.maximum, shares))
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Blocks [node, next node), the last of them one node, in floats: what bounds each best, and its share of the sum."""
+    """Blocks [node, next node), in floats: the best bound of each, and its share of the sum.
+
+    The last block is one node.
+    """
 
     nodes: Array
     coefficient: Array
@@ -64,7 +71,9 @@ class _Plan:
 def log_block_sum(
     order: int, rate: Fraction, coefficients: Coefficients, on: Arithmetic = FLOATS, estimated: bool = False
 ) -> Scalar:
-    """An upper bound of log sum_{j=2}^{order} C(order, j) g^j min_i c_i(j), each c_i log-convex, order > 64.
+    """Return an upper bound of log sum_{j=2}^{order} C(order, j) g^j min_i c_i(j).
+
+    Each c_i is log-convex, and order > 64.
 
     The blocks are a plan found in floats; balls follow it. Only coefficients that matter become balls, the others are upper
     bounds in floats: a chord of upper bounds lies above the chord. For `estimated` ones there is none that is proved.
@@ -75,7 +84,10 @@ def log_block_sum(
 def log_block_largest(
     order: int, rate: Fraction, coefficients: Coefficients, on: Arithmetic = FLOATS, estimated: bool = False
 ) -> Scalar:
-    """The same for log max_j C(order, j) g^j min_i c_i(j): every term is looked at, if only as one of a block."""
+    """Return an upper bound of log max_j C(order, j) g^j min_i c_i(j).
+
+    Every term is looked at, if only as one of a block.
+    """
     return _log_whole(_LARGEST, order, rate, coefficients, on, estimated)
 
 
@@ -100,7 +112,10 @@ def _log_whole(
 
 
 def _followed(coefficient: Coefficient, nodes: Array, used: Array, near: Array, on: Arithmetic) -> Array:
-    """log c at the nodes that are used: balls near what matters, floats above it elsewhere and where balls are costly."""
+    """Return log c at the nodes that are used: balls near what matters, floats elsewhere.
+
+    The floats are above it; they also serve where balls are costly.
+    """
     value = np.full(nodes.size, on.number(math.nan))
     if near.any():
         value[near] = coefficient(nodes[near], on)
@@ -148,7 +163,10 @@ def _chosen(nodes: Array, log_c: Array, order: int, log_rate: float, whole: _Who
 def _log_shares(
     blocks: Array, log_c: Array, order: int, log_rate: Scalar, upward: bool, on: Arithmetic, whole: _Whole
 ) -> Array:
-    """A bound of the whole over each block start <= j < end: upward from its first term, or downward from its last."""
+    """Return a bound of the whole over each block start <= j < end.
+
+    It goes upward from the first term of a block, or downward from its last.
+    """
     (start, end), (first, beyond) = blocks, log_c
     count = end - start
     chord = (beyond - first) / count
@@ -165,15 +183,15 @@ def _log_shares(
 
 
 def _blocks(nodes: Array) -> Array:
-    """Where each block starts and ends."""
+    """Return the starts and the ends of the blocks."""
     return np.array([nodes, np.append(nodes[1:], nodes[-1] + 1)])
 
 
 def _ends(values: Array) -> Array:
-    """From values at nodes, along the last axis, to those at the start and the end of each block."""
+    """Return the values at the start and the end of each block, from values at nodes."""
     return np.array([values, np.concatenate([values[..., 1:], values[..., -1:]], axis=-1)])
 
 
 def _at_ends(blocks: Array) -> Array:
-    """Which nodes are an end of one of these blocks."""
+    """Return which nodes are an end of one of these blocks."""
     return blocks | np.append(False, blocks[:-1])

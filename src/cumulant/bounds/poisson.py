@@ -1,4 +1,4 @@
-"""The table of the theorems about Poisson samples: what each says, what it assumes, what it proves."""
+"""The table of the theorems about Poisson samples, with their assumptions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ from cumulant.pairs.pair import Pair
 
 
 def poisson(pair: Pair, rate: Fraction) -> Curve:
-    """The larger of D((1-q)Q + qP || Q) and D(Q || (1-q)Q + qP), at every real order: exact for the class of the pair.
+    """Return the larger of D((1-q)Q + qP || Q) and D(Q || (1-q)Q + qP) at every real order.
+
+    It is exact for the class of the pair.
 
     A pair that is not symmetric enters in both roles. For a symmetric one the first divergence is the larger, and it is
     Proposition 11's.
@@ -48,7 +50,9 @@ def poisson(pair: Pair, rate: Fraction) -> Curve:
 
 
 def poisson_sum(base: Curve, rate: Fraction) -> Curve:
-    """e^{(a-1) eps'(a)} <= 1 + sum_{j>=2} C(a,j) q^j (e^{(j-1) eps(j)} - 1) for every mechanism; chords between integers.
+    """Return the sum for every mechanism on a Poisson sample; chords between integers.
+
+    e^{(a-1) eps'(a)} <= 1 + sum_{j>=2} C(a,j) q^j (e^{(j-1) eps(j)} - 1).
 
     It is eq. (9) with m_j = E|T/R - 1|^j <= e^{(j-1) eps(j)} - 1, because |r-1|^j <= r^j - 1 - j(r-1) for r >= 0, j >= 2.
     At large orders the chords of eq. (9)'s blocks are valid although log(e^K - 1) is not convex: log m_j is.
@@ -62,7 +66,9 @@ def poisson_sum(base: Curve, rate: Fraction) -> Curve:
 
 
 def pure_response(base: Curve, rate: Fraction) -> Curve:
-    """Sampled randomized response whose log-odds are the pure epsilon: every other pure mechanism is a post-processing.
+    """Return the curve of sampled randomized response whose log-odds are the pure epsilon.
+
+    Every other pure mechanism is a post-processing of it.
 
     With slack the promise is (epsilon, delta), and delta times the rate is the slack that remains.
     """

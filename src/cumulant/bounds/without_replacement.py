@@ -1,4 +1,4 @@
-"""The table of the theorems about uniform samples without replacement: what each says, what it assumes, what it proves."""
+"""The table of the theorems about uniform samples without replacement."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def theorem9(curve: Curve) -> tuple[Coefficient, ...]:
 
 
 def pure_extras(curve: Curve) -> tuple[Coefficient, ...]:
-    """zeta(j)^j <= E^{j-2} (e^{eps(2)} - 1) min(4, e^{(j-1) eps(inf)}) for pure DP: Lemma 17, and Lemma 32 with u = 1."""
+    """Return eq. (9) with Lemma 17, and Lemma 32 with u = 1, for pure DP.
+
+    zeta(j)^j <= E^{j-2} (e^{eps(2)} - 1) min(4, e^{(j-1) eps(inf)}).
+    """
     if not curve.pure() < np.inf:
         return ()
 
@@ -96,7 +99,10 @@ def _log_chi_square(curve: Curve, on: Arithmetic) -> Array:
 
 
 def theorem27(curve: Curve, pair: Pair) -> tuple[Coefficient, ...]:
-    """As Theorem 9 at j = 2;   zeta(j)^j <= 4 sqrt(B(2 floor(j/2)) B(2 ceil(j/2))) for j >= 3,   B(l) = E_q (p/q - 1)^l."""
+    """Return eq. (9) with Theorem 9 at j = 2 and Theorem 27 for j >= 3.
+
+    zeta(j)^j <= 4 sqrt(B(2 floor(j/2)) B(2 ceil(j/2))), B(l) = E_q (p/q - 1)^l.
+    """
 
     def even_moments(j: Array, on: Arithmetic) -> Array:
         whole = j.astype(np.int64)
@@ -118,12 +124,18 @@ def absolute_moment(pair: Pair) -> tuple[Coefficient, ...]:
 
 
 def positive_part(pair: Pair) -> tuple[Coefficient, ...]:
-    """zeta(j)^j <= 4 E_q (p/q - 1)_+^j: each of the four events in the proof of Lemma 17 uses a positive part only."""
+    """Return eq. (9) with zeta(j)^j <= 4 E_q (p/q - 1)_+^j.
+
+    Each of the four events in the proof of Lemma 17 uses a positive part only.
+    """
     return (lambda j, on: on.log(on.number(4)) + pair.positive_moments(j.astype(np.int64), on),)
 
 
 def binary_moment(pair: Pair) -> tuple[Coefficient, ...]:
-    """zeta(j) = xi(j) = (E_q |p/q - 1|^j)^{1/j}: with one bit the third law is one of the first two (E-10)."""
+    """Return eq. (9) with zeta(j) = xi(j) = (E_q |p/q - 1|^j)^{1/j}.
+
+    With one bit the third law is one of the first two (E-10).
+    """
     return (lambda j, on: pair.moments(j.astype(np.int64), on),)
 
 
@@ -134,7 +146,9 @@ def binary_moment(pair: Pair) -> tuple[Coefficient, ...]:
 
 
 def profile(pair: Pair, rate: Fraction) -> Curve:
-    """K = log1p of E_Q[(w^lambda - 1)(w - w^-lambda); p > q], w = 1 - g + g p/q: no integers, no factor 4.
+    """K = log1p of E_Q[(w^lambda - 1)(w - w^-lambda); p > q], w = 1 - g + g p/q.
+
+    There are no integers and no factor 4.
 
     Proved for every mechanism that the pair dominates. A pair that is not symmetric enters through the larger of its
     two profiles (for densities: through their sum, unless one leads throughout).
@@ -156,8 +170,9 @@ def profile(pair: Pair, rate: Fraction) -> Curve:
 
 
 def proposition11(pair: Pair, rate: Fraction) -> Curve:
-    """The Rényi divergence of (1-g)Q + gP against Q, the larger of both directions of the pair; +inf where its integral is
-    out of reach.
+    """Return the Rényi divergence of (1-g)Q + gP against Q, the larger of both directions.
+
+    It is +inf if its integral is out of reach.
 
     A lower bound for every mechanism of the class that the pair describes, at every real order, KL and pure included; with
     a symmetric pair it is all of a Poisson sample.
@@ -176,7 +191,9 @@ def proposition11(pair: Pair, rate: Fraction) -> Curve:
 
 
 def pure_triples(base: Curve, rate: Fraction) -> Curve:
-    """K = log1p max{ [U(A) + c U(B)]/(1+c), [U(A) + A U(1/A)]/(2+c) }, U(y) = y^a - 1 - a(y-1), c = e^epsilon.
+    """K = log1p max{ [U(A) + c U(B)]/(1+c), [U(A) + A U(1/A)]/(2+c) }, c = e^epsilon.
+
+    U(y) = y^a - 1 - a(y-1).
 
     A = 1 + g(c-1), B = 1 - g(1 - 1/c). Two answers, as Proposition 11 has them, or three inputs of 3-ary response: its second
     term is (A^lambda - 1)(A - A^-lambda)/(2+c), that of the profile with one more wrong answer. Attained at every order.
@@ -213,7 +230,9 @@ def _pure_triples(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
 
 
 def _above_triples(base: Curve, pair: Pair | None) -> Collection[str]:
-    """Lemma 3 speaks of all mechanisms that are as private on the sample, of which those with the base's privacy are few.
+    """Return the rows that pure triples are below.
+
+    Lemma 3 speaks of all mechanisms that are as private on the sample, of which those with the base's privacy are few.
 
     Where the pair is the worst one of the class, every other row holds for the whole class, of which this is the supremum.
     """
@@ -247,8 +266,10 @@ def _lower(base: Curve, pair: Pair, rate: Fraction) -> Curve:
 
 
 def _above_profile(base: Curve, pair: Pair | None) -> Collection[str]:
-    """With a pair `profile` is below every sum of eq. (9) (docs/bounds/profile.md): expanding w = 1 + u gives
-    M - 1 <= sum_j C(a,j) E u_+^j + C(a,2) E u_+^2, half of what `positive-part` says or less.
+    """Return the rows that `profile` is below: every sum of eq. (9) (docs/bounds/profile.md).
+
+    Expanding w = 1 + u gives M - 1 <= sum_j C(a,j) E u_+^j + C(a,2) E u_+^2, half of what `positive-part` says or
+    less.
 
     The sums of a curve stay where the pair is replaced by a larger symmetric one, if they are within reach, where the integral
     is not, and where no data sets have the pair, so that the curve may say less; joint convexity and Lemma 3 stay too.

@@ -1,4 +1,6 @@
-"""Many questions at once: searched in floats, answered by enclosures, whose ends hold whatever the rounding was.
+"""Many questions at once: floats search, enclosures answer.
+
+The ends of an enclosure hold whatever the rounding was.
 
 Where an enclosure is wider than 1e-12 of its value (numbers that cancel, such as an epsilon close to 0) a few points are
 evaluated in balls instead; the others keep their wider enclosure, which holds as well.
@@ -32,7 +34,9 @@ _MOST_BALLS = 16
 
 
 def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
-    """The Rényi divergence bound at orders in [1, inf]: upper ends, or lower ends of a lower bound.
+    """Return the Rényi divergence bound at orders in [1, inf].
+
+    These are upper ends, or lower ends of a lower bound.
 
     What may fail with a positive probability, whatever its curve says of the rest, has no finite divergence.
     """
@@ -51,7 +55,7 @@ def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
 
 
 def cgf(curve: Curve, lam: Array, upper: bool = True) -> Floats:
-    """K at finite lam > 0, likewise."""
+    """Return K at finite lam > 0: upper ends, or lower ends of a lower bound."""
     curve = curve.strict() if upper else curve
     if upper and curve.slack() > 0:
         return np.full(lam.shape, np.inf)
@@ -73,7 +77,10 @@ def least_epsilons(curve: Curve, deltas: Sequence[Fraction], conversion: Convers
 
 
 def _searched(curve: Curve, search: Callable[[Curve], Minimum], answer: Callable[[Minimum], Floats]) -> Floats:
-    """The answers at the best orders; where a search between remembered orders promised more than it keeps, once more."""
+    """Return the answers at the best orders.
+
+    If a search between remembered orders promised more than the curve keeps, it searches once more.
+    """
     found = orders.located(curve, search)
     value = answer(found)
     return value if (value <= found.value * (1 + orders.EXPECTED)).all() else answer(search(curve))
@@ -124,7 +131,10 @@ def _deltas(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversion, 
 
 
 def enclosed_delta(curve: Curve, lam: Array, epsilons: Sequence[Fraction], conversion: Conversion) -> Enclosure:
-    """delta at each of these finite lam and its epsilon, the slack included; it may exceed 1."""
+    """Return delta at each of these finite lam and its epsilon, the slack included.
+
+    It may exceed 1.
+    """
     with np.errstate(all="ignore"):
         asked = BOUNDED.asarray(epsilons)
         log_delta = conversion.log_delta(BOUNDED.asarray(lam), curve.cgf(lam, BOUNDED), asked, BOUNDED)
@@ -168,7 +178,7 @@ def _rdp_ball(curve: Curve, order: float) -> Scalar:
 
 
 def _least(found: Enclosure, ball: Callable[[int], Scalar]) -> Floats:
-    """Lower ends; an enclosure that is infinite may have overflowed, and then the ball tells what is known from below."""
+    """Return lower ends; an infinite enclosure may have overflowed, and a ball then answers."""
     lower = found.lower()
     for i in np.flatnonzero(lower == np.inf).tolist():
         try:
@@ -196,5 +206,5 @@ def _sharpened(found: Enclosure, prove: Callable[[int], Certificate]) -> Floats:
 
 
 def _positive(value: Array) -> Floats:
-    """0 for what is below it: no divergence is."""
+    """Return 0 for what is below 0: no divergence is."""
     return np.asarray(np.maximum(value, 0.0), dtype=np.float64)

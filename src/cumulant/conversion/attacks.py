@@ -1,4 +1,4 @@
-"""What a Rényi curve says about attacks, at the order that says most.
+"""Bounds of attacks from a Rényi curve, at the order that gives most.
 
 An attack turns the output into one bit, which is post-processing. So the bits of false positive rate x and true positive rate
 y >= x satisfy D_a(y || x) <= eps(a) and D_a(x || y) <= eps(a) at every order a in [1, inf), where D_a is the Rényi divergence
@@ -57,7 +57,9 @@ _FLOORS = (0.0, 1e-140)
 
 
 def curve_true_positive_rate(curve: Curve, fpr: Sequence[Fraction]) -> Floats:
-    """The true positive rate that no attack exceeds at each false positive rate in [0, 1]; rounded up.
+    """Return the true positive rate that no attack exceeds at each false positive rate.
+
+    False positive rates lie in [0, 1]; the result is rounded up.
 
     >>> from cumulant.curves.closed_form import Concentrated
     >>> curve_true_positive_rate(
@@ -101,7 +103,10 @@ def curve_advantage(curve: Curve) -> float:
 
 
 def _log_odds(curve: Curve) -> tuple[float, float]:
-    """The least log-odds whose divergence is shown to exceed the curve, or its pure bound, and the order; infinity is that."""
+    """Return the least log-odds whose divergence exceeds the curve, and the order.
+
+    They are at most the pure bound, whose order is infinity.
+    """
 
     def divergence(loss: Any, order: Array, on: Arithmetic) -> Any:
         lam = np.where(order > 1, order - 1, 1.0)
@@ -120,7 +125,10 @@ def _log_odds(curve: Curve) -> tuple[float, float]:
 
 
 def distance_is_at_most(curve: Curve, delta: Fraction, bits: int) -> bool:
-    """Whether the curve leaves no more than this distance, shown in balls at one order: see `advantage`."""
+    """True if the curve is shown, in balls at one order, to leave no more than this distance.
+
+    See `advantage`.
+    """
     left, order = curve.left(delta), _log_odds(curve)[1]
     if left <= 0:
         return False
@@ -135,7 +143,9 @@ def distance_is_at_most(curve: Curve, delta: Fraction, bits: int) -> bool:
 
 
 def total_variation(curve: Curve, below: float) -> float:
-    """The advantage, which bounds delta at every epsilon, where it can be less than `below`; else 1.
+    """Return the advantage if it can be less than `below`; else 1.
+
+    The advantage bounds delta at every epsilon.
 
     The divergence of randomized response with log-odds e0 is at most min(e0, a e0^2 / 2), so that no order a says less than
     tanh(e0/2) at the larger of eps(a) and sqrt(2 eps(a) / a).
@@ -152,7 +162,7 @@ def total_variation(curve: Curve, below: float) -> float:
 
 
 def _true_positive_rate(curve: Curve, rates: Array) -> Array:
-    """The same without slack, at exact floats in (0, 1)."""
+    """Return the true positive rate without slack, at exact floats in (0, 1)."""
 
     def above(more: Array, order: Array, most: Array) -> Array:
         return ~(divergence(rates[:, None] if more.ndim > 1 else rates, more, order, FLOATS) <= most)
@@ -171,8 +181,9 @@ def _pure(curve: Curve) -> float:
 
 
 def divergence(x: Any, more: Any, order: Array, on: Arithmetic) -> Any:
-    """The Rényi divergence at finite orders from 1 on of a coin of probability x + more against one of x, or of the pair
-    after reflection, whichever is larger; NaN past 1.
+    """Return the Rényi divergence of a coin of probability x + more against one of x.
+
+    Orders are finite, from 1 on. The pair after reflection counts if its divergence is larger; NaN past 1.
 
     With u = log(p/q), E_p[e^-u] = 1 makes it log(1 + lambda E_p[excess(lambda u) / lambda + excess(-u)]) / lambda: all terms
     are positive, and lambda = 0 is the KL divergence.
@@ -195,7 +206,7 @@ def divergence(x: Any, more: Any, order: Array, on: Arithmetic) -> Any:
 
 
 def _best_orders(curve: Curve, ends: Array, above: Callable[..., Array]) -> Array:
-    """For each row the order in [1, 2^50] whose root is least, as far as a search in floats can tell.
+    """Return for each row the order in [1, 2^50] whose root is least; floats search.
 
     above(x, order, most) says whether the divergence at x is more than `most`; roots lie between 0 and the row's end.
     """
@@ -227,14 +238,20 @@ def _best_orders(curve: Curve, ends: Array, above: Callable[..., Array]) -> Arra
 
 
 def _root(ends: Array, order: Array, most: Array, above: Callable[..., Array], halvings: int) -> Array:
-    """Where the divergence at these orders reaches `most`, to a relative precision; the end where it does not."""
+    """Return where the divergence at these orders reaches `most`; the end where it does not.
+
+    The precision is relative.
+    """
     high = np.log(np.broadcast_to(ends, np.broadcast_shapes(ends.shape, most.shape)))
     low = np.full(high.shape, np.log(_SMALLEST))
     return np.exp(_bisected(lambda x: above(np.exp(x), order, most), low, high, halvings))
 
 
 def _bisected(above: Callable[[Array], Array], low: Array, high: Array, halvings: int) -> Array:
-    """Where a condition that stays true from somewhere on begins, from the side on which it holds, or the upper end."""
+    """Return where a condition that stays true begins, from the side on which it holds.
+
+    It is the upper end if the condition never holds.
+    """
     for _ in range(halvings):
         middle = (low + high) / 2
         over = above(middle)
@@ -243,7 +260,10 @@ def _bisected(above: Callable[[Array], Array], low: Array, high: Array, halvings
 
 
 def _shown(start: Array, most: Array, divergence: Callable[[Array], Enclosure]) -> Array:
-    """The least of a few numbers from the start on at which the divergence is shown to exceed what it may be; else +inf."""
+    """Return the least number from the start on whose divergence is shown to be too large.
+
+    A few numbers are tried; otherwise it is +inf.
+    """
     found = np.full(start.shape, np.inf)
     for least, step in product(_FLOORS, _STEPS):
         moved = np.maximum(start, least) * (1 + step)

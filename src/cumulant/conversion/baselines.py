@@ -1,4 +1,6 @@
-"""What composition theorems for (epsilon, delta) alone give for a whole run: the baselines of Figure 2 (item 47, E-16).
+"""Composition theorems for (epsilon, delta) alone: the baselines of Figure 2.
+
+Item 47 and E-16 of the paper.
 
 Each round is stated at a delta of its own, by eq. (3) for the mechanism and Lemma 3 for its sample, both in enclosures, and
 that delta is chosen so that the total is least.
@@ -33,7 +35,9 @@ BASELINES: dict[str, Method] = {
 
 
 def baseline_epsilon(steps: Iterable[Step], delta: float, method: str) -> float:
-    """The least epsilon at a total delta that the named baseline proves for all these steps together, rounded up.
+    """Return the least epsilon that the named baseline proves for all these steps, rounded up.
+
+    It is at a total delta.
 
     >>> from cumulant.curves.closed_form import Concentrated
     >>> gaussian = step(Concentrated(Fraction(1, 50)), Fraction(1, 1000), 600_000)  # sigma = 5
@@ -44,7 +48,10 @@ def baseline_epsilon(steps: Iterable[Step], delta: float, method: str) -> float:
 
 
 def baseline_rounds(steps: Iterable[Step], delta: float, method: str) -> tuple[float, tuple[Round, ...]]:
-    """The same with the (epsilon, delta) at which it states a round of each step; none where the epsilon is infinite."""
+    """Return that epsilon with the (epsilon, delta) at which it states a round of each step.
+
+    There are no rounds if the epsilon is infinite.
+    """
     try:
         theorem = BASELINES[method]
     except (KeyError, TypeError):
@@ -53,7 +60,9 @@ def baseline_rounds(steps: Iterable[Step], delta: float, method: str) -> tuple[f
 
 
 def step(curve: Curve, rate: Fraction, times: int) -> Step:
-    """A mechanism with this curve that runs so often, each time on a sample of this rate; 1 is all the data.
+    """Return a mechanism with this curve that runs so often on a sample of this rate.
+
+    The rate 1 is all the data.
 
     >>> from cumulant.curves.closed_form import Response
     >>> step(Response(epsilon=Fraction(1, 2)), Fraction(1), 3)[0](np.array([0.0, 1e-9]))

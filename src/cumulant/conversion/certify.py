@@ -1,4 +1,4 @@
-"""Search fast, certify once: the one evaluation that is returned, in ball arithmetic, rounded outward.
+"""Search fast, certify once: the returned number is evaluated in balls, rounded outward.
 
 Any order gives a valid bound, so the order is found in floats and only then is everything evaluated with exact inputs; the
 upper end of the ball is rounded up to a float. Precision doubles until the ball is narrower than a float can show.
@@ -29,7 +29,7 @@ _PURE_BITS = 256
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A float that is proved to be at least the exact value of the bound at the order that was chosen.
+    """A float that is proved to be at least the exact value of the bound at the chosen order.
 
     `bits` is the precision at which the ball was narrow enough, `radius` its radius.
     """
@@ -40,14 +40,20 @@ class Certificate:
 
 
 def certified_epsilon(curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Certificate:
-    """epsilon >= 0 at this exact order and delta; order None stands for infinity, the pure bound."""
+    """Return epsilon >= 0 at this exact order and delta.
+
+    The order None stands for infinity, the pure bound.
+    """
     if order is None:
         return certified_pure(curve)
     return certified(lambda: epsilon_on(BALLS, curve, order, delta, conversion))
 
 
 def epsilon_on(on: Arithmetic, curve: Curve, order: Fraction | None, delta: Fraction, conversion: Conversion) -> Scalar:
-    """What the curve proves at this order and delta, in an exact arithmetic; it may be negative."""
+    """Return the epsilon that the curve proves at this order and delta; it may be negative.
+
+    The arithmetic is exact.
+    """
     if order is None:
         return curve.pure(on)
     lam = order - 1
@@ -56,12 +62,18 @@ def epsilon_on(on: Arithmetic, curve: Curve, order: Fraction | None, delta: Frac
 
 
 def certified_delta(curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Certificate:
-    """delta in [0, 1] at this exact order and epsilon, the slack included; order None stands for infinity."""
+    """Return delta in [0, 1] at this exact order and epsilon, the slack included.
+
+    The order None stands for infinity.
+    """
     return certified(lambda: delta_on(BALLS, curve, order, epsilon, conversion), most=Fraction(1))
 
 
 def delta_on(on: Arithmetic, curve: Curve, order: Fraction | None, epsilon: Fraction, conversion: Conversion) -> Scalar:
-    """What the curve proves at this order and epsilon, in an exact arithmetic; at infinity, of epsilons that are pure."""
+    """Return the delta that the curve proves at this order and epsilon, in an exact arithmetic.
+
+    At infinity epsilon must be a pure one.
+    """
     if order is None:
         return on.number(curve.slack())
     lam = order - 1
@@ -71,7 +83,10 @@ def delta_on(on: Arithmetic, curve: Curve, order: Fraction | None, epsilon: Frac
 
 
 def is_pure(curve: Curve, epsilon: Fraction) -> bool:
-    """Whether the bound at order infinity is proved to be at most this epsilon: exactly, where it is rational."""
+    """True if the bound at order infinity is proved to be at most this epsilon.
+
+    The comparison is exact if the bound is rational.
+    """
     try:
         return bool(curve.pure(RATIONALS) <= epsilon)
     except CertificateError:
@@ -80,7 +95,10 @@ def is_pure(curve: Curve, epsilon: Fraction) -> bool:
 
 
 def certified_pure(curve: Curve) -> Certificate:
-    """The bound at order infinity, whatever the slack: where it is rational, exactly, so that ten times 1/10 is 1."""
+    """Return the bound at order infinity, whatever the slack.
+
+    A rational bound is exact, so that ten times 1/10 is 1.
+    """
     try:
         exact = curve.pure(RATIONALS)
     except CertificateError:
@@ -89,7 +107,7 @@ def certified_pure(curve: Curve) -> Certificate:
 
 
 def certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certificate:
-    """The upper end of the ball, rounded up; what is negative is 0, and nothing exceeds `most`.
+    """Return the upper end of the ball, rounded up; at least 0 and at most `most`.
 
     An integral is as narrow as its tolerance, whatever the precision: where doubling that no longer helps, a fair ball
     is taken as it is. It is a bound all the same.

@@ -1,4 +1,6 @@
-"""Composition of (epsilon, delta) statements without curves: the baselines of the paper (items 46 and 47, E-16).
+"""Composition of (epsilon, delta) statements without curves (items 46 and 47, E-16).
+
+These are the baselines of the paper.
 
 Every function answers: k adaptive rounds, each (epsilon, delta)-DP; which epsilon holds for the whole at the given
 total delta? +inf means that the rounds' own deltas leave nothing of the total. Rounding goes upward.
@@ -44,7 +46,9 @@ def naive(rounds: Iterable[Round], delta: Number) -> float:
 
 
 def theorem13(rounds: Iterable[Round], delta: Number) -> float:
-    """Theorem 13 as printed: epsilon sqrt(2 k log(1/d)) + 2 k epsilon^2 at the total delta k delta_round + d.
+    """Theorem 13 as printed: epsilon sqrt(2 k log(1/d)) + 2 k epsilon^2.
+
+    The total delta is k delta_round + d.
 
     Valid for every epsilon, because Kairouz, Oh and Viswanath's k epsilon tanh(epsilon/2) is at most k epsilon^2 / 2.
 
@@ -55,7 +59,7 @@ def theorem13(rounds: Iterable[Round], delta: Number) -> float:
 
 
 def dwork_rothblum_vadhan(rounds: Iterable[Round], delta: Number) -> float:
-    """The same theorem in its literature form: epsilon sqrt(2 k log(1/d)) + k epsilon (e^epsilon - 1).
+    """Theorem 13 in its literature form: epsilon sqrt(2 k log(1/d)) + k epsilon (e^epsilon - 1).
 
     >>> round(dwork_rothblum_vadhan([(0.01, 0, 1000)], delta=1e-6), 6)
     1.76276
@@ -64,7 +68,7 @@ def dwork_rothblum_vadhan(rounds: Iterable[Round], delta: Number) -> float:
 
 
 def simplified(rounds: Iterable[Round], delta: Number) -> float:
-    """Kairouz, Oh and Viswanath, Theorems 3.4 and 3.5: closed form, rounds of different kinds allowed.
+    """Kairouz, Oh and Viswanath, Theorems 3.4 and 3.5: closed form, different rounds allowed.
 
     min{ S, T + sqrt(2 V log(e + sqrt(V)/d)), T + sqrt(2 V log(1/d)) }  with  S = sum epsilon,  V = sum epsilon^2,
     T = sum epsilon tanh(epsilon/2),  at the total delta 1 - (1-d) prod (1 - delta_round).
@@ -88,7 +92,9 @@ def simplified(rounds: Iterable[Round], delta: Number) -> float:
 
 
 def optimal(rounds: Iterable[Round], delta: Number) -> float:
-    """Kairouz, Oh and Viswanath, Theorem 3.3, between its grid points too: the least epsilon of these rounds.
+    """Kairouz, Oh and Viswanath, Theorem 3.3, between its grid points too.
+
+    It is the least epsilon of these rounds.
 
     No better number follows from (epsilon, delta) alone: it is attained by a product of randomized responses. The exact
     answer for many different kinds of rounds is hard to compute (Murtagh and Vadhan: #P-complete). Where `is_exact` says
@@ -120,7 +126,9 @@ def optimal(rounds: Iterable[Round], delta: Number) -> float:
 
 
 def is_exact(rounds: Iterable[Round], delta: Number) -> bool:
-    """Return whether `optimal` computes the exact composition of these rounds, rather than `simplified`.
+    """Return whether `optimal` computes the exact composition of these rounds.
+
+    Otherwise it uses `simplified`.
 
     >>> is_exact([(0.01, 0, 600_000), (0.1, 0, 12)], delta=1e-6)
     True
@@ -145,7 +153,9 @@ def _kinds(rounds: Iterable[Round]) -> tuple[Round, ...]:
 
 
 def optimal_delta(epsilon: Number, round_delta: Number, times: int, total_epsilon: Number) -> float:
-    """The total delta of k equal rounds at a total epsilon e: 1 - (1-delta)^k (1 - sum_l p_l (1 - e^e q_l/p_l)_+).
+    """Return the total delta of k equal rounds at a total epsilon e.
+
+    It is 1 - (1-delta)^k (1 - sum_l p_l (1 - e^e q_l/p_l)_+).
 
     >>> round(optimal_delta(0.01, 0, 1000, total_epsilon=1.365447) * 1e6, 4)
     1.0
@@ -163,7 +173,9 @@ def optimal_delta(epsilon: Number, round_delta: Number, times: int, total_epsilo
 
 
 def optimised(steps: Iterable[Step], delta: Number, method: Method) -> float:
-    """Item 47: the least total epsilon over the choice of the delta at which each round is stated; see `optimised_rounds`.
+    """Item 47: the least total epsilon over the choice of the delta of each round.
+
+    See `optimised_rounds`.
 
     >>> gaussian = lambda d: 1 / 50 + np.sqrt(2 * np.log(1 / d)) / 5  # eq. (3) at sigma = 5
     >>> round(optimised([(gaussian, 0.001, 1000, 0.0)], delta=1e-8, method=optimal), 3)
@@ -173,7 +185,9 @@ def optimised(steps: Iterable[Step], delta: Number, method: Method) -> float:
 
 
 def optimised_rounds(steps: Iterable[Step], delta: Number, method: Method) -> tuple[float, tuple[Round, ...]]:
-    """The same with the rounds as they are stated on the data: `method(rounds, delta)` is that epsilon; none if it is inf.
+    """Return the least total epsilon with the rounds as they are stated on the data.
+
+    `method(rounds, delta)` is that epsilon; there are no rounds if it is infinite.
 
     A round that is (e, d)-DP on a sample of rate g is (log(1 + g (e^e - 1)), g d)-DP on the data (Lemma 3). Every
     choice of d is valid. Rounds share alike what their least deltas leave of the total: nothing of it (pure DP), or from
@@ -240,7 +254,10 @@ def _numbers(rounds: Iterable[Round]) -> tuple[Round, ...]:
 
 
 def _number(value: Number, up: bool = True) -> float:
-    """Return a float for a number that may be text: one that prints as it, else the next one up, or down."""
+    """Return a float for a number that may be text.
+
+    The float prints as the number, else it is the next one up, or down.
+    """
     if isinstance(value, float):
         return value
     exact = Exact(value)
@@ -256,15 +273,20 @@ def _scaled(own: float, rate: float) -> float:
 
 
 def _amplified(epsilon_of_delta: Callable[[Array], Array], rate: float, round_delta: Array, least: float) -> Array:
-    """Lemma 3, upward: the epsilon on the data of a round that may spend round_delta there, at least the least delta of its
-    mechanism times the rate; 0 if that is the rate."""
+    """Return Lemma 3, upward: epsilon on the data of a round that may spend round_delta there.
+
+    round_delta is at least the least delta of its mechanism times the rate; the result is 0 if it is the rate.
+    """
     own = np.minimum(np.maximum(round_delta / rate * (1 - 4 * U), least), 1.0)
     base = np.maximum(np.where(round_delta < rate, epsilon_of_delta(own), 0.0), 0.0)
     return lemma3(BOUNDED.asarray(base), BOUNDED.number(rate), BOUNDED).upper() if rate < 1 else base
 
 
 def _azuma(rounds: Iterable[Round], delta: Number, drift: Callable[[float], float]) -> float:
-    """sum drift(epsilon) + sqrt(2 log(1/d) sum epsilon^2): Azuma's inequality for losses bounded by epsilon."""
+    """Return sum drift(epsilon) + sqrt(2 log(1/d) sum epsilon^2).
+
+    That is Azuma's inequality for losses bounded by epsilon.
+    """
     rounds, delta = _numbers(rounds), _number(delta, up=False)
     if delta >= 1:
         return 0.0
@@ -278,7 +300,10 @@ def _azuma(rounds: Iterable[Round], delta: Number, drift: Callable[[float], floa
 
 
 def _remainder(rounds: Iterable[Round], delta: float) -> float:
-    """d with (1-d) prod (1 - delta_round) = 1 - delta, rounded down; negative where the rounds alone spend more."""
+    """Return d with (1-d) prod (1 - delta_round) = 1 - delta, rounded down.
+
+    It is negative if the rounds alone spend more.
+    """
     rounds = tuple(rounds)
     if not any(round_delta for _, round_delta, _ in rounds):
         return delta
@@ -292,7 +317,10 @@ def _remainder(rounds: Iterable[Round], delta: float) -> float:
 
 
 def _within(rounds: Iterable[Round], delta: float) -> bool:
-    """Whether the rounds' deltas sum to at most delta, exactly; floats are the decimals they print as."""
+    """True if the rounds' deltas sum to at most delta, exactly.
+
+    Floats are the decimals they print as.
+    """
     spent = [(round_delta, times) for _, round_delta, times in rounds]
     known = all(math.isfinite(round_delta) for round_delta, _ in spent)
     return known and sum(Exact(round_delta) * times for round_delta, times in spent) <= Exact(delta)
@@ -314,14 +342,19 @@ def _log_masses(epsilon: float, times: int, low: int, high: int) -> Array:
 
 
 def _reach(epsilon: float, times: int, log_tail: float) -> tuple[int, int]:
-    """low with P(l < low) <= e^-log_tail (Chernoff), and high at least nine standard deviations above the mean."""
+    """Return low with P(l < low) <= e^-log_tail (Chernoff), and high.
+
+    high is at least nine standard deviations above the mean.
+    """
     mean = times * math.exp(-float(np.logaddexp(0.0, epsilon)))
     low = math.floor(mean - math.sqrt(2 * mean * log_tail))
     return max(low, 0), min(math.ceil(mean + 9 * math.sqrt(mean) + 40), times)
 
 
 def _log_largest_ratio(epsilon: float, times: int, d: float) -> float:
-    """log max_m (P(l <= m) - d) / Q(l <= m), the least total epsilon whose delta is at most d.
+    """Return log max_m (P(l <= m) - d) / Q(l <= m).
+
+    It is the least total epsilon whose delta is at most d.
 
     delta(e) = max_m P(l <= m) - e^e Q(l <= m) <= d for e at least that ratio at every m. The points (Q, P) lie on a
     concave curve, so the ratio has one maximum; P(l <= m) > d at it, so nothing below the window matters. What the
@@ -347,7 +380,10 @@ def _log_largest_ratio(epsilon: float, times: int, d: float) -> float:
 
 
 def _excess_mass(epsilon: float, times: int, total_epsilon: float) -> float:
-    """sum_l p_l (1 - e^{e - (k-2l) epsilon})_+, every term positive, the ones below the window bounded by its first."""
+    """Return sum_l p_l (1 - e^{e - (k-2l) epsilon})_+, every term positive.
+
+    The first term of the window bounds those below it.
+    """
     last = min(math.ceil((times * epsilon - total_epsilon) / (2 * epsilon)), times)
     low, high = _reach(epsilon, times, 80.0)
     low, high = min(low, max(0, last - math.ceil(math.sqrt(160.0 * last)))), max(high, last)
@@ -396,7 +432,7 @@ def _outcomes(rounds: tuple[Round, ...], d: float) -> int:
 
 
 def _log_largest_product_ratio(rounds: tuple[Round, ...], d: float) -> float:
-    """The logarithm of the largest (P(A) - d) / Q(A) over the sets A of outcomes with large loss, rounded up.
+    """Return log of the largest (P(A) - d) / Q(A) over sets A of large loss, rounded up.
 
     The l_i flips of k_i rounds have loss (k_i - 2 l_i) epsilon_i, and losses of different kinds add. Windows leave out
     few flips, by at most e^-40 d in P, which is added, and many flips, by an event K' of probability c'. A and the
@@ -424,7 +460,7 @@ def _log_largest_product_ratio(rounds: tuple[Round, ...], d: float) -> float:
 
 
 def _many_flips(epsilon: float, times: int, high: int) -> float:
-    """An upper bound of the probability of more flips than `high` of this many rounds (Bernstein)."""
+    """Return an upper bound of P(more than `high` flips in so many rounds) (Bernstein)."""
     if high >= times:
         return 0.0
     mean = times * math.exp(-float(np.logaddexp(0.0, epsilon)))
@@ -433,7 +469,9 @@ def _many_flips(epsilon: float, times: int, high: int) -> float:
 
 
 def _log_cumulative(log_terms: Array) -> Array:
-    """The logarithms of the cumulative sums of e^log_terms, block by block so that rounding stays small.
+    """Return the logarithms of the cumulative sums of e^log_terms, block by block.
+
+    Blocks keep the rounding small.
 
     A block that is wider than floats reach is summed in logarithms, term by term.
     """
@@ -458,7 +496,10 @@ def _expm1(x: float) -> float:
 
 
 def _up(x: float) -> float:
-    """Above the true value of a formula of a few functions and operations, each wrong by 8u at most; NaN is +inf."""
+    """Return a number above the true value of a short formula; NaN becomes +inf.
+
+    The formula has a few functions and operations, each wrong by 8u at most.
+    """
     return float(raised(x, FORMULA)) if x < math.inf else math.inf
 
 

@@ -1,4 +1,7 @@
-"""From K at one order to (epsilon, delta): one class per conversion, listed in one table. a = lambda + 1."""
+"""From K at one order to (epsilon, delta): one class per conversion, listed in one table.
+
+a = lambda + 1.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from cumulant.numerics.arithmetic import Arithmetic
 
 
 class Conversion(ABC):
-    """epsilon(lam, K, log delta) and log_delta(lam, K, epsilon), both upper bounds at every lam > 0."""
+    """epsilon(lam, K, log delta) and log_delta(lam, K, epsilon), upper bounds at every lam > 0."""
 
     citation: str
 
     @property
     def delta_citation(self) -> str:
-        """What is cited for delta at a given epsilon."""
+        """The citation for delta at a given epsilon."""
         return self.citation
 
     @abstractmethod
@@ -31,7 +34,10 @@ class Conversion(ABC):
 
 
 class Classic(Conversion):
-    """Lemma 6: eq. (3) epsilon = (K(lambda) + log(1/delta)) / lambda;  eq. (4) delta = e^{K(lambda) - lambda epsilon}."""
+    """Lemma 6: eq. (3) for epsilon and eq. (4) for delta.
+
+    epsilon = (K(lambda) + log(1/delta)) / lambda and delta = e^{K(lambda) - lambda epsilon}.
+    """
 
     citation = "eq. (3) of the paper"
     delta_citation = "eq. (4) of the paper"
@@ -41,7 +47,10 @@ class Classic(Conversion):
 
 
 class CanonneKamathSteinke(Conversion):
-    """epsilon = rdp(a) + log((a-1)/a) - (log delta + log a) / (a-1), smaller than eq. (3) at every order."""
+    """epsilon = rdp(a) + log((a-1)/a) - (log delta + log a) / (a-1).
+
+    It is smaller than eq. (3) at every order.
+    """
 
     citation = "Canonne, Kamath, Steinke 2020, Proposition 12"
 

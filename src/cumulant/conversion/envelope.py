@@ -1,4 +1,7 @@
-"""epsilon for many round counts at once: at each order epsilon is a line in k, so epsilon(k) is their lower envelope."""
+"""epsilon for many round counts at once, as the lower envelope of lines.
+
+At each order epsilon is a line in the count k.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ _REFINEMENTS = 2
 
 
 def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion) -> Array:
-    """The lambda at which each number of repetitions of a curve without slack proves least, at one delta in (0, 1)."""
+    """Return the lambda at which each number of repetitions proves least, at one delta.
+
+    The curve has no slack, and delta lies in (0, 1).
+    """
     log_delta = np.log(rounded_down(delta))
     probes = np.geomspace(counts.min(), counts.max(), _PROBES)[:, None]
 
@@ -42,7 +48,10 @@ def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion)
 
 
 def _between(low: float, high: float, integral: bool) -> Array:
-    """Every integer up to 512 and then ever wider steps; real arguments too, unless the curve has corners at integers."""
+    """Return every integer up to 512 and then ever wider steps.
+
+    Real arguments are added, unless the curve has corners at integers.
+    """
     steps = np.geomspace(low, high, 2 + int(np.log(high / low) / np.log(_SPACING)))
     integers = np.arange(np.floor(low), min(np.ceil(high), _DENSE) + 1)
     dense = integers if integral else np.union1d(steps[steps < _DENSE], integers[integers > 0])

@@ -1,4 +1,4 @@
-"""Eq. (3) and (4): the best order of a curve for a given delta or epsilon, searched among all of them (E-14)."""
+"""Eq. (3) and (4): search for the best order of a curve for a delta or epsilon (E-14)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Minimum:
 
 
 def located(curve: Curve, search: Callable[[Curve], Minimum]) -> Minimum:
-    """What the search finds between the orders at which the curve is remembered, if it is; else what it finds.
+    """Return what the search finds, between remembered orders if the curve has them.
 
     The table of remembered values is refined where the search ends, until nothing is open there.
     """
@@ -53,13 +53,19 @@ def located(curve: Curve, search: Callable[[Curve], Minimum]) -> Minimum:
 
 
 def _in_blocks(search: Callable[[Sequence[Fraction]], Minimum], asked: Sequence[Fraction]) -> Minimum:
-    """Search for few questions at a time: all questions of a block look at the orders that any of them refines."""
+    """Search for few questions at a time.
+
+    All questions of a block look at the orders that any of them refines.
+    """
     found = [search(asked[i : i + _AT_ONCE]) for i in range(0, len(asked), _AT_ONCE)]
     return Minimum(np.concatenate([each.value for each in found]), np.concatenate([each.order for each in found]))
 
 
 def best_epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversion) -> Minimum:
-    """The least epsilon >= 0 that the curve proves at each delta in [0, 1]; +inf where the slack is too much."""
+    """Return the least epsilon >= 0 that the curve proves at each delta in [0, 1].
+
+    It is +inf where the slack is too much.
+    """
     if len(deltas) > _AT_ONCE:
         return _in_blocks(lambda some: best_epsilon(curve, some, conversion), deltas)
     pure = float(curve.pure())
@@ -86,7 +92,9 @@ def best_epsilon(curve: Curve, deltas: Sequence[Fraction], conversion: Conversio
 def nothing_beyond(
     curve: Curve, conversion: Conversion, log_delta: Array, times: Array | float = 1.0
 ) -> Callable[[float, Array], bool]:
-    """When to stop widening a search for epsilon; infinity is a candidate anyway.
+    """Return a test that says when to stop widening a search for epsilon.
+
+    Infinity is a candidate anyway.
 
     The Rényi divergence grows with the order. What a conversion adds to it is least at order 1/delta and grows beyond, where
     it is negative at all: with (a - 1) log(1 - 1/a) >= -1 that of CKS is at least -(1 + log(a delta)) / (a - 1).

@@ -1,4 +1,4 @@
-"""One scalar question, answered: the order found in floats, the number proved in balls and rounded up.
+"""One scalar question: floats find the order, balls prove the number, which is rounded up.
 
 Where balls give out, the enclosure in floats is the answer; where that says nothing either, nothing is claimed.
 """
@@ -29,7 +29,10 @@ EXACT_WAYS = ("closed form", "line", "lattice", "cone", "adaptive", "order")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The number, the order that proves it, how (`proved`, `bounded` or `estimated`), by which bound and which way."""
+    """The number, the order that proves it, its rigour, its bound and its route.
+
+    The rigour is `proved`, `bounded` or `estimated`.
+    """
 
     value: float
     order: float | None  # None where no order is involved
@@ -46,14 +49,17 @@ class Answer:
 
     @property
     def exact(self) -> bool:
-        """Whether the exact layer gave it."""
+        """True if the exact layer gave it."""
         return self.way in EXACT_WAYS
 
 
 def proved_epsilon(
     curve: Curve, delta: Fraction, conversion: Conversion, estimated: bool = False, below: float = math.inf
 ) -> Answer:
-    """The least epsilon that the curve proves at this exact delta; infinity where floats say that it is not `below` this."""
+    """Return the least epsilon that the curve proves at this exact delta.
+
+    It is infinite if floats say that it is not `below` this.
+    """
 
     def at(value: float, order: float) -> Answer:
         if value >= below:
@@ -82,7 +88,10 @@ def proved_epsilon(
 def proved_delta(
     curve: Curve, epsilon: Fraction, conversion: Conversion, estimated: bool = False, below: float = math.inf
 ) -> Answer:
-    """The least delta that the curve proves at this exact epsilon; 1 where floats say that it is not `below` this."""
+    """Return the least delta that the curve proves at this exact epsilon.
+
+    It is 1 if floats say that it is not `below` this.
+    """
 
     def at(value: float, order: float) -> Answer:
         if value >= min(below, 1.0):
@@ -104,7 +113,10 @@ def proved_delta(
 def _searched(
     curve: Curve, search: Callable[[Curve], Minimum], below: float, answer: Callable[[float, float], Answer]
 ) -> Answer:
-    """The answer at the best order; where a search between remembered orders promised more than it keeps, once more."""
+    """Return the answer at the best order.
+
+    If a search between remembered orders promised more than the curve keeps, it searches once more.
+    """
 
     def first(found: Minimum) -> tuple[float, float]:
         return float(found.value[0]), float(found.order[0])
@@ -116,7 +128,7 @@ def _searched(
 
 
 def proved_pure(curve: Curve, estimated: bool = False) -> float:
-    """The bound at order infinity; infinite for what may fail with a positive probability."""
+    """Return the bound at order infinity; infinite if it may fail with positive probability."""
     value = float(curve.pure())
     if math.isinf(value) or curve.slack() > 0:
         return math.inf
@@ -137,7 +149,9 @@ def _answered(
     enclose: Callable[[Array], Enclosure],
     most: float = math.inf,
 ) -> Answer:
-    """The certified number where there is one, else the upper end of its enclosure, else `most`, which always holds.
+    """Return the certified number, else the upper end of its enclosure, else `most`.
+
+    `most` always holds.
 
     A float that a user's function had a part in is moved up by far more than its rounding, which proves nothing.
     """
@@ -158,5 +172,8 @@ def _answered(
 
 
 def rational_order(order: float) -> Fraction:
-    """An order found in floats as the exact number at which it is certified: the decimal it prints as."""
+    """Return an order found in floats as the exact number at which it is certified.
+
+    That is the decimal it prints as.
+    """
     return Fraction(repr(order))

@@ -1,4 +1,4 @@
-"""What (epsilon, delta) statements say about attacks: false against true positive rates, and the advantage.
+"""Bounds of attacks from (epsilon, delta) statements: error rates and the advantage.
 
 An attack decides from the output which of two neighbouring data sets was used. Where a run is (epsilon, delta)-DP in both
 orders of the pair, an attack of false positive rate a has a true positive rate b with b <= delta + e^epsilon a and, because
@@ -20,7 +20,9 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def true_positive_rate(fpr: Iterable[Number], epsilon: Iterable[Number], delta: Iterable[Number]) -> Floats:
-    """The true positive rate that no attack exceeds, at each false positive rate in [0, 1]; rounded up.
+    """Return the true positive rate that no attack exceeds, at each false positive rate.
+
+    False positive rates lie in [0, 1]; the result is rounded up.
 
     The run is (epsilon[i], delta[i])-DP for every i, in both orders of the pair; numbers mean the decimals they print as.
 
@@ -31,7 +33,7 @@ def true_positive_rate(fpr: Iterable[Number], epsilon: Iterable[Number], delta: 
 
 
 def by_statement(fpr: Iterable[Number], epsilon: Iterable[Number], delta: Iterable[Number]) -> Floats:
-    """The same by each statement alone: one row for each false positive rate.
+    """Return the true positive rate by each statement alone, a row for each false positive rate.
 
     >>> by_statement([0.01], epsilon=[0, 1], delta=[0.1, 1e-5])
     array([[0.11      , 0.02719282]])
@@ -47,7 +49,9 @@ def by_statement(fpr: Iterable[Number], epsilon: Iterable[Number], delta: Iterab
 
 
 def advantage(epsilon: Iterable[Number], delta: Iterable[Number]) -> float:
-    """The largest difference of true and false positive rate that these statements leave to an attack; rounded up.
+    """Return the largest difference of true and false positive rate, rounded up.
+
+    These statements leave no more to an attack.
 
     At (0, delta) it is delta, the total variation distance.
 

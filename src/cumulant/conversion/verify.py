@@ -1,4 +1,6 @@
-"""A second evaluation of what was proved, which shares neither the search nor any remembered number with the first.
+"""A second evaluation of what was proved, independent of the first one.
+
+It shares neither the search nor any remembered number with it.
 
 The bound at the stored order is evaluated afresh from the exact inputs: in decimal intervals of the standard library where
 its formula is a finite one, elsewhere in balls at four times the precision, or with 64 bits more where an integral allows no
@@ -49,7 +51,9 @@ _ROUTES = {
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a second evaluation says about an epsilon and its delta: whether the statement holds, and how that was found.
+    """The result of a second evaluation of an epsilon and its delta.
+
+    It says whether the statement holds, and how that was found.
 
     `quantity` is which of the two was evaluated again, given the other; `lower` and `upper` enclose it, and `ulps` is how far
     the stated number lies above the upper end, in units of its last place, negative where it lies below.
@@ -86,7 +90,7 @@ class Verification:
 
     @property
     def independent(self) -> bool:
-        """Whether another route than that of the answer was taken."""
+        """True if another route than that of the answer was taken."""
         return self.arithmetic not in ("lattice", "sums", "none")
 
     @property
@@ -117,7 +121,10 @@ def verify(
     epsilon: float,
     bits: int = FIRST_BITS,
 ) -> Verification:
-    """Whether the curve proves this epsilon at this exact order (None is infinity) and delta; `bits` were used before."""
+    """Return whether the curve proves this epsilon at this exact order and delta.
+
+    The order None is infinity; `bits` were used before.
+    """
     given = epsilon, rounded_up(min(delta, Fraction(1))), "epsilon"
     if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
         return Verification(epsilon >= 0, *given, 0.0, 0.0 if delta >= 1 else math.inf, 0.0, "none", 0)
@@ -138,7 +145,10 @@ def verify_delta(
     delta: float,
     bits: int = FIRST_BITS,
 ) -> Verification:
-    """Whether the curve proves this delta at this exact order (None is infinity) and epsilon; `bits` were used before."""
+    """Return whether the curve proves this delta at this exact order and epsilon.
+
+    The order None is infinity; `bits` were used before.
+    """
     given = rounded_up(epsilon), delta, "delta"
     if delta >= 1:
         return Verification(True, *given, 0.0, 1.0, 0.0, "none", 0)
@@ -158,7 +168,7 @@ def _compared_pure(curve: Curve, epsilon: Fraction, given: tuple[float, float, s
 
 
 def _exactly(curve: Curve) -> Iterator[tuple[str, int, Fraction, Fraction]]:
-    """The pure bound as a fraction, where it is one."""
+    """Return the pure bound as a fraction; None if it is none."""
     with suppress(CertificateError):
         rational = curve.pure(RATIONALS)
         if math.isfinite(rational):
@@ -168,7 +178,7 @@ def _exactly(curve: Curve) -> Iterator[tuple[str, int, Fraction, Fraction]]:
 def _compared(
     given: tuple[float, float, str], stated: Fraction, enclosures: Iterator[tuple[str, int, Fraction, Fraction]]
 ) -> Verification:
-    """The first enclosure that decides whether the bound is at most what was stated, or else the narrowest."""
+    """Return the first enclosure that decides the statement, or else the narrowest."""
     result = None
     for arithmetic, precision, low, high in enclosures:
         low, high = max(low, Fraction(0)), max(high, Fraction(0))
@@ -182,7 +192,10 @@ def _compared(
 
 
 def _enclosures(value_on: Callable[[Arithmetic], Scalar], bits: int) -> Iterator[tuple[str, int, Fraction, Fraction]]:
-    """The arithmetic, its precision and both ends, at growing precision; in decimals if that is possible at all."""
+    """Yield the arithmetic, its precision and both ends, at growing precision.
+
+    Decimals are used if that is possible at all.
+    """
     try:
         for digits in _DIGITS:
             value = value_on(decimals(digits))
@@ -200,7 +213,12 @@ def _enclosures(value_on: Callable[[Arithmetic], Scalar], bits: int) -> Iterator
 
 
 def _in_balls(value_on: Callable[[Arithmetic], Scalar], precision: int) -> tuple[str, int, Fraction, Fraction]:
-    """The arithmetic, its precision and both ends of a ball; all numbers where the ball is infinite."""
+    """Return the arithmetic, its precision and both ends of a ball.
+
+    The interval is that of all floats if the ball is infinite.
+
+    The ends are infinite if the ball is.
+    """
     with BALLS.at(precision):
         ball = value_on(BALLS)
         known = ball.is_finite()
@@ -209,7 +227,7 @@ def _in_balls(value_on: Callable[[Arithmetic], Scalar], precision: int) -> tuple
 
 
 def _fraction(end: Decimal) -> Fraction:
-    """The end as a fraction; instead of one that no float can show, another one."""
+    """Return the end as a fraction; beyond 400 digits one below or above all floats."""
     if end.is_finite() and (end == 0 or -400 < end.adjusted() < 400):
         return Fraction(end)
     if end < 0:

@@ -1,1 +1,1 @@
-"""What can be proved about a mechanism: its CGF at every order, and the two ends, KL and pure."""
+"""Curves: a bound of the CGF at every order, and the two ends, KL and pure."""

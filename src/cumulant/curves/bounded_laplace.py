@@ -18,7 +18,9 @@ _BITS = 256
 
 @dataclass(frozen=True, slots=True)
 class BoundedLaplace(Curve):
-    """t = shift, A = bound, in units of the scale, 0 < t <= A; given that the output is one that both data sets can have.
+    """The curve for t = shift, A = bound, in units of the scale, 0 < t <= A.
+
+    It is given that the output is one that both data sets can have.
 
     With r = e^-(A-t) and D = 2 - e^-A - r it is
     e^K = ((1-r)(e^{lambda t} + e^{-a t}) + (e^{lambda t} - e^{-a t}) / (2 lambda + 1)) / D
@@ -66,7 +68,10 @@ class BoundedLaplace(Curve):
 
 @lru_cache(maxsize=256)
 def leak(shift: Fraction, bound: Fraction) -> Fraction:
-    """(1 - e^-t) e^-(A-t) / (2 (1 - e^-A)), the probability of an output that the other data set cannot have, rounded up."""
+    """Return (1 - e^-t) e^-(A-t) / (2 (1 - e^-A)), rounded up.
+
+    That is the probability of an output that the other data set cannot have.
+    """
     with BALLS.at(_BITS):
         t, A = BALLS.number(shift), BALLS.number(bound)
         return min(at_least(((-t).expm1() * (t - A).exp() / (2 * (-A).expm1())).upper()), Fraction(1))

@@ -17,7 +17,9 @@ _SMALL = 0.25
 
 @dataclass(frozen=True, slots=True)
 class BoundedRange(Curve):
-    """K(lambda) = (1+lambda) s(1+lambda) - lambda s(lambda) - s(1), s(x) = log(sinh(x e/2) / (x e/2)), e = epsilon.
+    """K(lambda) = (1+lambda) s(1+lambda) - lambda s(lambda) - s(1).
+
+    s(x) = log(sinh(x e/2) / (x e/2)), e = epsilon.
 
     The supremum over all laws whose log ratios lie in an interval of this length (docs/mechanisms/exponential.md). With
     log(sinh y / y) = y + log(1 - e^-2y) - log 2y it is lambda e - log(1+lambda) - lambda log(1 + 1/lambda) + the three
@@ -66,7 +68,9 @@ def _far(lam: Any, e: Any, on: Arithmetic) -> Any:
 
 
 def _small(lam: Array, e: float) -> Array:
-    """s(x) = y^2/6 - y^4/180 + ...; (1+lam)^n - lam^n - 1 by its factors, with lam (lam+1) times h^2 = (e/2)^2 in each.
+    """Return K for small arguments by the series s(x) = y^2/6 - y^4/180 + ….
+
+    (1+lam)^n - lam^n - 1 is taken by its factors, with lam (lam+1) times h^2 = (e/2)^2 in each.
 
     The powers of lam alone would leave the range of floats from orders of 1e40 on, where their products with h are small.
     """

@@ -1,7 +1,7 @@
-"""How long things are remembered: what is data for good, what rests on a user's Python object for one question.
+"""How long values are remembered: data for good, a user's Python object for one question.
 
-Such an object may change between two questions, so nothing that was learnt from it may answer the second one. Within a
-question the same curve is asked many times, and it is built once.
+Such an object may change between two questions, so nothing that was found out about it may answer the second one.
+Within a question the same curve is asked many times, and it is built once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ T = TypeVar("T")
 
 @contextmanager
 def question() -> Iterator[None]:
-    """One question: what it learns of a user's object is forgotten at its end; a question within it is part of it.
+    """Open one question: at its end, facts about a user's object are forgotten.
 
-    Overflows and the like are unknown values to the library, which says so in its answers and not by warnings.
+    A question within it is part of it. Overflows and the like are unknown values to the library, which says so in its
+    answers and not by warnings.
     """
     if _learnt.get() is not None:
         yield
@@ -35,7 +36,10 @@ def question() -> Iterator[None]:
 
 @contextmanager
 def user_code() -> Iterator[None]:
-    """A call into a user's code: what that asks in turn, perhaps after changing something, are questions of their own."""
+    """Mark a call into a user's code: what that asks in turn are questions of their own.
+
+    The code may change something before it asks.
+    """
     with _learning(None):
         yield
 
@@ -50,7 +54,7 @@ def _learning(memory: dict[Hashable, Any] | None) -> Iterator[None]:
 
 
 def once(key: Hashable, value: Callable[[], T]) -> T:
-    """The value, found once in a question; outside of one it is found each time.
+    """Return the value, computed once in a question; outside of one it is computed each time.
 
     >>> numbers = iter([1, 2, 3])
     >>> with question():
@@ -64,7 +68,10 @@ def once(key: Hashable, value: Callable[[], T]) -> T:
 
 
 def recall(memory: dict[Hashable, Any], key: Hashable, value: Callable[[], T], most: int) -> T:
-    """The remembered value, or a new one; another thread may empty the memory at any moment."""
+    """Return the remembered value, or compute and remember it.
+
+    Another thread may empty the memory at any moment.
+    """
     found: T | None = memory.get(key)
     if found is None:
         found = value()

@@ -15,7 +15,7 @@ _REMEMBERED = 256
 
 @dataclass(frozen=True, slots=True)
 class Remembered(Wrapped):
-    """A curve that keeps its latest answers: the same search asks many runs for the same orders."""
+    """A curve that keeps its latest answers: one search asks many runs for the same orders."""
 
     _answers: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 

@@ -1,4 +1,7 @@
-"""Curves in closed form, stable at every real order (items 38 to 40, E-22). Letters as in the paper: a = lambda + 1."""
+"""Curves in closed form, stable at every real order (items 38 to 40, E-22).
+
+Letters as in the paper: a = lambda + 1.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ from cumulant.numerics.rounding import rounded_down
 
 @dataclass(frozen=True, slots=True)
 class Concentrated(Curve):
-    """Remark 8: K(lambda) = lambda xi + lambda (lambda + 1) rho. The Gaussian is xi = 0, rho = S^2 / (2 sigma^2)."""
+    """Remark 8: K(lambda) = lambda xi + lambda (lambda + 1) rho.
+
+    The Gaussian is xi = 0, rho = S^2 / (2 sigma^2).
+    """
 
     rho: Fraction
     xi: Fraction = Fraction(0)
@@ -85,7 +91,7 @@ class Raised(Wrapped):
 
 @dataclass(frozen=True, slots=True)
 class Truncated(Wrapped):
-    """The same below the order `omega`, and nothing from there on."""
+    """A curve's values below the order `omega`, and +inf from there on."""
 
     omega: Fraction = Fraction(2)
 
@@ -105,7 +111,10 @@ class Truncated(Wrapped):
 
 @dataclass(frozen=True, slots=True)
 class LaplaceShift(Curve):
-    """Item 39, b = scale / sensitivity: M = w' e^{w y} + w e^{-w' y}, y = (2a-1)/b, w = (a-1)/(2a-1), w' = 1 - w."""
+    """Item 39, b = scale / sensitivity: M = w' e^{w y} + w e^{-w' y}.
+
+    y = (2a-1)/b, w = (a-1)/(2a-1), w' = 1 - w.
+    """
 
     inverse_scale: Fraction
 
@@ -132,7 +141,9 @@ class LaplaceShift(Curve):
 
 @dataclass(frozen=True, slots=True)
 class Response(Curve):
-    """Item 40 with e0 = log(p/(1-p)), t = 2p-1 = tanh(e0/2), x = (a-1) e0: K = log cosh x + log1p(t tanh x).
+    """Item 40 with e0 = log(p/(1-p)): K = log cosh x + log1p(t tanh x).
+
+    t = 2p-1 = tanh(e0/2), x = (a-1) e0.
 
     Given by p, or by e0 = log(1 + rate (e^epsilon - 1)): the worst mechanism of Lemma 3, and of pure DP at rate 1.
     """
@@ -174,7 +185,10 @@ def response_kl(e0: Scalar, on: Arithmetic) -> Scalar:
 
 
 def lemma3(x: Any, rate: Scalar, on: Arithmetic) -> Any:
-    """log(1 + rate (e^x - 1)), x >= 0: Lemma 3 for the privacy loss, joint convexity (E-11 ii) for K."""
+    """Return log(1 + rate (e^x - 1)), x >= 0.
+
+    It is Lemma 3 for the privacy loss, and joint convexity (E-11 ii) for K.
+    """
     far = on.log1p_exp(on.log(rate) + on.log_expm1(x))  # e^x may overflow where the answer does not
     if on.exact:
         return on.minimum(on.log1p(rate * on.expm1(x)), far)
@@ -182,7 +196,10 @@ def lemma3(x: Any, rate: Scalar, on: Arithmetic) -> Any:
 
 
 def _between(found: Any, x: Any) -> Any:
-    """What is found; where x is too small for its logarithm, all of [0, x], which holds it as well."""
+    """Return what is found, or the interval [0, x] if x is too small for its logarithm.
+
+    The interval holds it as well.
+    """
     unknown = np.isnan(found.mid + found.radius)
     if not unknown.any():
         return found

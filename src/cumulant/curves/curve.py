@@ -1,4 +1,4 @@
-"""The curve: K(lambda), the cumulant generating function of the privacy loss, and rdp(order), two views of one object.
+"""The curve: K(lambda), the cumulant generating function of the loss, and rdp(order).
 
 Composition is addition of K (Lemma 5), and this file is the only place where curves are added and multiplied.
 """
@@ -29,7 +29,7 @@ _FIRST_BITS, _MOST_BITS, _GOOD_BITS = 128, 1024, 50
 
 
 class Curve(ABC):
-    """An upper bound of K(lambda) = lambda * rdp(lambda + 1) at every real lambda > 0 (Remark 7).
+    """An upper bound of K(lambda) = lambda * rdp(lambda + 1) at all real lambda > 0 (Remark 7).
 
     `integral` says that K is linear between integers, so that eq. (3) attains its minimum at an integer order (E-14).
     `summed` says that each value is itself a sum over all lower orders, so that sums over it are out of reach far out.
@@ -51,7 +51,10 @@ class Curve(ABC):
 
     @abstractmethod
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        """K at a flat array of finite lam > 0: float64 on FLOATS, exact numbers on BALLS. NaN stands for unknown."""
+        """Return K at a flat array of finite lam > 0; NaN stands for unknown.
+
+        It is float64 on FLOATS, exact numbers on BALLS.
+        """
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
         """Order 1: a bound of the KL divergence; +inf when unknown."""
@@ -62,20 +65,28 @@ class Curve(ABC):
         return on.number(np.inf)
 
     def slack(self) -> Fraction:
-        """A probability s with which none of the above holds: both laws are mixtures, a part s of each is anything at all,
-        and the other parts, of weight 1 - s, obey the curve. Exact, or rounded up where many rounds were composed."""
+        """Return a probability s with which none of the above holds.
+
+        Both laws are mixtures: a part s of each is anything at all, and the other parts, of weight 1 - s, obey the
+        curve. It is exact, or rounded up where many rounds were composed.
+        """
         return Fraction(0)
 
     def strict(self) -> Curve:
-        """A curve of the same mechanism without slack, where one is known; it is larger. Itself where none is."""
+        """Return a larger curve of the same mechanism without slack; itself if none is known."""
         return self
 
     def concentration(self) -> tuple[Fraction, Fraction] | None:
-        """(xi, rho) with K(lambda) <= lambda xi + lambda (lambda + 1) rho at every lambda (Remark 8), where it is known."""
+        """Return (xi, rho) with K(lambda) <= lambda xi + lambda (lambda + 1) rho, or None.
+
+        Remark 8 of the paper. None means that no such pair is known.
+        """
         return None
 
     def left(self, delta: Fraction) -> Fraction:
-        """What the slack leaves of delta = s + (1-s) left for the curve itself; not positive where that is nothing.
+        """Return what the slack s leaves for the curve: delta = s + (1-s) left.
+
+        It is not positive if the slack takes all of delta.
 
         P(S) <= (1-s) (e^epsilon Q'(S) + left) + s <= e^epsilon Q(S) + delta for Q = (1-s) Q' + s Q''.
         """
@@ -98,15 +109,18 @@ class Curve(ABC):
             return value if (value > 0).all() else np.maximum(value, _SMALLEST if self.pure() > 0 else 0.0)
 
     def projected(self) -> Curve:
-        """The largest CGF that a scan of orders finds below this curve (Proposition 35); still an upper bound."""
+        """Return the largest CGF that a scan of orders finds below this curve (Proposition 35).
+
+        It is still an upper bound.
+        """
         return Projected(self)
 
     def at_one(self, on: Arithmetic) -> Scalar:
-        """`kl`, from a ball where an enclosure is asked for and the formula gives none."""
+        """Return `kl`; from a ball if an enclosure is asked for and the formula gives none."""
         return self._end(self.kl, on)
 
     def at_infinity(self, on: Arithmetic) -> Scalar:
-        """`pure`, likewise."""
+        """Return `pure`; from a ball if an enclosure is asked for and the formula gives none."""
         return self._end(self.pure, on)
 
     def _end(self, end: Callable[[Arithmetic], Scalar], on: Arithmetic) -> Scalar:
@@ -115,11 +129,14 @@ class Curve(ABC):
         return self._from_balls([narrow(partial(end, BALLS))], lambda _: [end(FLOATS)])[0]
 
     def takes_balls(self) -> bool:
-        """Whether there is a ball at order 2; a Python function may know floats only."""
+        """True if there is a ball at order 2; a Python function may know floats only."""
         return not self._balls(np.ones(1))[0].is_nan()
 
     def _balls(self, lam: Array) -> list[Scalar]:
-        """K at floats as narrow balls: all at once, and once more one by one where that is not enough; NaN if there is none."""
+        """Return K at floats as narrow balls; NaN where there is none.
+
+        All are evaluated at once, and once more one by one where that is not enough.
+        """
         exact = np.array([Fraction(x) for x in lam.tolist()], dtype=object)
         try:
             with BALLS.at(_FIRST_BITS):
@@ -135,7 +152,10 @@ class Curve(ABC):
         return self._cgf(lam, BALLS)[0]
 
     def _from_balls(self, balls: Iterable[Scalar], floats: Callable[[Array], Any]) -> Enclosure:
-        """Enclosures from balls; where those cannot be had it is unknown, or measured if it rests on a Python function."""
+        """Return enclosures from balls.
+
+        Without a ball it is unknown (NaN), or measured if it rests on a Python function.
+        """
         found = BOUNDED.of_balls(balls)
         missing = np.isnan(found.mid)
         if self.estimated and missing.any():
@@ -143,11 +163,17 @@ class Curve(ABC):
         return found
 
     def winner(self, order: float) -> str:
-        """The name of the bound that its value at this order is owed to, where it is the smallest of several; else empty."""
+        """Return the name of the bound that gives the value at this order; empty if it has none.
+
+        A minimum of several bounds has one.
+        """
         return ""
 
     def rdp(self, orders: Any, on: Arithmetic = FLOATS) -> Array:
-        """The Rényi divergence bound at an array of orders in [1, inf], in floats or enclosures; 1 is KL, inf is pure."""
+        """Return the Rényi divergence bound at orders in [1, inf]; 1 is KL, inf is pure.
+
+        It is computed in floats or enclosures.
+        """
         orders = np.asarray(orders, dtype=np.float64)
         value = on.asarray(np.empty_like(orders))
         inside = (orders > 1) & np.isfinite(orders)
@@ -163,7 +189,7 @@ class Curve(ABC):
 
 
 def narrow(ball: Callable[[], Scalar]) -> Scalar:
-    """The ball at the first precision that gives it 50 good bits, or as narrow as it gets; NaN if there is none."""
+    """Return the ball at the first precision with 50 good bits, else the narrowest; NaN if none."""
     bits, found = _FIRST_BITS, BALLS.number(math.nan)
     while bits <= _MOST_BITS and found.rel_accuracy_bits() < _GOOD_BITS:
         try:
@@ -177,7 +203,10 @@ def narrow(ball: Callable[[], Scalar]) -> Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Composition(Curve):
-    """Lemma 5: K, KL and pure add, each as often as its mechanism ran, given that no slack was used by any of them."""
+    """Lemma 5: K, KL and pure add, each as often as its mechanism ran.
+
+    It is given that no slack was used by any of them.
+    """
 
     parts: tuple[tuple[Curve, int], ...]
 
@@ -225,7 +254,7 @@ class Composition(Curve):
 
 
 def compose(parts: Iterable[tuple[Curve, int]]) -> Curve:
-    """The curve of running each mechanism the given number of times, adaptively, on the same data.
+    """Return the curve of running each mechanism so many times, adaptively, on the same data.
 
     Pairs and not a dictionary: different mechanisms may have equal curves, and each of them counts.
     """
@@ -235,7 +264,10 @@ def compose(parts: Iterable[tuple[Curve, int]]) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Lowest(Curve):
-    """The pointwise minimum of curves that bound the same mechanism, each with the name of its bound where there is one."""
+    """The pointwise minimum of curves that bound the same mechanism.
+
+    Each curve comes with the name of its bound, if it has one.
+    """
 
     curves: tuple[Curve, ...]
     names: tuple[str, ...] = ()
@@ -268,7 +300,7 @@ class Lowest(Curve):
         return replace(self, curves=tuple(curve.strict() for curve in self.curves)) if self.slack() else self
 
     def _planned(self, lam: Array, on: Arithmetic) -> Array:
-        """Only the curve that is lowest in floats: each is valid, so any choice is."""
+        """Return only the curve that is lowest in floats: each is valid, so any choice is."""
         floats = lam.astype(np.float64)
         choice = np.argmin([curve.cgf(floats) for curve in self.curves], axis=0)
         value = np.empty(lam.shape, dtype=object) if on.exact else on.asarray(np.empty(lam.shape))
@@ -295,7 +327,7 @@ class Lowest(Curve):
         return next((found for curve in self.curves if (found := curve.concentration()) is not None), None)
 
     def winner(self, order: float) -> str:
-        """Of those that agree to 9 digits the last."""
+        """Return the last of the names that agree to 9 digits."""
         values = [float(curve.rdp([order])[0]) for curve in self.curves]
         near = (math.isclose(value, min(values), rel_tol=_AGREE) for value in values)
         return "".join([name for name, close in zip(self.names, near, strict=False) if close][-1:])
@@ -342,7 +374,9 @@ class Wrapped(Curve):
 
 @dataclass(frozen=True, slots=True)
 class Projected(Wrapped):
-    """Proposition 35: the smaller of the curve and the lower convex hull of (0, 0) and its values on the scan.
+    """Proposition 35: the smaller of the curve and the lower convex hull of its scanned values.
+
+    The point (0, 0) belongs to the hull.
 
     The true K is convex, is 0 at 0 and lies below the curve, so it lies below every chord; past the last node nothing is
     extrapolated (K_M <= F <= K, E-8). A bound with kinks need have no tangent through (0, 0), so the hull is taken (E-26).
@@ -371,7 +405,10 @@ class Projected(Wrapped):
         return np.fmin(value, np.interp(lam, *self._hull[0], right=np.inf)) if self._hull else value
 
     def _floats(self, lam: Array) -> Array:
-        """The curve itself; the first time with the scan, as an integral costs the same for few orders as for many."""
+        """Return the curve itself; the first call evaluates the scan too.
+
+        An integral costs the same for few orders as for many.
+        """
         if self._hull or not lam.size or lam.min() > SCAN[-1]:  # past the hull nothing is projected
             return self.curve.cgf(lam)
         both = self.curve.cgf(np.concatenate([SCAN, lam]))
@@ -379,7 +416,7 @@ class Projected(Wrapped):
         return both[SCAN.size :]
 
     def _enclosures(self, lam: Array, on: Arithmetic) -> Array:
-        """The curve itself, or the chord of two enclosed corners where that is lower in floats."""
+        """Return the curve itself, or the chord of two enclosed corners if it is lower in floats."""
         if not lam.size or lam.min() > SCAN[-1]:  # past the hull nothing is projected
             return self.curve.cgf(lam, on)
         floats = self._floats(lam)
@@ -399,13 +436,13 @@ class Projected(Wrapped):
         return value
 
     def winner(self, order: float) -> str:
-        """None where the chord is below all of them."""
+        """Return the winner of the curve; empty where the chord is below all of them."""
         (x, y), lam = self._corners(), order - 1
         chorded = 0 < lam <= x[-1] and np.interp(lam, x, y) < (1 - _AGREE) * self.curve.cgf([lam])[0]
         return "" if chorded else self.curve.winner(order)
 
     def _ball(self, lam: Fraction, on: Arithmetic) -> Scalar:
-        """The curve itself, or the chord of two certified corners where that is lower in floats."""
+        """Return the curve itself, or the chord of two certified corners if it is lower in floats."""
         x, y = self._corners()
         here = np.array([lam], dtype=object)
         right = int(np.searchsorted(x, float(lam)))

@@ -18,7 +18,9 @@ _SMOOTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Theta(Curve):
-    """K(lambda) = lambda (lambda+1) m^2 / 2v + log(theta(a m) / theta(0)), theta(c) = SUM_x e^{-(x-c)^2 / 2v}, m the shift.
+    """K(lambda) = lambda (lambda+1) m^2 / 2v + log(theta(a m) / theta(0)), m the shift.
+
+    theta(c) = SUM_x e^{-(x-c)^2 / 2v}.
 
     The second summand is 0 where a m is an integer and negative elsewhere (docs/mechanisms/discrete-gaussian.md).
     """

@@ -1,4 +1,4 @@
-"""The curves of Gaussian noise around a random shift against the noise itself, in both directions.
+"""The curves of Gaussian noise around a random shift against the noise, in both directions.
 
 Letters: c_i = shifts over sigma, w_i their weights, z ~ N(0, 1), R(z) = SUM w_i e^{c_i z - c_i^2/2}, L = log R, a = lambda + 1.
 
@@ -51,7 +51,7 @@ MARGIN = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Shifts:
-    """Distinct shifts >= 0 over sigma in increasing order, with positive weights that sum to 1."""
+    """Distinct shifts >= 0 over sigma in increasing order, with positive weights of sum 1."""
 
     shifts: tuple[Fraction, ...]
     weights: tuple[Fraction, ...]
@@ -67,7 +67,7 @@ class Shifts:
         return cls(tuple(shift for shift, _ in kept), tuple(weight for _, weight in kept))
 
     def mixed(self, rate: Fraction) -> Shifts:
-        """The same on a Poisson sample: with probability 1 - g there is no shift."""
+        """Return the shifts on a Poisson sample: with probability 1 - g there is no shift."""
         return Shifts.of((Fraction(0), *self.shifts), (1 - rate, *(rate * weight for weight in self.weights)))
 
     @property
@@ -75,7 +75,10 @@ class Shifts:
         return self.shifts[-1]
 
     def log_ratio(self, z: Array, on: Arithmetic) -> Array:
-        """L, with full relative accuracy also where it is small; z a flat array of this arithmetic."""
+        """Return L, with full relative accuracy also where it is small.
+
+        z is a flat array of this arithmetic.
+        """
         if on is FLOATS and len(self.shifts) > _FEW_SHIFTS:
             return self._many_log_ratios(z)
         c, weight = _numbers(self.shifts, on), _numbers(self.weights, on)
@@ -90,11 +93,14 @@ class Shifts:
         return far
 
     def crossing(self, height: float) -> float:
-        """z with L = height, as near as floats are; far to the left where L is larger throughout."""
+        """Return z with L = height, as near as floats are.
+
+        It lies far to the left if L is larger throughout.
+        """
         return float(self.crossings(np.array([height]))[0])
 
     def crossings(self, heights: Array) -> Array:
-        """The same for many: Newton's steps, which stay between neighbours in a table."""
+        """Return z with L = height for many heights, by Newton's steps inside of a table's cells."""
         z, L = _table(self)
         place = np.clip(np.searchsorted(L, heights), 1, z.size - 1)
         low, high = z[place - 1], z[place]
@@ -146,7 +152,10 @@ def _log_sums(z: Array, c: Array, log_w: Array) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=64)
 def _table(law: Shifts) -> tuple[Array, Array]:
-    """L at many z, from where no normal variable is to where none of the noise around the largest shift is."""
+    """Return L at many z.
+
+    z runs from where no normal variable is to where none of the noise around the largest shift is.
+    """
     z = np.linspace(-_FARTHEST, _FARTHEST + float(law.largest), _POINTS)
     return z, np.maximum.accumulate(law._sloped(z)[0])
 
@@ -170,7 +179,7 @@ class Plan:
 
 
 def rounded_plan(low: float, high: float, step: float, zero: float, strip: float) -> Plan | None:
-    """Return nodes from low to high, exactly as far apart as the rule says; None where they are too many.
+    """Return nodes from low to high, exactly as far apart as the rule needs; None if too many.
 
     L = 0 at z = zero lies about half way between two of them.
     """
@@ -235,7 +244,7 @@ class MixtureCurve(Curve):
         return on.log1p_exp(log_excess_)
 
     def _plan(self, lam: Array, digits: float) -> Plan | None:
-        """Where the nodes are; None where they are too many."""
+        """Return the places of the nodes; None if they are too many."""
         c, top = FLOATS.number(self.law.largest), float(lam.max())
         if not c < 1e4 or not top < 1e9 or c < 1e-100:
             return None
@@ -286,7 +295,10 @@ class MixtureCurve(Curve):
         return on.log_sum_exp(kernel + log_weight)
 
     def _log_error(self, lam: Array, size: Array, plan: Plan) -> Array:
-        """The rule, 2 e^{b^2/2} k (I + 2a) / (e^{2 pi b/h} - 1), and both tails of the nodes; in floats with room to spare."""
+        """Return log of a bound of the error: the rule and both tails of the nodes, in floats.
+
+        The rule errs by 2 e^{b^2/2} k (I + 2a) / (e^{2 pi b/h} - 1). A margin covers rounding.
+        """
         c, a, b = float(self.law.largest), lam + 1, plan.strip
         low, high = plan.start + plan.step, plan.start + (plan.count - 1) * plan.step
         turned = 0.0 if self._removed else -lam * math.log(math.cos(c * b))
@@ -302,7 +314,10 @@ class MixtureCurve(Curve):
         return np.logaddexp(rule, np.logaddexp(left, right)) + MARGIN
 
     def _far(self, lam: Array, on: Arithmetic) -> Array:
-        """Joint convexity, log SUM w_i e^{a lambda c_i^2/2}, and Minkowski's inequality, or the smallest shift alone."""
+        """Return the bound by joint convexity and Minkowski, or by the smallest shift alone.
+
+        Joint convexity gives log SUM w_i e^{a lambda c_i^2/2}.
+        """
         moved = [(c * c / 2, w) for c, w in zip(self.law.shifts, self.law.weights, strict=True) if c]
         x, half = on.asarray(lam)[:, None], _numbers([square for square, _ in moved], on)
         w = on.log(_numbers([weight for _, weight in moved], on))
@@ -318,7 +333,10 @@ class MixtureCurve(Curve):
         return on.minimum(convex, (order - 1) * alone)
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        """The limit of (M - 1) / lambda: E [ R excess(-L) ], or E excess(L); far out at most that of the shifts."""
+        """Return the limit of (M - 1) / lambda: E [ R excess(-L) ], or E excess(L).
+
+        Far out it is at most that of the shifts.
+        """
         if not self.law.largest:
             return on.number(0)
         _refuse_decimals(on)
@@ -348,7 +366,7 @@ class MixtureCurve(Curve):
 
 
 def _refuse_decimals(on: Arithmetic) -> None:
-    """Raise NotDecimal: the integral is enclosed in floats or in balls, and decimals have no nodes for it."""
+    """Raise NotDecimal: floats or balls enclose the integral, decimals have no nodes for it."""
     if on.exact and on is not BALLS:
         raise NotDecimal("the integral over a Gaussian mixture is enclosed in balls only")
 

@@ -1,4 +1,6 @@
-"""The curve of a Poisson sample with Gaussian noise in which one record is replaced by its opposite.
+"""The curve of Gaussian noise on a Poisson sample in which one record is replaced.
+
+The record is replaced by its opposite.
 
 Letters: c = distance of a record from an absent one over sigma, g = rate, z ~ N(0, 1), R(z) = 1 - g + g e^{cz - c^2/2},
 w = R(z) / R(-z), L = log w, a = lambda + 1. P has the density R(z), Q the density R(-z) with respect to N(0, 1).
@@ -83,7 +85,10 @@ class ReplacementCurve(MixtureCurve):
         return log_weight + backward, forward - backward
 
     def _log_error(self, lam: Array, size: Array, plan: Plan) -> Array:
-        """The rule, 2 e^{b^2/2} cos(cb)^-lambda (I + 2a + 2) / (e^{2 pi b/h} - 1), and both tails of the nodes."""
+        """Return log of a bound of the error: the rule and both tails of the nodes.
+
+        The rule errs by 2 e^{b^2/2} cos(cb)^-lambda (I + 2a + 2) / (e^{2 pi b/h} - 1).
+        """
         c, a, b = float(self.law.largest), lam + 1, plan.strip
         low, high = plan.start + plan.step, plan.start + (plan.count - 1) * plan.step
         turned = -lam * math.log(math.cos(c * b))

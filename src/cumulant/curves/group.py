@@ -20,7 +20,9 @@ _MOST_STEPS = 32
 
 @dataclass(frozen=True, slots=True)
 class TwoSteps(Curve):
-    """K(lambda) = (k(2 lambda + 1) + k(2 lambda)) / 2, k the curve of one step: Proposition 11 of Mironov 2017, at lambda >= 1.
+    """K(lambda) = (k(2 lambda + 1) + k(2 lambda)) / 2, k the curve of one step, lambda >= 1.
+
+    That is Proposition 11 of Mironov 2017.
 
     Below order 2 it is the divergence at order 2, which is larger.
     """
@@ -50,7 +52,10 @@ class TwoSteps(Curve):
 
 
 def grouped(curve: Curve, size: int) -> Curve:
-    """The least of what is known: steps doubled until there are enough, k^2 rho of concentration, k epsilon of pure privacy."""
+    """Return the least known curve of a group of records.
+
+    Candidates: steps doubled until there are enough, k^2 rho of concentration, k epsilon of pure privacy.
+    """
     found: list[Curve] = []
     if size <= _MOST_STEPS:
         steps, doubled = 1, curve

@@ -1,4 +1,6 @@
-"""K between the orders at which it is remembered, in floats: what a search over orders asks, and no answer rests on it.
+"""K between the orders at which it is remembered, in floats; only searches use it.
+
+No answer rests on it.
 
 Every question looks for its best order among all of them, so that two questions hardly ever ask for the same ones. But K is
 smooth: between two orders of the scan K / lambda is given by its values at sixteen Chebyshev points, the same for every
@@ -39,7 +41,10 @@ _NARROW = 1 / 32
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """K / lambda from `low` to `high` by its coefficients, and what they leave open; none where it is not interpolated."""
+    """K / lambda from `low` to `high` by its coefficients, and their error.
+
+    There are none where it is not interpolated.
+    """
 
     low: float
     high: float
@@ -78,7 +83,7 @@ class Between(Wrapped):
         return value
 
     def _on_panel(self, low: float, high: float, lam: Array) -> Array:
-        """K at these orders, all of them between the two."""
+        """Return K at these orders, all of them between the two."""
         if (low, high) in self._halved:
             middle = (low + high) / 2
             value, left = np.empty(lam.shape), lam < middle
@@ -109,7 +114,7 @@ class Between(Wrapped):
         )
 
     def settled(self, lam: float) -> bool:
-        """Whether nothing is open at this order; if not, the panel around it has now been halved."""
+        """True if nothing is open at this order; otherwise the panel around it was just halved."""
         right = int(np.searchsorted(SCAN, lam))
         if right == SCAN.size and lam < math.inf:
             right += math.floor(math.log2(lam / SCAN[-1]))
@@ -128,7 +133,7 @@ class Between(Wrapped):
 
 
 def _ends(right: int) -> tuple[float, float]:
-    """The orders of the scan around this cell; beyond its end cells are octaves."""
+    """Return the orders of the scan around this cell; beyond its end cells are octaves."""
     if right < SCAN.size:
         return float(SCAN[right - 1]), float(SCAN[right])
     low = float(SCAN[-1]) * 2.0 ** (right - SCAN.size)

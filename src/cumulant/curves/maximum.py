@@ -13,7 +13,7 @@ from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Highest(Curve):
-    """The pointwise maximum of the exact curves of several pairs: what holds for the worst of them."""
+    """The pointwise maximum of the exact curves of several pairs: the worst pair counts."""
 
     curves: tuple[Curve, ...]
 

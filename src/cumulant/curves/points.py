@@ -1,4 +1,7 @@
-"""Curves known at some orders only: chords of K between them (Corollary 10), nothing beyond them (E-8, E-14)."""
+"""Curves known at some orders only: chords of K between them, nothing beyond them.
+
+Corollary 10 gives the chords (E-8, E-14).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from cumulant.numerics.hull import lower_hull
 
 
 def hull_of_points(orders: Sequence[Fraction], values: Sequence[Fraction]) -> Points:
-    """Bounds of the divergence at increasing orders above 1, projected: the largest K below them all (Proposition 35).
+    """Return bounds of the divergence at increasing orders above 1, projected.
+
+    The result is the largest K below them all (Proposition 35).
 
     The true K is convex and 0 at 0, so it lies below the lower convex hull of (0, 0) and the given points; those above the
     hull say nothing. Exact, and the values of what is left grow with the order.
@@ -31,11 +36,12 @@ def hull_of_points(orders: Sequence[Fraction], values: Sequence[Fraction]) -> Po
 
 @dataclass(frozen=True, slots=True)
 class Points(Curve):
-    """K at given orders. Between two of them K, being convex with K(0) = 0, lies below the chord;
-    past the last one nothing is known, except that K grows at most with slope `pure` when that is finite.
+    """K at given orders, chords between them, and nothing past the last one.
 
-    The orders are finite and increasing, above 1, and the values do not fall; an unknown `kl` is bounded by the first value,
-    because the Rényi divergence grows with the order.
+    Between two orders K, being convex with K(0) = 0, lies below the chord. Past the last one nothing is known, except
+    that K grows at most with slope `pure` if that is finite. The orders are finite and increasing, above 1, and the
+    values do not fall; an unknown `kl` is bounded by the first value, because the Rényi divergence grows with the
+    order.
     """
 
     orders: tuple[Fraction, ...]

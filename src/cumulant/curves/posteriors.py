@@ -1,4 +1,7 @@
-"""Mechanisms that publish one draw from an exponential family whose parameter depends on the data (items 42, 43)."""
+"""Mechanisms that publish one draw from an exponential family (items 42, 43).
+
+The parameter of the family depends on the data.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ Radial = Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class SmoothFamily(Curve):
-    """Proposition 38, corrected (E-6): eps(a) <= min{ ((a-1) L((a-1)D) + L(D)) D^2/2, [B((a-1)D) + B(D)] D }.
+    """Proposition 38, corrected (E-6), for families with a smooth log-normaliser.
+
+    eps(a) <= min{ ((a-1) L((a-1)D) + L(D)) D^2/2, [B((a-1)D) + B(D)] D }.
 
     Assumes that neighbouring data sets have parameters at distance at most `diameter` = D, that every point within
     `radius` = kappa of a parameter in use is in the parameter space (None: everything is), and that within distance r
@@ -68,7 +73,7 @@ class SmoothFamily(Curve):
         return on.minimum(smooth, (still + self._near(self.lipschitz, on)) * diameter)
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        """The limit a -> inf, which the second form has when every order is inside: [B(inf) + B(D)] D."""
+        """Return the limit a -> inf, [B(inf) + B(D)] D, if every order is inside."""
         if not self.diameter:
             return on.number(0)
         if self.radius is not None:
@@ -115,7 +120,9 @@ def _top(radius: Any, on: Arithmetic) -> float:
 
 @dataclass(frozen=True, slots=True)
 class DirichletPosterior(Curve):
-    """One draw from the posterior of category probabilities: the exact supremum over all replace-one neighbours.
+    """One draw from the posterior of category probabilities.
+
+    The curve is the exact supremum over all replace-one neighbours.
 
     n records, each one of K categories with counts c; prior Dirichlet(prior); the likelihood is tempered, raised to the
     power t: theta ~ Dirichlet(prior + t c). K = 2 is the Beta-Bernoulli model.
@@ -141,7 +148,7 @@ class DirichletPosterior(Curve):
     tempering: Fraction = Fraction(1)
 
     def _worst(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """The candidates (x, y): parameters of the category the record has in the first data set, and in the second."""
+        """Return the candidates (x, y): parameters of the record's category in both data sets."""
         t, (low, high) = self.tempering, sorted(self.prior)[:2]
         others = (0,) if len(self.prior) > 2 else (0, self.records - 1)
         return tuple(
@@ -172,7 +179,9 @@ class DirichletPosterior(Curve):
 def gaussian_mean_posterior(
     diameter: Fraction, variance: Fraction, records: int, prior_precision: Fraction, tempering: Fraction = Fraction(1)
 ) -> Concentrated:
-    """One draw from the posterior of a normal mean: exact, for records in a set of this diameter, in any dimension.
+    """Return the curve of one draw from the posterior of a normal mean: exact.
+
+    Records lie in a set of this diameter, in any dimension.
 
     Records N(mu, variance) with known variance v, prior N(m, 1/prior_precision) (0 is the flat prior), likelihood to
     the power t: the posterior has precision P = prior_precision + t n/v for every data set, and replacing a record

@@ -23,7 +23,9 @@ _ORDERS = tuple(2.0 ** (k / 16) for k in range(-64, 193))
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """Bounds of d(lambda) = delta(log(a / (a-1))), a = lambda + 1: the largest Q(A) - (1 + 1/lambda) P(A).
+    """Bounds of d(lambda) = delta(log(a / (a-1))), a = lambda + 1.
+
+    d is the largest Q(A) - (1 + 1/lambda) P(A).
 
     delta is convex in e^epsilon = 1 + 1/lambda, so that chords between values in 1/lambda are above it; it falls, so that the
     last value holds below the smallest lambda. `deltas` belong to `_ORDERS`, `whole` to lambda = inf.
@@ -93,7 +95,10 @@ class Selected(Wrapped):
 
 
 def by_divergences(curve: Curve, mean: Fraction, shape: Fraction, least_share: Fraction) -> Selected:
-    """K runs, K negative binomial of this mean and shape; `least_share` is not above its success probability."""
+    """Return the curve of K runs, K negative binomial of this mean and shape.
+
+    `least_share` is not above its success probability.
+    """
     factor, logarithm = float(1 + shape), -math.log(least_share)
 
     def addition(lam: Array) -> Array:

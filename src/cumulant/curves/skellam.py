@@ -13,7 +13,9 @@ from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 
 @dataclass(frozen=True, slots=True)
 class SkellamVector(Curve):
-    """D_a <= a S2^2 / 2v + min(((2a-1) S2^2 + 6 S1) / 4v^2, 3 S1 / 2v) at integer orders a, chords of K between them.
+    """D_a <= a S2^2 / 2v + min(((2a-1) S2^2 + 6 S1) / 4v^2, 3 S1 / 2v) at integers a.
+
+    Between integers K is its chord.
 
     Agarwal, Kairouz, Liu 2021; S1 and S2 the L1 and L2 sensitivities, v the variance (docs/mechanisms/skellam.md).
     """

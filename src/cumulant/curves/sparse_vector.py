@@ -30,7 +30,9 @@ ORDERS = tuple(Fraction(x) for x in ("1.5", "2", "3", "4", "5", "6", "8", "10", 
 
 
 def gaussian_sparse_vector(threshold: Fraction, query: Fraction, hits: int, queries: int) -> Points:
-    """log M = a(a-1) t^2/2 + log V, V_{j,h} = sup_x [g(x) V_{j-1,h-1} + F(x) V_{j-1,h}], V_{0,h} = V_{j,0} = 1.
+    """Return log M = a(a-1) t^2/2 + log V for sparse vectors with Gaussian noise.
+
+    V_{j,h} = sup_x [g(x) V_{j-1,h-1} + F(x) V_{j-1,h}], V_{0,h} = V_{j,0} = 1.
 
     g(x) = (1-F(x))^a (1-F(x+u))^{1-a}, F the normal distribution function, t = `threshold` and u = `query` the shifts in
     units of the noise (docs/mechanisms/sparse-vector.md).
@@ -47,7 +49,10 @@ def gaussian_sparse_vector(threshold: Fraction, query: Fraction, hits: int, quer
 
 
 class _Tails:
-    """log(1-F) in the middle of each cell from -9.5 to `end`, and shifted by u, with proved errors."""
+    """log(1-F) in the middle of each cell from -9.5 to `end`, and shifted by u, with errors.
+
+    The errors are proved.
+    """
 
     def __init__(self, query: Fraction, end: float) -> None:
         self.query = query
@@ -60,7 +65,9 @@ class _Tails:
             self.there = BOUNDED.of_balls([_log_tail(BALLS.number(Fraction(x)) + u) for x in self.middle.tolist()])
 
     def corners(self, order: Fraction) -> tuple[Array, Array]:
-        """(G, H) such that g(x) r + F(x), for each x and each r >= 0, is at most G r + H for one of them.
+        """Return (G, H) such that g(x) r + F(x) is at most G r + H for one of them.
+
+        This holds for each x and each r >= 0.
 
         Below all cells g is at most (1-F(x+u))^{1-a}, above them at most e^{a(a-1)u^2/2} (1 - F(x - (a-1)u)).
         """
@@ -73,7 +80,7 @@ class _Tails:
         return first[kept], second[kept]
 
     def cells(self, order: Fraction) -> list[tuple[Enclosure, Enclosure]]:
-        """The same in each cell c - w .. c + w, once for each of its ends.
+        """Return (G, H) in each cell c - w .. c + w, once for each of its ends.
 
         log g is at most log g(c) + s t + (a-1) t^2/2, s = (a-1) hazard(c+u) - a hazard(c), because the hazard f/(1-F) has a
         slope between 0 and 1; with e^z <= 1 + z + z^2 for z <= 1, and F to its second order, what is left is linear in t and
@@ -105,7 +112,10 @@ class _Tails:
 
 
 class _Largest:
-    """S(r) = max over corners of G r + H, convex in r: chords between the r whose logarithms are multiples of 2^-8."""
+    """S(r) = max over corners of G r + H, convex in r.
+
+    Between the r whose logarithms are multiples of 2^-8 its chords bound it.
+    """
 
     def __init__(self, g: Array, h: Array) -> None:
         self.g, self.h = g, h
@@ -140,7 +150,7 @@ def _log_value(largest: _Largest, hits: int, queries: int) -> float:
 
 
 def _second(slope: Enclosure) -> Enclosure:
-    """What a slope that changes this fast adds up to at an end of a cell."""
+    """Return how much a slope that changes this fast adds up to at an end of a cell."""
     return slope * (_WIDTH**2 / 2)
 
 

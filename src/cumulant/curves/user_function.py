@@ -27,7 +27,7 @@ _NO_NUMBERS = (str, bytes, bool, np.bool_, complex, np.complexfloating)
 
 
 def number(function: Callable[[Any], Any], at: float, subject: str) -> float:
-    """What the function says here; an overflow is +inf, and whatever it raises comes out as an InputError with its cause.
+    """Call the function at one point; an overflow is +inf, an exception becomes an InputError.
 
     >>> number(lambda x: x**2, 3.0, "the rdp function at order 3")
     9.0
@@ -45,7 +45,7 @@ def number(function: Callable[[Any], Any], at: float, subject: str) -> float:
 
 
 def numbers(function: Callable[[Any], Any], points: Sequence[float], subject: str) -> list[float]:
-    """The same at many points, which are named x in what is said."""
+    """Call the function at many points, which error messages name x."""
     try:
         with user_code():
             said = [function(point) for point in points]
@@ -71,7 +71,9 @@ def read(said: Any, subject: str) -> float:
 
 
 def identity(function: Callable[..., Any]) -> Hashable:
-    """A key that is the object itself, whatever it says of its equality and hash; for as long as somebody holds it.
+    """Return a key that is the object itself, whatever its equality and hash are.
+
+    The key is valid for as long as somebody holds the object.
 
     >>> class Noise:
     ...     __hash__ = None
@@ -87,7 +89,7 @@ def identity(function: Callable[..., Any]) -> Hashable:
 
 
 def failed(subject: str, error: Exception) -> InputError:
-    """What is said of a function that raised."""
+    """Return the error for a function that raised."""
     return InputError(f"{subject} raised {type(error).__name__}: {error}; mend it, or return math.inf there")
 
 
@@ -100,12 +102,14 @@ _NOISE, _CANCELLED = 1e-9, 1e-14
 
 
 class NotABall(CertificateError):
-    """A user's function did not answer a ball by a ball, so that what rests on it is estimated."""
+    """Raised if a user's function does not answer a ball by a ball; answers are then estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function(Curve):
-    """rdp(order) by a Python function that is asked one finite order > 1 at a time; what it says is believed.
+    """rdp(order) by a Python function that is asked one finite order > 1 at a time.
+
+    Its values are believed.
 
     It must be what it claims to be: a Rényi divergence never falls with the order, so a function that does is an InputError,
     unless it `may_fall` because it only bounds one from above.
@@ -159,7 +163,7 @@ class Function(Curve):
                     raise error from error.__cause__
 
     def _keep(self, order: float, value: float) -> None:
-        """Remember a value, if it does not lie below one at a smaller order by more than rounding explains."""
+        """Remember a value unless it lies below one at a smaller order by more than rounding."""
         self._values[order] = value
         if self.may_fall or not math.isfinite(value):
             return
@@ -188,7 +192,9 @@ class Function(Curve):
 
 @dataclass(frozen=True, slots=True)
 class ProjectedFunction(Projected):
-    """A user's function below its chords (Proposition 35): bounds with kinks are no cumulant generating functions.
+    """A user's function below its chords (Proposition 35).
+
+    Bounds with kinks are no cumulant generating functions.
 
     Every order may be the end of a chord, so the function is also asked at orders that nobody asked about. Where it raises it
     is not made for them, and they are left out; what no divergence can be is refused there as everywhere.
@@ -214,7 +220,9 @@ class ProjectedFunction(Projected):
 
 
 def accepts_balls(function: Callable[[Any], Any]) -> bool:
-    """Whether the function answers the ball of order 2 by a ball, none of its steps leaving ball arithmetic.
+    """True if the function answers the ball of order 2 by a ball.
+
+    None of its steps may leave ball arithmetic.
 
     >>> accepts_balls(lambda order: order / 18), accepts_balls(lambda order: order * math.exp(-order))
     (True, False)
@@ -228,7 +236,7 @@ def accepts_balls(function: Callable[[Any], Any]) -> bool:
 
 
 def answered(function: Callable[[Any], Any], order: Fraction) -> Scalar:
-    """What the function says at this exact order, as a ball at the working precision; +inf where it says NaN."""
+    """Return the function's value at this exact order as a ball; +inf if it returns NaN."""
     import flint
 
     try:
@@ -245,7 +253,10 @@ def answered(function: Callable[[Any], Any], order: Fraction) -> Scalar:
 
 @lru_cache(maxsize=1)
 def _strict_ball() -> Any:
-    """Balls that cannot be turned into a float: `math.log(ball)` would drop the radius without a word."""
+    """Return a ball that cannot be turned into a float.
+
+    Without this `math.log(ball)` would drop the radius silently.
+    """
     import flint
 
     def refused(self: Any) -> float:

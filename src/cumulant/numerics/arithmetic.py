@@ -29,7 +29,7 @@ _HUGE = 2**20
 
 
 class Arithmetic(Protocol):
-    """What a formula may use besides + - * /."""
+    """The functions that a formula may use besides + - * /."""
 
     exact: bool
     enclosing: bool
@@ -125,7 +125,10 @@ class Floats:
         return np.logaddexp(0.0, x)
 
     def log1p_sum_exp(self, x: Array) -> Any:
-        """log(1 + sum exp x) over the last axis. The 1 stays outside the sum: inside, small sums vanish (E-19)."""
+        """Return log(1 + sum exp x) over the last axis.
+
+        The 1 stays outside the sum: inside, small sums would vanish (E-19).
+        """
         return np.logaddexp(0.0, self.log_sum_exp(x))
 
 
@@ -220,11 +223,11 @@ class Balls:
         return self._map(lambda v: self.number(math.inf) if v.is_nan() else v)(x)
 
     def maximum(self, x: Any, y: Any) -> Any:
-        """Of two balls the one that ends higher: an upper bound of the larger value; NaN wins."""
+        """Return the ball that ends higher: an upper bound of the larger value; NaN wins."""
         return np.frompyfunc(lambda u, v: u if u.is_nan() or u.upper() >= v.upper() else v, 2, 1)(x, y)
 
     def minimum(self, x: Any, y: Any) -> Any:
-        """Of two upper bounds either may be taken, so the one whose ball ends lower is."""
+        """Return the ball that ends lower: of two upper bounds either is one."""
         return np.frompyfunc(_lower_ball, 2, 1)(x, y)
 
 
@@ -235,7 +238,10 @@ def _lower_ball(u: Any, v: Any) -> Any:
 
 
 class Rationals(Balls):
-    """Exact fractions, for numbers that are rational or infinite; every function but minimum and maximum raises."""
+    """Exact fractions, for numbers that are rational or infinite.
+
+    Every function but minimum and maximum raises.
+    """
 
     def precision(self) -> int:
         return 0

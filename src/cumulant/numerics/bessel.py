@@ -1,4 +1,4 @@
-"""Modified Bessel functions of integer order, many at once: I_n(v) by the ratios of neighbours."""
+"""Modified Bessel functions I_n(v) of integer order, many at once by ratios of neighbours."""
 
 from __future__ import annotations
 
@@ -40,5 +40,8 @@ def log_scaled(v: Fraction, count: int, bits: int) -> tuple[Any, ...]:
 
 
 def log_ratio_bounds(n: float, v: float) -> tuple[float, float]:
-    """Bounds of log r_n from below and above (Amos 1974): v / (b + sqrt(b^2 + v^2)) with b = n + 1 and b = n + 1/2."""
+    """Return bounds of log r_n from below and above (Amos 1974).
+
+    They are v / (b + sqrt(b^2 + v^2)) with b = n + 1 and b = n + 1/2.
+    """
     return -math.asinh((n + 1) / v), -math.asinh((n + 0.5) / v)

@@ -1,4 +1,4 @@
-"""Binomial laws in balls: single masses and upper tails, for counts far beyond exact fractions."""
+"""Binomial laws in balls: single masses and upper tails, for large counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def mass(count: int, rate: Fraction, k: int) -> Any:
 
 
 def upper_tail(count: int, rate: Fraction, least: int) -> Any:
-    """P(Bin(count, rate) >= least) as a ball: terms away from the mean, and a geometric series for those that are left.
+    """Return P(Bin(count, rate) >= least) as a ball.
+
+    Terms away from the mean are added, and a geometric series bounds the rest.
 
     >>> with BALLS.at(128):
     ...     round(float(upper_tail(99, Fraction(1, 4), 20)), 12)
@@ -41,7 +43,10 @@ def upper_tail(count: int, rate: Fraction, least: int) -> Any:
 
 
 def _beyond(count: int, rate: Fraction, start: int) -> Any:
-    """The tail from `start` on, at or above the mean: the ratios (n-k)/(k+1) g/(1-g) fall below 1."""
+    """Return the tail from `start` on, at or above the mean.
+
+    The ratios (n-k)/(k+1) g/(1-g) fall below 1 there.
+    """
     odds = BALLS.number(rate / (1 - rate))
     term = total = mass(count, rate, start)
     small = BALLS.number(2) ** (-BALLS.precision())

@@ -1,4 +1,4 @@
-"""A third arithmetic: intervals with decimal ends, rounded outward, by nothing but the standard library.
+"""A third arithmetic: intervals with decimal ends, rounded outward, by the standard library.
 
 It serves the formulas that balls serve, so that a certificate can be checked by numbers that python-flint had no part in.
 Sums, products and quotients obey the rounding of their context; exp and ln round to nearest whatever it says, so their
@@ -32,7 +32,10 @@ class NotDecimal(CertificateError):
 
 
 class Interval:
-    """All numbers from `low` to `high`; each operation encloses every result. What is not known is the whole line."""
+    """All numbers from `low` to `high`; each operation encloses every result.
+
+    An unknown result is the whole line.
+    """
 
     __slots__ = ("high", "low", "on")
 
@@ -63,11 +66,11 @@ class Interval:
         return Interval(self.high, self.high, self.on)
 
     def is_nan(self) -> bool:
-        """Whether nothing is known."""
+        """True if nothing is known."""
         return self.low == _BELOW and self.high == _INFINITY
 
     def is_finite(self) -> bool:
-        """Whether both ends are."""
+        """True if both ends are finite."""
         return self.low.is_finite() and self.high.is_finite()
 
     # ---- comparisons: true only if true of all numbers inside
@@ -141,7 +144,7 @@ class Interval:
         return self._read(other) / self
 
     def _spanned(self, down: Any, up: Any, least: Decimal, most: Decimal) -> Interval:
-        """From the least to the largest of the four results at the ends; everything if one of them is undefined.
+        """Return the interval of the four results at the ends; the whole line if one is undefined.
 
         Positive numbers become larger from `least` to `most`, so where the signs are known two results are enough.
         """
@@ -169,7 +172,10 @@ class Interval:
     # ---- functions that increase, from their values at both ends, or at one and the largest slope between them
 
     def _increasing(self, function: Callable[[Decimal], Ends], slope: Slope, steep: bool = True) -> Interval:
-        """`slope(x, f)` is at least the derivative in a narrow interval from x on, if f is at least f(x)."""
+        """Return the image of an increasing function.
+
+        `slope(x, f)` is at least the derivative in a narrow interval from x on, if f is at least f(x).
+        """
         low, high = function(self.low)
         if self.low != self.high:
             width = self._narrow(steep)
@@ -177,7 +183,10 @@ class Interval:
         return Interval(low, high, self.on)
 
     def _narrow(self, steep: bool) -> Decimal | None:
-        """The difference of the ends if it is small against the lower one, and against 1 where the function is steep."""
+        """Return the width of the interval if it is small against the lower end, else None.
+
+        Where the function is steep it must be small against 1 too.
+        """
         width = self.on.up.subtract(self.high, self.low)
         room = min(self.low.adjusted(), 0) if steep else self.low.adjusted()
         return width if self.low and width.is_finite() and width.adjusted() < room - _NARROW else None
@@ -232,7 +241,9 @@ class Interval:
 
 
 class Decimals(Balls):
-    """Object arrays of intervals with this many digits; the plumbing is that of balls, the numbers are not.
+    """Object arrays of intervals with this many digits.
+
+    The plumbing is that of balls, the numbers are not.
 
     >>> decimals(20).number(Fraction(1, 3))
     [0.33333333333333333333, 0.33333333333333333334]
@@ -251,7 +262,10 @@ class Decimals(Balls):
         )
 
     def precision(self) -> int:
-        """The working precision in digits; negative, so that what is remembered is never taken for a ball."""
+        """Return the working precision in digits, as a negative number.
+
+        The sign keeps remembered intervals from being taken for balls.
+        """
         return -self.digits
 
     def number(self, value: Any) -> Interval:
@@ -285,7 +299,7 @@ class Decimals(Balls):
         return self.log1p(self._summed(x))
 
     def _summed(self, x: Any) -> Any:
-        """sum exp x; all that is too small for these digits counts as much as the largest of it at most, and as 0 at least."""
+        """Return sum exp x; terms too small for these digits count between 0 and their largest."""
         if x.ndim != 1 or not x.size:
             return np.sum(self.exp(x), axis=-1)
         least = self.up.subtract(max(term.low for term in x), Decimal(3 * self.digits))  # e^-3 is less than a tenth
@@ -298,7 +312,7 @@ class Decimals(Balls):
     # ---- values at one exact number: a lower and an upper end
 
     def _widened(self, nearest: Decimal) -> Ends:
-        """What was rounded to nearest lies between its neighbours."""
+        """Return the interval between the neighbours of a number that was rounded to nearest."""
         return nearest.next_minus(self.down), nearest.next_plus(self.up)
 
     def _rounded(self, ends: Ends) -> Ends:

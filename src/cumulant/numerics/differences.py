@@ -1,4 +1,6 @@
-"""Finite differences: Delta^(0) = Id, Delta^(l) f(x) = Delta^(l-1) f(x+1) - Delta^(l-1) f(x) (eq. 6 to 8, E-17).
+"""Finite differences: Delta^(l) f(x) = Delta^(l-1) f(x+1) - Delta^(l-1) f(x) (eq. 6 to 8).
+
+Delta^(0) is the identity; E-17 is the erratum about its use.
 
 The functions work on numbers of any kind: int, Fraction, float, ball. Alternating sums lose digits, so in float64 they
 are for illustration; what is to be trusted is exact, or a ball whose precision is doubled until enough of it is good.
@@ -27,7 +29,9 @@ _MOST_TERMS, _MOST_PRODUCTS, _MOST_VALUES = 1 << 22, 3e3, 5e5
 
 
 def stencil(order: int) -> tuple[int, ...]:
-    """The filter of Delta^(order): (-1)^{l-i} C(l, i), i = 0 … l. The printed sign (-1)^i holds for even l only.
+    """Return the filter of Delta^(order): (-1)^{l-i} C(l, i), i = 0 … l.
+
+    The printed sign (-1)^i holds for even l only.
 
     It weighs f(x), f(x+1), … as it stands; as a convolution it would be shifted by l (E-26).
 
@@ -62,7 +66,9 @@ def table(values: Sequence[Any]) -> list[list[Any]]:
 
 
 def newton(leading: Sequence[Any], x: Any) -> Any:
-    """Eq. (8), f(x) = SUM_l C(x, l) Delta^(l)[f](0), by Horner's rule; exact at the integers 0 … len - 1.
+    """Evaluate eq. (8), f(x) = SUM_l C(x, l) Delta^(l)[f](0), by Horner's rule.
+
+    It is exact at the integers 0 … len - 1.
 
     >>> newton([0, 1, 6, 6], 5)
     125
@@ -97,7 +103,9 @@ def leading_differences(values: Array, on: Arithmetic) -> Array:
 
 
 def differences(orders: Array, f: Callable[[Array], Array], log_f: Array, log_size: Array, on: Arithmetic) -> Array:
-    """log Delta^(l)[f](0) at some orders l, as balls, |f(i)| <= e^{log_f(i)}; `log_size` says roughly what comes out.
+    """Return log Delta^(l)[f](0) at some orders l, as balls, |f(i)| <= e^{log_f(i)}.
+
+    `log_size` is about the result; it only decides which terms matter.
 
     The floats decide how many bits the alternating sums cost and which of their terms matter; the others are bounded.
     NaN stands for an order that would take too long.
@@ -116,7 +124,7 @@ def differences(orders: Array, f: Callable[[Array], Array], log_f: Array, log_si
     lost = np.maximum((log_terms.max(axis=1) - log_size) / math.log(2), 0.0)
 
     def window(good: int) -> tuple[Array, Array]:
-        """What may be left out of each sum if so many bits are to be good, and which terms are not."""
+        """Return what may be left out of each sum for so many good bits, and which terms stay."""
         floor = log_size - (good + _SPARE) * math.log(2)
         return floor, log_terms > (floor - slack)[:, None]
 
@@ -153,7 +161,9 @@ def up_to(x: Any) -> Any:
 
 
 def chi(cgf: Callable[[Array, Arithmetic], Array], order: int, on: Arithmetic = BALLS) -> Array:
-    """B(l) = Delta^(l)[e^{K(.-1)}](0) for l = 0 … order: for even l the |chi|^l divergence E_q (p/q - 1)^l (eq. 7).
+    """Return B(l) = Delta^(l)[e^{K(.-1)}](0) for l = 0 … order.
+
+    For even l it is the |chi|^l divergence E_q (p/q - 1)^l (eq. 7).
 
     M_0 = M_1 = 1 are set, not evaluated: closed forms are 0/0 there and users' curves arbitrary. It is Delta of
     e^{K(.-1)}; Delta of e^K would be the same moment under p. The values mean something only if `cgf` is the *exact*
@@ -185,7 +195,9 @@ def escalated(
     bits: int = 0,
     most: int = _MOST_BITS,
 ) -> Array:
-    """The balls that `evaluate` returns once every one has 80 good bits: the precision, at first `bits`, is doubled until then.
+    """Return the balls of `evaluate` at a precision at which every one has 80 good bits.
+
+    The precision is `bits` at first and is doubled until then.
 
     `then` is applied to them at the last precision. A ball within 2^-negligible of zero is taken as it is. A ball that
     stays wide at the most bits that are allowed is an error, not a number.
@@ -211,7 +223,9 @@ def escalated(
 
 
 def good_bits(on: Arithmetic) -> int:
-    """How much of a ball must be good: more than half of the working precision, and always more than a float shows.
+    """Return how many bits of a ball must be good.
+
+    These are more than half of the working precision, and always more than a float shows.
 
     >>> with BALLS.at(512):
     ...     good_bits(BALLS)

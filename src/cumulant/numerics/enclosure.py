@@ -1,4 +1,6 @@
-"""The third arithmetic: float64 arrays that carry a proved bound of their error, for answers that come in arrays.
+"""The third arithmetic: float64 arrays that carry a proved bound of their error.
+
+Answers in arrays use it.
 
 An enclosure is a midpoint and a radius. Formulas written for an arithmetic `on` run on `BOUNDED` unchanged, and the exact
 value of the formula lies within the radius of the midpoint; docs/rounding.md has the model and the lemma of each operation.
@@ -39,7 +41,9 @@ _NOTHING = -700.0
 
 
 class Enclosure:
-    """An array of intervals mid ± radius. NaN stands for unknown, infinity for itself or for an overflow.
+    """An array of intervals mid ± radius; NaN stands for unknown.
+
+    Infinity stands for itself or for an overflow.
 
     >>> third = BOUNDED.number(Fraction(1, 3)) * 3
     >>> float(third.upper()) >= 1 >= float(third.lower()), bool(third.radius < 1e-15)
@@ -165,13 +169,16 @@ def _chosen(condition: Any, x: Any, y: Any) -> Enclosure:
 
 
 def _made(mid: Array, radius: Array) -> Enclosure:
-    """Infinity has no radius: it is exact, or an overflow, which is an upper bound of what overflowed."""
+    """Return the enclosure, with no radius at infinity.
+
+    Infinity is exact, or an overflow, which is an upper bound of what overflowed.
+    """
     infinite = np.isinf(mid)
     return Enclosure(mid, np.where(infinite, 0.0, radius) if infinite.any() else radius)
 
 
 def _floor(size: Array, *arguments: Any) -> Array | float:
-    """What an underflow can lose where the result is as small as this, unless an argument is exactly 0."""
+    """Return what an underflow can lose at a result of this size; 0 if an argument is exactly 0."""
     small = size < TINY
     if not small.any():
         return 0.0
@@ -181,12 +188,12 @@ def _floor(size: Array, *arguments: Any) -> Array | float:
 
 
 def _part(radius: Array, room: Array, own: Array) -> Array:
-    """radius / room, if at least half of the number is left of it."""
+    """Return radius / room if at least half of the number is left of it; otherwise unknown."""
     return np.where(radius == 0, 0.0, radius / np.where(room >= own, room, _UNKNOWN))
 
 
 class Bounded:
-    """float64 with a radius; the same functions, branches and constants as `FLOATS`."""
+    """float64 with a radius, with the functions, branches and constants of `FLOATS`."""
 
     exact = False
     enclosing = True
@@ -195,7 +202,7 @@ class Bounded:
         return 53
 
     def number(self, value: Any) -> Enclosure:
-        """The nearest float, correctly rounded, and its distance where it is not the number itself."""
+        """Return the nearest float, and its distance if it is not the number itself."""
         if isinstance(value, Enclosure):
             return value
         mid = FLOATS.number(value)
@@ -228,7 +235,10 @@ class Bounded:
         return _made(np.array(mid), np.array(radius))
 
     def above(self, upper: Array) -> Enclosure:
-        """What is known to lie below these floats, and not how far: a radius of 1, which counts as wide in log space."""
+        """Return numbers known to lie below these floats, with a radius of 1.
+
+        It is not known how far below; a radius of 1 counts as wide in log space.
+        """
         return Enclosure(upper - 1, np.where(np.isinf(upper), 0.0, 1 + 2 * U * np.abs(upper)))
 
     def exp(self, x: Any) -> Enclosure:
@@ -300,7 +310,10 @@ class Bounded:
         return self.maximum(x, y) + self.log1p_exp(-abs(_lift(x) - y))
 
     def log1p_exp(self, x: Any) -> Enclosure:
-        """log(1 + e^x): a factor c >= 1 of e^x is at most a factor c of the result, and x is a summand at most."""
+        """Return log(1 + e^x).
+
+        A factor c >= 1 of e^x is at most a factor c of the result, and x is a summand at most.
+        """
         x = _lift(x)
         mid = np.logaddexp(0.0, x.mid)
         # far below 0 it is less than FLOOR, however wide x is; 0 times infinity says nothing, and the other bound holds
@@ -308,7 +321,10 @@ class Bounded:
         return _made(mid, moved + SUMMED * mid + FLOOR * (x.mid > -np.inf))
 
     def log_sum_exp(self, x: Enclosure) -> Enclosure:
-        """log sum exp x over the last axis; the relative error of the sum is the weighted mean of the radii."""
+        """Return log sum exp x over the last axis.
+
+        The relative error of the sum is the weighted mean of the radii.
+        """
         largest = np.max(x.radius, axis=-1, initial=0.0)
         return self.weighted(x.mid, largest, lambda weights: np.einsum("...j,...j->...", weights, x.radius))
 
@@ -316,7 +332,10 @@ class Bounded:
         return self.log1p_exp(self.log_sum_exp(x))
 
     def weighted(self, mid: Array, largest: Array, moved: Callable[[Array], Array]) -> Enclosure:
-        """The same from midpoints, the largest radius and the sum of weight * radius, weight = e^{mid - largest mid}."""
+        """Return log sum exp x from midpoints, the largest radius and the sum of weight * radius.
+
+        The weight of a term is e^{mid - largest mid}.
+        """
         top = np.max(mid, axis=-1, keepdims=True)
         shift = np.where(np.isfinite(top), top, 0.0)
         weights = np.exp(mid - shift)
@@ -340,12 +359,12 @@ class Bounded:
         return Enclosure(np.where(missing, np.inf, x.mid), np.where(missing, 0.0, x.radius))
 
     def minimum(self, x: Any, y: Any) -> Enclosure:
-        """Of two upper bounds the one that ends lower."""
+        """Return the upper bound that ends lower."""
         x, y = _lift(x), _lift(y)
         return _chosen(x.upper() <= y.upper(), x, y)
 
     def maximum(self, x: Any, y: Any) -> Enclosure:
-        """Of two enclosures the larger midpoint, with the larger radius; NaN wins."""
+        """Return the larger midpoint with the larger radius; NaN wins."""
         x, y = _lift(x), _lift(y)
         return _made(np.maximum(x.mid, y.mid), np.maximum(x.radius, y.radius))
 

@@ -53,7 +53,10 @@ def log_gamma_gap(x: Any, step: Any, on: Arithmetic) -> Any:
 
 
 def _scaled_zeta(n: int, x: Array) -> Array:
-    """x^n zeta(n, x) for x > 0: x^-n may underflow, so far out Euler and Maclaurin's first terms stand for zeta."""
+    """Return x^n zeta(n, x) for x > 0.
+
+    x^-n may underflow, so far out the first terms of Euler and Maclaurin replace zeta.
+    """
     near = special.zeta(n, np.minimum(x, 1e4)) * np.minimum(x, 1e4) ** n
     far = x / (n - 1) + 0.5 + n / (12 * x) - n * (n + 1) * (n + 2) / (720 * x**3)
     return np.where(x < 1e4, near, far)

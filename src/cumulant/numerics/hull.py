@@ -29,7 +29,9 @@ def lower_hull(x: Array, y: Array) -> Array:
 
 
 def lowest_lines(slope: Array, height: Array, at: Array) -> Array:
-    """The i that minimises slope_i x + height_i at each x: lines and points are dual, so these form a convex hull.
+    """Return the i that minimises slope_i x + height_i at each x.
+
+    Lines and points are dual, so the lines that count form a convex hull.
 
     >>> import numpy as np
     >>> lowest_lines(np.array([0.0, 1.0]), np.array([3.0, 0.0]), np.array([1.0, 2.0, 5.0]))

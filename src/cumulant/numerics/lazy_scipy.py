@@ -1,4 +1,7 @@
-"""Parts of scipy that are loaded when they are first used: a small question must not wait for what it does not need."""
+"""Parts of scipy that are loaded when they are first used.
+
+A small question must not wait for modules that it does not need.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ log_sum = FLOATS.log_sum_exp
 
 
 def log_binomials(order: int, on: Arithmetic = FLOATS) -> Array:
-    """log C(order, j) for j = 2 … order, as cumulative sums of log((order-j+1)/j); lgamma would lose 3 digits more.
+    """Return log C(order, j) for j = 2 … order, as cumulative sums of log((order-j+1)/j).
+
+    lgamma would lose 3 digits more.
 
     >>> import numpy as np
     >>> np.round(np.exp(log_binomials(5)))
@@ -43,7 +45,7 @@ def log_binomials(order: int, on: Arithmetic = FLOATS) -> Array:
 
 
 def choose(order: int, some: Iterable[int]) -> Iterator[int]:
-    """C(order, j) at increasing integers j, each from the one before where that is its neighbour.
+    """Return C(order, j) at increasing integers j, each from its neighbour if there is one.
 
     >>> list(choose(6, [0, 1, 2, 5]))
     [1, 6, 15, 6]
@@ -57,7 +59,7 @@ def choose(order: int, some: Iterable[int]) -> Iterator[int]:
 
 @lru_cache(maxsize=32)
 def log_binomial_table(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """Rows of log C(order, j), j = 2 … max(orders), padded with -inf past the diagonal; and padded with 0."""
+    """Return rows of log C(order, j), j = 2 … max(orders), padded with -inf; and padded with 0."""
     table = np.full((len(orders), max(orders) - 1), -np.inf)
     for row, order in zip(table, orders, strict=True):
         row[: order - 1] = log_binomials(order)
@@ -67,7 +69,9 @@ def log_binomial_table(orders: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def log_binomial(order: float, j: Array, on: Arithmetic = FLOATS) -> Array:
-    """log C(order, j) at scattered integers 0 <= j <= order, for any order; relative error of a few units in the last place.
+    """Return log C(order, j) at scattered integers 0 <= j <= order, for any order.
+
+    The relative error is a few units in the last place.
 
     >>> float(log_binomial(10, np.array([3.0]))[0]) - math.log(120) < 1e-15
     True

@@ -1,4 +1,4 @@
-"""How far C x moves, C lower triangular, if x changes by unit vectors in some of its rows: exact squares of norms."""
+"""Exact squares of norms |C x|, C lower triangular, x changed by unit vectors in some rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _DIGITS = 40
 
 
 def largest_square(matrix: Matrix, participation: Participation) -> Fraction:
-    """The largest |C d|^2, a little more where it is no short number: d has unit vectors in the rows that take part, else 0.
+    """Return the largest |C d|^2, d with unit vectors in the rows that take part, else 0.
+
+    The result is slightly larger if the exact one is no short number.
 
     That is the largest sum over these rows s, t of X_st <d_s, d_t> <= SUM |X_st|, X = C^T C, which is attained where no X_st is
     negative. Columns of a b-banded C that are at least b apart are orthogonal.
@@ -52,7 +54,7 @@ def largest_square(matrix: Matrix, participation: Participation) -> Fraction:
 
 
 def _together(columns: list[list[int]], pattern: range) -> int:
-    """SUM |X_st| over all s and t of the pattern."""
+    """Return SUM |X_st| over all s and t of the pattern."""
     total = 0
     for i, s in enumerate(pattern):
         for t in pattern[i:]:

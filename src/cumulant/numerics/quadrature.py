@@ -24,7 +24,7 @@ _BLOCK = 2048
 
 @lru_cache(maxsize=8)
 def legendre(nodes: int) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes and weights on [0, 1]."""
+    """Return Gauss-Legendre nodes and weights on [0, 1]."""
     x, w = np.polynomial.legendre.leggauss(nodes)
     return (x + 1) / 2, w / 2
 
@@ -32,7 +32,7 @@ def legendre(nodes: int) -> tuple[Array, Array]:
 def log_concave(
     log_f: LogFunctions, mode: Array, scale: Array, low: Array | float, high: Array | float, nodes: int = 64
 ) -> Array:
-    """log of the integral of e^f over (low, high), for many log-concave functions whose modes are known.
+    """Return log of the integral of e^f over (low, high), for log-concave f with known modes.
 
     `scale` is a distance over which f falls by about 1. The integral is cut where f has fallen by 40 (by log-concavity
     what is cut off is below e^-40 of the rest per unit of scale) and split at the mode; each half gets one Gauss rule,
@@ -72,7 +72,10 @@ def _log_concave_block(
 
 
 def _reach(f: Callable[[Array], Array], mode: Array, top: Array, scale: Array, bound: Array) -> Array:
-    """How far from the mode towards the bound f has fallen by 40: doubling, then six bisections from the far side."""
+    """Return how far from the mode towards the bound f has fallen by 40.
+
+    The distance is doubled, then bisected six times from the far side.
+    """
     direction, limit = np.sign(bound - mode), np.abs(bound - mode)
     far = np.minimum(scale, limit)
     for _ in range(1100):
@@ -112,7 +115,7 @@ _MOST_PANELS = 1000  # at one level of one integral; only noise asks for more
 
 
 def log_integrals(log_f: LogFunctions, count: int, grid: Array) -> Array:
-    """log of the integrals of e^f over the line for `count` functions, each with its estimated error added.
+    """Return log of the integrals of e^f over the line, each with its estimated error added.
 
     f is scanned on the grid, its modes are refined, and panels between them are halved until both halves agree with the
     whole. Tails past the grid must fall exponentially and are added. Self-checked, not proved: +inf where that fails.
@@ -150,16 +153,17 @@ def _log_integral_block(log_f: LogFunctions, rows: Array, grid: Array) -> Array:
 
 
 def strip_step(widest: float, need: float) -> float:
-    """A step with which the trapezoid rule of a normal density errs by e^-need, in a strip of this width where all is analytic.
+    """Return a step with which the trapezoid rule of a normal density errs by e^-need.
 
-    It errs by about e^{d^2/2 - 2 pi d/h} for every d: d = 2 pi / h is the best line, if the strip is that wide.
+    Everything must be analytic in a strip of this width. The rule errs by about e^{d^2/2 - 2 pi d/h} for every d: d =
+    2 pi / h is the best line, if the strip is that wide.
     """
     best = math.pi * math.sqrt(2 / need)
     return best if 2 * math.pi / best <= widest else 2 * math.pi * widest / (need + widest * widest / 2)
 
 
 def maxima(log_f: LogFunctions, rows: Array, grid: Array, scan: Array) -> tuple[Array, Array]:
-    """Where each row has its 16 highest local maxima, and how high they are.
+    """Return the places and heights of the 16 highest local maxima of each row.
 
     `scan` holds the rows on the grid; between the neighbours of a scanned maximum golden sections refine it.
     """
@@ -184,7 +188,10 @@ def maxima(log_f: LogFunctions, rows: Array, grid: Array, scan: Array) -> tuple[
 
 
 def _first_panels(grid: Array, scan: Array, modes: Array, heights: Array, top: Array) -> tuple[Array, Array, Array]:
-    """Owner, low end and width of panels between modes and every 40th point, where the scan saw e^-60 of the top."""
+    """Return owner, low end and width of panels between modes and every 40th point.
+
+    Panels are left out where the scan saw less than e^-60 of the top.
+    """
     count, cells = len(top), np.arange(0, len(grid) - 1, _COARSE)
     coarse = np.append(grid[cells], grid[-1])
     seen = np.maximum(np.maximum.reduceat(scan[:, :-1], cells, axis=1), scan[:, np.append(cells[1:], len(grid) - 1)])
@@ -200,7 +207,7 @@ def _first_panels(grid: Array, scan: Array, modes: Array, heights: Array, top: A
 
 @lru_cache(maxsize=1)
 def _ends() -> Array:
-    """The weights with which values at the nodes of a panel extrapolate to its two ends (Lagrange)."""
+    """Return the weights that extrapolate values at a panel's nodes to its two ends (Lagrange)."""
     x, _ = legendre(_PANEL_NODES)
     others = x[None, :] + np.where(np.eye(len(x)) > 0, np.nan, 0.0)
     return np.array([np.nanprod((end - others) / (x[:, None] - others), axis=1) for end in (0.0, 1.0)])
@@ -209,7 +216,7 @@ def _ends() -> Array:
 def _panels(
     log_f: LogFunctions, rows: Array, top: Array, owner: Array, low: Array, width: Array
 ) -> tuple[Array, Array]:
-    """Integral and error estimate of e^{f - top} for each row, by halving its panels."""
+    """Return integral and error estimate of e^{f - top} for each row, by halving its panels."""
     x, w = legendre(_PANEL_NODES)
     outside, ends = x[0], _ends()
     points = np.concatenate([x, [0.0, 1.0]])
@@ -218,7 +225,7 @@ def _panels(
     tolerance = np.maximum(_TOLERANCE, _NOISE * np.abs(reference))
 
     def rule(owner: Array, low: Array, width: Array) -> tuple[Array, Array, Array]:
-        """The rule on each panel; a bound of what it can hold; what may hide between its ends and its nodes.
+        """Return the rule on each panel, a bound of its mass, and what may hide beside its nodes.
 
         A kink or a peak there is missed by a panel and by its halves alike, so that their agreement says nothing; but
         the values at the ends then differ from what the nodes extrapolate to.

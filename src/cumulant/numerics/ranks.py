@@ -1,4 +1,4 @@
-"""Decimals of so many digits, or integers, in their order: what a search for a number goes through."""
+"""Decimals of so many digits, or integers, in their order, for a search."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ _FAR = Fraction(10**30)  # how far a domain without an end is searched
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """All decimals of so many significant digits, or all integers, from `first` to `last`; neighbours have ranks that
-    differ by one. As among floats, those below `unit` times 10^digits are the multiples of the unit."""
+    """All decimals of so many significant digits, or all integers, from `first` to `last`.
+
+    Neighbours have ranks that differ by one. As among floats, those below `unit` times 10^digits are the multiples of
+    the unit.
+    """
 
     digits: int
     unit: Fraction

@@ -1,4 +1,4 @@
-"""Many exact numbers at once: over one denominator, in the order of their size, and their logarithms."""
+"""Many exact numbers at once: common denominator, order by size, and logarithms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _EXPONENT = 900
 
 
 def common(values: Sequence[Fraction]) -> tuple[list[int], int]:
-    """The numerators over the least common denominator, and that: integers add much faster than fractions.
+    """Return the numerators over the least common denominator, and that denominator.
+
+    Integers add much faster than fractions.
 
     >>> common([Fraction(1, 2), Fraction(1, 3)])
     ([3, 2], 6)
@@ -30,7 +32,9 @@ def common(values: Sequence[Fraction]) -> tuple[list[int], int]:
 
 
 def by_size(quotients: Sequence[Quotient]) -> list[tuple[int, int]]:
-    """For each quotient an integer that is larger for a larger one and equal for an equal one, and its place; sorted.
+    """Return (key, place) of each quotient, sorted by integer keys in the quotients' order.
+
+    Equal quotients have equal keys.
 
     Different quotients differ by at least 1 over the product of their denominators, so as many bits tell them apart.
     """
@@ -39,7 +43,9 @@ def by_size(quotients: Sequence[Quotient]) -> list[tuple[int, int]]:
 
 
 def log_quotient(top: int, bottom: int) -> float:
-    """log(top / bottom), accurate near 1 and where a float would overflow; -inf where the first is 0.
+    """Return log(top / bottom); -inf if top is 0.
+
+    It is accurate near 1 and where a float would overflow.
 
     >>> log_quotient(10**400, 1), log_quotient(10**30 + 1, 10**30)
     (921.034..., 1e-30)
@@ -54,7 +60,7 @@ def log_quotient(top: int, bottom: int) -> float:
 
 
 def log_quotients(quotients: Iterable[Quotient]) -> Array:
-    """`log_quotient` of each."""
+    """Return `log_quotient` of each quotient."""
     return np.array([log_quotient(top, bottom) for top, bottom in quotients], dtype=np.float64)
 
 
@@ -89,7 +95,9 @@ def enclosed_logs(quotients: Sequence[Quotient]) -> Enclosure:
 
 
 def root(square: Fraction) -> tuple[Fraction, Fraction]:
-    """Rational numbers just below and just above the root, apart by about 30 digits; both are the root of a perfect square.
+    """Return rational numbers just below and just above the root, about 30 digits apart.
+
+    Both are the root itself if the square is a perfect one.
 
     >>> root(Fraction(9, 4)), [float(each) for each in root(Fraction(2))]
     ((Fraction(3, 2), Fraction(3, 2)), [1.4142135623730951, 1.4142135623730951])

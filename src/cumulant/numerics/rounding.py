@@ -1,4 +1,6 @@
-"""Every way outward: numbers to floats in a chosen direction, and what is given away where rounding was not followed.
+"""Rounding outward: numbers to floats in a chosen direction, and margins.
+
+A margin is given away where rounding was not followed.
 
 What is followed operation by operation is an enclosure or a ball. The parts below are for the rest: each is a part of the
 number that it is added to, and says of what it is more than the rounding.
@@ -51,7 +53,9 @@ _FLOAT_BITS = 1100
 
 
 def rounded_down(value: Fraction) -> float:
-    """The largest finite float that is not above the value, nor is the decimal it prints as: a lower bound, read either way.
+    """Return the largest finite float not above the value, read as binary or as decimal.
+
+    Neither the float nor the decimal that it prints as exceeds the value, so it is a lower bound, read either way.
 
     >>> rounded_down(Fraction(10) ** 400), rounded_down(1 - Fraction(1, 10**30)) < 1
     (1.7976931348623157e+308, True)
@@ -69,7 +73,9 @@ def rounded_down(value: Fraction) -> float:
 
 
 def rounded_up(value: Fraction) -> float:
-    """The smallest float that is not below the value, nor is the decimal it prints as: an upper bound, read either way.
+    """Return the smallest float not below the value, read as binary or as decimal.
+
+    Neither the float nor the decimal that it prints as is below the value, so it is an upper bound, read either way.
 
     Without the second half a bound that a reader copies from the screen may be too small in its 17th digit.
 
@@ -113,8 +119,9 @@ def next_above(value: float) -> float:
 
 
 def outward(values: Any, upper: bool = True) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Floats whose rounding was measured and not proved, moved by 2^-42 of themselves and one unit in the last place;
-    0 and infinity stay.
+    """Return floats moved outward by 2^-42 of themselves and one unit in the last place.
+
+    Their rounding was measured and not proved. 0 and infinity stay.
 
     >>> outward(np.array([0.0, 1.0, np.inf])) - np.array([0.0, 1.0, 0.0]) < 1e-12
     array([ True,  True, False])
@@ -124,7 +131,10 @@ def outward(values: Any, upper: bool = True) -> np.ndarray[Any, np.dtype[np.floa
 
 
 def at_least(end: Any) -> Fraction:
-    """The end of a ball, a binary fraction, as a fraction; where no float is that small or large, something above it."""
+    """Return the end of a ball, a binary fraction, as a fraction.
+
+    If no float is that small or large, something above it is returned.
+    """
     mantissa, exponent = (int(part) for part in end.man_exp())
     size = exponent + mantissa.bit_length()
     if mantissa <= 0:
@@ -135,7 +145,9 @@ def at_least(end: Any) -> Fraction:
 
 
 def at_least_once(events: Iterable[tuple[Fraction, int]]) -> Fraction:
-    """The probability 1 - prod (1-p)^k that one of independent events happens, each of probability p and tried k times.
+    """Return the probability 1 - prod (1-p)^k that one of independent events happens.
+
+    Each event has the probability p and is tried k times.
 
     Exact where the power is not too long, else a binary fraction that is too large by 2^-64 of itself at most.
 

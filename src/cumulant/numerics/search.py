@@ -1,4 +1,7 @@
-"""The smallest value of functions that need not be unimodal, over all real or integer arguments, many at once."""
+"""Minima of functions that need not be unimodal, and roots of falling functions.
+
+Arguments are all real or all integer numbers, and many functions are searched at once.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,9 @@ class Minima:
 def least(
     objective: Callable[[Array], Array], integral: bool, enough: Callable[[float, Array], bool] = lambda at, best: False
 ) -> Minima:
-    """The minimum of each row of objective(x), a matrix (functions, len(x)), over x > 0 or over integers x >= 1.
+    """Return the minimum of each row of objective(x) over x > 0, or over integers x >= 1.
+
+    objective(x) is a matrix (functions, len(x)).
 
     Eq. (3) is quasi-convex for true cumulant generating functions (Corollary 37, E-26); bounds are none, so the scan is wide.
     A coarse scan, widened while the best argument is near its end, unless enough(end, least values) says that nothing
@@ -83,7 +88,10 @@ def _divide(nodes: Array, values: Array, integral: bool) -> Array:
 
 
 def _vertices(nodes: Array, values: Array) -> Array:
-    """Where the parabola, in log x, through the lowest value and its two neighbours is lowest, for each function."""
+    """Return the lowest point of the parabola, in log x, through each row's lowest three values.
+
+    These are the lowest value and its two neighbours.
+    """
     middle = np.clip(np.argmin(values, axis=1), 1, nodes.size - 2)
     row = np.arange(len(values))
     x0, x1, x2 = np.log(nodes[middle - 1]), np.log(nodes[middle]), np.log(nodes[middle + 1])
@@ -94,12 +102,14 @@ def _vertices(nodes: Array, values: Array) -> Array:
 
 
 def _width(x: Array) -> Array:
-    """A cell this narrow counts as one integer: far out the millionth part of the argument will do."""
+    """Return the width below which a cell counts as one integer: 1, or 1e-6 of the argument."""
     return np.maximum(1.0, 1e-6 * x)
 
 
 def falling_root(function: Callable[[Array], Array], value: float, low: float, high: float) -> float:
-    """Where a falling function of a positive argument reaches this value, to about 3e-6 of itself, by nested subdivision.
+    """Return where a falling function of a positive argument reaches this value.
+
+    Nested subdivision gives it to about 3e-6 of itself.
 
     >>> round(falling_root(lambda x: -np.log(x), -3.0, 1e-300, 1e18), 3)
     20.086

@@ -1,4 +1,7 @@
-"""Gaussian sums over the integers: theta(c) = SUM_x e^{-(x-c)^2 / 2v}, in floats and in balls."""
+"""Gaussian sums over the integers: theta(c) = SUM_x e^{-(x-c)^2 / 2v}.
+
+They are evaluated in floats and in balls.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def log_ratio(c: Array, variance: float) -> Array:
 
 
 def log_ratio_ball(c: Fraction, variance: Fraction) -> Any:
-    """The same as a ball."""
+    """Return log(theta(c) / theta(0)) as a ball."""
     if not c:
         return BALLS.number(0)
     v, terms = BALLS.number(variance), range(1, _TERMS + 1)
@@ -75,7 +78,10 @@ def log_zero(variance: float) -> float:
 
 
 def _transformed(v: Any) -> tuple[list[Any], Any]:
-    """q^{n^2}, q = e^{-2 pi^2 v}, and what the later ones sum to at most: each is less than half of the one before."""
+    """Return q^{n^2}, q = e^{-2 pi^2 v}, and a bound of the sum of the later ones.
+
+    Each is less than half of the one before.
+    """
     pi = BALLS.number(1).atan() * 4
     log_q = -2 * pi * pi * v
     return [(n * n * log_q).exp() for n in range(1, _TERMS + 1)], 2 * ((_TERMS + 1) ** 2 * log_q).exp()
@@ -87,6 +93,9 @@ def _direct(v: Any) -> Any:
 
 
 def _rest(v: Any) -> Any:
-    """At most what the terms |x| > 24 sum to, |c| <= 1/2: exponents are at most -(x^2 - x) / 2v, and terms fall by 1/4."""
+    """Return a bound of the sum of the terms |x| > 24, |c| <= 1/2.
+
+    Exponents are at most -(x^2 - x) / 2v, and terms fall by 1/4.
+    """
     n = _TERMS + 1
     return 4 * (-(n * n - n) / (2 * v)).exp()

@@ -27,7 +27,10 @@ from cumulant.pairs.public_choice import PublicChoiceStep
 
 @dataclass(frozen=True, slots=True)
 class MixtureSettings:
-    """Limits of the Gaussian mixture pair; beyond them less is offered, so validity does not depend on them."""
+    """Limits of the Gaussian mixture pair.
+
+    Beyond them less is offered, so validity does not depend on them.
+    """
 
     largest_shift: Fraction = Fraction(300)
     """Shift in standard deviations beyond which no grid is offered; its weight then counts as a leak."""

@@ -27,7 +27,10 @@ from cumulant.pairs.pair import Pair
 
 @dataclass(frozen=True, slots=True)
 class ReplacementSettings:
-    """Limits of the Gaussian replacement pair; beyond them less is offered, so validity does not depend on them."""
+    """Limits of the Gaussian replacement pair.
+
+    Beyond them less is offered, so validity does not depend on them.
+    """
 
     smallest_distance: Fraction = Fraction(1, 10**100)
     """Distance over sigma at and below which no grid is offered; convention, as for mixtures."""

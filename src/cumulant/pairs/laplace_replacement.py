@@ -25,8 +25,10 @@ from cumulant.pairs.pair import Pair
 
 @dataclass(frozen=True, slots=True)
 class ChordSettings:
-    """How many chords replace the profile of continuous noise; chords dominate it, so validity does not depend on
-    them."""
+    """The number of chords that replace the profile of continuous noise.
+
+    Chords dominate it, so validity does not depend on them.
+    """
 
     fewest: int = 256
     """Chords of the profile that bound the curve of continuous noise; measured: it is then 3e-6 too large, relatively."""

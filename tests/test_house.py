@@ -47,7 +47,7 @@ BANNED_OPENINGS = ("The same", "What ", "Whether", "Who ", "Of ", "That of", "Wh
 SHORT = ("losses", "pairs", "numerics", "curves", "conversion")
 """Packages in which every first line has at most 90 characters."""
 
-EXPLAINED = ("exact", "losses", "pairs")
+EXPLAINED = ("exact", "losses", "pairs", "numerics", "curves", "bounds", "conversion")
 """Packages in which every module constant has a reason."""
 
 

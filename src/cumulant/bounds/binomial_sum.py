@@ -32,12 +32,18 @@ is asked for, and on BALLS NaN stands for what would take too long."""
 TERM_BY_TERM = 2**13
 """The largest order of which every term is taken; above it the blocks of E-15 take only the terms that matter."""
 
-_CHUNK = 2**20
-_FARTHEST = 2**53
+CHUNK_TERMS = 2**20
+"""Terms of a table that is in memory at once (8 MB an array)."""
+
+FARTHEST_ORDER = 2**53
+"""Order up to which order - 1 is exact in floats."""
+
 _SMALLEST_RATE = Fraction(1, 10**300)  # K grows with the rate, so one that is no float may be enlarged
 _FEW = 48  # up to this order all balls cost less than finding out which of them matter
 _HEAD = 16  # those up to this j are taken always
-_WIDE = 0.1
+WIDE_RADIUS = 0.1
+"""Radius of a log coefficient beyond which it counts as known from above only."""
+
 _NEGLIGIBLE = 45.0  # what is below e^-45 of the largest term may be known from above only
 
 
@@ -135,7 +141,7 @@ class BinomialSum(Amplified):
     def _far_value(self, order: int, on: Arithmetic) -> Any:
         """K by blocks in floats, or from a ball of the same blocks; remembered."""
         key = order, on.enclosing
-        if self.base.summed or order > _FARTHEST:
+        if self.base.summed or order > FARTHEST_ORDER:
             return on.number(math.inf)
         if key not in self._far_known:
             if on.enclosing:
@@ -178,7 +184,7 @@ class BinomialSum(Amplified):
         """
         (binomials, finite), top = _log_binomials(orders), orders[-1]
         weights = self._weights(self._enclosed_coefficients(top)[: top - 1])
-        wide = ~(weights.radius <= _WIDE) | np.isnan(weights.mid)
+        wide = ~(weights.radius <= WIDE_RADIUS) | np.isnan(weights.mid)
         plain, radius, loose = weights.mid, weights.radius, np.zeros(binomials.shape, dtype=bool)
         if wide.any():
             upper = weights.upper()
@@ -268,7 +274,7 @@ class BinomialSum(Amplified):
         if order == 1:
             return on.number(0)
         if order > TERM_BY_TERM:
-            if self.base.summed or order > _FARTHEST:
+            if self.base.summed or order > FARTHEST_ORDER:
                 return on.number(math.inf)
             return self._far(order, on)
         logs, left_out, cut = self._logs(order, on, (on.precision() // 2 + 8) * math.log(2) + math.log(order))
@@ -360,7 +366,7 @@ def _chunks(orders: list[int]) -> list[tuple[int, ...]]:
     chunks: list[tuple[int, ...]] = []
     start = 0
     for end in range(1, len(orders) + 1):
-        if end == len(orders) or orders[end] > 2 * orders[start] + 32 or (end - start + 1) * orders[end] > _CHUNK:
+        if end == len(orders) or orders[end] > 2 * orders[start] + 32 or (end - start + 1) * orders[end] > CHUNK_TERMS:
             chunks.append(tuple(orders[start:end]))
             start = end
     return chunks

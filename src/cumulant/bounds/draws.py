@@ -16,14 +16,17 @@ def _no_group(base: Curve, pair: Pair | None) -> str:
     )
 
 
-_REDRAWN = (
+REDRAWN = (
     "so many independent uniform draws from a data set of fixed size, replace-one neighbours, the mechanism ignores the order "
     "of its sample; a dominating pair for groups of records"
 )
-_CUT = (
+"""What the theorems about samples with replacement assume."""
+
+CUT = (
     "Poisson samples, cut to a uniform subset where they are larger than the limit, add/remove neighbours; a sum, or one "
     "divided by a public number; a dominating pair for one record and for two"
 )
+"""What the theorems about truncated Poisson samples assume."""
 
 WITH_REPLACEMENT: dict[str, Bound] = {
     row.name: row
@@ -32,13 +35,13 @@ WITH_REPLACEMENT: dict[str, Bound] = {
             "with-replacement",
             "delta'(log(1 + g(e^eps - 1))) <= sum_k C(m,k) n^-k (1-1/n)^(m-k) delta_k(eps), delta_k for k records, "
             "g = 1-(1-1/n)^m",
-            _REDRAWN,
+            REDRAWN,
             "Balle, Barthe, Gaboardi 2018, Theorem 10, at every epsilon; docs/bounds/with-replacement.md",
             lambda base, pair, rate: pair.curve(),
             _no_group,
             tight=True,
         ),
-        Bound("best", "the smallest of all bounds that apply", _REDRAWN, "all of the above", None, _no_group),
+        Bound("best", "the smallest of all bounds that apply", REDRAWN, "all of the above", None, _no_group),
     )
 }
 """Rows about samples drawn with replacement."""
@@ -50,13 +53,13 @@ TRUNCATED_POISSON: dict[str, Bound] = {
             "truncated-poisson",
             "delta <= (1-t) H[(1-q)Q + qP, Q] + t H[(1-q')Q + q'P2, Q], P2 for two records, t = P(Bin(n-1,q) >= B), "
             "q' = P(Bin(n,q) > B) B/(n t), the larger of n = N and N + 1, in each direction",
-            _CUT,
+            CUT,
             "docs/bounds/truncated-poisson.md",
             lambda base, pair, rate: pair.curve(),
             _no_group,
             tight=True,
         ),
-        Bound("best", "the smallest of all bounds that apply", _CUT, "all of the above", None, _no_group),
+        Bound("best", "the smallest of all bounds that apply", CUT, "all of the above", None, _no_group),
     )
 }
 """Rows about Poisson samples that are cut to a limit."""

@@ -32,8 +32,11 @@ from cumulant.pairs.gaussian import GaussianPair
 _SLIGHT = Fraction(1, 10**10)
 """Below this shift M_pair - 1 exceeds Delta by a factor beyond the digits of floats."""
 
-_MOST_POWERS, _SHARP = 32, 1e-13
-"""Powers of the odds of the rate that are taken at most, and the part of Delta that they must know it to."""
+_MOST_POWERS = 32
+"""Powers of the odds of the rate that are taken at most (Lemma 7d of docs/rounding.md)."""
+
+_SHARP = 1e-13
+"""Part of Delta to which the powers must know it; otherwise a ball answers (Lemma 7d)."""
 
 
 def gaussian_ball(pair: GaussianPair, rate: Fraction) -> SampledPair:

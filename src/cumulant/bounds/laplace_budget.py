@@ -31,13 +31,39 @@ from cumulant.pairs.laplace import LaplaceLaw, LaplacePair
 TOLERANCES = (3e-4, 3e-3, 2e-2)
 """Of V*, where it is the largest over boxes; the coarser ones for small shifts, where many triples are nearly as bad."""
 
-SMALLEST_SHIFT, LARGEST_SHIFT = Fraction(1, 10**6), Fraction(30)
-"""Between them the budget is offered."""
+SMALLEST_SHIFT = Fraction(1, 10**6)
+"""Least shift for which the budget is offered; chosen by hand."""
 
-_SMALL_SHIFT, _MOST_BOXES = 0.4, 60_000
-_REMEMBERED = 8
-_BITS = 128
-_SMALLEST_RATE = Fraction(1, 10**9)
+LARGEST_SHIFT = Fraction(30)
+"""Largest shift for which the budget is offered; chosen by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """Tuning constants of the budget.
+
+    Where it is not offered the profile answers, so validity does not depend on them.
+    """
+
+    small_shift: float = 0.4
+    """Shift below which the coarser tolerances are taken, because many triples are nearly as bad."""
+
+    most_boxes: int = 60_000
+    """Boxes of the bisection; beyond it the next tolerance is tried."""
+
+    cache_size: int = 8
+    """Values that a curve remembers."""
+
+    ball_bits: int = 128
+    """Bits of the balls from which the budget is rounded."""
+
+    smallest_rate: Fraction = Fraction(1, 10**9)
+    """Rates, and 1 - rates, below which the budget is not used."""
+
+
+SETTINGS = BudgetSettings()
+"""The settings in force; a test may replace them."""
+
 _LARGEST_POWER = 60.0
 """Of A^a, as its logarithm: beyond it the largest ratios are all that counts, and the budget leaves them as they are."""
 
@@ -60,7 +86,7 @@ def largest_square(shift: Fraction, query: str) -> float | None:
     # one dimension: J(t) - 1
     if query == "scalar":
         return float(raised(_square_less_one(np.array([t]))[0], MANY))
-    tried = (_largest_over_boxes(t, tolerance) for tolerance in TOLERANCES[t < _SMALL_SHIFT :])
+    tried = (_largest_over_boxes(t, tolerance) for tolerance in TOLERANCES[t < SETTINGS.small_shift :])
     return next((found for found in tried if found is not None), None)
 
 
@@ -99,7 +125,7 @@ def _largest_over_boxes(t: float, tolerance: float) -> float | None:
     low, width, seen = np.zeros((3, 1)), np.full((3, 1), t), 0
     while low.size:
         seen += low.shape[1]
-        if seen > _MOST_BOXES:
+        if seen > SETTINGS.most_boxes:
             return None
         c, d, x = low
         # what the others leave of t at most; in a box that does not meet the simplex nothing
@@ -167,10 +193,10 @@ class Budget(Curve):
 
         s1 = 1/w(x1), or w(-x1) if x1 < 0.
         """
-        return recall(self._known, "start", self._start, _REMEMBERED)
+        return recall(self._known, "start", self._start, SETTINGS.cache_size)
 
     def _start(self) -> float | None:
-        if not _SMALLEST_RATE <= self.rate <= 1 - _SMALLEST_RATE:
+        if not SETTINGS.smallest_rate <= self.rate <= 1 - SETTINGS.smallest_rate:
             return None
         total = float(np.exp(self.profile.log_excess(np.array([1.0])))[0]) / 2
         excess = total - float(self.budget(FLOATS))
@@ -245,7 +271,7 @@ class Budget(Curve):
         if on.exact:
             return np.array([self._ball(Fraction(each), start) for each in lam], dtype=object)
         if on.enclosing:
-            with BALLS.at(_BITS):
+            with BALLS.at(SETTINGS.ball_bits):
                 return BOUNDED.of_balls([self._ball(Fraction(float(each)), start) for each in lam])
         order = np.maximum(lam, 1.0) + 1
         with np.errstate(all="ignore"):
@@ -264,7 +290,7 @@ class Budget(Curve):
             most = self.profile.excess_ball(order - 1)
             edge = (BALLS.number(self.rate) * BALLS.number(Fraction(abs(start))).expm1()).log1p()
             edge = edge if start < 0 else -edge
-            spare = recall(self._known, ("spare", BALLS.precision()), lambda: self._spare(start), _REMEMBERED)
+            spare = recall(self._known, ("spare", BALLS.precision()), lambda: self._spare(start), SETTINGS.cache_size)
             less = self._tail_ball(order, start) + ((BALLS.number(order) - 2) * edge).exp() * spare
             value = (most - BALLS.number(order * (order - 1)) * less).log1p()
         return value if lam >= 1 else BALLS.number(lam) * value

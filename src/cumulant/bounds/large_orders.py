@@ -21,10 +21,29 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.enclosure import UPPER
 from cumulant.numerics.logspace import log_binomial, log_geometric
 
-_HEAD = 16
-_FIRST_BLOCKS = 48
-_PARTS = 4
-_MOST_NODES = 2**14
+
+@dataclass(frozen=True, slots=True)
+class BlockSettings:
+    """Tuning constants of the blocks.
+
+    Every choice of blocks is a bound, so validity does not depend on them.
+    """
+
+    head: int = 16
+    """Terms up to this j are blocks of their own."""
+
+    first_blocks: int = 48
+    """Blocks of the first division."""
+
+    parts: int = 4
+    """Parts into which a block that matters is divided."""
+
+    most_nodes: int = 2**14
+    """Blocks at most; a bound of time."""
+
+
+SETTINGS = BlockSettings()
+"""The settings in force; a test may replace them."""
 
 SHARP_UP_TO = 2**17
 """Up to this order the bound is the sum itself to 13 digits; above, to 7, which takes O(log a) coefficients."""
@@ -51,7 +70,10 @@ def _log_largest(slope: Array, count: Array, on: Arithmetic) -> Array:
 
 
 _SUM = _Whole(log_geometric, lambda shares, on: on.log_sum_exp(shares))
+"""The sum of all terms."""
+
 _LARGEST = _Whole(_log_largest, lambda shares, on: reduce(on.maximum, shares))
+"""The largest term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +152,18 @@ def _followed(coefficient: Coefficient, nodes: Array, used: Array, near: Array, 
 def _planned(whole: _Whole, order: int, rate: float, coefficients: Coefficients) -> _Plan:
     log_rate = math.log(rate)
     tolerance = 1e-13 if order <= SHARP_UP_TO else 1e-7
-    nodes = np.unique(np.concatenate([np.arange(2.0, _HEAD + 1), np.floor(np.geomspace(_HEAD, order, _FIRST_BLOCKS))]))
+    nodes = np.unique(
+        np.concatenate(
+            [np.arange(2.0, SETTINGS.head + 1), np.floor(np.geomspace(SETTINGS.head, order, SETTINGS.first_blocks))]
+        )
+    )
     with np.errstate(all="ignore"):
         log_c = np.array([coefficient(nodes, FLOATS) for coefficient in coefficients])
         plan = _chosen(nodes, log_c, order, log_rate, whole)
-        while nodes.size < _MOST_NODES:
+        while nodes.size < SETTINGS.most_nodes:
             matter = (np.diff(nodes) > 1) & (plan.log_share[:-1] > plan.log_total + math.log(tolerance / nodes.size))
             start, width = nodes[:-1][matter, None], np.diff(nodes)[matter, None]
-            new = np.setdiff1d(np.floor(start + width * np.arange(1, _PARTS) / _PARTS), nodes)
+            new = np.setdiff1d(np.floor(start + width * np.arange(1, SETTINGS.parts) / SETTINGS.parts), nodes)
             if not new.size:
                 break
             place = np.argsort(np.concatenate([nodes, new]), kind="stable")

@@ -9,11 +9,15 @@ from cumulant.bounds.without_replacement import WITHOUT_REPLACEMENT
 from cumulant.curves.curve import Curve
 from cumulant.pairs.pair import Pair
 
-_SAMPLER = (
+SAMPLER = (
     "every record is sampled independently with the same probability, replace-one neighbours; noise that one record moves by "
     "a bounded distance from where an absent record leaves it"
 )
-_HERE = "docs/samples.md"
+"""What every row assumes."""
+
+HERE = "docs/samples.md"
+"""The page with the proofs."""
+
 _THREE_VALUES = {name: row for name, row in WITHOUT_REPLACEMENT.items() if row.upper and name != "best"}
 """Theorems about three values that are pairwise neighbours; here one of the values is the centre."""
 
@@ -43,19 +47,19 @@ REPLACEMENT: dict[str, Bound] = {
         Bound(
             "replacement",
             "eps'(a) is that of (1-q)R + qP against (1-q)R + qQ, the noise around the centre and at both ends",
-            _SAMPLER,
-            f"{_HERE}; for Gaussian noise Koskela, Jaelkoe, Honkela 2020",
+            SAMPLER,
+            f"{HERE}; for Gaussian noise Koskela, Jaelkoe, Honkela 2020",
             _replacement,
             _no_replacement,
             dominates=over(*_THREE_VALUES),
             tight=True,
         ),
-        Bound("best", "the smallest of all bounds that apply", _SAMPLER, "all of the above", None, _no_replacement),
+        Bound("best", "the smallest of all bounds that apply", SAMPLER, "all of the above", None, _no_replacement),
         Bound(
             "lower",
             "the exact curve of the same pair: no upper bound can go below it",
-            _SAMPLER,
-            _HERE,
+            SAMPLER,
+            HERE,
             _replacement,
             _no_witness,
             upper=False,

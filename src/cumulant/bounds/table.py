@@ -12,10 +12,11 @@ from cumulant.errors import InputError, shown
 from cumulant.hints import nearest
 
 BOUNDS: dict[str, Bound] = dict(WITHOUT_REPLACEMENT)
+"""Every row by its name; a name that two tables have is that of the first."""
+
 for _table in (POISSON, REPLACEMENT, ALLOCATION, WITH_REPLACEMENT, TRUNCATED_POISSON):
     BOUNDS |= {name: bound for name, bound in _table.items() if name not in BOUNDS}
 """Every row by name; a name that several have is here with its statement about sampling without replacement."""
-
 
 OWN: dict[str, Bound] = {}
 """Rows of schemes that are written elsewhere, by name: the scheme says them when its class is made."""

@@ -236,10 +236,11 @@ def _above_triples(base: Curve, pair: Pair | None) -> Collection[str]:
 
     Where the pair is the worst one of the class, every other row holds for the whole class, of which this is the supremum.
     """
-    return ("lemma3", *_WHOLE_CLASS) if pair is not None and pair.whole_class else ("lemma3",)
+    return ("lemma3", *WHOLE_CLASS) if pair is not None and pair.whole_class else ("lemma3",)
 
 
-_WHOLE_CLASS = ("caps", "theorem9", "pure-extras", "profile")
+WHOLE_CLASS = ("caps", "theorem9", "pure-extras", "profile")
+"""Rows that hold for the whole class of mechanisms with the same pure epsilon."""
 
 
 def _laplace_budget(base: Curve, pair: LaplacePair, rate: Fraction) -> Curve:
@@ -279,9 +280,14 @@ def _above_profile(base: Curve, pair: Pair | None) -> Collection[str]:
     return moments if lopsided else (*moments, "theorem9", "pure-extras")
 
 
-_SAMPLER = "uniform sample without replacement, replace-one neighbours, the mechanism ignores the order of its sample"
-_PAIR = _SAMPLER + "; a dominating pair"
-_PAPER = "Wang, Balle, Kasiviswanathan 2019"
+SAMPLER = "uniform sample without replacement, replace-one neighbours, the mechanism ignores the order of its sample"
+"""What every row assumes."""
+
+PAIR_SAMPLER = SAMPLER + "; a dominating pair"
+"""What rows that need a pair assume."""
+
+PAPER = "Wang, Balle, Kasiviswanathan 2019"
+"""The paper."""
 
 
 def _nine(base: Curve, pair: Pair) -> tuple[Coefficient, ...]:
@@ -303,8 +309,8 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
         Bound(
             "lemma3",
             "the divergence of randomized response with log-odds log(1 + g(e^eps(inf) - 1)), the worst mechanism of Lemma 3",
-            _SAMPLER + "; pure DP",
-            f"{_PAPER}, Lemma 3; Bun, Steinke 2016",
+            SAMPLER + "; pure DP",
+            f"{PAPER}, Lemma 3; Bun, Steinke 2016",
             lambda base, pair, rate: WorstPure(base, rate),
             finite,
             splits=True,
@@ -313,8 +319,8 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             "theorem9",
             "eps'(a) <= log(1 + g^2 C(a,2) min{4(e^eps(2)-1), e^eps(2) min(2,E^2)} "
             "+ sum_{j>=3} g^j C(a,j) e^((j-1)eps(j)) min(2,E^j)) / (a-1)",
-            _SAMPLER,
-            f"{_PAPER}, Theorem 9",
+            SAMPLER,
+            f"{PAPER}, Theorem 9",
             _sum(_nine),
             no_slack,
             dominates=over("theorem9-max"),
@@ -322,39 +328,39 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
         Bound(
             "theorem9-max",
             "Theorem 9 with the sum replaced by max + log(a), the paper's estimate for large orders",
-            _SAMPLER,
-            f"{_PAPER}, Appendix G",
+            SAMPLER,
+            f"{PAPER}, Appendix G",
             lambda base, pair, rate: PaperMaximum(base, rate, theorem9(base)),
             no_slack,
         ),
         Bound(
             "theorem27",
             "Theorem 9 with 4 sqrt(B(2 floor(j/2)) B(2 ceil(j/2))), B(l) = E_q(p/q-1)^l, for j >= 3",
-            _PAIR,
-            f"{_PAPER}, Theorem 27",
+            PAIR_SAMPLER,
+            f"{PAPER}, Theorem 27",
             _sum(theorem27),
             no_moments,
         ),
         Bound(
             "theorem27-min",
             "term by term the smaller of Theorem 9 and Theorem 27",
-            _PAIR,
-            f"{_PAPER}, Theorems 9 and 27",
+            PAIR_SAMPLER,
+            f"{PAPER}, Theorems 9 and 27",
             _sum(_nine, theorem27),
             no_moments,
         ),
         Bound(
             "absolute-moment",
             "term by term the smaller of Theorem 9 and 4 E_q|p/q-1|^j",
-            _PAIR,
-            f"{_PAPER}, Lemma 17",
+            PAIR_SAMPLER,
+            f"{PAPER}, Lemma 17",
             _sum(_nine, lambda base, pair: absolute_moment(pair)),
             no_moments,
         ),
         Bound(
             "positive-part",
             "term by term the smaller of Theorem 9 and 4 E_q(p/q-1)_+^j",
-            _PAIR,
+            PAIR_SAMPLER,
             "the proof of Lemma 17 uses only positive parts (docs/bounds/positive-part.md)",
             _sum(_nine, lambda base, pair: positive_part(pair)),
             no_moments,
@@ -362,8 +368,8 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
         Bound(
             "pure-extras",
             "term by term the smaller of Theorem 9 and E^(j-2) (e^eps(2)-1) min(4, e^((j-1)eps(inf)))",
-            _SAMPLER + "; pure DP",
-            f"{_PAPER}, Lemmas 17 and 32",
+            SAMPLER + "; pure DP",
+            f"{PAPER}, Lemmas 17 and 32",
             _sum(_nine, lambda base, pair: pure_extras(base)),
             pure,
             dominates=over("theorem9"),
@@ -371,7 +377,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
         Bound(
             "profile",
             "e^((a-1)eps'(a)) <= 1 + a(a-1)g^2 int [(1+g(e^t-1))^(a-2) + (1+g(e^t-1))^(-a-1)] e^t delta(t) dt",
-            _PAIR,
+            PAIR_SAMPLER,
             "Balle, Barthe, Gaboardi 2018, at every epsilon (docs/bounds/profile.md)",
             _profile,
             no_profile,
@@ -381,7 +387,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             "pure-triples",
             "e^((a-1)eps'(a)) <= 1 + max{[U(A) + c U(B)]/(1+c), [U(A) + A U(1/A)]/(2+c)}, U(y) = y^a - 1 - a(y-1), "
             "c = e^eps(inf), A = 1 + g(c-1), B = 1 - g(1-1/c)",
-            _SAMPLER + "; pure DP",
+            SAMPLER + "; pure DP",
             "Theorem P, docs/bounds/pure-triples.md",
             _pure_triples,
             pure,
@@ -390,8 +396,8 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
         Bound(
             "one-bit",
             "eps'(a) <= log(1 + sum_{j>=2} g^j C(a,j) E_q|p/q-1|^j) / (a-1)",
-            _PAIR + "; the output law depends on one bit of the data",
-            f"{_PAPER}, eq. (9) with zeta = xi",
+            PAIR_SAMPLER + "; the output law depends on one bit of the data",
+            f"{PAPER}, eq. (9) with zeta = xi",
             _sum(lambda base, pair: binary_moment(pair)),
             one_bit,
         ),
@@ -399,7 +405,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             "laplace-budget",
             "e^((a-1)eps'(a)) <= 1 + a(a-1) {s1^(a-2) beta + int_{s>s1} (s^(a-2) - s1^(a-2)) H ds} for every s1 and a >= 2, "
             "H the time value of the profile, beta = g^2 V*/(2(1-g))",
-            _SAMPLER + "; one query with independent Laplace noise of one scale",
+            SAMPLER + "; one query with independent Laplace noise of one scale",
             "Theorem V, docs/bounds/laplace-budget.md",
             _laplace_budget,
             laplace,
@@ -408,7 +414,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
         Bound(
             "gaussian-diameter",
             "e^((a-1)eps'(a)) <= that of the pair + a(a-1) Delta",
-            _SAMPLER + "; Gaussian noise",
+            SAMPLER + "; Gaussian noise",
             "Theorem A, docs/bounds/gaussian-diameter.md",
             _gaussian_diameter,
             gaussian,
@@ -416,7 +422,7 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
         Bound(
             "gaussian-ball",
             "eps'(a) is that of (1-g)N(0,1) + gN(1/sigma,1) against N(0,1)",
-            _SAMPLER + "; Gaussian noise on values in a ball whose diameter is the sensitivity",
+            SAMPLER + "; Gaussian noise on values in a ball whose diameter is the sensitivity",
             "Theorem C, docs/bounds/gaussian-ball.md",
             _gaussian_ball,
             ball,
@@ -424,12 +430,12 @@ WITHOUT_REPLACEMENT: dict[str, Bound] = {
             worthless=out_of_reach,
             tight=True,
         ),
-        Bound("best", "the smallest of all bounds that apply, projected", _SAMPLER, "all of the above", None, nothing),
+        Bound("best", "the smallest of all bounds that apply, projected", SAMPLER, "all of the above", None, nothing),
         Bound(
             "lower",
             "eps'(a) >= the divergence of (1-g)Q + gP against Q: no upper bound can go below it",
             "a pair of neighbouring output laws",
-            f"{_PAPER}, Proposition 11",
+            f"{PAPER}, Proposition 11",
             _lower,
             reachable,
             upper=False,

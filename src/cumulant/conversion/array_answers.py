@@ -30,7 +30,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 WIDTH = 1e-12
 """What an array's number may exceed the value of its formula by, relatively, before balls are asked."""
 
-_MOST_BALLS = 16
+MOST_BALLS = 16
+"""Points of an array that are evaluated in balls if their enclosures are wide; a bound of time (docs/rounding.md)."""
 
 
 def rdp(curve: Curve, orders: Array, upper: bool = True) -> Floats:
@@ -197,7 +198,7 @@ def _sharpened(found: Enclosure, prove: Callable[[int], Certificate]) -> Floats:
     with np.errstate(invalid="ignore"):
         narrow = upper - found.mid <= WIDTH * np.abs(found.mid)
         wide = np.flatnonzero(~narrow & (upper > 0) & (found.mid != np.inf))
-    for i in wide[:_MOST_BALLS] if wide.size <= _MOST_BALLS else ():
+    for i in wide[:MOST_BALLS] if wide.size <= MOST_BALLS else ():
         try:
             upper[i] = min(upper[i], prove(int(i)).value)
         except CertificateError:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -34,17 +35,53 @@ from cumulant.numerics.search import SCAN
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-_LAST_ORDER = 2.0**50
-_COARSE, _CLOSE, _FINE = 24, 32, 64
-"""Halvings of the bracket of a root: to choose among orders, among those close to the best, and to settle on a number."""
 
-_SMALLEST, _LARGEST_LOSS = 1e-300, 1e6
-_PARTS = np.arange(9) / 8
-_ROUNDS, _REACH, _NARROW, _PAID = 12, 0.1, 1e-3, 1e-9
-"""How often the orders around the best are divided, what a division may gain, and from which width on it has to pay."""
+@dataclass(frozen=True, slots=True)
+class AttackSettings:
+    """Tuning constants of the search for the best order.
 
-_WORTH = 1e-6
-"""What orders further out have to gain; infinity is a candidate anyway."""
+    The number is shown in balls, so validity does not depend on them.
+    """
+
+    last_order: float = 2.0**50
+    """Largest order that is tried; order - 1 is exact up to it."""
+
+    coarse_halvings: int = 24
+    """Halvings of the bracket of a root to choose among orders."""
+
+    close_halvings: int = 32
+    """Halvings of the bracket of a root among orders close to the best."""
+
+    fine_halvings: int = 64
+    """Halvings of the bracket of a root to settle on a number."""
+
+    smallest: float = 1e-300
+    """Lower end of the bracket of a root; near the least float."""
+
+    largest_loss: float = 1e6
+    """Upper end of the bracket of the log-odds (nats)."""
+
+    rounds: int = 12
+    """Divisions of the orders around the best."""
+
+    reach: float = 0.1
+    """Lower end of the bracket of a root beside the best one, as a part of it."""
+
+    narrow: float = 1e-3
+    """Width of an interval of log orders from which on a division has to pay."""
+
+    paid: float = 1e-9
+    """Relative gain of a division that pays."""
+
+    worth: float = 1e-6
+    """Relative gain for which orders further out are tried; infinity is a candidate anyway."""
+
+
+SETTINGS = AttackSettings()
+"""The settings in force; a test may replace them."""
+
+PARTS = np.arange(9) / 8
+"""The points at which an interval of orders is divided."""
 
 _OVERFLOW = 600.0
 """Past it e^x is left to logarithms."""
@@ -115,10 +152,10 @@ def _log_odds(curve: Curve) -> tuple[float, float]:
     def above(loss: Array, order: Array, most: Array) -> Array:
         return divergence(loss, order, FLOATS) > most
 
-    ends = np.array([_LARGEST_LOSS])
+    ends = np.array([SETTINGS.largest_loss])
     order = _best_orders(curve, ends, above)
     most = curve.rdp(order, BOUNDED).upper()
-    start = _root(ends, order, most, above, _FINE)
+    start = _root(ends, order, most, above, SETTINGS.fine_halvings)
     loss = float(_shown(start, most, lambda x: divergence(BOUNDED.asarray(x), order, BOUNDED))[0])
     pure = _pure(curve)
     return (pure, math.inf) if pure <= loss else (loss, float(order[0]))
@@ -169,7 +206,7 @@ def _true_positive_rate(curve: Curve, rates: Array) -> Array:
 
     order = _best_orders(curve, 1 - rates, above)
     most = curve.rdp(order, BOUNDED).upper()
-    start = _root(1 - rates, order, most, above, _FINE)
+    start = _root(1 - rates, order, most, above, SETTINGS.fine_halvings)
     more = _shown(start, most, lambda h: divergence(BOUNDED.asarray(rates), BOUNDED.asarray(h), order, BOUNDED))
     whole = (BOUNDED.asarray(rates) + BOUNDED.asarray(np.minimum(more, 1.0))).upper()
     return np.minimum(np.where(more == 0, rates, whole), 1.0)
@@ -215,24 +252,31 @@ def _best_orders(curve: Curve, ends: Array, above: Callable[..., Array]) -> Arra
     orders, value, before = np.append(1.0, 1 + SCAN), np.empty((ends.size, 0)), np.inf
     while True:
         new = orders[value.shape[1] :]
-        value = np.append(value, _root(ends[:, None], new[None, :], curve.rdp(new)[None, :], above, _COARSE), axis=1)
+        value = np.append(
+            value, _root(ends[:, None], new[None, :], curve.rdp(new)[None, :], above, SETTINGS.coarse_halvings), axis=1
+        )
         best, least = np.argmin(value, axis=1), np.min(value, axis=1)
-        if orders[-1] >= _LAST_ORDER or ((best < orders.size - 3) | (least > (1 - _WORTH) * before)).all():
+        if (
+            orders[-1] >= SETTINGS.last_order
+            or ((best < orders.size - 3) | (least > (1 - SETTINGS.worth) * before)).all()
+        ):
             break
         orders, before = np.append(orders, 1 + (orders[-1] - 1) * np.array([2.0, 4.0, 8.0, 16.0])), least
     left, right = (np.log(np.maximum(orders[np.clip(best + i, 0, orders.size - 1)] - 1, SCAN[0])) for i in (-1, 1))
     found = orders[best]
-    for _ in range(_ROUNDS):
-        lam = left[:, None] + (right - left)[:, None] * _PARTS
+    for _ in range(SETTINGS.rounds):
+        lam = left[:, None] + (right - left)[:, None] * PARTS
         tried = np.append(found[:, None], 1 + np.exp(lam), axis=1)  # of equal ones the first stays
         most = curve.rdp(tried.ravel()).reshape(tried.shape)
-        ceiling = np.broadcast_to(least[:, None] * (1 + _PAID), tried.shape)  # what lies above does not matter
-        value = _bisected(partial(above, order=tried, most=most), ceiling * _REACH, ceiling, _CLOSE)
+        ceiling = np.broadcast_to(least[:, None] * (1 + SETTINGS.paid), tried.shape)  # what lies above does not matter
+        value = _bisected(
+            partial(above, order=tried, most=most), ceiling * SETTINGS.reach, ceiling, SETTINGS.close_halvings
+        )
         here, before = np.argmin(value, axis=1)[:, None], least
         found, least = (np.take_along_axis(each, here, axis=1)[:, 0] for each in (tried, value))
         step, centre = (right - left) / 8, np.log(np.maximum(found - 1, SCAN[0]))
         left, right = np.maximum(centre - step, left), np.minimum(centre + step, right)
-        if (least >= (1 - _PAID) * before).all() and (right - left < _NARROW).all():
+        if (least >= (1 - SETTINGS.paid) * before).all() and (right - left < SETTINGS.narrow).all():
             break
     return found
 
@@ -243,7 +287,7 @@ def _root(ends: Array, order: Array, most: Array, above: Callable[..., Array], h
     The precision is relative.
     """
     high = np.log(np.broadcast_to(ends, np.broadcast_shapes(ends.shape, most.shape)))
-    low = np.full(high.shape, np.log(_SMALLEST))
+    low = np.full(high.shape, np.log(SETTINGS.smallest))
     return np.exp(_bisected(lambda x: above(np.exp(x), order, most), low, high, halvings))
 
 

@@ -20,11 +20,34 @@ from cumulant.numerics.arithmetic import BALLS, RATIONALS, Arithmetic, Scalar
 from cumulant.numerics.rounding import at_least, rounded_up
 
 FIRST_BITS = 128
-_MOST_BITS = 4096
-_GOOD_BITS = 60
-_FAIR_BITS = 30
-_GAIN = 8
-_PURE_BITS = 256
+"""Bits of the first try; 75 more than a float has."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertifySettings:
+    """Precisions of a certificate.
+
+    A ball that is too wide is refused, so validity does not depend on them.
+    """
+
+    most_bits: int = 4096
+    """Bits of the last try; beyond it the certificate is refused."""
+
+    good_bits: int = 60
+    """Relative bits of a ball that is narrow enough; 7 more than a float has."""
+
+    fair_bits: int = 30
+    """Relative bits of a ball that is taken if more precision does not help."""
+
+    least_gain: int = 8
+    """Bits that doubling the precision must gain to go on."""
+
+    pure_bits: int = 256
+    """Bits of the ball with which the pure bound is compared."""
+
+
+SETTINGS = CertifySettings()
+"""The settings in force; a test may replace them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +113,7 @@ def is_pure(curve: Curve, epsilon: Fraction) -> bool:
     try:
         return bool(curve.pure(RATIONALS) <= epsilon)
     except CertificateError:
-        with BALLS.at(_PURE_BITS):
+        with BALLS.at(SETTINGS.pure_bits):
             return bool(curve.pure(BALLS) <= BALLS.number(epsilon))
 
 
@@ -113,7 +136,7 @@ def certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certi
     is taken as it is. It is a bound all the same.
     """
     bits, before = FIRST_BITS, -math.inf
-    while bits <= _MOST_BITS:
+    while bits <= SETTINGS.most_bits:
         with BALLS.at(bits):
             value, accuracy = ball(), -math.inf
             if not value.is_nan():
@@ -122,9 +145,13 @@ def certified(ball: Callable[[], Scalar], most: Fraction | None = None) -> Certi
                 upper = at_least(value.upper())
                 # below 0 a wide ball says enough
                 accuracy = value.rel_accuracy_bits() if upper > 0 else math.inf
-            if accuracy >= _GOOD_BITS or (accuracy >= _FAIR_BITS and accuracy < before + _GAIN):
+            if accuracy >= SETTINGS.good_bits or (
+                accuracy >= SETTINGS.fair_bits and accuracy < before + SETTINGS.least_gain
+            ):
                 upper = max(upper, Fraction(0)) if most is None else min(max(upper, Fraction(0)), most)
                 return Certificate(rounded_up(upper), bits, float(value.rad()))
             before = accuracy
         bits *= 2
-    raise CertificateError(f"the bound could not be enclosed to {_FAIR_BITS} bits with {_MOST_BITS} bits of precision")
+    raise CertificateError(
+        f"the bound could not be enclosed to {SETTINGS.fair_bits} bits with {SETTINGS.most_bits} bits of precision"
+    )

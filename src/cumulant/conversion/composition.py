@@ -229,13 +229,13 @@ def optimised_rounds(steps: Iterable[Step], delta: Number, method: Method) -> tu
         return [(value, each) if value >= 0 else (math.inf, each) for value, each in found]
 
     with np.errstate(all="ignore"):
-        logits = np.array([-np.inf, *_SHARES, np.inf]) if delta > 0 else np.array([-np.inf])
+        logits = np.array([-np.inf, *SHARE_LOGITS, np.inf]) if delta > 0 else np.array([-np.inf])
         found = totals(stated(logits))
         least, best = min(found), int(np.argmin([value for value, _ in found]))
         if best > 0 and delta > 0:
             best = min(max(best, 2), logits.size - 3)
             low, high = logits[best - 1], logits[best + 1]
-            for _ in range(_REFINEMENTS):
+            for _ in range(SHARE_REFINEMENTS):
                 logits = np.linspace(low, high, 11)
                 found = totals(stated(logits[1:-1]))
                 centre = int(np.argmin([value for value, _ in found])) + 1
@@ -244,8 +244,31 @@ def optimised_rounds(steps: Iterable[Step], delta: Number, method: Method) -> tu
         return least if least[0] < math.inf else (math.inf, ())
 
 
-_SHARES = (-10.0, -7.0, -5.0, -3.5, -2.5, -1.5, -0.75, 0.0, 0.75, 1.5, 2.5, 3.5, 5.0, 7.0, 10.0, 14.0, 18.0, 22.0, 28.0)
-_REFINEMENTS = 4
+SHARE_LOGITS = (
+    -10.0,
+    -7.0,
+    -5.0,
+    -3.5,
+    -2.5,
+    -1.5,
+    -0.75,
+    0.0,
+    0.75,
+    1.5,
+    2.5,
+    3.5,
+    5.0,
+    7.0,
+    10.0,
+    14.0,
+    18.0,
+    22.0,
+    28.0,
+)
+"""Logits of the shares of delta that are tried for the rounds; any choice is valid."""
+
+SHARE_REFINEMENTS = 4
+"""Refinements between the best share and its neighbours."""
 
 
 def _numbers(rounds: Iterable[Round]) -> tuple[Round, ...]:

@@ -60,6 +60,7 @@ class CanonneKamathSteinke(Conversion):
 
 
 CONVERSIONS: dict[str, Conversion] = {"classic": Classic(), "cks": CanonneKamathSteinke()}
+"""Every conversion by its name."""
 
 
 def conversion(name: str) -> Conversion:

@@ -5,6 +5,7 @@ At each order epsilon is a line in the count k.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -17,10 +18,29 @@ from cumulant.numerics.hull import lowest_lines
 from cumulant.numerics.rounding import rounded_down
 from cumulant.numerics.search import least
 
-_DENSE = 512
-_SPACING = 1.005
-_PROBES = 6
-_REFINEMENTS = 2
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeSettings:
+    """Orders that are tried for many round counts at once.
+
+    Every order is valid, so validity does not depend on them.
+    """
+
+    dense: int = 512
+    """Every integer order up to it is tried."""
+
+    spacing: float = 1.005
+    """Ratio of neighbouring orders beyond it."""
+
+    probes: int = 6
+    """Counts whose best orders limit the range of orders."""
+
+    refinements: int = 2
+    """Refinements between the orders that won and their neighbours."""
+
+
+SETTINGS = EnvelopeSettings()
+"""The settings in force; a test may replace them."""
 
 
 def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion) -> Array:
@@ -29,7 +49,7 @@ def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion)
     The curve has no slack, and delta lies in (0, 1).
     """
     log_delta = np.log(rounded_down(delta))
-    probes = np.geomspace(counts.min(), counts.max(), _PROBES)[:, None]
+    probes = np.geomspace(counts.min(), counts.max(), SETTINGS.probes)[:, None]
 
     def objective(lam: Array) -> Array:
         return conversion.epsilon(lam, probes * curve.cgf(lam), log_delta, FLOATS)
@@ -38,7 +58,9 @@ def orders(curve: Curve, counts: Array, delta: Fraction, conversion: Conversion)
         found = least(objective, curve.integral, nothing_beyond(curve, conversion, log_delta, probes[:, 0])).where
         lam = np.union1d(_between(found.min(), found.max(), curve.integral), found)
         slope, height = curve.cgf(lam) / lam, conversion.epsilon(lam, 0.0, log_delta, FLOATS)
-        for _ in range(0 if curve.integral else _REFINEMENTS):  # between real orders that won, and their neighbours
+        for _ in range(
+            0 if curve.integral else SETTINGS.refinements
+        ):  # between real orders that won, and their neighbours
             new = _refined(lam, np.unique(lowest_lines(slope, height, counts)))
             place = np.argsort(np.append(lam, new), kind="stable")
             slope = np.append(slope, curve.cgf(new) / new)[place]
@@ -52,10 +74,10 @@ def _between(low: float, high: float, integral: bool) -> Array:
 
     Real arguments are added, unless the curve has corners at integers.
     """
-    steps = np.geomspace(low, high, 2 + int(np.log(high / low) / np.log(_SPACING)))
-    integers = np.arange(np.floor(low), min(np.ceil(high), _DENSE) + 1)
-    dense = integers if integral else np.union1d(steps[steps < _DENSE], integers[integers > 0])
-    return np.union1d(dense, np.floor(steps[steps >= _DENSE]))
+    steps = np.geomspace(low, high, 2 + int(np.log(high / low) / np.log(SETTINGS.spacing)))
+    integers = np.arange(np.floor(low), min(np.ceil(high), SETTINGS.dense) + 1)
+    dense = integers if integral else np.union1d(steps[steps < SETTINGS.dense], integers[integers > 0])
+    return np.union1d(dense, np.floor(steps[steps >= SETTINGS.dense]))
 
 
 def _refined(lam: Array, used: Array) -> Array:

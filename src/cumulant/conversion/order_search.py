@@ -19,7 +19,9 @@ from cumulant.numerics.search import least
 EXPECTED = 1e-10
 """By how much a number may be above what a search between remembered orders has promised, relatively."""
 
-_SMALLEST = 5e-324
+LEAST_FLOAT = 5e-324
+"""The least positive float: a delta that underflows is not pure DP."""
+
 _UNSEEN = -760.0
 """log of a delta far below the smallest float: orders that go lower need not be looked for, and cost minutes to certify."""
 _AT_ONCE = 64
@@ -135,6 +137,6 @@ def best_delta(curve: Curve, epsilons: Sequence[Fraction], conversion: Conversio
 
         with np.errstate(all="ignore"):
             found = least(objective, curve.integral, underflows)
-        value[asked] = np.maximum(np.exp(np.minimum(found.value, 0.0)), _SMALLEST)  # an underflow is not pure DP
+        value[asked] = np.maximum(np.exp(np.minimum(found.value, 0.0)), LEAST_FLOAT)  # an underflow is not pure DP
         order[asked] = found.where + 1
     return Minimum(np.where(value < 1, np.minimum(slack + (1 - slack) * value, 1.0), 1.0), order)

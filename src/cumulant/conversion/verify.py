@@ -30,14 +30,19 @@ from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 _DIGITS = (24, 60, 120, 960)
 """A float shows 17 digits, so 24 are mostly enough; it has at most 767, so the last are enough where the bound is one."""
 
-_MORE_BITS = (1, 4)
+MORE_BITS = (1, 4)
+"""Multiples of the precision of the certificate with which a bound is evaluated again."""
+
 _FRESH_BITS = 64
 """More than a multiple of what certificates use, so that nothing they remember answers."""
 
-_LEAST, _MOST = Fraction(1, 2**1080), Fraction(sys.float_info.max)
+LEAST = Fraction(1, 2**1080)
+"""A number below all positive floats."""
 
+MOST = Fraction(sys.float_info.max)
+"""The largest float."""
 
-_ROUTES = {
+ROUTES = {
     "decimal": "with {precision} digits in decimal intervals",
     "balls": "with {precision} bits in balls",
     "fractions": "in exact fractions",
@@ -47,6 +52,7 @@ _ROUTES = {
     "sums": "by the sums of total variation distances and of largest losses, by the same code",
     "none": "without evaluating anything",
 }
+"""How a second evaluation was done, as the user reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ class Verification:
         return self.epsilon if self.quantity == "epsilon" else self.delta
 
     def __str__(self) -> str:
-        how = _ROUTES[self.arithmetic].format(precision=self.precision)
+        how = ROUTES[self.arithmetic].format(precision=self.precision)
         given = f" at epsilon = {self.epsilon!r}" if self.quantity == "delta" else ""
         found = (
             f"{self.quantity} = {self.stated!r}{given} {self._verdict()}: evaluated again {how}, "
@@ -206,7 +212,7 @@ def _enclosures(value_on: Callable[[Arithmetic], Scalar], bits: int) -> Iterator
             yield "decimal", digits, _fraction(value.low), _fraction(value.high)
     except (CertificateError, TypeError):  # flint raises TypeError where it is handed an interval
         try:
-            for more in _MORE_BITS:
+            for more in MORE_BITS:
                 yield _in_balls(value_on, 4 * more * bits + _FRESH_BITS)
         except CertificateError:  # an integral refuses so many bits; these are still fresh, and more than were used
             yield _in_balls(value_on, bits + _FRESH_BITS)
@@ -222,7 +228,7 @@ def _in_balls(value_on: Callable[[Arithmetic], Scalar], precision: int) -> tuple
     with BALLS.at(precision):
         ball = value_on(BALLS)
         known = ball.is_finite()
-        low, high = (-at_least(-ball.lower()), at_least(ball.upper())) if known else (Fraction(0), 2 * _MOST)
+        low, high = (-at_least(-ball.lower()), at_least(ball.upper())) if known else (Fraction(0), 2 * MOST)
     return "balls", precision, low, high
 
 
@@ -232,7 +238,7 @@ def _fraction(end: Decimal) -> Fraction:
         return Fraction(end)
     if end < 0:
         return Fraction(0)
-    return _LEAST if end.is_finite() and end.adjusted() < 0 else 2 * _MOST
+    return LEAST if end.is_finite() and end.adjusted() < 0 else 2 * MOST
 
 
 def ulps(stated: Fraction, high: Fraction) -> float:

@@ -13,7 +13,8 @@ from cumulant.curves.curve import Curve
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.rounding import at_least
 
-_BITS = 256
+LEAK_BITS = 256
+"""Bits of the ball from which the leak is rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,6 @@ def leak(shift: Fraction, bound: Fraction) -> Fraction:
 
     That is the probability of an output that the other data set cannot have.
     """
-    with BALLS.at(_BITS):
+    with BALLS.at(LEAK_BITS):
         t, A = BALLS.number(shift), BALLS.number(bound)
         return min(at_least(((-t).expm1() * (t - A).exp() / (2 * (-A).expm1())).upper()), Fraction(1))

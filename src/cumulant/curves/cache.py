@@ -13,11 +13,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-_MOST = 4096
+MOST_ENTRIES = 4096
+"""Values that a question remembers; a bound of memory."""
+
 
 _learnt: ContextVar[dict[Hashable, Any] | None] = ContextVar("learnt", default=None)
 
 T = TypeVar("T")
+"""The type of a remembered value."""
 
 
 @contextmanager
@@ -64,7 +67,7 @@ def once(key: Hashable, value: Callable[[], T]) -> T:
     (2, 3)
     """
     memory = _learnt.get()
-    return value() if memory is None else recall(memory, key, value, _MOST)
+    return value() if memory is None else recall(memory, key, value, MOST_ENTRIES)
 
 
 def recall(memory: dict[Hashable, Any], key: Hashable, value: Callable[[], T], most: int) -> T:

@@ -10,7 +10,8 @@ from cumulant.curves.cache import recall
 from cumulant.curves.curve import Curve, Wrapped
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array, Scalar
 
-_REMEMBERED = 256
+CACHE_SIZE = 256
+"""Answers that a curve keeps; chosen by hand, a bound of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +44,4 @@ class Remembered(Wrapped):
         return self.curve.strict() if self.slack() else self
 
     def _recall(self, key: Hashable, value: Callable[[], Any]) -> Any:
-        return recall(self._answers, key, value, _REMEMBERED)
+        return recall(self._answers, key, value, CACHE_SIZE)

@@ -22,10 +22,23 @@ from cumulant.numerics.hull import lower_hull
 from cumulant.numerics.rounding import at_least_once
 from cumulant.numerics.search import SCAN
 
-_SMALLEST = 5e-324
-_LAST_INTEGER = 2.0**53
-_AGREE = 1e-9
-_FIRST_BITS, _MOST_BITS, _GOOD_BITS = 128, 1024, 50
+LEAST_FLOAT = 5e-324
+"""The least positive float: a divergence that underflows is not 0."""
+
+LAST_INTEGER = 2.0**53
+"""Orders up to which order - 1 is exact in floats."""
+
+AGREEMENT = 1e-9
+"""Relative difference below which two bounds agree; only the name that is reported depends on it."""
+
+FIRST_BITS = 128
+"""Bits of the first ball at a point of an array."""
+
+MOST_BITS = 1024
+"""Bits of the last ball; beyond it the ball is taken as wide as it is."""
+
+GOOD_BITS = 50
+"""Relative bits of a ball that is narrow enough for a float."""
 
 
 class Curve(ABC):
@@ -106,7 +119,7 @@ class Curve(ABC):
                 return value
             value = np.where(np.isnan(value), np.inf, value)
             # a positive K below the smallest float is not 0: only perfect privacy is
-            return value if (value > 0).all() else np.maximum(value, _SMALLEST if self.pure() > 0 else 0.0)
+            return value if (value > 0).all() else np.maximum(value, LEAST_FLOAT if self.pure() > 0 else 0.0)
 
     def projected(self) -> Curve:
         """Return the largest CGF that a scan of orders finds below this curve (Proposition 35).
@@ -139,12 +152,12 @@ class Curve(ABC):
         """
         exact = np.array([Fraction(x) for x in lam.tolist()], dtype=object)
         try:
-            with BALLS.at(_FIRST_BITS):
+            with BALLS.at(FIRST_BITS):
                 found = list(self._cgf(exact, BALLS))
         except CertificateError:
             found = [BALLS.number(math.nan)] * exact.size
         for i, ball in enumerate(found):
-            if ball.rel_accuracy_bits() < _GOOD_BITS:
+            if ball.rel_accuracy_bits() < GOOD_BITS:
                 found[i] = narrow(partial(self._point, exact[i : i + 1]))
         return found
 
@@ -183,15 +196,15 @@ class Curve(ABC):
                     value[at] = end(on)
             if inside.any():
                 # past 2^53 the next integer is not a float; the divergence grows with the order, so a larger one is valid
-                lam = np.where(orders[inside] > _LAST_INTEGER, orders[inside], orders[inside] - 1)
+                lam = np.where(orders[inside] > LAST_INTEGER, orders[inside], orders[inside] - 1)
                 value[inside] = self.cgf(lam, on) / lam
         return value
 
 
 def narrow(ball: Callable[[], Scalar]) -> Scalar:
     """Return the ball at the first precision with 50 good bits, else the narrowest; NaN if none."""
-    bits, found = _FIRST_BITS, BALLS.number(math.nan)
-    while bits <= _MOST_BITS and found.rel_accuracy_bits() < _GOOD_BITS:
+    bits, found = FIRST_BITS, BALLS.number(math.nan)
+    while bits <= MOST_BITS and found.rel_accuracy_bits() < GOOD_BITS:
         try:
             with BALLS.at(bits):
                 found = ball()
@@ -329,7 +342,7 @@ class Lowest(Curve):
     def winner(self, order: float) -> str:
         """Return the last of the names that agree to 9 digits."""
         values = [float(curve.rdp([order])[0]) for curve in self.curves]
-        near = (math.isclose(value, min(values), rel_tol=_AGREE) for value in values)
+        near = (math.isclose(value, min(values), rel_tol=AGREEMENT) for value in values)
         return "".join([name for name, close in zip(self.names, near, strict=False) if close][-1:])
 
 
@@ -438,7 +451,7 @@ class Projected(Wrapped):
     def winner(self, order: float) -> str:
         """Return the winner of the curve; empty where the chord is below all of them."""
         (x, y), lam = self._corners(), order - 1
-        chorded = 0 < lam <= x[-1] and np.interp(lam, x, y) < (1 - _AGREE) * self.curve.cgf([lam])[0]
+        chorded = 0 < lam <= x[-1] and np.interp(lam, x, y) < (1 - AGREEMENT) * self.curve.cgf([lam])[0]
         return "" if chorded else self.curve.winner(order)
 
     def _ball(self, lam: Fraction, on: Arithmetic) -> Scalar:

@@ -29,24 +29,60 @@ from cumulant.numerics.differences import up_to
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.quadrature import log_excess
 
-_MOST_NODES, _MOST_BALLS = 1 << 15, 1 << 11
-_MOST_TERMS = 1 << 21
+
+@dataclass(frozen=True, slots=True)
+class MixtureCurveSettings:
+    """Tuning constants of the rule.
+
+    Its error is bounded and added, so validity does not depend on them.
+    """
+
+    most_nodes: int = 1 << 15
+    """Nodes beyond which joint convexity answers; convention."""
+
+    most_balls: int = 1 << 11
+    """Nodes beyond which no ball is evaluated; convention."""
+
+    terms_at_once: int = 1 << 21
+    """Orders times nodes that are in memory at once (16 MB an array)."""
+
+    tries: int = 6
+    """Plans with ever more digits that are tried."""
+
+    few_shifts: int = 8
+    """Shifts up to which every sum runs over all of them; measured: windows cost more than they save below it."""
+
+    nodes_at_once: int = 2048
+    """Nodes of one block: a block of some twenty shifts stays in the second-level cache (measured)."""
+
+    table_points: int = 4001
+    """Points of the table from which crossings start."""
+
+    newton_steps: int = 4
+    """Newton's steps from the table to a crossing; they double the digits each."""
+
+
+SETTINGS = MixtureCurveSettings()
+"""The settings in force; a test may replace them."""
+
 WIDEST = 4.0
+"""Half width of the strip in standard deviations; chosen by hand: e^{b^2/2} grows faster than a wider strip gains."""
+
 ANGLE = math.pi / 3
-_TRIES = 6
-_FEW_SHIFTS = 8
-"""Shifts up to which every sum runs over all of them; measured: windows cost more than they save below it."""
+"""Largest angle of e^{cz} in the strip (radians); derived: below pi/2, so that R stays off the negative axis."""
 
-_NODES_AT_ONCE = 2048
-"""Nodes of one block: a block of some twenty shifts stays in the second-level cache (measured)."""
+LOG_NO_PART = -60.0
+"""Logarithm of a term over the largest one below which it changes no float: 1e6 such terms sum to less than 2^-66 of
+it."""
 
-_NO_PART = -60.0
-"""Log of a term over the largest one below which it changes no float: 1e6 such terms sum to less than 2^-66 of it."""
+FARTHEST = 45.0
+"""Standard deviations beyond which no normal variable is; derived: e^-1012 is below all floats."""
 
-_FARTHEST, _POINTS, _STEPS = 45.0, 4001, 4
-_LOG_ROOT = math.log(2 * math.pi) / 2
+LOG_ROOT = math.log(2 * math.pi) / 2
+"""log sqrt(2 pi), the logarithm of the normal density's constant."""
+
 MARGIN = 1e-6
-"""Added to logarithms of bounds that floats evaluate."""
+"""Added to logarithms of bounds that floats evaluate; far more than their rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +115,7 @@ class Shifts:
 
         z is a flat array of this arithmetic.
         """
-        if on is FLOATS and len(self.shifts) > _FEW_SHIFTS:
+        if on is FLOATS and len(self.shifts) > SETTINGS.few_shifts:
             return self._many_log_ratios(z)
         c, weight = _numbers(self.shifts, on), _numbers(self.weights, on)
         half = _numbers([shift * shift / 2 for shift in self.shifts], on)
@@ -107,7 +143,7 @@ class Shifts:
         with np.errstate(all="ignore"):
             share = (heights - L[place - 1]) / (L[place] - L[place - 1])
             found = low + np.clip(np.where(np.isnan(share), 0.0, share), 0.0, 1.0) * (high - low)
-            for _ in range(_STEPS):
+            for _ in range(SETTINGS.newton_steps):
                 value, slope = self._sloped(found)
                 following = np.clip(found - (value - heights) / slope, low, high)
                 found = np.where(np.isnan(following), found, following)
@@ -118,25 +154,25 @@ class Shifts:
         value, _ = self._sloped(z)
         c, weight = np.array([float(each) for each in self.shifts]), np.array([float(each) for each in self.weights])
         near = np.flatnonzero(np.abs(value) < 0.5)
-        for start in range(0, near.size, _NODES_AT_ONCE):
-            some = near[start : start + _NODES_AT_ONCE]
+        for start in range(0, near.size, SETTINGS.nodes_at_once):
+            some = near[start : start + SETTINGS.nodes_at_once]
             value[some] = np.log1p(weight @ np.expm1(c[:, None] * (z[some] - c[:, None] / 2)))
         return value
 
     def _sloped(self, z: Array) -> tuple[Array, Array]:
         """L and its derivative in floats: sums over the shifts that count near each z."""
         c, log_w = np.array([float(each) for each in self.shifts]), np.log([float(each) for each in self.weights])
-        if c.size <= _FEW_SHIFTS:
+        if c.size <= SETTINGS.few_shifts:
             return _log_sums(z, c, log_w)
         order = np.argsort(z, kind="stable")
         value, slope = np.empty(z.size), np.empty(z.size)
-        for start in range(0, z.size, _NODES_AT_ONCE):
-            some = order[start : start + _NODES_AT_ONCE]
+        for start in range(0, z.size, SETTINGS.nodes_at_once):
+            some = order[start : start + SETTINGS.nodes_at_once]
             near = z[some]
             ends = log_w[:, None] + c[:, None] * (near[[0, -1]] - c[:, None] / 2)
             # each difference to one fixed term is linear in z, so that its ends bound it: what is left out is no float's part
             best = np.argmax(ends.sum(axis=1))
-            kept = (ends - ends[best]).max(axis=1) > _NO_PART
+            kept = (ends - ends[best]).max(axis=1) > LOG_NO_PART
             value[some], slope[some] = _log_sums(near, c[kept], log_w[kept])
         return value, slope
 
@@ -156,7 +192,7 @@ def _table(law: Shifts) -> tuple[Array, Array]:
 
     z runs from where no normal variable is to where none of the noise around the largest shift is.
     """
-    z = np.linspace(-_FARTHEST, _FARTHEST + float(law.largest), _POINTS)
+    z = np.linspace(-FARTHEST, FARTHEST + float(law.largest), SETTINGS.table_points)
     return z, np.maximum.accumulate(law._sloped(z)[0])
 
 
@@ -183,7 +219,7 @@ def rounded_plan(low: float, high: float, step: float, zero: float, strip: float
 
     L = 0 at z = zero lies about half way between two of them.
     """
-    if not (high - low) / step <= _MOST_NODES:
+    if not (high - low) / step <= SETTINGS.most_nodes:
         return None
     step = float(np.ldexp(math.floor(np.ldexp(*np.frexp(step)[:1], 20)), -20 + int(np.frexp(step)[1])))
     middle = round(8 * zero / step) * step / 8
@@ -219,11 +255,11 @@ class MixtureCurve(Curve):
 
     def _at(self, lam: Array, floats: Array, on: Arithmetic) -> Array:
         digits = 45.0 if not on.exact else on.precision() * math.log(2)
-        for _ in range(_TRIES):
+        for _ in range(SETTINGS.tries):
             plan = self._plan(floats, digits)
             if plan is None:
                 break
-            if on.exact and plan.count > _MOST_BALLS:
+            if on.exact and plan.count > SETTINGS.most_balls:
                 raise CertificateError("the integral takes long in balls; its enclosure does not")
             found, log_error = self._sum(lam, floats, plan, on)
             lost = np.max(log_error - _middle(found, on), initial=-np.inf)
@@ -276,7 +312,7 @@ class MixtureCurve(Curve):
             self._known, (plan, on.exact, on.enclosing, on.precision()), lambda: self._nodes(plan, on), 8
         )
         orders = on.asarray(lam)
-        rows = max(1, _MOST_TERMS // plan.count)
+        rows = max(1, SETTINGS.terms_at_once // plan.count)
         parts = [self._row(orders[i : i + rows], log_weight, L, on) for i in range(0, len(lam), rows)]
         found: Any = np.concatenate(parts)
         return found, self._log_error(floats, _middle(found, on), plan)
@@ -374,7 +410,7 @@ def _refuse_decimals(on: Arithmetic) -> None:
 def _root(on: Arithmetic) -> Any:
     """log sqrt(2 pi)."""
     if not on.exact:
-        return Enclosure(_LOG_ROOT, 2.0**-52) if on.enclosing else _LOG_ROOT
+        return Enclosure(LOG_ROOT, 2.0**-52) if on.enclosing else LOG_ROOT
     from flint import arb
 
     return (2 * arb.pi()).log() / 2

@@ -22,10 +22,18 @@ from cumulant.curves.curve import Curve, Wrapped
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.search import SCAN
 
-_NODES = 16
-_POINTS = chebyshev.chebpts1(_NODES)
-_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(_POINTS, _NODES - 1))
-_LAST = 3
+NODES = 16
+"""Chebyshev nodes of a panel; no answer rests on them."""
+
+POINTS = chebyshev.chebpts1(NODES)
+"""The Chebyshev points on [-1, 1]."""
+
+COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(POINTS, NODES - 1))
+"""The matrix from values at the points to Chebyshev coefficients."""
+
+LAST_COEFFICIENTS = 3
+"""The last coefficients, from which the error is estimated."""
+
 _SETTLED = 1e-12
 """What may be open of K / lambda, relatively, where a search ends."""
 
@@ -100,12 +108,12 @@ class Between(Wrapped):
         return self._panels[low, high]
 
     def _new(self, low: float, high: float) -> _Panel:
-        nodes = (low + high) / 2 + (high - low) / 2 * _POINTS
+        nodes = (low + high) / 2 + (high - low) / 2 * POINTS
         divergence = self.curve.cgf(nodes) / nodes
         if not np.isfinite(divergence).all():
             return _Panel(low, high)
-        coefficients = _COEFFICIENTS @ divergence
-        left_open = _NODES * float(np.abs(coefficients[-_LAST:]).max())
+        coefficients = COEFFICIENTS @ divergence
+        left_open = NODES * float(np.abs(coefficients[-LAST_COEFFICIENTS:]).max())
         settled = left_open <= self._tolerance * divergence.min()
         return (
             _Panel(low, high)

@@ -18,10 +18,14 @@ _WIDTH = 2.0**-8
 """Half of a cell."""
 
 _REACH = 9.5
+"""Standard deviations left of 0 at which the cells begin; what lies beyond is part of the first cell."""
+
 _LARGEST = 600
 """Of the square of order times shift; beyond it e^K is no float."""
 
 _BITS = 64
+"""Bits of the balls from which tails are rounded."""
+
 _APART = 2.0**-8
 """Of the logarithms of the ratios at which the largest of all cells is taken."""
 

@@ -93,12 +93,17 @@ def failed(subject: str, error: Exception) -> InputError:
     return InputError(f"{subject} raised {type(error).__name__}: {error}; mend it, or return math.inf there")
 
 
-_SEARCH_BITS = 64
+SEARCH_BITS = 64
+"""Bits of the balls with which a user's function is tried."""
+
 _FIRST_ORDER = math.nextafter(1.0, 2.0)
 """The divergence grows with the order, so that this one stands for those that no float tells from 1."""
 
-_NOISE, _CANCELLED = 1e-9, 1e-14
-"""What the rounding of an honest function may make it fall by: relatively, and of the logarithm of its moment."""
+NOISE = 1e-9
+"""Relative amount by which the rounding of an honest function may make it fall; convention."""
+
+CANCELLED = 1e-14
+"""Amount by which rounding may make the logarithm of its moment fall; convention."""
 
 
 class NotABall(CertificateError):
@@ -137,7 +142,7 @@ class Function(Curve):
             raise CertificateError("a Python function is asked with floats and with balls only")
         order = Fraction(lam) + 1
         value = answered(self.function, order)
-        if order not in self._values and value.rad() <= _NOISE * abs(value.mid()):
+        if order not in self._values and value.rad() <= NOISE * abs(value.mid()):
             self._keep(max(float(order), _FIRST_ORDER), float(value))
         return on.number(lam) * on.minimum(value, self.pure(on))
 
@@ -156,7 +161,7 @@ class Function(Curve):
         except InputError as error:
             if not isinstance(error.__cause__, AttributeError):
                 raise
-            with BALLS.at(_SEARCH_BITS):  # it may be written for balls alone: x.log() instead of log(x)
+            with BALLS.at(SEARCH_BITS):  # it may be written for balls alone: x.log() instead of log(x)
                 try:
                     return float(answered(self.function, Fraction(order)).upper())
                 except NotABall:
@@ -172,7 +177,7 @@ class Function(Curve):
         for low, high in pairwise(self._orders[max(place - 1, 0) : place + 2]):
             before, after = self._values[low], self._values[high]
             # the logarithm of a moment that is nearly 1 cancels, and is then divided by order - 1
-            if before - after > _NOISE * before + _CANCELLED / (low - 1):
+            if before - after > NOISE * before + CANCELLED / (low - 1):
                 raise InputError(
                     f"the rdp function falls from {before} at order {low} to {after} at order {high}, and a Rényi "
                     "divergence never falls with the order; if these are bounds, add upper_bound=True"
@@ -228,7 +233,7 @@ def accepts_balls(function: Callable[[Any], Any]) -> bool:
     (True, False)
     """
     try:
-        with BALLS.at(_SEARCH_BITS):
+        with BALLS.at(SEARCH_BITS):
             answered(function, Fraction(2))
     except CertificateError:
         return False

@@ -264,5 +264,10 @@ class Rationals(Balls):
 
 
 FLOATS = Floats()
+"""The arithmetic of float64 arrays."""
+
 BALLS = Balls()
+"""The arithmetic of balls."""
+
 RATIONALS = Rationals()
+"""The arithmetic of exact fractions."""

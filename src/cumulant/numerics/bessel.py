@@ -10,7 +10,9 @@ from typing import Any
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.differences import up_to
 
-_SPARE = 20
+SPARE_BITS = 20
+"""Bits beyond those that are asked for; they cover the roundings of the recurrence. The balls hold them, so validity
+does not depend on it."""
 
 
 @lru_cache(maxsize=32)
@@ -23,7 +25,7 @@ def log_scaled(v: Fraction, count: int, bits: int) -> tuple[Any, ...]:
     >>> [round(float(each.exp()), 12) for each in log_scaled(Fraction(5), 2, 128)]
     [0.183540812609, 0.163972266945]
     """
-    with BALLS.at(bits + _SPARE):
+    with BALLS.at(bits + SPARE_BITS):
         size = float(v)
         # the product of the squares of the ratios falls like e^{-(N^2 - n^2) / v} and faster
         start = math.ceil(math.sqrt(count * count + size * bits)) + bits // 4 + 2

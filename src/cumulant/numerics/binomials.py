@@ -9,7 +9,8 @@ from typing import Any
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.differences import up_to
 
-_MOST_TERMS = 1 << 20
+MOST_TERMS = 1 << 20
+"""Terms of a tail; chosen by hand, a bound of time: beyond it the rest is at most 1."""
 
 MOST_COUNTED = 1000
 """Records of one user or group whose number in a sample is followed; convention: fractions of more are too long."""
@@ -50,7 +51,7 @@ def _beyond(count: int, rate: Fraction, start: int) -> Any:
     odds = BALLS.number(rate / (1 - rate))
     term = total = mass(count, rate, start)
     small = BALLS.number(2) ** (-BALLS.precision())
-    for k in range(start, min(count, start + _MOST_TERMS)):
+    for k in range(start, min(count, start + MOST_TERMS)):
         ratio = odds * (count - k) / (k + 1)
         term = term * ratio
         total = total + term

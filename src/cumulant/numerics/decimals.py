@@ -18,10 +18,27 @@ import numpy as np
 from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import Balls
 
-_ZERO, _ONE, _TWO, _INFINITY, _BELOW = Decimal(0), Decimal(1), Decimal(2), Decimal("Infinity"), Decimal("-Infinity")
+_ZERO = Decimal(0)
+"""The number 0."""
 
-_NARROW, _STEEPER = 6, Decimal("1.001")
-"""How many places below a number a small one is; more than what e^x can grow by where x grows by as little."""
+_ONE = Decimal(1)
+"""The number 1."""
+
+_TWO = Decimal(2)
+"""The number 2."""
+
+_INFINITY = Decimal("Infinity")
+"""The upper end of what is not bounded above."""
+
+_BELOW = Decimal("-Infinity")
+"""The lower end of what is not bounded below."""
+
+NARROW_DIGITS = 6
+"""Digits by which an interval is narrower than its lower end to count as narrow."""
+
+STEEPER = Decimal("1.001")
+"""Factor by which a derivative may grow in a narrow interval; derived: e^(1e-6) is far below it."""
+
 
 Ends = tuple[Decimal, Decimal]
 Slope = Callable[[Decimal, Decimal], Decimal]
@@ -189,11 +206,11 @@ class Interval:
         """
         width = self.on.up.subtract(self.high, self.low)
         room = min(self.low.adjusted(), 0) if steep else self.low.adjusted()
-        return width if self.low and width.is_finite() and width.adjusted() < room - _NARROW else None
+        return width if self.low and width.is_finite() and width.adjusted() < room - NARROW_DIGITS else None
 
     def exp(self) -> Interval:
         """e^x."""
-        return self._increasing(self.on.exp_at, lambda x, value: self.on.up.multiply(value, _STEEPER))
+        return self._increasing(self.on.exp_at, lambda x, value: self.on.up.multiply(value, STEEPER))
 
     def log(self) -> Interval:
         """The natural logarithm; unknown where a number inside has none."""
@@ -202,7 +219,7 @@ class Interval:
     def expm1(self) -> Interval:
         """e^x - 1."""
         up = self.on.up
-        return self._increasing(self.on.expm1_at, lambda x, value: up.multiply(up.add(value, _ONE), _STEEPER))
+        return self._increasing(self.on.expm1_at, lambda x, value: up.multiply(up.add(value, _ONE), STEEPER))
 
     def log1p(self) -> Interval:
         """log(1 + x)."""
@@ -224,7 +241,7 @@ class Interval:
         if width is not None:  # the slope e^x - 1 is the value plus x
             up, down = self.on.up, self.on.down
             if self.low >= 0:
-                slope = up.multiply(up.add(left[1], self.low), _STEEPER)
+                slope = up.multiply(up.add(left[1], self.low), STEEPER)
                 return Interval(left[0], up.fma(slope, width, left[1]), self.on)
             return Interval(down.fma(down.add(left[0], self.low), width, left[0]), left[1], self.on)
         right = self.on.excess_at(self.high)
@@ -236,7 +253,7 @@ class Interval:
         """log cosh x."""
         up = self.on.up  # the slope is tanh x, which is less than x and than 1
         return abs(self)._increasing(
-            self.on.log_cosh_at, lambda x, value: min(up.multiply(x, _STEEPER), _ONE), steep=False
+            self.on.log_cosh_at, lambda x, value: min(up.multiply(x, STEEPER), _ONE), steep=False
         )
 
 

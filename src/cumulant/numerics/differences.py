@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -22,10 +23,38 @@ from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.logspace import choose
 from cumulant.numerics.rounding import LONG
 
-_FIRST_BITS, _MOST_BITS = 128, 1 << 16
-_SPARE = 16
-_LEAST = 80
-_MOST_TERMS, _MOST_PRODUCTS, _MOST_VALUES = 1 << 22, 3e3, 5e5
+
+@dataclass(frozen=True, slots=True)
+class DifferenceSettings:
+    """Tuning constants of finite differences in balls.
+
+    The balls hold every error, so validity does not depend on them.
+    """
+
+    first_bits: int = 128
+    """Bits of the first try."""
+
+    most_bits: int = 1 << 16
+    """Bits of the last try; beyond it the result is as wide as it is."""
+
+    spare_bits: int = 16
+    """Bits beyond those that must be good; they cover sums of many terms."""
+
+    least_good_bits: int = 80
+    """Bits of a result that must be good; 27 more than a float has."""
+
+    terms_at_once: int = 1 << 22
+    """Terms in memory at once (32 MB an array)."""
+
+    most_products: float = 3e3
+    """Products of a sum in balls, weighted by their bits / 1000; chosen by hand, a bound of time."""
+
+    most_values: float = 5e5
+    """Cost of evaluating f in balls, which grows with the square of the bits; chosen by hand, a bound of time."""
+
+
+SETTINGS = DifferenceSettings()
+"""The settings in force; a test may replace them."""
 
 
 def stencil(order: int) -> tuple[int, ...]:
@@ -112,7 +141,7 @@ def differences(orders: Array, f: Callable[[Array], Array], log_f: Array, log_si
     """
     value = np.full(orders.shape, on.number(math.nan))
     i = np.arange(log_f.size)
-    rows = max(_MOST_TERMS // i.size, 1)
+    rows = max(SETTINGS.terms_at_once // i.size, 1)
     if orders.size > rows:
         parts = range(0, orders.size, rows)
         return np.concatenate([differences(orders[k : k + rows], f, log_f, log_size[k : k + rows], on) for k in parts])
@@ -125,17 +154,19 @@ def differences(orders: Array, f: Callable[[Array], Array], log_f: Array, log_si
 
     def window(good: int) -> tuple[Array, Array]:
         """Return what may be left out of each sum for so many good bits, and which terms stay."""
-        floor = log_size - (good + _SPARE) * math.log(2)
+        floor = log_size - (good + SETTINGS.spare_bits) * math.log(2)
         return floor, log_terms > (floor - slack)[:, None]
 
     # microseconds, roughly, of products and of values of f, at a precision that is always the same: so is what is known
-    count, bits = window(_LEAST)[1].sum(axis=1), _LEAST + lost
-    reached = (count * (1 + bits / 1000) <= _MOST_PRODUCTS) & (count * (5 + bits**2 / 60_000) <= _MOST_VALUES)
+    count, bits = window(SETTINGS.least_good_bits)[1].sum(axis=1), SETTINGS.least_good_bits + lost
+    reached = (count * (1 + bits / 1000) <= SETTINGS.most_products) & (
+        count * (5 + bits**2 / 60_000) <= SETTINGS.most_values
+    )
     if not reached.any():
         return value
     good = good_bits(on)
     floor, kept = (each[reached] for each in window(good))
-    orders, needed = orders[reached], math.ceil(good + _SPARE + math.log2(i.size) + lost[reached].max())
+    orders, needed = orders[reached], math.ceil(good + SETTINGS.spare_bits + math.log2(i.size) + lost[reached].max())
 
     def evaluate() -> Array:
         if kept.sum() > i.size**2 / 8:
@@ -193,7 +224,7 @@ def escalated(
     then: Callable[[Array], Array] | None = None,
     negligible: int | None = None,
     bits: int = 0,
-    most: int = _MOST_BITS,
+    most: int = SETTINGS.most_bits,
 ) -> Array:
     """Return the balls of `evaluate` at a precision at which every one has 80 good bits.
 
@@ -210,7 +241,7 @@ def escalated(
             return True
         return negligible is not None and bool(ball.abs_upper() < on.number(Fraction(1, 1 << negligible)))
 
-    bits = max(bits, on.precision(), _FIRST_BITS)
+    bits = max(bits, on.precision(), SETTINGS.first_bits)
     while bits <= most:
         with BALLS.at(bits):
             values = evaluate()
@@ -231,4 +262,4 @@ def good_bits(on: Arithmetic) -> int:
     ...     good_bits(BALLS)
     272
     """
-    return max(_LEAST, on.precision() // 2 + 16)
+    return max(SETTINGS.least_good_bits, on.precision() // 2 + 16)

@@ -20,21 +20,35 @@ from cumulant.errors import CertificateError
 from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.rounding import MEASURED, ROUGH, U
 
-FLOOR, TINY = 2.0**-1000, 2.0**-900
-"""More than any underflow, and added wherever one can happen: to results below TINY."""
+FLOOR = 2.0**-1000
+"""More than any underflow; added wherever one can happen (docs/rounding.md)."""
 
-NEAR, FAR, SUMMED, EXCESS = 2 * U, 8 * U, 12 * U, 24 * U
-"""Relative errors: exp and log; expm1, log1p, tanh and sinh; log1p of exp; e^x - 1 - x."""
+TINY = 2.0**-900
+"""Results below it may have underflowed (docs/rounding.md)."""
+
+NEAR = 2 * U
+"""Relative error of exp and log; an assumption about libm that a test checks (docs/rounding.md)."""
+
+FAR = 8 * U
+"""Relative error of expm1, log1p, tanh and sinh; an assumption about libm that a test checks (docs/rounding.md)."""
+
+SUMMED = 12 * U
+"""Relative error of log1p of exp; derived (docs/rounding.md)."""
+
+EXCESS = 24 * U
+"""Relative error of e^x - 1 - x; derived (Lemma 1 of docs/rounding.md)."""
 
 _ADDITIONS = 28
 """np.sum adds blocks of 128 in eight strands and then pairs of blocks: no term goes through more than 28 + log2(n)."""
 
-_SHORT = 2**13
+SHORT_SUM = 2**13
+"""Terms up to which all sums use one constant, so that padding does not change a bound (Lemma 2 of docs/rounding.md)."""
 
 _INFLATION = 1 + 2.0**-30
 """Radii are sums and products of positive floats; what their own rounding loses is given back at the end."""
 
-_UNKNOWN = np.nan
+UNKNOWN = np.nan
+"""The midpoint and radius of a number of which nothing is known."""
 
 _NOTHING = -700.0
 """e to this and to anything below is less than FLOOR."""
@@ -189,7 +203,7 @@ def _floor(size: Array, *arguments: Any) -> Array | float:
 
 def _part(radius: Array, room: Array, own: Array) -> Array:
     """Return radius / room if at least half of the number is left of it; otherwise unknown."""
-    return np.where(radius == 0, 0.0, radius / np.where(room >= own, room, _UNKNOWN))
+    return np.where(radius == 0, 0.0, radius / np.where(room >= own, room, UNKNOWN))
 
 
 class Bounded:
@@ -244,13 +258,13 @@ class Bounded:
     def exp(self, x: Any) -> Enclosure:
         x = _lift(x)
         mid = np.exp(x.mid)
-        moved = np.where(x.radius <= 1, np.expm1(x.radius), np.where(x.mid + x.radius < _NOTHING, 0.0, _UNKNOWN))
+        moved = np.where(x.radius <= 1, np.expm1(x.radius), np.where(x.mid + x.radius < _NOTHING, 0.0, UNKNOWN))
         return _made(mid, mid * moved + NEAR * mid + FLOOR)
 
     def log(self, x: Any) -> Enclosure:
         x = _lift(x)
         mid, moved = np.log(x.mid), _part(x.radius, x.mid - x.radius, x.radius)
-        return _made(np.where(np.isnan(moved), _UNKNOWN, mid), moved + NEAR * np.abs(mid))
+        return _made(np.where(np.isnan(moved), UNKNOWN, mid), moved + NEAR * np.abs(mid))
 
     def expm1(self, x: Any) -> Enclosure:
         x = _lift(x)
@@ -264,7 +278,7 @@ class Bounded:
         x = _lift(x)
         mid, moved = np.log1p(x.mid), _part(x.radius, 1 + x.mid - x.radius, x.radius)
         size = np.abs(mid)
-        return _made(np.where(np.isnan(moved), _UNKNOWN, mid), moved + FAR * size + _floor(size, x))
+        return _made(np.where(np.isnan(moved), UNKNOWN, mid), moved + FAR * size + _floor(size, x))
 
     def tanh(self, x: Any) -> Enclosure:
         x = _lift(x)
@@ -340,10 +354,10 @@ class Bounded:
         shift = np.where(np.isfinite(top), top, 0.0)
         weights = np.exp(mid - shift)
         total = np.sum(weights, axis=-1)
-        count = max(mid.shape[-1], _SHORT)  # one constant for all short sums: padding must not change a bound
+        count = max(mid.shape[-1], SHORT_SUM)  # one constant for all short sums: padding must not change a bound
         # the shift rounds the exponents once more, by u times their weighted mean, which is at most the log of the count
         rounding = NEAR + U * (_ADDITIONS + math.log2(count) + math.log(count))
-        growth = np.where(largest <= ROUGH, 1 + ROUGH, np.where(largest <= 0.1, 1.1, _UNKNOWN))
+        growth = np.where(largest <= ROUGH, 1 + ROUGH, np.where(largest <= 0.1, 1.1, UNKNOWN))
         relative = moved(weights) / total * growth + rounding
         log_total = np.log(total)
         value = shift[..., 0] + log_total
@@ -370,11 +384,13 @@ class Bounded:
 
 
 BOUNDED = Bounded()
+"""The arithmetic of enclosures."""
 
 UPPER = Bounded()
 """The same, asked for upper ends only: a bound in closed form may stand `above` a number that costs more."""
 
 LOG_TWO = Enclosure(math.log(2), U)
+"""log 2 with the rounding of its float."""
 
 
 def _checked(on: Arithmetic) -> Arithmetic:

@@ -18,8 +18,11 @@ Matrix = Any
 Participation = str | tuple[Any, ...]
 """In which rows of x: "once", ("every", b) or ("apart", b, k)."""
 
-_MOST_ENTRIES = 4 * 10**6
-_DIGITS = 40
+MOST_ENTRIES = 4 * 10**6
+"""Entries of a matrix; a bound of memory."""
+
+SHORT_DIGITS = 40
+"""Significant digits to which a long squared norm is rounded up."""
 
 
 def largest_square(matrix: Matrix, participation: Participation) -> Fraction:
@@ -76,9 +79,9 @@ def read_columns(matrix: Matrix) -> tuple[list[list[int]], Fraction]:
         raise InputError(
             f"matrix must be square, and has rows of {', '.join(sorted({str(len(row)) for row in rows}))} numbers"
         )
-    if size * size > _MOST_ENTRIES:
+    if size * size > MOST_ENTRIES:
         raise InputError(
-            f"matrix has {size * size} entries; at most {_MOST_ENTRIES}: give the squared sensitivity itself"
+            f"matrix has {size * size} entries; at most {MOST_ENTRIES}: give the squared sensitivity itself"
         )
     if isinstance(matrix, np.ndarray) and matrix.dtype.kind == "f":
         rows = matrix.tolist()

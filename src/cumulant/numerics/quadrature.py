@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,8 +19,50 @@ Rows = Any
 LogFunctions = Callable[[Array, Rows], Array]
 """(x, rows) -> f: x has one row of points for each function named in `rows`, an index array or a slice."""
 
-_FALL = 40.0  # what lies below e^-40 of the largest value is left out of a log-concave integral: at most e^-40 of it
-_BLOCK = 2048
+
+@dataclass(frozen=True, slots=True)
+class QuadratureSettings:
+    """Tuning constants of the self-checked quadrature.
+
+    Its answers are estimated, so none affects a proof.
+    """
+
+    fall: float = 40.0
+    """Nats below the largest value at which a log-concave integral is cut; at most e^-40 of it is left out."""
+
+    rows_at_once: int = 2048
+    """Log-concave functions that are integrated at once; a bound of memory."""
+
+    panel_nodes: int = 16
+    """Gauss nodes of a panel."""
+
+    most_modes: int = 16
+    """Local maxima that are refined; the highest count."""
+
+    coarse_stride: int = 40
+    """Points of the scan in one first panel."""
+
+    tolerance: float = 1e-12
+    """Error of a panel as a part of the whole integral."""
+
+    noise: float = 2.0**-47
+    """Error of f as a part of it: halving a panel does not help against the rounding of an exponent."""
+
+    negligible: float = 1e-15
+    """Part of the whole integral below which a panel is not looked into."""
+
+    trust: float = 1e-6
+    """Estimated relative error beyond which an integral is not returned."""
+
+    most_halvings: int = 60
+    """Halvings of a panel; a float has 52 bits."""
+
+    most_panels: int = 1000
+    """Panels at one level of one integral; only noise asks for more."""
+
+
+SETTINGS = QuadratureSettings()
+"""The settings in force; a test may replace them."""
 
 
 @lru_cache(maxsize=8)
@@ -47,8 +90,8 @@ def log_concave(
     low, high = np.broadcast_to(low, mode.shape), np.broadcast_to(high, mode.shape)
     value = np.empty(mode.shape)
     with np.errstate(all="ignore"):
-        for start in range(0, len(mode), _BLOCK):
-            rows = slice(start, start + _BLOCK)
+        for start in range(0, len(mode), SETTINGS.rows_at_once):
+            rows = slice(start, start + SETTINGS.rows_at_once)
             value[rows] = _log_concave_block(log_f, rows, mode[rows], scale[rows], low[rows], high[rows], nodes)
     return value
 
@@ -79,14 +122,14 @@ def _reach(f: Callable[[Array], Array], mode: Array, top: Array, scale: Array, b
     direction, limit = np.sign(bound - mode), np.abs(bound - mode)
     far = np.minimum(scale, limit)
     for _ in range(1100):
-        grow = (far < limit) & (f(mode + direction * far) > top - _FALL)
+        grow = (far < limit) & (f(mode + direction * far) > top - SETTINGS.fall)
         if not grow.any():
             break
         far = np.where(grow, np.minimum(2 * far, limit), far)
     near = np.zeros_like(far)
     for _ in range(6):
         middle = (near + far) / 2
-        fallen = f(mode + direction * middle) <= top - _FALL
+        fallen = f(mode + direction * middle) <= top - SETTINGS.fall
         near, far = np.where(fallen, near, middle), np.where(fallen, middle, far)
     return np.asarray(far)
 
@@ -101,17 +144,6 @@ def log_excess(x: Any) -> Array:
     with np.errstate(all="ignore"):
         far = x + np.log1p(-(1 + x) * np.exp(-x))
         return np.where(x == np.inf, np.inf, np.where(x > 30, far, np.log(FLOATS.excess(np.minimum(x, 30.0)))))
-
-
-_PANEL_NODES = 16
-_MODES = 16
-_COARSE = 40
-_TOLERANCE = 1e-12  # of the whole integral, per panel
-_NOISE = 2.0**-47  # of f: halving a panel does not help against the rounding of an exponent
-_NEGLIGIBLE = 1e-15  # of the whole integral: a panel that cannot hold more is not looked into
-_TRUST = 1e-6  # an integral whose estimated error is a larger part of it is not returned
-_DEEPEST = 60
-_MOST_PANELS = 1000  # at one level of one integral; only noise asks for more
 
 
 def log_integrals(log_f: LogFunctions, count: int, grid: Array) -> Array:
@@ -147,7 +179,7 @@ def _log_integral_block(log_f: LogFunctions, rows: Array, grid: Array) -> Array:
         tail = np.where(slope > 0.01, np.exp(scan[:, end] - top) / slope, np.inf)
         beyond += np.where(scan[:, end] == -np.inf, 0.0, tail)
     total, error = _panels(log_f, rows, top, *_first_panels(grid, scan, modes, heights, top))
-    trusted = (error + beyond <= _TRUST * total) & np.isfinite(top)
+    trusted = (error + beyond <= SETTINGS.trust * total) & np.isfinite(top)
     value = np.where(trusted, top + np.log(total + error + beyond), np.inf)
     return np.where((top == -np.inf) & (beyond == 0), -np.inf, value)
 
@@ -170,7 +202,7 @@ def maxima(log_f: LogFunctions, rows: Array, grid: Array, scan: Array) -> tuple[
     inside = scan[:, 1:-1]
     peak = (inside >= scan[:, :-2]) & (inside > scan[:, 2:]) | (inside > scan[:, :-2]) & (inside >= scan[:, 2:])
     height = np.where(peak, inside, -np.inf)
-    chosen = np.argsort(-height, axis=1)[:, :_MODES] + 1
+    chosen = np.argsort(-height, axis=1)[:, : SETTINGS.most_modes] + 1
     low, high = grid[chosen - 1].ravel(), grid[chosen + 1].ravel()
     owner = np.repeat(rows, chosen.shape[1])
     golden = (np.sqrt(5) - 1) / 2
@@ -192,7 +224,7 @@ def _first_panels(grid: Array, scan: Array, modes: Array, heights: Array, top: A
 
     Panels are left out where the scan saw less than e^-60 of the top.
     """
-    count, cells = len(top), np.arange(0, len(grid) - 1, _COARSE)
+    count, cells = len(top), np.arange(0, len(grid) - 1, SETTINGS.coarse_stride)
     coarse = np.append(grid[cells], grid[-1])
     seen = np.maximum(np.maximum.reduceat(scan[:, :-1], cells, axis=1), scan[:, np.append(cells[1:], len(grid) - 1)])
     place = np.searchsorted(coarse, modes, side="right") - 1
@@ -208,7 +240,7 @@ def _first_panels(grid: Array, scan: Array, modes: Array, heights: Array, top: A
 @lru_cache(maxsize=1)
 def _ends() -> Array:
     """Return the weights that extrapolate values at a panel's nodes to its two ends (Lagrange)."""
-    x, _ = legendre(_PANEL_NODES)
+    x, _ = legendre(SETTINGS.panel_nodes)
     others = x[None, :] + np.where(np.eye(len(x)) > 0, np.nan, 0.0)
     return np.array([np.nanprod((end - others) / (x[:, None] - others), axis=1) for end in (0.0, 1.0)])
 
@@ -217,12 +249,12 @@ def _panels(
     log_f: LogFunctions, rows: Array, top: Array, owner: Array, low: Array, width: Array
 ) -> tuple[Array, Array]:
     """Return integral and error estimate of e^{f - top} for each row, by halving its panels."""
-    x, w = legendre(_PANEL_NODES)
+    x, w = legendre(SETTINGS.panel_nodes)
     outside, ends = x[0], _ends()
     points = np.concatenate([x, [0.0, 1.0]])
     count = len(rows)
     reference = np.where(np.isfinite(top), top, 0.0)
-    tolerance = np.maximum(_TOLERANCE, _NOISE * np.abs(reference))
+    tolerance = np.maximum(SETTINGS.tolerance, SETTINGS.noise * np.abs(reference))
 
     def rule(owner: Array, low: Array, width: Array) -> tuple[Array, Array, Array]:
         """Return the rule on each panel, a bound of its mass, and what may hide beside its nodes.
@@ -237,7 +269,7 @@ def _panels(
 
     parent = rule(owner, low, width)[0]
     total, error = np.zeros(count), np.zeros(count)
-    for depth in range(_DEEPEST):
+    for depth in range(SETTINGS.most_halvings):
         half = width / 2
         left, right = rule(owner, low, half), rule(owner, low + half, half)
         whole = left[0] + right[0]
@@ -245,8 +277,8 @@ def _panels(
         gap = np.where(np.isnan(gap), np.inf, gap)
         scale = (total + np.bincount(owner, whole, count))[owner]
         # a panel is done when its halves agree and hide nothing, or when it cannot hold anything that matters
-        done = (np.maximum(left[1], right[1]) <= _NEGLIGIBLE * scale) | (gap <= tolerance[owner] * scale)
-        done |= (np.bincount(owner, ~done, count) > _MOST_PANELS)[owner] | (depth == _DEEPEST - 1)
+        done = (np.maximum(left[1], right[1]) <= SETTINGS.negligible * scale) | (gap <= tolerance[owner] * scale)
+        done |= (np.bincount(owner, ~done, count) > SETTINGS.most_panels)[owner] | (depth == SETTINGS.most_halvings - 1)
         total += np.bincount(owner[done], whole[done], count)
         error += np.bincount(owner[done], gap[done], count)
         todo = ~done

@@ -46,7 +46,9 @@ ROUGH = 2.0**-20
 _AFFORDABLE = 4096
 """Bits of a power that is taken exactly."""
 
-_GOOD_BITS = 64
+UNION_BITS = 64
+"""Bits of 1 / probability from which on the union bound is sharp enough; it is then too large by less than 2^-65 of
+itself."""
 
 _FLOAT_BITS = 1100
 """No float is smaller than 2 to minus this, or larger than 2 to this."""
@@ -160,12 +162,12 @@ def at_least_once(events: Iterable[tuple[Fraction, int]]) -> Fraction:
     if sum(times * p.denominator.bit_length() for p, times in events) <= _AFFORDABLE:
         return 1 - math.prod(((1 - p) ** times for p, times in events), start=Fraction(1))
     total = sum((p * times for p, times in events), start=Fraction(0))
-    if total < Fraction(1, 1 << _GOOD_BITS):  # the union bound, too large by a factor 1 + total / 2
+    if total < Fraction(1, 1 << UNION_BITS):  # the union bound, too large by a factor 1 + total / 2
         return total
     # every product is rounded down to a multiple of 2^-bits, so that with k of them what is kept loses 2 k units at most,
     # of at least total / 2 or 1/2
     count = sum(times for _, times in events)
-    bits = 2 * _GOOD_BITS + count.bit_length() + 3
+    bits = 2 * UNION_BITS + count.bit_length() + 3
     kept = 1 << bits
     for p, times in events:
         power = math.floor((1 - p) * (1 << bits))

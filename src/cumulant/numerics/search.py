@@ -13,17 +13,50 @@ import numpy as np
 
 from cumulant.numerics.arithmetic import Array
 
-_FIRST_REACH = 4096.0
-_LAST_REACH = 2.0**1000
-_INTEGERS = np.concatenate([np.arange(1.0, 33.0), np.floor(np.geomspace(32.0, _FIRST_REACH, 36)[1:])])
-SCAN = np.concatenate([2.0 ** np.arange(-40.0, 0.0, 2.0), [0.5], _INTEGERS])
+FIRST_REACH = 4096.0
+"""Largest argument of the first scan; it is widened while the minimum is at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """Tuning constants of the searches.
+
+    A search only chooses; what is chosen is certified, so validity does not depend on them.
+    """
+
+    last_reach: float = 2.0**1000
+    """Largest argument that is tried; near the end of floats."""
+
+    divisions: int = 16
+    """Parts into which a cell beside a minimum is divided."""
+
+    minima: int = 3
+    """Local minima of a function that are refined."""
+
+    narrow: float = 1e-9
+    """Relative width of a cell that is not divided any more."""
+
+    still: float = 1e-13
+    """Relative gain of a round below which it did not pay; a little above float rounding."""
+
+    close: float = 1e-3
+    """Relative distance of the neighbours from which on a round must pay."""
+
+    nested: int = 4
+    """Nested subdivisions of a root."""
+
+    subdivision: int = 128
+    """Points of one subdivision; 128^-4 of the first interval's logarithm is left."""
+
+
+SETTINGS = SearchSettings()
+"""The settings in force; a test may replace them."""
+
+SCANNED_INTEGERS = np.concatenate([np.arange(1.0, 33.0), np.floor(np.geomspace(32.0, FIRST_REACH, 36)[1:])])
+"""Integers of the first scan: all up to 32, then geometric."""
+
+SCAN = np.concatenate([2.0 ** np.arange(-40.0, 0.0, 2.0), [0.5], SCANNED_INTEGERS])
 """Where the scan of the reals starts."""
-_DIVISIONS = 16
-_MINIMA = 3
-_NARROW = 1e-9
-_STILL = 1e-13
-_CLOSE = 1e-3
-_NESTED, _SUBDIVISION = 4, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +79,9 @@ def least(
     can be gained beyond it; then the cells around the three lowest local minima of each function are divided,
     at integers as long as there are any, until that no longer lowers its least value.
     """
-    nodes = _INTEGERS if integral else SCAN
+    nodes = SCANNED_INTEGERS if integral else SCAN
     values = objective(nodes)
-    while nodes[-1] < _LAST_REACH and (np.nanargmin(values, axis=1) >= nodes.size - 3).any():
+    while nodes[-1] < SETTINGS.last_reach and (np.nanargmin(values, axis=1) >= nodes.size - 3).any():
         if enough(float(nodes[-1]), np.min(values, axis=1)):
             break
         more = nodes[-1] * np.array([2.0, 4.0, 8.0, 16.0])
@@ -63,8 +96,8 @@ def least(
         values = np.append(values, objective(new), axis=1)[:, place]
         nodes = np.concatenate([nodes, new])[place]
         best = np.clip(np.argmin(values, axis=1), 1, nodes.size - 2)
-        settled = nodes[best + 1] - nodes[best - 1] <= _CLOSE * nodes[best]  # from here on a round must pay
-        paid = before - values.min(axis=1) > _STILL * np.abs(before)
+        settled = nodes[best + 1] - nodes[best - 1] <= SETTINGS.close * nodes[best]  # from here on a round must pay
+        paid = before - values.min(axis=1) > SETTINGS.still * np.abs(before)
         active &= ~settled | paid
     best = np.argmin(values, axis=1)
     return Minima(nodes[best], values[np.arange(len(values)), best])
@@ -75,13 +108,15 @@ def _divide(nodes: Array, values: Array, integral: bool) -> Array:
     padded = np.pad(values, ((0, 0), (1, 1)), constant_values=np.inf)
     minimum = (values <= padded[:, :-2]) & (values <= padded[:, 2:]) & np.isfinite(values)
     ranked = np.where(minimum, values, np.inf)
-    lowest = np.argpartition(ranked, _MINIMA, axis=1)[:, :_MINIMA]  # exactly so many: a plateau is all minima
+    lowest = np.argpartition(ranked, SETTINGS.minima, axis=1)[
+        :, : SETTINGS.minima
+    ]  # exactly so many: a plateau is all minima
     centre = np.zeros(nodes.size, dtype=bool)
     centre[lowest[np.isfinite(np.take_along_axis(ranked, lowest, axis=1))]] = True
     left, right = nodes[:-1], nodes[1:]
-    wide = (centre[:-1] | centre[1:]) & (right - left > (_width(right) if integral else _NARROW * right))
+    wide = (centre[:-1] | centre[1:]) & (right - left > (_width(right) if integral else SETTINGS.narrow * right))
     left, right = left[wide, None], right[wide, None]
-    inner = left + (right - left) * (np.arange(1, _DIVISIONS) / _DIVISIONS)
+    inner = left + (right - left) * (np.arange(1, SETTINGS.divisions) / SETTINGS.divisions)
     inner = np.where(right - left > _width(right), np.floor(inner), inner)
     new = inner.ravel() if integral else np.append(inner.ravel(), _vertices(nodes, values))
     return np.setdiff1d(new, nodes)
@@ -114,8 +149,8 @@ def falling_root(function: Callable[[Array], Array], value: float, low: float, h
     >>> round(falling_root(lambda x: -np.log(x), -3.0, 1e-300, 1e18), 3)
     20.086
     """
-    for _ in range(_NESTED):
-        nodes = np.geomspace(low, high, _SUBDIVISION)
+    for _ in range(SETTINGS.nested):
+        nodes = np.geomspace(low, high, SETTINGS.subdivision)
         right = int(np.argmax(np.append(function(nodes) <= value, True)))
         low, high = float(nodes[max(right - 1, 0)]), float(nodes[min(right, nodes.size - 1)])
     return math.sqrt(low) * math.sqrt(high)

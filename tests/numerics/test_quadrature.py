@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.logspace import log_sum
-from cumulant.numerics.quadrature import log_concave, log_excess, log_integrals
+from cumulant.numerics.quadrature import log_concave, log_integrals
 
 
 def test_log_concave_is_the_gamma_function() -> None:
@@ -54,16 +54,6 @@ def test_log_integrals_reports_what_does_not_converge() -> None:
     growing = log_integrals(lambda x, rows: x + 0.0 * rows[:, None], 1, grid)
     undefined = log_integrals(lambda x, rows: -x * x + np.where(x > 1, np.nan, 0.0) * (rows[:, None] + 1), 1, grid)
     assert (flat[0], growing[0], undefined[0]) == (np.inf, np.inf, np.inf)
-
-
-@pytest.mark.parametrize("x", [-1000.0, -1.0, -1e-8, 1e-8, 0.5, 29.0, 31.0])
-def test_log_excess(x: float) -> None:
-    import flint
-
-    with flint.ctx.workprec(300):
-        expected = float((flint.arb(x).expm1() - flint.arb(x)).log())
-    assert float(log_excess(x)) == pytest.approx(expected, rel=1e-14)
-    assert float(log_excess(1e5)) == 1e5
 
 
 def test_log_sum_of_nothing() -> None:

@@ -85,7 +85,7 @@ class BinomialSum(Amplified):
 
     coefficients: tuple[Coefficient, ...]
     _memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    _far_known: dict[tuple[int, bool], Any] = field(default_factory=dict, compare=False, repr=False)
+    _far_cache: dict[tuple[int, bool], Any] = field(default_factory=dict, compare=False, repr=False)
 
     integral = True
     summed = True
@@ -143,14 +143,14 @@ class BinomialSum(Amplified):
         key = order, on.enclosing
         if self.base.summed or order > FARTHEST_ORDER:
             return on.number(math.inf)
-        if key not in self._far_known:
+        if key not in self._far_cache:
             if on.enclosing:
                 ball = narrow(lambda: self._ball(order, BALLS))
                 found = self._from_balls([ball], lambda _: [self._far_value(order, FLOATS)])
-                self._far_known[key] = BOUNDED.known(found)[0]
+                self._far_cache[key] = BOUNDED.known(found)[0]
             else:
-                self._far_known[key] = float(self._far(order, FLOATS))
-        return self._far_known[key]
+                self._far_cache[key] = float(self._far(order, FLOATS))
+        return self._far_cache[key]
 
     def _far(self, order: int, on: Arithmetic) -> Scalar:
         """K at an order above TERM_BY_TERM, from the blocks that matter."""

@@ -46,20 +46,20 @@ def no_pair(base: Curve, pair: Pair | None) -> str:
 
 
 def no_moments(base: Curve, pair: Pair | None) -> str:
-    """A pair that says its moments."""
-    told = pair is not None and pair.has_moments
-    return no_pair(base, pair) or ("" if told else "it needs the moments of the pair")
+    """A pair that offers its moments."""
+    offered = pair is not None and pair.has_moments
+    return no_pair(base, pair) or ("" if offered else "it needs the moments of the pair")
 
 
 def no_profile(base: Curve, pair: Pair | None) -> str:
-    """A pair that says the law of its loss, both directions together."""
-    told = pair is not None and pair.amplified() is not None
-    return no_pair(base, pair) or ("" if told else "it needs the law of the loss of the pair")
+    """A pair that offers the law of its loss, both directions together."""
+    offered = pair is not None and pair.amplified() is not None
+    return no_pair(base, pair) or ("" if offered else "it needs the law of the loss of the pair")
 
 
 def reachable(base: Curve, pair: Pair | None) -> str:
     """Ask for a pair whose integrals can be evaluated: +inf would give nothing from below."""
-    far, told = pair is not None and not pair.integrable, pair is not None and pair.mixed() is not None
+    far, offered = pair is not None and not pair.integrable, pair is not None and pair.mixed() is not None
     return (
         no_pair(base, pair)
         or (
@@ -68,14 +68,14 @@ def reachable(base: Curve, pair: Pair | None) -> str:
             else "it needs laws that neighbouring data sets have, not ones above them"
         )
         or (f"it needs noise of at least 1/{LARGEST_SHIFT} of the sensitivity" if far else "")
-        or ("" if told else "it needs the law of the loss of the pair")
+        or ("" if offered else "it needs the law of the loss of the pair")
     )
 
 
 def no_poisson(base: Curve, pair: Pair | None) -> str:
-    """A pair that says the law of its loss in both of its roles."""
-    told = pair is not None and pair.poisson() is not None
-    return no_pair(base, pair) or ("" if told else "it needs the law of the loss of the pair in both roles")
+    """A pair that offers the law of its loss in both of its roles."""
+    offered = pair is not None and pair.poisson() is not None
+    return no_pair(base, pair) or ("" if offered else "it needs the law of the loss of the pair in both roles")
 
 
 def reachable_poisson(base: Curve, pair: Pair | None) -> str:
@@ -102,8 +102,8 @@ def ball(base: Curve, pair: Pair | None) -> str:
 
 def laplace(base: Curve, pair: Pair | None) -> str:
     """Independent Laplace noise on one query."""
-    told = pair is not None and pair.query and pair.symmetrised() is not None
-    return no_pair(base, pair) or ("" if told else "it needs one query with independent Laplace noise of one scale")
+    offered = pair is not None and pair.query and pair.symmetrised() is not None
+    return no_pair(base, pair) or ("" if offered else "it needs one query with independent Laplace noise of one scale")
 
 
 # ---- which rows `best` need not evaluate

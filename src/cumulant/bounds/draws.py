@@ -20,13 +20,13 @@ REDRAWN = (
     "so many independent uniform draws from a data set of fixed size, replace-one neighbours, the mechanism ignores the order "
     "of its sample; a dominating pair for groups of records"
 )
-"""What the theorems about samples with replacement assume."""
+"""The assumptions of the theorems about samples with replacement."""
 
 CUT = (
     "Poisson samples, cut to a uniform subset where they are larger than the limit, add/remove neighbours; a sum, or one "
     "divided by a public number; a dominating pair for one record and for two"
 )
-"""What the theorems about truncated Poisson samples assume."""
+"""The assumptions of the theorems about truncated Poisson samples."""
 
 WITH_REPLACEMENT: dict[str, Bound] = {
     row.name: row

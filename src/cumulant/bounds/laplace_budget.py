@@ -29,7 +29,8 @@ from cumulant.numerics.rounding import MANY, lowered, raised
 from cumulant.pairs.laplace import LaplaceLaw, LaplacePair
 
 TOLERANCES = (3e-4, 3e-3, 2e-2)
-"""Of V*, where it is the largest over boxes; the coarser ones for small shifts, where many triples are nearly as bad."""
+"""Relative tolerances of V*, the largest value over boxes; small shifts take the coarser ones, because many triples
+are nearly as bad."""
 
 SMALLEST_SHIFT = Fraction(1, 10**6)
 """Least shift for which the budget is offered; chosen by hand."""
@@ -65,7 +66,7 @@ SETTINGS = BudgetSettings()
 """The settings in force; a test may replace them."""
 
 _LARGEST_POWER = 60.0
-"""Of A^a, as its logarithm: beyond it the largest ratios are all that counts, and the budget leaves them as they are."""
+"""Largest logarithm of A^a; beyond it only the largest ratios count, and the budget leaves them as they are."""
 
 
 # ---- V*
@@ -173,7 +174,7 @@ class Budget(Curve):
     profile: SampledPair
     rate: Fraction
     query: str
-    _known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     enclosed = True
 
@@ -193,7 +194,7 @@ class Budget(Curve):
 
         s1 = 1/w(x1), or w(-x1) if x1 < 0.
         """
-        return recall(self._known, "start", self._start, SETTINGS.cache_size)
+        return recall(self._cache, "start", self._start, SETTINGS.cache_size)
 
     def _start(self) -> float | None:
         if not SETTINGS.smallest_rate <= self.rate <= 1 - SETTINGS.smallest_rate:
@@ -290,7 +291,7 @@ class Budget(Curve):
             most = self.profile.excess_ball(order - 1)
             edge = (BALLS.number(self.rate) * BALLS.number(Fraction(abs(start))).expm1()).log1p()
             edge = edge if start < 0 else -edge
-            spare = recall(self._known, ("spare", BALLS.precision()), lambda: self._spare(start), SETTINGS.cache_size)
+            spare = recall(self._cache, ("spare", BALLS.precision()), lambda: self._spare(start), SETTINGS.cache_size)
             less = self._tail_ball(order, start) + ((BALLS.number(order) - 2) * edge).exp() * spare
             value = (most - BALLS.number(order * (order - 1)) * less).log1p()
         return value if lam >= 1 else BALLS.number(lam) * value

@@ -78,10 +78,10 @@ def pure_response(base: Curve, rate: Fraction) -> Curve:
 
 
 SAMPLER = "every record is sampled independently with the same probability, add/remove neighbours"
-"""What every row assumes."""
+"""The assumptions of every row."""
 
 PAIR_SAMPLER = SAMPLER + "; a dominating pair"
-"""What rows that need a pair assume."""
+"""The assumptions of rows that need a pair."""
 
 HERE = "docs/bounds/poisson.md"
 """The page with the proofs."""

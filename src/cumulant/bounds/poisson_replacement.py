@@ -13,7 +13,7 @@ SAMPLER = (
     "every record is sampled independently with the same probability, replace-one neighbours; noise that one record moves by "
     "a bounded distance from where an absent record leaves it"
 )
-"""What every row assumes."""
+"""The assumptions of every row."""
 
 HERE = "docs/samples.md"
 """The page with the proofs."""
@@ -30,15 +30,15 @@ def _replacement(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
 
 def _no_replacement(base: Curve, pair: Pair | None) -> str:
     """A pair that is known for a record that is replaced."""
-    told = pair is not None and pair.replacement(Fraction(1, 2)) is not None
-    return no_slack(base, pair) or ("" if told else "it needs a single mechanism with log-concave noise")
+    offered = pair is not None and pair.replacement(Fraction(1, 2)) is not None
+    return no_slack(base, pair) or ("" if offered else "it needs a single mechanism with log-concave noise")
 
 
 def _no_witness(base: Curve, pair: Pair | None) -> str:
     """A pair whose curve is that of two data sets."""
     found = None if pair is None else pair.replacement(Fraction(1, 2))
-    said = found is not None and found.attained and not found.rounded_curve
-    return _no_replacement(base, pair) or ("" if said else "it needs the exact curve of two data sets")
+    exact = found is not None and found.attained and not found.rounded_curve
+    return _no_replacement(base, pair) or ("" if exact else "it needs the exact curve of two data sets")
 
 
 REPLACEMENT: dict[str, Bound] = {

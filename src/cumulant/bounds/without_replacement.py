@@ -281,10 +281,10 @@ def _above_profile(base: Curve, pair: Pair | None) -> Collection[str]:
 
 
 SAMPLER = "uniform sample without replacement, replace-one neighbours, the mechanism ignores the order of its sample"
-"""What every row assumes."""
+"""The assumptions of every row."""
 
 PAIR_SAMPLER = SAMPLER + "; a dominating pair"
-"""What rows that need a pair assume."""
+"""The assumptions of rows that need a pair."""
 
 PAPER = "Wang, Balle, Kasiviswanathan 2019"
 """The paper."""

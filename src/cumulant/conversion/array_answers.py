@@ -28,7 +28,7 @@ from cumulant.numerics.rounding import at_least, rounded_down
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 WIDTH = 1e-12
-"""What an array's number may exceed the value of its formula by, relatively, before balls are asked."""
+"""Relative excess of an array's number over its formula's value beyond which balls are asked."""
 
 MOST_BALLS = 16
 """Points of an array that are evaluated in balls if their enclosures are wide; a bound of time (docs/rounding.md)."""

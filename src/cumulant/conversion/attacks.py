@@ -31,7 +31,7 @@ from cumulant.curves.interpolation import between
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import rounded_up
-from cumulant.numerics.search import SCAN
+from cumulant.numerics.search import SCAN, bisect_rows
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -87,7 +87,7 @@ _OVERFLOW = 600.0
 """Past it e^x is left to logarithms."""
 
 _STEPS = (1e-13, 1e-12, 1e-11, 1e-9, 1e-6, 1e-3, 0.1)
-"""By how much a root in floats is moved up until the divergence there is shown to be too large."""
+"""Relative amounts by which a root in floats is moved up until the divergence there is shown to be too large."""
 
 _FLOORS = (0.0, 1e-140)
 """From where on it is moved: the divergence of smaller ones is below all floats."""
@@ -269,7 +269,7 @@ def _best_orders(curve: Curve, ends: Array, above: Callable[..., Array]) -> Arra
         tried = np.append(found[:, None], 1 + np.exp(lam), axis=1)  # of equal ones the first stays
         most = curve.rdp(tried.ravel()).reshape(tried.shape)
         ceiling = np.broadcast_to(least[:, None] * (1 + SETTINGS.paid), tried.shape)  # what lies above does not matter
-        value = _bisected(
+        value = bisect_rows(
             partial(above, order=tried, most=most), ceiling * SETTINGS.reach, ceiling, SETTINGS.close_halvings
         )
         here, before = np.argmin(value, axis=1)[:, None], least
@@ -288,19 +288,7 @@ def _root(ends: Array, order: Array, most: Array, above: Callable[..., Array], h
     """
     high = np.log(np.broadcast_to(ends, np.broadcast_shapes(ends.shape, most.shape)))
     low = np.full(high.shape, np.log(SETTINGS.smallest))
-    return np.exp(_bisected(lambda x: above(np.exp(x), order, most), low, high, halvings))
-
-
-def _bisected(above: Callable[[Array], Array], low: Array, high: Array, halvings: int) -> Array:
-    """Return where a condition that stays true begins, from the side on which it holds.
-
-    It is the upper end if the condition never holds.
-    """
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        over = above(middle)
-        low, high = np.where(over, low, middle), np.where(over, middle, high)
-    return high
+    return np.exp(bisect_rows(lambda x: above(np.exp(x), order, most), low, high, halvings))
 
 
 def _shown(start: Array, most: Array, divergence: Callable[[Array], Enclosure]) -> Array:

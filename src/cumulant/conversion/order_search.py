@@ -17,7 +17,7 @@ from cumulant.numerics.rounding import FEW, rounded_down, rounded_up
 from cumulant.numerics.search import least
 
 EXPECTED = 1e-10
-"""By how much a number may be above what a search between remembered orders has promised, relatively."""
+"""Relative amount by which a number may be above what a search between remembered orders has promised."""
 
 LEAST_FLOAT = 5e-324
 """The least positive float: a delta that underflows is not pure DP."""

@@ -24,7 +24,7 @@ from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import outward
 
 EXACT_WAYS = ("closed form", "line", "lattice", "cone", "adaptive", "order")
-"""How the exact layer reaches a number."""
+"""The ways in which the exact layer reaches a number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ ROUTES = {
     "sums": "by the sums of total variation distances and of largest losses, by the same code",
     "none": "without evaluating anything",
 }
-"""How a second evaluation was done, as the user reads it."""
+"""The ways of a second evaluation, as the user reads them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,12 @@ class BoundedLaplace(Curve):
 
     def _parts(self, on: Arithmetic) -> tuple[Any, Any, Any]:
         """t, 1 - r and D."""
-        room = -on.expm1(-on.number(self.bound - self.shift))
-        return on.number(self.shift), room, room - on.expm1(-on.number(self.bound))
+        edge_share = -on.expm1(-on.number(self.bound - self.shift))
+        return on.number(self.shift), edge_share, edge_share - on.expm1(-on.number(self.bound))
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
         near = np.array([Fraction(x) * self.shift < 1 for x in lam.tolist()], dtype=bool)
-        t, room, D = self._parts(on)
+        t, edge_share, D = self._parts(on)
         x = on.asarray(lam)
         value = on.asarray(np.zeros(len(lam)))
         if near.any():
@@ -48,17 +48,17 @@ class BoundedLaplace(Curve):
             y = x[near]
             whole = 2 * ((y + 1) * on.excess(y * t) + y * on.excess(-(y + 1) * t)) / (2 * y + 1)
             ends = on.expm1(y * t) * -on.expm1(-(y + 1) * t)
-            value[near] = on.log1p((whole - ends + room * ends) / D)
+            value[near] = on.log1p((whole - ends + edge_share * ends) / D)
         if not near.all():
             y = x[~near]
             fallen = on.expm1(-(2 * y + 1) * t)
-            value[~near] = y * t + on.log((room * (2 + fallen) - fallen / (2 * y + 1)) / D)
+            value[~near] = y * t + on.log((edge_share * (2 + fallen) - fallen / (2 * y + 1)) / D)
         return value
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        t, room, D = self._parts(on)
+        t, edge_share, D = self._parts(on)
         ends = -t * on.expm1(-t)
-        return (2 * on.excess(-t) - ends + room * ends) / D
+        return (2 * on.excess(-t) - ends + edge_share * ends) / D
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
         return on.number(self.shift)

@@ -12,7 +12,7 @@ largest shift, R is analytic and its argument is at most c b, so that the rule o
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -27,7 +27,7 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.decimals import NotDecimal
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.numerics.quadrature import log_excess
+from cumulant.numerics.special import log_excess
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +214,20 @@ class Plan:
     strip: float
 
 
+def evaluate_by_octave(lam: Array, evaluate: Callable[[Array, Array, Arithmetic], Array], on: Arithmetic) -> Array:
+    """Evaluate a curve octave by octave of lambda; orders of one octave share their nodes.
+
+    `evaluate` takes the orders of an octave, as they are and as floats. All orders up to 1 are one octave.
+    """
+    floats = np.array([float(x) for x in lam])
+    value = on.asarray(np.zeros(len(lam)))
+    group = np.where(floats > 1, np.ceil(np.log2(np.maximum(floats, 1.0))), 0.0)
+    for each in np.unique(group):
+        some = group == each
+        value[some] = evaluate(lam[some], floats[some], on)
+    return value
+
+
 def rounded_plan(low: float, high: float, step: float, zero: float, strip: float) -> Plan | None:
     """Return nodes from low to high, exactly as far apart as the rule needs; None if too many.
 
@@ -233,7 +247,7 @@ class MixtureCurve(Curve):
 
     law: Shifts
     direction: str
-    _known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     enclosed = True
 
@@ -245,13 +259,7 @@ class MixtureCurve(Curve):
         if not self.law.largest:
             return on.asarray(lam) * 0
         _refuse_decimals(on)
-        floats = np.array([float(x) for x in lam])
-        value = on.asarray(np.zeros(len(lam)))
-        group = np.where(floats > 1, np.ceil(np.log2(np.maximum(floats, 1.0))), 0.0)
-        for each in np.unique(group):
-            some = group == each
-            value[some] = self._at(lam[some], floats[some], on)
-        return value
+        return evaluate_by_octave(lam, self._at, on)
 
     def _at(self, lam: Array, floats: Array, on: Arithmetic) -> Array:
         digits = 45.0 if not on.exact else on.precision() * math.log(2)
@@ -309,7 +317,7 @@ class MixtureCurve(Curve):
     def _sum(self, lam: Array, floats: Array, plan: Plan, on: Arithmetic) -> tuple[Array, Array]:
         """The logarithms of the rule and of a bound of its error, for each order."""
         log_weight, L = recall(
-            self._known, (plan, on.exact, on.enclosing, on.precision()), lambda: self._nodes(plan, on), 8
+            self._cache, (plan, on.exact, on.enclosing, on.precision()), lambda: self._nodes(plan, on), 8
         )
         orders = on.asarray(lam)
         rows = max(1, SETTINGS.terms_at_once // plan.count)
@@ -325,9 +333,9 @@ class MixtureCurve(Curve):
     def _row(self, lam: Array, log_weight: Array, L: Array, on: Arithmetic) -> Array:
         each = lam[:, None]
         if self._removed:
-            kernel = L + on.log_add_exp(_log_excess(each * L, on), on.log(each) + _log_excess(-L, on))
+            kernel = L + on.log_add_exp(log_excess(each * L, on), on.log(each) + log_excess(-L, on))
         else:
-            kernel = on.log_add_exp(_log_excess(-(each * L), on), on.log(each) + _log_excess(L, on))
+            kernel = on.log_add_exp(log_excess(-(each * L), on), on.log(each) + log_excess(L, on))
         return on.log_sum_exp(kernel + log_weight)
 
     def _log_error(self, lam: Array, size: Array, plan: Plan) -> Array:
@@ -381,7 +389,7 @@ class MixtureCurve(Curve):
             half = _numbers([w * c * c / 2 for c, w in zip(self.law.shifts, self.law.weights, strict=True)], on)
             return sum((half[i] for i in range(len(self.law.shifts))), start=on.number(0))
         log_weight, L = self._nodes(plan, on)
-        kernel = L + _log_excess(-L, on) if self._removed else _log_excess(L, on)
+        kernel = L + log_excess(-L, on) if self._removed else log_excess(L, on)
         found = on.log_sum_exp((kernel + log_weight)[None, :] if not on.exact else (kernel + log_weight))
         found = found if on.exact else found[0]
         guess = float(found) if on.exact else float(_middle(found, on))
@@ -430,13 +438,6 @@ def _within(log_size: float) -> Any:
     """The ball of all numbers up to this size, of either sign."""
     size = BALLS.number(float(log_size)).exp()
     return up_to(size) - up_to(size)
-
-
-def _log_excess(x: Array, on: Arithmetic) -> Array:
-    """log(e^x - 1 - x)."""
-    if on.exact:
-        return on.log(on.excess(x))
-    return BOUNDED.log_excess(x) if on.enclosing else log_excess(x)
 
 
 def log_tail(t: Array) -> Array:

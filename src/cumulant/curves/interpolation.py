@@ -35,10 +35,11 @@ LAST_COEFFICIENTS = 3
 """The last coefficients, from which the error is estimated."""
 
 _SETTLED = 1e-12
-"""What may be open of K / lambda, relatively, where a search ends."""
+"""Relative error of K / lambda with which a search may end; answers do not rest on it."""
 
 _MEASURED = 1e-9
-"""The same for a user's function, whose integrals are no more accurate than about 1e-11 (measured)."""
+"""Relative error of K / lambda with which a search may end for a user's function, whose integrals are no more
+accurate than about 1e-11 (measured)."""
 
 _FEW = 4
 """Orders beyond the scan that are evaluated as they come; the search widens by so many at once."""

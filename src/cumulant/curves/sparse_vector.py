@@ -21,16 +21,16 @@ _REACH = 9.5
 """Standard deviations left of 0 at which the cells begin; what lies beyond is part of the first cell."""
 
 _LARGEST = 600
-"""Of the square of order times shift; beyond it e^K is no float."""
+"""Largest square of order times shift; beyond it e^K is no float."""
 
 _BITS = 64
 """Bits of the balls from which tails are rounded."""
 
 _APART = 2.0**-8
-"""Of the logarithms of the ratios at which the largest of all cells is taken."""
+"""Distance of the logarithms of the ratios at which the largest of all cells is taken."""
 
 ORDERS = tuple(Fraction(x) for x in ("1.5", "2", "3", "4", "5", "6", "8", "10", "12", "16", "20", "32", "64", "128"))
-"""Where it is evaluated; between them chords of K hold."""
+"""The orders at which the curve is evaluated; between them chords of K hold."""
 
 
 def gaussian_sparse_vector(threshold: Fraction, query: Fraction, hits: int, queries: int) -> Points:

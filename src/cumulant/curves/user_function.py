@@ -23,7 +23,7 @@ from cumulant.numerics.search import SCAN
 # Calls of a user's Python functions: what they raise is chained, and what they return must be a number.
 
 _NO_NUMBERS = (str, bytes, bool, np.bool_, complex, np.complexfloating)
-"""What float() would turn into a number, or warn about, although nobody meant one."""
+"""Types that float() would turn into a number, or warn about, although nobody meant one."""
 
 
 def number(function: Callable[[Any], Any], at: float, subject: str) -> float:
@@ -34,37 +34,37 @@ def number(function: Callable[[Any], Any], at: float, subject: str) -> float:
     """
     try:
         with user_code():
-            said = function(at)
+            result = function(at)
     except OverflowError:
         return math.inf
     except CumulantError:
         raise
     except Exception as error:
         raise failed(subject, error) from error
-    return read(said, subject)
+    return read(result, subject)
 
 
 def numbers(function: Callable[[Any], Any], points: Sequence[float], subject: str) -> list[float]:
     """Call the function at many points, which error messages name x."""
     try:
         with user_code():
-            said = [function(point) for point in points]
+            result = [function(point) for point in points]
     except Exception:  # which point was it?
         return [number(function, point, f"{subject} at x={point!r}") for point in points]
-    plain = all(type(value) is float for value in said)
-    return said if plain else [read(v, f"{subject} at x={x!r}") for x, v in zip(points, said, strict=True)]
+    plain = all(type(value) is float for value in result)
+    return result if plain else [read(v, f"{subject} at x={x!r}") for x, v in zip(points, result, strict=True)]
 
 
-def read(said: Any, subject: str) -> float:
+def read(result: Any, subject: str) -> float:
     """The one number that was returned, as a float; NaN is none."""
     try:
-        if isinstance(said, _NO_NUMBERS) or np.ndim(said):
-            raise TypeError(f"{type(said).__name__} is not one real number")
-        value = float(said)
+        if isinstance(result, _NO_NUMBERS) or np.ndim(result):
+            raise TypeError(f"{type(result).__name__} is not one real number")
+        value = float(result)
     except OverflowError:
         return math.inf
     except Exception as error:  # __float__ is the user's too
-        raise InputError(f"{subject} returned {shown(said)}, which is not a number: {error}") from error
+        raise InputError(f"{subject} returned {shown(result)}, which is not a number: {error}") from error
     if math.isnan(value):
         raise InputError(f"{subject} returned nan; return math.inf where nothing is known")
     return value

@@ -215,10 +215,10 @@ Integrand = Callable[[Array, Array, Array], Array]
 """(log p, log q, parameter) -> log of what is integrated."""
 
 VECTOR = "all points in one call"
-"""How a user's function is called: it takes arrays."""
+"""The way to call a user's function that takes arrays."""
 
 SCALAR = "one point at a time"
-"""How a user's function is called: it takes single numbers."""
+"""The way to call a user's function that takes single numbers."""
 
 T = TypeVar("T")
 """The type of a remembered fact."""

@@ -33,6 +33,7 @@ from cumulant.losses.subsampled import (
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rationals import log_rational
+from cumulant.numerics.search import shrink_bracket
 
 LARGEST_SHIFT = 300.0
 """Sensitivity over noise beyond which no grid spans all scales; chosen by hand, validity does not depend on it."""
@@ -161,19 +162,19 @@ class GaussianLaw(Law, Line, Loss):
         order, log_lam = lam + 1, orders.log_lam
         steepest = np.maximum(order, 2.0) * t
         beyond = np.full_like(lam, np.inf)
-        high, room = np.zeros_like(lam), np.full_like(lam, 8.0)
+        high, extra = np.zeros_like(lam), np.full_like(lam, 8.0)
         for _ in range(DEEPEST):
             open_ = beyond > size + LEFT_OUT
             if not open_.any():
                 break
-            high = np.where(open_, np.ceil(np.maximum(steepest - t / 2, 0.0) + room), high)
+            high = np.where(open_, np.ceil(np.maximum(steepest - t / 2, 0.0) + extra), high)
             x = t * high
             loss = orders.rate.loss(x)
             power = np.where(lam > 0, np.log(order), np.where(loss >= 1, np.log(loss), np.inf)) + order * loss
             curved = np.log(2 * order) + log_lam + 2 * (math.log(g) + x) + np.maximum(order - 2, 0.0) * loss
             fallen = (high + t / 2) ** 2 / 2 + np.log(high + t / 2 - steepest)
             beyond = np.minimum(power, curved) - fallen + rounding_slack(order * loss + 2 * x + fallen)
-            room = room * 1.4
+            extra = extra * 1.4
         if not orders.whole:
             return np.zeros_like(lam), high, beyond
         left = np.minimum(np.where(lam > 0, np.log(order * g), np.inf), np.log(order) + log_lam + 2 * math.log(g))
@@ -256,20 +257,6 @@ def _protection_is_lost(shift: Fraction, rate: Fraction, lam: Array) -> Array:
         return np.asarray(FLOATS.number(shift**2 / 2) * lam > max(h0, 0.0) + np.log(lam + 1) + 42)
 
 
-def _bisect(above: Callable[[Array], Array], inner: Array, outer: Array, width: float) -> tuple[Array, Array]:
-    """Shrink [inner, outer] around the last point where `above` holds, to this width.
-
-    It stops earlier at neighbouring floats.
-    """
-    for _ in range(64):
-        if not (np.abs(outer - inner) > width).any():
-            break
-        middle = (inner + outer) / 2
-        holds = above(middle)
-        inner, outer = np.where(holds, middle, inner), np.where(holds, outer, middle)
-    return inner, outer
-
-
 @dataclass(frozen=True, slots=True)
 class _Windows:
     """For each order up to two intervals of z that hold a kernel's integral, and their steps."""
@@ -327,7 +314,7 @@ def _windows(shift: float, rate: Rate, lam: Array, term: Callable[[Array], Array
     # first mode in [0, c1], second in [c2, top], valley between (falling, then rising)
     only_first = ~rises(c2)
     sign = np.array([[False], [False], [True]])
-    inner, _ = _bisect(lambda z: rises(z) != sign, np.stack([zero, c2, c1]), np.stack([c1, top, c2]), 0.05)
+    inner, _ = shrink_bracket(lambda z: rises(z) != sign, np.stack([zero, c2, c1]), np.stack([c1, top, c2]), 0.05)
     first = np.where(two | only_first, inner[0], inner[1])
     second = np.where(two | ~only_first, inner[1], inner[0])
     valley = np.where(two, inner[2], first)
@@ -344,7 +331,7 @@ def _windows(shift: float, rate: Rate, lam: Array, term: Callable[[Array], Array
 
     # the edges: beyond [0, top] phi falls at least as fast as a Gaussian
     reach = np.sqrt(2 * np.maximum(np.maximum(phi(first), phi(second)) - level, 1.0)) + 1
-    inner, edge = _bisect(
+    inner, edge = shrink_bracket(
         lambda z: phi(z) >= level,
         np.stack([first, first, second, second]),
         np.stack([-reach, valley, valley, top + reach]),

@@ -101,7 +101,7 @@ VANISHING_WEIGHT = 2.0**-900
 """Weights below it are 0; derived: far from underflow (Lemma 7c of docs/rounding.md)."""
 
 FORGOTTEN_WEIGHT = 2.0**-850
-"""What a vanishing weight loses at a node at most; derived (Lemma 7c of docs/rounding.md)."""
+"""A bound of what a vanishing weight loses at a node; derived (Lemma 7c of docs/rounding.md)."""
 
 LEAST_INTEGRAL = 2.0**-780
 """Integrals below it are left to the panels; derived: 2^70 times what vanishing weights lose."""

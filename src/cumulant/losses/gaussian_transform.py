@@ -20,6 +20,7 @@ from cumulant.losses.transform import Base, Transform
 from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
 from cumulant.numerics.rounding import U
+from cumulant.numerics.special import normal_tail
 
 LOG_ROOT = math.log(2 * math.pi) / 2
 """log sqrt(2 pi), the logarithm of the normal density's constant."""
@@ -104,20 +105,20 @@ class GaussianBase(Base):
         # each bound is the integral of a function that falls outward, so a sum of equidistant values is no more
         t, g, kept = BALLS.number(self.t), BALLS.number(rate), BALLS.number(1 - rate)
         y = arb(span[1]) + t / 2
-        room = y - (lam + 1) * t
+        gap = y - (lam + 1) * t
         if sign > 0:  # (log)' = -y + (lam+1) t s <= -(Y - (lam+1) t)
-            if not room > 0:
+            if not gap > 0:
                 return arb("inf")
             w = kept + g * (t * span[1]).exp()
-            right = (-y * y / 2 + (lam + 1) * w.log()).exp() / (2 * arb.pi()).sqrt() / room
+            right = (-y * y / 2 + (lam + 1) * w.log()).exp() / (2 * arb.pi()).sqrt() / gap
         else:  # w >= 1 where x >= 0
-            right = _above(y) if span[1] >= 0 else arb("inf")
+            right = normal_tail(y) if span[1] >= 0 else arb("inf")
         if not whole:
             return right
         z = -(arb(span[0]) + t / 2)
         if not (z > 0 and span[0] <= 0):
             return arb("inf")
-        left = _above(z)  # w <= 1 where x <= 0
+        left = normal_tail(z)  # w <= 1 where x <= 0
         if sign < 0:  # w >= 1 - g, and w >= g e^x
             found = [kept ** (-lam) * left] if rate < 1 else []
             if z > lam * t:
@@ -131,11 +132,6 @@ class GaussianBase(Base):
     def peaks(self, power: float) -> int:
         # (log f)' = -x/t^2 + (p+1) s(x) + const: one zero while (p+1) t^2 < 4, at most three else
         return 1 if (power + 1) * float(self.t) ** 2 < 3.99 else 2
-
-
-def _above(y: Scalar) -> Scalar:
-    """Return Phi(-y), the mass of N(0, 1) above y."""
-    return (y / BALLS.number(2).sqrt()).erfc() / 2
 
 
 def _constants(t: Fraction, on: Any) -> tuple[Any, Any]:

@@ -58,7 +58,7 @@ class Loss(ABC):
     __slots__ = ()
 
     smooth: bool = True
-    """Whether there is a density at all."""
+    """True if the loss has a density."""
 
     @abstractmethod
     def loss(self, y: Array) -> Array:

@@ -20,6 +20,7 @@ import numpy as np
 from cumulant.losses.subsampled import Rate, enclosed_loss, log_kernel
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.quadrature import legendre_balls
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,8 @@ DEEPEST = 64
 @lru_cache(maxsize=1)
 def gauss() -> tuple[Enclosure, Enclosure]:
     """Return the nodes of the Gauss-Legendre rule on [-1, 1] and the logarithms of its weights."""
-    from flint import arb
-
     with BALLS.at(128):
-        rule = [arb.legendre_p_root(SETTINGS.nodes, k, True) for k in range(SETTINGS.nodes)]
+        rule = legendre_balls(SETTINGS.nodes, 128)
         return BOUNDED.of_balls([node for node, _ in rule]), BOUNDED.of_balls([weight.log() for _, weight in rule])
 
 

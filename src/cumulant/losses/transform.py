@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from cumulant.losses.majorant import ON_BALLS, ON_FLOATS
 from cumulant.losses.subsampled import sampled_loss
 from cumulant.numerics.arithmetic import BALLS, Array, Scalar
+from cumulant.numerics.quadrature import legendre_balls
 
 NODES = 32
 """Gauss nodes of a panel; chosen by hand: with rho = 4.5 the rule errs by e^-94 of the largest value (Lemma Q)."""
@@ -439,9 +439,6 @@ class Mixed(Transform):
         return np.append(low + (high - low) * np.arange(count) / count, high)
 
 
-@lru_cache(maxsize=8)
 def legendre(bits: int) -> list[tuple[Any, Any]]:
-    """Return nodes and weights of the Gauss rule as balls of this precision."""
-    from flint import arb
-
-    return [arb.legendre_p_root(NODES, k, weight=True) for k in range(NODES)]
+    """Return nodes and weights of the Gauss rule of a panel as balls of this precision."""
+    return legendre_balls(NODES, bits)

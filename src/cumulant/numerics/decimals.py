@@ -205,8 +205,8 @@ class Interval:
         Where the function is steep it must be small against 1 too.
         """
         width = self.on.up.subtract(self.high, self.low)
-        room = min(self.low.adjusted(), 0) if steep else self.low.adjusted()
-        return width if self.low and width.is_finite() and width.adjusted() < room - NARROW_DIGITS else None
+        digits = min(self.low.adjusted(), 0) if steep else self.low.adjusted()
+        return width if self.low and width.is_finite() and width.adjusted() < digits - NARROW_DIGITS else None
 
     def exp(self) -> Interval:
         """e^x."""

@@ -136,9 +136,9 @@ class Enclosure:
 
     def __truediv__(self, other: Any) -> Enclosure:
         other = _lift(other)
-        mid, room = self.mid / other.mid, np.abs(other.mid) - other.radius
+        mid, distance = self.mid / other.mid, np.abs(other.mid) - other.radius
         size = np.abs(mid)
-        moved = _part(self.radius + size * other.radius, room, other.radius)
+        moved = _part(self.radius + size * other.radius, distance, other.radius)
         return _made(mid, moved + U * size + _floor(size, self))
 
     def __rtruediv__(self, other: Any) -> Enclosure:
@@ -201,9 +201,9 @@ def _floor(size: Array, *arguments: Any) -> Array | float:
     return FLOOR * small
 
 
-def _part(radius: Array, room: Array, own: Array) -> Array:
-    """Return radius / room if at least half of the number is left of it; otherwise unknown."""
-    return np.where(radius == 0, 0.0, radius / np.where(room >= own, room, UNKNOWN))
+def _part(radius: Array, distance: Array, own: Array) -> Array:
+    """Return radius / distance if at least half of the number is left of it; otherwise unknown."""
+    return np.where(radius == 0, 0.0, radius / np.where(distance >= own, distance, UNKNOWN))
 
 
 class Bounded:
@@ -387,7 +387,8 @@ BOUNDED = Bounded()
 """The arithmetic of enclosures."""
 
 UPPER = Bounded()
-"""The same, asked for upper ends only: a bound in closed form may stand `above` a number that costs more."""
+"""The arithmetic of enclosures, asked for upper ends only: a closed form `above` a number may replace one that costs
+more."""
 
 LOG_TWO = Enclosure(math.log(2), U)
 """log 2 with the rounding of its float."""

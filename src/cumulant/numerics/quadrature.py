@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cumulant.numerics.arithmetic import FLOATS, Array
+from cumulant.numerics.arithmetic import Array
 
 Rows = Any
 LogFunctions = Callable[[Array, Rows], Array]
@@ -70,6 +70,14 @@ def legendre(nodes: int) -> tuple[Array, Array]:
     """Return Gauss-Legendre nodes and weights on [0, 1]."""
     x, w = np.polynomial.legendre.leggauss(nodes)
     return (x + 1) / 2, w / 2
+
+
+@lru_cache(maxsize=8)
+def legendre_balls(nodes: int, bits: int) -> list[tuple[Any, Any]]:
+    """Return Gauss-Legendre nodes and weights on [-1, 1] as balls; `bits` is the precision in force."""
+    from flint import arb
+
+    return [arb.legendre_p_root(nodes, k, weight=True) for k in range(nodes)]
 
 
 def log_concave(
@@ -132,18 +140,6 @@ def _reach(f: Callable[[Array], Array], mode: Array, top: Array, scale: Array, b
         fallen = f(mode + direction * middle) <= top - SETTINGS.fall
         near, far = np.where(fallen, near, middle), np.where(fallen, middle, far)
     return np.asarray(far)
-
-
-def log_excess(x: Any) -> Array:
-    """log(e^x - 1 - x), also where e^x overflows; -inf at 0.
-
-    >>> float(log_excess(1000.0))
-    1000.0
-    """
-    x = np.asarray(x, dtype=np.float64)
-    with np.errstate(all="ignore"):
-        far = x + np.log1p(-(1 + x) * np.exp(-x))
-        return np.where(x == np.inf, np.inf, np.where(x > 30, far, np.log(FLOATS.excess(np.minimum(x, 30.0)))))
 
 
 def log_integrals(log_f: LogFunctions, count: int, grid: Array) -> Array:

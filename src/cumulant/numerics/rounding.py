@@ -41,7 +41,7 @@ MANY = 1e-12
 """Thousands of operations on numbers of one sign."""
 
 ROUGH = 2.0**-20
-"""Where what is enlarged is small itself, and nothing is lost by a lot."""
+"""Margin for numbers that are small themselves, so that a generous one costs nothing."""
 
 _AFFORDABLE = 4096
 """Bits of a power that is taken exactly."""

@@ -56,7 +56,7 @@ SCANNED_INTEGERS = np.concatenate([np.arange(1.0, 33.0), np.floor(np.geomspace(3
 """Integers of the first scan: all up to 32, then geometric."""
 
 SCAN = np.concatenate([2.0 ** np.arange(-40.0, 0.0, 2.0), [0.5], SCANNED_INTEGERS])
-"""Where the scan of the reals starts."""
+"""The arguments at which the scan of the reals starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +154,51 @@ def falling_root(function: Callable[[Array], Array], value: float, low: float, h
         right = int(np.argmax(np.append(function(nodes) <= value, True)))
         low, high = float(nodes[max(right - 1, 0)]), float(nodes[min(right, nodes.size - 1)])
     return math.sqrt(low) * math.sqrt(high)
+
+
+def bisect_rows(holds: Callable[[Array], Array], low: Array, high: Array, halvings: int) -> Array:
+    """Return where a condition that stays true begins, from the side on which it holds.
+
+    Each row is bisected by itself. It is the upper end if the condition never holds.
+
+    >>> bisect_rows(lambda x: x > 0.3, np.zeros(1), np.ones(1), 30).round(6)
+    array([0.3])
+    """
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        there = holds(middle)
+        low, high = np.where(there, low, middle), np.where(there, middle, high)
+    return high
+
+
+def shrink_bracket(
+    holds: Callable[[Array], Array], inner: Array, outer: Array, width: float, halvings: int = 64
+) -> tuple[Array, Array]:
+    """Shrink [inner, outer] around the last point where the condition holds, to this width.
+
+    Either end may be the larger one. It stops earlier at neighbouring floats.
+    """
+    for _ in range(halvings):
+        if not (np.abs(outer - inner) > width).any():
+            break
+        middle = (inner + outer) / 2
+        there = holds(middle)
+        inner, outer = np.where(there, middle, inner), np.where(there, outer, middle)
+    return inner, outer
+
+
+def smallest_integer(holds: Callable[[int], bool], start: int) -> int:
+    """Return the smallest positive integer at which a condition that stays true holds.
+
+    It is doubled from `start` on until it holds, then bisected.
+
+    >>> smallest_integer(lambda n: n * n > 1000, 16)
+    32
+    """
+    low, high = 0, start
+    while not holds(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

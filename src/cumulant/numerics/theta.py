@@ -15,7 +15,8 @@ from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.differences import up_to
 
 _TERMS = 24
-"""Of each side; for v < 1/4 directly, and for larger v after Poisson's summation, the next one is below e^-2800."""
+"""Terms on each side; derived: for v < 1/4 directly, and for larger v after Poisson's summation, the next one is
+below e^-2800."""
 
 _BROAD = Fraction(1, 4)
 """From this variance on the transformed sum converges faster."""

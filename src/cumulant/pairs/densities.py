@@ -18,7 +18,7 @@ from cumulant.losses.density_integrals import Densities, larger_profile, log_hoc
 from cumulant.losses.grid import Loss
 from cumulant.losses.subsampled import PAIR, PROFILE, Kernel, Rate
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
-from cumulant.numerics.quadrature import log_excess
+from cumulant.numerics.special import log_excess
 from cumulant.pairs.pair import OnSample, Pair
 
 FEW_EPSILONS = 24

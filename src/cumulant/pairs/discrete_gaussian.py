@@ -12,6 +12,7 @@ import numpy as np
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.discrete_gaussian import Theta
+from cumulant.curves.gaussian_mixture import evaluate_by_octave
 from cumulant.errors import CertificateError
 from cumulant.losses.atoms import AtomLoss
 from cumulant.losses.grid import LARGEST_LOSS, SMALLEST_LOSS, Loss, Step
@@ -20,7 +21,7 @@ from cumulant.losses.transform import SLIGHTEST, STRONGEST, Lattice, Rule, Trans
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
-from cumulant.numerics.quadrature import log_excess
+from cumulant.numerics.special import log_excess
 from cumulant.numerics.theta import log_zero, log_zero_ball
 from cumulant.pairs.finite_losses import log_terms
 from cumulant.pairs.integer_noise_replacement import NoiseReplacementPair
@@ -94,13 +95,7 @@ class DiscreteGaussianCurve(Curve):
     enclosed = True
 
     def _cgf(self, lam: Array, on: Arithmetic) -> Array:
-        floats = np.array([float(x) for x in lam])
-        value = on.asarray(np.zeros(len(lam)))
-        group = np.where(floats > 1, np.ceil(np.log2(np.maximum(floats, 1.0))), 0.0)
-        for each in np.unique(group):
-            some = group == each
-            value[some] = self._at(lam[some], floats[some], on)
-        return value
+        return evaluate_by_octave(lam, self._at, on)
 
     def _at(self, lam: Array, floats: Array, on: Arithmetic) -> Array:
         ends = self._ends(floats, on)
@@ -164,7 +159,7 @@ class DiscreteGaussianCurve(Curve):
         if self.kind != "remove":
             return on.log_sum_exp(log_terms(loss, log_p, lam, on))
         each = on.asarray(lam)[:, None]
-        kernel = on.log_add_exp(_log_excess(each * loss, on), on.log(each) + _log_excess(-loss, on))
+        kernel = on.log_add_exp(log_excess(each * loss, on), on.log(each) + log_excess(-loss, on))
         return on.log_sum_exp(log_p + kernel)
 
     def _log_tail(self, lam: Array, low: int, high: int) -> Array:
@@ -199,7 +194,7 @@ class DiscreteGaussianCurve(Curve):
         if ends is None:
             return on.number(self.rate) * self.whole.at_one(on)
         log_p, loss = self._outputs(*ends, on)
-        kernel = _log_excess(-loss, on) if self.kind == "remove" else on.log(loss) + on.log_expm1(loss) - loss
+        kernel = log_excess(-loss, on) if self.kind == "remove" else on.log(loss) + on.log_expm1(loss) - loss
         terms = log_p + kernel
         tail = float(self._log_tail(one, *ends)[0])
         if on.exact:
@@ -221,13 +216,6 @@ def _log_theta(variance: Fraction, on: Arithmetic) -> Any:
         return log_zero(float(variance))
     with BALLS.at(128):
         return BOUNDED.of_balls([log_zero_ball(variance)])[0]
-
-
-def _log_excess(x: Array, on: Arithmetic) -> Array:
-    """Return log(e^x - 1 - x) in the arithmetic `on`."""
-    if on.exact:
-        return on.log(on.excess(x))
-    return BOUNDED.log_excess(x) if on.enclosing else log_excess(x)
 
 
 REACH = 38.7

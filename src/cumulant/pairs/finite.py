@@ -23,7 +23,6 @@ from cumulant.losses.transform import Transform
 from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scalar
 from cumulant.numerics.enclosure import BOUNDED
 from cumulant.numerics.logspace import log_sum
-from cumulant.numerics.quadrature import log_excess
 from cumulant.numerics.rationals import (
     Quotient,
     by_size,
@@ -33,6 +32,7 @@ from cumulant.numerics.rationals import (
     log_quotients,
     log_rational,
 )
+from cumulant.numerics.special import log_excess
 from cumulant.numerics.taylor import coefficients, exponential_sum, line
 from cumulant.pairs.pair import OnSample, Pair
 

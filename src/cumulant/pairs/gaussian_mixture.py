@@ -21,6 +21,7 @@ from cumulant.numerics.arithmetic import FLOATS, Arithmetic, Array
 from cumulant.numerics.differences import escalated
 from cumulant.numerics.lazy_scipy import special
 from cumulant.numerics.rounding import rounded_up
+from cumulant.numerics.special import normal_tail
 from cumulant.pairs.pair import OnSample, Pair
 from cumulant.pairs.public_choice import PublicChoiceStep
 
@@ -111,7 +112,7 @@ class GaussianMixturePair(Pair):
 
         P = (1-w) P' + w F with F the far part. *Proof* that w + (1-w) H(P'||Q) and w + (1-w) H(Q||P') bound the two
         directions, H at any e^eps >= 1. Removed: P - e^eps Q <= w F + (1-w) (P' - e^eps Q), and F has mass 1. Added:
-        Q - e^eps P <= w Q + (1-w) (Q - e^eps P'), and Q has mass 1. They are the profiles of a coin that is told: with
+        Q - e^eps P <= w Q + (1-w) (Q - e^eps P'), and Q has mass 1. They are the profiles of a public coin: with
         probability w everything leaks, otherwise the near shifts are seen. So these pairs dominate, and compose. QED
         """
         law = self.law
@@ -167,13 +168,15 @@ class GaussianMixturePair(Pair):
 
         def removed() -> Array:
             z = self._crossing(epsilon, on)
-            gained = sum((on.number(b) * _above(z - on.number(a)) for a, b in zip(c, w, strict=True)), on.number(0))
-            return np.array([gained - on.number(epsilon).exp() * _above(z)], dtype=object)
+            gained = sum(
+                (on.number(b) * normal_tail(z - on.number(a)) for a, b in zip(c, w, strict=True)), on.number(0)
+            )
+            return np.array([gained - on.number(epsilon).exp() * normal_tail(z)], dtype=object)
 
         def added() -> Array:
             z = self._crossing(-epsilon, on)
-            lost = sum((on.number(b) * _above(on.number(a) - z) for a, b in zip(c, w, strict=True)), on.number(0))
-            return np.array([_above(-z) - on.number(epsilon).exp() * lost], dtype=object)
+            lost = sum((on.number(b) * normal_tail(on.number(a) - z) for a, b in zip(c, w, strict=True)), on.number(0))
+            return np.array([normal_tail(-z) - on.number(epsilon).exp() * lost], dtype=object)
 
         def settled(evaluate: Callable[[], Array]) -> Any:
             parts = np.frompyfunc(lambda v: v.nonnegative_part(), 1, 1)
@@ -212,11 +215,6 @@ class GaussianMixturePair(Pair):
                 return (z - size).union(z + size)
             size = size * 256
         return on.number(math.nan)
-
-
-def _above(z: Any) -> Any:
-    """Return P(N(0, 1) > z) as a ball."""
-    return (z / type(z)(2).sqrt()).erfc() / 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from cumulant.losses.subsampled import sampled_loss
 from cumulant.numerics.arithmetic import Arithmetic, Array
 from cumulant.numerics.differences import escalated
 from cumulant.numerics.lazy_scipy import special
+from cumulant.numerics.special import normal_tail
 from cumulant.pairs.pair import Pair
 
 
@@ -117,16 +117,11 @@ class GaussianReplacementPair(Pair):
             for epsilon in epsilons:
                 half = on.number(epsilon) / 2
                 z = (half + (kept / g * (c * c / 2).exp() * half.sinh()).asinh()) / c
-                p, q = (kept * _above(z) + g * _above(z - shift) for shift in (c, -c))
+                p, q = (kept * normal_tail(z) + g * normal_tail(z - shift) for shift in (c, -c))
                 found.append(p - (2 * half).exp() * q)
             return np.array(found, dtype=object)
 
         return np.asarray(escalated(evaluate, on, np.frompyfunc(lambda v: v.nonnegative_part(), 1, 1), negligible=4096))
-
-
-def _above(z: Any) -> Any:
-    """Return P(N(0, 1) > z) as a ball."""
-    return (z / type(z)(2).sqrt()).erfc() / 2
 
 
 @dataclass(frozen=True, slots=True)

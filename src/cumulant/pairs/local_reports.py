@@ -32,11 +32,13 @@ class ThreePoints(LossPair):
     weight: Fraction = Fraction(0)
     one_bit: bool = False
     third: Fraction | None = None
-    """Where the reports are sets of so many out of so many values, each as likely if it holds the own value: of those that two
-    values disagree on, the part that does not hold a third one, 1 if there is none. None where that is not said."""
+    """For reports that are sets of a fixed size, each as likely if it holds the own value: of the sets that two
+    values disagree on, the part that does not hold a third value; 1 if there is no third value. None means that the
+    reports are not of this kind."""
 
     values: int = 0
-    """Of how many answers the own one is e^e0 times as likely as each other one; 2 for any e0-DP report, 0 if unsaid."""
+    """The number of answers, of which the own one is e^e0 times as likely as each other one. 2 stands for any e0-DP
+    report, 0 means that it is not known."""
 
     @classmethod
     def of(

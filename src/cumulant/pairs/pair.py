@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cumulant.pairs.worst_triples import Extremes
 
 OnSample = Callable[[Fraction], Curve]
-"""What the pair is on a sample, by its rate g < 1."""
+"""A function from the rate g < 1 to the curve of the pair on a sample."""
 
 MOMENT_BITS = 128
 """Bits of the balls from which enclosures of moments are rounded; 75 more than a float has."""
@@ -47,10 +47,10 @@ class Pair(ABC):
     """The output law sees one bit of the data only, so that the ternary divergence is the binary one (E-10)."""
 
     geometry: str = ""
-    """What is known of the values that Gaussian noise is added to, "diameter" or "ball"; empty for other noise."""
+    """The geometry, "diameter" or "ball", of the values that Gaussian noise is added to; empty for other noise."""
 
     query: str = ""
-    """What independent Laplace noise of one scale is added to, "scalar" or "vector"; empty where that is not what it is."""
+    """The query, "scalar" or "vector", that independent Laplace noise of one scale is added to; empty for other noise."""
 
     symmetric: bool = False
     """(P, Q) and (Q, P) are the same pair up to a bijection of the outputs."""

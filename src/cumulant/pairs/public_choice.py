@@ -215,8 +215,8 @@ class PublicChoiceStep(Step):
 
         A part matters if its weight is above what may be left out.
         """
-        room = [(math.log(weight), step) for weight, step in self.parts if weight > 0]
-        shares = [(log_w, log_mass - log_w - math.log(len(room)), step) for log_w, step in room]
+        logs = [(math.log(weight), step) for weight, step in self.parts if weight > 0]
+        shares = [(log_w, log_mass - log_w - math.log(len(logs)), step) for log_w, step in logs]
         kept = [each for each in shares if each[1] < -1]
         return kept or [max(shares, key=lambda each: each[0])]
 

@@ -226,7 +226,7 @@ class ResponseTriple(Triple):
         return self.shift > 0
 
 
-# ---- told only most of the time
+# ---- an answer with probability 1 - leak, otherwise the input
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from cumulant.numerics.arithmetic import BALLS, FLOATS, Arithmetic, Array, Scala
 from cumulant.numerics.bessel import log_ratio_bounds, log_scaled
 from cumulant.numerics.differences import up_to
 from cumulant.numerics.enclosure import BOUNDED, Enclosure
+from cumulant.numerics.search import smallest_integer
 from cumulant.pairs.finite_losses import log_terms
 from cumulant.pairs.integer_noise_replacement import NoiseReplacementPair
 from cumulant.pairs.pair import Pair
@@ -241,13 +242,7 @@ def _reach(variance: Fraction) -> int:
     def enough(n: int) -> bool:
         return n * math.asinh(n / v) - n * n / (math.hypot(n, v) + v) > LOG_NO_FLOAT + 1
 
-    low, high = 0, 16
-    while not enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return smallest_integer(enough, 16)
 
 
 def _outputs(shift: int, variance: Fraction, last: int, on: Arithmetic, bits: int) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ PAGE = " ".join((Path(__file__).parents[2] / "docs" / "exact.md").read_text(enco
         f"(E1 + 2 · {fft.TRANSFORM:g} u log2 n ||x||_2) + e^{GRID.negligible_log_spectrum:g}",
         f"+ 2 e^-{fft.FAR:g} ]",
         f"at most e^-{GRID.cut:g} of delta",
-        f"by {cells.misplaced(0.0, 0.0) / U:g} u (1 + |l|)",
+        f"by {cells.rounding_slip(0.0, 0.0) / U:g} u (1 + |l|)",
         f"at most 2^{math.log2(GRID.most_points):g} points in the window, 2^{math.log2(GRID.most_points_fine):g}",
         f"where the accuracy is below {GRID.usual_accuracy:g}".replace("0.0001", "1e-4"),
         f"plus {VERIFICATION.tolerance:g};".replace("1e-09", "1e-9"),

@@ -195,7 +195,7 @@ class Rounds:
 
     def slip(self) -> float:
         """Return a lower bound on how far rounding may misplace the sum of all losses on a grid."""
-        return sum(times for _, times in self.parts) * misplaced(0.0, 0.0)
+        return sum(times for _, times in self.parts) * rounding_slip(0.0, 0.0)
 
     def upper(self) -> Iterator[Terms]:
         """Yield one composition per direction; their largest delta is an upper bound."""

@@ -23,7 +23,7 @@ from cumulant.domains import Domain, Exact, Less, Number, Several
 from cumulant.errors import HypothesisError, InputError, NotationError, RelationError
 from cumulant.pairs.gaussian_mixture import GaussianMixturePair
 from cumulant.pairs.pair import Pair
-from cumulant.pairs.public_choice import AnnouncedPair, faces_of_copies
+from cumulant.pairs.public_choice import PublicChoicePair, branches_of_copies
 from cumulant.relation import Relation, common
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
@@ -457,8 +457,8 @@ class Sampled(Mechanism):
         if pair is None or counts is None or not pair.symmetric or not counts[0] < 1:
             return None
         rate = 1 - counts[0]
-        faces = faces_of_copies(pair, rate, [each / rate for each in counts[1:]])
-        return None if faces is None else AnnouncedPair((faces,), False)
+        branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
+        return None if branches is None else PublicChoicePair((branches,), False)
 
     @property
     def user_attained(self) -> bool:
@@ -477,8 +477,8 @@ class Sampled(Mechanism):
         if (shift := pair.gaussian_shift()) is not None and pair.geometry:
             return GaussianMixturePair(Shifts.of([i * shift for i in range(records + 1)], counts))
         rate = 1 - counts[0]
-        faces = faces_of_copies(pair, rate, [each / rate for each in counts[1:]])
-        return None if faces is None else AnnouncedPair((faces,), False)
+        branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
+        return None if branches is None else PublicChoicePair((branches,), False)
 
     def arguments(self) -> Mapping[str, str]:
         return {}

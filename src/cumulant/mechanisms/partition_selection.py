@@ -64,9 +64,9 @@ class PartitionSelection(Mechanism):
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
         self._set(epsilon=epsilon, delta=delta)
-        from cumulant.pairs.polygon import PolygonPair, corners
+        from cumulant.pairs.polygon import PolygonPair, convex_corners
 
-        object.__setattr__(self, "polygon", PolygonPair(*corners(*_profile(self.loss, self.failure))))
+        object.__setattr__(self, "polygon", PolygonPair(*convex_corners(*_profile(self.loss, self.failure))))
 
     @classmethod
     def truncated_geometric(cls, epsilon: Number, delta: Number) -> PartitionSelection:

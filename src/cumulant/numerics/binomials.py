@@ -57,7 +57,7 @@ def _beyond(count: int, rate: Fraction, start: int) -> Any:
         total = total + term
         if term < total * small and ratio < 1:
             return total + up_to(term * ratio / (1 - ratio))
-    return total if start + _MOST_TERMS >= count else total + up_to(BALLS.number(1))
+    return total if start + MOST_TERMS >= count else total + up_to(BALLS.number(1))
 
 
 def binomial_masses(count: int, rate: Fraction) -> tuple[Fraction, ...]:

@@ -124,7 +124,11 @@ def short_below(value: Fraction) -> Fraction:
 
 def _scale(value: Fraction) -> Fraction | None:
     """Return the power of ten that keeps 40 digits of the value; None where the value is short."""
-    if max(value.numerator, value.denominator) < 10 ** (2 * _DIGITS):
+    if max(value.numerator, value.denominator) < 10 ** (2 * SHORT_DIGITS):
         return None
-    digits = _DIGITS - math.floor(math.log10(value.numerator) - math.log10(value.denominator)) if value else _DIGITS
+    digits = (
+        SHORT_DIGITS - math.floor(math.log10(value.numerator) - math.log10(value.denominator))
+        if value
+        else SHORT_DIGITS
+    )
     return Fraction(10) ** digits

@@ -259,24 +259,24 @@ def _point_masses(cells: Cells) -> Array:
     return np.asarray(law)
 
 
-def faces_of_copies(pair: Pair, rate: Fraction, weights: Sequence[Fraction]) -> tuple[Face, ...] | None:
-    """Return the faces of a coin that says how many copies of a record, or records of a group, are in the sample.
+def branches_of_copies(pair: Pair, rate: Fraction, weights: Sequence[Fraction]) -> tuple[Branch, ...] | None:
+    """Return the branches of a coin that says how many copies of a record, or records of a group, are in the sample.
 
     `rate` is the probability that any is there, `weights` those of 1, 2, ... of them, given that. Returns None if the pair of
     several is not known.
     """
-    faces = []
+    branches = []
     for count, weight in enumerate(weights, start=1):
         if not weight:
             continue
         many = pair if count == 1 else pair.grouped(count)
         if many is None or not many.symmetric or (many.amplified() is None and many.loss() is None):
             return None
-        faces.append(Face(weight, many, rate))
-    return tuple(faces)
+        branches.append(Branch(weight, many, rate))
+    return tuple(branches)
 
 
-def above(ball: Callable[[], Any]) -> Fraction:
-    """A fraction that is not below a ball, at 192 bits."""
+def fraction_above(ball: Callable[[], Any]) -> Fraction:
+    """Return a fraction that is not below a ball, at 192 bits."""
     with BALLS.at(192):
         return max(at_least(ball().upper()), Fraction(0))

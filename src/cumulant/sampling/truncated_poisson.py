@@ -79,7 +79,7 @@ class TruncatedPoisson(Scheme):
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         return None, self.population
 
-    def case(self, pair: Pair, records: int) -> tuple[Face, ...] | None:
+    def case(self, pair: Pair, records: int) -> tuple[Branch, ...] | None:
         """Return the two branches of the coin for a larger data set of so many records.
 
         Returns None where a pair is not known.

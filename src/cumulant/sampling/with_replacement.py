@@ -15,7 +15,7 @@ from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.binomials import mass, upper_tail
-from cumulant.pairs.public_choice import AnnouncedPair, Face, above, faces_of_copies
+from cumulant.pairs.public_choice import Branch, PublicChoicePair, branches_of_copies, fraction_above
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
@@ -85,22 +85,22 @@ class WithReplacement(Scheme):
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         return self.sample, self.population
 
-    def _announced(self, pair: Pair, tail: Fraction) -> AnnouncedPair | None:
+    def _public_choice(self, pair: Pair, tail: Fraction) -> PublicChoicePair | None:
         """Return the pair whose coin says how often the record was drawn, given that it was."""
         if not pair.symmetric:
             return None
         rate, weights, leak = copies(int(self.sample), int(self.population), tail)
-        faces = faces_of_copies(pair, rate, weights)
-        if faces is None:
+        branches = branches_of_copies(pair, rate, weights)
+        if branches is None:
             return None
-        return AnnouncedPair((faces,), False, leak, self._beyond(pair, len(weights), rate) if leak else ())
+        return PublicChoicePair((branches,), False, leak, self._beyond(pair, len(weights), rate) if leak else ())
 
-    def _beyond(self, pair: Pair, last: int, rate: Fraction) -> tuple[Face, ...]:
+    def _beyond(self, pair: Pair, last: int, rate: Fraction) -> tuple[Branch, ...]:
         """Return the branches for more copies than the last, in steps of a quarter.
 
         Each has the probability of more than before, with the most copies of the step.
         """
-        faces, sample = [], int(self.sample)
+        branches, sample = [], int(self.sample)
         while last < sample and rate:
             most = min(last + max(last // 4, 1), sample)
             many = pair.grouped(most)

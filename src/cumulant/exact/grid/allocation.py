@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from cumulant.losses.cells import Cells, Grid, misplaced, place_atoms
+from cumulant.losses.cells import Cells, Grid, place_atoms, rounding_slip
 from cumulant.losses.grid import Loss, Outputs, Step
 from cumulant.numerics.arithmetic import Array
 from cumulant.numerics.convolution import convolve_positive, without_dust
@@ -751,7 +751,7 @@ class AllocatedBelow(Outputs):
         loss, log_p, error = _losses_below(self, log_mass)
         if not error < 0.1:
             return 0.0
-        moved = epsilon + 3 * error + misplaced(float(loss[0]), float(loss[-1]))
+        moved = epsilon + 3 * error + rounding_slip(float(loss[0]), float(loss[-1]))
         return max(_hockey_stick(loss, log_p, moved) / (1 + error) * (1 - MANY), 0.0)
 
 
@@ -813,7 +813,7 @@ def on_grid(loss: Array, log_p: Array, step: float, lost: float, slip: float, er
     left, right, atoms = (np.full(count, -np.inf) for count in (grid.count - 1, grid.count - 1, grid.count))
     moved, summed = place_atoms(loss, log_p, grid, left, right, atoms)
     above = math.log(lost) if lost > 0 else -math.inf
-    return Cells(grid, left, right, atoms, -np.inf, above, slip + moved + misplaced(low, high), error + summed)
+    return Cells(grid, left, right, atoms, -np.inf, above, slip + moved + rounding_slip(low, high), error + summed)
 
 
 def span_of(loss: Array, log_p: Array, log_mass: float) -> tuple[float, float]:

@@ -76,7 +76,7 @@ class Altered:
     def scan(self, account: str) -> Iterator[Entry]:
         return (Entry.from_row([getattr(entry, column) for column in TABLE]) for entry in self.entries)
 
-    def at(self, account: str, seq: int) -> Entry | None:
+    def entry_at(self, account: str, seq: int) -> Entry | None:
         return next((entry for entry in self.entries if (entry.account, entry.seq) == (account, seq)), None)
 
     def by_key(self, account: str, key: str) -> Entry | None:

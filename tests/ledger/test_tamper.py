@@ -382,7 +382,7 @@ def test_nothing_follows_the_end_of_an_account(tmp_path: Path, kind: str) -> Non
     account = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=1, delta="1e-6")
     account.close()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cumulant.ledger.writing.may", lambda *_: None)
+        patch.setattr("cumulant.ledger.writing.check_status", lambda *_: None)
         {"spend": lambda: account.spend(STEP), "grant": lambda: account.grant("t", 1)}.get(
             kind, getattr(account, kind)
         )()

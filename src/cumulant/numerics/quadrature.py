@@ -74,7 +74,10 @@ def legendre(nodes: int) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=8)
 def legendre_balls(nodes: int, bits: int) -> list[tuple[Any, Any]]:
-    """Return Gauss-Legendre nodes and weights on [-1, 1] as balls; `bits` is the precision in force."""
+    """Return Gauss-Legendre nodes and weights on [-1, 1] as balls of this precision.
+
+    `bits` must be the precision in force; it is an argument only because the cache needs it.
+    """
     from flint import arb
 
     return [arb.legendre_p_root(nodes, k, weight=True) for k in range(nodes)]

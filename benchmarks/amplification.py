@@ -71,7 +71,7 @@ def large_order(quick: bool) -> Iterator[Fact]:
             asked.append(order)
             return order / 50
 
-        step = cm.mechanism(rdp=rdp, name="counted") @ cm.WithoutReplacement(rate=str(RATE))
+        step = cm.from_rdp(rdp=rdp, name="counted") @ cm.WithoutReplacement(rate=str(RATE))
         value = step.rdp(1e7, bound=bound)
         closed = cm.Gaussian(sigma=5).rdp(1e7)
         detail = f"rdp(1e7) = {value:.6g} with bound={bound!r}; the mechanism without sampling has {closed:.6g}"

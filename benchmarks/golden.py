@@ -113,7 +113,7 @@ def questions() -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield "guarantee rdp", lambda run: fields(run.guarantee(delta="1e-6", method="rdp"))
     yield "ball epsilon", lambda run: interval(run.guarantee(delta="1e-6", method="rdp"))
     yield "ball delta", lambda run: interval(run.guarantee(epsilon="1", method="rdp"))
-    yield "ends", lambda run: [value() if callable(value) else value for value in (run.kl, run.pure)]
+    yield "ends", lambda run: [run.kl(), run.pure()]
     yield "epsilon 1e-6 best", lambda run: run.epsilon("1e-6")
     for bound in cm.BOUNDS:
         yield f"rdp {bound}", lambda run, b=bound: run.rdp(ORDERS, bound=b).tolist()
@@ -129,16 +129,18 @@ def questions() -> Iterator[tuple[str, Callable[[Any], Any]]]:
 
 def fields(found: cm.Guarantee) -> list[Any]:
     """Return what a guarantee states, without its sentences."""
-    terms = [[term.mechanism, term.times, term.bound, list(term.nodes), term.value] for term in found.terms]
-    return [found.epsilon, found.delta, found.lower, found.order, found.bound, found.conversion, found.rigour, terms]
+    terms = [[term.mechanism, term.times, term.bound, list(term.nodes), term.value] for term in found.evidence.terms]
+    proof = found.evidence
+    return [found.epsilon, found.delta, found.lower, proof.order, proof.bound, found.route, found.rigour, terms]
 
 
 def interval(found: cm.Guarantee) -> Any:
     """Return the interval that the ball of an answer encloses; None if the answer was not proved by a ball."""
     value = found.delta if found.asked == "epsilon" else found.epsilon
-    if found.radius is None or not math.isfinite(value):
+    radius = found.evidence.radius
+    if radius is None or not math.isfinite(value):
         return None
-    return {"ball": [float(value - 2 * found.radius).hex(), float(value).hex()]}
+    return {"ball": [float(value - 2 * radius).hex(), float(value).hex()]}
 
 
 def enclosure(found: cm.Guarantee) -> Any:

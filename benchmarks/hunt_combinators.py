@@ -28,6 +28,7 @@ from scipy import special
 import cumulant as cm
 from benchmarks.clock import Slow, limited, report
 from benchmarks.enumeration import Law, Random, Tiny, TooLarge, neighbours, release
+from cumulant.accounting.choices import Method
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.sampling.scheme import Scheme
 
@@ -150,7 +151,7 @@ class Claims:
 @cache
 def claims(run: Expression) -> Claims:
     """All that is claimed of an expression."""
-    method = "rdp" if _slow(run) else "best"
+    method: Method = "rdp" if _slow(run) else "best"
     directed = {}
     if run.relation is cm.Relation.ADD_REMOVE and "Selec" not in str(run) and "Group" not in str(run):
         directed = {way: np.asarray(run.privacy_loss(way).hockey_stick(EPSILONS[1:4])) for way in ("remove", "add")}

@@ -182,11 +182,11 @@ def _foreign(combinator: str, sample: str, number: int, factor: int) -> Expressi
 
     def draw(rng: random.Random) -> Expression:
         if kind == 0:
-            mine: Expression = cm.mechanism(rdp=lambda order: order * factor / 10**5, name="mine")
+            mine: Expression = cm.from_rdp(rdp=lambda order: order * factor / 10**5, name="mine")
         elif kind == 1:
             mine = cm.ExponentialFamilyMechanism(diameter="0.01", hessian=lambda radius: factor * (1 + 0 * radius))
         else:
-            mine = cm.mechanism(rdp=lambda order: order * factor / 10**5, name="mine") * 2
+            mine = cm.from_rdp(rdp=lambda order: order * factor / 10**5, name="mine") * 2
         return mine if scheme is None else mine @ scheme(rng)
 
     rng = random.Random(number)

@@ -35,6 +35,7 @@ import cumulant as cm
 from benchmarks.settings import DRAWS, decimal
 from benchmarks.truths import Truth, truth
 from cumulant.accounting.answer import STRAINED
+from cumulant.accounting.choices import Method
 from cumulant.accounting.question import DEFAULT_ACCURACY
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import SCHEMES
@@ -47,7 +48,7 @@ FAMILIES = (NONE, *RATED)
 QUESTIONS = 11
 """About how many questions one run is asked."""
 
-METHODS = ("best", "best", "best", "exact", "rdp", "paper")
+METHODS: tuple[Method, ...] = ("best", "best", "best", "exact", "rdp", "paper")
 ROUNDED = 1e-9  # of numbers that are the same up to rounding
 OF_ORDERS = 1e-10  # the epsilon by which searches for the best order may miss it
 ULP = Fraction(1, 2**50)
@@ -106,7 +107,7 @@ class Asked:
 # ---- the laws of one run
 
 
-def check(run: cm.Expression, deltas: list[str], epsilons: list[str], method: str, asked: Asked) -> None:
+def check(run: cm.Expression, deltas: list[str], epsilons: list[str], method: Method, asked: Asked) -> None:
     """Ask a run at each delta and epsilon, and check every law on the answers."""
     known = truth(run)
     for (one, before), (other, after) in pairwise(_sorted(deltas, lambda d: _epsilon(run, d, method, known, asked))):
@@ -125,7 +126,7 @@ def check(run: cm.Expression, deltas: list[str], epsilons: list[str], method: st
             )
 
 
-def _gave_up(answer: float, nothing: float, method: str) -> bool:
+def _gave_up(answer: float, nothing: float, method: Method) -> bool:
     """Loss distributions alone may say that nothing is known; the default has the curve to fall back on."""
     return method == "exact" and answer == nothing
 
@@ -140,9 +141,9 @@ def _text(run: cm.Expression) -> str:
     return f"cm.parse({str(run)!r})"
 
 
-def _epsilon(run: cm.Expression, delta: str, method: str, known: Truth | None, asked: Asked) -> float | None:
+def _epsilon(run: cm.Expression, delta: str, method: Method, known: Truth | None, asked: Asked) -> float | None:
     text = f"{_text(run)}.guarantee({delta!r}, method={method!r})"
-    found: cm.Guarantee | None = asked.call(text, lambda: run.guarantee(delta, method=method))
+    found: cm.Guarantee | None = asked.call(text, lambda: run.guarantee(delta=delta, method=method))
     if found is None:
         return None
     if not found.epsilon >= 0:
@@ -176,7 +177,7 @@ def _check_lower(
         asked.wrong(f"{text}: lower is {lower!r}, where delta is {known(Fraction(lower))}")
 
 
-def _delta(run: cm.Expression, epsilon: str, method: str, known: Truth | None, asked: Asked) -> float | None:
+def _delta(run: cm.Expression, epsilon: str, method: Method, known: Truth | None, asked: Asked) -> float | None:
     text = f"{_text(run)}.delta({epsilon!r}, method={method!r})"
     found = asked.call(text, lambda: run.delta(epsilon, method=method))
     if found is None:

@@ -101,11 +101,11 @@ def many_questions(quick: bool) -> Iterator[Comparison]:
             lambda: (lambda whole: [whole.get_epsilon_for_delta(each) for each in DELTAS])(loss().self_compose(STEPS)),
             20,
         ),
-        ("30 epochs", lambda: fresh(steps=1).epsilon_over(EPOCHS, DELTA), epochs, 8),
+        ("30 epochs", lambda: fresh(steps=1).epsilon_over(EPOCHS, delta=DELTA), epochs, 8),
         (
             "calibrate to 1e-5",
             lambda: cm.calibrate(
-                f"Gaussian(sigma=?) @ Poisson(rate={SAMPLE}/{POPULATION}) * {STEPS + asked()}", 3, DELTA
+                f"Gaussian(sigma=?) @ Poisson(rate={SAMPLE}/{POPULATION}) * {STEPS + asked()}", epsilon=3, delta=DELTA
             ),
             lambda: noise_for(3.0),
             8,
@@ -222,7 +222,7 @@ def growth(quick: bool) -> Iterator[str]:
     for many in (16, 64):
         deltas = [10 ** (-3 - 9 * i / (many - 1)) for i in range(many)]
         yield f"{many} deltas: {cost(lambda: fresh().epsilon(deltas)) / array:.1f} times one (<= {wanted[many]})"  # noqa: B023
-    yield f"30 counts: {cost(lambda: fresh(steps=1).epsilon_over(EPOCHS, DELTA)) / one:.1f} times one (<= 5)"
+    yield f"30 counts: {cost(lambda: fresh(steps=1).epsilon_over(EPOCHS, delta=DELTA)) / one:.1f} times one (<= 5)"
     small, large = (cost(lambda: fresh(steps=k).epsilon(DELTA)) for k in (10**4, 10**7))  # noqa: B023
     yield f"rounds from 1e4 to 1e7: {large / small:.1f} times (<= 1.5)"
     coarse, fine = (cost(lambda: fresh().epsilon(DELTA, accuracy=a)) for a in ("1e-3", "1e-5"))  # noqa: B023
@@ -237,7 +237,7 @@ def growth(quick: bool) -> Iterator[str]:
         for work in (lambda: kinds().epsilon(DELTA), lambda: kinds().epsilon([DELTA]))
     )
     yield f"ten kinds: {100 * alone:.1f} ms each, in an array {100 * listed:.1f} ms each (<= 10)"
-    both = cost(lambda: fresh().guarantee(DELTA))
+    both = cost(lambda: fresh().guarantee(delta=DELTA))
     yield f"guarantee: {1000 * (both - one):.0f} ms more than epsilon (<= 300)"
 
 

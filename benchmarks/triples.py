@@ -82,7 +82,7 @@ def measured(row: Row) -> Measured:
     marks.append(time.process_time())
     first, second, third = (after - before for before, after in pairwise(marks))
     checked = ("" if check.holds else "NOT ") + check.arithmetic
-    return Measured(epsilon, found.lower or 0.0, found.conversion, found.rigour, checked, (first, second, third))
+    return Measured(epsilon, found.lower or 0.0, found.route, found.rigour, checked, (first, second, third))
 
 
 def missed(row: Row, found: Measured) -> list[str]:

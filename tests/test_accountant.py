@@ -92,7 +92,7 @@ def test_composing_never_evaluates_a_curve() -> None:
         return order / 8
 
     accountant = cm.Accountant()
-    accountant.compose(cm.mechanism(rdp=rdp) @ cm.WithoutReplacement(rate=0.5), times=10**9)
+    accountant.compose(cm.from_rdp(rdp=rdp) @ cm.WithoutReplacement(rate=0.5), times=10**9)
     assert calls == []
     assert accountant.rdp(2) > 0
     assert calls
@@ -136,7 +136,7 @@ def test_the_questions_of_a_run() -> None:
     assert accountant.rdp([1, 2, 7.5]).tolist() == run.rdp([1, 2, 7.5]).tolist()
     assert accountant.cgf(3) == run.cgf(3)
     assert accountant.delta(epsilon=2) == run.delta(epsilon=2)
-    assert (accountant.kl, accountant.pure) == (run.kl, run.pure)
+    assert (accountant.kl(), accountant.pure()) == (run.kl(), run.pure())
     assert accountant.guarantee(delta=1e-6) == run.guarantee(delta=1e-6)
 
 
@@ -192,7 +192,7 @@ def test_broken_state_is_refused(text: str) -> None:
 
 def test_a_python_function_has_no_text() -> None:
     accountant = cm.Accountant()
-    accountant.compose(cm.mechanism(rdp=lambda order: order) @ cm.WithoutReplacement(rate=0.5))
+    accountant.compose(cm.from_rdp(rdp=lambda order: order) @ cm.WithoutReplacement(rate=0.5))
     with pytest.raises(cm.NotationError, match="Python function"):
         accountant.to_json()
 

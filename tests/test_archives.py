@@ -114,5 +114,5 @@ def test_refusals(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert answer(arguments) == 2
         assert said in capsys.readouterr().err
     with pytest.raises(cm.NotationError):
-        cm.archive(cm.mechanism(rdp=lambda order: order, name="mine"), tmp_path / "y", delta=0.1)
+        cm.archive(cm.from_rdp(rdp=lambda order: order, name="mine"), tmp_path / "y", delta=0.1)
     assert not list(tmp_path.iterdir())

@@ -46,7 +46,11 @@ def test_the_default_is_the_best_method_as_in_the_shell() -> None:
     """sigma 2.25 meets epsilon = 2 by the exact layer; by Renyi divergences alone it takes 2.33."""
     text = "Gaussian(sigma=?) @ WithoutReplacement(rate=0.001) * 600000"
     found = verified(
-        calibrate(text, 2, 1e-8), lambda sigma: cm.Gaussian(sigma) @ SAMPLE * 600_000, 2, delta=1e-8, method="best"
+        calibrate(text, epsilon=2, delta=1e-8),
+        lambda sigma: cm.Gaussian(sigma) @ SAMPLE * 600_000,
+        2,
+        delta=1e-8,
+        method="best",
     )
     assert found.guarantee.method == "best"
     assert found.guarantee.epsilon == found.run.epsilon(1e-8)
@@ -72,7 +76,7 @@ def test_lattices_are_asked_near_the_answer_only_and_their_lower_ends_once(
             return original(*given)
 
         monkeypatch.setattr(answer, name, counted)
-    found = calibrate("Laplace(scale=?) @ WithoutReplacement(rate=0.001) * 1000", epsilon, "1e-8")
+    found = calibrate("Laplace(scale=?) @ WithoutReplacement(rate=0.001) * 1000", epsilon=epsilon, delta="1e-8")
     assert found.fails is not None
     assert asked["lower_epsilon"] == 1
     assert asked["epsilon"] <= 20
@@ -85,8 +89,8 @@ def test_a_target_that_only_the_exact_layer_can_meet() -> None:
     """
     text = "from_masses(p=[0, 0.9, 0.1], q=[0.1, 0.9, 0]) @ WithoutReplacement(rate=?) * 2"
     with pytest.raises(InputError, match="no value of rate meets"):
-        calibrate(text, 1, "0.05", method="rdp")
-    assert ends(calibrate(text, 1, "0.05")) == ("0.253205", "0.253206")
+        calibrate(text, epsilon=1, delta="0.05", method="rdp")
+    assert ends(calibrate(text, epsilon=1, delta="0.05")) == ("0.253205", "0.253206")
 
 
 # ---- closed forms
@@ -110,7 +114,7 @@ def test_noise_of_a_gaussian(target: str, times: int) -> None:
 @pytest.mark.parametrize(("digits", "value", "fails"), [(1, "10", "9"), (3, "9.66", "9.65"), (12, None, None)])
 def test_digits(digits: int, value: str | None, fails: str | None) -> None:
     # rho + 2 sqrt(rho L) = 0.55 at L = log(1e6): sigma = 9.651...
-    found = calibrate("Gaussian(sigma=?)", 0.55, 1e-6, digits=digits, conversion="classic")
+    found = calibrate("Gaussian(sigma=?)", epsilon=0.55, delta=1e-6, digits=digits, conversion="classic")
     exact = math.sqrt(1 / 2) / (math.sqrt(math.log(1e6) + 0.55) - math.sqrt(math.log(1e6)))
     assert found.fails is not None
     if value is None:
@@ -121,29 +125,31 @@ def test_digits(digits: int, value: str | None, fails: str | None) -> None:
 
 
 def test_repetitions_of_a_pure_mechanism() -> None:
-    found = verified(calibrate("? * Laplace(10)", 2.05, 0), lambda k: cm.Laplace(10) * int(k), 2.05, delta=0)
+    found = verified(
+        calibrate("? * Laplace(10)", epsilon=2.05, delta=0), lambda k: cm.Laplace(10) * int(k), 2.05, delta=0
+    )
     assert (found.parameter, *ends(found)) == ("times", "20", "21")
 
 
 def test_rate_and_sample_size_by_lemma_3() -> None:
     # log(1 + g (e - 1)) <= 1/2
     rate = math.expm1(0.5) / math.expm1(1)
-    found = calibrate("PureDP(1) @ WithoutReplacement(?)", 0.5, 0)
+    found = calibrate("PureDP(1) @ WithoutReplacement(?)", epsilon=0.5, delta=0)
     assert found.parameter == "rate"
     assert found.fails is not None
     assert float(found.value) <= rate < float(found.fails)
-    found = calibrate("PureDP(1) @ WithoutReplacement(sample=?, population=123457)", 0.5, 0)
+    found = calibrate("PureDP(1) @ WithoutReplacement(sample=?, population=123457)", epsilon=0.5, delta=0)
     assert ends(found) == (str(math.floor(rate * 123457)), str(math.floor(rate * 123457) + 1))
-    found = calibrate("PureDP(1) @ WithoutReplacement(population=?, sample=100)", 0.5, 0)
+    found = calibrate("PureDP(1) @ WithoutReplacement(population=?, sample=100)", epsilon=0.5, delta=0)
     assert ends(found) == (str(math.ceil(100 / rate)), str(math.ceil(100 / rate) - 1))
 
 
 def test_epsilon_and_slack_of_a_promise() -> None:
-    found = calibrate("PureDP(?)", 0.125, 0)
+    found = calibrate("PureDP(?)", epsilon=0.125, delta=0)
     assert (found.parameter, *ends(found)) == ("epsilon", "0.125", "0.125001")
-    found = calibrate("ApproximateDP(epsilon=0.125, delta=?)", 0.125, 1e-6)
+    found = calibrate("ApproximateDP(epsilon=0.125, delta=?)", epsilon=0.125, delta=1e-6)
     assert ends(found) == ("1e-6", "1.00001e-6")
-    found = calibrate("RandomizedResponse(p=?)", 1, 0)
+    found = calibrate("RandomizedResponse(p=?)", epsilon=1, delta=0)
     assert found.fails is not None
     assert float(found.value) <= 1 / (1 + math.exp(-1)) < float(found.fails)
 
@@ -153,15 +159,15 @@ def test_the_target_is_exact() -> None:
     assert Fraction(0.1) > Fraction("0.1")
     assert Fraction(0.3) < Fraction("0.3")
     for target in ("0.1", 0.1):
-        found = verified(calibrate("PureDP(?)", target, 0), cm.PureDP, target, delta=0)
+        found = verified(calibrate("PureDP(?)", epsilon=target, delta=0), cm.PureDP, target, delta=0)
         assert ends(found) == ("0.0999999", "0.1")
         with pytest.raises(
             cm.InputError, match=r"meets epsilon <= 0.1 .* is 0.1 \(as a float, which is more\) at times=1"
         ):
-            calibrate("PureDP(0.1) * ?", target, 0)
+            calibrate("PureDP(0.1) * ?", epsilon=target, delta=0)
     for target in ("0.3", 0.3):  # the bound of PureDP(0.3) is rounded up, to the float above 3/10
-        assert ends(calibrate("PureDP(?)", target, 0)) == ("0.299999", "0.3")
-    assert ends(calibrate("PureDP(?)", Fraction(0.1), 0, digits=2)) == ("0.1", "0.11")
+        assert ends(calibrate("PureDP(?)", epsilon=target, delta=0)) == ("0.299999", "0.3")
+    assert ends(calibrate("PureDP(?)", epsilon=Fraction(0.1), delta=0, digits=2)) == ("0.1", "0.11")
 
 
 # ---- integers, functions, domains
@@ -173,36 +179,38 @@ def test_integers_by_brute_force() -> None:
 
     asked: dict[str, Any] = {"delta": 1e-8, "method": "paper"}
     for target in (0.3, 1.0, 1.7):
-        found = verified(calibrate(build, target, domain=range(1, 600), **asked), build, target, **asked)
+        found = verified(calibrate(build, epsilon=target, domain=range(1, 600), **asked), build, target, **asked)
         meeting = [k for k in range(1, 600) if build(k).epsilon(**asked) <= target]
         assert ends(found) == (str(max(meeting)), str(max(meeting) + 1))
 
 
 def test_a_sum_of_which_one_part_is_unknown() -> None:
-    found = calibrate("Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000 + Laplace(scale=?)", 1, 1e-8)
+    found = calibrate(
+        "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000 + Laplace(scale=?)", epsilon=1, delta=1e-8
+    )
     verified(found, lambda scale: STEP * 600_000 + cm.Laplace(scale), 1, delta=1e-8)
 
 
 def test_a_function_is_named_after_its_argument_and_may_take_negative_numbers() -> None:
-    found = calibrate(lambda power: cm.Gaussian(sigma=2**power), 3, 1e-6, domain=(-5, 5))
+    found = calibrate(lambda power: cm.Gaussian(sigma=2**power), epsilon=3, delta=1e-6, domain=(-5, 5))
     assert found.parameter == "power"
     verified(found, lambda power: cm.Gaussian(sigma=2**power), 3, delta=1e-6)
-    mirrored = calibrate(lambda power: cm.Gaussian(sigma=2**-power), 3, 1e-6, domain=(-5, 5))
+    mirrored = calibrate(lambda power: cm.Gaussian(sigma=2**-power), epsilon=3, delta=1e-6, domain=(-5, 5))
     assert (mirrored.value, mirrored.fails) == (-found.value, -(found.fails or 0))
 
 
 def test_a_domain_ends_where_everything_meets() -> None:
-    found = calibrate("PureDP(1) @ WithoutReplacement(rate=?)", 5, 0)
+    found = calibrate("PureDP(1) @ WithoutReplacement(rate=?)", epsilon=5, delta=0)
     assert ends(found) == ("1", "None")
-    found = calibrate("Gaussian(sigma=?)", 1, 1e-5, domain=(10, 20))
+    found = calibrate("Gaussian(sigma=?)", epsilon=1, delta=1e-5, domain=(10, 20))
     assert ends(found) == ("10", "None")
     assert found.to_dict()["fails"] is None
 
 
 def test_a_domain_narrows_what_the_text_allows() -> None:
-    found = calibrate("Gaussian(sigma=?)", 1, 1e-5, domain=(-5, 20))
-    assert found.value == calibrate("Gaussian(sigma=?)", 1, 1e-5).value
-    assert calibrate("Gaussian(sigma=?)", 1, 1e-5, domain=range(1, 20)).value == math.ceil(found.value)
+    found = calibrate("Gaussian(sigma=?)", epsilon=1, delta=1e-5, domain=(-5, 20))
+    assert found.value == calibrate("Gaussian(sigma=?)", epsilon=1, delta=1e-5).value
+    assert calibrate("Gaussian(sigma=?)", epsilon=1, delta=1e-5, domain=range(1, 20)).value == math.ceil(found.value)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +219,7 @@ def test_a_domain_narrows_what_the_text_allows() -> None:
 )
 def test_what_grids_do_far_below_the_target_is_not_a_refusal(text: str, epsilon: float, delta: float) -> None:
     """At rate 1e-10 grids err by more than the epsilon they are asked for, a ten thousandth of the target."""
-    found = calibrate(text, epsilon, delta)
+    found = calibrate(text, epsilon=epsilon, delta=delta)
     assert found.fails is not None
     meets, fails = (cm.parse(text.replace("?", str(each))).epsilon(delta) for each in (found.value, found.fails))
     assert meets <= epsilon < fails
@@ -220,7 +228,7 @@ def test_what_grids_do_far_below_the_target_is_not_a_refusal(text: str, epsilon:
 def test_infinite_epsilons_on_the_way() -> None:
     # nothing is proved while the slack of k promises exceeds delta: 10 k <= 35
     promise = "ApproximateDP(epsilon=0.001, delta=1e-5)"
-    found = calibrate(f"{promise} * ?", 100, 3.5e-5)
+    found = calibrate(f"{promise} * ?", epsilon=100, delta=3.5e-5)
     assert ends(found) == ("3", "4")
 
 
@@ -235,15 +243,15 @@ def test_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cm.Expression, "guarantee", counted)
     for text in ("Gaussian(sigma=?) @ WithoutReplacement(rate=0.001) * 600000", "ZeroConcentrated(rho=?) * 7"):
         asked.clear()
-        calibrate(text, 2, 1e-8, method="rdp", bound="theorem9" if "@" in text else None)
+        calibrate(text, epsilon=2, delta=1e-8, method="rdp", bound="theorem9" if "@" in text else None)
         assert len(asked) <= 20
     asked.clear()
-    calibrate("ApproximateDP(epsilon=0.125, delta=?)", 0.125, 1e-6)  # a step: nothing to interpolate
+    calibrate("ApproximateDP(epsilon=0.125, delta=?)", epsilon=0.125, delta=1e-6)  # a step: nothing to interpolate
     assert len(asked) <= 40
 
 
 def test_the_result_is_data() -> None:
-    found = calibrate("Laplace(scale=10) * ?", 1.05, 0)
+    found = calibrate("Laplace(scale=10) * ?", epsilon=1.05, delta=0)
     fields = json.loads(found.to_json())
     assert (fields["parameter"], fields["value"], fields["fails"]) == ("times", 10, 11)
     assert fields["run"] == "Laplace(scale=10) * 10"
@@ -280,8 +288,8 @@ def test_one_sentence(run: Any, options: dict[str, Any], sentence: str) -> None:
 
 def test_what_is_not_monotone() -> None:
     with pytest.raises(cm.InputError, match=r"epsilon is not monotone in x: it is .* give a domain where it is"):
-        calibrate(lambda x: cm.Gaussian(sigma=(x - 4) ** 2 + 1), 1, 1e-5, domain=(0, 9))
-    assert calibrate(lambda x: cm.Gaussian(sigma=(x - 4) ** 2 + 1), 1, 1e-5, domain=(4, 9)).value > 5
+        calibrate(lambda x: cm.Gaussian(sigma=(x - 4) ** 2 + 1), epsilon=1, delta=1e-5, domain=(0, 9))
+    assert calibrate(lambda x: cm.Gaussian(sigma=(x - 4) ** 2 + 1), epsilon=1, delta=1e-5, domain=(4, 9)).value > 5
 
 
 # ---- the numbers that are tried

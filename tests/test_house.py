@@ -23,7 +23,7 @@ RATCHET = json.loads((TESTS / "house.json").read_text(encoding="utf-8"))
 ABOUT_SEVERAL = {"browser", "docs", "laws", "oracles", "pinned"}
 """Folders of tests that are about no one file: laws over everything registered, reference values, pages, older peers."""
 
-ABOUT_EVERYTHING = {"house", "import", "input", "threads", "wrong_types"}
+ABOUT_EVERYTHING = {"api", "house", "import", "input", "threads", "wrong_types"}
 """Tests about no one file that stand beside the folders or in one."""
 
 ABOUT_A_PACKAGE = {

@@ -85,15 +85,21 @@ def test_not_a_number(make: Any, value: Any) -> None:
             lambda: cm.Gaussian(sigma=1).rdp(2, bound="theorem8"),
             "bound='theorem8' is unknown (did you mean 'theorem9'?); choose one of caps",
         ),
-        (lambda: cm.Gaussian(sigma=1).epsilon(1e-5, method="magic"), "method='magic' is unknown"),
-        (lambda: cm.Gaussian(sigma=1).epsilon(1e-5, conversion="magic"), "conversion='magic' is unknown"),
+        (
+            lambda: cm.Gaussian(sigma=1).epsilon(1e-5, method="magic"),  # type: ignore[call-overload]
+            "method='magic' is unknown",
+        ),
+        (
+            lambda: cm.Gaussian(sigma=1).epsilon(1e-5, conversion="magic"),  # type: ignore[call-overload]
+            "conversion='magic' is unknown",
+        ),
         (lambda: cm.Gaussian(sigma=1).epsilon(1e-5, method="paper", bound="best"), "fixes bound and conversion"),
         (lambda: cm.Gaussian.from_clipping(1, 1, "sideways"), "relation='sideways' is unknown"),
         (lambda: cm.from_masses([0.5, 0.4], [0.5, 0.5]), "the masses of p must sum to 1, not to 0.9"),
         (lambda: cm.from_masses([1], [0.5, 0.5]), "p and q must have the same length"),
         (lambda: cm.from_rdp_points([3, 2], [1, 1]), "orders must increase"),
-        (lambda: cm.mechanism(rdp=3), "must be a function of the order"),  # type: ignore[arg-type]
-        (lambda: cm.mechanism(rdp=lambda a: -1.0).rdp(2), "never negative"),
+        (lambda: cm.from_rdp(rdp=3), "must be a function of the order"),  # type: ignore[arg-type]
+        (lambda: cm.from_rdp(rdp=lambda a: -1.0).rdp(2), "never negative"),
     ],
 )
 def test_sentences(make: Any, sentence: str) -> None:
@@ -152,8 +158,8 @@ def test_a_delta_above_one_is_no_delta(delta: Any) -> None:
         lambda: run.epsilon([1e-5, delta]),
         lambda: run.epsilon(delta, method="paper"),
         lambda: run.epsilon(delta, method="naive"),
-        lambda: run.guarantee(delta),
-        lambda: run.epsilon_over([1, 2], delta),
+        lambda: run.guarantee(delta=delta),
+        lambda: run.epsilon_over([1, 2], delta=delta),
         lambda: cm.calibrate("Gaussian(sigma=?)", epsilon=1, delta=delta),
         lambda: true_positive_rate([0.1], [1], [delta]),
         lambda: advantage([1], [delta]),
@@ -168,8 +174,8 @@ def test_a_delta_of_one_is_no_privacy_at_all() -> None:
     for method in ("best", "exact", "rdp", "paper", "naive", "strong", "optimal"):
         assert run.epsilon(1, method=method) == 0.0
     assert run.epsilon([1, "1.0"]).tolist() == [0.0, 0.0]
-    assert run.guarantee(1).epsilon == 0.0
-    assert run.epsilon_over([1, 2], 1).tolist() == [0.0, 0.0]
+    assert run.guarantee(delta=1).epsilon == 0.0
+    assert run.epsilon_over([1, 2], delta=1).tolist() == [0.0, 0.0]
 
 
 def test_what_used_to_be_a_traceback() -> None:
@@ -179,7 +185,7 @@ def test_what_used_to_be_a_traceback() -> None:
         (lambda: run.trade_off(method=[]), r"method=\[\] must be a name"),
         (lambda: run.epsilon(1e-5, conversion=[]), r"conversion=\[\] must be a name"),
         (lambda: run.epsilon(1e-5, bound=""), "bound='' must be a name"),
-        (lambda: run.epsilon_over(5, 1e-5), "times=5 must be a list of numbers"),
+        (lambda: run.epsilon_over(5, delta=1e-5), "times=5 must be a list of numbers"),
         (lambda: cm.Gaussian(sigma=Fraction(10**400, 3)), "out of range; magnitudes go from 1e-300 to 1e300"),
         (lambda: cm.Gaussian(sigma=1, sensitivity=Fraction(1, 10**400)), "out of range"),
     ]
@@ -196,6 +202,6 @@ def test_several_false_positive_rates() -> None:
 
 def test_an_epsilon_beyond_all_exponentials_is_verified() -> None:
     for delta in (0, 1e-5):
-        found = cm.PureDP(1e300).guarantee(delta)
+        found = cm.PureDP(1e300).guarantee(delta=delta)
         assert found.epsilon == 1e300
         assert found.verify().holds

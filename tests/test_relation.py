@@ -97,7 +97,7 @@ def test_runs_for_special_records_are_told_apart_and_survive(run: cm.Expression)
     assert run.relation is cm.Relation.REPLACE_SPECIAL
     assert cm.parse(run.notation()) == run
     assert pickle.loads(pickle.dumps(run)) == run
-    assert SPECIAL in run.guarantee("1e-6").explain()
+    assert SPECIAL in run.guarantee(delta="1e-6").explain()
     with pytest.raises(cm.RelationError, match="restate one of them"):
         run + cm.Gaussian(sigma=1, relation=cm.Relation.ADD_REMOVE)
     if "averaged_over" in str(run) or "position" in str(run):

@@ -40,7 +40,7 @@ def questions() -> list[Question]:
         (gaussian, "gaussian-diameter"),
     ]:
         run = base @ sample * 300
-        found.append(lambda run=run, bound=bound: run.guarantee("1e-9", bound=bound))  # type: ignore[misc]
+        found.append(lambda run=run, bound=bound: run.guarantee(delta="1e-9", bound=bound))  # type: ignore[misc]
     found.append(lambda: mixed.guarantee(delta="1e-6"))
     found.append(lambda: mixed.rdp([2, 8.5, 64]).tolist())
     found.append(lambda: cm.calibrate("Gaussian(sigma=?) * 10", epsilon=1, delta="1e-6", digits=3).value)
@@ -79,7 +79,7 @@ def test_nor_after_an_exception() -> None:
     run = cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.01")
     with pytest.raises(cm.HypothesisError):
         run.epsilon(delta="1e-6", bound="lemma3")
-    cm.mechanism(rdp=math.sqrt).epsilon(delta="1e-6")  # takes no balls, so the attempt to give it one fails inside
+    cm.from_rdp(rdp=math.sqrt).epsilon(delta="1e-6")  # takes no balls, so the attempt to give it one fails inside
     assert flint.ctx.prec == before
 
 

@@ -115,13 +115,9 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         lambda **given: densities(**given),
         {"log_q": lambda x: -abs(x - 1) - math.log(2), "support": (-math.inf, math.inf), "pure": 1},
     ),
-    "mechanism": (
-        lambda **given: cm.mechanism(**given).rdp(2),
-        {"rdp": lambda order: order / 18, "pure": 50, "kl": 1, "name": "mine"},
-    ),
     "from_rdp": (
-        lambda **given: cm.from_rdp(given.pop("rdp", lambda order: order / 18), **given).rdp(2),
-        {"pure": 50, "kl": 1, "name": "mine", "upper_bound": True},
+        lambda **given: cm.from_rdp(**given).rdp(2),
+        {"rdp": lambda order: order / 18, "pure": 50, "kl": 1, "name": "mine", "upper_bound": True},
     ),
     "KaryResponse": (cm.KaryResponse, {"values": 4, "p": "1/2"}),
     "KaryResponse by epsilon": (cm.KaryResponse, {"values": 4, "epsilon": 1}),
@@ -163,6 +159,10 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Poisson": (cm.Poisson, {"rate": "0.1"}),
     "TruncatedPoisson": (cm.TruncatedPoisson, {"rate": "0.1", "limit": 5, "population": 10}),
     "WithReplacement": (cm.WithReplacement, {"sample": 5, "population": 10}),
+    "NoisySGD": (
+        lambda **given: cm.NoisySGD(**given).epsilon("1e-5", method="rdp"),
+        {"batch": 64, "records": 1797, "steps": 10, "noise_multiplier": 2},
+    ),
     "Group": (cm.Group, {"size": 2}),
     "User": (cm.User, {"records": 2}),
     "MatrixMechanism": (cm.MatrixMechanism, {"bands": [1, "1/2"], "steps": 9, "sigma": 2, "relation": "add-remove"}),
@@ -250,6 +250,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "trade_off": (RUN.trade_off, {"fpr": [0.1, 0.2], "method": "rdp"}),
     "true_positive_rate": (RUN.true_positive_rate, {"fpr": 0.1, "method": "rdp"}),
     "rdp": (RUN.rdp, {"order": 2, "bound": "theorem9"}),
+    "rdp_table": (RUN.rdp_table, {"orders": [2, 3]}),
     "gap": (RUN.gap, {"order": 2, "bound": "theorem9"}),
     "cgf": (RUN.cgf, {"lam": 2, "bound": "theorem9"}),
 }
@@ -285,6 +286,7 @@ def test_every_public_callable_is_tried() -> None:
         "Check",
         "GaussianFit",
         "Risk",
+        "Evidence",
         "Guarantee",
         "Term",
         "TradeOffCurve",
@@ -300,7 +302,7 @@ def test_every_public_callable_is_tried() -> None:
         if callable(value) and not (isinstance(value, type) and issubclass(value, Exception)):
             assert name in tried | made | abstract, name
     questions = {name for name, value in inspect.getmembers(cm.Expression, callable) if not name.startswith("_")}
-    assert questions <= tried | {"notation", "ran"}
+    assert questions <= tried | {"notation", "record", "kl", "pure", "advantage"}  # these take nothing
     assert {MECHANISMS[name].__name__ for name in MECHANISMS} <= tried | {"ByPoints", "ByMasses"}
     assert set(SCHEMES) <= tried
 
@@ -308,14 +310,14 @@ def test_every_public_callable_is_tried() -> None:
 def test_questions_about_what_holds_a_function() -> None:
     """A function that is wrong in every way, in every question."""
     for wrong, value in WRONG.items():
-        run = cm.mechanism(partial(said, value), name="wrong")
+        run = cm.from_rdp(partial(said, value), name="wrong")
         for ask in (
             lambda: run.epsilon(1e-5),  # noqa: B023
             lambda: run.delta(1),  # noqa: B023
-            lambda: run.guarantee(1e-5),  # noqa: B023
+            lambda: run.guarantee(delta=1e-5),  # noqa: B023
             lambda: run.true_positive_rate(0.1),  # noqa: B023
             lambda: run.rdp([2, 3]),  # noqa: B023
-            lambda: run.kl,  # noqa: B023
+            run.kl,
             lambda: (run @ cm.Poisson(0.1)).rdp(2),  # noqa: B023
         ):
             try:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cumulant.accountant import Accountant
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.plan import Term
+from cumulant.accounting.plan import Evidence, Term
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import BOUNDS
 from cumulant.calibrate import Calibration, calibrate
@@ -28,6 +28,9 @@ from cumulant.errors import (
     CumulantError,
     HypothesisError,
     InputError,
+    KeyConflict,
+    LedgerBroken,
+    LedgerError,
     NotationError,
     RelationError,
 )
@@ -39,7 +42,7 @@ from cumulant.mechanisms.exponential import ExponentialMechanism
 from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
 from cumulant.mechanisms.from_densities import from_densities
 from cumulant.mechanisms.from_masses import from_masses
-from cumulant.mechanisms.from_rdp import from_rdp, mechanism
+from cumulant.mechanisms.from_rdp import from_rdp
 from cumulant.mechanisms.from_rdp_points import from_rdp_points
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.gaussian_dp import GaussianDP
@@ -93,6 +96,7 @@ if TYPE_CHECKING:
     from cumulant.archives import archive
     from cumulant.conversion.verify import Verification
     from cumulant.ledger.ledger import Ledger
+    from cumulant.training.sgd import NoisySGD
 
 __all__ = [
     "BOUNDS",
@@ -110,6 +114,7 @@ __all__ = [
     "DirichletPosterior",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "Evidence",
     "ExponentialFamilyMechanism",
     "ExponentialMechanism",
     "Expression",
@@ -124,12 +129,16 @@ __all__ = [
     "HypothesisError",
     "InputError",
     "KaryResponse",
+    "KeyConflict",
     "Laplace",
     "Ledger",
+    "LedgerBroken",
+    "LedgerError",
     "MatrixMechanism",
     "Mechanism",
     "MinSep",
     "NoisyMax",
+    "NoisySGD",
     "NotationError",
     "Parallel",
     "PartitionSelection",
@@ -171,7 +180,6 @@ __all__ = [
     "from_rdp",
     "from_rdp_points",
     "last_iterate",
-    "mechanism",
     "parallel",
     "parse",
     "sweep",
@@ -222,6 +230,10 @@ def _draw_sweep(*arguments: Any) -> Any:
     from cumulant.plotting.sweep import picture
 
     return picture(*arguments)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
 def __getattr__(name: str) -> Any:

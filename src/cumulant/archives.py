@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cumulant.accounting import text as statement
+from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.conversion.verify import Verification
@@ -68,7 +69,7 @@ def archive(
     *,
     delta: Number | None = None,
     epsilon: Number | None = None,
-    method: str = DEFAULT_METHOD,
+    method: Method = DEFAULT_METHOD,
     accuracy: Number = DEFAULT_ACCURACY,
     plot: bool = True,
 ) -> Guarantee:
@@ -98,7 +99,7 @@ def archive(
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"out={shown(str(out))} is there already and not empty; name a new folder")
-    found = described.guarantee(delta, method, accuracy=accuracy, epsilon=epsilon)
+    found = described.guarantee(delta=delta, epsilon=epsilon, method=method, accuracy=accuracy)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _new_folder(folder) as part:

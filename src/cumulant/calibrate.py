@@ -15,6 +15,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from cumulant.accounting.choices import BoundName, ConversionName, Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, check_names, two_sided_method
@@ -83,14 +84,14 @@ class Calibration:
 
 def calibrate(
     run: str | Callable[[Any], Expression],
+    *,
     epsilon: Number | None = None,
     delta: Number | None = None,
     domain: tuple[Number, Number] | range | None = None,
     digits: int = 6,
-    method: str = DEFAULT_METHOD,
-    bound: str | None = None,
-    conversion: str | None = None,
-    *,
+    method: Method = DEFAULT_METHOD,
+    bound: BoundName | None = None,
+    conversion: ConversionName | None = None,
     advantage: Number | None = None,
     tpr: Number | None = None,
     fpr: Number | None = None,
@@ -179,7 +180,9 @@ def calibrate(
             )
         return found
 
-    def search(by: str, row: str | None = None, converted: str | None = None, quick: bool = False) -> _Search:
+    def search(
+        by: Method, row: str | None = None, converted: ConversionName | None = None, quick: bool = False
+    ) -> _Search:
         ask = target.nearly if quick else target.ask
         return _Search(name, grid, lambda rank: ask(build(rank), by, row, converted), target)
 

@@ -121,19 +121,33 @@ class LedgerError(CumulantError):
 
     There is no such file or server, no right to write, no space, or a schema of another version.
 
-    >>> issubclass(LedgerBroken, LedgerError) and issubclass(KeyConflict, InputError)
+    >>> import cumulant as cm
+    >>> issubclass(cm.LedgerBroken, cm.LedgerError) and issubclass(cm.KeyConflict, cm.InputError)
     True
     """
 
 
 class LedgerBroken(LedgerError):
-    """A ledger contradicts itself: what it holds was changed, or cannot be read."""
+    """A ledger contradicts itself: what it holds was changed, or cannot be read.
+
+    >>> import cumulant as cm
+    >>> issubclass(cm.LedgerBroken, cm.LedgerError)
+    True
+    """
 
 
 class KeyConflict(LedgerError, InputError):
     """A key was used before, for another request or by another process.
 
     `receipt` is what it was used for.
+
+    >>> import cumulant as cm, tempfile
+    >>> account = cm.Ledger(f"sqlite:///{tempfile.mkdtemp()}/budget.db").create("patients", epsilon=1, delta=1e-6)
+    >>> receipt = account.spend(cm.PureDP("0.1"), key="monday")
+    >>> account.spend(cm.PureDP("0.2"), key="monday")
+    Traceback (most recent call last):
+    ...
+    cumulant.errors.KeyConflict: ...
     """
 
     receipt: object = None

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cumulant import domains, plot_registry
+from cumulant.accounting.choices import BoundName, ConversionName, Method
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, given
 from cumulant.domains import Exact, Number
 from cumulant.errors import CumulantError, InputError, shown
@@ -102,7 +103,7 @@ class Sweep:
         with open_output(path, binary=True) as file:
             parquet.write_table(table(self.columns()), file)
 
-    def plot(self, out: str | Path | None = None, kind: str | None = None) -> Any:
+    def plot(self, out: str | Path | None = None, *, kind: str | None = None) -> Any:
         """Draw a line where one setting varies, a heat map where two do, panels where more do.
 
         Needs cumulant[plot].
@@ -123,9 +124,9 @@ def sweep(
     *,
     delta: Number | None = None,
     epsilon: Number | None = None,
-    method: str = DEFAULT_METHOD,
-    bound: str | None = None,
-    conversion: str | None = None,
+    method: Method = DEFAULT_METHOD,
+    bound: BoundName | None = None,
+    conversion: ConversionName | None = None,
     accuracy: Number = DEFAULT_ACCURACY,
     executor: Executor | None = None,
     journal: str | Path | None = None,
@@ -258,7 +259,13 @@ def _answers(chunk: list[_Setting], question: Question) -> list[Answered]:
         try:
             run = parse(setting.run)
             ask = run.epsilon if question.asked == "delta" else run.delta
-            value = ask(question.value, question.method, question.bound, question.conversion, question.accuracy)
+            value = ask(
+                question.value,
+                method=question.method,
+                bound=question.bound,
+                conversion=question.conversion,
+                accuracy=question.accuracy,
+            )
             found.append((setting.key, _row(str(run), question, float(value), ""), True))
         except CumulantError as error:
             found.append((setting.key, _row(setting.run, question, None, _sentence(error)), True))

@@ -11,6 +11,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.cache import forget
+from cumulant.accounting.choices import Method
 from cumulant.accounting.numbers import rounded_up
 from cumulant.errors import CertificateError, InputError
 from cumulant.numerics.arithmetic import BALLS
@@ -42,9 +43,8 @@ def test_the_delta_of_a_guarantee_is_the_one_of_the_run_and_verifies(run: str, a
         assert found.delta == RUNS[run].delta(epsilon, **asked)
         assert Fraction(repr(found.epsilon)) >= Fraction(cm.domains.Exact(epsilon))
         assert found.epsilon == pytest.approx(float(Fraction(epsilon)), rel=1e-15)
-        assert found.lower is None
-        assert found.lower_delta is None or 0 <= found.lower_delta <= found.delta
-        assert (found.lower_delta is None) == (bool(asked) or run == "curve")
+        assert found.lower is None or 0 <= found.lower <= found.delta
+        assert (found.lower is None) == (bool(asked) or run == "curve")
         check = found.verify()
         assert check, f"{epsilon}: {check}"
         assert (check.epsilon, check.delta) == (found.epsilon, found.delta)
@@ -65,10 +65,10 @@ def test_what_is_proved_about_a_gaussian_encloses_its_profile() -> None:
             s, e, two = (BALLS.number(value) for value in (shift, epsilon, Fraction(2)))
             near, far = ((-(half * s / two - e / s) / two.sqrt()).erfc() / two for half in (1, -1))
             truth = near - e.exp() * far
-            assert found.lower_delta is not None
-            assert BALLS.number(Fraction(found.lower_delta)) <= truth <= BALLS.number(Fraction(found.delta))
-        assert found.lower_delta >= found.delta * (1 - 1e-14)
-        assert (found.conversion, found.rigour) == ("closed form", "proved")
+            assert found.lower is not None
+            assert BALLS.number(Fraction(found.lower)) <= truth <= BALLS.number(Fraction(found.delta))
+        assert found.lower >= found.delta * (1 - 1e-14)
+        assert (found.route, found.rigour) == ("closed form", "proved")
 
 
 @pytest.mark.parametrize(("run", "epsilon", "delta"), [
@@ -79,7 +79,7 @@ def test_what_is_proved_about_a_gaussian_encloses_its_profile() -> None:
 ])  # fmt: skip
 def test_at_order_infinity_delta_is_the_slack(run: cm.Expression, epsilon: Any, delta: float) -> None:
     found = run.guarantee(epsilon=epsilon, method="rdp")
-    assert (found.delta, found.order) == (delta, math.inf)
+    assert (found.delta, found.evidence.order) == (delta, math.inf)
     check = found.verify()
     assert check
     assert check.arithmetic in ("fractions", "decimal", "balls")
@@ -104,7 +104,7 @@ def test_exactly_one_number_is_asked_for() -> None:
         run.guarantee(epsilon=-1)
     with pytest.raises(InputError, match="answers epsilon"):
         run.guarantee(epsilon=1, method="strong")
-    assert run.guarantee(1e-6).asked == "delta"
+    assert run.guarantee(delta=1e-6).asked == "delta"
 
 
 def test_an_accountant_answers_both_questions() -> None:
@@ -118,22 +118,25 @@ def test_an_accountant_answers_both_questions() -> None:
 
 def test_both_guarantees_have_the_same_fields_in_json() -> None:
     run = RUNS["lattice"]
-    by_delta, by_epsilon = json.loads(run.guarantee(1e-6).to_json()), json.loads(run.guarantee(epsilon=1).to_json())
+    by_delta, by_epsilon = (
+        json.loads(run.guarantee(delta=1e-6).to_json()),
+        json.loads(run.guarantee(epsilon=1).to_json()),
+    )
     assert list(by_delta) == list(by_epsilon)
     assert (by_delta["asked"], by_epsilon["asked"]) == ("delta", "epsilon")
-    assert by_delta["lower_delta"] is None
-    assert by_epsilon["lower_delta"] > 0
+    assert 0 < by_delta["lower"] <= by_delta["epsilon"]
+    assert 0 < by_epsilon["lower"] <= by_epsilon["delta"]
 
 
 def test_a_named_bound_of_the_exact_layer_is_the_one_that_delta_uses() -> None:
     """Theorem B is not a consequence of the profile."""
     found = RUNS["cone"].guarantee(epsilon="0.8", method="exact", bound="profile")
-    assert (found.conversion, found.rigour) == ("line", "proved")
+    assert (found.route, found.rigour) == ("line", "proved")
     assert found.delta > RUNS["cone"].delta("0.8")
 
 
 def test_functions_stay_behind_when_pickled() -> None:
-    found = cm.mechanism(rdp=lambda order: order / 18, name="mine").guarantee(epsilon=1)
+    found = cm.from_rdp(rdp=lambda order: order / 18, name="mine").guarantee(epsilon=1)
     assert found.verify()
     twin = pickle.loads(pickle.dumps(found))
     assert "at epsilon = 1.0" in twin.explain()
@@ -167,8 +170,8 @@ def test_what_may_fail_has_no_finite_divergence() -> None:
     for run in (cm.ApproximateDP(1, "0.1"), cm.ApproximateDP(0, "0.1") * 3, cm.ApproximateDP(1, "0.1") @ W(rate="0.5")):
         assert run.rdp([1, 1.5, 2, math.inf]).tolist() == [math.inf] * 4
         assert run.cgf([0, 1]).tolist() == [0.0, math.inf]
-        assert run.kl == run.pure == run.epsilon(delta=0) == math.inf
-    assert cm.ApproximateDP(1, 0).pure == 1.0
+        assert run.kl() == run.pure() == run.epsilon(delta=0) == math.inf
+    assert cm.ApproximateDP(1, 0).pure() == 1.0
 
 
 def test_the_lower_end_of_gathered_gaussians_is_not_rounded_up() -> None:
@@ -178,7 +181,7 @@ def test_the_lower_end_of_gathered_gaussians_is_not_rounded_up() -> None:
             cm.Gaussian(sigma=1) * 2,
             cm.Gaussian(sigma=1) + cm.Gaussian(sigma=1, sensitivity=1, geometry="ball"),
         ):
-            assert (run.guarantee(delta).lower or 0.0) == 0.0
+            assert (run.guarantee(delta=delta).lower or 0.0) == 0.0
 
 
 def test_runs_of_nothing_are_verified() -> None:
@@ -189,7 +192,7 @@ def test_runs_of_nothing_are_verified() -> None:
 
 
 @pytest.mark.parametrize("method", ["naive", "strong", "optimal", "rdp", "best", "exact"])
-def test_a_delta_of_one_needs_no_epsilon(method: str) -> None:
+def test_a_delta_of_one_needs_no_epsilon(method: Method) -> None:
     assert cm.ApproximateDP("0.1", "0.01").epsilon(1, method=method) == 0.0
     assert (cm.ApproximateDP("0.1", "0.01") * 3 + cm.PureDP(1)).epsilon(1, method=method) == 0.0
 
@@ -199,7 +202,7 @@ def test_delta_is_at_most_the_distance_that_the_curve_leaves() -> None:
     run, pinsker = cm.ZeroConcentrated(rho="1e-13"), math.sqrt(1e-13 / 2)
     found = run.guarantee(epsilon="5e-30")
     assert pinsker / 1.01 < found.delta <= pinsker * (1 + 1e-9)
-    assert (found.conversion, found.rigour) == ("total variation", "bounded")
+    assert (found.route, found.rigour) == ("total variation", "bounded")
     assert "total variation distance" in found.explain()
     assert run.delta(["5e-30"], method="rdp")[0] == run.delta("5e-30", method="rdp") == found.delta
     assert run.epsilon(pinsker * 1.001) == 0.0 == run.epsilon([pinsker * 1.001], method="rdp")[0]
@@ -215,7 +218,7 @@ def test_numbers_that_underflow_are_not_nothing() -> None:
     assert (cm.Gaussian(sigma="1e90") @ cm.Poisson(rate="1e-290") * 2).delta(1) > 0
     leaking = cm.ApproximateDP(0, "1e-300") @ cm.Poisson(rate="1e-300") * 2
     assert leaking.delta(0) > 0
-    assert leaking.advantage > 0
+    assert leaking.advantage() > 0
     masses = cm.from_masses(["0.5", "0.5", 0], ["0.5", "0.49", "0.01"]) @ cm.Poisson(rate="1e-300") * 2
     assert masses.true_positive_rate(0) > 0
 
@@ -227,25 +230,25 @@ def test_distances_are_coupled_round_by_round() -> None:
     for sigma in ("0.02", "0.05", "0.1"):
         run = cm.Gaussian(sigma=sigma) @ cm.Poisson(rate="0.5") * 3
         assert 0.87 < run.delta(0) <= 0.875 * (1 + 1e-9)
-        assert run.advantage <= 0.875 * (1 + 1e-9)
+        assert run.advantage() <= 0.875 * (1 + 1e-9)
 
 
 def test_a_function_without_divergence_leaves_no_advantage() -> None:
-    nothing = cm.mechanism(lambda order: order * 0)
+    nothing = cm.from_rdp(lambda order: order * 0)
     assert nothing.epsilon(1e-5) == 0
-    assert nothing.advantage < 1e-100
+    assert nothing.advantage() < 1e-100
     assert nothing.true_positive_rate(0.1) < 0.1 + 1e-12
 
 
 def test_an_answer_that_misses_its_accuracy_says_so() -> None:
     """Each of 7e8 losses of 3e-12 is rounded by some 1e-14: the grid's answer holds, and is far from what is needed."""
     run = cm.parse("RandomizedResponse(p=0.5000001) @ Poisson(rate=7.8e-6) * 692100000")
-    found = run.guarantee("1.877e-8", method="exact")
+    found = run.guarantee(delta="1.877e-8", method="exact")
     assert found.note == "rounding so many losses costs more than the accuracy that was asked for"
-    assert found.epsilon > run.guarantee("1.877e-8").epsilon
-    assert run.guarantee("1.877e-8").note == ""
+    assert found.epsilon > run.guarantee(delta="1.877e-8").epsilon
+    assert run.guarantee(delta="1.877e-8").note == ""
     assert (cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000).guarantee(
-        1e-8, method="exact"
+        delta=1e-8, method="exact"
     ).note == ""
 
 
@@ -256,7 +259,7 @@ def test_an_answer_that_misses_its_accuracy_says_so() -> None:
 )
 def test_a_proof_is_had_for_the_asking(run: cm.Expression) -> None:
     """The proved number lies between the bounded ends, up to the accuracy; every question gives the same one."""
-    found, proved = run.guarantee("1e-6", method="exact"), run.guarantee("1e-6", method="exact", prove=True)
+    found, proved = run.guarantee(delta="1e-6", method="exact"), run.guarantee(delta="1e-6", method="exact", prove=True)
     assert (proved.rigour, proved.lower_rigour) == ("proved", "proved")
     assert found.lower is not None
     assert proved.lower is not None
@@ -265,18 +268,18 @@ def test_a_proof_is_had_for_the_asking(run: cm.Expression) -> None:
     assert proved.lower <= found.epsilon
     assert proved.epsilon == run.epsilon("1e-6", method="exact", prove=True)
     assert run.delta(1, method="exact", prove=True) == run.guarantee(epsilon=1, method="exact", prove=True).delta
-    assert proved.radius is not None
-    assert 0 < proved.radius < 1e-9
+    assert proved.evidence.radius is not None
+    assert 0 < proved.evidence.radius < 1e-9
 
 
 def test_what_would_take_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from cumulant.exact.inversion import solver
 
     run = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.01") * 1000
-    usual = run.guarantee("1e-6")
+    usual = run.guarantee(delta="1e-6")
     monkeypatch.setattr(solver.Effort, "__init__", _hasty(solver.Effort.__init__))
     forget()
-    hasty = run.guarantee("1e-6")
+    hasty = run.guarantee(delta="1e-6")
     assert (usual.rigour, usual.note) == ("proved", "")
     assert hasty.rigour == "bounded"
     assert hasty.note.startswith("bounded, not proved: a proof would take ")
@@ -285,7 +288,7 @@ def test_what_would_take_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     assert (
         usual.lower <= hasty.epsilon <= usual.epsilon * (1 + 1e-3)
     )  # floats may be sharper than the accuracy of balls
-    assert run.guarantee("1e-6", prove=True).epsilon == usual.epsilon
+    assert run.guarantee(delta="1e-6", prove=True).epsilon == usual.epsilon
 
 
 def _hasty(made: Any) -> Any:
@@ -303,7 +306,7 @@ def test_proofs_are_asked_of_the_exact_layer_only() -> None:
     with pytest.raises(cm.InputError, match="prove=1 must be True or False"):
         cm.Laplace(scale=1).epsilon("1e-6", prove=1)  # type: ignore[call-overload]
     stubborn = (cm.from_masses(["0.5", "0.3", "0.2"], ["0.2", "0.31", "0.49"]) * 2).guarantee(
-        "1e-9", "exact", prove=True
+        delta="1e-9", method="exact", prove=True
     )
     assert stubborn.rigour == "proved" or stubborn.note.startswith("asked for a proof, and there is none")
 
@@ -316,14 +319,14 @@ def test_order_infinity_is_lemma_3_whatever_bound_was_asked_for() -> None:
         found = step.guarantee(delta=0, **asked)  # type: ignore[arg-type]
         assert found.epsilon == pytest.approx(math.log1p(0.001 * math.expm1(0.5)), rel=1e-12)
         assert found.epsilon < 0.7 * limit
-        assert (found.bound, found.order) == ("lemma3", math.inf)
-        assert [term.bound for term in found.terms] == ["lemma3"]
+        assert (found.evidence.bound, found.evidence.order) == ("lemma3", math.inf)
+        assert [term.bound for term in found.evidence.terms] == ["lemma3"]
         assert "theorem9" not in found.explain()
         assert "Lemma 3" in found.explain()
         assert cm.Guarantee.from_json(found.to_json()) == found
         assert found.verify().holds
-    assert step.guarantee(delta="1e-2", bound="theorem9", method="rdp").bound in ("theorem9", "lemma3")
-    assert (step * 100_000).guarantee(delta="1e-6", method="paper").bound == "theorem9"
+    assert step.guarantee(delta="1e-2", bound="theorem9", method="rdp").evidence.bound in ("theorem9", "lemma3")
+    assert (step * 100_000).guarantee(delta="1e-6", method="paper").evidence.bound == "theorem9"
 
 
 def test_optimal_composition_of_too_many_kinds_says_that_it_took_the_closed_form() -> None:
@@ -331,9 +334,9 @@ def test_optimal_composition_of_too_many_kinds_says_that_it_took_the_closed_form
     many = cm.Laplace(scale=20) * 9
     for i in range(20):
         many = many + cm.Laplace(scale=21 + i) * 9
-    assert few.guarantee("1e-6", method="optimal").note == ""
+    assert few.guarantee(delta="1e-6", method="optimal").note == ""
     assert few.epsilon("1e-6", method="optimal") < few.epsilon("1e-6", method="strong")
-    assert "closed form" in many.guarantee("1e-6", method="optimal").note
+    assert "closed form" in many.guarantee(delta="1e-6", method="optimal").note
     assert many.epsilon("1e-6", method="optimal") == many.epsilon("1e-6", method="strong")
 
 
@@ -370,4 +373,4 @@ def test_the_epsilon_of_pure_privacy_is_the_largest_loss() -> None:
     assert found <= BOUNDED_LOSSES.epsilon(0, method="rdp")
     assert found >= BOUNDED_LOSSES.epsilon("1e-200")
     assert BOUNDED_LOSSES.epsilon([0, "0.1"])[0] == found
-    assert BOUNDED_LOSSES.guarantee(0).verify().holds
+    assert BOUNDED_LOSSES.guarantee(delta=0).verify().holds

@@ -40,7 +40,7 @@ def test_equal_questions_about_equal_runs_are_answered_once(monkeypatch: pytest.
 
 def test_a_users_function_is_asked_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     calls, scale = counted(monkeypatch), [18.0]
-    mine = cm.mechanism(rdp=lambda order: order / scale[0], name="mine")
+    mine = cm.from_rdp(rdp=lambda order: order / scale[0], name="mine")
     before = (mine * 3).epsilon(1e-6)
     scale[0] = 9.0
     assert (mine * 3).epsilon(1e-6) > before

@@ -33,7 +33,7 @@ def test_gaussian_noise_is_judged_by_its_profile(sigma: float, epsilon: float) -
 
 def test_between_the_ends_it_is_open() -> None:
     run = cm.Gaussian(sigma=5) @ W(rate=0.001) * 600_000
-    bounds = run.guarantee(1e-8)
+    bounds = run.guarantee(delta=1e-8)
     assert bounds.lower is not None
     for claim, verdict in (
         (bounds.epsilon, "holds"),
@@ -69,7 +69,7 @@ def test_a_curve_alone_refutes_nothing() -> None:
 
 
 def test_what_is_only_estimated_never_holds() -> None:
-    assert cm.mechanism(rdp=lambda order: float(order) / 18).check(epsilon=100, delta=1e-5).verdict == "open"
+    assert cm.from_rdp(rdp=lambda order: float(order) / 18).check(epsilon=100, delta=1e-5).verdict == "open"
 
 
 def test_everything_holds_at_a_delta_of_one() -> None:

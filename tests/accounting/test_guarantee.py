@@ -43,7 +43,7 @@ def test_reference(row: dict[str, Any]) -> None:
     profile = run.epsilon(delta, method="exact", bound="profile")
     digits = 4e-9 if "eps_contour_sym" in row else 1e-4  # an upper end of a grid is within 1e-4 of the truth
     assert top * (1 - digits) <= profile <= top * (1 + 1e-3)
-    exact, found = run.epsilon(delta, method="exact"), run.guarantee(delta)
+    exact, found = run.epsilon(delta, method="exact"), run.guarantee(delta=delta)
     assert row["eps_lower"] * (1 - 1e-9) <= found.epsilon <= exact <= profile
     assert found.lower is not None
     assert row["eps_lower"] * (1 - 1e-3) <= found.lower <= found.epsilon
@@ -64,9 +64,9 @@ def test_reference(row: dict[str, Any]) -> None:
 )
 def test_theorem_b(geometry: str, sigma: int, times: int, expected: float) -> None:
     run = cm.Gaussian(sigma=sigma, geometry=geometry) @ cm.WithoutReplacement(rate=0.001) * times
-    found = run.guarantee(1e-8)
+    found = run.guarantee(delta=1e-8)
     assert expected * (1 - 1e-4) <= found.epsilon <= expected * 1.005
-    assert found.conversion == "cone"
+    assert found.route == "cone"
     assert found.lower is not None
     assert found.epsilon / 1.07 <= found.lower <= found.epsilon
 
@@ -76,7 +76,7 @@ def test_poisson_training_run() -> None:
     truth = 3.741394737858
     assert 0 <= run.epsilon(1e-5, method="exact") / truth - 1 <= 1e-3
     assert 0 <= run.epsilon(1e-5, method="exact", accuracy="2e-7") - truth <= 1e-6
-    found = run.guarantee(1e-5)
+    found = run.guarantee(delta=1e-5)
     assert found.lower is not None
     assert 0 <= 1 - found.lower / truth <= 1e-3
     assert found.relation == "add-remove"
@@ -98,7 +98,7 @@ RUNS = [
 @pytest.mark.parametrize("delta", ["1e-5", "0.01"])
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_best_is_the_smaller_one_and_above_what_is_needed(run: cm.Expression, delta: str) -> None:
-    found = run.guarantee(delta)
+    found = run.guarantee(delta=delta)
     exact, by_curve = run.epsilon(delta, method="exact"), run.epsilon(delta, method="rdp")
     assert found.epsilon == min(exact, by_curve) == run.epsilon(delta)
     assert found.lower is not None
@@ -119,7 +119,7 @@ def test_arrays_of_deltas_are_the_smaller_of_both_too(run: cm.Expression) -> Non
 
 
 def test_an_understated_epsilon_does_not_verify() -> None:
-    found = (cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.01) * 1000).guarantee(1e-6)
+    found = (cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.01) * 1000).guarantee(delta=1e-6)
     assert found.verify().holds
     assert not dataclasses.replace(found, epsilon=found.epsilon * 0.99).verify().holds
 
@@ -127,7 +127,7 @@ def test_an_understated_epsilon_does_not_verify() -> None:
 def test_a_curve_alone_has_no_loss_distribution() -> None:
     run = cm.Gaussian(sigma=1) * 3 + cm.ZeroConcentrated(rho="0.1")
     for method in ("best", "exact"):
-        found = run.guarantee(1e-5, method=method)
+        found = run.guarantee(delta=1e-5, method=method)
         assert found.epsilon == run.epsilon(1e-5, method="rdp")
         assert found.lower is None
         assert "ZeroConcentrated(rho=0.1)" in found.note
@@ -136,8 +136,8 @@ def test_a_curve_alone_has_no_loss_distribution() -> None:
 def test_gaussians_without_a_sample_are_one_gaussian() -> None:
     """The profile of N(5/3) against N(0): 1/9 + 4 * 2/3 = 25/9."""
     many = cm.Gaussian(sigma=3) + cm.Gaussian(sigma=3, sensitivity=2, geometry="ball") * 6
-    found = many.guarantee("1e-6")
-    assert (found.conversion, found.rigour) == ("closed form", "proved")
+    found = many.guarantee(delta="1e-6")
+    assert (found.route, found.rigour) == ("closed form", "proved")
     one = cm.Gaussian(sigma=3, sensitivity=5)
     assert found.epsilon == one.epsilon("1e-6")
     assert one.delta(found.epsilon) <= 1e-6
@@ -168,8 +168,8 @@ def test_several_queries_on_one_sample_bring_no_geometry() -> None:
     several = (cm.Gaussian(sigma=1) * 2) @ cm.WithoutReplacement(rate=0.5) * 10_000
     one = cm.Gaussian(sigma=1, sensitivity="1.4142135623730951") @ cm.WithoutReplacement(rate=0.5) * 10_000
     assert one.epsilon(1e-5) < 3405  # Theorem B, which an adaptive adversary on one sample exceeds by 200
-    found = several.guarantee(1e-5)
-    assert found.conversion in ("lattice", "line")
+    found = several.guarantee(delta=1e-5)
+    assert found.route in ("lattice", "line")
     assert found.epsilon > 3610
     assert several.epsilon(1e-5) == several.epsilon(1e-5, bound="profile", method="exact")
 
@@ -220,19 +220,19 @@ def test_more_accuracy_than_a_line_affords_is_never_worse() -> None:
 )
 def test_wide_losses_and_very_many_rounds_have_an_exact_answer(run: str) -> None:
     parsed = cm.parse(run)
-    found = parsed.guarantee(1e-6)
-    assert found.conversion in ("lattice", "line", "cone")
+    found = parsed.guarantee(delta=1e-6)
+    assert found.route in ("lattice", "line", "cone")
     assert found.lower is not None
     assert found.lower <= found.epsilon < parsed.epsilon(1e-6, method="rdp")
     assert found.epsilon / found.lower < 1.03
 
 
 def test_what_no_grid_resolves_falls_back_and_says_so() -> None:
-    many = (cm.Laplace(scale=100_000) * 10**10).guarantee(1e-6)
-    assert many.conversion == "cks"
+    many = (cm.Laplace(scale=100_000) * 10**10).guarantee(delta=1e-6)
+    assert many.route == "cks"
     assert "more than a grid resolves" in many.note
-    wide = (cm.Gaussian(sigma="1e-4") @ cm.WithoutReplacement(rate=0.01) * 3).guarantee(1e-6)
-    assert wide.conversion == "cks"
+    wide = (cm.Gaussian(sigma="1e-4") @ cm.WithoutReplacement(rate=0.01) * 3).guarantee(delta=1e-6)
+    assert wide.route == "cks"
     assert "too many scales for a grid" in wide.note
 
 
@@ -242,4 +242,4 @@ def test_a_contradiction_is_an_error_and_not_hidden(monkeypatch: pytest.MonkeyPa
     witness = Answer(1e9, None, "bounded", way="nobody")
     monkeypatch.setattr(answer, "lower_epsilon", lambda *_: witness)
     with pytest.raises(cm.CertificateError, match="please report"):
-        cm.Gaussian(sigma=1).guarantee(1e-5)
+        cm.Gaussian(sigma=1).guarantee(delta=1e-5)

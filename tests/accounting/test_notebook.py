@@ -61,7 +61,7 @@ def test_a_guarantee_shows_its_interval_and_folds_what_is_assumed() -> None:
         cm.Gaussian(sigma=1).guarantee(delta=1),
         cm.PureDP(1).guarantee(delta=0),
         cm.Gaussian(sigma=1).guarantee(epsilon=1),
-        cm.mechanism(rdp=lambda order: order / 18, name="<b>mine</b>").guarantee(delta=1e-5),
+        cm.from_rdp(rdp=lambda order: order / 18, name="<b>mine</b>").guarantee(delta=1e-5),
     ],
     ids=["inf", "one", "pure", "delta", "function"],
 )
@@ -112,7 +112,7 @@ def test_rows_of_tables_are_plain() -> None:
 
 def test_all_bounds_by_name() -> None:
     step = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate="0.001")
-    every = step.rdp([2, 64], bound="all")
+    every = step.rdp_table([2, 64])
     assert list(every["theorem9"]) == list(step.rdp([2, 64], bound="theorem9"))
     assert "poisson" not in every
-    assert step.rdp(2, bound="all")["best"] == step.rdp(2)
+    assert step.rdp_table([2])["best"].tolist() == [step.rdp(2)]

@@ -179,14 +179,14 @@ def test_gaussian_mu(run: cm.Expression, mu: float | None) -> None:
     if math.isfinite(found):
         other = cm.GaussianDP(mu=found)
         for x in (0, 0.1, 0.7, 2.0):
-            assert (run.guarantee(epsilon=x).lower_delta or 0) <= other.delta(x) * (1 + 1e-9)
+            assert (run.guarantee(epsilon=x).lower or 0) <= other.delta(x) * (1 + 1e-9)
 
 
 def test_targets_of_calibrations() -> None:
     found = cm.calibrate("Gaussian(sigma=?) * 10", advantage="0.1")
     exact = math.sqrt(10) / (2 * float(stats.norm.ppf(0.55)))
     assert exact <= float(found.value) <= exact + 2e-4
-    assert found.run.advantage <= 0.1 < cm.parse(f"Gaussian(sigma={found.fails}) * 10").advantage
+    assert found.run.advantage() <= 0.1 < cm.parse(f"Gaussian(sigma={found.fails}) * 10").advantage()
     assert found.guarantee.delta <= 0.1
     found = cm.calibrate("Gaussian(sigma=?)", tpr="0.05", fpr="0.01", digits=3)
     shift = float(stats.norm.ppf(0.05) - stats.norm.ppf(0.01))

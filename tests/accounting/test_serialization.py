@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,21 +15,24 @@ import cumulant as cm
 from cumulant.errors import CertificateError, InputError
 
 W, P = cm.WithoutReplacement, cm.Poisson
+FIRST_FORMAT = Path(__file__).with_name("guarantees-format-1.jsonl").read_text(encoding="utf-8").splitlines()
+"""Guarantees in format 1, as builds before the first release wrote them."""
+
 SCHEMA = json.loads((files("cumulant.accounting") / "guarantee.schema.json").read_text())
 GUARANTEES = {
-    "closed form": cm.Gaussian(sigma="1/3").guarantee("1/7"),
-    "cone": (cm.Gaussian(sigma=5) @ W(rate=0.001) * 6000).guarantee(1e-8),
-    "lattice": (cm.Laplace(scale=2) @ P(rate="0.01") * 100).guarantee("1e-6"),
-    "one order": (cm.Laplace(scale=2) @ W(sample=256, population=60_000) * 900).guarantee(1e-6, method="rdp"),
-    "paper": (cm.Gaussian(sigma=5) @ W(rate=0.001) * 6000).guarantee(1e-8, method="paper"),
-    "pure": (cm.PureDP(1) + cm.RandomizedResponse(p=0.6)).guarantee(0),
-    "infinite": cm.Gaussian(sigma=1).guarantee(0),
-    "one": cm.Gaussian(sigma=1).guarantee(1),
+    "closed form": cm.Gaussian(sigma="1/3").guarantee(delta="1/7"),
+    "cone": (cm.Gaussian(sigma=5) @ W(rate=0.001) * 6000).guarantee(delta=1e-8),
+    "lattice": (cm.Laplace(scale=2) @ P(rate="0.01") * 100).guarantee(delta="1e-6"),
+    "one order": (cm.Laplace(scale=2) @ W(sample=256, population=60_000) * 900).guarantee(delta=1e-6, method="rdp"),
+    "paper": (cm.Gaussian(sigma=5) @ W(rate=0.001) * 6000).guarantee(delta=1e-8, method="paper"),
+    "pure": (cm.PureDP(1) + cm.RandomizedResponse(p=0.6)).guarantee(delta=0),
+    "infinite": cm.Gaussian(sigma=1).guarantee(delta=0),
+    "one": cm.Gaussian(sigma=1).guarantee(delta=1),
     "delta": (cm.Gaussian(sigma=2) * 4).guarantee(epsilon="3/2"),
     "distance": cm.ZeroConcentrated(rho="1e-13").guarantee(epsilon="5e-30"),
-    "several on a sample": ((cm.Gaussian(sigma=1) + cm.Laplace(scale=2)) @ W(rate=0.1) * 3).guarantee(1e-5),
-    "slack": (cm.ApproximateDP(0.1, 1e-9) * 3).guarantee(1e-6, method="rdp"),
-    "composed": (cm.Gaussian(sigma=5) @ W(rate=0.001) * 100).guarantee(1e-6, method="optimal"),
+    "several on a sample": ((cm.Gaussian(sigma=1) + cm.Laplace(scale=2)) @ W(rate=0.1) * 3).guarantee(delta=1e-5),
+    "slack": (cm.ApproximateDP(0.1, 1e-9) * 3).guarantee(delta=1e-6, method="rdp"),
+    "composed": (cm.Gaussian(sigma=5) @ W(rate=0.001) * 100).guarantee(delta=1e-6, method="optimal"),
 }
 
 
@@ -78,23 +82,24 @@ def test_another_run_is_noticed() -> None:
     [
         ("assumptions", []),
         ("assumptions", ["nothing"] * 9),
-        ("bound", "theorem27"),
+        ("evidence.bound", "theorem27"),
         ("plan.bound", "invented"),
-        ("order", 7.25),
-        ("order", 0.5),
+        ("evidence.order", 7.25),
+        ("evidence.order", 0.5),
         ("plan.order", "2"),
         ("method", "paper"),
-        ("conversion", "magic"),
+        ("route", "magic"),
+        ("plan.route", "magic"),
         ("witness", "two data sets that nobody has seen"),
         ("lower_rigour", "certain"),
-        ("terms.0.bound", "theorem27"),
-        ("terms.0.nodes", [3.5]),
-        ("terms.0.value", 1e-9),
+        ("evidence.terms.0.bound", "theorem27"),
+        ("evidence.terms.0.nodes", [3.5]),
+        ("evidence.terms.0.value", 1e-9),
         ("question.value", "0.5"),
         ("plan.points", -1),
         ("plan.points", 1.5),
         ("plan.width", -1),
-        ("radius", -1.0),
+        ("evidence.radius", -1.0),
     ],
 )
 def test_what_is_said_besides_the_number_is_not_believed(name: str, path: str, value: Any) -> None:
@@ -107,8 +112,8 @@ def test_what_is_said_besides_the_number_is_not_believed(name: str, path: str, v
     if place[last] == value:
         return
     place[last] = value
-    if path in ("order", "plan.order") and value in (7.25, "2"):
-        state["plan"]["order"], state["order"] = "8", 8.0  # both of them alike
+    if path in ("evidence.order", "plan.order") and value in (7.25, "2"):
+        state["plan"]["order"], state["evidence"]["order"] = "8", 8.0  # both of them alike
     try:
         found = cm.Guarantee.from_json(json.dumps(state))
     except InputError:
@@ -140,7 +145,7 @@ def test_no_value_of_any_field_raises_anything_else(huge: Any) -> None:
 
 
 def test_a_python_function_stays_behind() -> None:
-    found = cm.mechanism(rdp=lambda order: order / 18, name="mine").guarantee(1e-6)
+    found = cm.from_rdp(rdp=lambda order: order / 18, name="mine").guarantee(delta=1e-6)
     jsonschema.validate(found.to_dict(), SCHEMA)
     twin = cm.Guarantee.from_json(found.to_json())
     assert twin == found
@@ -148,26 +153,57 @@ def test_a_python_function_stays_behind() -> None:
         twin.verify()
 
 
+@pytest.mark.parametrize("text", FIRST_FORMAT, ids=lambda text: json.loads(text)["run"])
+def test_the_first_format_is_still_read(text: str) -> None:
+    old, found = json.loads(text), cm.Guarantee.from_json(text)
+    known = {"inf": math.inf}
+    for name in ("epsilon", "delta", "rigour", "run", "method", "witness", "note", "asked"):
+        assert getattr(found, name) == known.get(old[name], old[name]), name
+    assert found.lower == old["lower" if old["asked"] == "delta" else "lower_delta"]
+    assert (found.route, found.evidence.bound) == (old["conversion"], old["bound"])
+    assert (found.evidence.bits, found.evidence.radius) == (old["bits"], old["radius"])
+    assert len(found.evidence.terms) == len(old["terms"])
+    assert found.to_dict()["format"] == 2
+    jsonschema.validate(found.to_dict(), SCHEMA)
+    assert cm.Guarantee.from_json(found.to_json()) == found
+    if found.plan is None:
+        assert list(found.assumptions) == old["assumptions"] != []
+    elif found.method != "optimal":
+        assert found.verify().holds
+
+
+def test_a_changed_number_in_the_first_format_is_not_confirmed() -> None:
+    old = json.loads(FIRST_FORMAT[0])
+    assert not cm.Guarantee.from_json(json.dumps(old | {"epsilon": 0.9 * old["epsilon"]})).verify().holds
+    with pytest.raises(InputError, match="unit that was given"):
+        cm.Guarantee.from_json(json.dumps(old | {"lower_delta": 0.5}))
+    with pytest.raises(InputError, match="incomplete or damaged"):
+        cm.Guarantee.from_json(json.dumps({name: value for name, value in old.items() if name != "terms"}))
+
+
 def damaged() -> dict[str, Any]:
     state = GUARANTEES["one order"].to_dict()
-    term = state["terms"][0]
+    evidence = state["evidence"]
+    term = evidence["terms"][0]
     return {
         "not JSON": "{",
         "a list": [],
         "nothing": {},
-        "another format": state | {"format": 2},
+        "another format": state | {"format": 3},
         "no format": {name: value for name, value in state.items() if name != "format"},
-        "no terms": {name: value for name, value in state.items() if name != "terms"},
+        "no evidence": {name: value for name, value in state.items() if name != "evidence"},
+        "no terms": state | {"evidence": {name: value for name, value in evidence.items() if name != "terms"}},
         "epsilon is a text": state | {"epsilon": "two"},
         "epsilon is not a number": state | {"epsilon": math.nan},
         "epsilon is true": state | {"epsilon": True},
         "delta is null": state | {"delta": None},
-        "terms are a number": state | {"terms": 3},
-        "times is 0": state | {"terms": [term | {"times": 0}]},
-        "times is half": state | {"terms": [term | {"times": 0.5}]},
+        "terms are a number": state | {"evidence": evidence | {"terms": 3}},
+        "times is 0": state | {"evidence": evidence | {"terms": [term | {"times": 0}]}},
+        "times is half": state | {"evidence": evidence | {"terms": [term | {"times": 0.5}]}},
         "a rigour of its own": state | {"rigour": "certain"},
         "a relation of its own": state | {"relation": "friends"},
-        "bits are a text": state | {"bits": "many"},
+        "bits are a text": state | {"evidence": evidence | {"bits": "many"}},
+        "assumptions are a text": state | {"assumptions": "none"},
         "a question without a value": state | {"question": {"asked": "delta"}},
         "a plan that is a text": state | {"plan": "by hand"},
         "a run that is none": state | {"run": "Gaussian(sigma=)"},
@@ -185,7 +221,7 @@ def test_what_is_damaged_is_one_sentence(name: str) -> None:
 
 def test_the_schema_refuses_what_it_does_not_know() -> None:
     state = GUARANTEES["cone"].to_dict()
-    wrongs: list[dict[str, Any]] = [{"epsilon": -1}, {"delta": 2}, {"rigour": "certain"}, {"more": 1}, {"terms": [{}]}]
+    wrongs: list[dict[str, Any]] = [{"epsilon": -1}, {"delta": 2}, {"rigour": "certain"}, {"more": 1}, {"evidence": {}}]
     for wrong in wrongs:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(state | wrong, SCHEMA)

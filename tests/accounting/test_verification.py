@@ -15,6 +15,7 @@ import pytest
 
 import cumulant as cm
 from cumulant.accounting.cache import forget_answers
+from cumulant.accounting.choices import ConversionName, Method
 from cumulant.accounting.numbers import stated
 from cumulant.conversion import certify, renyi_to_dp
 from cumulant.conversion.certify import epsilon_on
@@ -55,13 +56,13 @@ def applies(run: str, bound: str) -> bool:
     return True
 
 
-def guarantee(run: str, delta: str, bound: str, formula: str) -> cm.Guarantee:
-    return RUNS[run].guarantee(delta, bound=bound, conversion=formula)
+def guarantee(run: str, delta: str, bound: str, formula: ConversionName) -> cm.Guarantee:
+    return RUNS[run].guarantee(delta=delta, bound=bound, conversion=formula)
 
 
 @pytest.mark.parametrize("formula", ["classic", "cks"])
 @pytest.mark.parametrize(("run", "bound"), [(run, bound) for run in RUNS for bound in BOUNDS if applies(run, bound)])
-def test_what_was_proved_verifies_and_what_is_less_does_not(run: str, bound: str, formula: str) -> None:
+def test_what_was_proved_verifies_and_what_is_less_does_not(run: str, bound: str, formula: ConversionName) -> None:
     for delta in DELTAS if bound in ("theorem9", "caps", "best") else DELTAS[2:3]:
         found = guarantee(run, delta, bound, formula)
         check = found.verify()
@@ -93,16 +94,16 @@ def test_closed_form_curves_are_checked_in_decimals(run: str) -> None:
 def test_integrals_and_gamma_functions_are_checked_in_balls_at_four_times_the_bits(run: str, bound: str) -> None:
     found = guarantee(run, "1e-8", bound, "cks")
     check = found.verify()
-    assert found.bits is not None
+    assert found.evidence.bits is not None
     assert check.arithmetic == "balls"
-    assert check.precision >= 4 * found.bits
+    assert check.precision >= 4 * found.evidence.bits
 
 
 def test_far_orders_are_checked_in_balls() -> None:
     run = cm.Gaussian(sigma=1000) @ W(rate=0.001)
-    found = run.guarantee(1e-300, bound="theorem9")
-    assert found.order is not None
-    assert found.order > 2**13
+    found = run.guarantee(delta=1e-300, bound="theorem9")
+    assert found.evidence.order is not None
+    assert found.evidence.order > 2**13
     assert found.verify().holds
     assert found.verify().arithmetic == "balls"
 
@@ -127,7 +128,7 @@ def test_a_number_that_is_itself_a_float_verifies() -> None:
 
 
 def test_a_smaller_delta_than_the_proved_one_is_noticed() -> None:
-    found = RUNS["gaussian"].guarantee("1e-8")
+    found = RUNS["gaussian"].guarantee(delta="1e-8")
     assert found.delta == 1e-8
     assert not dataclasses.replace(found, delta=9.99e-9).verify().holds
     assert dataclasses.replace(found, delta=2e-8).verify().holds
@@ -152,14 +153,14 @@ def test_verification_does_not_listen_to_what_is_remembered() -> None:
     """A memory that was tampered with changes certificates, and the check finds out."""
     run = cm.Gaussian(sigma="3.25") @ W(rate="0.0125") * 77
     curve = next(iter(run.terms)).curve("theorem9")
-    found = run.guarantee(1e-6, bound="theorem9")
+    found = run.guarantee(delta=1e-6, bound="theorem9")
     answers: dict[Any, Any] = curve._answers  # type: ignore[attr-defined]
     for key, value in list(answers.items()):
         if isinstance(value, np.ndarray) and value.dtype.kind == "O":  # balls
             with BALLS.at(128):
                 answers[key] = value / 2
     forget_answers()  # the answer itself is remembered too
-    wrong = run.guarantee(1e-6, bound="theorem9")
+    wrong = run.guarantee(delta=1e-6, bound="theorem9")
     assert wrong.epsilon < found.epsilon
     assert found.verify().holds
     assert not wrong.verify().holds
@@ -178,15 +179,15 @@ def test_decimals_and_balls_enclose_the_same_number() -> None:
 
 
 @pytest.mark.parametrize("method", ["naive", "strong", "optimal"])
-def test_baselines_say_that_they_cannot_be_verified(method: str) -> None:
-    found = RUNS["sampled gaussian"].guarantee(1e-8, method=method)
+def test_baselines_say_that_they_cannot_be_verified(method: Method) -> None:
+    found = RUNS["sampled gaussian"].guarantee(delta=1e-8, method=method)
     assert "composition of (epsilon, delta) guarantees" in found.explain()
     with pytest.raises(CertificateError, match="only a bound at one order can be verified"):
         pickle.loads(pickle.dumps(found)).verify()
 
 
 def test_estimated_and_bounded_guarantees_say_that_they_cannot_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    estimated = cm.mechanism(rdp=lambda order: math.sqrt(order)).guarantee(1e-5)
+    estimated = cm.from_rdp(rdp=lambda order: math.sqrt(order)).guarantee(delta=1e-5)
     with pytest.raises(CertificateError, match="is estimated, not proved"):
         estimated.verify()
 
@@ -194,7 +195,7 @@ def test_estimated_and_bounded_guarantees_say_that_they_cannot_be_verified(monke
         raise CertificateError("wide")
 
     monkeypatch.setattr(certify, "certified_epsilon", refused)
-    bounded = RUNS["sampled gaussian"].guarantee(1e-8, bound="theorem9")
+    bounded = RUNS["sampled gaussian"].guarantee(delta=1e-8, bound="theorem9")
     with pytest.raises(CertificateError, match="is bounded, not proved"):
         bounded.verify()
     with pytest.raises(CertificateError, match="without its plan"):
@@ -206,7 +207,7 @@ def test_estimated_and_bounded_guarantees_say_that_they_cannot_be_verified(monke
 
 @pytest.mark.parametrize("run", RUNS)
 def test_guarantees_survive_pickling(run: str) -> None:
-    found = RUNS[run].guarantee("1e-8")
+    found = RUNS[run].guarantee(delta="1e-8")
     twin = pickle.loads(pickle.dumps(found))
     assert twin == found
     assert twin.to_json() == found.to_json()
@@ -216,7 +217,9 @@ def test_guarantees_survive_pickling(run: str) -> None:
 
 
 def test_another_process_verifies_without_any_memory() -> None:
-    sent = pickle.dumps([RUNS[run].guarantee("1e-8") for run in ("sampled gaussian", "sampled response", "mixed")])
+    sent = pickle.dumps(
+        [RUNS[run].guarantee(delta="1e-8") for run in ("sampled gaussian", "sampled response", "mixed")]
+    )
     script = "import pickle, sys; print([g.verify().holds for g in pickle.load(sys.stdin.buffer)])"
     done = subprocess.run([sys.executable, "-c", script], input=sent, capture_output=True, check=True)
     assert done.stdout.decode().strip() == "[True, True, True]"
@@ -225,14 +228,14 @@ def test_another_process_verifies_without_any_memory() -> None:
 def test_an_accountant_may_go_on_after_a_guarantee() -> None:
     accountant = cm.Accountant()
     accountant.compose(cm.Laplace(scale=3), 5)
-    found = accountant.guarantee(1e-6)
+    found = accountant.guarantee(delta=1e-6)
     accountant.compose(cm.Laplace(scale=3), 50)
     assert found.verify().holds
     assert "runs 5 times" in found.explain()
 
 
 def test_threads_verify_alike() -> None:
-    found = [RUNS[run].guarantee("1e-8") for run in ("sampled gaussian", "sampled response", "pure", "mixed")] * 2
+    found = [RUNS[run].guarantee(delta="1e-8") for run in ("sampled gaussian", "sampled response", "pure", "mixed")] * 2
     expected: list[Verification] = [each.verify() for each in found]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(cm.Guarantee.verify, found)) == expected
@@ -242,17 +245,17 @@ def test_threads_verify_alike() -> None:
 
 
 def test_an_explanation_names_every_theorem_of_a_mixed_run() -> None:
-    found = RUNS["mixed"].guarantee("1e-8", method="rdp")
+    found = RUNS["mixed"].guarantee(delta="1e-8", method="rdp")
     text = found.explain()
-    for term in found.terms:
+    for term in found.evidence.terms:
         assert term.mechanism in text
         if term.bound:
             assert cm.BOUNDS[term.bound].citation in text
             assert cm.BOUNDS[term.bound].statement in text
-    assert f"order {found.order:g}" in text
+    assert f"order {found.evidence.order:g}" in text
     assert "Proposition 12" in text
-    assert f"balls of {found.bits} bits" in text
-    assert f"radius {found.radius:.2g}" in text
+    assert f"balls of {found.evidence.bits} bits" in text
+    assert f"radius {found.evidence.radius:.2g}" in text
     assert "rate = 1/50" in text
     assert "delta = 1/100000000" in text
     assert "data sets of the same size that differ in one record" in text
@@ -261,41 +264,41 @@ def test_an_explanation_names_every_theorem_of_a_mixed_run() -> None:
 
 
 def test_explanations_of_the_ends() -> None:
-    assert "order infinity is pure differential privacy" in RUNS["pure"].guarantee(0).explain()
-    assert "protects nobody" in RUNS["pure"].guarantee(1).explain()
-    assert "epsilon = inf" in RUNS["gaussian"].guarantee(0).explain()
+    assert "order infinity is pure differential privacy" in RUNS["pure"].guarantee(delta=0).explain()
+    assert "protects nobody" in RUNS["pure"].guarantee(delta=1).explain()
+    assert "epsilon = inf" in RUNS["gaussian"].guarantee(delta=0).explain()
     assert (
         "1999999999/1000000000000000000 is what the promises"
-        in (cm.ApproximateDP(1, 1e-9) * 2).guarantee(1e-8, "rdp").explain()
+        in (cm.ApproximateDP(1, 1e-9) * 2).guarantee(delta=1e-8, method="rdp").explain()
     )
 
 
 def test_an_explanation_of_many_terms_stays_short() -> None:
     run = sum((cm.Laplace(scale=k) for k in range(2, 40)), start=cm.Gaussian(sigma=1))
-    assert "31 further mechanisms" in run.guarantee(1e-6).explain()
+    assert "31 further mechanisms" in run.guarantee(delta=1e-6).explain()
 
 
 # ---- functions of the user
 
 
 def test_a_function_that_takes_balls_is_proved() -> None:
-    mine = cm.mechanism(rdp=lambda order: order / 18, name="mine")
+    mine = cm.from_rdp(rdp=lambda order: order / 18, name="mine")
     assert not mine.estimated
-    found, twin = (mine * 3).guarantee(1e-6), (cm.Gaussian(sigma=3) * 3).guarantee(1e-6, method="rdp")
+    found, twin = (mine * 3).guarantee(delta=1e-6), (cm.Gaussian(sigma=3) * 3).guarantee(delta=1e-6, method="rdp")
     assert (found.rigour, found.epsilon) == ("proved", twin.epsilon)
     check = found.verify()
     assert check.holds
     assert check.arithmetic == "balls"
-    assert 'what the Python function of mechanism(name="mine") says is true' in found.explain()
+    assert 'what the Python function of from_rdp(name="mine") says is true' in found.explain()
     assert not dataclasses.replace(found, epsilon=found.epsilon * (1 - 1e-15)).verify().holds
-    sampled = (mine @ W(rate=0.01) * 9).guarantee(1e-6, bound="theorem9")
-    gaussian = (cm.Gaussian(sigma=3) @ W(rate=0.01) * 9).guarantee(1e-6, bound="theorem9")
+    sampled = (mine @ W(rate=0.01) * 9).guarantee(delta=1e-6, bound="theorem9")
+    gaussian = (cm.Gaussian(sigma=3) @ W(rate=0.01) * 9).guarantee(delta=1e-6, bound="theorem9")
     assert (sampled.rigour, sampled.epsilon) == ("proved", gaussian.epsilon)
 
 
 @pytest.mark.parametrize("rdp", [lambda order: np.log(order) + order / 18, lambda order: order.log() + order / 18])
 def test_functions_may_use_numpy_or_the_methods_of_balls(rdp: Any) -> None:
-    found = cm.mechanism(rdp=rdp).guarantee(1e-6)
+    found = cm.from_rdp(rdp=rdp).guarantee(delta=1e-6)
     assert found.rigour == "proved"
     assert found.verify().holds
 
@@ -311,26 +314,26 @@ def test_functions_may_use_numpy_or_the_methods_of_balls(rdp: Any) -> None:
     ],
 )
 def test_functions_that_leave_ball_arithmetic_are_estimated(rdp: Any) -> None:
-    mine = cm.mechanism(rdp=rdp)
+    mine = cm.from_rdp(rdp=rdp)
     assert mine.estimated
-    assert mine.guarantee(1e-6).rigour == "estimated"
+    assert mine.guarantee(delta=1e-6).rigour == "estimated"
 
 
 def test_a_function_that_takes_balls_at_some_orders_only_is_estimated_at_the_others() -> None:
-    mine = cm.mechanism(rdp=lambda order: order / 18 if order < 3 else order * math.sqrt(order) / 18)
+    mine = cm.from_rdp(rdp=lambda order: order / 18 if order < 3 else order * math.sqrt(order) / 18)
     assert not mine.estimated
-    found = mine.guarantee(1e-6)
-    assert found.order is not None
-    assert found.order > 3
+    found = mine.guarantee(delta=1e-6)
+    assert found.evidence.order is not None
+    assert found.evidence.order > 3
     assert found.rigour == "estimated"
 
 
 def test_a_function_that_takes_balls_still_has_no_text_and_stays_behind_when_pickled() -> None:
-    mine = cm.mechanism(rdp=lambda order: order / 18, name="mine")
+    mine = cm.from_rdp(rdp=lambda order: order / 18, name="mine")
     for run in (mine, mine * 2, mine @ W(rate=0.1), (mine + cm.PureDP(1)) @ W(rate=0.1)):
         with pytest.raises(NotationError, match="holds a Python function"):
             run.notation()
-    found = mine.guarantee(1e-6)
+    found = mine.guarantee(delta=1e-6)
     twin = pickle.loads(pickle.dumps(found))
     assert twin == found
     assert "was not pickled" in twin.explain()
@@ -359,7 +362,7 @@ def test_slack_is_taken_from_delta() -> None:
     promise, pure = cm.ApproximateDP(2, "1e-7") * 5, cm.PureDP(2) * 5
     slack = 1 - (1 - Fraction(1, 10**7)) ** 5
     left = (Fraction(1, 10**6) - slack) / (1 - slack)
-    assert promise.guarantee("1e-6", "rdp").epsilon == pure.guarantee(left, "rdp").epsilon
+    assert promise.guarantee(delta="1e-6", method="rdp").epsilon == pure.guarantee(delta=left, method="rdp").epsilon
 
 
 def test_verify_by_hand() -> None:
@@ -408,7 +411,7 @@ def test_a_sum_of_thousands_of_terms_is_verified_with_few_logarithms_per_term(mo
 def test_an_integral_that_decimals_cannot_evaluate_is_verified_in_balls(delta: str, sampled: bool) -> None:
     mixture = cm.GaussianMixture(sigma=1, shifts=[0, 1], weights=["0.9", "0.1"])
     run = mixture @ cm.Poisson(rate="0.1") if sampled else mixture
-    guarantee = run.guarantee(delta, method="rdp")
+    guarantee = run.guarantee(delta=delta, method="rdp")
     check = guarantee.verify()
     assert check.holds
     assert (check.arithmetic, check.quantity) == ("balls", "epsilon")

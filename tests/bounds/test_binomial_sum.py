@@ -410,6 +410,6 @@ def test_arrays_are_above_the_certified_numbers(bound: str) -> None:
             lam = Fraction(order) - 1
             exact = run.curve(bound).cgf(np.array([lam], dtype=object), BALLS)[0] / BALLS.number(lam)
             assert exact.upper() <= BALLS.number(value) <= exact * (1 + BALLS.number(WIDTH))
-    found = run.guarantee("1e-6", bound=bound)
+    found = run.guarantee(delta="1e-6", bound=bound)
     assert found.rigour == "proved"
     assert found.verify().holds

@@ -237,7 +237,7 @@ def test_numbers_of_the_renyi_curve() -> None:
             delta=delta, method="rdp"
         )
         assert found.epsilon == pytest.approx(expected, rel=4e-4)
-        assert (found.bound, found.rigour) == ("laplace-budget", "proved")
+        assert (found.evidence.bound, found.rigour) == ("laplace-budget", "proved")
 
 
 @pytest.mark.parametrize(

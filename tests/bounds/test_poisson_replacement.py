@@ -127,7 +127,7 @@ def test_profile_and_divergences_by_quadrature(kind: str, c: str, rate: str) -> 
         needed = math.log(integral(*numbers, lambda p, q, a=order: p * (p / q) ** (a - 1) if q else 0.0)) / (order - 1)  # type: ignore[misc]
         assert needed * (1 - 1e-9) <= run.rdp(order) <= needed * (1 + (1e-9 if kind == "gaussian" else 1e-4))
     needed = integral(*numbers, lambda p, q: p * math.log(p / q) if q else 0.0)
-    assert needed * (1 - 1e-9) <= run.kl <= needed * (1 + (1e-9 if kind == "gaussian" else 1e-4))
+    assert needed * (1 - 1e-9) <= run.kl() <= needed * (1 + (1e-9 if kind == "gaussian" else 1e-4))
 
 
 def test_two_directions_need_less_than_two_ends() -> None:

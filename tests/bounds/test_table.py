@@ -154,7 +154,7 @@ def test_one_bit_is_nearly_exact() -> None:
 
 def test_lemma_3_then_the_worst_pure_mechanism() -> None:
     """E-10: 4.206e-7 where Theorem 9 says 5.142e-7 (Laplace 2, order 2)."""
-    promise = cm.mechanism(rdp=cm.Laplace(scale=2).rdp, pure="0.5") @ cm.WithoutReplacement(rate=0.001)
+    promise = cm.from_rdp(rdp=cm.Laplace(scale=2).rdp, pure="0.5") @ cm.WithoutReplacement(rate=0.001)
     assert promise.rdp(2, bound="theorem9") == pytest.approx(5.142e-7, rel=1e-3)
     assert promise.rdp(2) <= 4.206e-7 * 1.001
 
@@ -184,7 +184,7 @@ def test_a_sampled_composition_brings_no_pair() -> None:
 
 
 def test_a_flag_cannot_switch_a_theorem_on() -> None:
-    loose = cm.mechanism(rdp=lambda order: order / 50) @ cm.WithoutReplacement(rate=0.01)
+    loose = cm.from_rdp(rdp=lambda order: order / 50) @ cm.WithoutReplacement(rate=0.01)
     for bound in ("theorem27", "positive-part", "profile", "lower"):
         with pytest.raises(cm.HypothesisError, match="dominating pair"):
             loose.rdp(2, bound=bound)
@@ -226,7 +226,7 @@ def test_order_ten_million_takes_few_evaluations() -> None:
         calls.append(order)
         return order / 50
 
-    run = cm.mechanism(rdp=rdp) @ cm.WithoutReplacement(rate=0.001)
+    run = cm.from_rdp(rdp=rdp) @ cm.WithoutReplacement(rate=0.001)
     value = run.rdp(1e7, bound="theorem9")
     assert len(set(calls)) < 2000
     assert value == pytest.approx(
@@ -244,7 +244,7 @@ def test_two_ended_search_would_have_been_invalid() -> None:
             np.logaddexp.reduce([math.log(w) + cm.PureDP(e).cgf(lam) for w, e in zip(weights, (5, 7, 9), strict=True)])
         )
 
-    run = cm.mechanism(rdp=lambda order: cgf(order - 1) / (order - 1), pure=9) @ cm.WithoutReplacement(rate="0.001")
+    run = cm.from_rdp(rdp=lambda order: cgf(order - 1) / (order - 1), pure=9) @ cm.WithoutReplacement(rate="0.001")
     assert run.rdp(200, bound="theorem9") >= 0.2059
 
 
@@ -268,8 +268,8 @@ def test_a_new_row_of_a_table_is_used_by_best_without_another_edit(monkeypatch: 
     monkeypatch.setitem(WITHOUT_REPLACEMENT, "mine", row)
     run = cm.Gaussian(sigma=1) @ cm.WithoutReplacement(rate="0.012345") * 100
     found = run.guarantee(delta="1e-6", method="rdp")
-    assert found.bound == "mine"
-    assert [term.bound for term in found.terms] == ["mine"]
+    assert found.evidence.bound == "mine"
+    assert [term.bound for term in found.evidence.terms] == ["mine"]
     assert found.epsilon == (cm.ZeroConcentrated(rho="1e-7") * 100).epsilon(delta="1e-6", method="rdp")
 
 

@@ -49,7 +49,7 @@ def test_numbers_of_the_renyi_curve() -> None:
     for epsilon, rate, times, delta, expected in ((1, 0.01, 1000, 1e-6, 1.6523), (1, 0.001, 600_000, 1e-8, 5.194)):
         found = (cm.PureDP(epsilon) @ cm.WithoutReplacement(rate=rate) * times).guarantee(delta=delta, method="rdp")
         assert found.epsilon == pytest.approx(expected, rel=1e-4)
-        assert (found.bound, found.rigour) == ("pure-triples", "proved")
+        assert (found.evidence.bound, found.rigour) == ("pure-triples", "proved")
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -52,7 +52,7 @@ def test_large_orders_bound_the_sum_and_nearly_equal_it() -> None:
         order = 2**17 + 5
         j = np.arange(2.0, order + 1)
         with np.errstate(over="ignore"):
-            log_e = np.log(np.expm1(base.pure))
+            log_e = np.log(np.expm1(base.pure()))
         log_c = base.cgf(j - 1) + np.minimum(math.log(2), j * log_e)
         log_c[0] = min(log_c[0], math.log(4 * math.expm1(base.rdp(2))))
         log_choose = np.cumsum(np.log((order + 1 - np.arange(1.0, order + 1)) / np.arange(1.0, order + 1)))[1:]
@@ -91,7 +91,7 @@ def test_nested_samples_are_one_sample() -> None:
 def test_sampled_composition_uses_the_summed_curve() -> None:
     inner = cm.Gaussian(sigma=2) * 3 + cm.Laplace(scale=4)
     run = inner @ cm.WithoutReplacement(rate=0.01)
-    twin = cm.mechanism(rdp=lambda order: inner.rdp(order)) @ cm.WithoutReplacement(rate=0.01)
+    twin = cm.from_rdp(rdp=lambda order: inner.rdp(order)) @ cm.WithoutReplacement(rate=0.01)
     assert run.rdp([2, 3, 17], bound="theorem9") == pytest.approx(twin.rdp([2, 3, 17], bound="theorem9"), rel=1e-12)
 
 
@@ -114,7 +114,7 @@ def test_caps() -> None:
 def test_slack_leaves_only_lemma_3_and_joint_convexity() -> None:
     run = cm.ApproximateDP(1, 1e-6) @ cm.WithoutReplacement(rate=0.01)
     loss = math.log1p(0.01 * math.expm1(1))
-    assert run.pure == run.rdp(2) == math.inf
+    assert run.pure() == run.rdp(2) == math.inf
     assert run.curve().pure() == pytest.approx(loss, rel=1e-14)
     assert run.curve().rdp([2])[0] == pytest.approx(cm.PureDP(repr(loss)).rdp(2), rel=1e-12)
     assert run.epsilon(delta="9.999e-9") == math.inf

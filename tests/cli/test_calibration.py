@@ -47,8 +47,8 @@ def test_json_is_the_result_of_the_library(shell: Shell) -> None:
     fields = json.loads(out)
     assert (fields["parameter"], fields["value"], fields["fails"]) == ("sigma", 5.08, 5.07)
     run = cm.parse(text, unknown=fields["value"])
-    assert fields["guarantee"] == run.guarantee("1e-8", "paper").to_dict()
-    assert fields["guarantee"]["epsilon"] <= 2 < cm.parse(text, unknown="5.07").epsilon("1e-8", "paper")
+    assert fields["guarantee"] == run.guarantee(delta="1e-8", method="paper").to_dict()
+    assert fields["guarantee"]["epsilon"] <= 2 < cm.parse(text, unknown="5.07").epsilon("1e-8", method="paper")
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_pure_privacy_is_not_said_to_come_from_divergences(capsys: pytest.Captur
     """ "known by its curve only, so the answer comes from Renyi divergences" stood below "Proved by pure …"."""
     run = "PureDP(1) @ Poisson(rate=0.5) @ Group(size=2)"
     found = cm.parse(run).guarantee(delta="1e-12")
-    assert found.order == float("inf")
+    assert found.evidence.order == float("inf")
     _, out, _ = asked(capsys, "epsilon", run, "--delta", "1e-12")
     told = " ".join(out.split())
     assert "pure differential privacy" in told

@@ -10,7 +10,7 @@ import cumulant as cm
 from cumulant.cli.app import answer
 
 PAPER = "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 6000"
-RUN = cm.parse(PAPER).guarantee("1e-8")
+RUN = cm.parse(PAPER).guarantee(delta="1e-8")
 BETWEEN = str((RUN.epsilon + (RUN.lower or 0.0)) / 2)
 MIXED = "Gaussian(sigma=1) @ Poisson(rate=0.1) + Laplace(2) @ WithoutReplacement(0.1)"
 
@@ -115,6 +115,6 @@ def test_a_file_that_is_no_guarantee_exits_2(tmp_path: Path, capsys: pytest.Capt
 
 def test_what_proves_nothing_cannot_be_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "guarantee.json"
-    file.write_text(cm.parse(PAPER).guarantee("1e-8", method="naive").to_json())
+    file.write_text(cm.parse(PAPER).guarantee(delta="1e-8", method="naive").to_json())
     assert answer(["verify", str(file)]) == 1
     assert "only a bound at one order can be verified" in capsys.readouterr().err

@@ -48,7 +48,7 @@ def test_the_picture_is_written(drawn: Path, printed: Any) -> None:
 
 def test_the_interval_is_that_of_the_run(printed: Any) -> None:
     run = cm.parse(RUN)
-    truth = run.guarantee(1e-6)
+    truth = run.guarantee(delta=1e-6)
     assert truth.lower is not None
     for kind, place in (("epsilon", 1e-6), ("rounds", 100.0)):
         upper, lower = (curve(printed["charts"], kind, name)[place] for name in ("upper", "lower"))
@@ -72,7 +72,7 @@ def test_every_bound_that_applies_is_drawn(printed: Any) -> None:
 
 def test_the_attack_is_between_guessing_and_pure_privacy(printed: Any) -> None:
     for rate, caught in curve(printed["charts"], "trade-off", "attack").items():
-        assert rate <= caught <= min(1.0, rate * math.exp(cm.parse(RUN).pure) * (1 + 1e-9))
+        assert rate <= caught <= min(1.0, rate * math.exp(cm.parse(RUN).pure()) * (1 + 1e-9))
     assert curve(printed["charts"], "trade-off", "guess")[1.0] == 1.0
 
 

@@ -15,6 +15,7 @@ import pytest
 from scipy import special
 
 import cumulant as cm
+from cumulant.accounting.choices import Method
 from cumulant.bounds.table import BOUNDS
 from cumulant.cli import answer as answering
 from cumulant.cli import app
@@ -47,7 +48,7 @@ def test_the_run_of_the_paper_in_words(shell: Shell) -> None:
     # 2.02701...: eq. (3) with Theorem 9, the value of the certified reference rounded up to four digits
     code, out, err = shell("epsilon", PAPER, "--delta", "1e-8", "--method", "paper")
     assert (code, err) == (0, "")
-    order = (STEP * 600_000).guarantee("1e-8", "paper").order
+    order = (STEP * 600_000).guarantee(delta="1e-8", method="paper").evidence.order
     caught, right, advantage = re.findall(r"at most ([\d.]+) %.*at most ([\d.]+) %.*advantage ([\d.]+) %", out)[0]
     # the least of delta + 0.01 e^epsilon and of (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), on a fine grid
     grid = np.linspace(0, 2.5, 501)
@@ -151,7 +152,7 @@ def test_the_relation_is_that_of_the_run(shell: Shell, relation: str) -> None:
 def test_epsilon_as_json_is_the_guarantee(shell: Shell) -> None:
     code, out, err = shell("epsilon", PAPER, "--delta", "1e-8", "--conversion", "classic", "--json")
     assert (code, err) == (0, "")
-    assert json.loads(out) == (STEP * 600_000).guarantee("1e-8", conversion="classic").to_dict()
+    assert json.loads(out) == (STEP * 600_000).guarantee(delta="1e-8", conversion="classic").to_dict()
 
 
 def test_a_proof_may_be_asked_for(shell: Shell) -> None:
@@ -176,21 +177,21 @@ def test_explain_says_theorem_order_arithmetic_and_rigour(shell: Shell) -> None:
 
 def test_explain_as_json_is_one_more_key(shell: Shell) -> None:
     _, out, _ = shell("epsilon", PAPER, "--delta", "1e-8", "--explain", "--json")
-    found = (STEP * 600_000).guarantee("1e-8")
+    found = (STEP * 600_000).guarantee(delta="1e-8")
     assert json.loads(out) == found.to_dict() | {"explanation": found.explain()}
 
 
 @pytest.mark.parametrize("method", ["best", "rdp", "paper"])
-def test_delta_as_json_is_the_guarantee_for_that_epsilon(shell: Shell, method: str) -> None:
+def test_delta_as_json_is_the_guarantee_for_that_epsilon(shell: Shell, method: Method) -> None:
     code, out, err = shell("delta", PAPER, "--epsilon", "0.8", "--method", method, "--json")
     assert (code, err) == (0, "")
     found, run = json.loads(out), STEP * 600_000
     assert found == run.guarantee(epsilon="0.8", method=method).to_dict()
     assert (found["asked"], found["epsilon"], found["delta"]) == ("epsilon", 0.8, run.delta("0.8", method=method))
-    assert found.keys() == run.guarantee(1e-8).to_dict().keys()
+    assert found.keys() == run.guarantee(delta=1e-8).to_dict().keys()
     if method != "best":
         bound = {"rdp": "best", "paper": "theorem9"}[method]
-        assert found["delta"] == pytest.approx(_delta_at(run, found["order"], bound), rel=1e-9, abs=0)
+        assert found["delta"] == pytest.approx(_delta_at(run, found["evidence"]["order"], bound), rel=1e-9, abs=0)
 
 
 def _delta_at(run: cm.Expression, order: float, bound: str) -> float:

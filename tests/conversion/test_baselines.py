@@ -101,8 +101,8 @@ def test_the_guarantee_names_the_round_that_was_chosen(sigma: float, times: int)
         lambda share: recomposed(*stated(share), times, delta), bounds=(1e-4, 1 - 1e-4), method="bounded"
     )
     run = cm.Gaussian(sigma=sigma) @ cm.WithoutReplacement(rate=rate) * times
-    found = run.guarantee(delta, method="strong")
-    (term,) = found.terms
+    found = run.guarantee(delta=delta, method="strong")
+    (term,) = found.evidence.terms
     assert term.round is not None
     epsilon, round_delta = term.round
     assert found.epsilon <= float(best.fun) * (1 + 1e-4)
@@ -112,18 +112,22 @@ def test_the_guarantee_names_the_round_that_was_chosen(sigma: float, times: int)
     assert 0.5 < share < 1
     # it is in the words and in the JSON, and comes back
     assert f"each time ({rounded_up(epsilon)}, {rounded_up(round_delta)})-DP" in found.explain()
-    assert cm.Guarantee.from_json(found.to_json()).terms == found.terms
+    assert cm.Guarantee.from_json(found.to_json()).evidence.terms == found.evidence.terms
 
 
 def test_rounds_of_other_answers() -> None:
-    mixed = (cm.Gaussian(sigma=5) * 3 + cm.Laplace(scale=2) * 10).guarantee(1e-6, method="naive")
-    spent = [(term.round or (math.nan, math.nan))[1] * term.times for term in mixed.terms]
+    mixed = (cm.Gaussian(sigma=5) * 3 + cm.Laplace(scale=2) * 10).guarantee(delta=1e-6, method="naive")
+    spent = [(term.round or (math.nan, math.nan))[1] * term.times for term in mixed.evidence.terms]
     assert sum(spent) == pytest.approx(1e-6, rel=1e-9)  # naive composition spends everything on the rounds
-    total = sum((term.round or (math.nan, math.nan))[0] * term.times for term in mixed.terms)
+    total = sum((term.round or (math.nan, math.nan))[0] * term.times for term in mixed.evidence.terms)
     assert mixed.epsilon == pytest.approx(total, rel=1e-9)
     for method in ("best", "rdp", "paper"):
-        assert all(term.round is None for term in cm.Gaussian(sigma=1).guarantee(1e-6, method=method).terms)
-    assert cm.Gaussian(sigma=1).guarantee(0, method="naive").terms[0].round is None  # no finite epsilon, no round
+        assert all(
+            term.round is None for term in cm.Gaussian(sigma=1).guarantee(delta=1e-6, method=method).evidence.terms
+        )
+    assert (
+        cm.Gaussian(sigma=1).guarantee(delta=0, method="naive").evidence.terms[0].round is None
+    )  # no finite epsilon, no round
 
 
 def test_every_baseline_has_a_name_that_questions_know() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.choices import Method
 from cumulant.conversion import array_answers, renyi_to_dp
 from cumulant.conversion.conversions import conversion
 from cumulant.curves.closed_form import Concentrated
@@ -108,7 +109,9 @@ def test_numbers_that_are_only_bounded_are_those_of_arrays() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("method", ["rdp", "best"])
-def test_delta_is_zero_from_the_pure_epsilon_on_and_not_before(run: cm.Expression, pure: Fraction, method: str) -> None:
+def test_delta_is_zero_from_the_pure_epsilon_on_and_not_before(
+    run: cm.Expression, pure: Fraction, method: Method
+) -> None:
     below = pure - Fraction(1, 10**30)
     assert run.delta(pure, method=method) == 0
     assert run.delta([pure], method=method).tolist() == [0]

@@ -75,7 +75,7 @@ def test_no_question_gets_a_looser_answer_than_alone(monkeypatch: pytest.MonkeyP
 def test_none_is_below_a_proved_lower_end() -> None:
     for seed in (3, 50, 120, 170):
         run, _ = sequence(seed)[-1]
-        found = run.guarantee("1e-6")
+        found = run.guarantee(delta="1e-6")
         assert found.lower is None or run.epsilon("1e-6", method="rdp") >= found.lower, (seed, str(run))
 
 
@@ -103,7 +103,7 @@ def test_threads_get_the_same_bits() -> None:
 
 def test_what_changes_is_asked_again() -> None:
     rho = 0.1
-    mine = cm.mechanism(rdp=lambda order: rho * order, name="mine")
+    mine = cm.from_rdp(rdp=lambda order: rho * order, name="mine")
     accountant = cm.Accountant()
     accountant.compose(cm.Gaussian(sigma=3), times=4)
     accountant.compose(mine)

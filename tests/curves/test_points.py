@@ -58,7 +58,7 @@ def test_the_sum_of_two_tables() -> None:
     cks = total / 5 + math.log(5 / 6) - (math.log(1e-3) + math.log(6)) / 5
     assert cks == pytest.approx(1.1129, abs=5e-5)
     assert run.epsilon(1e-3) == pytest.approx(cks, rel=1e-9)
-    guarantee = run.guarantee(1e-3)
+    guarantee = run.guarantee(delta=1e-3)
     assert guarantee.rigour == "proved"
     assert guarantee.verify().holds
     # the sum of the tables, projected, is worse than the sum of the projections
@@ -93,14 +93,14 @@ def test_a_function_with_a_kink() -> None:
     def rdp(order: float) -> float:
         return 0.05 if order < 4 else 0.6
 
-    mine = cm.mechanism(rdp=rdp)
+    mine = cm.from_rdp(rdp=rdp)
     # K = lam/20 at lam = 1, 2 and 0.6 lam from 3 on; the hull leaves (2, 0.1) for the last order of the scan, lam = 4096
     slope = (0.6 * 4096 - 0.1) / (4096 - 2)
     for lam in (3, 5, 40, 1000):
         assert mine.cgf(lam) == pytest.approx(0.1 + slope * (lam - 2), rel=1e-9)
         assert mine.cgf(lam) < 0.6 * lam
     assert mine.cgf(2.5) == pytest.approx(0.125, rel=1e-9)  # where the function itself is lower
-    assert mine.guarantee(1e-3).rigour == "estimated"
+    assert mine.guarantee(delta=1e-3).rigour == "estimated"
     # Theorem 9 sees the hull: 2 M_4 with K(3) instead of 1.8
     sampled = mine @ cm.WithoutReplacement(rate="0.5")
     moments = [4 * math.expm1(0.05), 2 * math.exp(0.1), 2 * math.exp(0.1 + slope)]
@@ -114,11 +114,11 @@ def test_a_function_that_is_not_made_for_every_order() -> None:
     def rdp(order: float) -> float:
         return table[order]
 
-    mine = cm.mechanism(rdp=rdp)
+    mine = cm.from_rdp(rdp=rdp)
     assert mine.rdp(8) == pytest.approx(0.38, rel=1e-12)
     # the hull of (1, .02), (2, .6), (7, 2.66): order 3 lies below the chord
     assert mine.rdp(3) == pytest.approx((0.02 + (2.66 - 0.02) / 6) / 2, rel=1e-12)
     with pytest.raises(cm.InputError, match="order 5"):
         mine.rdp(5)
     with pytest.raises(cm.InputError, match="never falls"):
-        cm.mechanism(rdp=lambda order: 1 / order).rdp(2)
+        cm.from_rdp(rdp=lambda order: 1 / order).rdp(2)

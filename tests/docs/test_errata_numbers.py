@@ -267,7 +267,7 @@ def test_e18_order_1_of_a_sample() -> None:
         assert kl <= math.log(float(np.sum(mixed**2 / q))) + 1e-12
     run = cm.from_masses(["0.5", "0.5"], ["0.25", "0.75"]) @ cm.WithoutReplacement(rate="0.25")
     whole = max(0.5 * math.log(2) + 0.5 * math.log(2 / 3), 0.25 * math.log(0.5) + 0.75 * math.log(1.5))
-    assert run.kl <= 0.25 * whole * (1 + 1e-9)
+    assert run.kl() <= 0.25 * whole * (1 + 1e-9)
 
 
 def test_e19_the_leading_one() -> None:

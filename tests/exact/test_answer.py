@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.choices import Method
 from cumulant.exact.inversion import batch
 from cumulant.sampling.rated import Rated
 from tests.exact.brute import Composed, Pairs, sampled
@@ -29,7 +30,7 @@ WITH_A_THIRD: Pairs = [
 @pytest.mark.parametrize("method", ["exact", "best"])
 @pytest.mark.parametrize("rate", ["0.5", "0.1"])
 @pytest.mark.parametrize("pair", [RESPONSE, WITH_A_THIRD])
-def test_a_poisson_sample_is_as_bad_as_its_worse_direction(pair: Pairs, rate: str, method: str) -> None:
+def test_a_poisson_sample_is_as_bad_as_its_worse_direction(pair: Pairs, rate: str, method: Method) -> None:
     """The direction of a neighbour is fixed for all rounds, and either may be the one that the data sets have."""
     times = 6
     run = cm.from_masses([p for p, _ in pair], [q for _, q in pair]) @ cm.Poisson(rate=rate) * times
@@ -72,7 +73,7 @@ def test_rounds_that_hardly_ever_see_the_record_add_up(scheme: type[Rated]) -> N
     epsilons = []
     for part in (0.02, 0.5, 0.9, 0.99, 0.99999):
         delta = f"{part * most:.12g}"
-        found = run.guarantee(delta)
+        found = run.guarantee(delta=delta)
         assert one.epsilon(delta) <= found.epsilon
         assert found.epsilon <= 4 * one.epsilon(Fraction(delta) / 4) * (1 + 1e-12)
         assert found.verify()

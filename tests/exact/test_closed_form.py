@@ -93,7 +93,7 @@ def test_delta_is_rounded_up_and_tight_at_every_scale() -> None:
     ],
 )
 def test_just_below_the_total_variation(run: str, delta: str, truth: float) -> None:
-    found = cm.parse(run).guarantee(delta)
+    found = cm.parse(run).guarantee(delta=delta)
     assert found.lower is not None
     assert found.lower == pytest.approx(truth, rel=1e-9)
     assert found.epsilon == pytest.approx(truth, rel=1e-9)
@@ -107,29 +107,29 @@ def test_what_cannot_be_shown_is_not_a_witness(monkeypatch: pytest.MonkeyPatch) 
     pair = GaussianPair(Fraction(1))
     assert closed_form.single_epsilon(pair, Fraction(1), Fraction(1, 100)) == math.inf
     assert closed_form.single_lower_epsilon(pair, Fraction(1), Fraction(1, 100)) is None
-    found = cm.Gaussian(sigma=1).guarantee("0.01")
+    found = cm.Gaussian(sigma=1).guarantee(delta="0.01")
     assert found.lower is None
     assert math.isfinite(found.epsilon)  # by Renyi divergences
-    assert "no grid" in found.note or found.conversion == "cks"
+    assert "no grid" in found.note or found.route == "cks"
 
 
 @pytest.mark.parametrize("sigma", ["1e-3", "1e-5", "0.02"])
 def test_noise_far_below_the_sensitivity(sigma: str) -> None:
     """Where the Renyi answer is up to 1.0035 times the truth."""
     run = cm.Gaussian(sigma=sigma)
-    found = run.guarantee(1e-5)
-    assert found.conversion == "closed form"
+    found = run.guarantee(delta=1e-5)
+    assert found.route == "closed form"
     assert found.epsilon < run.epsilon(1e-5, method="rdp")
 
 
 def test_many_gaussians_without_a_sample_are_one() -> None:
     run = cm.Gaussian(sigma=5) * 600_000
-    found = run.guarantee(1e-8)
-    assert found.conversion == "closed form"
+    found = run.guarantee(delta=1e-8)
+    assert found.route == "closed form"
     assert found.note == ""
     assert found.epsilon == pytest.approx(12868.4251937, rel=1e-10)  # t = sqrt(600000)/5: t^2/2 + 5.6 t, nearly
-    assert (cm.Gaussian(sigma=1_000_000) * 10**12).guarantee(1e-6).epsilon == pytest.approx(
-        cm.Gaussian(sigma=1).guarantee(1e-6).epsilon, rel=1e-12
+    assert (cm.Gaussian(sigma=1_000_000) * 10**12).guarantee(delta=1e-6).epsilon == pytest.approx(
+        cm.Gaussian(sigma=1).guarantee(delta=1e-6).epsilon, rel=1e-12
     )
 
 
@@ -137,8 +137,8 @@ def test_many_gaussians_without_a_sample_are_one() -> None:
 def test_one_poisson_round_has_a_closed_form(delta: float) -> None:
     """The profile of ((1-q)Q + qP, Q), by the definition, and of its reverse, which needs less."""
     q, run = 0.01, cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.01")
-    found = run.guarantee(delta)
-    assert found.conversion == "closed form"
+    found = run.guarantee(delta=delta)
+    assert found.route == "closed form"
     before, ctx.prec = ctx.prec, 400
     try:
         a = arb(found.epsilon).exp()

@@ -88,8 +88,8 @@ def test_enumerated_passes(records: int, batch: int, drop: bool) -> None:
         assert needed <= found.delta * (1 + 1e-9)
         assert found.delta <= cm.RandomizedResponse(p="0.75").delta(epsilon=epsilon) * (1 + 1e-9)
         amplified |= found.delta < 0.99 * cm.RandomizedResponse(p="0.75").delta(epsilon=epsilon)
-        if found.lower_delta is not None and batch == 1:  # other records alike are among those enumerated
-            assert found.lower_delta <= needed * (1 + 1e-9)
+        if found.lower is not None and batch == 1:  # other records alike are among those enumerated
+            assert found.lower <= needed * (1 + 1e-9)
     assert amplified
 
 
@@ -140,9 +140,9 @@ def test_two_batches_by_quadrature(other: float, epochs: int) -> None:
         found = run.guarantee(epsilon=epsilon)
         assert needed <= found.delta
         if other == -1.0:  # the records of the lower end
-            assert found.lower_delta is not None
-            assert found.lower_delta <= needed * 1.02 + 1e-4
-            assert needed <= found.lower_delta * 1.02 + 1e-3
+            assert found.lower is not None
+            assert found.lower <= needed * 1.02 + 1e-4
+            assert needed <= found.lower * 1.02 + 1e-3
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
@@ -201,10 +201,10 @@ def test_partial_batches_change_both_ends() -> None:
     """Three records in batches of 2, noise 4, eps 0.1: with a uniform place 0.1593 would be claimed from below."""
     kept = (noise("4") @ cm.ShuffledBatches(batch=2, records=3)).guarantee(epsilon="0.1")
     dropped = (noise("4") @ cm.ShuffledBatches(batch=2, records=3, drop_last=1)).guarantee(epsilon="0.1")
-    assert kept.lower_delta is not None
-    assert dropped.lower_delta is not None
-    assert kept.lower_delta <= 0.1114
-    assert dropped.lower_delta <= 0.1062
+    assert kept.lower is not None
+    assert dropped.lower is not None
+    assert kept.lower <= 0.1114
+    assert dropped.lower <= 0.1062
     whole, part = Batches(5, 5), Batches(5, 6)
     for (_, one), (_, more) in zip(*(b.options(pair_of("4"), -14.0, 1) for b in (whole, part)), strict=True):
         assert more > 0.9 * one

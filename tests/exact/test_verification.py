@@ -79,7 +79,7 @@ def test_a_mistake_of_the_lattice_is_found_while_it_is_still_there(monkeypatch: 
 
         monkeypatch.setattr(search, name, smaller)
     monkeypatch.setattr(answer, "lower_epsilon", lambda *_: None)
-    found = DECAYING[run].guarantee("1e-6", method="exact")
+    found = DECAYING[run].guarantee(delta="1e-6", method="exact")
     assert not found.verify()
 
 
@@ -94,7 +94,7 @@ def test_a_mistake_of_the_line_is_found_while_it_is_still_there(monkeypatch: pyt
 
     monkeypatch.setattr(solver, "line_epsilon", smaller)
     monkeypatch.setattr(answer, "lower_epsilon", lambda *_: None)
-    assert not DECAYING[run].guarantee("1e-6", method="exact").verify()
+    assert not DECAYING[run].guarantee(delta="1e-6", method="exact").verify()
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
@@ -122,8 +122,8 @@ def test_where_the_spectrum_does_not_decay_the_check_says_what_it_is(run: str, q
 
 @pytest.mark.parametrize("run", [cm.Gaussian(sigma=1), cm.Laplace(scale=1) @ W(rate="1/3"), cm.Gaussian(sigma=9) * 50])
 def test_closed_forms_are_evaluated_at_four_times_the_bits(run: cm.Expression) -> None:
-    for found in (run.guarantee("1e-6"), run.guarantee(epsilon="0.1")):
-        assert found.conversion == "closed form"
+    for found in (run.guarantee(delta="1e-6"), run.guarantee(epsilon="0.1")):
+        assert found.route == "closed form"
         check = found.verify()
         assert check, str(check)
         assert (check.arithmetic, check.precision, check.quantity) == ("balls", 1024, "delta")
@@ -133,7 +133,7 @@ def test_closed_forms_are_evaluated_at_four_times_the_bits(run: cm.Expression) -
 
 
 def test_what_holds_for_everything_needs_no_check() -> None:
-    found = (cm.ApproximateDP(1, "1e-5") * 3).guarantee("1e-5", method="exact")
+    found = (cm.ApproximateDP(1, "1e-5") * 3).guarantee(delta="1e-5", method="exact")
     assert found.epsilon == float("inf")
     assert found.verify().arithmetic == "none"
     assert not found.verify().independent
@@ -157,7 +157,7 @@ def test_a_proof_is_proved_again_to_its_last_digits(run: str, accuracy: str) -> 
     what, delta = PROVED[run]
     if run == "smoothed" and accuracy != "1e-3":
         return  # out of reach
-    found = what.guarantee(delta, method="exact", accuracy=accuracy)
+    found = what.guarantee(delta=delta, method="exact", accuracy=accuracy)
     assert found.rigour == "proved"
     check = found.verify()
     assert check, str(check)
@@ -194,7 +194,7 @@ def test_theorem_w_is_proved_again_by_other_laws(monkeypatch: pytest.MonkeyPatch
     """With none of the first reference laws, and what is less by half a percent of epsilon is not confirmed."""
     what, question = ORDERS[run]
     found = what.guarantee(**question)
-    assert found.conversion == "order"
+    assert found.route == "order"
     sizes = set()
 
     def noted(demand: Any, order: float, lam: float, cells: int, count: int) -> Any:
@@ -224,8 +224,8 @@ def test_a_mistake_of_theorem_w_is_found_while_it_is_still_there(monkeypatch: py
 
     monkeypatch.setattr(theorem_w_line, "epsilon", smaller)
     monkeypatch.setattr(answer, "lower_epsilon", lambda *_: None)
-    found = what.guarantee("1.3e-6")  # plans are remembered
-    assert found.conversion == "order"
+    found = what.guarantee(delta="1.3e-6")  # plans are remembered
+    assert found.route == "order"
     monkeypatch.undo()
     assert not found.verify()
     state = what.guarantee(**question).to_dict()

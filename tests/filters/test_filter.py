@@ -262,7 +262,7 @@ def test_charges_are_the_curve_rounded_up() -> None:
 
 def test_estimates_are_refused() -> None:
     with pytest.raises(cm.HypothesisError, match="Python function"):
-        Mixture.for_budget(Fraction(1), E6).price(step(cm.mechanism(rdp=lambda order: order / 18)))
+        Mixture.for_budget(Fraction(1), E6).price(step(cm.from_rdp(rdp=lambda order: order / 18)))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

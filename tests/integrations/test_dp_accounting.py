@@ -210,7 +210,7 @@ def test_a_shuffled_pass_has_no_event() -> None:
         cm.RandomizedResponse(p=0.75) @ cm.RepeatAndSelect(mean="10/3"),
         cm.RandomizedResponse(p=0.75) @ cm.RepeatAndSelect(mean="0.5", number="poisson"),
         cm.ApproximateDP(1, 1e-6),
-        cm.mechanism(rdp=lambda a: a / 18, name="mine"),
+        cm.from_rdp(rdp=lambda a: a / 18, name="mine"),
     ],
     ids=str,
 )

@@ -88,7 +88,7 @@ def test_the_truth_never_exceeds_the_answer(seed: int) -> None:
     size = int(rng.integers(1, 4))
     population = int(rng.integers(size + 1, 6))
     finite = FiniteMechanism(rng, size)
-    base = cm.mechanism(
+    base = cm.from_rdp(
         rdp=finite.rdp, pure=finite.rdp(math.inf) * (1 + 1e-12), kl=finite.rdp(1) * (1 + 1e-12), name="finite"
     )
     run = base @ cm.WithoutReplacement(sample=size, population=population)
@@ -99,7 +99,7 @@ def test_the_truth_never_exceeds_the_answer(seed: int) -> None:
     true_delta = np.max([hockey_stick(p, q, EPSILONS) for p, q in pairs], axis=0)
     for bound in ("theorem9", "pure-extras", "caps", "best"):
         assert (truth <= run.rdp(ORDERS, bound=bound) * (1 + 1e-9)).all(), bound
-    assert np.max([divergences(p, q, np.array([math.inf])) for p, q in pairs]) <= run.pure * (1 + 1e-9)
+    assert np.max([divergences(p, q, np.array([math.inf])) for p, q in pairs]) <= run.pure() * (1 + 1e-9)
     for method in ("paper", "rdp"):
         assert (true_delta <= run.delta(EPSILONS, method=method) * (1 + 1e-9)).all()
         for delta in (1e-3, 0.05):

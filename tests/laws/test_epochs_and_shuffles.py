@@ -44,7 +44,7 @@ def test_reports_are_shuffled_or_refused_in_words(base: cm.Mechanism, reports: i
         with pytest.raises(cm.HypothesisError, match="RandomAllocation"):
             base @ cm.Shuffle(reports=reports)
         return
-    if base.pure > 600:
+    if base.pure() > 600:
         with pytest.raises(cm.InputError, match="nobody"):
             base @ cm.Shuffle(reports=reports)
         return

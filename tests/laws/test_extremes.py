@@ -94,5 +94,5 @@ def test_curves_at_extreme_orders(name: str) -> None:
         answer(lambda: run.cgf(order, bound=bound))  # noqa: B023
         answer(lambda: run.gap(order, bound=bound))  # noqa: B023
         answer(lambda: run.curve(bound).projected().rdp(np.array([order])))  # noqa: B023
-        answer(lambda: run.kl)  # noqa: B023
-        answer(lambda: run.pure)  # noqa: B023
+        answer(run.kl)
+        answer(run.pure)

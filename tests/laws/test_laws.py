@@ -337,5 +337,5 @@ def test_extreme_values(base: cm.Mechanism, rate: str, scheme: type[Rated]) -> N
         assert run.epsilon(delta=delta) >= 0
         if scheme is cm.WithoutReplacement:
             assert run.epsilon(delta=delta, method="paper") >= run.epsilon(delta=delta) * (1 - 1e-9)
-    if base.pure > 0:
+    if base.pure() > 0:
         assert run.delta(epsilon=0) > 0

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.choices import ConversionName
 from cumulant.bounds.binomial_sum import BinomialSum
 from cumulant.bounds.caps import JointConvexity, PureCap, WorstPure
 from cumulant.bounds.without_replacement import pure_extras, theorem9
@@ -296,7 +297,9 @@ def test_arrays_of_divergences_are_above_the_balls(run: cm.Expression, bound: st
 
 @pytest.mark.parametrize("run", STEPS, ids=str)
 @pytest.mark.parametrize("conversion", CONVERSIONS)
-def test_arrays_of_epsilons_and_deltas_are_above_the_certificates(run: cm.Expression, conversion: str) -> None:
+def test_arrays_of_epsilons_and_deltas_are_above_the_certificates(
+    run: cm.Expression, conversion: ConversionName
+) -> None:
     deltas = ["1e-8", "1e-5", "0.01", "0.3", "0.9"]
     many = run.epsilon(deltas, conversion=conversion)
     for delta, value in zip(deltas, many.tolist(), strict=True):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.choices import Method
 from cumulant.numerics.rounding import at_least_once
 
 Laws = tuple[list[float], list[float]]
@@ -54,12 +55,12 @@ def test_a_failure_without_loss(times: int) -> None:
         assert exact * (1 - 1e-10) <= found <= exact * (1 + 1e-10)
     assert run.epsilon(exact * (1 - 1e-9), method="rdp") == math.inf
     assert run.epsilon(exact * (1 + 1e-9), method="rdp") == 0.0
-    assert run.guarantee(exact * (1 + 1e-9), method="rdp").verify().holds
+    assert run.guarantee(delta=exact * (1 + 1e-9), method="rdp").verify().holds
 
 
 @pytest.mark.parametrize("method", ["rdp", "best"])
 @pytest.mark.parametrize("counts", [(1, 1, 0, 0), (2, 1, 0, 1), (0, 3, 1, 0), (1, 1, 1, 1), (0, 0, 2, 2)])
-def test_compositions_are_never_underestimated(counts: tuple[int, ...], method: str) -> None:
+def test_compositions_are_never_underestimated(counts: tuple[int, ...], method: Method) -> None:
     rounds = [worst(*each) for each, times in zip(MIXED, counts, strict=True) for _ in range(times)]
     p, q = composed(rounds)
     terms = [cm.ApproximateDP(loss, leak) * k for (loss, leak), k in zip(MIXED, counts, strict=True) if k]
@@ -105,7 +106,7 @@ def test_samples_without_replacement_of_promises(rate: str, bound: str, other: s
 
 
 @pytest.mark.parametrize("method", ["strong", "optimal"])
-def test_baselines_of_promises(method: str) -> None:
+def test_baselines_of_promises(method: Method) -> None:
     """Where (epsilon, delta) is all that is known, it is also what these theorems start from."""
     failing = 1 - 0.9**4
     run = cm.ApproximateDP(0, "0.1") * 4

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.choices import Method
 from cumulant.errors import CumulantError
 from cumulant.filters.amounts import Amounts
 from cumulant.filters.filter import Tariff
@@ -309,7 +310,7 @@ def _excess(policy: Policy, ran: tuple[tuple[str, int], ...], state: str) -> flo
             fits = tariff.rule.would_fit(total, [(price[0].upper, 1)], 10**6)
             runs += [cm.parse(probe) * fits] if fits else []
         if runs:
-            method = "rdp" if policy.mode == "adaptive" else "best"
+            method: Method = "rdp" if policy.mode == "adaptive" else "best"
             reached = sum(runs[1:], start=runs[0]).epsilon(delta=policy.delta, method=method)
             worst = max(worst, reached / float(policy.epsilon) if policy.epsilon else float(reached > 0) * float("inf"))
     return worst

@@ -179,7 +179,8 @@ def test_accounts_on_the_same_data_add_up(ledger: cm.Ledger) -> None:
     with pytest.raises(cm.InputError, match=r"together they would be \(3, 3e-6\)"):
         ledger.create("two", epsilon=2, delta=2e-6, data="cohort")
     second = ledger.create("two", epsilon=2, delta=2e-6, data="cohort", same_data=True)
-    assert ledger.together("cohort") == ("3", "3e-6")
+    assert ledger.accounts_of("cohort") == ["one", "two"]
+    assert ledger.combined_budget("cohort") == ("3", "3e-6")
     assert second.would_fit(STEP) > 116
 
 
@@ -384,7 +385,7 @@ def test_what_is_refused_is_not_written(account: Account, ledger: cm.Ledger) -> 
     step = cm.Gaussian(sigma=50) @ cm.Poisson(rate="0.1")
     for run, error, message in (
         (step, cm.RelationError, "add-remove neighbours and the account for replace-one"),
-        (cm.mechanism(rdp=lambda order: order / 100), cm.NotationError, "Python function"),
+        (cm.from_rdp(rdp=lambda order: order / 100), cm.NotationError, "Python function"),
         ("Gausian(sigma=1)", cm.NotationError, "did you mean"),
         (3, cm.InputError, "not a mechanism"),
         (cm.Gaussian(sigma="1e-200"), cm.BudgetRefused, "0 of 1 would fit"),

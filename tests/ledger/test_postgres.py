@@ -43,7 +43,7 @@ def url(postgres: str) -> str:
 def role(url: str, kind: str) -> str:
     name = f"{kind}_{server.schema(url)}"
     execute(url, f"CREATE ROLE {name} LOGIN", f"GRANT USAGE ON SCHEMA {server.schema(url)} TO {name}")
-    cm.Ledger(url).permit(kind, name)
+    cm.Ledger(url).grant(kind, name)
     return as_role(url, name)
 
 
@@ -81,11 +81,11 @@ def test_rights_can_be_given_twice_and_never_to_everybody(url: str) -> None:
     owner.create("a", epsilon=1, delta="1e-6")
     for kind in ("spender", "auditor"):
         address = role(url, kind)
-        owner.permit(kind, address.partition("//")[2].partition("@")[0])
+        owner.grant(kind, address.partition("//")[2].partition("@")[0])
         assert cm.Ledger(address).verify()
         for wrong in ("public", "none", "pg_monitor", "PUBLIC", "a b", "x" * 60):
             with pytest.raises(cm.InputError, match="the plain name of one role"):
-                owner.permit(kind, wrong)
+                owner.grant(kind, wrong)
     assert owner.verify()
 
 

@@ -131,7 +131,7 @@ def test_a_file_that_is_replaced(tmp_path: Path) -> None:
     with io.StringIO() as copy:
         account._ledger.export(copy)
         copy.seek(0)
-        other.import_(copy)
+        other.import_lines(copy)
     other.account("a").thaw(source_closed=True)
     other.close()
     for name in ("budget.db-wal", "budget.db-shm"):

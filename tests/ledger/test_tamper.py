@@ -370,7 +370,7 @@ def test_a_forged_policy_is_refused_by_readers_writers_and_imports(
     verdict = cm.Ledger(url).verify()
     assert (verdict.sound, verdict.seq) == (False, 0)
     with pytest.raises(LedgerBroken, match="the export is broken at entry 0"):
-        cm.Ledger(f"sqlite:///{tmp_path}/copy.db").import_(lines)
+        cm.Ledger(f"sqlite:///{tmp_path}/copy.db").import_lines(lines)
     if (mode, field) == ("planned", "plan") and value is not None:
         return  # proving a plan may take seconds: writers leave that to verify
     with pytest.raises(LedgerBroken, match="is not one that can be opened"):
@@ -419,7 +419,7 @@ def test_an_import_proves_every_charge_again(tmp_path: Path) -> None:
         {name: getattr(entry, name) for name in COLUMNS} | {"hash": entry.digest()} for entry in (first, forgery)
     ]
     with pytest.raises(LedgerBroken, match="below what this library proves"):
-        cm.Ledger(f"sqlite:///{tmp_path}/copy.db").import_(map(canonical, lines))
+        cm.Ledger(f"sqlite:///{tmp_path}/copy.db").import_lines(map(canonical, lines))
 
 
 def test_an_edited_note_is_found_and_an_erased_one_is_not_missed(url: str) -> None:
@@ -522,7 +522,7 @@ def test_an_entry_of_the_first_minute_of_all_clocks_can_be_followed(tmp_path: Pa
     early = replace(first, body=canonical(body))
     early = replace(early, hash=early.digest())
     ledger = cm.Ledger(f"sqlite:///{tmp_path}/copy.db")
-    ledger.import_(
+    ledger.import_lines(
         [canonical({"cumulant-ledger": 1}), canonical({column: getattr(early, column) for column in COLUMNS})]
     )
     ledger.account("a").thaw(source_closed=True)

@@ -27,12 +27,12 @@ def test_there_and_back(url: str, tmp_path: Path) -> None:
     ledger.create("b", epsilon=2, delta="1e-9", mode="gaussian").spend(cm.Gaussian(sigma=40), note="a remark")
     text = exported(ledger)
     copy = cm.Ledger(f"sqlite:///{tmp_path}/copy.db")
-    verdict = copy.import_(text.splitlines())
+    verdict = copy.import_lines(text.splitlines())
     assert verdict.entries == text.count("\n") - 2
     assert exported(copy) == text
     assert copy.account("b").note(1) == "a remark"
     with pytest.raises(LedgerError, match="not empty"):
-        copy.import_(text.splitlines())
+        copy.import_lines(text.splitlines())
     imported = copy.account("b")
     for refused in (lambda: imported.spend("PureDP(1e-9)"), lambda: imported.hold("PureDP(1e-9)"), imported.freeze):
         with pytest.raises(cm.BudgetRefused, match="second copy"):
@@ -54,7 +54,7 @@ def test_into_the_other_database(url: str, postgres: str, tmp_path: Path) -> Non
     other = server.database(postgres) if url.startswith("sqlite") else f"sqlite:///{tmp_path}/other.db"
     text = exported(cm.Ledger(url))
     copy = cm.Ledger(other)
-    copy.import_(io.StringIO(text))
+    copy.import_lines(io.StringIO(text))
     assert exported(copy) == text
 
 
@@ -88,7 +88,7 @@ def test_what_is_not_an_export(tmp_path: Path) -> None:
     ):
         copy = cm.Ledger(f"sqlite:///{tmp_path}/{number}.db")
         with pytest.raises(error, match=r"line|nothing (was|to) import") as found:
-            copy.import_(wrong)
+            copy.import_lines(wrong)
         assert "another writer" not in str(found.value) or "twice" in str(found.value)
         assert copy.accounts() == []
 
@@ -107,7 +107,7 @@ def test_names_that_no_account_can_have_are_not_imported(tmp_path: Path, name: s
         forged.append(json.dumps(asdict(entry)))
     copy = cm.Ledger(f"sqlite:///{tmp_path}/copy.db")
     with pytest.raises((cm.InputError, LedgerBroken), match=r"printable|name="):
-        copy.import_(forged)
+        copy.import_lines(forged)
     assert copy.accounts() == []
 
 
@@ -116,7 +116,7 @@ def test_ledgers_of_every_released_version(path: Path, tmp_path: Path) -> None:
     """They are imported, verified to the last charge and exported again as they were."""
     text = path.read_text(encoding="utf-8")
     ledger = cm.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    assert ledger.import_(text.splitlines())
+    assert ledger.import_lines(text.splitlines())
     assert ledger.verify(recompute=True)
     assert exported(ledger) == text
     assert {entry.kind for name in ledger.accounts() for entry in ledger.account(name).history()} >= {

@@ -49,7 +49,7 @@ CALLS: dict[str, tuple[Callable[[Account], Callable[..., Any]], dict[str, Any]]]
     "reprice": (lambda account: lambda entry: account.reprice(entry), {"entry": 3}),
     "verify": (lambda account: account._ledger.verify, {"accounts": ["taken"], "receipts": [], "recompute": True}),
     "union": (lambda account: account._ledger.union, {"accounts": ["taken"]}),
-    "import_": (lambda account: account._ledger.import_, {"lines": ['{"cumulant-ledger":1}']}),
+    "import_lines": (lambda account: account._ledger.import_lines, {"lines": ['{"cumulant-ledger":1}']}),
 }
 
 

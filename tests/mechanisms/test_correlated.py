@@ -118,7 +118,7 @@ def test_the_mark_survives_other_parameters() -> None:
 def test_answers_without_a_sample_are_those_of_the_noise() -> None:
     for marked, plain in ((MATRIX, SAME), (MATRIX * 3, SAME * 3), (TREE, cm.Gaussian(sigma=5) * 7)):
         assert marked.epsilon("1e-6") == plain.epsilon("1e-6")
-        assert marked.guarantee("1e-6").lower == plain.guarantee("1e-6").lower
+        assert marked.guarantee(delta="1e-6").lower == plain.guarantee(delta="1e-6").lower
         assert marked.rdp(3) == plain.rdp(3)
         assert marked.gaussian_mu() == plain.gaussian_mu()
         assert marked != plain

@@ -31,7 +31,7 @@ def test_all_shifts_of_one_answer() -> None:
         mechanism = cm.DiscreteLaplace(scale=scale, sensitivity=shift)
         base = noise(scale, 0, 12)
         pairs = [(noise(scale, s, 12), base) for s in range(-shift, shift + 1) if s]
-        epsilons = [0.0, rng.uniform(0, mechanism.pure), 0.9 * mechanism.pure]
+        epsilons = [0.0, rng.uniform(0, mechanism.pure()), 0.9 * mechanism.pure()]
         wrong, share = violations(mechanism, [*pairs, *((q, p) for p, q in pairs)], epsilons, ORDERS)
         assert not wrong, mechanism
         assert share == pytest.approx(1, rel=1e-6)
@@ -47,7 +47,7 @@ def test_vectors_of_the_same_l1_norm_need_no_more() -> None:
         mechanism = cm.DiscreteLaplace(scale=scale, sensitivity=sum(map(abs, shifts)))
         p = product([noise(scale, shift, 6) for shift in shifts])
         q = product([noise(scale, 0, 6) for _ in shifts])
-        assert not violations(mechanism, [(p, q), (q, p)], [0.0, 0.3, 0.8 * mechanism.pure], ORDERS)[0]
+        assert not violations(mechanism, [(p, q), (q, p)], [0.0, 0.3, 0.8 * mechanism.pure()], ORDERS)[0]
 
 
 def test_two_adaptive_answers() -> None:
@@ -90,7 +90,7 @@ def test_long_shifts_are_rounded_up() -> None:
     for shift in (MOST_LOSSES + 1, 3 * MOST_LOSSES + 7, 10**6):
         coarse = cm.DiscreteLaplace(scale=shift, sensitivity=shift)
         assert cm.Laplace(scale=1).rdp(3) < coarse.rdp(3) < 1.004 * cm.Laplace(scale=1).rdp(3)
-        assert cm.Laplace(scale=1).pure <= coarse.pure <= 1 + 2 / 1024
+        assert cm.Laplace(scale=1).pure() <= coarse.pure() <= 1 + 2 / 1024
 
 
 @pytest.mark.parametrize("shift", [MOST_LOSSES + 1, 3 * MOST_LOSSES + 7])
@@ -98,14 +98,14 @@ def test_a_shift_that_was_rounded_up_shows_nothing_from_below(shift: int) -> Non
     t, noise = Fraction(1, 5), cm.DiscreteLaplace(scale=5, sensitivity=shift)
     pure = noise.guarantee(epsilon=t * shift, method="exact")  # the noise itself is private with this epsilon
     assert pure.delta > 0
-    assert not pure.lower_delta
-    assert not (noise @ cm.Group(size=2)).guarantee(epsilon=2 * t * shift, method="exact").lower_delta
+    assert not pure.lower
+    assert not (noise @ cm.Group(size=2)).guarantee(epsilon=2 * t * shift, method="exact").lower
     x = shift - 3
     epsilon, truth = t * (2 * x - shift), -math.expm1(float(t * (x - shift)))  # a vertex: the delta of Laplace noise
     for times in (1, 2):
         found = (noise * times).guarantee(epsilon=epsilon * times, method="exact")
-        assert found.lower_delta is not None
-        assert found.lower_delta <= (truth if times == 1 else found.delta) * (1 + 1e-12)
+        assert found.lower is not None
+        assert found.lower <= (truth if times == 1 else found.delta) * (1 + 1e-12)
 
 
 def test_sensitivities_are_whole() -> None:

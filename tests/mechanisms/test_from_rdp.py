@@ -65,12 +65,12 @@ QUESTIONS: dict[str, Callable[[cm.Expression], float]] = {
     "epsilon_over": lambda run: float(run.epsilon_over([7], delta=1e-5)[0]),
     "rdp": lambda run: run.rdp(3),
     "cgf": lambda run: run.cgf(2.5),
-    "kl": lambda run: run.kl,
+    "kl": lambda run: run.kl(),
     "true_positive_rate": lambda run: run.true_positive_rate(0.01),
 }
 FUNCTIONS: dict[str, Callable[[Noise], cm.Mechanism]] = {
-    "method": lambda noise: cm.mechanism(noise.rdp),
-    "object": lambda noise: cm.mechanism(noise),
+    "method": lambda noise: cm.from_rdp(noise.rdp),
+    "object": lambda noise: cm.from_rdp(noise),
     "hessian": lambda noise: cm.ExponentialFamilyMechanism(diameter=1, hessian=noise.hessian),
 }
 
@@ -108,7 +108,7 @@ def test_densities_are_checked_at_every_question() -> None:
 
 def test_a_guarantee_does_not_confirm_what_has_changed() -> None:
     noise = Noise(5.0)
-    found = cm.mechanism(noise.rdp).guarantee(delta=1e-5)
+    found = cm.from_rdp(noise.rdp).guarantee(delta=1e-5)
     assert found.rigour == "proved"
     assert found.verify().holds
     noise.sigma = 2.0
@@ -118,13 +118,13 @@ def test_a_guarantee_does_not_confirm_what_has_changed() -> None:
 def test_a_function_may_ask_the_library_after_changing_something() -> None:
     """What a user's function asks is a question of its own, although it is asked within another."""
     noise = Noise(1.0)
-    inner = cm.mechanism(noise.rdp)
+    inner = cm.from_rdp(noise.rdp)
 
     def rdp(order: float) -> float:
         noise.sigma = 1.0 if order < 3 else 0.5
         return float(inner.rdp(2)) + float(order)
 
-    assert cm.mechanism(rdp).rdp([2.0, 2.5, 4.0]) == pytest.approx([1 + 2, 1 + 2.5, 4 + 4])
+    assert cm.from_rdp(rdp).rdp([2.0, 2.5, 4.0]) == pytest.approx([1 + 2, 1 + 2.5, 4 + 4])
 
 
 def test_a_curve_is_built_once_in_a_question() -> None:
@@ -134,7 +134,7 @@ def test_a_curve_is_built_once_in_a_question() -> None:
         calls.append(order)
         return math.sqrt(order)
 
-    cm.mechanism(rdp).guarantee(delta=1e-5)
+    cm.from_rdp(rdp).guarantee(delta=1e-5)
     floats = [order for order in calls if isinstance(order, float)]
     assert len(floats) == len(set(floats))
 
@@ -170,12 +170,12 @@ def test_what_no_one_vouches_for_is_not_remembered() -> None:
 def test_callables_are_told_apart_by_identity() -> None:
     one, other = Noise(1.0), Noise(9.0)
     assert one == other
-    both = cm.mechanism(one) + cm.mechanism(other)
+    both = cm.from_rdp(one) + cm.from_rdp(other)
     assert len(both.terms) == 2
     assert both.rdp(2) == pytest.approx(1 + 1 / 81)
-    assert cm.mechanism(one.rdp) == cm.mechanism(one.rdp)
-    assert cm.mechanism(one.rdp) != cm.mechanism(other.rdp)
-    assert cm.mechanism(one).guarantee(delta=1e-5).rigour == "proved"
+    assert cm.from_rdp(one.rdp) == cm.from_rdp(one.rdp)
+    assert cm.from_rdp(one.rdp) != cm.from_rdp(other.rdp)
+    assert cm.from_rdp(one).guarantee(delta=1e-5).rigour == "proved"
     assert cm.from_densities(one.shifted, one.log_density) == cm.from_densities(one.shifted, one.log_density)
 
 
@@ -190,9 +190,9 @@ def test_callables_are_told_apart_by_identity() -> None:
 )
 def test_a_function_that_falls(rdp: Any, run: str) -> None:
     with pytest.raises(cm.InputError, match="never falls with the order"):
-        RUNS[run](cm.mechanism(rdp)).epsilon(delta=1e-5)
+        RUNS[run](cm.from_rdp(rdp)).epsilon(delta=1e-5)
     with pytest.raises(cm.InputError, match="never falls with the order"):
-        cm.mechanism(rdp).rdp([2, 100])
+        cm.from_rdp(rdp).rdp([2, 100])
 
 
 def test_rounding_is_no_fall() -> None:
@@ -200,11 +200,11 @@ def test_rounding_is_no_fall() -> None:
         """Randomized response as one would write it: near order 1 it is noise."""
         return math.log(0.6**order * 0.4 ** (1 - order) + 0.4**order * 0.6 ** (1 - order)) / (order - 1)
 
-    mine = cm.mechanism(lambda a: response(a) if a < 500 else math.log(1.5), pure=Fraction("0.405465108108164382"))
+    mine = cm.from_rdp(lambda a: response(a) if a < 500 else math.log(1.5), pure=Fraction("0.405465108108164382"))
     assert mine.epsilon(delta=1e-3) >= cm.RandomizedResponse(p="0.6").epsilon(delta=1e-3, method="rdp") * (1 - 1e-6)
-    flat = cm.mechanism(lambda a: 0.5 * (1 + 4e-10 * math.sin(1e6 * a)))
+    flat = cm.from_rdp(lambda a: 0.5 * (1 + 4e-10 * math.sin(1e6 * a)))
     assert flat.epsilon(delta=1e-3) <= 0.5 * (1 + 1e-9)
-    unknown = cm.mechanism(lambda a: math.inf if a < 3 or a > 9 else a / 50)
+    unknown = cm.from_rdp(lambda a: math.inf if a < 3 or a > 9 else a / 50)
     assert unknown.epsilon(delta=1e-3) < math.inf
 
 
@@ -229,7 +229,7 @@ def test_rounding_is_no_fall() -> None:
 def test_what_is_no_divergence(said: Any, sentence: str) -> None:
     for run in RUNS.values():
         with pytest.raises(cm.InputError, match=sentence):
-            run(cm.mechanism(lambda order: said)).epsilon(delta=1e-5)
+            run(cm.from_rdp(lambda order: said)).epsilon(delta=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_what_a_function_raises_is_chained(error: type[Exception]) -> None:
 
     for run in RUNS.values():
         with pytest.raises(cm.InputError, match="mine") as caught:
-            run(cm.mechanism(raises)).epsilon(delta=1e-5)
+            run(cm.from_rdp(raises)).epsilon(delta=1e-5)
         assert isinstance(caught.value.__cause__, error)
     with pytest.raises(cm.InputError, match="mine") as caught:
         cm.from_densities(raises, Noise().log_density)
@@ -255,7 +255,7 @@ def test_what_a_function_raises_is_chained(error: type[Exception]) -> None:
 
 
 def test_an_overflow_is_unknown() -> None:
-    mine = cm.mechanism(lambda order: math.exp(order) / 100)
+    mine = cm.from_rdp(lambda order: math.exp(order) / 100)
     assert math.isfinite(mine.epsilon(delta=1e-5))
     assert mine.rdp(1e4) == math.inf
 

@@ -187,7 +187,7 @@ def test_two_hundred_shifts_three_times() -> None:
     one = cm.GaussianMixture(sigma=20, shifts=list(range(count)), weights=[Fraction(1, count)] * count)
     found, largest = (one * 3).epsilon("1e-6"), (cm.Gaussian(sigma=20, sensitivity=199) * 3).epsilon("1e-6")
     assert one.epsilon("1e-6") < found < largest
-    lower = (one * 3).guarantee("1e-6").lower
+    lower = (one * 3).guarantee(delta="1e-6").lower
     assert lower is not None
     assert found >= lower > 0.99 * found
 
@@ -198,11 +198,11 @@ def test_two_hundred_shifts_three_times() -> None:
 def test_a_negligible_far_shift_costs_its_weight_and_no_more() -> None:
     """It was 271,140: no grid holds so large losses, and no order of a divergence forgets them."""
     run = cm.GaussianMixture(1, [0, 1000], ["0.999999999999", "1e-12"]) * 2
-    found = run.guarantee("1e-6")
+    found = run.guarantee(delta="1e-6")
     assert 0 <= found.epsilon < 1e-6
     assert found.verify().holds
     assert run.epsilon("1e-13") > 1e5  # below the weight the far shift is seen
-    assert run.guarantee(epsilon=1).lower_delta is None
+    assert run.guarantee(epsilon=1).lower is None
     near = cm.GaussianMixture(1, [0, 1], ["0.9", "0.1"]) * 5
     far = cm.GaussianMixture(1, [0, 1, 1000], ["0.9", "0.099999999999", "1e-12"]) * 5
     assert far.epsilon("1e-6") == pytest.approx(near.epsilon("1e-6"), rel=1e-5)

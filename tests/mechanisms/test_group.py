@@ -112,7 +112,7 @@ def test_what_no_chain_attains_shows_nothing_from_below(epsilon: str) -> None:
     for one in (cm.PureDP(epsilon), cm.ApproximateDP(epsilon=epsilon, delta="1e-12")):
         found = (one @ cm.Group(size=2)).guarantee(epsilon=0, method="exact")
         assert found.delta >= truth
-        assert (found.lower_delta or 0.0) <= truth + 1e-11
+        assert (found.lower or 0.0) <= truth + 1e-11
         assert (one @ cm.Group(size=2)).check(epsilon=0, delta=(truth + found.delta) / 2).verdict != "false"
 
 
@@ -148,9 +148,9 @@ def test_the_group_lemma_asks_the_profile_of_the_whole_run(size: int, times: int
     found = run.epsilon("1e-5")
     assert size * high * (1 - 1e-6) <= found <= size * high * (1 + 1e-5)
     assert found < most < run.epsilon("1e-5", method="rdp")
-    check = run.guarantee("1e-5").verify()
+    check = run.guarantee(delta="1e-5").verify()
     assert check.holds
-    assert not dataclasses.replace(run.guarantee("1e-5"), epsilon=0.9 * found).verify().holds
+    assert not dataclasses.replace(run.guarantee(delta="1e-5"), epsilon=0.9 * found).verify().holds
     assert run.delta(found) <= 1e-5
     assert run.epsilon(["1e-5", "1e-4"])[0] == found
 
@@ -197,6 +197,6 @@ def test_a_sum_speaks_of_the_smallest_of_its_groups() -> None:
 
 def test_a_guarantee_by_the_group_lemma_is_read_back() -> None:
     run = (cm.Gaussian(sigma="1.1") @ cm.Poisson(rate="0.01") * 100) @ cm.Group(size=3)
-    found = run.guarantee("1e-5")
-    assert found.conversion == "group lemma"
+    found = run.guarantee(delta="1e-5")
+    assert found.route == "group lemma"
     assert cm.Guarantee.from_json(found.to_json()).verify().holds

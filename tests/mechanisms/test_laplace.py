@@ -16,7 +16,7 @@ def printed(order: float, shift: float) -> float:
 def test_noise_on_a_mean_of_clipped_numbers() -> None:
     """1,000 numbers in [-1, 1], scale 0.01 on their mean: replacing one moves it by 2/1000, a fifth of the scale."""
     mean = cm.Laplace.from_clipping(norm=1, noise="0.01", relation="replace-one", averaged_over=1000)
-    assert mean.pure == pytest.approx(0.2, rel=1e-12)
+    assert mean.pure() == pytest.approx(0.2, rel=1e-12)
     assert mean.rdp(3) == pytest.approx(printed(3, 0.2), rel=1e-12)
     assert mean.relation is cm.Relation.REPLACE_ONE
     assert cm.parse(str(mean)) == mean
@@ -24,7 +24,7 @@ def test_noise_on_a_mean_of_clipped_numbers() -> None:
 
 def test_relations_of_clipped_sums() -> None:
     replaced, added = (cm.Laplace.from_clipping(1, 2, relation) for relation in ("replace-one", "add-remove"))
-    assert (replaced.pure, added.pure) == (1.0, 0.5)
+    assert (replaced.pure(), added.pure()) == (1.0, 0.5)
     assert added.relation is cm.Relation.ADD_REMOVE
     for run in (replaced, added, added @ cm.Poisson(rate=0.1), replaced @ cm.WithoutReplacement(rate=0.1) * 3):
         assert cm.parse(str(run)) == run
@@ -47,7 +47,7 @@ def test_a_number_and_a_vector_are_different_queries() -> None:
     assert str(number) == "Laplace(scale=2, dimension=1)"
     for run in (number, vector, cm.Laplace(scale=2, dimension=5), number @ cm.WithoutReplacement(rate=0.1) * 3):
         assert cm.parse(str(run)) == run
-    assert (number.pure, number.rdp(3)) == (vector.pure, vector.rdp(3))
+    assert (number.pure(), number.rdp(3)) == (vector.pure(), vector.rdp(3))
     for wrong in (0, "1.5", -1):
         with pytest.raises(cm.InputError, match="dimension"):
             cm.Laplace(scale=2, dimension=wrong)

@@ -192,12 +192,12 @@ def test_a_group_in_several_parts_changes_all_their_reports(report: cm.Mechanism
     several = report * size
     assert run.epsilon(0) >= several.epsilon(0) * (1 - 1e-9)
     for x in ("0.5", "1", "2"):
-        assert run.delta(epsilon=x) >= (several.guarantee(epsilon=x).lower_delta or 0.0)
+        assert run.delta(epsilon=x) >= (several.guarantee(epsilon=x).lower or 0.0)
     assert run.rdp(2) >= several.rdp(2) * (1 - 1e-9)
-    assert run.advantage >= (several.guarantee(epsilon=0).lower_delta or 0.0)
+    assert run.advantage() >= (several.guarantee(epsilon=0).lower or 0.0)
     assert run.gaussian_mu() >= report.gaussian_mu() * size**0.5 * (1 - 1e-9)
     with pytest.raises(cm.BudgetRefused):
-        cm.Accountant(limit=(several.pure * 0.6, "1e-9")).compose(run)
+        cm.Accountant(limit=(several.pure() * 0.6, "1e-9")).compose(run)
 
 
 def test_a_group_of_two_responses_by_definition() -> None:
@@ -225,7 +225,7 @@ def test_a_part_is_not_about_a_group() -> None:
 
 def test_runs_of_one_name_are_not_equal() -> None:
     """(A + B) was 1.159 where (B + A) was 190.1: two functions that are called the same are two."""
-    small, large = cm.mechanism(rdp=lambda order: order / 2000), cm.mechanism(rdp=lambda order: order * 20)
+    small, large = cm.from_rdp(rdp=lambda order: order / 2000), cm.from_rdp(rdp=lambda order: order * 20)
     a, b = (cm.parallel(m, m, relation="replace-one") for m in (small, large))
     assert str(a) == str(b)
     assert a != b

@@ -69,7 +69,7 @@ def test_it_composes_and_is_stated_for_replace_one() -> None:
     assert (draw * 3 + cm.Gaussian(sigma=5)).rdp(2) == pytest.approx(3 * draw.rdp(2) + 0.04, rel=1e-12)
     # one extra observation moves Beta(50, .): D_2 is near 2 (1/50 + 1/250) / 2
     assert draw.rdp(2) == pytest.approx(0.024, rel=0.05)
-    assert draw.pure == math.inf
+    assert draw.pure() == math.inf
     assert draw.epsilon(delta=1e-6) < 2
     with pytest.raises(cm.RelationError):
         draw + cm.Gaussian.from_clipping(norm=1, noise=1, relation="add-remove")
@@ -138,7 +138,7 @@ def test_a_gaussian_mean_has_the_profile_of_two_normal_laws(
     for epsilon in (0.05, 0.5, 1.5):
         truth = float(np.maximum(first - math.exp(epsilon) * second, 0).sum() * (x[1] - x[0]))
         assert draw.delta(epsilon) == pytest.approx(truth, rel=1e-4, abs=1e-12)
-    found = draw.guarantee("1e-6")
+    found = draw.guarantee(delta="1e-6")
     assert found.lower is not None
     assert found.rigour == "proved"
     assert found.epsilon == pytest.approx(found.lower, rel=1e-9)  # by divergences alone 8 to 9 % above

@@ -238,8 +238,8 @@ def test_a_poisson_number_of_runs(sigma: str, mean: int, delta: float, needed: f
 
 def test_unknown_divergences_are_not_zero() -> None:
     """Of a Python function nothing is enclosed; order 1 is then what a larger order says, and never 0."""
-    run = cm.mechanism(rdp=lambda a: a / 200, name="mine") @ cm.RepeatAndSelect(mean=10)
-    assert 0.1 < run.kl < 1
+    run = cm.from_rdp(rdp=lambda a: a / 200, name="mine") @ cm.RepeatAndSelect(mean=10)
+    assert 0.1 < run.kl() < 1
     assert (
         by_poisson(cm.ApproximateDP(1, "0.1").curve(), Fraction(2), Excess.of(lambda asked: [1.0 for _ in asked])).kl()
         > 0
@@ -283,4 +283,4 @@ def test_the_largest_loss_is_the_limit_of_the_divergences() -> None:
     assert run.epsilon(0) < 0.93 * 3 * one.epsilon(0)
     assert run.epsilon("1e-300") <= run.epsilon("1e-300", method="rdp") <= run.epsilon(0)
     large = cm.PureDP(1) @ cm.RepeatAndSelect(mean=7)
-    assert large.pure == 3  # one run has every divergence at its largest loss
+    assert large.pure() == 3  # one run has every divergence at its largest loss

@@ -138,7 +138,7 @@ def test_text_words_and_calibrate() -> None:
     accountant.compose(run)
     assert cm.Accountant.from_json(accountant.to_json()) == accountant
     assert run.relation is cm.Relation.REPLACE_ONE
-    assert "the same randomizer" in run.guarantee(1e-3, method="rdp").explain()
+    assert "the same randomizer" in run.guarantee(delta=1e-3, method="rdp").explain()
     found = cm.calibrate("PureDP(1) @ Shuffle(reports=?)", epsilon="0.5", delta=1e-4, method="rdp")
     assert (cm.PureDP(1) @ cm.Shuffle(reports=found.value)).epsilon(1e-4, method="rdp") <= 0.5
 

@@ -44,7 +44,7 @@ def test_the_mark_survives_every_combinator_and_every_text(name: str) -> None:
     assert stored == found
     assert stored.plan is not None
     assert stored.plan.run.surrogate
-    assert run.guarantee(epsilon="0.5").lower_delta is None
+    assert run.guarantee(epsilon="0.5").lower is None
 
 
 @pytest.mark.parametrize("name", AROUND)
@@ -57,7 +57,7 @@ def test_a_claim_below_the_bound_is_open(name: str) -> None:
         run.rdp(2, bound="lower")
     with pytest.raises(cm.HypothesisError, match="from above only"):
         run.gap(2)
-    assert "lower" not in run.rdp(2, bound="all")
+    assert "lower" not in run.rdp_table([2])
 
 
 def test_a_bare_gaussian_stays_what_it_says() -> None:

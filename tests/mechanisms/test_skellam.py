@@ -108,7 +108,7 @@ def test_text_sampling_and_calibration() -> None:
 
 def test_one_round_is_proved_and_vectors_have_no_lower_end() -> None:
     found = cm.Skellam(variance=10, dimension=1).guarantee(epsilon="0.2")
-    assert (found.rigour, found.lower_delta is not None) == ("proved", True)
+    assert (found.rigour, found.lower is not None) == ("proved", True)
     vectors = cm.Skellam(variance=10).guarantee(delta="1e-6")
     assert vectors.lower is None
     assert "known by its curve only" in vectors.note

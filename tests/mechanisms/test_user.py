@@ -141,7 +141,7 @@ def test_laplace_noise_announces_the_number_of_records() -> None:
         for first, second in ((p, q), (q, p)):
             truth = float(np.maximum(first - math.exp(epsilon) * second, 0).sum() * (y[1] - y[0]))
             assert truth <= run.delta(str(epsilon)) * (1 + 1e-6)
-    assert run.guarantee(epsilon="0.1").lower_delta is None
+    assert run.guarantee(epsilon="0.1").lower is None
     assert step @ cm.User(records=1) == step
 
 

@@ -30,5 +30,5 @@ def test_reports_with_no_privacy(epsilon: str) -> None:
     """KL of a sample stays below the rate times that of all the data, wherever it can be written."""
     for base in (cm.KaryResponse(values=4, epsilon=epsilon), cm.SubsetSelection(values=10, size=3, epsilon=epsilon)):
         run = base @ cm.WithoutReplacement(rate="0.1")
-        assert run.kl <= base.kl * 0.1 * (1 + 1e-9)
-        assert base.kl <= base.pure * (1 + 1e-12)
+        assert run.kl() <= base.kl() * 0.1 * (1 + 1e-9)
+        assert base.kl() <= base.pure() * (1 + 1e-12)

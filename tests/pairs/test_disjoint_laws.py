@@ -12,7 +12,7 @@ import cumulant as cm
 def test_the_record_is_seen_or_not(mechanism: cm.Mechanism, scheme: cm.Poisson) -> None:
     """k rounds leave it unseen with probability 0.9^k; then nothing is lost at an epsilon above that of all coins."""
     run = mechanism @ scheme
-    for found in (run.delta(1), run.delta(0), run.delta(50), run.advantage):
+    for found in (run.delta(1), run.delta(0), run.delta(50), run.advantage()):
         assert 0.1 <= found <= 0.1 * (1 + 1e-15)
     assert run.epsilon("0.1001") == 0
     assert run.epsilon("0.0999") == run.epsilon(0) == float("inf")

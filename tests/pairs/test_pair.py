@@ -115,7 +115,7 @@ def test_a_pair_with_a_law_answers_every_question_as_the_same_masses_do(scheme: 
     assert known.lower <= found.epsilon
     assert found.lower == pytest.approx(known.lower, rel=2e-3)
     assert run.delta(epsilon="0.5") == pytest.approx(truth.delta(epsilon="0.5"), rel=2e-2)
-    assert run.advantage == pytest.approx(truth.advantage, rel=2e-2)
+    assert run.advantage() == pytest.approx(truth.advantage, rel=2e-2)
     assert found.verify()
     assert "ErasedResponse" in found.explain()
     for method in ("naive", "strong", "optimal"):
@@ -147,10 +147,10 @@ def test_a_named_bound_refuses_what_a_pair_does_not_say(bound: str) -> None:
 def test_with_other_mechanisms_a_run_is_exact_only_if_all_of_it_is() -> None:
     gaussian = cm.Gaussian(sigma=4) @ cm.WithoutReplacement(rate="0.1") * 20
     for mechanism, truth in ((KNOWN, True), (QUIET, False)):
-        found = (gaussian + mechanism @ cm.WithoutReplacement(rate="0.1") * 20).guarantee("1e-6")
+        found = (gaussian + mechanism @ cm.WithoutReplacement(rate="0.1") * 20).guarantee(delta="1e-6")
         assert (found.lower is not None) is truth
     together = (KNOWN + cm.Gaussian(sigma=4)) @ cm.WithoutReplacement(rate="0.1")
-    assert together.guarantee("1e-6").lower is None  # no one pair is known of the two on one sample
+    assert together.guarantee(delta="1e-6").lower is None  # no one pair is known of the two on one sample
 
 
 # ---- what pairs of the library offer

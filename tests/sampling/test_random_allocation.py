@@ -115,7 +115,7 @@ def test_what_is_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     "base",
     [
-        cm.mechanism(rdp=lambda a: a / 18, name="mine"),
+        cm.from_rdp(rdp=lambda a: a / 18, name="mine"),
         cm.from_masses(["1/2", "1/2"], ["1/4", "3/4"]),
         cm.Gaussian(sigma=2) @ cm.Poisson(rate="0.5"),
         cm.Gaussian(sigma=2) * 2 + cm.Laplace(scale=3),
@@ -159,7 +159,7 @@ def test_theorems_about_samples_are_refused() -> None:
 
 
 def test_the_words_say_what_a_term_is() -> None:
-    text = (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=1000) * 10).guarantee(1e-5, method="rdp").explain()
+    text = (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps=1000) * 10).guarantee(delta=1e-5, method="rdp").explain()
     assert "runs in all 1,000 steps of each of 10 whole epochs" in text
     assert "shuffled batches of a fixed size do not" in text
 
@@ -419,14 +419,14 @@ def test_more_steps_are_never_worse_than_fewer_or_announced_ones(sigma: str) -> 
     three = run * 3
     assert three.epsilon("1e-6") <= (base * 3).epsilon("1e-6")
     assert three.epsilon(["1e-6", "1e-3"])[0] == three.epsilon("1e-6")
-    assert run.epsilon_over([1, 3], "1e-6").tolist() == [run.epsilon("1e-6"), three.epsilon("1e-6")]
+    assert run.epsilon_over([1, 3], delta="1e-6").tolist() == [run.epsilon("1e-6"), three.epsilon("1e-6")]
     mixed = run + cm.Gaussian(sigma=4)
     assert mixed.epsilon("1e-6") <= (base + cm.Gaussian(sigma=4)).epsilon("1e-6")
 
 
 def test_an_answer_by_fewer_steps_is_verified_explained_and_read_back() -> None:
-    found = (cm.Gaussian(sigma="0.02") @ cm.RandomAllocation(2)).guarantee("1e-6")
-    assert (found.conversion, found.rigour, found.lower) == ("fewer steps", "proved", None)
+    found = (cm.Gaussian(sigma="0.02") @ cm.RandomAllocation(2)).guarantee(delta="1e-6")
+    assert (found.route, found.rigour, found.lower) == ("fewer steps", "proved", None)
     assert found.verify().holds
     again = cm.Guarantee.from_json(found.to_json())
     assert again.verify().holds
@@ -438,7 +438,7 @@ def test_an_answer_by_fewer_steps_is_verified_explained_and_read_back() -> None:
 def test_more_steps_at_a_small_delta() -> None:
     """Noise of transforms once hid 1e-9 at 1,000 steps; divergences have more than 1, 512 steps have 0.6884."""
     fewer, more = (cm.Gaussian(sigma=1) @ cm.RandomAllocation(steps) for steps in (512, 1000))
-    found = more.guarantee("1e-9")
+    found = more.guarantee(delta="1e-9")
     assert found.epsilon <= fewer.epsilon("1e-9") < 0.7
     assert found.verify().holds
     assert more.epsilon("1e-9", method="rdp") > 1
@@ -450,8 +450,8 @@ def test_attacks_on_two_steps_are_never_better_than_on_announced_ones(sigma: str
     run = base @ cm.RandomAllocation(2)
     rates = ["0.001", "0.1"]
     assert (run.true_positive_rate(rates) <= base.true_positive_rate(rates)).all()
-    assert run.advantage <= base.advantage
-    assert two_step_delta(float(sigma), 0.0) <= run.advantage  # the total variation distance
+    assert run.advantage() <= base.advantage()
+    assert two_step_delta(float(sigma), 0.0) <= run.advantage()  # the total variation distance
 
 
 def test_what_is_stated_for_a_group_is_not_announced() -> None:

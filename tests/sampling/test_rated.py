@@ -203,7 +203,9 @@ PRIVATE = [
 
 @pytest.mark.parametrize("run", PRIVATE, ids=str)
 def test_what_never_sees_a_record(run: cm.Expression) -> None:
-    assert run.epsilon(0) == run.epsilon(1e-6) == run.delta(0) == run.advantage == run.pure == run.gaussian_mu() == 0
+    assert (
+        run.epsilon(0) == run.epsilon(1e-6) == run.delta(0) == run.advantage() == run.pure() == run.gaussian_mu() == 0
+    )
     assert run.bayes_risk() == 0.5
     assert run.delta(-1) == pytest.approx(1 - math.exp(-1))
     assert run.check(epsilon=0, delta=0).verdict == "holds"
@@ -218,7 +220,7 @@ def test_what_never_sees_a_record(run: cm.Expression) -> None:
     "run", [cm.Gaussian(sigma=0), cm.Laplace(scale=0), cm.Gaussian(sigma=0) + cm.Gaussian(sigma=1)], ids=str
 )
 def test_what_is_released_as_it_is(run: cm.Expression) -> None:
-    assert run.epsilon(1e-6) == run.epsilon(0) == run.pure == run.rdp(2) == math.inf
-    assert run.delta(100) == run.advantage == run.true_positive_rate(0) == 1
+    assert run.epsilon(1e-6) == run.epsilon(0) == run.pure() == run.rdp(2) == math.inf
+    assert run.delta(100) == run.advantage() == run.true_positive_rate(0) == 1
     assert run.bayes_risk() == 0
     assert cm.parse(str(run)) == run

@@ -11,6 +11,7 @@ import pytest
 from scipy import fft, special
 
 import cumulant as cm
+from cumulant.accounting.choices import Method
 from cumulant.bounds.bound import nothing
 from cumulant.losses.grid import Step
 from cumulant.pairs.finite import DiscretePair
@@ -157,9 +158,9 @@ class Grouped(Block):
     [cm.Gaussian(sigma=1), cm.Laplace(scale=1), cm.RandomizedResponse(p="0.9"), cm.ApproximateDP(1, "1e-3")],
     ids=str,
 )
-def test_a_scheme_is_composed_by_its_own_table_only(base: cm.Mechanism, method: str) -> None:
+def test_a_scheme_is_composed_by_its_own_table_only(base: cm.Mechanism, method: Method) -> None:
     """What a scheme does not say is not claimed: no amplification, no lattice, no lower end."""
-    run, needed = base @ Block() * 10, (base * 10).guarantee("0.02").lower
+    run, needed = base @ Block() * 10, (base * 10).guarantee(delta="0.02").lower
     assert needed is not None
     try:
         claimed = run.epsilon("0.02", method=method)
@@ -171,23 +172,23 @@ def test_a_scheme_is_composed_by_its_own_table_only(base: cm.Mechanism, method: 
 @pytest.mark.parametrize("base", [cm.Gaussian(sigma=1), cm.Laplace(scale=1)], ids=str)
 def test_a_scheme_that_says_nothing_about_pairs_has_no_witness(base: cm.Mechanism) -> None:
     run, plain = base @ Block() * 10, base * 10
-    found = run.guarantee("1e-5")
+    found = run.guarantee(delta="1e-5")
     assert found.epsilon >= plain.epsilon("1e-5")
     assert found.lower is None
     assert found.note
     assert run.delta(1) >= plain.delta(1) * (1 - 1e-3)
-    assert run.advantage >= plain.advantage * (1 - 1e-3)
+    assert run.advantage() >= plain.advantage() * (1 - 1e-3)
     assert run.true_positive_rate("0.01") >= plain.true_positive_rate("0.01") * (1 - 1e-3)
     mixed = run + cm.Gaussian(sigma=2) @ cm.WithoutReplacement(rate="0.1")
     assert mixed.epsilon("1e-5") >= plain.epsilon("1e-5")
-    assert mixed.guarantee("1e-5").lower is None
+    assert mixed.guarantee(delta="1e-5").lower is None
 
 
 @pytest.mark.parametrize("base", [cm.Gaussian(sigma=1), cm.Laplace(scale=1)], ids=str)
 def test_a_scheme_without_a_rate_is_explained_and_verified(base: cm.Mechanism) -> None:
     run = base @ Block() * 10
     assert run.rdp([2, 8]) == pytest.approx((base * 10).rdp([2, 8]), rel=1e-9)
-    found = run.guarantee("1e-5")
+    found = run.guarantee(delta="1e-5")
     assert "every sample is drawn as Block(records=100) says" in found.explain()
     assert "Block says nothing about loss distributions" in found.note
     assert found.verify()
@@ -209,14 +210,14 @@ def test_what_a_scheme_does_not_say_is_not_claimed() -> None:
 
 def test_a_scheme_may_bound_from_above_and_say_nothing_from_below() -> None:
     run, plain = cm.Laplace(scale=1) @ Grouped() * 10, cm.Laplace(scale=1) * 10
-    found, known = run.guarantee("1e-5"), plain.guarantee("1e-5")
-    assert (found.conversion, found.epsilon) == (known.conversion, known.epsilon)
-    assert found.bound == "best"  # the row of its own table, not that of another scheme
+    found, known = run.guarantee(delta="1e-5"), plain.guarantee(delta="1e-5")
+    assert (found.route, found.epsilon) == (known.route, known.epsilon)
+    assert found.evidence.bound == "best"  # the row of its own table, not that of another scheme
     assert known.lower is not None
     assert (found.lower, found.witness) == (None, "")
     assert run.epsilon("1e-5") < (cm.Laplace(scale=1) @ Block() * 10).epsilon("1e-5")
     one = cm.Laplace(scale=1) @ Grouped()  # no closed form is claimed of one round either
-    assert one.guarantee("1e-5").conversion != "closed form"
+    assert one.guarantee(delta="1e-5").route != "closed form"
     assert one.epsilon("1e-5") >= cm.Laplace(scale=1).epsilon("1e-5")
 
 
@@ -350,8 +351,8 @@ def test_the_row_of_a_scheme_of_ones_own_is_accepted_by_name() -> None:
     run = cm.Gaussian(sigma=2) @ Halved() * 3
     assert run.rdp(2, bound="mine") == (cm.Gaussian(sigma=2) * 3).rdp(2)
     assert run.epsilon("1e-5", method="rdp", bound="mine") == (cm.Gaussian(sigma=2) * 3).epsilon("1e-5", method="rdp")
-    found = run.guarantee("1e-5", bound="mine")
-    assert found.bound == "mine"
+    found = run.guarantee(delta="1e-5", bound="mine")
+    assert found.evidence.bound == "mine"
     assert "mine" in found.explain()
     with pytest.raises(cm.HypothesisError, match="mine is not a theorem about Poisson samples"):
         (cm.Gaussian(sigma=2) @ cm.Poisson(rate="0.1")).rdp(2, bound="mine")
@@ -374,7 +375,7 @@ def test_the_row_of_a_scheme_of_ones_own_is_accepted_by_name() -> None:
 )
 def test_the_row_that_an_exact_answer_names_can_be_asked_for(scheme: Scheme) -> None:
     run = cm.Gaussian(sigma=3) @ scheme * 2
-    named = run.guarantee("1e-5", method="exact", accuracy="0.1").bound
+    named = run.guarantee(delta="1e-5", method="exact", accuracy="0.1").evidence.bound
     assert run.epsilon("1e-5", method="exact", bound=scheme.sharpened, accuracy="0.1") > 0
     assert named in ("gaussian-cone", scheme.sharpened)
 

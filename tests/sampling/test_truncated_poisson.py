@@ -128,7 +128,7 @@ def test_many_rounds_compose_the_law_of_the_coin() -> None:
     two = hockey_stick(product([p, p]), product([q, q]), 0.5)
     found = (cm.Gaussian(sigma=2) @ scheme * 2).guarantee(epsilon="0.5")
     assert found.rigour == "bounded"
-    assert found.lower_delta is None
+    assert found.lower is None
     assert two * (1 - 1e-6) <= found.delta <= two * 1.01
     mixed_run = cm.Gaussian(sigma=2) @ scheme * 2 + cm.Gaussian(sigma=2) @ cm.Poisson(rate="0.01")
     assert found.delta <= mixed_run.delta(epsilon="0.5") <= found.delta * 1.05
@@ -180,7 +180,7 @@ def test_text_words_and_calibration() -> None:
     said = run.guarantee(delta="1e-6").explain()
     assert "a sum over the sample or divides it by a public number" in said
     one = (cm.Gaussian(sigma=2) @ TruncatedPoisson(rate="1/4", limit=20, population=100)).guarantee(epsilon="0.1")
-    assert (one.rigour, one.bound) == ("proved", "truncated-poisson")
+    assert (one.rigour, one.evidence.bound) == ("proved", "truncated-poisson")
     text = "Gaussian(sigma=?) @ TruncatedPoisson(rate=0.25, limit=20, population=100) * 3"
     assert cm.calibrate(text, epsilon=1, delta="1e-6").guarantee.epsilon <= 1
     assert math.isfinite(run.epsilon("1e-6", method="rdp"))

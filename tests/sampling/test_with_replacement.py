@@ -172,7 +172,7 @@ def test_text_and_calibration() -> None:
     assert cm.parse(str(run)) == run
     assert "sensitivities are per copy" in run.guarantee(delta="1e-6").explain()
     one = (cm.Gaussian(sigma=2) @ WithReplacement(sample=100, population=1000)).guarantee(epsilon="0.1")
-    assert (one.rigour, one.bound, one.lower_delta) == ("proved", "with-replacement", None)
+    assert (one.rigour, one.evidence.bound, one.lower) == ("proved", "with-replacement", None)
     text = "Gaussian(sigma=?) @ WithReplacement(sample=3, population=1000) * 3"
     assert cm.calibrate(text, epsilon=1, delta="1e-6").guarantee.epsilon <= 1
 
@@ -209,14 +209,14 @@ def test_divergences_are_finite_and_hold(sample: int, population: int, scale: in
         assert math.isfinite(found)
         for one, other in ((log_p, log_q), (log_q, log_p)):
             assert logsumexp(order * one + (1 - order) * other) / (order - 1) <= found * (1 + 1e-9)
-    assert run.kl <= run.rdp(1.5)
+    assert run.kl() <= run.rdp(1.5)
 
 
 def test_divergences_of_gaussian_noise_are_finite() -> None:
     gaussian = cm.Gaussian(sigma=2, sensitivity=2, geometry="ball") @ cm.WithReplacement(sample=256, population=60_000)
     assert math.isfinite(gaussian.rdp(2))
     assert math.isfinite((gaussian * 10 + cm.Gaussian(sigma=1)).rdp(2))
-    assert gaussian.kl < 1e-4
+    assert gaussian.kl() < 1e-4
 
 
 @pytest.mark.parametrize("mechanism", [cm.DiscreteLaplace(scale=1), cm.Gaussian(sigma=3)], ids=str)

@@ -134,7 +134,7 @@ def test_a_group_is_named_with_its_size() -> None:
     assert "at most 5 records" in found["relation_meaning"]
     assert "one record" not in found.markdown()
     assert any("Poisson" in each for each in found["assumptions"])
-    assert "at most 5 records" in str(run.guarantee(1e-5).explain())
+    assert "at most 5 records" in str(run.guarantee(delta=1e-5).explain())
     mixed = statement(cm.Gaussian(sigma=2) @ cm.Group(size=5) + cm.Gaussian(sigma=3), [1e-5], SETTING)
     assert mixed["guarantees"][0]["epsilon_lower"] is None
     assert "5" not in mixed["relation_meaning"]

@@ -107,7 +107,7 @@ def test_calibration_meets_its_target(sampling: str) -> None:
     assert 3 * 0.9999 < found.epsilon(1e-5) <= 3
     smaller = Exact(found.noise_multiplier) - Exact("0.0001")
     assert replace(found, noise_multiplier=smaller).epsilon(1e-5) > 3
-    assert found.noise_multiplier < plan.calibrated(epsilon=1, delta=1e-5).noise_multiplier
+    assert Exact(found.noise_multiplier) < Exact(plan.calibrated(epsilon=1, delta=1e-5).noise_multiplier)
 
 
 @pytest.mark.parametrize(("sampling", "left"), [("poisson", 0.599), ("balls-in-bins", 0.550), ("shuffled", 0.915)])

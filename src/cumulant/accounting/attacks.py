@@ -17,6 +17,7 @@ import numpy as np
 
 from cumulant.accounting import answer
 from cumulant.accounting.answer import rounds_of
+from cumulant.accounting.choices import Method
 from cumulant.accounting.dominating_runs import dominating_runs
 from cumulant.accounting.question import (
     CURVES,
@@ -85,7 +86,7 @@ class TradeOffCurve:
     advantage: float
 
 
-def trade_off(run: RunRecord, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
+def trade_off(run: RunRecord, fpr: Iterable[Number] | None = None, method: Method = DEFAULT_METHOD) -> TradeOffCurve:
     """Bound the true positive rate at these false positive rates.
 
     By default at 65 from 1e-8 to 1, evenly spaced on a logarithmic axis.
@@ -102,7 +103,9 @@ def trade_off(run: RunRecord, fpr: Iterable[Number] | None = None, method: str =
     return TradeOffCurve(rates, _bounds(run, asked, method), advantage(run, method))
 
 
-def true_positive_rate(run: RunRecord, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+def true_positive_rate(
+    run: RunRecord, fpr: Number | Iterable[Number], method: Method = DEFAULT_METHOD
+) -> float | Floats:
     """The bound at one false positive rate, or at each of several.
 
     >>> import cumulant as cm
@@ -114,7 +117,7 @@ def true_positive_rate(run: RunRecord, fpr: Number | Iterable[Number], method: s
     return float(found[0]) if scalar else found
 
 
-def advantage(run: RunRecord, method: str = DEFAULT_METHOD) -> float:
+def advantage(run: RunRecord, method: Method = DEFAULT_METHOD) -> float:
     """Return the largest difference of true and false positive rate.
 
     A guess about a fair coin is right (1 + advantage) / 2 often.
@@ -138,7 +141,7 @@ def advantage(run: RunRecord, method: str = DEFAULT_METHOD) -> float:
     return found if announced is None else min(found, advantage(announced, method))
 
 
-def _announced(run: RunRecord, method: str) -> RunRecord | None:
+def _announced(run: RunRecord, method: Method) -> RunRecord | None:
     """Return the run with one release in place of each epoch, for the exact layer.
 
     None if the exact layer is not asked, or if the run has no epochs.
@@ -215,7 +218,7 @@ def _of_pure(epsilon: float) -> float:
         return rounded_up(at_least(mu.upper())) if mu.is_finite() else math.inf
 
 
-def in_brief(run: RunRecord, fpr: Number, method: str, epsilon: float, delta: float) -> tuple[float, float]:
+def in_brief(run: RunRecord, fpr: Number, method: Method, epsilon: float, delta: float) -> tuple[float, float]:
     """Bound true positive rate and advantage from a known statement and few others.
 
     For those who cannot wait.
@@ -229,7 +232,7 @@ def in_brief(run: RunRecord, fpr: Number, method: str, epsilon: float, delta: fl
         return min(caught for caught, _ in known_of), min(most for _, most in known_of)
     rate, pairs = PROBABILITY.check("fpr", fpr), ([Fraction(epsilon)], [Fraction(delta)])
     found, largest = tradeoff.true_positive_rate([rate], *pairs)[0], tradeoff.advantage(*pairs)
-    by_curve, by_statements = _ways(run, method) if method in METHODS else (False, "")
+    by_curve, by_statements = _ways(run, method) if method in METHODS else (False, None)
     if by_curve:
         found, largest = (
             min(found, attacks.curve_true_positive_rate(run.curve(), [rate])[0]),
@@ -251,21 +254,21 @@ def in_brief(run: RunRecord, fpr: Number, method: str, epsilon: float, delta: fl
     return float(found), largest
 
 
-def _ways(run: RunRecord, method: str) -> tuple[bool, str]:
+def _ways(run: RunRecord, method: Method) -> tuple[bool, Method | None]:
     """Return True if the curve's best order is used, and the method of statements.
 
-    "" is by none.
+    None is by none.
     """
     check_names(method=method)
     if method not in METHODS:
         rows(method, None, None)  # says what there is to choose
     if method in CURVES:
-        return (True, "") if method == "rdp" else (False, method)
+        return (True, None) if method == "rdp" else (False, method)
     known = rounds_of(run)[0] is not None
-    return method == DEFAULT_METHOD or not known, "exact" if known else ""
+    return method == DEFAULT_METHOD or not known, "exact" if known else None
 
 
-def _bounds(run: RunRecord, rates: Sequence[Exact], method: str) -> Floats:
+def _bounds(run: RunRecord, rates: Sequence[Exact], method: Method) -> Floats:
     if runs := _dominating(run, method):
         return np.asarray(np.minimum.reduce([_bounds(each, rates, method) for each in runs]))
     by_curve, by_statements = _ways(run, method)
@@ -283,7 +286,7 @@ def _bounds(run: RunRecord, rates: Sequence[Exact], method: str) -> Floats:
     return found if announced is None else np.minimum(found, _bounds(announced, rates, method))
 
 
-def named_success(run: RunRecord, prior: Exact, method: str = DEFAULT_METHOD) -> float:
+def named_success(run: RunRecord, prior: Exact, method: Method = DEFAULT_METHOD) -> float:
     """Bound p with p <= R(c (1 - p)), c = prior / (1 - prior), from above: one guess names one value, any two are neighbours.
 
     R is the least of lines, one or two for each (epsilon, delta), so that the bound is the least of one number for each line.
@@ -364,7 +367,7 @@ class _Statements:
     """The run is (epsilon, delta)-DP for each epsilon that was asked about, by this method."""
 
     run: RunRecord
-    method: str
+    method: Method
     deltas: dict[float, float] = field(default_factory=dict)
 
     @property

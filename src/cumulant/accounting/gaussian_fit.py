@@ -18,6 +18,7 @@ import numpy as np
 
 from cumulant.accounting import answer
 from cumulant.accounting import attacks as attack
+from cumulant.accounting.choices import Method
 from cumulant.accounting.group_lemma import one_record
 from cumulant.accounting.numbers import rounded_down as shown_down
 from cumulant.accounting.numbers import rounded_up as shown_up
@@ -146,7 +147,7 @@ def gaussian_fit(run: RunRecord, slack: Number) -> GaussianFit:
     return GaussianFit(mu, lower, stated(part), fit, grid.fit_lower(mu), _rigour(run), run.relation)
 
 
-def mu_with_slack(run: RunRecord, slack: Number, method: str = DEFAULT_METHOD) -> float:
+def mu_with_slack(run: RunRecord, slack: Number, method: Method = DEFAULT_METHOD) -> float:
     """Return the mu of `gaussian_fit` without its lower end and fit, which take most of the time.
 
     By `method="rdp"` the mu is larger and comes at once, also where a run has an epsilon of thousands.
@@ -248,7 +249,7 @@ class Grid:
     slack: Exact
     epsilons: Floats
     deltas: list[Fraction]
-    method: str = DEFAULT_METHOD
+    method: Method = DEFAULT_METHOD
     _highs: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -265,7 +266,7 @@ class Grid:
         return found is not None and found >= ATTAINED * known
 
     @classmethod
-    def of(cls, run: RunRecord, slack: Exact, method: str = DEFAULT_METHOD) -> Grid | None:
+    def of(cls, run: RunRecord, slack: Exact, method: Method = DEFAULT_METHOD) -> Grid | None:
         """Ask the first grid; None where no finite epsilon is known at a delta of this slack."""
         question = Question.parse_query(method, None, None, DEFAULT_ACCURACY, "delta")
         # an array is answered in floats, which is enough here and takes a tenth of the time

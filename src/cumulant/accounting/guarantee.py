@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from cumulant.accounting.choices import Method
 from cumulant.accounting.numbers import brief, rounded_up
-from cumulant.accounting.plan import Plan, Term
+from cumulant.accounting.plan import Evidence, Plan
 from cumulant.errors import CertificateError, InputError
 
 if TYPE_CHECKING:
@@ -21,12 +22,9 @@ _COLUMNS = (
     "epsilon",
     "delta",
     "lower",
-    "lower_delta",
-    "order",
-    "method",
-    "bound",
-    "conversion",
     "rigour",
+    "route",
+    "method",
     "witness",
 )
 
@@ -38,23 +36,22 @@ class Guarantee:
     >>> import cumulant as cm
     >>> run = cm.Gaussian(sigma=5) @ cm.WithoutReplacement(rate=0.001) * 600_000
     >>> answer = run.guarantee(delta=1e-8)
-    >>> answer.lower, answer.epsilon, answer.conversion, str(answer.relation)
+    >>> answer.lower, answer.epsilon, answer.route, str(answer.relation)
     (0.7925, 0.807, 'cone', 'replace-one')
     >>> by_curve = run.guarantee(delta=1e-8, method="rdp")
-    >>> by_curve.order, by_curve.conversion, by_curve.rigour, by_curve.verify().holds
+    >>> by_curve.evidence.order, by_curve.route, by_curve.rigour, by_curve.verify().holds
     (35.6, 'cks', 'proved', True)
 
-    `asked` is "delta" or "epsilon": which of the two was given; the other one was found, and rounded up. `lower` is the epsilon
-    that no claim at this delta can undercut, shown by the data sets named in `witness`; None where no pair is known. Where an
-    epsilon was asked for, `lower_delta` is the delta that no claim at this epsilon can undercut, and `lower` is None.
-    `lower_rigour` says how the lower end is known: `proved` where its data sets are a pair, `bounded` on a grid.
+    `asked` is "delta" or "epsilon": which of the two was given; the other one was found, and rounded up. `lower` is in the unit
+    of the number that was found: no claim can undercut it, as the data sets named in `witness` show. It is None if no such
+    data sets are known. `lower_rigour` says how it is known: `proved` where its data sets are a pair, `bounded` on a grid.
 
     >>> found = run.guarantee(epsilon=1)
-    >>> found.asked, found.epsilon, found.lower_delta <= found.delta == run.delta(epsilon=1)
+    >>> found.asked, found.epsilon, found.lower <= found.delta == run.delta(epsilon=1)
     ('epsilon', 1.0, True)
 
-    `note` says why the answer does not come from where it was asked for. `bits` and `radius` tell how the certificate was
-    computed: the precision and the radius of the ball.
+    `route` names the argument that produced the answer: a conversion of Rényi divergences, or a way of the exact layer.
+    `evidence` has its numbers. `note` says why the answer does not come from where it was asked for.
 
     `to_json` keeps everything that is needed to verify a guarantee years later in another process, and a guarantee can be
     pickled; a Python function in the run stays behind, and then it can no longer be verified.
@@ -66,49 +63,54 @@ class Guarantee:
     epsilon: float
     delta: float
     lower: float | None
-    order: float | None
-    method: str
-    bound: str
-    conversion: str
     rigour: str
+    route: str
     relation: str
     run: str
-    terms: tuple[Term, ...]
+    method: Method
+    evidence: Evidence
     witness: str = ""
     note: str = ""
     asked: str = "delta"
-    lower_delta: float | None = None
     lower_rigour: str = ""
-    bits: int | None = field(default=None, compare=False, repr=False)
-    radius: float | None = field(default=None, compare=False, repr=False)
+    written_assumptions: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """The assumptions that a file names; used if the plan was left behind."""
     plan: Plan | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, plan: Plan) -> Guarantee:
         """Return the guarantee of a plan."""
         epsilon, delta = plan.statement
-        found, by_delta = plan.answer, plan.question.asked == "delta"
+        found = plan.answer
+        bits, radius = (None, None) if found.proof is None else (found.proof.bits, found.proof.radius)
         return cls(
             epsilon=epsilon,
             delta=delta,
-            lower=plan.lower if by_delta else None,
-            order=found.order,
-            method=plan.question.method,
-            bound=plan.bound,
-            conversion=found.way,
+            lower=plan.lower,
             rigour=found.rigour,
+            route=found.way,
             relation=plan.run.relation,
             run=plan.run.text,
-            terms=plan.terms,
+            method=plan.question.method,
+            evidence=Evidence(found.order, plan.bound, plan.terms, bits, radius),
             witness=plan.witness,
             note=found.note,
             asked=plan.question.asked,
-            lower_delta=None if by_delta else plan.lower,
             lower_rigour=plan.lower_rigour,
-            bits=None if found.proof is None else found.proof.bits,
-            radius=None if found.proof is None else found.proof.radius,
             plan=plan,
         )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what must be true of the run, and no theorem can know: one sentence each.
+
+        >>> import cumulant as cm
+        >>> "sensitivity" in " ".join(cm.Gaussian(sigma=1).guarantee(delta=1e-5).assumptions)
+        True
+        """
+        from cumulant.accounting.text import assumptions
+
+        return self.written_assumptions if self.plan is None else tuple(assumptions(self.plan.run))
 
     @property
     def proof(self) -> Plan:
@@ -186,8 +188,7 @@ class Guarantee:
         """
         from cumulant.accounting import serialization
 
-        fields = {name: serialization.plain(getattr(self, name)) for name in self.__slots__ if name != "plan"}
-        return fields | serialization.kept(self.plan)
+        return serialization.written(self)
 
     def row(self) -> dict[str, Any]:
         """Return one row of a table, plain values only.
@@ -199,12 +200,12 @@ class Guarantee:
         >>> found["run"], found["epsilon"], found["rigour"]
         ('PureDP(epsilon=1)', 1.0, 'proved')
         """
-        return {name: str(value) if isinstance(value := getattr(self, name), str) else value for name in _COLUMNS}
+        known = {name: str(value) if isinstance(value := getattr(self, name), str) else value for name in _COLUMNS}
+        return known | {"order": self.evidence.order, "bound": self.evidence.bound}
 
     def __repr__(self) -> str:
-        found = f"lower={self.lower!r}" if self.asked == "delta" else f"lower_delta={self.lower_delta!r}"
         return (
-            f"Guarantee(epsilon={self.epsilon!r}, delta={self.delta!r}, {found}, rigour={self.rigour!r}, "
+            f"Guarantee(epsilon={self.epsilon!r}, delta={self.delta!r}, lower={self.lower!r}, rigour={self.rigour!r}, "
             f"run={brief(self.run)!r})"
         )
 

@@ -6,7 +6,7 @@ What ran, what was asked, what was found, and what each part contributed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -28,7 +28,7 @@ class Term:
     the choice that makes the total least (item 47). None where no such theorem was used.
 
     >>> import cumulant as cm
-    >>> (term,) = (cm.PureDP(1) * 3).guarantee(delta=0).terms
+    >>> (term,) = (cm.PureDP(1) * 3).guarantee(delta=0).evidence.terms
     >>> term.mechanism, term.times
     ('PureDP(epsilon=1)', 3)
     """
@@ -39,6 +39,26 @@ class Term:
     nodes: tuple[float, ...]
     value: float | None  # None where no order is involved
     round: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The numbers behind a guarantee: Rényi order, amplification bound, components, and the ball that proved the value.
+
+    `order` is None if no order is involved. `bound` is "mixed" if several theorems amplified. `bits` and `radius` are the
+    precision and the radius of the ball; None if floats bounded the value.
+
+    >>> import cumulant as cm
+    >>> found = cm.Gaussian(sigma=1).guarantee(delta=1e-5, method="rdp").evidence
+    >>> found.order, found.bound, [term.times for term in found.terms]
+    (5.44, 'best', [1])
+    """
+
+    order: float | None
+    bound: str
+    terms: tuple[Term, ...]
+    bits: int | None = field(default=None, compare=False)
+    radius: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

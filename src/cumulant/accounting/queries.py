@@ -7,13 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from cumulant import domains
 from cumulant.accounting import answer as answering
 from cumulant.accounting import loss_cumulants as loss
+from cumulant.accounting.choices import BoundName, ConversionName, Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.plan import planned
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, check_names, given
@@ -49,7 +50,7 @@ class Attacked(ABC):
         """Return the record of the run, frozen as it is now: all that a question needs."""
 
     @question()
-    def trade_off(self, fpr: Iterable[Number] | None = None, method: str = DEFAULT_METHOD) -> TradeOffCurve:
+    def trade_off(self, fpr: Iterable[Number] | None = None, *, method: Method = DEFAULT_METHOD) -> TradeOffCurve:
         """Return the best attack: the largest true positive rate at each false positive rate.
 
         See `attack.trade_off`.
@@ -59,11 +60,11 @@ class Attacked(ABC):
         return attacks.trade_off(self.record(), fpr, method)
 
     @overload
-    def true_positive_rate(self, fpr: Number, method: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    def true_positive_rate(self, fpr: Number, *, method: Method = ...) -> float: ...  # type: ignore[overload-overlap]
     @overload
-    def true_positive_rate(self, fpr: Iterable[Number], method: str = ...) -> Floats: ...
+    def true_positive_rate(self, fpr: Iterable[Number], *, method: Method = ...) -> Floats: ...
     @question()
-    def true_positive_rate(self, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+    def true_positive_rate(self, fpr: Number | Iterable[Number], *, method: Method = DEFAULT_METHOD) -> float | Floats:
         """Return the largest part of the members that an attack finds.
 
         The attack has this false positive rate, one or several.
@@ -77,11 +78,11 @@ class Attacked(ABC):
         return attacks.true_positive_rate(self.record(), fpr, method)
 
     @overload
-    def membership(self, fpr: Number, method: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    def membership(self, fpr: Number, *, method: Method = ...) -> float: ...  # type: ignore[overload-overlap]
     @overload
-    def membership(self, fpr: Iterable[Number], method: str = ...) -> Floats: ...
+    def membership(self, fpr: Iterable[Number], *, method: Method = ...) -> Floats: ...
     @question()
-    def membership(self, fpr: Number | Iterable[Number], method: str = DEFAULT_METHOD) -> float | Floats:
+    def membership(self, fpr: Number | Iterable[Number], *, method: Method = DEFAULT_METHOD) -> float | Floats:
         """Return the largest part of the members that an attack finds at this false positive rate: `true_positive_rate`.
 
         >>> import cumulant as cm
@@ -133,10 +134,14 @@ class Attacked(ABC):
 
         return risk(self.record(), "reconstruction", prior)
 
-    @property
     @question()
     def advantage(self) -> float:
-        """The largest difference of true and false positive rate that any attack has."""
+        """Return the largest difference of true and false positive rate that any attack has.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).advantage()  # tanh(1/2)
+        0.462118
+        """
         from cumulant.accounting import attacks
 
         return attacks.advantage(self.record())
@@ -232,33 +237,33 @@ class Answers(Attacked):
     def epsilon(  # type: ignore[overload-overlap]
         self,
         delta: Number,
-        method: str = ...,
-        bound: str | None = ...,
-        conversion: str | None = ...,
-        accuracy: Number = ...,
         *,
+        method: Method = ...,
+        bound: BoundName | None = ...,
+        conversion: ConversionName | None = ...,
+        accuracy: Number = ...,
         prove: bool = ...,
     ) -> float: ...
     @overload
     def epsilon(
         self,
         delta: Iterable[Number],
-        method: str = ...,
-        bound: str | None = ...,
-        conversion: str | None = ...,
-        accuracy: Number = ...,
         *,
+        method: Method = ...,
+        bound: BoundName | None = ...,
+        conversion: ConversionName | None = ...,
+        accuracy: Number = ...,
         prove: bool = ...,
     ) -> Floats: ...
     @question()
     def epsilon(
         self,
         delta: Number | Iterable[Number],
-        method: str = DEFAULT_METHOD,
-        bound: str | None = None,
-        conversion: str | None = None,
-        accuracy: Number = DEFAULT_ACCURACY,
         *,
+        method: Method = DEFAULT_METHOD,
+        bound: BoundName | None = None,
+        conversion: ConversionName | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
         prove: bool = False,
     ) -> float | Floats:
         """The smallest epsilon that is known to hold at this delta, rounded up.
@@ -286,33 +291,33 @@ class Answers(Attacked):
     def delta(  # type: ignore[overload-overlap]
         self,
         epsilon: Number,
-        method: str = ...,
-        bound: str | None = ...,
-        conversion: str | None = ...,
-        accuracy: Number = ...,
         *,
+        method: Method = ...,
+        bound: BoundName | None = ...,
+        conversion: ConversionName | None = ...,
+        accuracy: Number = ...,
         prove: bool = ...,
     ) -> float: ...
     @overload
     def delta(
         self,
         epsilon: Iterable[Number],
-        method: str = ...,
-        bound: str | None = ...,
-        conversion: str | None = ...,
-        accuracy: Number = ...,
         *,
+        method: Method = ...,
+        bound: BoundName | None = ...,
+        conversion: ConversionName | None = ...,
+        accuracy: Number = ...,
         prove: bool = ...,
     ) -> Floats: ...
     @question()
     def delta(
         self,
         epsilon: Number | Iterable[Number],
-        method: str = DEFAULT_METHOD,
-        bound: str | None = None,
-        conversion: str | None = None,
-        accuracy: Number = DEFAULT_ACCURACY,
         *,
+        method: Method = DEFAULT_METHOD,
+        bound: BoundName | None = None,
+        conversion: ConversionName | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
         prove: bool = False,
     ) -> float | Floats:
         """The smallest delta that is known to hold at this epsilon, rounded up (eq. 4).
@@ -333,13 +338,13 @@ class Answers(Attacked):
     @question()
     def guarantee(
         self,
-        delta: Number | None = None,
-        method: str = DEFAULT_METHOD,
-        bound: str | None = None,
-        conversion: str | None = None,
-        accuracy: Number = DEFAULT_ACCURACY,
         *,
+        delta: Number | None = None,
         epsilon: Number | None = None,
+        method: Method = DEFAULT_METHOD,
+        bound: BoundName | None = None,
+        conversion: ConversionName | None = None,
+        accuracy: Number = DEFAULT_ACCURACY,
         prove: bool = False,
     ) -> Guarantee:
         """Return the epsilon at this delta, or the delta at this epsilon, with its proof.
@@ -351,7 +356,7 @@ class Answers(Attacked):
         >>> found.lower <= found.epsilon, found.epsilon
         (True, 4.377)
         >>> found = cm.Gaussian(sigma=1).guarantee(epsilon=4.377)
-        >>> found.lower_delta <= found.delta, found.delta
+        >>> found.lower <= found.delta, found.delta
         (True, 1e-05)
         """
         asked, value = given(delta, epsilon)
@@ -375,10 +380,11 @@ class Answers(Attacked):
     def epsilon_over(
         self,
         times: Iterable[int],
+        *,
         delta: Number,
-        method: str = DEFAULT_METHOD,
-        bound: str | None = None,
-        conversion: str | None = None,
+        method: Method = DEFAULT_METHOD,
+        bound: BoundName | None = None,
+        conversion: ConversionName | None = None,
         accuracy: Number = DEFAULT_ACCURACY,
     ) -> Floats:
         """epsilon of `self * k` for every k in `times`.
@@ -400,17 +406,11 @@ class Answers(Attacked):
         )
 
     @overload
-    def rdp(self, order: Number, bound: Literal["all"]) -> dict[str, float]: ...  # type: ignore[overload-overlap]
+    def rdp(self, order: Number, *, bound: BoundName = ...) -> float: ...  # type: ignore[overload-overlap]
     @overload
-    def rdp(self, order: Iterable[Number], bound: Literal["all"]) -> dict[str, Floats]: ...  # type: ignore[overload-overlap]
-    @overload
-    def rdp(self, order: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
-    @overload
-    def rdp(self, order: Iterable[Number], bound: str = ...) -> Floats: ...
+    def rdp(self, order: Iterable[Number], *, bound: BoundName = ...) -> Floats: ...
     @question()
-    def rdp(
-        self, order: Number | Iterable[Number], bound: str = "best"
-    ) -> float | Floats | dict[str, float] | dict[str, Floats]:
+    def rdp(self, order: Number | Iterable[Number], *, bound: BoundName = "best") -> float | Floats:
         """The Rényi divergence bound at orders in [1, inf]; order 1 is KL, inf is pure.
 
         It is infinite for promises that may fail, such as `ApproximateDP`: what leaks with some probability has no finite
@@ -419,26 +419,29 @@ class Answers(Attacked):
         >>> import cumulant as cm
         >>> cm.Gaussian(sigma=5).rdp([1, 2, 64.5])
         array([0.02, 0.04, 1.29])
-
-        `bound="all"` gives every bound that applies, by name: columns that pandas and polars take.
-
-        >>> found = (cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.001)).rdp([2, 3], bound="all")
-        >>> "theorem9" in found, "gaussian-ball" in found
-        (True, False)
         """
         value, scalar = domains.orders(order)
         check_names(bound=bound)
-        if bound == "all":
-            known: dict[str, Any] = {}
-            for name in BOUNDS:
-                with suppress(HypothesisError):
-                    known[name] = self.rdp(value, name)
-            return {name: float(each[0]) for name, each in known.items()} if scalar else known
         answer = array_answers.rdp(self.curve(bound), value, bound_row(bound).upper)
         return float(answer[0]) if scalar else answer
 
     @question()
-    def gap(self, order: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+    def rdp_table(self, orders: Iterable[Number]) -> dict[str, Floats]:
+        """Return the Rényi divergence of every bound that applies, by its name: columns that pandas and polars take.
+
+        >>> import cumulant as cm
+        >>> found = (cm.Laplace(scale=2) @ cm.WithoutReplacement(rate=0.001)).rdp_table([2, 3])
+        >>> "theorem9" in found, "gaussian-ball" in found
+        (True, False)
+        """
+        asked, found = domains.listed("orders", orders), {}
+        for name in BOUNDS:
+            with suppress(HypothesisError):
+                found[name] = self.rdp(asked, bound=name)
+        return found
+
+    @question()
+    def gap(self, order: Number | Iterable[Number], *, bound: BoundName = "best") -> float | Floats:
         """Return a bound over the lower bound of Proposition 11; 1 means that it is exact.
 
         >>> import cumulant as cm
@@ -455,11 +458,11 @@ class Answers(Attacked):
         return float(answer[0]) if scalar else answer
 
     @overload
-    def cgf(self, lam: Number, bound: str = ...) -> float: ...  # type: ignore[overload-overlap]
+    def cgf(self, lam: Number, *, bound: BoundName = ...) -> float: ...  # type: ignore[overload-overlap]
     @overload
-    def cgf(self, lam: Iterable[Number], bound: str = ...) -> Floats: ...
+    def cgf(self, lam: Iterable[Number], *, bound: BoundName = ...) -> Floats: ...
     @question()
-    def cgf(self, lam: Number | Iterable[Number], bound: str = "best") -> float | Floats:
+    def cgf(self, lam: Number | Iterable[Number], *, bound: BoundName = "best") -> float | Floats:
         """Compute K(lam) = lam * rdp(lam + 1) at lam >= -1.
 
         K is the cumulant generating function of the privacy loss.
@@ -482,7 +485,7 @@ class Answers(Attacked):
         return float(answer[0]) if scalar else answer
 
     @question()
-    def cgf_derivative(self, lam: Number, order: int = 1) -> float:
+    def cgf_derivative(self, lam: Number, *, order: int = 1) -> float:
         """Compute the derivative of K at lam >= -1 for the dominating pair.
 
         K' is the mean of the privacy loss, tilted by e^(lam loss).
@@ -512,15 +515,23 @@ class Answers(Attacked):
         found = loss.taylor(self.record(), Fraction(0), int(_FEW.check("count", count)) + 1)
         return np.array([float(each * math.factorial(i)) for i, each in enumerate(found)][1:])
 
-    @property
     @question()
     def kl(self) -> float:
-        """Order 1: the largest Kullback-Leibler divergence."""
+        """Return the divergence of order 1: the largest Kullback-Leibler divergence.
+
+        >>> import cumulant as cm
+        >>> cm.Gaussian(sigma=5).kl()
+        0.02
+        """
         return self.rdp(1)
 
-    @property
     @question()
     def pure(self) -> float:
-        """Order infinity: the epsilon of pure differential privacy."""
+        """Return the divergence of order infinity: the epsilon of pure differential privacy.
+
+        >>> import cumulant as cm
+        >>> cm.Laplace(scale=2).pure(), cm.Gaussian(sigma=5).pure()
+        (0.5, inf)
+        """
         run = self.record()
         return renyi_to_dp.proved_pure(run.curve(), run.estimated)

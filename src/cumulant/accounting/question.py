@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from cumulant import domains
+from cumulant.accounting.choices import ConversionName, Method
 from cumulant.accounting.numbers import stated
 from cumulant.bounds.table import OWN
 from cumulant.bounds.table import row as bound_row
@@ -43,10 +44,10 @@ DOMINATING_RUN = "dominating run"
 SHUFFLED = "shuffled batches"
 """The way of a number that follows from the secret permutations of passes over batches (Theorems 2 and 3)."""
 
-DEFAULT_METHOD = "best"
+DEFAULT_METHOD: Method = "best"
 """Of every question, in Python and in the shell."""
 
-GUIDE = "rdp"
+GUIDE: Method = "rdp"
 """The method whose answers come fast, and show where the exact layer is worth asking."""
 
 DEFAULT_ACCURACY = 1e-3
@@ -69,9 +70,9 @@ class Question:
     conversion of the curve that this means, "" where a composition theorem answers.
     """
 
-    method: str
+    method: Method
     bound: str | None
-    conversion: str | None
+    conversion: ConversionName | None
     accuracy: Exact
     row: str
     converted: str
@@ -83,9 +84,9 @@ class Question:
     @classmethod
     def parse_query(
         cls,
-        method: str,
+        method: Method,
         bound: str | None,
-        conversion: str | None,
+        conversion: ConversionName | None,
         accuracy: Number,
         asked: str,
         prove: bool = False,

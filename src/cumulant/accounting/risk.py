@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from cumulant.accounting import attacks, numbers
+from cumulant.accounting.choices import Method
 from cumulant.accounting.numbers import percent
 from cumulant.accounting.question import DEFAULT_METHOD
 from cumulant.accounting.run import RunRecord
@@ -110,7 +111,7 @@ class Risk:
         return f"The {share_text(self.prior)} must include all side knowledge: {WORDS[self.kind].side_knowledge}."
 
 
-def risk(run: RunRecord, kind: str, prior: Number, method: str = DEFAULT_METHOD) -> Risk:
+def risk(run: RunRecord, kind: str, prior: Number, method: Method = DEFAULT_METHOD) -> Risk:
     """Bound the success of an attack of this kind from above.
 
     A named value under replace-one neighbours: success p has p <= R(prior (1 - p) / (1 - prior)). Else success is at most
@@ -138,7 +139,7 @@ def reidentification(run: RunRecord, prior: Number | None, candidates: int | Non
     return risk(run, "reidentification", prior)
 
 
-def _success(run: RunRecord, kind: str, prior: Exact, method: str) -> float:
+def _success(run: RunRecord, kind: str, prior: Exact, method: Method) -> float:
     if WORDS[kind].named and run.relation is Relation.REPLACE_ONE:
         found = attacks.named_success(run, prior, method)
     else:

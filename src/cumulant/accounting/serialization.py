@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cumulant.accounting.plan import Plan, Term, term
+from cumulant.accounting.plan import Evidence, Plan, Term, term
 from cumulant.accounting.question import BASELINES, Question
 from cumulant.accounting.run import parse_record
 from cumulant.accounting.text import RIGOUR, assumptions
@@ -22,12 +22,28 @@ from cumulant.domains import DELTA, EPSILON
 from cumulant.errors import InputError, shown
 from cumulant.relation import Relation
 
-FORMAT = 1
-"""Of what is written; a reader refuses what it does not know."""
+if TYPE_CHECKING:
+    from cumulant.accounting.guarantee import Guarantee
 
-_texts = ("method", "bound", "conversion", "rigour", "run", "witness", "note", "asked")
-_numbers = ("epsilon", "delta")
-_maybe = ("lower", "order", "lower_delta", "radius")
+FORMAT = 2
+"""The version of what is written. This library also reads format 1; it refuses a format that it does not know."""
+
+_texts = ("method", "route", "rigour", "run", "witness", "note", "asked", "lower_rigour")
+_fields_written = (
+    "epsilon",
+    "delta",
+    "asked",
+    "lower",
+    "lower_rigour",
+    "rigour",
+    "route",
+    "relation",
+    "run",
+    "method",
+    "witness",
+    "note",
+)
+_evidence = ("order", "bound", "terms", "bits", "radius")
 
 
 def plain(value: Any) -> Any:
@@ -37,7 +53,7 @@ def plain(value: Any) -> Any:
     ('inf', [1.5, None], 1)
     """
     match value:
-        case Term():
+        case Term() | Evidence():
             return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
         case tuple():
             return [plain(item) for item in value]
@@ -50,14 +66,18 @@ def plain(value: Any) -> Any:
     return value
 
 
-def kept(plan: Plan | None) -> dict[str, Any]:
-    """Return the stored data besides the fields.
+def written(found: Guarantee) -> dict[str, Any]:
+    """Return a guarantee as JSON values: versions, statement, assumptions, evidence, question and how it was answered."""
+    known: dict[str, Any] = {"format": FORMAT, "cumulant": version("cumulant")}
+    known |= {name: plain(getattr(found, name)) for name in _fields_written}
+    known |= {"assumptions": list(found.assumptions), "evidence": plain(found.evidence)}
+    return known | _exact_question(found.plan)
 
-    Versions, assumptions, the exact question and how it was answered.
-    """
-    known = {"format": FORMAT, "cumulant": version("cumulant")}
-    if plan is None:
-        return known | {"assumptions": [], "question": None, "plan": None}
+
+def _exact_question(plan: Plan | None) -> dict[str, Any]:
+    """Return the exact question and the plan; None twice if the run has no text."""
+    if plan is None or not plan.run.written:
+        return {"question": None, "plan": None}
     question, found = plan.question, plan.answer
     asked = {
         "asked": question.asked,
@@ -69,17 +89,12 @@ def kept(plan: Plan | None) -> dict[str, Any]:
     }
     how = {
         "bound": found.bound,
-        "way": found.way,
+        "route": found.way,
         "order": None if plan.order is None else str(plan.order),
         "width": found.width,
         "points": found.points,
     }
-    written = plan.run.written
-    return known | {
-        "assumptions": assumptions(plan.run),
-        "question": asked if written else None,
-        "plan": how if written else None,
-    }
+    return {"question": asked, "plan": how}
 
 
 def read(text: str | bytes) -> tuple[dict[str, Any], Plan | None]:
@@ -93,40 +108,68 @@ def read(text: str | bytes) -> tuple[dict[str, Any], Plan | None]:
         raise InputError(f"this is not a guarantee ({error}); give the text of to_json()") from error
     if not isinstance(state, dict) or "epsilon" not in state:
         raise InputError("this is not a guarantee: it has no epsilon; give the text of to_json()")
-    if state.get("format") != FORMAT:
+    if state.get("format") not in (1, FORMAT):
         raise InputError(
-            f"a guarantee of format {shown(state.get('format'))} is not known; this library reads format {FORMAT}"
+            f"a guarantee of format {shown(state.get('format'))} is not known; this library reads formats 1 and {FORMAT}"
         )
     try:
-        found = _fields(state)
-        plan = _plan(state, found)
+        state = _upgrade(state) if state["format"] == 1 else state
+        found, evidence = _fields(state), _read_evidence(state["evidence"])
+        plan = _plan(state, found, evidence)
         if plan is not None:
-            _check_provenance(state, found, plan)
-            found |= {"terms": plan.terms, "bound": plan.bound}
-        return found, plan
+            _check_provenance(state, found, evidence, plan)
+            evidence |= {"terms": plan.terms, "bound": plan.bound}
+        return found | {"evidence": Evidence(**evidence)}, plan
     except InputError:
         raise
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise InputError(f"this guarantee is incomplete or damaged ({error!r}); write it again by to_json()") from error
 
 
+def _upgrade(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what format 1 says in format 2: `conversion` is the route, `lower_delta` the lower end of a delta."""
+    known = dict(state)
+    ends = {"delta": known.pop("lower"), "epsilon": known.pop("lower_delta")}
+    known["lower"] = ends.pop(known["asked"])
+    if list(ends.values()) != [None]:
+        raise InputError("this guarantee has a lower end in the unit that was given; write it again by to_json()")
+    known["route"] = known.pop("conversion")
+    known["evidence"] = {name: known.pop(name) for name in _evidence}
+    known.setdefault("lower_rigour", "")
+    if known["plan"] is not None:
+        how = dict(known["plan"])
+        known["plan"] = how | {"route": how.pop("way")}
+    return known
+
+
 def _fields(state: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: _text(name, state[name]) for name in _texts}
-    found |= {name: _number(name, state[name]) for name in _numbers}
-    found |= {name: None if state[name] is None else _number(name, state[name]) for name in _maybe}
+    found |= {name: _number(name, state[name]) for name in ("epsilon", "delta")}
+    found["lower"] = _maybe("lower", state["lower"])
+    if found["rigour"] not in RIGOUR:
+        raise InputError(f"rigour={shown(found['rigour'])} must be one of {', '.join(RIGOUR)}")
+    if not isinstance(state["assumptions"], list):
+        raise InputError(f"assumptions={shown(state['assumptions'])} of this guarantee must be a list of texts")
+    assumed = tuple(_text("assumptions", each) for each in state["assumptions"])
+    return found | {"relation": Relation.read(state["relation"]), "written_assumptions": assumed}
+
+
+def _read_evidence(state: Mapping[str, Any]) -> dict[str, Any]:
     bits = state["bits"]
     if bits is not None and (type(bits) is not int or not 0 < bits < 10**6):
         raise InputError(f"bits={shown(bits)} of this guarantee must be a number of bits")
-    if found["rigour"] not in RIGOUR:
-        raise InputError(f"rigour={shown(found['rigour'])} must be one of {', '.join(RIGOUR)}")
-    found["lower_rigour"] = _text(
-        "lower_rigour", state.get("lower_rigour", "")
-    )  # absent in what earlier releases wrote
-    terms = tuple(_term(each) for each in state["terms"])
-    return found | {"bits": bits, "relation": Relation.read(state["relation"]), "terms": terms}
+    return {
+        "order": _maybe("order", state["order"]),
+        "bound": _text("bound", state["bound"]),
+        "terms": tuple(_term(each) for each in state["terms"]),
+        "bits": bits,
+        "radius": _maybe("radius", state["radius"]),
+    }
 
 
-def _check_provenance(state: Mapping[str, Any], found: Mapping[str, Any], plan: Plan) -> None:
+def _check_provenance(
+    state: Mapping[str, Any], found: Mapping[str, Any], evidence: Mapping[str, Any], plan: Plan
+) -> None:
     """Raise InputError if a field contradicts the run and the plan.
 
     Verify proves the statement from these.
@@ -143,12 +186,12 @@ def _check_provenance(state: Mapping[str, Any], found: Mapping[str, Any], plan: 
         "method": question.method == found["method"],
         "epsilon": epsilon == found["epsilon"],
         "delta": delta == found["delta"],
-        "conversion": answer.way == found["conversion"],
-        "order": state["plan"]["order"] == order and (found["order"] is None or found["order"] > 1),
+        "route": answer.way == found["route"],
+        "order": state["plan"]["order"] == order and (evidence["order"] is None or evidence["order"] > 1),
         "witness": plan.lower is not None or not (found["witness"] or found["lower_rigour"]),
         "lower_rigour": plan.lower is None or found["lower_rigour"] in RIGOUR,
-        "lower_delta" if by_delta else "lower": found["lower_delta" if by_delta else "lower"] is None,
-        "radius": (found["bits"] is None) == (found["radius"] is None) and 0 <= (found["radius"] or 0) < math.inf,
+        "radius": (evidence["bits"] is None) == (evidence["radius"] is None)
+        and 0 <= (evidence["radius"] or 0) < math.inf,
         "points": answer.exact or points == 0,
         "width": steps is None or (answer.exact and 0 < steps < math.inf),
         "note": found["note"].isprintable() and found["witness"].isprintable(),
@@ -157,8 +200,8 @@ def _check_provenance(state: Mapping[str, Any], found: Mapping[str, Any], plan: 
         right["bound"] = answer.bound == ("lemma3" if answer.way in BASELINES else question.row)
     if state["cumulant"] == version("cumulant"):  # another release may say the same in other words
         right["assumptions"] = state["assumptions"] == assumptions(plan.run)
-        right["terms"] = found["terms"] == plan.terms
-        right["bound"] = right.get("bound", True) and found["bound"] == plan.bound
+        right["terms"] = evidence["terms"] == plan.terms
+        right["bound"] = right.get("bound", True) and evidence["bound"] == plan.bound
     for name, holds in right.items():
         if not holds:
             raise InputError(
@@ -185,6 +228,10 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
+def _maybe(name: str, value: Any) -> float | None:
+    return None if value is None else _number(name, value)
+
+
 def _count(name: str, value: Any) -> int:
     if type(value) is not int or value < 0:
         raise InputError(f"{name}={shown(value)} of this guarantee must be a whole number")
@@ -199,7 +246,7 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def _plan(state: Mapping[str, Any], found: Mapping[str, Any]) -> Plan | None:
+def _plan(state: Mapping[str, Any], found: Mapping[str, Any], evidence: Mapping[str, Any]) -> Plan | None:
     """Return the plan, from the exact question and the text of the run.
 
     None where the run has no text.
@@ -207,7 +254,7 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any]) -> Plan | None:
     if state["plan"] is None or state["question"] is None:
         return None
     run = parse_record(found["run"])
-    listed = [(term.mechanism, term.times) for term in found["terms"]]
+    listed = [(term.mechanism, term.times) for term in evidence["terms"]]
     if run.relation is not found["relation"] or [(part.name, part.times) for part in run.parts] != listed:
         raise InputError(
             "the relation or the terms of this guarantee are not those of its run; write it again by to_json()"
@@ -219,26 +266,26 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any]) -> Plan | None:
     given = (
         DELTA.check("delta", asked["value"]) if found["asked"] == "delta" else EPSILON.check("epsilon", asked["value"])
     )
-    value, lower = ("epsilon", "lower") if found["asked"] == "delta" else ("delta", "lower_delta")
+    value = "epsilon" if found["asked"] == "delta" else "delta"
     proof = None
-    if found["bits"] is not None and found["radius"] is not None:
-        proof = Certificate(found[value], found["bits"], found["radius"])
+    if evidence["bits"] is not None and evidence["radius"] is not None:
+        proof = Certificate(found[value], evidence["bits"], evidence["radius"])
     answer = Answer(
         found[value],
-        found["order"],
+        evidence["order"],
         found["rigour"],
         proof,
         _text("bound", how["bound"]),
-        _text("way", how["way"]),
+        _text("route", how["route"]),
         found["note"],
         None if how["width"] is None else _number("width", how["width"]),
         _count("points", how["points"]),
     )
-    ends = found[lower], found["witness"], found["lower_rigour"]
+    ends = found["lower"], found["witness"], found["lower_rigour"]
     order = None if answer.exact else answer.order
     # what each part contributes follows from the run and the order: it is computed again and not believed
     terms = tuple(
         replace(term(part, answer.bound, order), round=told.round)
-        for part, told in zip(run.parts, found["terms"], strict=True)
+        for part, told in zip(run.parts, evidence["terms"], strict=True)
     )
     return Plan(run, question.at(given), answer, terms, *ends, release=str(state["cumulant"]))

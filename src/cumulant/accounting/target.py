@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from cumulant.accounting.choices import ConversionName, Method
 from cumulant.accounting.gaussian_fit import DEFAULT_SLACK, SLACK, mu_with_slack
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.queries import Answers
-from cumulant.accounting.question import DEFAULT_METHOD
 from cumulant.accounting.risk import KINDS, PRIOR, risk
 from cumulant.domains import DELTA, EPSILON, POSITIVE, PROBABILITY, Exact, Number, one_of
 from cumulant.errors import InputError
@@ -100,29 +100,29 @@ class Target:
         }.get(self.quantity, f" at a false positive rate of {self.at}")
         return f"{self.quantity} <= {self.most}{where}"
 
-    def ask(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> float:
+    def ask(self, run: Answers, method: Method, bound: str | None, conversion: ConversionName | None) -> float:
         """Compute the quantity of the run."""
         if self.quantity == "epsilon":
-            return run.epsilon(self.at, method, bound, conversion)
+            return run.epsilon(self.at, method=method, bound=bound, conversion=conversion)
         self._plain(bound, conversion)
         if self.quantity == "advantage":  # (0, advantage)-DP: delta at 0 is the largest difference of the two rates
-            return run.delta(_ZERO, method)
+            return run.delta(_ZERO, method=method)
         if self.quantity == "mu":
             return mu_with_slack(run.record(), self.at, method)
         if self.quantity in KINDS:
             return risk(run.record(), self.quantity, self.at, method).success
-        return run.true_positive_rate(self.at, method)
+        return run.true_positive_rate(self.at, method=method)
 
-    def nearly(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> float:
+    def nearly(self, run: Answers, method: Method, bound: str | None, conversion: ConversionName | None) -> float:
         """Compute the quantity of the run in floats.
 
         By an array of one number; where that is too close to decide, as `ask` does.
         """
         found, goal = math.nan, float(self.most)
         if self.quantity == "epsilon":
-            found = float(run.epsilon([self.at], method, bound, conversion)[0])
+            found = float(run.epsilon([self.at], method=method, bound=bound, conversion=conversion)[0])
         elif self.quantity == "advantage":
-            found = float(run.delta([_ZERO], method)[0])
+            found = float(run.delta([_ZERO], method=method)[0])
         return found if abs(found - goal) > _DECISIVE * goal else self.ask(run, method, bound, conversion)
 
     def met(self, found: Guarantee) -> bool:
@@ -131,14 +131,16 @@ class Target:
             return found.epsilon <= self.most
         return self.quantity != "advantage" or found.delta <= self.most
 
-    def guarantee(self, run: Answers, method: str, bound: str | None, conversion: str | None) -> Guarantee:
+    def guarantee(
+        self, run: Answers, method: Method, bound: str | None, conversion: ConversionName | None
+    ) -> Guarantee:
         """Return the guarantee of the run that was found.
 
         At this delta, or the delta at epsilon = 0.
         """
         if self.by_statement:
-            return run.guarantee(self.at, method, bound, conversion)
-        return run.guarantee(method=method if method else DEFAULT_METHOD, epsilon=_ZERO)
+            return run.guarantee(delta=self.at, method=method, bound=bound, conversion=conversion)
+        return run.guarantee(epsilon=_ZERO, method=method)
 
     def _plain(self, bound: str | None, conversion: str | None) -> None:
         if bound is not None or conversion is not None:

@@ -10,6 +10,7 @@ import textwrap
 
 from cumulant.accounting import attacks
 from cumulant.accounting import text as words
+from cumulant.accounting.choices import as_conversion, as_method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import rounded_down, rounded_up
 from cumulant.accounting.run import RunRecord
@@ -94,13 +95,18 @@ def wrap_sentences(*sentences: str) -> str:
 def answer(asked: LineQuestion) -> int:
     """Print the guarantee in the requested form; return 1 if no epsilon is finite."""
     run = parse(asked.expression)
-    how = asked.method, asked.bound, asked.conversion, asked.accuracy
+    by_delta = asked.found == "epsilon"
+    given = DELTA.check("delta", asked.value) if by_delta else GUARANTEED.check("epsilon", asked.value)
     with patient("looking for the best bound"):
-        if asked.found == "epsilon":
-            found = run.guarantee(DELTA.check("delta", asked.value), *how, prove=asked.prove)
-        else:
-            given = GUARANTEED.check("epsilon", asked.value)
-            found = run.guarantee(None, *how, epsilon=given, prove=asked.prove)
+        found = run.guarantee(
+            delta=given if by_delta else None,
+            epsilon=None if by_delta else given,
+            method=as_method(asked.method),
+            bound=asked.bound,
+            conversion=as_conversion(asked.conversion),
+            accuracy=asked.accuracy,
+            prove=asked.prove,
+        )
         text = _text(found, asked)
     sys.stdout.write(f"{text}\n")
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK

@@ -90,7 +90,7 @@ def audit(
     run, asked, alpha = parse(expression), DELTA.check("delta", delta), LEVEL.check("level", level)
     members, scores = _columns(file)
     claim = Claim.of(run, min(SMALLEST_CLAIMED, float(asked)) or SMALLEST_CLAIMED)
-    bound = run.guarantee(asked)
+    bound = run.guarantee(delta=asked)
     found: ManyRuns | OneRun
     if kind == "many":
         found = many_runs(members=members, scores=scores, claim=claim, delta=asked, level=alpha)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cumulant.accounting.choices import as_conversion, as_method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import rounded_down, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
@@ -77,19 +78,18 @@ def calibrate(
       cumulant calibrate "Laplace(scale=?)" --kind attribute --success 0.05 --prior 0.01
       cumulant calibrate "Gaussian(sigma=?a) * 100 + Laplace(scale=?b)" --epsilon 1 --delta 1e-6 --share a=3 --share b=1
     """
-    other = {"mu": mu, "slack": slack, "kind": kind, "success": success, "prior": prior}
+    other: dict[str, Any] = {"mu": mu, "slack": slack, "kind": kind, "success": success, "prior": prior}
     target = Target.read(epsilon, delta, advantage, tpr, fpr, **other)
-    attack = {"advantage": advantage, "tpr": tpr, "fpr": fpr}
+    attack: dict[str, Any] = {"advantage": advantage, "tpr": tpr, "fpr": fpr}
     with patient("searching"):
         found = calibrated(
             expression,
-            epsilon,
-            delta,
-            None,
-            digits,
-            method,
-            bound,
-            conversion,
+            epsilon=epsilon,
+            delta=delta,
+            digits=digits,
+            method=as_method(method),
+            bound=bound,
+            conversion=as_conversion(conversion),
             **attack,
             **other,
             shares=_shares(share),
@@ -386,9 +386,9 @@ def sweep(
         expression,
         delta=delta,
         epsilon=epsilon,
-        method=method,
+        method=as_method(method),
         bound=bound,
-        conversion=conversion,
+        conversion=as_conversion(conversion),
         accuracy=accuracy,
         journal=journal,
     )
@@ -403,7 +403,7 @@ def sweep(
     if out is not None:
         (found.to_parquet if out.suffix == ".parquet" else found.to_csv)(out)
     if plot is not None:
-        found.plot(plot, "lines" if lines else None)
+        found.plot(plot, kind="lines" if lines else None)
     if quiet:
         for row in found:
             typer.echo("-" if row["error"] else bare_number(row[found.found]))

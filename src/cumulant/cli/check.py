@@ -13,6 +13,7 @@ import typer
 
 from cumulant.accounting import text
 from cumulant.accounting.check import Check
+from cumulant.accounting.choices import as_method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
 from cumulant.cli import answer
@@ -50,7 +51,15 @@ def archive(
     """
     from cumulant.archives import archive as archived
 
-    found = archived(expression, out, delta=delta, epsilon=epsilon, method=method, accuracy=accuracy, plot=not no_plot)
+    found = archived(
+        expression,
+        out,
+        delta=delta,
+        epsilon=epsilon,
+        method=as_method(method),
+        accuracy=accuracy,
+        plot=not no_plot,
+    )
     if quiet:
         typer.echo(answer.bare_number(found.epsilon if found.asked == "delta" else found.delta))
     else:

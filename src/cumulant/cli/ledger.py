@@ -150,7 +150,7 @@ def create(
         account.head(), False, f"Created account {name!r}. It never spends more than epsilon {epsilon}, delta {delta}."
     )
     if same_data and data is not None:
-        loss, failure = ledger.together(data)
+        loss, failure = ledger.combined_budget(data)
         typer.echo(
             f"All accounts on {data!r} together: ({loss}, {failure}), if that sum was fixed before the first answer."
         )
@@ -290,7 +290,7 @@ def upgrade(
     before, after = ledger.upgrade()
     for kind, role in (("spender", spender), ("auditor", auditor)):
         if role is not None:
-            ledger.permit(kind, role)
+            ledger.grant(kind, role)
     if as_json:
         tables.echo_json({"before": before, "after": after})
     else:
@@ -568,7 +568,7 @@ def import_(
     """
     try:
         with file.open(encoding="utf-8") as lines:
-            verdict = Ledger(url, keys, group=group).import_(lines)
+            verdict = Ledger(url, keys, group=group).import_lines(lines)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
     if as_json:

@@ -141,7 +141,7 @@ def rdp(
     run = parse(expression)
     asked = [_order(text.strip()) for text in orders.split(",")]
     names = list(BOUNDS) if bound == "all" else []
-    values = {name: _divergences(run, asked, name) for name in names} or {bound: list(run.rdp(asked, bound))}
+    values = {name: _divergences(run, asked, name) for name in names} or {bound: list(run.rdp(asked, bound=bound))}
     shown = {name: None if row is None else [_plain(value) for value in row] for name, row in values.items()}
     if as_json:
         fields = {
@@ -177,7 +177,7 @@ def rdp(
 def _divergences(run: Expression, orders: list[float], bound: str) -> list[float] | None:
     """Return the curve by this bound, or None where it does not apply."""
     try:
-        return list(run.rdp(orders, bound))
+        return list(run.rdp(orders, bound=bound))
     except HypothesisError:
         return None
 

@@ -20,6 +20,7 @@ from typing import Any
 import dp_accounting as dpa
 from dp_accounting import NeighboringRelation, PrivacyAccountant
 
+from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError
@@ -485,7 +486,9 @@ class CumulantAccountant(PrivacyAccountant):
     False
     """
 
-    def __init__(self, neighboring_relation: Any = NeighboringRelation.ADD_OR_REMOVE_ONE, method: str = "best") -> None:
+    def __init__(
+        self, neighboring_relation: Any = NeighboringRelation.ADD_OR_REMOVE_ONE, method: Method = "best"
+    ) -> None:
         super().__init__(neighboring_relation)
         self._method = method
         self._run: Expression | None = None
@@ -523,16 +526,16 @@ class CumulantAccountant(PrivacyAccountant):
         """
         if self._lost:
             return float("inf")
-        return 0.0 if self._run is None else self._run.epsilon(target_delta, self._method)
+        return 0.0 if self._run is None else self._run.epsilon(target_delta, method=self._method)
 
     def get_delta(self, target_epsilon: Number) -> float:
         """Return the smallest delta that is proved at this epsilon."""
         if self._lost:
             return 1.0
-        return 0.0 if self._run is None else self._run.delta(target_epsilon, self._method)
+        return 0.0 if self._run is None else self._run.delta(target_epsilon, method=self._method)
 
     def guarantee(self, target_delta: Number) -> Guarantee:
         """Return the smallest proved epsilon with its lower end and its proof."""
         if self._lost or self._run is None:
             raise InputError("nothing private was composed, so there is no guarantee")
-        return self._run.guarantee(target_delta)
+        return self._run.guarantee(delta=target_delta)

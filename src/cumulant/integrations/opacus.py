@@ -215,7 +215,7 @@ def make_private_with_epsilon(
     def run(noise: Any) -> Expression:
         return law.accounted_run(Gaussian.from_clipping(norm=1, noise=noise, relation=law.law.relation), steps)
 
-    found = calibrate(run, epsilon, delta)
+    found = calibrate(run, epsilon=epsilon, delta=delta)
     per_pass = options.pop("per_pass", len(law) if bins is not None else min(steps, len(law)))
     return make_private(
         engine,

@@ -19,6 +19,7 @@ import numpy as np
 from opacus.accountants import IAccountant
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
+from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.domains import Exact, Number, spelling
 from cumulant.errors import BudgetRefused, InputError, RelationError, shown
@@ -90,7 +91,7 @@ class Accountant(IAccountant):
     """
 
     name = ""
-    method = "best"  # "rdp" is faster and a little larger
+    method: Method = "best"  # "rdp" is faster and a little larger
     adaptive = True  # whether adaptive clipping is what the noise multiplier says
     assumes = ""  # what the accounting assumes of the loop
     per_step = True  # whether every step is accounted for by itself; else every pass is
@@ -164,17 +165,17 @@ class Accountant(IAccountant):
             whole = part if whole is None else whole + part
         return whole
 
-    def get_epsilon(self, delta: Number, method: str | None = None) -> float:
+    def get_epsilon(self, delta: Number, *, method: Method | None = None) -> float:
         """Return the smallest epsilon that is proved for the history; 0 before the first step."""
         run = self.run()
-        return 0.0 if run is None else run.epsilon(delta, method or self.method)
+        return 0.0 if run is None else run.epsilon(delta, method=method or self.method)
 
     def guarantee(self, delta: Number) -> Guarantee:
         """Return the smallest proved epsilon with its lower end and its proof."""
         run = self.run()
         if run is None:
             raise InputError("no step was accounted yet")
-        return run.guarantee(delta)
+        return run.guarantee(delta=delta)
 
     def statement(
         self, deltas: Iterable[Number], setting: Setting, *, audit: Mapping[str, Any] | None = None
@@ -199,10 +200,10 @@ class Accountant(IAccountant):
             records=self.records,
         )
 
-    def spent(self, delta: Number, method: str = "rdp") -> dict[str, Any]:
+    def spent(self, delta: Number, *, method: Method = "rdp") -> dict[str, Any]:
         """Return the spent epsilon so far, as a plain dict to log."""
         run = self.run()
-        found = None if run is None else run.guarantee(delta, method)
+        found = None if run is None else run.guarantee(delta=delta, method=method)
         return {
             "step": len(self),
             "epsilon": 0.0 if found is None else found.epsilon,

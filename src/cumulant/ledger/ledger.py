@@ -108,7 +108,7 @@ class Ledger:
                     f"there is an account {name!r} already, and its policy cannot change; take another name"
                 )
             if policy.data is not None and same_data is not True:
-                others = self.on(policy.data)
+                others = self.accounts_of(policy.data)
                 if others:
                     loss, failure = self._sum([*others, policy])
                     raise InputError(
@@ -128,11 +128,11 @@ class Ledger:
         """Return the names of all accounts."""
         return self._store.names()
 
-    def on(self, data: str) -> list[str]:
+    def accounts_of(self, data: str) -> list[str]:
         """Return the accounts that name this data, including closed ones."""
         return [name for name in self.accounts() if self._writer.policy(name)[0].data == data]
 
-    def together(self, data: str) -> tuple[str, str]:
+    def combined_budget(self, data: str) -> tuple[str, str]:
         """Return the (epsilon, delta) of all accounts on the same data.
 
         They add up, whichever order they are used in.
@@ -140,7 +140,7 @@ class Ledger:
         That is so if this sum was fixed before the first answer; an account that is opened because of an answer to another
         one makes its own sum an outcome.
         """
-        return self._sum(self.on(data))
+        return self._sum(self.accounts_of(data))
 
     def _sum(self, accounts: Iterable[str | Policy]) -> tuple[str, str]:
         policies = [each if isinstance(each, Policy) else self._writer.policy(each)[0] for each in accounts]
@@ -252,7 +252,7 @@ class Ledger:
     def export(self, out: TextIO) -> int:
         """Write every entry and note as JSON lines; return the number of entries.
 
-        A copy in use is twice the budget: see import_.
+        A copy in use is twice the budget: see import_lines.
         """
         with self._store.reading():
             return transfer.write(self._store, out)
@@ -262,7 +262,7 @@ class Ledger:
         with self._store.reading():
             return transfer.write_csv(self._store, out)
 
-    def import_(self, lines: Iterable[str]) -> Verdict:
+    def import_lines(self, lines: Iterable[str]) -> Verdict:
         """Import lines of `export` into an empty ledger; LedgerBroken if they are not sound.
 
         The lines are verified and keep their hashes.
@@ -281,7 +281,7 @@ class Ledger:
         """
         return self._store.upgrade()
 
-    def permit(self, kind: str, role: str) -> None:
+    def grant(self, kind: str, role: str) -> None:
         """Give a database role the rights of a "spender" or an "auditor"; PostgreSQL only."""
         self._store.grant(kind, role)
 

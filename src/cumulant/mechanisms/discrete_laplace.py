@@ -27,7 +27,7 @@ class DiscreteLaplace(Mechanism):
     Also called geometric noise. The answer is a vector of integers, so its sensitivity is one: what is given is rounded down,
     and below 1 nothing is released. Proof: docs/mechanisms/discrete-laplace.md.
 
-    >>> DiscreteLaplace(scale=2).pure, DiscreteLaplace(scale=2, sensitivity="1.9") == DiscreteLaplace(scale=2)
+    >>> DiscreteLaplace(scale=2).pure(), DiscreteLaplace(scale=2, sensitivity="1.9") == DiscreteLaplace(scale=2)
     (0.5, True)
     """
 

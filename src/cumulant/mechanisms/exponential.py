@@ -24,7 +24,7 @@ class ExponentialMechanism(Mechanism):
     used; with scores that all move one way, exp(epsilon u(r) / Delta) has it too. The largest of scores with Gumbel noise of
     scale 2 Delta / epsilon is the same law, and the best k of them are `* k`. Proof: docs/mechanisms/exponential.md.
 
-    >>> ExponentialMechanism(1).pure, ExponentialMechanism(1).delta(epsilon=0)
+    >>> ExponentialMechanism(1).pure(), ExponentialMechanism(1).delta(epsilon=0)
     (1.0, 0.244919)
     """
 

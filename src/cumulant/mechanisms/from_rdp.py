@@ -59,17 +59,6 @@ def from_rdp(
     return ByFunction(rdp, limit("pure", pure), known_kl, name, upper_bound)
 
 
-def mechanism(
-    rdp: Callable[[Any], Any], pure: Number = math.inf, kl: Number | None = None, name: str = "custom"
-) -> Mechanism:
-    """Return `from_rdp(rdp, pure=pure, kl=kl, name=name)`, which is the name to use.
-
-    >>> mechanism(rdp=lambda order: order / 18).rdp(2)
-    0.1111
-    """
-    return from_rdp(rdp, pure=pure, kl=kl, name=name)
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ByFunction(Mechanism):
     """A mechanism known by a Python function of the order, as `from_rdp` makes it."""
@@ -95,4 +84,4 @@ class ByFunction(Mechanism):
 
     @classmethod
     def name(cls) -> str:
-        return "mechanism"
+        return "from_rdp"

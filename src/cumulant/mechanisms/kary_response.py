@@ -28,7 +28,7 @@ class KaryResponse(Mechanism):
     one person changes but does not vanish: statements are for replace-one neighbours. Proof: docs/mechanisms/local-reports.md.
 
     >>> import cumulant as cm
-    >>> KaryResponse(values=4, p="1/2").pure
+    >>> KaryResponse(values=4, p="1/2").pure()
     1.09861
     >>> KaryResponse(values=2, p="3/4").epsilon(0) == cm.RandomizedResponse(p="3/4").epsilon(0)
     True

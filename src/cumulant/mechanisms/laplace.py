@@ -27,11 +27,11 @@ class Laplace(Mechanism):
     `dimension=1` says that the query is a number, which on samples of fixed size needs less (docs/bounds/laplace-budget.md);
     from two coordinates on nothing more is known than of all dimensions together.
 
-    >>> Laplace(scale=2).pure
+    >>> Laplace(scale=2).pure()
     0.5
     >>> Laplace(scale=2, dimension=1) == Laplace(scale=2), Laplace(scale=2, dimension=3) == Laplace(scale=2)
     (False, True)
-    >>> Laplace(scale="0.01", sensitivity=2, averaged_over=1000).pure
+    >>> Laplace(scale="0.01", sensitivity=2, averaged_over=1000).pure()
     0.2
     """
 

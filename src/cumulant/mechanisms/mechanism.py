@@ -33,7 +33,13 @@ PARALLEL: list[Callable[..., Expression]] = []
 
 
 class Expression(Answers):
-    """A run on one data set: its components, and every question about it."""
+    """A run on one data set: its components, and every question about it.
+
+    >>> import cumulant as cm
+    >>> run = cm.Gaussian(sigma=5) * 3 + cm.Laplace(scale=2)
+    >>> isinstance(run, cm.Expression), run.epsilon(delta=1e-6) <= run.epsilon(delta=1e-9)
+    (True, True)
+    """
 
     __slots__ = ()
     __array_ufunc__ = None  # numpy scalars must not take over `3 * m`
@@ -119,7 +125,7 @@ class Expression(Answers):
 
         return notebook.run(self.record()) if self.terms else None
 
-    def plot(self, delta: Number = "1e-8", kind: str = "all", out: Any = None, bounds: str = "best") -> Any:
+    def plot(self, delta: Number = "1e-8", *, kind: str = "all", out: Any = None, bounds: str = "best") -> Any:
         """Draw "epsilon" against delta, "rounds", "rdp", "trade-off", or "all" of them.
 
         Needs cumulant[plot].

@@ -30,7 +30,7 @@ class NoisyMax(Mechanism):
     by Laplace noise of shift R / scale. Gumbel noise: the exponential mechanism of epsilon = R / scale. A published maximum,
     rounded noise and Gaussian noise are not covered. Proof: docs/mechanisms/noisy-max.md.
 
-    >>> NoisyMax(scale=2).pure, NoisyMax(scale=2, noise="gumbel", monotone=True).pure
+    >>> NoisyMax(scale=2).pure(), NoisyMax(scale=2, noise="gumbel", monotone=True).pure()
     (1.0, 0.5)
     """
 

@@ -24,7 +24,7 @@ class PermuteAndFlip(Mechanism):
     noise of shift epsilon, which is attained. rho = epsilon^2/8, right for the exponential mechanism, is not for this one.
     Proof: docs/mechanisms/noisy-max.md.
 
-    >>> PermuteAndFlip(1).pure
+    >>> PermuteAndFlip(1).pure()
     1.0
     """
 

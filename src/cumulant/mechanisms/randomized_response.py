@@ -21,7 +21,7 @@ class RandomizedResponse(Mechanism):
 
     1/2 <= p < 1.
 
-    >>> round(RandomizedResponse(p=0.75).pure, 12) == round(math.log(3), 12)
+    >>> round(RandomizedResponse(p=0.75).pure(), 12) == round(math.log(3), 12)
     True
     """
 

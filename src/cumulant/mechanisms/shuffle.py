@@ -64,7 +64,7 @@ class Shuffle(Scheme):
             )
         if lone.relation.clipping == 1:
             raise RelationError(f"Shuffle makes replace-one statements but {inner} is stated for {lone.relation}")
-        if lone.pure > LARGEST:
+        if lone.pure() > LARGEST:
             raise InputError(
                 f"reports of {inner} protect nobody, shuffled or not; epsilon of one report must be at most {LARGEST}"
             )

@@ -31,7 +31,7 @@ class SparseVector(Mechanism):
     all hits. With a fresh one after each hit it is `SparseVector(..., hits=1) * hits`. Gaussian noise needs the number of
     `queries`. Queries are `monotone` if all move the same way when one record is added. See docs/mechanisms/sparse-vector.md.
 
-    >>> SparseVector(threshold=2, query=4).pure
+    >>> SparseVector(threshold=2, query=4).pure()
     1.0
     """
 

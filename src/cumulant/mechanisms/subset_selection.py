@@ -25,7 +25,7 @@ class SubsetSelection(Mechanism):
 
     With size 1 it is k-ary response. Statements are for replace-one neighbours. Proof: docs/mechanisms/local-reports.md.
 
-    >>> SubsetSelection(values=10, size=3, epsilon=1).pure
+    >>> SubsetSelection(values=10, size=3, epsilon=1).pure()
     1.0
     """
 

@@ -27,7 +27,7 @@ class UnaryEncoding(Mechanism):
     q = f/2, optimised unary encoding p = 1/2; Bloom filters and several hashes are not covered. Statements are for replace-one
     neighbours. Proof: docs/mechanisms/local-reports.md.
 
-    >>> UnaryEncoding(p="1/2", q="1/5").pure
+    >>> UnaryEncoding(p="1/2", q="1/5").pure()
     1.3863
     """
 

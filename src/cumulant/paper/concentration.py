@@ -51,7 +51,7 @@ def concentration(run: Expression, xi: Any = 0, up_to: float = math.inf, bound: 
     offset = float(NONNEGATIVE.check("xi", xi))
     if not up_to > 1:
         raise InputError(f"up_to={up_to} must be an order above 1, the last one the statement is about")
-    known, pure = run.curve(bound).concentration(), run.pure
+    known, pure = run.curve(bound).concentration(), run.pure()
     last, beyond = up_to - 1, 0.0
     if up_to == math.inf and pure < math.inf:
         last = max(_FARTHEST, 1e4 * pure)

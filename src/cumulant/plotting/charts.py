@@ -100,7 +100,7 @@ def by_rounds(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
     most = most if most > 1 else _MOST_TIMES
     counts, places = (np.unique(np.geomspace(1, most, number).round()) for number in (_ALONG, _ENDS))
     whole = [int(k) for k in counts]
-    curves = {"rdp": Curve(counts, once.epsilon_over(whole, delta, method="rdp"))}
+    curves = {"rdp": Curve(counts, once.epsilon_over(whole, delta=delta, method="rdp"))}
     ends = [_ends(once * int(k), delta) for k in places]
     return Chart(
         f"ε at δ = {delta} against rounds", f"rounds of {_short(once)}", "ε, nats", curves | _interval(places, ends)
@@ -122,7 +122,7 @@ def by_order(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
     >>> {"theorem9", "theorem27"} <= set(chart.curves), "gaussian-ball" in chart.curves
     (True, False)
     """
-    order = run.guarantee(delta, method="rdp").order
+    order = run.guarantee(delta=delta, method="rdp").evidence.order
     top = 4 * order if order is not None and 16 < order < 1e5 else 64.0
     orders = 1 + np.geomspace(0.1, top, _ALONG)
     best = run.rdp(orders.tolist())
@@ -162,7 +162,7 @@ CHARTS: dict[str, Callable[[Expression, Exact, str], Chart]] = {
 
 
 def _ends(run: Expression, delta: Exact | float) -> tuple[float, float]:
-    found = run.guarantee(delta, accuracy=ACCURACY)
+    found = run.guarantee(delta=delta, accuracy=ACCURACY)
     return found.epsilon, math.nan if found.lower is None else found.lower
 
 

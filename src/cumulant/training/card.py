@@ -87,7 +87,7 @@ class Statement(dict[str, Any]):
         lines += ["| delta | epsilon | at least | rigour | by |", "|---|---|---|---|---|"]
         for row in self["guarantees"]:
             lower = "-" if row["epsilon_lower"] is None else rounded_down(row["epsilon_lower"])
-            by = f"{row['method']}, {row['bound']}, {row['conversion']}"
+            by = f"{row['method']}, {row['bound']}, {row['route']}"
             lines.append(f"| {_delta(row['delta'])} | {_up(row['epsilon'])} | {lower} | {row['rigour']} | {by} |")
         if self["unamplified"] is not None:
             plain = self["unamplified"]
@@ -272,7 +272,7 @@ def compose_statement(
     if not asked:
         raise InputError("deltas=[] asks for nothing; give at least one, such as [1e-5]")
     ran = run.record()
-    found = [(guarantee or run.guarantee)(delta) for delta in asked]
+    found = [run.guarantee(delta=delta) if guarantee is None else guarantee(delta) for delta in asked]
     rates = [run.true_positive_rate(rate) for rate in FALSE_ALARMS]
     noted = [NOISES[setting.noise]] if setting.noise == "float" else []
     fit, size = run.gaussian_fit(slack=slack), records or _records(ran)
@@ -288,7 +288,7 @@ def compose_statement(
                 {"false_positive_rate": float(x), "true_positive_rate": y}
                 for x, y in zip(FALSE_ALARMS, rates, strict=True)
             ],
-            "advantage": run.advantage,
+            "advantage": run.advantage(),
             "risks": [f"{each} {each.caveat}" for each in _risks(ran, priors)],
         },
         gaussian=fit.to_dict(),
@@ -345,8 +345,8 @@ def _row(found: Guarantee) -> dict[str, Any]:
         "epsilon_lower": found.lower,
         "rigour": found.rigour,
         "method": found.method,
-        "bound": found.bound,
-        "conversion": found.conversion,
+        "bound": found.evidence.bound,
+        "route": found.route,
     }
 
 

@@ -143,7 +143,7 @@ class FedAvg:
 
     def guarantee(self, delta: Number) -> Guarantee:
         """Return the epsilon with its lower end and what proves it."""
-        return self.run.guarantee(delta)
+        return self.run.guarantee(delta=delta)
 
     def calibrated(self, epsilon: Number, delta: Number, digits: int = DIGITS) -> FedAvg:
         """Return this plan with the smallest noise multiplier that meets (epsilon, delta).
@@ -156,4 +156,4 @@ class FedAvg:
         def at(noise: Any) -> Expression:
             return replace(self, noise_multiplier=noise).run
 
-        return replace(self, noise_multiplier=calibrate(at, epsilon, delta, digits=digits).value)
+        return replace(self, noise_multiplier=calibrate(at, epsilon=epsilon, delta=delta, digits=digits).value)

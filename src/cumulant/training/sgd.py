@@ -12,6 +12,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import stated
 from cumulant.calibrate import calibrate
@@ -382,17 +383,17 @@ class NoisySGD:
 
     # ---- questions
 
-    def epsilon(self, delta: Number, method: str = "best") -> float:
+    def epsilon(self, delta: Number, *, method: Method = "best") -> float:
         """Return the smallest epsilon that is known to hold at this delta."""
-        return self.run.epsilon(delta, method)
+        return self.run.epsilon(delta, method=method)
 
-    def guarantee(self, delta: Number, method: str = "best") -> Guarantee:
+    def guarantee(self, delta: Number, *, method: Method = "best") -> Guarantee:
         """Return the epsilon with what proves it, and its lower end unless the last pass was broken off."""
-        found = self.run.guarantee(delta, method)
+        found = self.run.guarantee(delta=delta, method=method)
         if self._ends_with_a_pass:
             return found
         plan = None if found.plan is None else replace(found.plan, lower=None, witness="")
-        return replace(found, lower=None, witness="", lower_rigour="", plan=plan)
+        return replace(found, lower=None, plan=plan)
 
     @property
     def _ends_with_a_pass(self) -> bool:
@@ -401,7 +402,7 @@ class NoisySGD:
             return self.loop.per_step or Exact(self.epochs or 1).denominator == 1
         return self.records % self.batch == 0 and self.steps % self.steps_of_a_pass == 0
 
-    def per_epoch(self, delta: Number, method: str = "best") -> list[dict[str, Any]]:
+    def per_epoch(self, delta: Number, *, method: Method = "best") -> list[dict[str, Any]]:
         """Return the spent epsilon after each epoch, as plain dicts.
 
         They have step, epsilon, epsilon_lower, delta and relation.
@@ -419,14 +420,14 @@ class NoisySGD:
         counts = [math.ceil(per * epoch) for epoch in range(1, math.ceil(last / per) + 1)]
         ends = list(dict.fromkeys(min(count, last) for count in counts))
         if self.schedule is not None or self.noise_bands is not None:
-            return [self.spent(end, delta, method) for end in ends]
-        over = self.loop.release(self).epsilon_over([self._releases(end) for end in ends], delta, method)
-        found = [*(float(epsilon) for epsilon in over[:-1]), self.epsilon(delta, method)]
+            return [self.spent(end, delta=delta, method=method) for end in ends]
+        over = self.loop.release(self).epsilon_over([self._releases(end) for end in ends], delta=delta, method=method)
+        found = [*(float(epsilon) for epsilon in over[:-1]), self.epsilon(delta, method=method)]
         return [self._log_row(end, epsilon, None, delta) for end, epsilon in zip(ends, found, strict=True)]
 
-    def spent(self, steps: int, delta: Number, method: str = "rdp") -> dict[str, Any]:
+    def spent(self, steps: int, *, delta: Number, method: Method = "rdp") -> dict[str, Any]:
         """Return the spent epsilon after so many steps, as a plain dict to log."""
-        found = self.after(steps).guarantee(delta, method)
+        found = self.after(steps).guarantee(delta=delta, method=method)
         return self._log_row(steps, found.epsilon, found.lower, delta)
 
     def _log_row(self, step: int, epsilon: float, lower: float | None, delta: Number) -> dict[str, Any]:
@@ -448,7 +449,7 @@ class NoisySGD:
             return replace(self, noise_multiplier=noise).run
 
         target = POSITIVE.check("epsilon", epsilon)
-        return replace(self, noise_multiplier=calibrate(at, target, delta, digits=digits).value)
+        return replace(self, noise_multiplier=calibrate(at, epsilon=target, delta=delta, digits=digits).value)
 
     def steps_within(self, epsilon: Number, delta: Number) -> int:
         """Return how many steps the budget (epsilon, delta) allows, 0 if not one.

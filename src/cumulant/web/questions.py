@@ -33,7 +33,7 @@ def epsilon(request: Mapping[str, Any]) -> dict[str, Any]:
 def delta(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the guarantee at an epsilon."""
     run = parse(request["run"])
-    return run.guarantee(None, request.get("method") or DEFAULT_METHOD, epsilon=request["epsilon"]).to_dict()
+    return run.guarantee(method=request.get("method") or DEFAULT_METHOD, epsilon=request["epsilon"]).to_dict()
 
 
 def check(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def check(request: Mapping[str, Any]) -> dict[str, Any]:
 def calibration(request: Mapping[str, Any]) -> dict[str, Any]:
     """Find the value of a parameter, written '?', that just meets a target."""
     method = request.get("method") or DEFAULT_METHOD
-    return calibrate(request["run"], request["epsilon"], request["delta"], method=method).to_dict()
+    return calibrate(request["run"], epsilon=request["epsilon"], delta=request["delta"], method=method).to_dict()
 
 
 def mu(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def chart(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _at_delta(request: Mapping[str, Any]) -> Guarantee:
     method, accuracy = request.get("method") or DEFAULT_METHOD, request.get("accuracy") or DEFAULT_ACCURACY
-    return parse(request["run"]).guarantee(request["delta"], method, accuracy=accuracy)
+    return parse(request["run"]).guarantee(delta=request["delta"], method=method, accuracy=accuracy)
 
 
 QUESTIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

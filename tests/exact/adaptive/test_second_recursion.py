@@ -88,7 +88,7 @@ def test_what_is_honest_is_confirmed_and_what_is_less_is_refuted(
 ) -> None:
     """Without the recursion, its chords, its reading or the closed forms of the ratios."""
     found = RUNS[run].guarantee(**question)
-    assert found.conversion == "adaptive"
+    assert found.route == "adaptive"
     for home, name in (
         (value_iteration, "_value"),
         (value_iteration, "_recursion"),
@@ -118,7 +118,7 @@ def test_what_is_honest_is_confirmed_and_what_is_less_is_refuted(
 
 
 def test_what_was_stored_and_changed_is_noticed() -> None:
-    state = RUNS["PureDP"].guarantee("1e-6").to_dict()
+    state = RUNS["PureDP"].guarantee(delta="1e-6").to_dict()
     assert cm.Guarantee.from_json(json.dumps(state)).verify()
     assert not cm.Guarantee.from_json(json.dumps(state | {"epsilon": 0.995 * state["epsilon"]})).verify()
     with pytest.raises(cm.InputError, match="delta of this guarantee is not what its run and its plan lead to"):
@@ -140,7 +140,7 @@ def test_a_mistake_of_the_first_recursion_is_found_while_it_is_still_there(
     monkeypatch.setattr(value_iteration, "_split_to_grid", smaller)
     monkeypatch.setattr(answer, "lower_epsilon", lambda *_: None)
     value_iteration._value.cache_clear()
-    found = RUNS[run].guarantee("1.1e-6")
+    found = RUNS[run].guarantee(delta="1.1e-6")
     value_iteration._value.cache_clear()
     check = found.verify()
     assert not check

@@ -203,7 +203,7 @@ def test_numbers_of_the_public_interface(
     found = run.epsilon(delta=delta)
     assert low <= found <= high * 1.002
     stated = run.guarantee(delta=delta)
-    assert (stated.epsilon, stated.conversion, stated.rigour) == (found, "order", "proved")
+    assert (stated.epsilon, stated.route, stated.rigour) == (found, "order", "proved")
     assert run.delta(epsilon=str(found)) == pytest.approx(float(delta), rel=0.02)
     assert run.epsilon(delta=delta, method="exact", bound="profile") > found * 1.02
 
@@ -211,7 +211,7 @@ def test_numbers_of_the_public_interface(
 def test_what_a_guarantee_says() -> None:
     run = cm.Laplace(scale=2) @ cm.WithoutReplacement(rate="0.01") * 3000
     found = run.guarantee(delta=1e-6)
-    assert (found.conversion, found.bound, found.rigour) == ("order", "test-order", "proved")
+    assert (found.route, found.evidence.bound, found.rigour) == ("order", "test-order", "proved")
     assert found.verify().holds
     assert "Theorem W" in found.explain()
     assert cm.Guarantee.from_json(found.to_json()) == found
@@ -223,7 +223,7 @@ def test_kinds_share_one_order() -> None:
     laplace, gaussian, report = cm.Laplace(scale=1) @ sample, cm.Gaussian(sigma=2) @ sample, cm.PureDP(1) @ sample
     mixed = laplace * 2000 + gaussian * 500 + report * 2000
     found, profile = mixed.epsilon(1e-6, method="exact"), mixed.epsilon(1e-6, method="exact", bound="profile")
-    assert (laplace * 2000 + report * 2000).guarantee(1e-6).lower < found < 0.95 * profile  # type: ignore[operator]
+    assert (laplace * 2000 + report * 2000).guarantee(delta=1e-6).lower < found < 0.95 * profile  # type: ignore[operator]
     assert theorem_w._dominated_types(rounds(cm.Laplace(scale=1) @ cm.Poisson(rate="0.01") * 5000)) is None
     assert theorem_w._dominated_types(rounds(gaussian * 5000)) is None
     assert theorem_w._dominated_types(rounds(laplace * 100)) is None

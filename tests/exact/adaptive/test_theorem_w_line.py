@@ -448,7 +448,7 @@ def rounds(run: cm.Expression) -> Rounds:
 def test_one_number_however_it_is_asked() -> None:
     run = cm.RandomizedResponse(p="0.9") @ cm.WithoutReplacement(rate="0.001") * 300_000
     found = run.guarantee(delta=1e-8)
-    assert (found.conversion, found.rigour) == ("order", "proved")
+    assert (found.route, found.rigour) == ("order", "proved")
     assert found.epsilon == run.epsilon(1e-8) == run.epsilon([1e-8, 1e-6])[0] == run.epsilon(1e-8, prove=True)
     assert run.delta(epsilon=9) == run.guarantee(epsilon=9).delta == run.delta([9, 8])[0]
     assert run.delta(epsilon=str(found.epsilon)) == pytest.approx(1e-8, rel=1e-6)

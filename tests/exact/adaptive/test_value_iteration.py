@@ -112,7 +112,7 @@ def test_numbers_of_the_public_interface() -> None:
         found = run.guarantee(delta=1e-6)
         assert found.lower is not None
         assert low - 1e-4 <= found.lower <= found.epsilon <= high * 1.0005
-        assert (found.conversion, found.bound, found.rigour) == ("adaptive", "extreme-triples", "bounded")
+        assert (found.route, found.evidence.bound, found.rigour) == ("adaptive", "extreme-triples", "bounded")
         assert found.verify().holds
         assert run.delta(epsilon=found.epsilon) <= 1e-6 * 1.001
 
@@ -122,10 +122,10 @@ def test_what_is_not_said_is_not_claimed() -> None:
     sample, poisson = cm.WithoutReplacement(rate="0.01"), cm.Poisson(rate="0.01")
     assert cm.UnaryEncoding(p="3/4", q="1/4").pair().extremes() is None
     both = (cm.PureDP(1) @ sample * 30 + cm.Laplace(scale=1) @ sample * 30).guarantee(delta=1e-6)
-    assert both.conversion != "adaptive"
-    assert (cm.PureDP(1) @ sample * 30 + cm.PureDP(1)).guarantee(delta=1e-6).conversion != "adaptive"
-    assert (cm.PureDP(1) @ poisson * 30).guarantee(delta=1e-6).conversion != "adaptive"
-    assert ((cm.PureDP(1) * 2) @ sample * 30).guarantee(delta=1e-6).conversion != "adaptive"
+    assert both.route != "adaptive"
+    assert (cm.PureDP(1) @ sample * 30 + cm.PureDP(1)).guarantee(delta=1e-6).route != "adaptive"
+    assert (cm.PureDP(1) @ poisson * 30).guarantee(delta=1e-6).route != "adaptive"
+    assert ((cm.PureDP(1) * 2) @ sample * 30).guarantee(delta=1e-6).route != "adaptive"
     run = cm.PureDP(1) @ sample * 1000
     assert run.epsilon(1e-6, method="exact", bound="profile") > run.epsilon(1e-6, method="exact") * 1.1
 
@@ -198,7 +198,7 @@ def test_what_several_kinds_say() -> None:
     sample = cm.WithoutReplacement(rate="0.01")
     run = cm.PureDP(1) @ sample * 30 + cm.PureDP(2) @ sample * 20
     found = run.guarantee(delta=1e-6)
-    assert (found.conversion, found.bound, found.rigour) == ("adaptive", "extreme-triples", "bounded")
+    assert (found.route, found.evidence.bound, found.rigour) == ("adaptive", "extreme-triples", "bounded")
     assert found.lower is not None
     assert found.lower <= found.epsilon <= found.lower * 1.01
     assert found.epsilon < 0.97 * run.epsilon(1e-6, method="exact", bound="profile")

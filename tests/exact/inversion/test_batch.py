@@ -99,10 +99,10 @@ def test_an_array_is_no_looser_than_its_questions_asked_alone(run: cm.Expression
 @pytest.mark.parametrize("step", [cm.Gaussian(sigma=1) @ P(rate=0.004), cm.Laplace(scale=2) @ W(rate=0.01)], ids=str)
 def test_counts_share_what_one_round_is(step: cm.Expression) -> None:
     counts = [1, 900, 1000, 7000, 200_000]
-    together = step.epsilon_over(counts, 1e-6)
+    together = step.epsilon_over(counts, delta=1e-6)
     alone = [(step * k).epsilon(1e-6) for k in counts]
     assert np.abs(together / np.array(alone) - 1).max() <= 1e-3
-    lower = (step * 7000).guarantee(1e-6).lower
+    lower = (step * 7000).guarantee(delta=1e-6).lower
     assert lower is not None
     assert together[3] >= lower
 

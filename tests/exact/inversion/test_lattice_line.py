@@ -138,8 +138,8 @@ def test_the_answers_of_a_run_are_proved_from_both_sides() -> None:
     for name in NAMES[:4]:
         with BALLS.at(256):
             run, directions, leak = _laws(name)
-            found = run.guarantee("1/20", accuracy=1e-12)
-            assert (found.rigour, found.lower_rigour, found.conversion) == ("proved", "proved", "line")
+            found = run.guarantee(delta="1/20", accuracy=1e-12)
+            assert (found.rigour, found.lower_rigour, found.route) == ("proved", "proved", "line")
             assert found.lower is not None
             truths = [
                 [BALLS.number(leak) + composed(laws, BALLS.number(end)) for laws in directions]

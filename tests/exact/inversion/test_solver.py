@@ -84,7 +84,7 @@ def test_public_answers_are_the_reference_values(row: dict[str, Any]) -> None:
     truth = Fraction(row["epsilon_at_delta"])
     assert truth <= Fraction(run.epsilon(row["delta"], **how)) <= truth * (1 + fine)
     if scheme is P:  # the pairs are those of data sets
-        found = run.guarantee(row["delta"], **how)
+        found = run.guarantee(delta=row["delta"], **how)
         assert found.rigour == found.lower_rigour == "proved"
         assert found.lower is not None
         assert truth * (1 - fine) <= Fraction(found.lower) <= truth
@@ -119,8 +119,8 @@ def test_reference_values_are_inside_the_proved_interval(row: dict[str, Any]) ->
 )
 def test_theorem_b_is_proved_along_the_line(run: cm.Expression, delta: str, expected: float) -> None:
     """The published numbers are bounds at one gap; a better gap gives less, and the expectation of floats not less."""
-    found = run.guarantee(delta, accuracy=1e-9)
-    assert (found.conversion, found.rigour) == ("cone", "proved")
+    found = run.guarantee(delta=delta, accuracy=1e-9)
+    assert (found.route, found.rigour) == ("cone", "proved")
     assert expected * (1 - 1e-6) <= found.epsilon <= expected * (1 + 1e-9)
     on_grid = refine.cone_epsilon(rounds(run.record())[0].cone(), math.log(float(delta)), 1e-4)
     assert found.epsilon <= on_grid.value <= found.epsilon * (1 + 4e-4)
@@ -128,8 +128,8 @@ def test_theorem_b_is_proved_along_the_line(run: cm.Expression, delta: str, expe
 
 def test_both_ends_of_a_training_run_agree_to_twelve_digits() -> None:
     run = cm.Gaussian(sigma=1) @ P(rate="256/60000") * 23_400
-    found = run.guarantee("1e-5", accuracy=1e-12)
-    assert (found.rigour, found.lower_rigour, found.conversion) == ("proved", "proved", "line")
+    found = run.guarantee(delta="1e-5", accuracy=1e-12)
+    assert (found.rigour, found.lower_rigour, found.route) == ("proved", "proved", "line")
     assert found.lower is not None
     assert found.lower <= 3.7413947378583146693 <= found.epsilon
     assert found.epsilon - found.lower < 1e-12 * found.epsilon
@@ -140,7 +140,7 @@ def test_both_ends_agree_where_floats_have_no_digits_left() -> None:
     """Few rounds and a delta of 1e-92: forty nats cancel, and the saddle point is a poor guess."""
     scheme = P(rate="0.0174")
     run = cm.Gaussian(sigma="2.49") @ scheme * 302 + cm.Gaussian(sigma="6.21") @ P(rate="0.000659") * 96
-    found = (run + cm.Gaussian(sigma="22.1")).guarantee("5.9e-92", accuracy=1e-12)
+    found = (run + cm.Gaussian(sigma="22.1")).guarantee(delta="5.9e-92", accuracy=1e-12)
     assert found.lower is not None
     assert (found.rigour, found.lower_rigour) == ("proved", "proved")
     assert found.lower <= found.epsilon <= found.lower * (1 + 1e-12)
@@ -447,7 +447,7 @@ def test_where_there_is_no_line_another_way_answers(run: cm.Expression) -> None:
     found, _ = rounds(run.record())
     assert found is not None
     assert solver.line_epsilon(found, Fraction("1e-5"), 1e-3) is None
-    assert run.guarantee("1e-5", method="exact").rigour != "proved"
+    assert run.guarantee(delta="1e-5", method="exact").rigour != "proved"
 
 
 # ---- one spectrum, many questions
@@ -482,9 +482,9 @@ def test_where_the_outer_order_is_out_of_reach_a_grid_gives_the_lower_end(monkey
     monkeypatch.setattr(line, "moment_ball", lambda *_: BALLS.number(math.inf))
     ends.append(run("20.0000000001").guarantee(epsilon=1, method="exact"))  # nothing is remembered of it
     for found, rigour in zip(ends, ("proved", "bounded"), strict=True):
-        assert (found.conversion, found.lower_rigour) == ("line", rigour)
-        assert found.lower_delta is not None
-        assert found.lower_delta <= 0.3936588534 <= found.delta
+        assert (found.route, found.lower_rigour) == ("line", rigour)
+        assert found.lower is not None
+        assert found.lower <= 0.3936588534 <= found.delta
 
 
 def test_the_outer_order_is_the_least_that_serves() -> None:

@@ -190,8 +190,8 @@ def _linear_then_flat(bounded: Sequence[Table]) -> Claim:
 
 
 def _flat_level(bounded: Sequence[Table]) -> Claim:
-    limits = [table.panel.once.pure for table in bounded]
-    pures = [table.panel.mechanism.pure for table in bounded]
+    limits = [table.panel.once.pure() for table in bounded]
+    pures = [table.panel.mechanism.pure() for table in bounded]
     reached = [table.at("lower", 10_000) / limit for table, limit in zip(bounded, limits, strict=True)]
     ratios = [limit / (float(RATE) * pure) for limit, pure in zip(limits, pures, strict=True)]
     return Claim(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cumulant.accounting.choices import Method
 from cumulant.conversion import baselines
 from cumulant.numerics.arithmetic import Array
 from cumulant.output import open_output
@@ -98,12 +99,12 @@ def interval(panel: Panel, counts: Array) -> dict[str, Array]:
     """
     ends = np.full((2, counts.size), np.nan)
     for place in np.flatnonzero(np.isin(counts, INTERVALS)):
-        found = (panel.once * int(counts[place])).guarantee(DELTA, accuracy=ACCURACY)
+        found = (panel.once * int(counts[place])).guarantee(delta=DELTA, accuracy=ACCURACY)
         ends[:, place] = found.epsilon, found.lower
     return {"true_upper": ends[0], "true_lower": ends[1]}
 
 
-def accountant(panel: Panel, counts: Array, method: str) -> Array:
+def accountant(panel: Panel, counts: Array, method: Method) -> Array:
     """Return epsilon of the accountant for each number of rounds."""
     return np.array([(panel.once * int(k)).epsilon(DELTA, method=method) for k in counts])
 

@@ -114,7 +114,7 @@ function card(found, which, several) {
   const guarantee = found.guarantee, box = make("div", "", { class: "card" });
   const [first, ...rest] = found.said;
   box.append(make("p", `epsilon = ${first.match(/^epsilon = (\S+)/)?.[1] ?? guarantee.epsilon}`, { class: `number ${several ? which : ""}` }));
-  if (typeof guarantee.epsilon === "number" && guarantee.lower !== null) {
+  if (typeof guarantee.epsilon === "number" && guarantee.asked === "delta" && guarantee.lower !== null) {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.setAttribute("viewBox", "0 0 400 24");
     svg.setAttribute("class", "interval");

@@ -1,0 +1,52 @@
+"""The names that a question may choose from, as types: editors complete them and type checkers refuse others."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+Method = Literal["best", "exact", "rdp", "paper", "naive", "strong", "optimal"]
+"""A way to answer: the rows of METHODS and BASELINES in `question`."""
+
+ConversionName = Literal["classic", "cks"]
+"""A conversion from Rényi divergences to (epsilon, delta): the rows of CONVERSIONS in `conversion.conversions`."""
+
+KnownBound = Literal[
+    "caps",
+    "lemma3",
+    "theorem9",
+    "theorem9-max",
+    "theorem27",
+    "theorem27-min",
+    "absolute-moment",
+    "positive-part",
+    "pure-extras",
+    "profile",
+    "pure-triples",
+    "one-bit",
+    "laplace-budget",
+    "gaussian-diameter",
+    "gaussian-ball",
+    "best",
+    "lower",
+    "pure-response",
+    "poisson-sum",
+    "poisson",
+    "replacement",
+    "allocation",
+    "with-replacement",
+    "truncated-poisson",
+]
+"""An amplification bound of the library: the rows of BOUNDS in `bounds.table`."""
+
+BoundName = KnownBound | str
+"""An amplification bound. A scheme that is defined elsewhere brings rows of its own, so that other texts are allowed."""
+
+
+def as_method(text: str) -> Method:
+    """Return a text as a method; the question that uses it refuses an unknown one."""
+    return cast(Method, text)
+
+
+def as_conversion(text: str | None) -> ConversionName | None:
+    """Return a text as a conversion; the question that uses it refuses an unknown one."""
+    return cast("ConversionName | None", text)

@@ -1,0 +1,102 @@
+"""The public names and their signatures: what a release may not change without a deprecation."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cumulant as cm
+import cumulant.training
+from cumulant.mechanisms.mechanism import MECHANISMS
+from cumulant.sampling.rated import Rated, Sized
+from cumulant.sampling.scheme import SCHEMES, Scheme
+
+pytestmark = pytest.mark.tree
+
+SIGNATURES = Path(__file__).with_name("api.txt")
+"""Every public signature, one per line."""
+
+AGAIN = "python -m tests.test_api"
+"""Writes the file of signatures anew; run it at the root of the repository."""
+
+TABLES = {"BOUNDS", "__version__"}
+"""Public names that are data."""
+
+INTERNAL = (Scheme, Rated, Sized)
+"""Bases whose members are how schemes are defined, not how they are used."""
+
+
+def public_names() -> Iterator[tuple[str, Any]]:
+    """Yield every public name of the library and of the training loops, with its object."""
+    yield from ((name, getattr(cm, name)) for name in cm.__all__)
+    yield from ((f"training.{name}", getattr(cm.training, name)) for name in cumulant.training.__all__)
+
+
+def signature(value: Any) -> str:
+    """Return how a function or class is called; nothing if Python cannot tell."""
+    try:
+        return re.sub(r"<function (\w+) at 0x\w+>", r"\1", str(inspect.signature(value)))
+    except (TypeError, ValueError):
+        return ""
+
+
+def members(name: str, owner: type[Any], documented: set[type[Any]]) -> Iterator[str]:
+    """Yield the methods and attributes that a class adds to the public classes from which it derives."""
+    known = [base for base in owner.__mro__[1:] if base in documented or base in INTERNAL]
+    for member in dir(owner):
+        if member.startswith("_") or any(hasattr(base, member) for base in known):
+            continue
+        home = next(base for base in owner.__mro__ if member in vars(base))
+        value = vars(home)[member]
+        if not home.__module__.startswith("cumulant"):
+            continue
+        if isinstance(value, classmethod | staticmethod):
+            yield f"{name}.{member}{signature(getattr(owner, member))}"
+        elif inspect.isfunction(value):
+            yield f"{name}.{member}{signature(value)}"
+        elif inspect.isdatadescriptor(value):
+            yield f"{name}.{member}"
+
+
+def signatures() -> list[str]:
+    """Return one line for every public function, class, method and attribute."""
+    found = []
+    documented = {value for _, value in public_names() if inspect.isclass(value)}
+    for name, value in public_names():
+        if name in TABLES or inspect.ismodule(value):
+            found.append(name)
+        elif not inspect.isclass(value):
+            found.append(f"{name}{signature(value)}")
+        elif issubclass(value, Enum):
+            found += [name, *(f"{name}.{each.name}" for each in value)]
+        else:
+            found.append(name if issubclass(value, Exception) else f"{name}{signature(value)}")
+            found += members(name, value, documented)
+    return sorted(found)
+
+
+def test_the_public_signatures_are_the_committed_ones() -> None:
+    written = SIGNATURES.read_text(encoding="utf-8").splitlines()
+    gone, new = sorted(set(written) - set(signatures())), sorted(set(signatures()) - set(written))
+    assert (gone, new) == ([], []), f"the public API changed; if that is meant, run {AGAIN} and note it in CHANGELOG.md"
+
+
+def test_dir_shows_exactly_the_public_names() -> None:
+    assert dir(cm) == sorted(cm.__all__)
+    assert sorted(set(cm.__all__)) == sorted(cm.__all__)
+    assert {*MECHANISMS, *SCHEMES, "Ledger", "LedgerError", "LedgerBroken", "KeyConflict", "NoisySGD"} <= set(dir(cm))
+
+
+@pytest.mark.parametrize("name", sorted(set(cm.__all__) - TABLES))
+def test_every_public_name_has_an_example(name: str) -> None:
+    assert ">>>" in (getattr(cm, name).__doc__ or "")  # its own: Python does not inherit the docstrings of classes
+
+
+if __name__ == "__main__":
+    SIGNATURES.write_text("\n".join(signatures()) + "\n", encoding="utf-8")

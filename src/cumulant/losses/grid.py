@@ -158,9 +158,10 @@ class Step(ABC):
         return math.inf
 
     def own_delta(self, epsilon: float, log_mass: float) -> float | None:
-        """Return delta of this round alone without a grid, from above, or from below if it is not complete.
+        """Return delta of this round alone, computed without a grid.
 
-        Masses below e^log_mass may count as infinite losses. None where it is not offered; the caller then uses a grid.
+        It is bounded from above, or from below if the law is not complete. Masses below e^log_mass may count as infinite
+        losses. None where it is not offered; the caller then uses a grid.
         """
         return None
 

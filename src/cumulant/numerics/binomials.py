@@ -61,7 +61,9 @@ def _beyond(count: int, rate: Fraction, start: int) -> Any:
 
 
 def binomial_masses(count: int, rate: Fraction) -> tuple[Fraction, ...]:
-    """Return the exact probabilities of 0, 1, ..., count successes, each with probability `rate` and independent.
+    """Return the exact probabilities of 0, 1, ..., count successes.
+
+    The trials are independent, and each succeeds with probability `rate`.
 
     >>> binomial_masses(2, Fraction(1, 3))
     (Fraction(4, 9), Fraction(4, 9), Fraction(1, 9))
@@ -70,7 +72,9 @@ def binomial_masses(count: int, rate: Fraction) -> tuple[Fraction, ...]:
 
 
 def hypergeometric_masses(population: int, marked: int, sample: int) -> tuple[Fraction, ...]:
-    """Return the exact probabilities of 0, 1, ..., marked of the marked records in a sample without replacement.
+    """Return the exact probabilities of 0, 1, ..., `marked` marked records in a sample.
+
+    The sample is drawn without replacement.
 
     >>> hypergeometric_masses(4, 2, 2)
     (Fraction(1, 6), Fraction(2, 3), Fraction(1, 6))

@@ -1,4 +1,6 @@
-"""Products of sequences of positive numbers: direct sums without transforms, so that every term keeps its relative accuracy."""
+"""Products of sequences of positive numbers, by direct sums.
+
+Transforms are not used, so that every term keeps its relative accuracy."""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ SMALLEST = 1e-290
 
 
 def convolve_positive(a: Array, b: Array) -> tuple[Array, float]:
-    """Return the convolution of two sequences that are not negative, and a bound of the relative error of its entries.
+    """Return the convolution of two nonnegative sequences and a bound of its relative error.
 
-    The sum over j of a[j] b[k-j] is a matrix product: blocks of a, times shifted copies of b. Every entry is then a sum of
-    inner products, and its error is at most (block + number of blocks + 2) units, in whichever order the terms are added.
+    The bound holds for every entry. The sum over j of a[j] b[k-j] is a matrix product: blocks of a, times shifted copies of b.
+    Every entry is then a sum of inner products, and its error is at most (block + number of blocks + 2) units, in whichever
+    order the terms are added.
 
     >>> convolve_positive(np.array([1.0, 2.0]), np.array([1.0, 3.0, 1.0]))[0]
     array([1., 5., 7., 2.])

@@ -1,7 +1,8 @@
-"""Squared sensitivities and Gram matrices of a lower triangular matrix C that is given by its rows.
+"""Squared sensitivities and Gram matrices of a lower triangular matrix.
 
-Letters: X = C^T C, n = steps, S = the steps of one record. A record moves C x by at most SUM_{s,t in S} |X_st|, and for secret
-steps the modes of |C| count. Small matrices are evaluated in integers, larger ones in floats that are rounded up.
+The matrix C is given by its rows. Letters: X = C^T C, n = steps, S = the steps of one record. A record moves C x by at most
+SUM_{s,t in S} |X_st|, and for secret steps the modes of |C| count. Small matrices are evaluated in integers, larger ones in
+floats that are rounded up.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _UNDERFLOW = Fraction(1, 2**900)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseFactor:
-    """A lower triangular matrix by its entries: multiples of `unit`, integers where it is small and floats where it is not.
+    """A lower triangular matrix by its entries, which are multiples of `unit`.
+
+    A small matrix has integers, a larger one floats.
 
     >>> factor = DenseFactor.from_rows(((1, 0), (1, 1)))
     >>> factor.once().upper, factor.every(1).upper, factor.bands

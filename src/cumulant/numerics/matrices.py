@@ -72,7 +72,10 @@ def _entries(column: list[int], first: int) -> Iterator[tuple[int, int]]:
 
 
 def read_columns(matrix: Matrix) -> tuple[list[list[int]], Fraction]:
-    """Return the columns as multiples of one number; InputError unless they are square and lower triangular."""
+    """Return the columns as multiples of one number, and that number.
+
+    Raises InputError unless the matrix is square and lower triangular.
+    """
     rows = [listed(f"matrix[{i}]", row) for i, row in enumerate(listed("matrix", matrix))]
     size = len(rows)
     if not size or any(len(row) != size for row in rows):

@@ -1,6 +1,7 @@
-"""Squared sensitivities and Gram matrices of a lower triangular Toeplitz matrix C, from its first column alone.
+"""Squared sensitivities and Gram matrices of a lower triangular Toeplitz matrix.
 
-Letters: c = first column of |C|, n = steps, S_j = {j, j+b, j+2b, ...}, m_j = SUM of the columns in S_j (the mode of bin j).
+The first column of the matrix C is all that is needed. Letters: c = first column of |C|, n = steps, S_j = {j, j+b, j+2b, ...},
+m_j = SUM of the columns in S_j (the mode of bin j).
 
 For a Toeplitz matrix m_j is m_0 shifted by j rows and cut at row n. So with A_e(L) = SUM_{i < L} m_0[i] m_0[i+e]
 
@@ -64,10 +65,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class BinGram:
-    """Inner products of the modes of all bins: the largest ones rounded up, the least ones rounded down.
+    """Inner products of the modes of all bins.
 
-    `by_distance` has the largest <m_j, m_k> for every |j - k| at which it is not 0. `projections` are lists of (shift, number
-    of bins), rounded down: what the modes are on one line, as multiples of the unit vector of that line.
+    The largest ones are rounded up, the least ones rounded down. `by_distance` has the largest <m_j, m_k> for every |j - k| at
+    which it is not 0. `projections` are lists of (shift, number of bins), rounded down: what the modes are on one line, as
+    multiples of the unit vector of that line.
     """
 
     bins: int
@@ -78,7 +80,10 @@ class BinGram:
     projections: tuple[tuple[tuple[Fraction, int], ...], ...]
 
     def largest_product(self, classes: int) -> Fraction:
-        """Return the largest <m_j, m_k> of two bins in one class, j = k modulo the number of classes and j != k."""
+        """Return the largest <m_j, m_k> of two different bins in one class.
+
+        Bins j and k are in one class if j = k modulo the number of classes.
+        """
         return max(
             (each for distance, each in self.by_distance.items() if distance % classes == 0), default=Fraction(0)
         )
@@ -86,7 +91,9 @@ class BinGram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToeplitzFactor:
-    """A lower triangular Toeplitz matrix of `steps` rows by the absolute values of its first column, enclosed.
+    """A lower triangular Toeplitz matrix of `steps` rows.
+
+    Two integers enclose the absolute value of each entry of its first column.
 
     >>> factor = ToeplitzFactor.from_bands((Fraction(1), Fraction(1, 2)), steps=4)
     >>> factor.once().upper, factor.every(2).upper, factor.apart(2, most=1).upper
@@ -101,12 +108,18 @@ class ToeplitzFactor:
 
     @classmethod
     def from_bands(cls, bands: Sequence[Fraction], steps: int) -> ToeplitzFactor:
-        """Return the matrix with these numbers in its first column and 0 below them; what is longer than it is cut."""
+        """Return the matrix with these numbers in its first column and 0 below them.
+
+        Numbers beyond the last row are cut.
+        """
         return _from_bands(tuple(bands[:steps]), steps)
 
     @classmethod
     def from_blt(cls, weights: Sequence[Fraction], decays: Sequence[Fraction], steps: int) -> ToeplitzFactor:
-        """Return the matrix with c_0 = 1 and c_i = SUM_r w_r th_r^{i-1}: a buffered linear Toeplitz matrix."""
+        """Return the buffered linear Toeplitz matrix of these weights and decays.
+
+        Its first column has c_0 = 1 and c_i = SUM_r w_r th_r^{i-1}.
+        """
         return _from_blt(tuple(weights), tuple(decays), steps)
 
     @property
@@ -131,10 +144,10 @@ class ToeplitzFactor:
         return found if self.nonnegative or gap >= self.bands else Range(Fraction(0), found.upper)
 
     def apart(self, gap: int, most: int) -> Range:
-        """Return the largest SUM |X_st| over at most so many steps that are at least `gap` apart, or a bound of it.
+        """Return the largest SUM |X_st| over at most `most` steps, or a bound of it.
 
-        Exact for a column that does not grow (Kalinin and Lampert 2024) and where no two of the steps share a row; else the
-        least majorant of the column that does not grow is used, which is a bound.
+        The steps are at least `gap` apart. Exact for a column that does not grow (Kalinin and Lampert 2024) and where no two
+        of the steps share a row; else the least majorant of the column that does not grow is used, which is a bound.
         """
         count = min(most, -(-self.steps // gap))
         column = self.upper
@@ -156,7 +169,10 @@ class ToeplitzFactor:
         return int((mode * mode).sum())
 
     def full_columns(self, gap: int) -> int:
-        """Return how many of the columns 0, gap, 2 gap, ... end before the last row, so that they have all bands."""
+        """Return how many of the columns 0, gap, 2 gap, ... have all bands.
+
+        These columns end before the last row.
+        """
         return max(0, (self.steps - self.bands) // gap + 1)
 
     # ---- bins
@@ -166,7 +182,10 @@ class ToeplitzFactor:
         return _bins(self, count)
 
     def _mode(self, column: Integers, gap: int) -> Integers:
-        """m_0 up to where it repeats itself every `gap` rows, and two rounds more: the head of `_products`."""
+        """Return the head of `_products`.
+
+        It is m_0 up to where it repeats itself every `gap` rows, and two periods more.
+        """
         settled = -(-len(column) // gap) * gap
         rows = min(self.steps, settled + 2 * gap)
         table = np.zeros(-(-rows // gap) * gap, dtype=object)
@@ -231,7 +250,10 @@ def _integers(values: Sequence[int]) -> Integers:
 
 
 def _products(head: Integers, period: int, distance: int, length: int) -> int:
-    """SUM_{i < length} m[i] m[i + distance], m being the head and then its last rows over and over."""
+    """Return SUM_{i < length} m[i] m[i + distance].
+
+    m is the head, followed by its last `period` rows over and over.
+    """
     known = len(head) - distance
     if length <= known:
         return int((head[:length] * head[distance : distance + length]).sum())
@@ -302,7 +324,10 @@ def _above(values: Integers, unit: int) -> Floats:
 def _projections(
     factor: ToeplitzFactor, count: int, products: Mapping[int, Fraction], diagonal: Fraction
 ) -> tuple[tuple[tuple[Fraction, int], ...], ...]:
-    """The modes on the line of m_0, and on that of their sum; empty where they are not known from below."""
+    """Return the modes on the line of m_0, and on that of their sum.
+
+    The tuple lacks those that are not known from below.
+    """
     bins = min(count, factor.steps)
     onto_first = [Fraction(0)] * bins
     norm = root(diagonal)
@@ -316,7 +341,10 @@ def _projections(
 
 
 def _onto_sum(factor: ToeplitzFactor, count: int, bins: int) -> tuple[tuple[Fraction, int], ...]:
-    """<m_j, v> / |v| with v = C 1, for blocks of bins the least of each block, in floats rounded down."""
+    """Return <m_j, v> / |v| with v = C 1, in floats rounded down.
+
+    The bins come in blocks, each with the least value of its bins.
+    """
     steps = factor.steps
     slack = 1 - (steps + 64) * 2.0**-50
     mode = _unrolled(np.nextafter((factor._mode(factor.lower, count) / factor.unit).astype(float), 0), count, steps)

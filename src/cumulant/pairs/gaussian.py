@@ -76,7 +76,10 @@ class GaussianPair(Pair):
 
     @property
     def promise(self) -> bool:
-        """Without a geometry it is what is promised of any mechanism, or of several queries together."""
+        """Return True if the pair has no geometry.
+
+        It is then what is promised of any mechanism, or of several queries together.
+        """
         return not self.geometry
 
     @classmethod

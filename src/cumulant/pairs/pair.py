@@ -71,7 +71,10 @@ class Pair(ABC):
 
     @property
     def promise(self) -> bool:
-        """Return True if all that is known is a statement about the mechanism, and no fixed step that has these two laws."""
+        """Return True if the pair states a promise about the mechanism.
+
+        No fixed step with these two laws is known then.
+        """
         return self.whole_class
 
     estimated: bool = False

@@ -260,10 +260,10 @@ def _point_masses(cells: Cells) -> Array:
 
 
 def branches_of_copies(pair: Pair, rate: Fraction, weights: Sequence[Fraction]) -> tuple[Branch, ...] | None:
-    """Return the branches of a coin that says how many copies of a record, or records of a group, are in the sample.
+    """Return the branches of a coin that says how many copies of a record are in the sample.
 
-    `rate` is the probability that any is there, `weights` those of 1, 2, ... of them, given that. Returns None if the pair of
-    several is not known.
+    Records of a group count like copies. `rate` is the probability that any is there, `weights` those of 1, 2, ... of them,
+    given that. Returns None if the pair of several is not known.
     """
     branches = []
     for count, weight in enumerate(weights, start=1):

@@ -437,7 +437,7 @@ def lower_end(rounds: Rounds, question: Question) -> Answer | None:
 
 
 def lower(run: RunRecord, question: Question, found: float) -> tuple[float | None, str, str]:
-    """What the number that was found cannot be below, the data sets that show it, and how rigorously."""
+    """Return the lower end of the number that was found, the data sets that prove it, and its rigour."""
     if not question.two_sided or not _proper(question) or (run.surrogate and not _has_batches(run)):
         return None, "", ""
     if found == 0:

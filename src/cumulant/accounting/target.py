@@ -1,4 +1,4 @@
-"""What a calibration aims at: (epsilon, delta), an advantage, a true positive rate, a mu with a slack, or a risk."""
+"""Targets of a calibration: (epsilon, delta), an advantage, a true positive rate, a mu with a slack, or a risk."""
 
 from __future__ import annotations
 

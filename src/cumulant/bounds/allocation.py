@@ -31,15 +31,44 @@ MOST = 512
 MOST_STEPS = 10**9
 """Of more steps only so many are counted: more are never worse."""
 
-_BLOCKS = (8, 64, 256)
-_NEAR, _FAR = (1 << 12, -80.0), (1 << 12, -200.0)
-"""Points, and log of what is left out: where u is small, and where only small ratios count."""
-_SMALL = 30.0
-_LEAST = 0.5
-_SOFT = 1e-6
-_WIDEST = 1.2
-_MOST_NODES = 1 << 14
-_CHUNK = 1 << 16  # what stays near the processor
+
+@dataclass(frozen=True, slots=True)
+class IntegralSettings:
+    """Constants of the integral for the direction that adds a record; chosen by hand, they trade time for tightness."""
+
+    lambdas: tuple[int, ...] = (8, 64, 256)
+    """Largest lambda of each table of the integrand. A larger one needs a finer step; beyond the last there is no bound."""
+
+    least_lambda: float = 0.5
+    """Least lambda at which the integral is computed; below it a chord from K(0) = 0 bounds the convex K."""
+
+    points: int = 1 << 12
+    """Points of the law of the ratios; more of them are slower and tighter."""
+
+    log_out_small_u: float = -80.0
+    """Log of the mass left out of the law for small u; the bound counts it in full."""
+
+    log_out_large_u: float = -200.0
+    """Log of the mass left out for large u, where only the rare small ratios count."""
+
+    largest_small_u: float = 30.0
+    """Largest u at which the excess over W = 1 is summed as such; beyond it the exponents themselves are."""
+
+    first_node: float = 1e-6
+    """The u of the first node, times the steps; a closed bound covers the integral below it."""
+
+    widest_strip: float = 1.2
+    """Largest d, in radians, of the error of the trapezoid rule; derived: any d < pi/2 holds, and cos(d) must stay off 0."""
+
+    most_nodes: int = 1 << 14
+    """Nodes beyond which the integral is not offered, for memory; the averaged curve then bounds alone."""
+
+    chunk: int = 1 << 16
+    """Numbers of a table that is in memory at once (512 kB), so that it stays in the cache of a processor."""
+
+
+SETTINGS = IntegralSettings()
+"""The settings in force."""
 
 
 def allocation(base: Curve, pair: Pair | None, rate: Fraction) -> Curve:
@@ -189,12 +218,14 @@ class Added(Curve):
         if on.exact:
             raise CertificateError("the integral of random allocation is bounded in floats")
         value = np.full(lam.shape, np.inf)
-        x = np.maximum(lam, _LEAST)
-        for low, high in zip((0, *_BLOCKS), _BLOCKS, strict=False):
+        least = SETTINGS.least_lambda
+        x = np.maximum(lam, least)
+        for low, high in zip((0, *SETTINGS.lambdas), SETTINGS.lambdas, strict=False):
             some = (x > low) & (x <= high)
             if some.any():
                 value[some] = self._block(high).cgf(x[some])
-        value = np.where(lam < _LEAST, value * (lam / _LEAST) * (1 + 4 * U), value)  # K(0) = 0, and K is convex
+        # K(0) = 0, and K is convex
+        value = np.where(lam < least, value * (lam / least) * (1 + 4 * U), value)
         return Enclosure(value) if on.enclosing else value
 
     def _block(self, most: int) -> Integral:
@@ -204,7 +235,7 @@ class Added(Curve):
         return found
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._cgf(np.array([_LEAST]), on)[0] / _LEAST
+        return self._cgf(np.array([SETTINGS.least_lambda]), on)[0] / SETTINGS.least_lambda
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,7 +264,7 @@ class Integral:
         below = scale + self.small + (lam + 2) * v[0] - np.log(lam + 2)
         above = scale + self.log_far + (lam - self.far) * v[-1] - np.log(self.far - lam)
         total = np.exp(np.logaddexp(inside, np.logaddexp(below, above))) * (1 + U * (64 + 8 * np.abs(scale)))
-        d = np.minimum(_WIDEST, 2 * math.pi / (h * lam))
+        d = np.minimum(SETTINGS.widest_strip, 2 * math.pi / (h * lam))
         wrong = 2.001 * np.exp(-lam * np.log(np.cos(d)) - 2 * math.pi * d / h)
         with np.errstate(invalid="ignore"):
             found = np.log1p((total + 2 * wrong) / (1 - wrong)) * (1 + 8 * U) + lam * self.slip
@@ -241,6 +272,7 @@ class Integral:
 
 
 _NOTHING = Integral(1, np.zeros(0), 0.0, np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0, 0.0)
+"""The integral without nodes, whose bound is +inf: it is returned where floats do not reach far enough."""
 
 
 def integral(pair: Pair, steps: int, most: int) -> Integral:
@@ -250,17 +282,19 @@ def integral(pair: Pair, steps: int, most: int) -> Integral:
     # phi(u) <= (s / (e u))^s E_Q W^-s for every s, here far / steps, and E_Q W^-s = e^K(s) of a symmetric pair
     divergence = steps * ends[0] / far
     step = min(0.7 / math.sqrt(most), 0.15)
-    first, last = math.log(_SOFT / steps), math.log(far / steps) + 2 * divergence + 2
+    first, last = math.log(SETTINGS.first_node / steps), math.log(far / steps) + 2 * divergence + 2
     count = (last - first) / step
-    if loss is None or not count <= _MOST_NODES or not ends[1] < 600:
+    if loss is None or not count <= SETTINGS.most_nodes or not ends[1] < 600:
         return _NOTHING
     try:
-        near, far_out = ratios(loss, *_NEAR), ratios(loss, *_FAR)
+        near = ratios(loss, SETTINGS.points, SETTINGS.log_out_small_u)
+        far_out = ratios(loss, SETTINGS.points, SETTINGS.log_out_large_u)
     except (OverflowError, MemoryError):
         return _NOTHING
     v = first + step * np.arange(math.ceil(count) + 1)
     u = np.exp(v)
-    y = np.concatenate([_log_excess(near, u[u <= _SMALL]), _log_mean(far_out, u[u > _SMALL])])
+    small_u = u <= SETTINGS.largest_small_u
+    y = np.concatenate([_log_excess(near, u[small_u]), _log_mean(far_out, u[~small_u])])
     error, slip = max(near.error, far_out.error), max(near.slip, far_out.slip)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         ty = steps * y
@@ -292,7 +326,7 @@ def _log_mean(law: Ratios, u: Array) -> Array:
 
 
 def _chunks(u: Array, size: int) -> list[Array]:
-    return np.array_split(u, max(1, u.size * size // _CHUNK))
+    return np.array_split(u, max(1, u.size * size // SETTINGS.chunk))
 
 
 # The table of the theorems about random allocation: what each says, what it assumes, what it proves.
@@ -300,7 +334,10 @@ def _chunks(u: Array, size: int) -> list[Array]:
 _EPOCH = (
     "every record is in one step of the epoch, chosen uniformly and independently of the others, add/remove neighbours"
 )
+"""The hypotheses of all rows."""
+
 _HERE = "docs/mechanisms/random-allocation.md"
+"""The page with the proofs."""
 
 ALLOCATION: dict[str, Bound] = {
     row.name: row

@@ -68,7 +68,7 @@ def risk(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """What an attacker gains from a release, in the words of the attack: the largest success with it.
+    """Compute the gain of an attacker from a release, in the words of the attack: the largest success.
 
     \b
     Examples:

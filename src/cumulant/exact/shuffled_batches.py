@@ -56,9 +56,11 @@ _PER_GROUP = 128
 _DEVIATIONS = 3.0
 """Numbers N above their mean by so many deviations count as this one: a larger N is never worse."""
 _MOST_GROUPS = 4000
+"""Groups of numbers N beyond which the sum over N is given up, for time; chosen by hand."""
 _TRIM = 1e-4
 """The part of what may be left out that goes to all trimmed tails and to small N."""
 _FINE = 1 << 15
+"""Cells of the law of one ratio before it is put on a coarser grid; chosen by hand."""
 _FARTHEST = 60.0
 """The largest eps0 that is tried."""
 

@@ -36,7 +36,7 @@ _EVENT = ("noise_multiplier", "sample_size", "population_size")
 
 @dataclass(frozen=True)
 class PrivacySpent:
-    """What was spent, with the fields of Flower's record of this name.
+    """The privacy that was spent, with the fields of Flower's record of this name.
 
     >>> PrivacySpent(1.5, 1e-5, 10, "cumulant").optimal_order is None
     True

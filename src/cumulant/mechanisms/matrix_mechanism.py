@@ -279,7 +279,7 @@ class MatrixRun(Mechanism):
 
     @property
     def _plain(self) -> bool:
-        """Whether it is Gaussian noise on a query whose squared sensitivity is known and attained."""
+        """Return True for Gaussian noise on a query whose squared sensitivity is known and attained."""
         return not self.scheme.secret and self.inner.square(self.scheme).exact
 
     @property

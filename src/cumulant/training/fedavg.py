@@ -102,7 +102,7 @@ class FedAvg:
 
     @property
     def assumes(self) -> str:
-        """What must be true of the loop, and no theorem can know."""
+        """Return the assumptions about the loop that no theorem can check."""
         least = (
             ""
             if self.survivors is None

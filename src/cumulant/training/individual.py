@@ -36,7 +36,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Promise(NamedTuple):
-    """What holds for the whole transcript, whatever was computed: the same numbers for every outcome."""
+    """The guarantee of the whole transcript: the same numbers for every outcome."""
 
     epsilon: float
     delta: float

@@ -39,7 +39,7 @@ _SLUG = re.compile(r"[a-z0-9]+(?:[_-][a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """What only you know about a deployment, for the registry. The first nine are required; the others raise the tier.
+    """Facts about a deployment that only you know, for the registry. The first nine are required; the others raise the tier.
 
     >>> Deployment.read({"name": "taps"})
     Traceback (most recent call last):

@@ -38,7 +38,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """What claims say of an event: p <= slope q + offset, p with the record and q without it; one row for each claim."""
+    """Bounds that claims put on an event: p <= slope q + offset, p with the record and q without it; one row for each claim."""
 
     slope: Floats
     offset: Floats

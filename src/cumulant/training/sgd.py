@@ -306,7 +306,7 @@ class NoisySGD:
 
     @property
     def loop(self) -> Loop:
-        """What the way to form batches says of itself."""
+        """Return the description of the way to form batches."""
         return (SAMPLINGS if self.noise_bands is None else CORRELATED)[self.sampling]
 
     @property

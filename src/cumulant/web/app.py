@@ -209,7 +209,7 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
 
     @app.post("/api/risk")
     def risk(question: Attack) -> Response:
-        """What an attacker gains from the release, in the words of the attack."""
+        """Compute the gain of an attacker from the release, in the words of the attack."""
         return ask("risk", question)
 
     @app.post("/api/explore")

@@ -74,6 +74,8 @@ class _Settings:
 
 
 _SET = _Settings()
+"""The settings in force."""
+
 _FEW = 256 * U
 """Relative misplacement of a sum by one product. Derived: cumulative sums of 8192 terms, times the width of a cell."""
 
@@ -251,11 +253,12 @@ def _scaled_sums(y: Array, width: float, near: int) -> Array:
 
 
 G = TypeVar("G", bound=SumGrid)
+"""The type of a grid of sums, linear or geometric."""
 
 
 @dataclass(slots=True)
 class Trimmer:
-    """What may be cut off the ends of partial sums, and what was: bounds of the mass lost under Q and under P."""
+    """The mass that may be cut off the ends of partial sums, and bounds of the mass lost under Q and under P."""
 
     steps: int
     allowed: float

@@ -6,6 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cumulant.cli.app import app
+from cumulant.cli.fedavg import NOISE_NAMES, SAMPLING_NAMES
+from cumulant.training.fedavg import NOISES, SAMPLINGS
 
 
 def ask(*words: str) -> tuple[int, str]:
@@ -31,10 +33,20 @@ def test_both_ways_to_sample_clients() -> None:
     assert code == 0
     assert "poisson: epsilon" in text
     assert "fixed-size: epsilon" in text
+    code, text = ask(*plan, "--quiet")
+    assert code == 0
+    assert [line.split(" ")[0] for line in text.splitlines()] == ["poisson", "fixed-size"]
+    code, text = ask(*plan, "--quiet", "--sampling", "fixed-size")
+    assert 1.568 <= float(text) <= 1.617
     code, text = ask(*plan, "--sampling", "fixed-size", "--json")
     (row,) = json.loads(text)["rows"]
     assert 1.568 <= row["epsilon"] <= 1.617
     assert row["relation"] == "replace-one"
+
+
+def test_the_help_names_every_sampling_and_noise() -> None:
+    assert SAMPLING_NAMES.split(", ") == list(SAMPLINGS)
+    assert NOISE_NAMES.split(", ") == list(NOISES)
 
 
 def test_noise_is_found_and_shares_are_named() -> None:

@@ -10,12 +10,19 @@ from typing import Annotated
 import typer
 
 from cumulant.accounting.numbers import rounded_down, rounded_up
+from cumulant.cli.answer import bare_number
 from cumulant.cli.questions import Json
 from cumulant.domains import DELTA, POSITIVE
 from cumulant.errors import InputError
-from cumulant.training.fedavg import NOISES, SAMPLINGS, FedAvg
+from cumulant.hints import nearest
 
 WIDTH = 110
+
+SAMPLING_NAMES = "poisson, fixed-size"
+"""Names of training.fedavg.SAMPLINGS for the help, so that other commands need not load that package."""
+
+NOISE_NAMES = "gaussian, discrete-gaussian, skellam"
+"""Names of training.fedavg.NOISES for the help."""
 
 
 def fedavg(
@@ -27,15 +34,21 @@ def fedavg(
         str | None, typer.Option(help="Deviation of the noise on the sum, or of one share, over the clip norm.")
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
-    sampling: Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(SAMPLINGS)}.")] = None,
-    noise: Annotated[str, typer.Option(help=f"One of: {', '.join(NOISES)}.")] = "gaussian",
+    sampling: Annotated[str | None, typer.Option(help=f"Only one of: {SAMPLING_NAMES}.")] = None,
+    noise: Annotated[str, typer.Option(help=f"One of: {NOISE_NAMES}.")] = "gaussian",
     survivors: Annotated[
         int | None, typer.Option(help="Honest clients of each round that add a share of the noise, at the least.")
     ] = None,
     grid: Annotated[str | None, typer.Option(help="The unit of integer noise; the clip norm is 1.")] = None,
     as_json: Json = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print the number alone, behind its way to sample where there are several."),
+    ] = False,
 ) -> int:
-    """Federated averaging in the words of its loop: what one client may lose, and what that assumes.
+    """Account for federated averaging in the words of its loop.
+
+    Shows the cost of every way to sample clients, and what each assumes.
 
     Give the noise multiplier and get epsilon, or give --epsilon and get the noise multiplier.
 
@@ -46,12 +59,16 @@ def fedavg(
       cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 50 --noise-multiplier 0.2 --survivors 60 --delta 1e-5 \
         --sampling fixed-size
     """
+    from cumulant.training.fedavg import SAMPLINGS, FedAvg
+
     if (noise_multiplier is None) == (epsilon is None):
         raise InputError(
             "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"
         )
     if sampling is not None and sampling not in SAMPLINGS:
-        raise InputError(f"sampling={sampling!r} is unknown; choose one of {', '.join(SAMPLINGS)}")
+        raise InputError(
+            f"sampling={sampling!r} is unknown{nearest(sampling, SAMPLINGS)}; choose one of {SAMPLING_NAMES}"
+        )
     asked = DELTA.check("delta", delta)
     names = [sampling] if sampling else ["fixed-size"] if survivors is not None else list(SAMPLINGS)
     rows = []
@@ -69,7 +86,11 @@ def fedavg(
         if epsilon is not None:
             plan = plan.calibrated(POSITIVE.check("epsilon", epsilon), asked)
         rows.append((plan, plan.guarantee(asked)))
-    if as_json:
+    if quiet:
+        for plan, found in rows:
+            number = bare_number(found.epsilon) if epsilon is None else str(plan.noise_multiplier)
+            typer.echo(number if len(rows) == 1 else f"{plan.sampling} {number}")
+    elif as_json:
         fields = [
             {
                 "sampling": plan.sampling,

@@ -100,6 +100,19 @@ def test_a_loop_of_whole_passes_has_both_ends_and_a_broken_one_only_the_upper() 
     assert cm.NoisySGD(64, 1797, 4, 1, sampling="shuffled").unamplified().epsilon(1e-5) > 1.99
 
 
+@pytest.mark.parametrize("sampling", ["shuffled", "balls-in-bins"])
+def test_a_broken_pass_refutes_no_claim(sampling: str) -> None:
+    """A pass that was broken off counts in full from above, but it may have seen less of the record."""
+    whole = cm.NoisySGD(batch=64, records=1797, epochs=2, noise_multiplier=4, sampling=sampling)
+    broken = replace(whole, epochs=None, steps=50)
+    assert broken.run == whole.run
+    refuted = whole.check(epsilon="0.1", delta=1e-5)
+    assert (refuted.verdict, refuted.witness == "") == ("false", False)
+    left_open = broken.check(epsilon="0.1", delta=1e-5)
+    assert (left_open.verdict, left_open.lower, left_open.witness) == ("open", None, "")
+    assert broken.check(epsilon=3, delta=1e-5).verdict == "holds"
+
+
 @pytest.mark.parametrize("sampling", list(SAMPLINGS))
 def test_calibration_meets_its_target(sampling: str) -> None:
     plan = cm.NoisySGD(batch=64, records=1797, steps=560, noise_multiplier=1, sampling=sampling)

@@ -84,7 +84,7 @@ def judge_claim(rows: list[NoisySGD], claimed: Exact, delta: Exact) -> tuple[lis
     """Return the verdict on a claimed epsilon for every way to form batches, and the exit code of all of them."""
     found = []
     for sgd in rows:
-        check, fit = sgd.run.check(epsilon=claimed, delta=delta), sgd.run.gaussian_fit(slack=DEFAULT_SLACK)
+        check, fit = sgd.check(claimed, delta), sgd.run.gaussian_fit(slack=DEFAULT_SLACK)
         found.append(
             {
                 "sampling": sgd.sampling,

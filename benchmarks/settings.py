@@ -143,6 +143,7 @@ DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "GaussianDP": lambda rng: cm.GaussianDP(decimal(rng, -4, 1)),
     "PrivacyProfile": profile,
     "TradeOff": trade_off,
+    "PartitionSelection": lambda rng: cm.PartitionSelection(decimal(rng, -3, 0.5), decimal(rng, -9, -2)),
     "SparseVector": lambda rng: cm.SparseVector(decimal(rng, -1, 4), decimal(rng, -1, 4), rng.randint(1, 5)),
 }
 """How each registered mechanism is drawn."""

@@ -36,6 +36,7 @@ TEXTS = {
     "FixedOrder": ("MatrixMechanism(bands=[1, 0.5], steps=40, sigma={}) @ FixedOrder(every=4)", "30"),
     "MinSep": ("MatrixMechanism(bands=[1, 0.5], steps=40, sigma={}) @ MinSep(separation=4, most=3)", "30"),
     "NoisyMax": ('NoisyMax(scale={}, noise="laplace")', "20"),
+    "PartitionSelection": ("PartitionSelection(epsilon={}, delta=1e-8)", "0.1"),
     "PermuteAndFlip": ("PermuteAndFlip(epsilon={})", "0.1"),
     "PrivacyProfile": ("PrivacyProfile(epsilons=[0.1, 1], deltas=[1e-3, 1e-8]) * {}", "1"),
     "PureDP": ("PureDP(epsilon={})", "0.1"),

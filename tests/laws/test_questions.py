@@ -41,6 +41,7 @@ USUAL: dict[str, cm.Mechanism] = {
     "GaussianDP": cm.GaussianDP(mu="0.3"),
     "PrivacyProfile": cm.PrivacyProfile([0, "0.5", 2], ["0.1", "0.02", "1e-9"]),
     "TradeOff": cm.TradeOff([0, "0.4", 1], [1, "0.4", 0]),
+    "PartitionSelection": cm.PartitionSelection("0.5", "1e-7"),
     "SparseVector": cm.SparseVector(threshold=20, query=40),
 }
 COUNTS = (1, 2, 10, 1000, 10**6)

@@ -198,7 +198,7 @@ def registry_entry(statement: Mapping[str, Any], deployment: Deployment) -> dict
         "accounting": {
             "composition": (
                 f"{statement['run']}: composed by method {first['method']}, bound {first['bound']}, "
-                f"conversion {first['conversion']}, with cumulant {statement['version']}."
+                f"route {first['route']}, with cumulant {statement['version']}."
             ),
             "post_processing": " ".join([f"{_covered(statement)}.", deployment.post_processing]).strip(),
         },

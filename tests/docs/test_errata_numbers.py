@@ -20,11 +20,11 @@ Cgf = Callable[[float], float]
 
 
 def part(name: str) -> str:
-    """The text of one erratum, or of the parts A and C, without line breaks."""
+    """The text of one erratum, or of the parts A and C, without line breaks and in ASCII letters."""
     found = re.search(rf"^## {name}: .*?(?=^## E-|^# Part|\Z)", PAGE, re.MULTILINE | re.DOTALL)
     text = PAGE if name in ("A", "C") else found.group(0) if found else ""
     assert text
-    return " ".join(text.split())
+    return " ".join(text.split()).replace("ε", "eps").replace("≤", "<=").replace("≥", ">=")
 
 
 def gaussian(sigma: float) -> Cgf:

@@ -115,7 +115,7 @@ def test_a_pair_with_a_law_answers_every_question_as_the_same_masses_do(scheme: 
     assert known.lower <= found.epsilon
     assert found.lower == pytest.approx(known.lower, rel=2e-3)
     assert run.delta(epsilon="0.5") == pytest.approx(truth.delta(epsilon="0.5"), rel=2e-2)
-    assert run.advantage() == pytest.approx(truth.advantage, rel=2e-2)
+    assert run.advantage() == pytest.approx(truth.advantage(), rel=2e-2)
     assert found.verify()
     assert "ErasedResponse" in found.explain()
     for method in ("naive", "strong", "optimal"):

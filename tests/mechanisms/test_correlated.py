@@ -109,9 +109,9 @@ def test_the_mark_survives_other_parameters() -> None:
     changed = dataclasses.replace(node, sigma=3)
     found = cm.calibrate(str(MATRIX).replace("sigma=2", "sigma=?"), epsilon=1, delta="1e-5").run
     for each in (changed, found):
-        with pytest.raises(cm.InputError, match="share noise"):
+        with pytest.raises(cm.InputError, match="one release of correlated rows"):
             each @ cm.Poisson(rate="0.1")
-    with pytest.raises(cm.InputError, match="share noise"):
+    with pytest.raises(cm.InputError, match="one release of correlated rows"):
         cm.calibrate(f"({str(MATRIX).replace('sigma=2', 'sigma=?')}) @ Poisson(0.1)", epsilon=1, delta="1e-5")
 
 

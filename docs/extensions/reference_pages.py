@@ -88,7 +88,8 @@ def write_pages(app: Sphinx) -> None:
         lines.append("")
     lines += ["## Modules", ""]
     for module in MODULES:
-        imported = "   :imported-members:\n" if module == "cumulant.training" else ""  # its names live in its files
+        # names of training live in its files, and the one that `cumulant` has too has its own page
+        imported = "   :imported-members:\n   :exclude-members: NoisySGD\n" if module == "cumulant.training" else ""
         pages[module] = f"# {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n{imported}```\n"
         lines.append(f"* [`{module}`]({module}.md)")
     for module, text in integration_pages().items():

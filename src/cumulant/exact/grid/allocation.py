@@ -447,14 +447,16 @@ def _reach(one: Ratio, steps: int) -> float:
 
 def _geometric_cells(one: Ratio, steps: int, variance: float) -> int | None:
     """Return the number of cells of a geometric grid that adds little variance; None where the linear grid adds less."""
+    if steps <= _SET.few_steps:
+        return 2 * _SET.cells  # few products, so that twice the cells are cheap and add a quarter of the variance
     span = math.log(float(one.w[-1] / one.w[one.w > 0][0]))
-    cells = _SET.fewest if steps > _SET.few_steps else _SET.cells
+    cells = _SET.fewest
     while cells <= _SET.cells:
         width = span / cells
         added = width**2 / 3 * steps / max(variance, 1e-300)
         cheap = -math.log(math.expm1(width)) < _SET.most_slices * width
         most = _SET.added_variance if cells < _SET.cells else _SET.most_added
-        if steps <= _SET.few_steps or (cheap and added < most):
+        if cheap and added < most:
             return cells
         cells *= 2
     return None

@@ -15,6 +15,9 @@ import cumulant as cm
 
 FOLDER = Path(__file__).resolve().parents[1] / "reference"
 
+EXAMPLES = {"BOUNDS": '>>> cm.BOUNDS["theorem9"].upper\nTrue'}
+"""Examples of what is data, which has no docstring of its own."""
+
 QUESTIONS = ("epsilon", "delta", "guarantee", "check", "rdp", "privacy_loss", "true_positive_rate", "trade_off", "plot")
 """The methods of a run that have a page of their own."""
 
@@ -65,7 +68,7 @@ def page(name: str, value: Any) -> str:
     elif callable(value):
         body = f".. autofunction:: cumulant.{name}\n"
     else:
-        body = f".. autodata:: cumulant.{name}\n   :no-value:\n"
+        body = f".. autodata:: cumulant.{name}\n   :no-value:\n\n{EXAMPLES[name]}\n"
     return f"# {name}\n\n```{{eval-rst}}\n.. py:currentmodule:: cumulant\n\n{body}```\n"
 
 

@@ -102,9 +102,12 @@ def holds(constraint: Less, given: dict[str, Any]) -> bool:
 WHOLE_RUNS = {"MatrixMechanism"}
 """Mechanisms that are refused on samples; tests/mechanisms/test_matrix_mechanism.py asks them everything."""
 
-mechanisms: st.SearchStrategy[cm.Mechanism] = st.sampled_from(sorted(set(MECHANISMS) - WHOLE_RUNS)).flatmap(
-    lambda name: parameters(MECHANISMS[name]).map(lambda given: MECHANISMS[name](**given))
-)
+ADD_REMOVE_ALONE = {"PartitionSelection"}
+"""Stated for add/remove neighbours, so that sums with posteriors, which are replace-one, are refused; test_questions asks it."""
+
+mechanisms: st.SearchStrategy[cm.Mechanism] = st.sampled_from(
+    sorted(set(MECHANISMS) - WHOLE_RUNS - ADD_REMOVE_ALONE)
+).flatmap(lambda name: parameters(MECHANISMS[name]).map(lambda given: MECHANISMS[name](**given)))
 rates = st.builds(lambda m, e: Fraction(m, 10**e), st.integers(1, 9), st.integers(1, 6))
 RATED = {name: scheme for name, scheme in SCHEMES.items() if issubclass(scheme, Rated)}
 """Every scheme with a rate, by name."""

@@ -103,7 +103,7 @@ WHOLE_RUNS = {"MatrixMechanism"}
 """Mechanisms that are refused on samples; tests/mechanisms/test_matrix_mechanism.py asks them everything."""
 
 ADD_REMOVE_ALONE = {"PartitionSelection"}
-"""Stated for add/remove neighbours, so that sums with posteriors, which are replace-one, are refused; test_questions asks it."""
+"""Stated for add/remove neighbours: sums with posteriors, which are replace-one, are refused. test_questions asks it."""
 
 mechanisms: st.SearchStrategy[cm.Mechanism] = st.sampled_from(
     sorted(set(MECHANISMS) - WHOLE_RUNS - ADD_REMOVE_ALONE)

@@ -49,8 +49,14 @@ FEW_CELLS = 24
 NEARLY = 1e-4
 """The part by which mu is lowered to see which cells bind; those are split (measured: what is left is below 1e-5)."""
 
-PARTS, MOST_SPLIT, ROUNDS = 8, 48, 2
-"""Parts that a binding cell is split into, the most cells that are split in one round, and the rounds (measured)."""
+PARTS = 8
+"""Parts that a binding cell is split into (measured)."""
+
+MOST_SPLIT = 48
+"""The most cells that are split in one round (measured)."""
+
+ROUNDS = 2
+"""Rounds of splitting (measured)."""
 
 BITS = 128
 """The precision of the proof, in bits (deltas down to 1e-30 keep eight digits)."""

@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 SIDE = 10
 """Dots in a row; a hundred dots are read as per cent (convention)."""
 
-RIGHT, PART, WRONG = "#c03010", "#e8b0a0", "#d8d8d8"
-"""The colours of a success, of a part of one, and of a failure; they differ in grey too."""
+RIGHT = "#c03010"
+"""The colour of a success; the three colours differ in grey too."""
+
+PART = "#e8b0a0"
+"""The colour of a part of a success."""
+
+WRONG = "#d8d8d8"
+"""The colour of a failure."""
 
 
 def people(before: float, success: float, kind: str) -> Figure:

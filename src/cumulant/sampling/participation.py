@@ -69,7 +69,7 @@ class Participation(Scheme):
     """True if nobody learns the steps, so that statements are for a record that is added or removed."""
 
     elsewhere: ClassVar[str] = "it says in which steps of a MatrixMechanism one record takes part"
-    """What to write where something else is sampled."""
+    """The spelling that a refusal of another sample names."""
 
     def around(self, inner: Any) -> Any:
         make = getattr(inner, "with_participation", None)

@@ -57,7 +57,7 @@ class Scheme(ABC):
     """True if every sample has one public size; otherwise nothing that is stated for one size may run on it."""
 
     spans_pass: ClassVar[bool] = False
-    """Whether the scheme is about all steps of a pass over the data, and not about one step."""
+    """True if the scheme is about all steps of a pass over the data, and not about one step."""
 
     announced: ClassVar[bool] = False
     """True if the mechanism, once on all the data, is no more private: post-processing undoes what was drawn."""

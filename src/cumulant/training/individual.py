@@ -30,7 +30,8 @@ CHUNK = 2**16
 """Records that are looked at together (measured: temporary arrays of 20 MB, no slower than all at once)."""
 
 _LEVELS = Domain(Fraction(1), Fraction(200), low_closed=True, high_closed=True, integer=True)
-_PUBLIC, _DRAWN = "public", "drawn"
+_PUBLIC = "public"
+_DRAWN = "drawn"
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -46,7 +46,7 @@ class _Settings:
     most_slices: int = 2500
     """Slices of a product on a geometric grid that count as cheap: about 30 ms."""
     few_steps: int = 8
-    """So many steps always take a geometric grid: sums far below the mean count there. Derived: three products at most."""
+    """Steps up to which a geometric grid is taken: sums far below the mean count there. Derived: three products at most."""
     tail_rate: float = 0.3
     """Expected number of ratios above the linear grid in one epoch: few enough that their number J stays below 30."""
     spread: float = 64.0

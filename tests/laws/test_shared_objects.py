@@ -18,7 +18,20 @@ import cumulant as cm
 from cumulant.errors import BudgetRefused
 from cumulant.ledger.account import Account, Hold
 from cumulant.paper.moments_accountant import MomentsAccountant
-from cumulant.training import BallsInBinsSampler, Budget, CyclicPoissonSampler, FixedSizeSampler, PoissonSampler
+from cumulant.training import (
+    BallsInBinsSampler,
+    Budget,
+    CorrelatedIntegers,
+    CorrelatedNoise,
+    CyclicPoissonSampler,
+    FixedSizeSampler,
+    IndividualBudget,
+    PoissonSampler,
+    Sequential,
+    ShuffledSampler,
+    correlated_noise,
+)
+from cumulant.training.audit import Claim
 from cumulant.training.sampler import Sampler
 
 THREADS = 8
@@ -193,8 +206,9 @@ def test_a_budget_of_a_loop_is_kept(options: dict[str, Any], fits: int | None) -
         lambda: PoissonSampler(100, "1/10", 500, bytes(32)),
         lambda: CyclicPoissonSampler(100, "1/10", 5, 500, bytes(32)),
         lambda: BallsInBinsSampler(100, 500, bytes(32)),
+        lambda: ShuffledSampler(500, 1, bytes(32)),
     ],
-    ids=["fixed-size", "poisson", "cyclic-poisson", "balls-in-bins"],
+    ids=["fixed-size", "poisson", "cyclic-poisson", "balls-in-bins", "shuffled"],
 )
 def test_no_step_is_drawn_twice(made: Callable[[], Sampler]) -> None:
     sampler = made()
@@ -202,6 +216,93 @@ def test_no_step_is_drawn_twice(made: Callable[[], Sampler]) -> None:
     drawn = together(lambda _: [tuple(batch) for batch in sampler])
     assert sampler.step == THREADS * 500
     assert sorted(batch for batches in drawn for batch in batches) == expected
+
+
+def correlated() -> CorrelatedNoise:
+    return CorrelatedNoise(size=3, sigma=2, bands=[1, "1/2", "1/4"], seed=1)
+
+
+def test_no_row_of_noise_is_handed_out_twice() -> None:
+    one, shared = correlated(), correlated()
+    expected = sorted(tuple(one.next_row()) for _ in range(THREADS * 500))
+    rows = together(lambda _: [tuple(shared.next_row()) for _ in range(500)])
+    assert sorted(row for each in rows for row in each) == expected
+    assert shared.step == THREADS * 500
+
+
+def test_integer_sums_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise, what threads release in any order adds up to C^-1 C x = x for every step."""
+    monkeypatch.setattr(correlated_noise, "rounded_gaussian", lambda image, _: image)
+    shared = CorrelatedIntegers(size=2, sigma=50, bands=[1, 1, 1])
+
+    def work(number: int) -> bool:
+        return all(shared.release([number, step]).tolist() == [number, step] for step in range(200))
+
+    assert all(together(work))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("made", [correlated, lambda: CorrelatedIntegers(size=2, sigma=50, bands=[1, 1])])
+def test_noise_is_not_copied(made: Callable[[], Any], copied: Callable[[Any], Any]) -> None:
+    with pytest.raises(cm.InputError, match="make new noise"):
+        copied(made())
+
+
+def individual() -> IndividualBudget:
+    return IndividualBudget(records=3, epsilon=2, delta="1e-6", noise_multiplier=9, rate=None, levels=4)
+
+
+def forked(attempt: Callable[[], Any]) -> str:
+    """Return the message of the error that a forked process gets."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            attempt()
+        except cm.CumulantError as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as answer:
+        return answer.read().decode()
+
+
+def test_a_forked_process_uses_neither_noise_nor_individual_budgets() -> None:
+    noise, budget = correlated(), individual()
+    integers = CorrelatedIntegers(size=2, sigma=50, bands=[1, 1])
+    assert "after a fork" in forked(noise.next_row)
+    assert "after a fork" in forked(lambda: integers.release([1, 1]))
+    assert "forked process" in forked(lambda: budget.bounds([1, 1, 1]))
+
+
+def test_individual_budgets_are_kept() -> None:
+    one, shared = individual(), individual()
+
+    def step(budget: IndividualBudget) -> int:
+        while True:
+            try:
+                bounds = budget.bounds([1, 1, 1])
+            except BudgetRefused:  # another thread has not charged its own yet
+                continue
+            budget.charge(bounds)
+            return int(bounds[0] == 1)
+
+    fits = sum(step(one) for _ in range(80))
+    assert 0 < fits < 80
+    assert sum(sum(each) for each in together(lambda _: [step(shared) for _ in range(10)])) == fits
+
+
+def test_an_audit_sees_every_run() -> None:
+    def made() -> Sequential:
+        return Sequential(Claim.of(cm.PureDP(1)), thresholds=[0.5])
+
+    one, shared = made(), made()
+    for _ in range(THREADS * 50):
+        one.see(True, 1.0)
+    together(repeated(50, lambda: shared.see(True, 1.0)))
+    assert (shared.runs, shared.e_value, shared.p_value) == (one.runs, one.e_value, one.p_value)
 
 
 # ---- ledgers
@@ -234,8 +335,13 @@ def test_a_hold_ends_once(tmp_path: Path) -> None:
 
 # ---- nothing is left out
 
-SAMPLERS = {FixedSizeSampler, PoissonSampler, CyclicPoissonSampler, BallsInBinsSampler}
-TESTED = {cm.Accountant, MomentsAccountant, Budget, cm.Ledger, Account, Hold} | SAMPLERS
+SAMPLERS = {FixedSizeSampler, PoissonSampler, CyclicPoissonSampler, BallsInBinsSampler, ShuffledSampler}
+NOISE = {CorrelatedNoise, CorrelatedIntegers}
+TESTED = (
+    {cm.Accountant, MomentsAccountant, Budget, cm.Ledger, Account, Hold, IndividualBudget, Sequential}
+    | SAMPLERS
+    | NOISE
+)
 FIXED = {cm.Run}
 """Plain classes whose instances never change after they were made."""
 

@@ -94,6 +94,8 @@ class Parallel(Mechanism):
                 raise InputError(
                     f"{part} is about a group of records, which may lie in several parts; write Group last, around all parts"
                 )
+        if self.moved:
+            self._parts_twice()  # refuses parts of which nothing is known for two records
 
     @property
     def relation(self) -> Relation:
@@ -109,11 +111,14 @@ class Parallel(Mechanism):
         """
         if not self.moved:
             return self.parts
-        two = SCHEMES["Group"](size=2)  # type: ignore[call-arg]
-        twice = [two.chain(part) for part in dict.fromkeys(self.parts)]  # type: ignore[attr-defined]
         pairs = dict.fromkeys(frozenset((i, j)) for i in range(len(self.parts)) for j in range(i))
         sums = [self.parts[min(each)] + self.parts[max(each)] for each in pairs]
-        return tuple(dict.fromkeys([*twice, *sums]))
+        return tuple(dict.fromkeys([*self._parts_twice(), *sums]))
+
+    def _parts_twice(self) -> list[Expression]:
+        """Return each part for a group of two records: one leaves it and one enters it."""
+        two = SCHEMES["Group"](size=2)  # type: ignore[call-arg]
+        return [two.chain(part) for part in dict.fromkeys(self.parts)]  # type: ignore[attr-defined]
 
     @property
     def estimated(self) -> bool:

@@ -11,6 +11,7 @@ tell of the sum it was added to. For integer bands that begin with 1 `Correlated
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
@@ -20,13 +21,29 @@ import numpy as np
 
 from cumulant.domains import COUNT, POSITIVE, Exact, Number, listed
 from cumulant.errors import InputError
+from cumulant.lock import Lock
 from cumulant.training.noise import rounded_gaussian, secret_bytes
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
-class CorrelatedNoise:
+class _OneRun:
+    """Noise of one run: threads get different rows, and neither a copy nor a forked process gets a row again."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process = os.getpid()
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise InputError("this noise belongs to the process that made it; make new noise after a fork")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise InputError("noise that is used twice is covered by no theorem, so it is not copied; make new noise")
+
+
+class CorrelatedNoise(_OneRun):
     """Rows of sigma C^-1 z for a Toeplitz matrix: `bands` is its first column, or `blt` its weights and decays.
 
     Each call of `next_row` returns the noise of the next step, to be added to the sum of gradients clipped to norm 1. It keeps
@@ -47,6 +64,7 @@ class CorrelatedNoise:
         blt: Sequence[Sequence[Number]] | None = None,
         seed: int | None = None,
     ) -> None:
+        super().__init__()
         if (bands is None) == (blt is None):
             raise InputError("CorrelatedNoise takes bands=… or blt=…, one of them")
         self._size, self._sigma = int(COUNT.check("size", size)), float(POSITIVE.check("sigma", sigma))
@@ -70,6 +88,11 @@ class CorrelatedNoise:
 
     def next_row(self) -> Floats:
         """Return the noise of the next step."""
+        with self._lock:
+            self._check_process()
+            return self._row()
+
+    def _row(self) -> Floats:
         row = self._random.standard_normal(self._size)
         if self._decays.size:
             row -= self._weights @ self._past
@@ -87,7 +110,7 @@ class CorrelatedNoise:
         return self._sigma * row
 
 
-class CorrelatedIntegers:
+class CorrelatedIntegers(_OneRun):
     """Integer sums with correlated noise for a column of integers that begins with 1: nothing is told by last bits.
 
     C x + z is rounded exactly to integers, row by row, and C^-1 has integer entries then, so that what is returned is a
@@ -99,6 +122,7 @@ class CorrelatedIntegers:
     """
 
     def __init__(self, size: int, sigma: Number, bands: Sequence[int]) -> None:
+        super().__init__()
         column = [Exact(each) for each in listed("bands", bands)]
         if not column or column[0] != 1 or any(each.denominator != 1 for each in column):
             raise InputError("bands must be whole numbers that begin with 1; for others use CorrelatedNoise")
@@ -112,7 +136,11 @@ class CorrelatedIntegers:
         x = np.asarray(total)
         if x.dtype.kind not in "iu" or x.shape != (self._size,):
             raise InputError(f"total must be {self._size} integers, the sum of clipped rows")
-        x = x.astype(np.int64)
+        with self._lock:
+            self._check_process()
+            return self._released(x.astype(np.int64))
+
+    def _released(self, x: Integers) -> Integers:
         image = x.copy()
         for band, past in zip(self._rest, self._sums, strict=False):
             image += band * past

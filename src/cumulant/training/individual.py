@@ -7,6 +7,7 @@ of each record, and how many still take part, is raw data: nothing here returns 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -108,6 +109,7 @@ class IndividualBudget:
         self._last = np.zeros(count, dtype=np.int64)
         self._pending: Floats | None = None
         self._lock = Lock()
+        self._process = os.getpid()
 
     def _curve(self, level: int, rate: Exact) -> Any:
         moved = Exact(Fraction(level, self._levels))
@@ -122,6 +124,10 @@ class IndividualBudget:
         """
         asked = self._wanted(wanted)
         with self._lock:
+            if self._process != os.getpid():
+                raise BudgetRefused(
+                    "a forked process may not spend the budget of its parent; make the budget in one process"
+                )
             if self._pending is not None:
                 raise BudgetRefused("the last bounds were not charged; call charge(bounds) after every step")
             levels = np.empty(len(asked), dtype=np.int64)

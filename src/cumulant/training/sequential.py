@@ -15,6 +15,7 @@ import numpy as np
 
 from cumulant.domains import DELTA, Number, listed
 from cumulant.errors import InputError, shown
+from cumulant.lock import Lock
 from cumulant.numerics.rounding import rounded_down, rounded_up
 from cumulant.training.audit import LARGEST_EPSILON, LEVEL, Claim
 
@@ -158,6 +159,7 @@ class Sequential:
             Lines.of(claim.epsilons[None, :], claim.deltas[None, :]),
             Lines.of(single, np.full_like(single, self._delta)),
         )
+        self._lock = Lock()
         self._first, self._pairs = first, pairs
         self._scores: list[float] = []
         self._thresholds: Floats | None = None
@@ -185,7 +187,10 @@ class Sequential:
         said: object = member
         if not isinstance(said, bool | int | np.integer | np.bool_) or said not in (0, 1):
             raise InputError(f"member={shown(member)} must be True or False: what the coin of this run said")
-        value, coin = _score("score", score), bool(member)
+        with self._lock:
+            return self._see(bool(member), _score("score", score))
+
+    def _see(self, coin: bool, value: float) -> float:
         if self._pairs and self._half is not None and coin == self._half:
             raise InputError("a pair is one run with the record and one without it; this one repeats the last coin")
         self.runs += 1

@@ -77,7 +77,7 @@ hunt: $(VENV)/.installed ## Attack the certificates, the answers and Theorems A,
 	$(BIN)/python -m benchmarks.hunt_questions --questions 1000 --seed 1
 	$(BIN)/python -m benchmarks.hunt_combinators --instances 10000 --seed 1
 	$(BIN)/python -m benchmarks.hunt_laws --instances 600 --seed 1
-	CUMULANT_INSTANCES=3000 $(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=default tests/laws
+	CUMULANT_EFFORT=5 $(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=default tests/laws
 	$(BIN)/python benchmarks/hunt_triangles.py 2800 1
 	$(BIN)/python -m benchmarks.hunt_line --settings 5000 --seed 1
 	$(BIN)/python -m benchmarks.hunt_triples 10000 1

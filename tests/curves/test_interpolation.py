@@ -19,8 +19,9 @@ from cumulant.curves.closed_form import Concentrated, LaplaceShift, Response, Tr
 from cumulant.curves.curve import Curve, Lowest, compose
 from cumulant.curves.interpolation import Between, between
 from cumulant.numerics.search import SCAN
+from tests.effort import drawn
 
-SEQUENCES = 200
+SEQUENCES = drawn(40)
 
 
 def mechanisms(draw: random.Random) -> list[cm.Expression]:

@@ -2,20 +2,18 @@
 
 import itertools
 import math
-import os
 
 import numpy as np
 import pytest
 
 import cumulant as cm
+from tests.effort import drawn
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 RECORDS = 3
 ORDERS = np.array([1.0, 1.2, 2.0, 2.5, 3.0, 5.0, 11.0])
 EPSILONS = np.array([0.0, 0.05, 0.3, 1.0])
-INSTANCES = int(os.environ.get("CUMULANT_INSTANCES", "100"))
-"""How many mechanisms are drawn; `make hunt` draws more."""
 
 
 def divergences(p: Array, q: Array, orders: Array) -> Array:
@@ -82,7 +80,7 @@ class FiniteMechanism:
         return np.asarray(np.mean(subsets, axis=0))
 
 
-@pytest.mark.parametrize("seed", range(INSTANCES))
+@pytest.mark.parametrize("seed", range(drawn(20)))
 def test_the_truth_never_exceeds_the_answer(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 4))

@@ -19,12 +19,12 @@ import pytest
 import cumulant as cm
 from cumulant.domains import POSITIVE, Domain, Several
 from cumulant.mechanisms.mechanism import MECHANISMS
+from tests import effort
 from tests.laws.strategies import RATED, WHOLE_RUNS
 
 ORDERS = [1, 1 + 1e-9, 1.5, 2, 1e3, 1e6, 1e9, 1e17, 1e50, 1e100, 1e300, math.inf]
 SIZES = [Fraction(10) ** exponent for exponent in (-300, -100, -12, -3, 0, 6, 58, 300)]
 RATES = [Fraction(rate) for rate in ("1e-300", "1e-12", "1e-3", "1/2", "0.999999999999", "1")]
-DRAWS = 30
 
 
 def extreme(domain: Domain, draw: random.Random) -> Fraction:
@@ -58,7 +58,7 @@ def extreme_parameters(kind: type[cm.Mechanism], draw: random.Random) -> dict[st
 def drawn(name: str) -> Iterator[tuple[cm.Expression, cm.Expression, random.Random]]:
     """Mechanisms with extreme parameters, each with itself on an extreme sample, and what draws the questions."""
     draw = random.Random(name)
-    for _ in range(DRAWS):
+    for _ in range(effort.drawn(6)):
         try:
             base = MECHANISMS[name](**extreme_parameters(MECHANISMS[name], draw))
             yield base, base @ RATED[draw.choice(sorted(RATED))](rate=draw.choice(RATES)), draw

@@ -12,11 +12,12 @@ import cumulant as cm
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.sampling.rated import Rated
+from tests.effort import drawn
 from tests.laws.strategies import RATED, WHOLE_RUNS, expressions, fitting, mechanisms, parameters, rates, sampled_by
 
 ORDERS = np.array([1.0, 1 + 1e-9, 1.3, 2.0, 2.5, 3.0, 8.0, 33.0, 100.5, 1e4])
 UPPER = [name for name, bound in cm.BOUNDS.items() if bound.upper]
-law = settings(max_examples=60, deadline=None)
+law = settings(max_examples=drawn(12), deadline=None)
 every_scheme = pytest.mark.parametrize("scheme", RATED.values(), ids=RATED)
 
 
@@ -25,7 +26,7 @@ def test_every_mechanism_has_a_strategy() -> None:
         parameters(kind)
 
 
-@settings(law, max_examples=25)
+@settings(law, max_examples=drawn(6))
 @given(expressions)
 def test_nothing_is_nan_or_negative(run: cm.Expression) -> None:
     rdp = run.rdp(np.append(ORDERS, np.inf))
@@ -92,7 +93,7 @@ def test_repetition_multiplies(run: cm.Expression, times: int) -> None:
 
 
 @every_scheme
-@settings(law, max_examples=40)
+@settings(law, max_examples=drawn(6))
 @given(data=st.data())
 def test_permuting_a_sum_changes_nothing(scheme: type[Rated], data: st.DataObject) -> None:
     a, b, c = (data.draw(drawn) for drawn in (sampled_by(scheme), fitting(scheme), sampled_by(scheme)))
@@ -229,7 +230,7 @@ def sampled_for(bound: str, scheme: type[Rated] = cm.WithoutReplacement) -> st.S
 
 @every_scheme
 @pytest.mark.parametrize(("kind", "parameter"), NOISES, ids=lambda x: getattr(x, "__name__", None))
-@settings(law, max_examples=12)
+@settings(law, max_examples=drawn(3))
 @given(levels=st.lists(noise, min_size=2, max_size=2, unique=True), rate=rates)
 def test_more_noise_is_more_private(
     kind: type[cm.Mechanism], parameter: str, scheme: type[Rated], levels: list[Fraction], rate: Fraction
@@ -252,7 +253,7 @@ GROWING = [
 
 
 @pytest.mark.parametrize(("bound", "scheme"), GROWING)
-@settings(law, max_examples=20)
+@settings(law, max_examples=drawn(5))
 @given(data=st.data())
 def test_sampled_curves_grow_with_the_order(bound: str, scheme: type[Rated], data: st.DataObject) -> None:
     """Literal rows need not (E-14)."""
@@ -261,7 +262,7 @@ def test_sampled_curves_grow_with_the_order(bound: str, scheme: type[Rated], dat
     assert (np.diff(finite) >= -1e-9 * finite[1:] - 1e-300).all()
 
 
-@settings(law, max_examples=30)
+@settings(law, max_examples=drawn(6))
 @given(sampled_for("theorem9"))
 def test_cgf_is_convex_after_projection(run: cm.Expression) -> None:
     # on the scan, where the hull has its corners; between them the smaller of curve and chord need not be convex
@@ -271,7 +272,7 @@ def test_cgf_is_convex_after_projection(run: cm.Expression) -> None:
 
 
 @pytest.mark.parametrize("bound", ["profile", "caps"])
-@settings(law, max_examples=20)
+@settings(law, max_examples=drawn(5))
 @given(data=st.data(), pair=st.lists(rates, min_size=2, max_size=2, unique=True))
 def test_more_sampling_is_less_private_by_name(bound: str, data: st.DataObject, pair: list[Fraction]) -> None:
     mechanism = data.draw(bases_for(bound))
@@ -293,7 +294,7 @@ BOTH = [
 
 
 @pytest.mark.parametrize(("bound", "scheme"), BOTH)
-@settings(law, max_examples=10)
+@settings(law, max_examples=drawn(3))
 @given(data=st.data())
 def test_floats_lie_at_the_balls(bound: str, scheme: type[Rated], data: st.DataObject) -> None:
     """The same formulas in both arithmetics, and the scalar answer, which is proved, not below the float search."""

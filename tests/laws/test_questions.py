@@ -13,6 +13,7 @@ import cumulant as cm
 from benchmarks.hunt_questions import FAMILIES, NONE, Asked, check
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.sampling.rated import Rated
+from tests.effort import EFFORT
 from tests.laws.strategies import RATED, WHOLE_RUNS
 
 USUAL: dict[str, cm.Mechanism] = {
@@ -75,11 +76,25 @@ def top(run: cm.Expression, parts: tuple[float, ...] = CLOSE) -> list[str]:
     return [f"{part * most:.12g}" for part in parts if 1e-300 < part * most < 1]
 
 
+def taken(family: str) -> list[int]:
+    """Return the places of the counts that are asked on this kind of sample: two, so that all kinds together take all.
+
+    A hunt takes all counts everywhere.
+    """
+    first = 2 * FAMILIES.index(family)
+    return [i for i in range(len(COUNTS)) if EFFORT > 1 or (i - first) % len(COUNTS) < 2]
+
+
+def test_every_count_is_taken() -> None:
+    assert {i for family in FAMILIES for i in taken(family)} == set(range(len(COUNTS)))
+
+
 @pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in fitting(family, USUAL)])
 def test_every_count(family: str, name: str) -> None:
     asked = Asked()
     step = on(USUAL[name], family, "0.02")
-    for i, times in enumerate(COUNTS):
+    for i in taken(family):
+        times = COUNTS[i]
         run = step * times
         close = top(run, (CLOSE[i],))
         near = run.epsilon("1e-6")

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import cumulant as cm
-from cumulant.exact.rounds import Round, Rounds
+from cumulant.exact.rounds import Round, Rounds, StatedSteps
 from cumulant.exact.witnesses import PAIR, SWAPPED, TRIPLE, Neighbours
 from cumulant.pairs.finite import DiscretePair
 from cumulant.pairs.gaussian import GaussianPair
@@ -18,9 +18,7 @@ LOPSIDED = DiscretePair((Fraction(1, 10), Fraction(9, 10)), (Fraction(1, 5), Fra
 
 
 def one(pair: Pair, scheme: Scheme) -> tuple[Round, int]:
-    return Round(
-        pair, scheme.steps(pair), tuple(scheme.witnesses(pair)), scheme.share(), scheme.cone(pair), scheme.sharpened
-    ), 3
+    return Round(pair, scheme), 3
 
 
 def names(*parts: tuple[Round, int]) -> list[str]:
@@ -38,11 +36,11 @@ def test_data_sets_that_are_known_to_need_less_are_left_out() -> None:
 def test_data_sets_that_one_round_says_nothing_about_are_left_out() -> None:
     """Rounds on samples that know other data sets cannot be composed with them; without a sample any data sets will do."""
     (own,) = (each for each in FIXED.witnesses(GAUSSIAN) if each.name == PAIR)
-    strange = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (Neighbours("others", own.step),), None, None)
+    strange = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN), (Neighbours("others", own.step),)))
     assert names((strange, 1)) == ["others"]
     assert names((strange, 1), one(GAUSSIAN, FIXED)) == []
     assert names((strange, 1), one(GAUSSIAN, WHOLE)) == ["others"]
-    silent = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (), None, None)
+    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN)))
     assert names((silent, 1), one(GAUSSIAN, WHOLE)) == []
     assert names((silent, 1), one(GAUSSIAN, FIXED)) == []
 
@@ -58,13 +56,13 @@ def test_each_direction_is_one_composition() -> None:
 
 def test_directions_that_do_not_match_are_not_composed() -> None:
     step = (POISSON.steps(GAUSSIAN) or ())[0]
-    three = Round(GAUSSIAN, (step, step, step), (), None, None)
+    three = Round(GAUSSIAN, StatedSteps((step, step, step)))
     assert Rounds(((three, 1), one(GAUSSIAN, WHOLE))).aligned
     assert not Rounds(((three, 1), one(GAUSSIAN, POISSON))).aligned
 
 
 def test_the_bound_that_is_named_is_that_of_the_samples() -> None:
-    silent = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (), None, None)
+    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN)))
     assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, POISSON))).row == "poisson"
     assert Rounds((one(GAUSSIAN, WHOLE), one(GAUSSIAN, FIXED))).row == "profile"
     assert Rounds((one(GAUSSIAN, WHOLE),)).row == "profile"
@@ -73,7 +71,7 @@ def test_the_bound_that_is_named_is_that_of_the_samples() -> None:
 
 
 def test_closed_forms_and_theorem_b_are_for_what_claims_them() -> None:
-    silent = Round(GAUSSIAN, FIXED.steps(GAUSSIAN), (), None, None)
+    silent = Round(GAUSSIAN, StatedSteps(FIXED.steps(GAUSSIAN)))
     assert Rounds(((silent, 1),)).single() is None
     assert Rounds(((silent, 1),)).rare_closed_forms() is None
     assert Rounds(((silent, 1),)).cone() is None

@@ -59,7 +59,7 @@ def epsilon(run: RunRecord, delta: Number | Iterable[Number], question: Question
 
 
 def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
-    rounds = rounds_of(run)[0] if question.two_sided else None
+    rounds = run.rounds[0] if question.two_sided else None
     if _has_group_lemma(run, question) or _has_steps(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
     if not question.row or (rounds and not all(map(_between, value))):
@@ -96,7 +96,7 @@ def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question
 def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
     if _has_group_lemma(run, question) or _has_steps(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
-    rounds = rounds_of(run)[0] if question.two_sided else None
+    rounds = run.rounds[0] if question.two_sided else None
     found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
         return found.value
@@ -267,7 +267,7 @@ def weaker_answer(run: RunRecord, question: Question, found: Answer | None = Non
         return None
     best = announced, answer(announced, question)
     for shorter in shorter_runs(run) if _proper(question) and not (found is not None and found.exact) else ():
-        rounds, _ = rounds_of(shorter)
+        rounds, _ = shorter.rounds
         exact = None if rounds is None else by_losses(rounds, question)
         if exact is not None and exact.value < best[1].value:
             best = shorter, exact
@@ -278,7 +278,7 @@ def weaker_answer(run: RunRecord, question: Question, found: Answer | None = Non
 
 def _own_answer(run: RunRecord, question: Question) -> Answer:
     """Return the answer about the run as it is written."""
-    rounds, note = rounds_of(run) if question.two_sided and _proper(question) else (None, "")
+    rounds, note = run.rounds if question.two_sided and _proper(question) else (None, "")
     exact = None if rounds is None else by_losses(rounds, question)
     if exact is not None and (question.method == "exact" or _settled(rounds, question, exact)):
         return exact
@@ -306,7 +306,7 @@ def _largest_loss(run: RunRecord, question: Question, below: float) -> Answer | 
     """
     if question.asked != "delta" or question.value != 0 or below == 0:
         return None
-    rounds, _ = rounds_of(run)
+    rounds, _ = run.rounds
     if rounds is None:
         return None
     from cumulant.exact.answer import pure_epsilon
@@ -409,13 +409,6 @@ def _by_composition(run: RunRecord, question: Question) -> Answer:
 # ---- the exact layer
 
 
-def rounds_of(run: RunRecord) -> tuple[Rounds | None, str]:
-    """Return the rounds that the exact layer composes, or None and the reason."""
-    from cumulant.accounting.rounds import rounds
-
-    return rounds(run)
-
-
 def by_losses(rounds: Rounds, question: Question) -> Answer:
     """From the composition of loss distributions."""
     from cumulant.exact import answer as two_sided
@@ -454,7 +447,7 @@ def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
 
         rounds = witnessed_rounds(run)
     else:
-        rounds, _ = rounds_of(run)
+        rounds, _ = run.rounds
     witness = None if rounds is None else lower_end(rounds, question)
     return (None, "", "") if witness is None else (witness.value, witness.way, witness.rigour)
 
@@ -477,7 +470,7 @@ def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: 
         return array_answers.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
     found = _over(run, counts, question)
     unknown = ~np.isfinite(found.value)
-    rest = unknown if question.method == "exact" else ~_beaten(rounds_of(run)[0], question, found)
+    rest = unknown if question.method == "exact" else ~_beaten(run.rounds[0], question, found)
     if not rest.any():
         return found.value
     asked = [k for k, open_ in zip(counts, rest, strict=True) if open_]
@@ -494,8 +487,8 @@ def _over(run: RunRecord, counts: list[int], question: Question) -> _Exact:
     """
     from cumulant.exact import answer as two_sided
 
-    one, _ = rounds_of(run)
-    listed = [(rounds, k) for k in sorted(set(counts)) if (rounds := rounds_of(run.repeated(k))[0]) is not None]
+    one, _ = run.rounds
+    listed = [(rounds, k) for k in sorted(set(counts)) if (rounds := run.repeated(k).rounds[0]) is not None]
     if one is None:
         found = [by_losses(rounds, question) for rounds, _ in listed]
     else:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.exact.rounds import Round, Rounds
 from cumulant.pairs.pair import Pair
-from cumulant.sampling.scheme import Scheme
 from cumulant.sampling.without_replacement import WHOLE
 
 MOST_ROUNDS = 10**9
@@ -23,7 +22,7 @@ Replaced = Callable[[Component, Pair], Round | None]
 """What replaces the round of a part with this pair; None where the part is taken as it is."""
 
 
-def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, str]:
+def describe_rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, str]:
     """Return all rounds of the run, or None and what stands in the way; `replaced` may put others in their place."""
     parts: list[tuple[Round, int]] = []
     whole: list[tuple[Pair | None, int]] = []
@@ -42,9 +41,9 @@ def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | N
         if part.scheme is None and pair.composed([(pair, part.times)]) is not None:
             whole.append((pair, part.times))
             continue
-        parts.append((_round(pair, part.scheme or WHOLE), part.times))
+        parts.append((Round(pair, part.scheme or WHOLE), part.times))
     if (gathered := _composed(whole)) is not None:
-        parts.insert(0, (_round(gathered, WHOLE), 1))
+        parts.insert(0, (Round(gathered, WHOLE), 1))
     found = Rounds(tuple(parts))
     if found.single() is not None:
         return found, ""
@@ -55,23 +54,6 @@ def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | N
     if any(one.steps is None for one, _ in parts):
         return None, f"noise this far from the sensitivity spans too many scales for a grid, {_FALLBACK}"
     return found, ""
-
-
-def _round(pair: Pair, scheme: Scheme) -> Round:
-    witnesses, transforms = tuple(scheme.witnesses(pair)), scheme.transforms(pair)
-    seen, share = scheme.seen(pair)
-    return Round(
-        seen,
-        scheme.steps(pair),
-        witnesses,
-        share,
-        scheme.cone(pair),
-        scheme.sharpened,
-        transforms,
-        scheme.triples(),
-        drawn=seen is not pair,
-        records=scheme.sizes()[1],
-    )
 
 
 def _pair(part: Component) -> Pair | None:

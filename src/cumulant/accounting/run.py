@@ -19,6 +19,7 @@ from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme
 
 if TYPE_CHECKING:
+    from cumulant.exact.rounds import Rounds
     from cumulant.exact.shuffled_batches import Batches
 
 
@@ -119,6 +120,13 @@ class RunRecord:
     def sorted(self) -> tuple[Component, ...]:
         """The parts in the order in which they are added."""
         return tuple(sorted(self.parts, key=lambda part: part.rank))
+
+    @cached_property
+    def rounds(self) -> tuple[Rounds | None, str]:
+        """The rounds that the exact layer composes, or None and the reason."""
+        from cumulant.accounting.rounds import describe_rounds
+
+        return describe_rounds(self)
 
     def curve(self, bound: str = "best") -> Curve:
         """The sum of the curves of all parts, each amplified by this bound."""

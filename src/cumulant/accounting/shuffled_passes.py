@@ -12,11 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cumulant.accounting.question import SHUFFLED, Question
-from cumulant.accounting.rounds import rounds as rounds_of
+from cumulant.accounting.rounds import describe_rounds
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.exact import answer
-from cumulant.exact.rounds import Round, Rounds
+from cumulant.exact.rounds import Round, Rounds, StatedSteps
 from cumulant.losses.grid import Step
 from cumulant.numerics.rounding import MANY, raised, rounded_down, rounded_up
 from cumulant.pairs.pair import Pair
@@ -124,9 +124,9 @@ def _options(run: RunRecord, log_delta: float) -> Iterator[tuple[Rounds, float]]
         chosen = {key: options[min(place, len(options) - 1)] for key, options in listed.items()}
 
         def instead(part: Component, pair: Pair, chosen: dict[int, tuple[Step, float]] = chosen) -> Round | None:
-            return Round(pair, (chosen[id(part)][0],), (), None, None) if id(part) in chosen else None
+            return Round(pair, StatedSteps((chosen[id(part)][0],))) if id(part) in chosen else None
 
-        found, _ = rounds_of(run, instead)
+        found, _ = describe_rounds(run, instead)
         if found is not None:
             yield found, sum(part.times * chosen[id(part)][1] for part in passes)
 
@@ -140,6 +140,6 @@ def witnessed_rounds(run: RunRecord) -> Rounds | None:
     def instead(part: Component, pair: Pair) -> Round | None:
         if part.batches is None:
             return None
-        return Round(pair, pair.unsampled(), tuple(part.batches.witnesses(pair)), None, None)
+        return Round(pair, StatedSteps(pair.unsampled(), tuple(part.batches.witnesses(pair))))
 
-    return rounds_of(alone, instead)[0]
+    return describe_rounds(alone, instead)[0]

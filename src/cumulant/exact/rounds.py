@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Protocol
 
 from cumulant.bounds.gaussian_theorems import enclosed_delta
 from cumulant.exact.grid.fft import Terms
@@ -33,28 +35,118 @@ _DIRECTIONS = 2
 """Directions of add-remove neighbours: the record removed, and the record added; convention."""
 
 
+class Sampling(Protocol):
+    """The statements of a sampling scheme about one round; `sampling.Scheme` documents each of them."""
+
+    sharpened: ClassVar[str]
+
+    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+        """Return the pair and the share of the closed form."""
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+        """Return the steps that bound the round from above."""
+
+    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+        """Return the transforms of the steps."""
+
+    def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
+        """Yield the neighbours that bound the round from below."""
+
+    def cone(self, pair: Pair) -> Fraction | None:
+        """Return the rate of Theorem B."""
+
+    def triples(self) -> Fraction | None:
+        """Return the rate at which a round is a triple of neighbouring laws."""
+
+    def sizes(self) -> tuple[Fraction | None, Fraction | None]:
+        """Return the sizes of the sample and of the data set."""
+
+
 @dataclass(frozen=True, slots=True)
+class StatedSteps:
+    """A round that is known by its steps and its witnesses only; it stands in the place of a scheme."""
+
+    stated: tuple[Step, ...] | None
+    neighbours: tuple[Neighbours, ...] = ()
+
+    sharpened: ClassVar[str] = "best"
+
+    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
+        """Return the pair without a closed form."""
+        return pair, None
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
+        """Return the stated steps."""
+        return self.stated
+
+    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
+        """Return None: the line is not asked."""
+        return None
+
+    def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
+        """Yield the stated neighbours."""
+        return iter(self.neighbours)
+
+    def cone(self, pair: Pair) -> Fraction | None:
+        """Return None: Theorem B is not claimed."""
+        return None
+
+    def triples(self) -> Fraction | None:
+        """Return None: no triples are claimed."""
+        return None
+
+    def sizes(self) -> tuple[Fraction | None, Fraction | None]:
+        """Return None twice: the statement holds for every size."""
+        return None, None
+
+
 class Round:
     """One mechanism on one sample: its dominating pair, and the theorems that the scheme offers for it.
 
-    `steps` bound it from above, in each direction if there are two; None if no grid can hold them. `witnesses` bound it from
-    below. `share` is the rate of a closed form, `cone` that of Theorem B; None if there is none. `row` is the bound that its
-    steps sharpen; `transforms` are those of the steps, if the line may be asked.
+    `base` is the pair of the mechanism, `pair` that of the closed form, and `share` its rate; None if there is none. `drawn` is
+    True if the pair is that of the sample itself, not of the mechanism that runs on it. Everything else is asked of the scheme
+    when it is needed, once.
     """
 
-    pair: Pair
-    steps: tuple[Step, ...] | None
-    witnesses: tuple[Neighbours, ...]
-    share: Fraction | None
-    cone: Fraction | None
-    row: str = "best"
-    transforms: tuple[Transform, ...] | None = None
-    triples: Fraction | None = None
-    """The rate at which a round is a triple of neighbouring laws; None if the scheme does not say so."""
-    drawn: bool = False
-    """True if the pair is that of the sample itself, not of the mechanism that runs on it."""
-    records: Fraction | None = None
-    """The number of records that the statement is for; None if it holds for every number."""
+    def __init__(self, base: Pair, scheme: Sampling) -> None:
+        self.base, self.scheme = base, scheme
+        self.pair, self.share = scheme.seen(base)
+        self.drawn = self.pair is not base
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...] | None:
+        """Return the steps that bound it from above, in each direction if there are two; None if no grid can hold them."""
+        return self.scheme.steps(self.base)
+
+    @cached_property
+    def transforms(self) -> tuple[Transform, ...] | None:
+        """Return the transforms of the steps; None if the line may not be asked."""
+        return self.scheme.transforms(self.base)
+
+    @cached_property
+    def witnesses(self) -> tuple[Neighbours, ...]:
+        """Return the neighbours that bound it from below."""
+        return tuple(self.scheme.witnesses(self.base))
+
+    @cached_property
+    def cone(self) -> Fraction | None:
+        """Return the rate of Theorem B; None if there is none."""
+        return self.scheme.cone(self.base)
+
+    @property
+    def row(self) -> str:
+        """Return the bound that its steps sharpen."""
+        return self.scheme.sharpened
+
+    @property
+    def triples(self) -> Fraction | None:
+        """Return the rate at which it is a triple of neighbouring laws; None if the scheme does not say so."""
+        return self.scheme.triples()
+
+    @property
+    def records(self) -> Fraction | None:
+        """Return the number of records that the statement is for; None if it holds for every number."""
+        return self.scheme.sizes()[1]
 
     def transform(self, direction: int) -> Transform | None:
         """Return the transform of the step of this direction; None if the line may not be asked."""

@@ -39,7 +39,7 @@ def _replaced(run: RunRecord, choices: list[tuple[RunRecord, ...] | None]) -> tu
         parts: list[Component] = []
         for part, other in zip(run.parts, chosen, strict=True):
             parts += (part,) if other is None else other.repeated(part.times).parts
-        found.append(RunRecord(_gathered(parts), run.relation, run.text))
+        found.append(RunRecord(_gathered(parts), run.relation, run.source))
     return tuple(found)
 
 

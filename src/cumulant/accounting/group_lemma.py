@@ -57,7 +57,7 @@ def one_record(run: RunRecord) -> tuple[RunRecord, int] | None:
     alone = tuple(part.alone for part in run.parts if part.alone is not None)
     if len(sizes) != 1 or len(alone) != len(run.parts) or not alone:
         return None
-    return RunRecord(alone, run.relation, run.text), sizes.pop()
+    return RunRecord(alone, run.relation, run.source), sizes.pop()
 
 
 def group_delta(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import row as bound_row
@@ -23,16 +23,36 @@ if TYPE_CHECKING:
     from cumulant.exact.shuffled_batches import Batches
 
 
+class Described(Protocol):
+    """What the texts about a component are written from: a mechanism."""
+
+    def rank(self) -> tuple[str, str]:
+        """Return a place in the one order in which terms are added."""
+
+    def description(self) -> str:
+        """Describe the mechanism in a sentence."""
+
+    def rests_on_sensitivity(self) -> bool:
+        """Return True if its statement rests on a sensitivity."""
+
+    def clipped_form(self) -> str:
+        """Return the text of a sum of clipped vectors with the same noise over norm; empty if it is the same."""
+
+    def assumption(self) -> str:
+        """Say what must be true of it, and no theorem can know; empty if there is nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """One component of a run: all that is known of a mechanism, and how often it ran.
 
     `curve(bound)` is what this bound proves about one run of it. `pair` dominates what runs, on each sample if there is a
     `scheme`; only a single mechanism has one, because several on one sample may be adaptive within it. `inner` is what runs on
-    each sample. `rank` is its place in the one order in which parts are added, so that permuting a sum changes nothing.
+    each sample. Its texts are written when they are read.
     """
 
-    name: str
+    source: Described
+    """What its texts are written from."""
     times: int
     curve: Callable[[str], Curve]
     pair: Pair | None = None
@@ -41,15 +61,6 @@ class Component:
     inner: RunRecord | None = None
     key: Hashable = None
     """What it is equal to."""
-    rank: tuple[str, str] = ("", "")
-    described: str = ""
-    """What the mechanism is, in a sentence."""
-    sensitive: bool = False
-    """Whether it rests on a sensitivity."""
-    clipped: str = ""
-    """What a sum of clipped vectors with the same noise over norm is called, if that is something else."""
-    assumed: str = ""
-    """What must be true of it, and no theorem can know."""
     alone: Component | None = None
     """The part for data sets that differ in one record, where this one is stated for groups."""
     silent: bool = False
@@ -66,6 +77,42 @@ class Component:
     """Runs that each dominate it, in whose place it is evaluated; None where it is evaluated as it is."""
     dominated: Callable[[], tuple[RunRecord, ...]] | None = None
     """Runs that it dominates each, from which its lower end comes."""
+
+    @property
+    def name(self) -> str:
+        """The text of the mechanism."""
+        return str(self.source)
+
+    @property
+    def rank(self) -> tuple[str, str]:
+        """Its place in the one order in which parts are added, so that permuting a sum changes nothing."""
+        return self.source.rank()
+
+    @property
+    def described(self) -> str:
+        """A sentence about the mechanism."""
+        return self.source.description()
+
+    @property
+    def sensitive(self) -> bool:
+        """Return True if it rests on a sensitivity."""
+        return self.source.rests_on_sensitivity()
+
+    @property
+    def clipped(self) -> str:
+        """The name of a sum of clipped vectors with the same noise over norm, if that is another run."""
+        return self.source.clipped_form()
+
+    @property
+    def assumed(self) -> str:
+        """The hypotheses about it that no theorem can know."""
+        return self.source.assumption()
+
+    def nested(self) -> Iterator[Component]:
+        """Yield the component, then those that run on its samples."""
+        yield self
+        if self.inner is not None:
+            yield from self.inner.nested()
 
     def row(self, bound: str) -> Bound:
         """The theorem of this name about the way in which its samples are drawn."""
@@ -88,7 +135,13 @@ class RunRecord:
 
     parts: tuple[Component, ...]
     relation: Relation
-    text: str
+    source: object
+    """The expression that was asked about."""
+
+    @property
+    def text(self) -> str:
+        """The text of the run."""
+        return str(self.source)
 
     @property
     def estimated(self) -> bool:
@@ -139,9 +192,7 @@ class RunRecord:
     def nested(self) -> Iterator[Component]:
         """Every part, those that run on samples after the one that draws the sample."""
         for part in self.parts:
-            yield part
-            if part.inner is not None:
-                yield from part.inner.nested()
+            yield from part.nested()
 
     def repeated(self, times: int) -> RunRecord:
         """Return the run repeated so many times."""

@@ -29,7 +29,7 @@ def announced_run(run: RunRecord) -> RunRecord | None:
             parts += [replace(each, times=part.times * each.times) for each in part.inner.parts]
         else:
             parts.append(part)
-    return RunRecord(tuple(parts), run.relation, run.text)
+    return RunRecord(tuple(parts), run.relation, run.source)
 
 
 def shorter_runs(run: RunRecord) -> Iterator[RunRecord]:
@@ -42,7 +42,7 @@ def shorter_runs(run: RunRecord) -> Iterator[RunRecord]:
     parts = run.parts
     while any(part.scheme is not None and part.scheme.shorter is not None for part in parts):
         parts = tuple(_shorter(part) for part in parts)
-        yield RunRecord(parts, run.relation, run.text)
+        yield RunRecord(parts, run.relation, run.source)
 
 
 def _announced(part: Component) -> bool:

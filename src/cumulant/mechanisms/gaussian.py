@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.accounting.run import Component
 from cumulant.curves.closed_form import Concentrated, Exposed
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several, truth
@@ -213,11 +212,12 @@ class Gaussian(Mechanism):
     def data_size(self) -> Exact | None:
         return None if self.averaged_over == 1 else Exact(self.averaged_over)
 
-    def part(self, times: int) -> Component:
+    def clipped_form(self) -> str:
         # a noise multiplier is the deviation over the clipping norm, and replacing a record moves the sum by twice the norm
         plain = self.geometry == "diameter" and self.relation.clipping != 1 and self._square() == 1
-        same = Gaussian.from_clipping(norm=1, noise=self.sigma, relation=Relation.REPLACE_ONE)
-        return replace(Mechanism.part(self, times), clipped=str(same) if plain and self.averaged_over == 1 else "")
+        if not plain or self.averaged_over != 1:
+            return ""
+        return str(Gaussian.from_clipping(norm=1, noise=self.sigma, relation=Relation.REPLACE_ONE))
 
     def _square(self) -> Fraction:
         """Return the square of the sensitivity, exactly."""

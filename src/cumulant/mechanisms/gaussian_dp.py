@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from cumulant.accounting.run import Component
 from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
@@ -53,8 +52,8 @@ class GaussianDP(Mechanism):
         said = {"assumed": f'"{self.assumed}"'} if self.assumed else {}
         return {**Mechanism.arguments(self), **stated, **said}
 
-    def part(self, times: int) -> Component:
-        return replace(Mechanism.part(self, times), assumed=self.assumed)
+    def assumption(self) -> str:
+        return self.assumed
 
     def unsampled(self) -> str:
         if not self.assumed:

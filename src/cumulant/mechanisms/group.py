@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from cumulant.accounting.run import Component, RunRecord
+from cumulant.accounting.run import Component
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.curves.group import grouped
@@ -131,17 +131,16 @@ class Grouped(Mechanism):
     def pair(self) -> Pair | None:
         return self.inner.grouped_pair(self.size)
 
-    def part(self, times: int) -> Component:
-        inner = self.inner.part(1)
-        nested = list(RunRecord((inner,), self.relation, inner.name).nested())
+    def rests_on_sensitivity(self) -> bool:
+        return any(part.sensitive for part in self.inner.part(1).nested())
+
+    def assumption(self) -> str:
+        nested = list(self.inner.part(1).nested())
         said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
-        return replace(
-            super(Grouped, self).part(times),
-            group=self.size,
-            alone=self.inner.part(times),
-            sensitive=any(part.sensitive for part in nested),
-            assumed="; ".join(dict.fromkeys(each for each in said if each)),
-        )
+        return "; ".join(dict.fromkeys(each for each in said if each))
+
+    def part(self, times: int) -> Component:
+        return replace(super(Grouped, self).part(times), group=self.size, alone=self.inner.part(times))
 
     def arguments(self) -> Mapping[str, str]:
         return {}

@@ -214,8 +214,11 @@ class MatrixMechanism(Mechanism):
         bands = None if self.bands is None else _trimmed(self.bands, int(Exact(self.steps or 1)))
         return bands, self.steps, self.blt, self.matrix, self.sigma, self.noise_multiplier, self.relation
 
-    def part(self, times: int) -> Component:
-        return replace(Mechanism.part(self, times), assumed=ASSUMED, sensitive=True)
+    def assumption(self) -> str:
+        return ASSUMED
+
+    def rests_on_sensitivity(self) -> bool:
+        return True
 
     def own_curve(self, bound: str) -> Curve:
         return self.noise(self.square(None).upper).curve("best")
@@ -294,13 +297,17 @@ class MatrixRun(Mechanism):
     def key(self) -> Hashable:
         return self.inner.key(), self.scheme
 
-    def part(self, times: int) -> Component:
+    def assumption(self) -> str:
         long = self.inner.bands is not None and len(self.inner.bands) > int(Exact(self.inner.steps or 1))
         said = [self.scheme.assumed, ASSUMED, "bands beyond the last step were left out" if long else ""]
+        return "; ".join(each for each in said if each)
+
+    def rests_on_sensitivity(self) -> bool:
+        return True
+
+    def part(self, times: int) -> Component:
         return replace(
             Mechanism.part(self, times),
-            assumed="; ".join(each for each in said if each),
-            sensitive=True,
             dominating=None if self._plain else partial(_dominating, self),
             dominated=None if self._plain else partial(_dominated, self),
         )

@@ -52,9 +52,7 @@ class Expression(Answers):
         """Return each distinct mechanism and how often it ran."""
 
     def record(self) -> RunRecord:
-        return RunRecord(
-            tuple(mechanism.part(times) for mechanism, times in self.terms.items()), self.relation, str(self)
-        )
+        return RunRecord(tuple(mechanism.part(times) for mechanism, times in self.terms.items()), self.relation, self)
 
     @property
     def relation(self) -> Relation:
@@ -263,6 +261,9 @@ class Mechanism(Expression):
     def terms(self) -> Mapping[Mechanism, int]:
         return {self: 1}
 
+    def record(self) -> RunRecord:
+        return RunRecord((self.part(1),), self.relation, self)
+
     @property
     def estimated(self) -> bool:
         return False
@@ -295,19 +296,32 @@ class Mechanism(Expression):
     def part(self, times: int) -> Component:
         """Return the component that the mathematics uses, for so many runs."""
         return Component(
-            name=str(self),
+            source=self,
             times=times,
             curve=partial(curve_of, self),
             pair=self.pair(),
             estimated=self.estimated,
             key=self,
-            rank=self.rank(),
-            described=f"{type(self).__name__} ({first_sentence(type(self).__doc__ or '')})",
-            sensitive="sensitivity" in self.domains,
             written=self.frozen,
             silent=self.silent,
             surrogate=self.surrogate,
         )
+
+    def description(self) -> str:
+        """Describe the mechanism in a sentence."""
+        return f"{type(self).__name__} ({first_sentence(type(self).__doc__ or '')})"
+
+    def rests_on_sensitivity(self) -> bool:
+        """Return True if its statement rests on a sensitivity."""
+        return "sensitivity" in self.domains
+
+    def clipped_form(self) -> str:
+        """Return the text of a sum of clipped vectors with the same noise over norm; empty if it is the same."""
+        return ""
+
+    def assumption(self) -> str:
+        """Say what must be true of it, and no theorem can know; empty if there is nothing."""
+        return ""
 
     @property
     def silent(self) -> bool:

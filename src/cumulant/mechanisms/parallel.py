@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -143,8 +143,8 @@ class Parallel(Mechanism):
             self.moved,
         )
 
-    def part(self, times: int) -> Component:
-        return replace(Mechanism.part(self, times), assumed=ASSUMED)
+    def assumption(self) -> str:
+        return ASSUMED
 
     def ungrouped(self) -> str:
         if self.moved and self.sized:

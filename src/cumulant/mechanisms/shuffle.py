@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from cumulant.accounting.run import Component
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
@@ -109,8 +108,8 @@ class Shuffled(Mechanism):
     def key(self) -> Hashable:
         return self.inner, self.scheme
 
-    def part(self, times: int) -> Component:
-        return replace(Mechanism.part(self, times), assumed=ASSUMED)
+    def assumption(self) -> str:
+        return ASSUMED
 
     def unsampled(self) -> str:
         return "all reports are shuffled together; how many there are is part of the statement"

@@ -195,12 +195,20 @@ class ShuffledPass(Mechanism):
             pair=inner.pair,
             scheme=inner.scheme,
             inner=inner.inner,
-            described=inner.described,
-            sensitive=inner.sensitive,
-            clipped=inner.clipped,
-            assumed=ASSUMED if self.scheme.cut() is None else PERMUTED,
             batches=self.scheme.cut(),
         )
+
+    def description(self) -> str:
+        return self.inner.description()
+
+    def rests_on_sensitivity(self) -> bool:
+        return self.inner.rests_on_sensitivity()
+
+    def clipped_form(self) -> str:
+        return self.inner.clipped_form()
+
+    def assumption(self) -> str:
+        return ASSUMED if self.scheme.cut() is None else PERMUTED
 
     def ungrouped(self) -> str:
         return "" if self.scheme.cut() is None else GROUPED

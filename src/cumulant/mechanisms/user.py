@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from cumulant.accounting.run import Component, RunRecord
+from cumulant.accounting.run import Component
 from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
@@ -143,19 +143,19 @@ class UserMechanism(Mechanism):
     def pair(self) -> Pair | None:
         return self.inner.user_pair(self.records)
 
-    def part(self, times: int) -> Component:
-        inner = self.inner.part(1)
-        nested = list(RunRecord((inner,), self.relation, inner.name).nested())
+    def rests_on_sensitivity(self) -> bool:
+        return any(part.sensitive for part in self.inner.part(1).nested())
+
+    def assumption(self) -> str:
+        nested = list(self.inner.part(1).nested())
         said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
         said.append(
             f"every user has at most {self.records} records, each clipped by itself, and joins or leaves as a whole"
         )
-        return replace(
-            super(UserMechanism, self).part(times),
-            group=self.records,
-            sensitive=any(part.sensitive for part in nested),
-            assumed="; ".join(dict.fromkeys(each for each in said if each)),
-        )
+        return "; ".join(dict.fromkeys(each for each in said if each))
+
+    def part(self, times: int) -> Component:
+        return replace(super(UserMechanism, self).part(times), group=self.records)
 
     def arguments(self) -> Mapping[str, str]:
         return {}

@@ -20,7 +20,8 @@ from cumulant import domains
 from cumulant.accounting.cache import answered
 from cumulant.accounting.dominating_runs import dominated_runs, dominating_runs, has_dominating_runs
 from cumulant.accounting.group_lemma import group_delta, group_epsilon, one_record
-from cumulant.accounting.question import DISTANCE, DOMINATING_RUN, FEWER_STEPS, Question, checked, rows
+from cumulant.accounting.indirect_routes import DOMINATING_RUN, FEWER_STEPS
+from cumulant.accounting.question import DISTANCE, Question, checked, rows
 from cumulant.accounting.run import RunRecord
 from cumulant.accounting.weaker_run import announced_run, shorter_runs
 from cumulant.conversion import array_answers, renyi_to_dp
@@ -60,7 +61,7 @@ def epsilon(run: RunRecord, delta: Number | Iterable[Number], question: Question
 
 def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
     rounds = run.rounds[0] if question.two_sided else None
-    if _has_group_lemma(run, question) or _has_steps(run, question):
+    if _has_indirect_answer(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
     if not question.row or (rounds and not all(map(_between, value))):
         return np.array([answer(run, question.at(each)).value for each in value])
@@ -94,7 +95,7 @@ def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question
 
 
 def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
-    if _has_group_lemma(run, question) or _has_steps(run, question):
+    if _has_indirect_answer(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
     rounds = run.rounds[0] if question.two_sided else None
     found = _each(rounds, question, value)
@@ -226,27 +227,29 @@ def answer(run: RunRecord, question: Question) -> Answer:
 def _answer(run: RunRecord, question: Question) -> Answer:
     if not question.row:
         return _by_composition(run, question)
-    if question.two_sided and (best := dominating_answer(run, question)) is not None:
-        return Answer(best[1].value, None, best[1].rigour, bound=question.row, way=DOMINATING_RUN)
+    if run.indirect and question.two_sided:
+        return _indirect_answer(run, question)
+    return _own_answer(run, question)
+
+
+def _indirect_answer(run: RunRecord, question: Question) -> Answer:
+    """Return the least answer about the run and about other runs that bound it."""
+    if (best := dominating_answer(run, question)) is not None:
+        return Answer(best[1].value, None, best[1].rigour, bound=question.row, way=DOMINATING_RUN.name)
     found = _own_answer(run, question)
     weaker = weaker_answer(run, question, found)
     if weaker is not None and weaker[1].value < found.value:
-        found = Answer(weaker[1].value, None, weaker[1].rigour, bound=question.row, way=FEWER_STEPS)
-    return _by_shuffling(run, question, found.value) or found
+        found = Answer(weaker[1].value, None, weaker[1].rigour, bound=question.row, way=FEWER_STEPS.name)
+    if not _has_batches(run):
+        return found
+    from cumulant.accounting.shuffled_passes import amplified_answer
+
+    return amplified_answer(run, question, found.value) or found
 
 
 def _has_batches(run: RunRecord) -> bool:
     """Return True if some part is a pass over the batches of a fresh permutation, counted."""
-    return any(part.batches is not None for part in run.parts)
-
-
-def _by_shuffling(run: RunRecord, question: Question, below: float) -> Answer | None:
-    """Return what the secret permutations of passes prove, if that is less; None where it is not."""
-    if not _has_batches(run):
-        return None
-    from cumulant.accounting.shuffled_passes import amplified_answer
-
-    return amplified_answer(run, question, below)
+    return run.indirect and any(part.batches is not None for part in run.parts)
 
 
 def dominating_answer(run: RunRecord, question: Question) -> tuple[RunRecord, Answer] | None:
@@ -262,7 +265,7 @@ def weaker_answer(run: RunRecord, question: Question, found: Answer | None = Non
 
     If loss distributions gave the answer that was `found`, only the announced steps are looked at.
     """
-    announced = announced_run(run) if question.two_sided else None
+    announced = announced_run(run)
     if announced is None:
         return None
     best = announced, answer(announced, question)
@@ -284,7 +287,8 @@ def _own_answer(run: RunRecord, question: Question) -> Answer:
         return exact
     least = math.inf if exact is None else exact.value
     found = _by_curve(run, question, least)
-    if (grouped := _by_group_lemma(run, question)) is not None and grouped.value < min(found.value, least):
+    grouped = _by_group_lemma(run, question) if run.indirect else None
+    if grouped is not None and grouped.value < min(found.value, least):
         return grouped
     if exact is not None and exact.value < found.value:
         return exact
@@ -317,7 +321,14 @@ def _largest_loss(run: RunRecord, question: Question, below: float) -> Answer | 
 
 def _has_steps(run: RunRecord, question: Question) -> bool:
     """Return True if the run has epochs for which fewer steps or a permutation may give a smaller bound."""
-    return question.two_sided and (has_dominating_runs(run) or announced_run(run) is not None or _has_batches(run))
+    if not run.indirect or not question.two_sided:
+        return False
+    return has_dominating_runs(run) or announced_run(run) is not None or _has_batches(run)
+
+
+def _has_indirect_answer(run: RunRecord, question: Question) -> bool:
+    """Return True if other runs may give a smaller bound."""
+    return run.indirect and (_has_group_lemma(run, question) or _has_steps(run, question))
 
 
 def _has_group_lemma(run: RunRecord, question: Question) -> bool:
@@ -439,7 +450,7 @@ def lower(run: RunRecord, question: Question, found: float) -> tuple[float | Non
 
 
 def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
-    if has_dominating_runs(run):
+    if run.indirect and has_dominating_runs(run):
         ends = [found for each in dominated_runs(run) if (found := _lower(each, question))[0] is not None]
         return max(ends, key=lambda end: end[0] or 0.0, default=(None, "", ""))
     if _has_batches(run):

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
+from cumulant.accounting.indirect_routes import ROUTES
 from cumulant.accounting.numbers import fraction, rounded_down, rounded_up
 from cumulant.accounting.plan import Plan, Term
-from cumulant.accounting.question import DISTANCE, DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA, SHUFFLED
+from cumulant.accounting.question import DISTANCE
 from cumulant.accounting.run import Component
 from cumulant.accounting.text import (
     BY,
@@ -96,14 +97,8 @@ def _theorem(plan: Plan, part: Component, term: Term) -> str:
     curve = part.described
     if part.inner is not None:
         curve = part.inner.parts[0].described if part.lone else "Lemma 5, the curves of all that ran add up"
-    if plan.answer.way == GROUP_LEMMA:
-        return "the privacy profile for one record, composed over all rounds"
-    if plan.answer.way == FEWER_STEPS:
-        return "the privacy profile with fewer steps, composed over all rounds"
-    if plan.answer.way == DOMINATING_RUN:
-        return "the privacy profile of a run with a larger Gram matrix (Theorem K), composed over all rounds"
-    if plan.answer.way == SHUFFLED:
-        return "the privacy profile of a shuffled pass, composed over all rounds"
+    if plan.answer.way in ROUTES:
+        return ROUTES[plan.answer.way].theorem
     if plan.answer.way == DISTANCE:
         return f"the whole curve of {curve}" + (f", on its sample by {term.bound}" if term.bound else "")
     if plan.answer.way not in CONVERSIONS:
@@ -144,14 +139,8 @@ def _converted(plan: Plan, delta: float) -> str:
 
 
 def _arithmetic(plan: Plan) -> str:
-    if plan.answer.way == GROUP_LEMMA:
-        return f"the delta for one record is {plan.answer.rigour}; the lemma multiplied it in balls, rounded up"
-    if plan.answer.way == FEWER_STEPS:
-        return f"the number for fewer steps is {plan.answer.rigour}, and was taken as it is"
-    if plan.answer.way == DOMINATING_RUN:
-        return f"the number for the run that dominates is {plan.answer.rigour}, and was taken as it is"
-    if plan.answer.way == SHUFFLED:
-        return "float64, sums of positive terms, rounded outward; the slack of all passes was added"
+    if plan.answer.way in ROUTES:
+        return ROUTES[plan.answer.way].arithmetic.format(rigour=plan.answer.rigour)
     if plan.answer.proof is not None:
         return (
             f"the order was found in float64; there the bound was evaluated once, in balls of {plan.answer.proof.bits} bits; "

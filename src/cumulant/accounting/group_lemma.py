@@ -19,7 +19,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from cumulant.accounting.question import GROUP_LEMMA, Question
+from cumulant.accounting.indirect_routes import GROUP_LEMMA
+from cumulant.accounting.question import Question
 from cumulant.accounting.run import RunRecord
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.domains import Exact
@@ -125,7 +126,7 @@ def _by_lemma(found: Answer, value: float, question: Question) -> Answer:
 
     It keeps no trace of how that was evaluated.
     """
-    return Answer(value, None, found.rigour, bound=question.row, way=GROUP_LEMMA)
+    return Answer(value, None, found.rigour, bound=question.row, way=GROUP_LEMMA.name)
 
 
 def grown_delta(delta: float, x: Fraction, size: int) -> float:

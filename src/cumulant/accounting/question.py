@@ -32,18 +32,6 @@ BASELINES = ("naive", "strong", "optimal")
 DISTANCE = "total variation"
 """The way of a delta that holds at every epsilon: the distance that the whole curve leaves, where no conversion is named."""
 
-GROUP_LEMMA = "group lemma"
-"""The way of a number for groups that follows from the profile of the run for one record."""
-
-FEWER_STEPS = "fewer steps"
-"""The way of a number for epochs that follows from epochs of fewer steps, or from one release in place of each."""
-
-DOMINATING_RUN = "dominating run"
-"""The way of a number for correlated noise that follows from a run with a larger Gram matrix."""
-
-SHUFFLED = "shuffled batches"
-"""The way of a number that follows from the secret permutations of passes over batches (Theorems 2 and 3)."""
-
 DEFAULT_METHOD: Method = "best"
 """Of every question, in Python and in the shell."""
 

@@ -175,6 +175,16 @@ class RunRecord:
         return tuple(sorted(self.parts, key=lambda part: part.rank))
 
     @cached_property
+    def indirect(self) -> bool:
+        """Return True if other runs may bound it better than its own curve and losses (`indirect_routes`)."""
+        for part in self.parts:
+            if part.dominating is not None or part.alone is not None or part.batches is not None:
+                return True
+            if part.scheme is not None and part.scheme.announced:
+                return True
+        return False
+
+    @cached_property
     def rounds(self) -> tuple[Rounds | None, str]:
         """The rounds that the exact layer composes, or None and the reason."""
         from cumulant.accounting.rounds import describe_rounds

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from cumulant.accounting.question import SHUFFLED, Question
+from cumulant.accounting.indirect_routes import SHUFFLED
+from cumulant.accounting.question import Question
 from cumulant.accounting.rounds import describe_rounds
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.conversion.renyi_to_dp import Answer
@@ -29,20 +30,13 @@ _FIRST_DELTA = 1e-8
 """The delta for which eps0 is chosen first where epsilon is given; the second choice is for what that gave."""
 
 
-def has_batches(run: RunRecord) -> bool:
-    """Return True if some part is a pass over the batches of a fresh permutation, counted."""
-    return any(part.batches is not None for part in run.parts)
-
-
 def amplified_answer(run: RunRecord, question: Question, below: float) -> Answer | None:
     """Return what shuffling proves if that is less than `below`; None where it proves no less, or nothing."""
-    if not has_batches(run) or not question.two_sided:
-        return None
     find = _epsilon if question.asked == "delta" else _delta
     value = find(run, question, below)
     if value is None or not value < below:
         return None
-    return Answer(value, None, "estimated" if run.estimated else "bounded", bound=question.row, way=SHUFFLED)
+    return Answer(value, None, "estimated" if run.estimated else "bounded", bound=question.row, way=SHUFFLED.name)
 
 
 def _epsilon(run: RunRecord, question: Question, below: float) -> float | None:

@@ -9,9 +9,10 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cumulant.accounting.indirect_routes import ROUTES
 from cumulant.accounting.numbers import percent, rounded_down, rounded_up
 from cumulant.accounting.plan import Plan
-from cumulant.accounting.question import DISTANCE, DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA, SHUFFLED
+from cumulant.accounting.question import DISTANCE
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.bounds.table import row as bound_row
 from cumulant.conversion.conversions import CONVERSIONS
@@ -246,16 +247,8 @@ def citation(part: Component, bound: str) -> str:
 
 def unconverted(way: str) -> str:
     """Return the proof of a number that no order was converted for."""
-    if way == GROUP_LEMMA:
-        return "the group lemma on the privacy profile of the whole run for one record"
-    if way == FEWER_STEPS:
-        return "the run with fewer steps in each epoch, or with one release per epoch, which is no more private"
-    if way == DOMINATING_RUN:
-        return "a run of independent rounds that dominates the run with correlated noise (Theorem K)"
-    if way == SHUFFLED:
-        return (
-            "Theorems 2 and 3 about shuffled passes (docs/shuffled-batches.md): other records of a batch hide this one"
-        )
+    if way in ROUTES:
+        return ROUTES[way].proof
     if way == DISTANCE:
         return (
             "the total variation distance, which bounds delta at every epsilon: at each order the two rates of an attack "

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 from cumulant.accounting.answer import answer, by_losses, dominating_answer, lower, lower_end, weaker_answer
 from cumulant.accounting.answer import delta as delta_of
 from cumulant.accounting.group_lemma import best_place, grown_delta, one_record
+from cumulant.accounting.indirect_routes import DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA, SHUFFLED
 from cumulant.accounting.numbers import rounded_down, rounded_up
 from cumulant.accounting.plan import Plan, planned
 from cumulant.accounting.question import (
     CURVES,
     DISTANCE,
-    DOMINATING_RUN,
-    FEWER_STEPS,
-    GROUP_LEMMA,
     GUIDE,
-    SHUFFLED,
     Question,
 )
 from cumulant.accounting.text import RIGOUR
@@ -47,14 +44,8 @@ def verified(plan: Plan, epsilon: float, delta: float) -> Verification:
 
     The one that was given means its exact value.
     """
-    if plan.answer.way == GROUP_LEMMA:
-        return _by_group_lemma(plan, epsilon, delta)
-    if plan.answer.way == FEWER_STEPS:
-        return _by_fewer_steps(plan, epsilon, delta)
-    if plan.answer.way == DOMINATING_RUN:
-        return _by_dominating_run(plan, epsilon, delta)
-    if plan.answer.way == SHUFFLED:
-        return _by_shuffling(plan, epsilon, delta)
+    if (by_other_run := _BY_OTHER_RUNS.get(plan.answer.way)) is not None:
+        return by_other_run(plan, epsilon, delta)
     return _by_losses(plan, epsilon, delta) if plan.answer.exact else _by_curve(plan, epsilon, delta)
 
 
@@ -112,6 +103,15 @@ def _by_dominating_run(plan: Plan, epsilon: float, delta: float) -> Verification
     run, found = best
     check = verified(replace(plan, run=run, answer=found, terms=(), lower=None, witness=""), epsilon, delta)
     return replace(check, note=f"for a run that dominates it; {check.note}".removesuffix("; "))
+
+
+_BY_OTHER_RUNS = {
+    DOMINATING_RUN.name: _by_dominating_run,
+    FEWER_STEPS.name: _by_fewer_steps,
+    GROUP_LEMMA.name: _by_group_lemma,
+    SHUFFLED.name: _by_shuffling,
+}
+"""The second evaluation of each indirect route."""
 
 
 def lower_confirmed(plan: Plan) -> bool | None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -201,6 +201,9 @@ class Domain:
     hint: str = ""
     extreme: bool = False  # whether magnitudes outside [1e-300, 1e300] make sense
 
+    accepted: ClassVar[str] = "Number"
+    """The type of what `check` takes, as a signature shows it."""
+
     def __str__(self) -> str:
         left, right = "[" if self.low_closed else "(", "]" if self.high_closed else ")"
         low = "-inf" if self.low is None else spelling(self.low)
@@ -245,6 +248,8 @@ class Several:
     """
 
     each: Domain
+
+    accepted: ClassVar[str] = "Sequence[Number]"
 
     def __str__(self) -> str:
         return f"a list, each {self.each}"
@@ -309,6 +314,58 @@ def truth(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise InputError(f'{name}={shown(value)} must be True or False, in text "yes" or "no"')
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice of words.
+
+    >>> Choice(("laplace", "gaussian")).check("noise", "laplace")
+    'laplace'
+    """
+
+    words: tuple[str, ...]
+
+    accepted: ClassVar[str] = "str"
+
+    def check(self, name: str, value: Any) -> str:
+        """Return the word, or raise an InputError of one sentence."""
+        return one_of(name, value, self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """True or False, in text "yes" or "no".
+
+    >>> Truth().check("monotone", "yes")
+    True
+    """
+
+    accepted: ClassVar[str] = "bool | str"
+
+    def check(self, name: str, value: Any) -> bool:
+        """Return the truth value, or raise an InputError of one sentence."""
+        return truth(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A text on one line, without quotes, so that the notation can hold it.
+
+    >>> Line().check("assumed", "the start is public")
+    'the start is public'
+    """
+
+    accepted: ClassVar[str] = "str"
+
+    def check(self, name: str, value: Any) -> str:
+        """Return the text, or raise an InputError of one sentence."""
+        if not isinstance(value, str) or '"' in value or "\\" in value or not (value.isprintable() or not value):
+            raise InputError(f"{name}={shown(value)} must be a text on one line, without quotes")
+        return value
+
+
+TRUTH, LINE = Truth(), Line()
 
 
 def listed(name: str, value: Any) -> list[Any]:

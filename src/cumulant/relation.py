@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from cumulant.domains import Exact
 from cumulant.errors import InputError, RelationError, shown
@@ -110,6 +111,23 @@ class Relation(StrEnum):
             )
         return Relation.REPLACE_ONE
 
+
+@dataclass(frozen=True, slots=True)
+class AnyRelation:
+    """The parameter `relation` of a mechanism: any relation, or its name.
+
+    >>> AnyRelation().check("relation", "replace-one")
+    <Relation.REPLACE_ONE: 'replace-one'>
+    """
+
+    accepted: ClassVar[str] = "Relation"
+
+    def check(self, name: str, value: object) -> Relation:
+        """Return the relation, or raise an InputError of one sentence."""
+        return Relation.read(value)
+
+
+RELATION = AnyRelation()
 
 Stated = tuple[Relation, object]
 """A relation, and what is stated for it."""

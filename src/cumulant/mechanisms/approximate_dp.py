@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
-
 from cumulant.curves.closed_form import Response
 from cumulant.curves.curve import Curve
-from cumulant.domains import NONNEGATIVE, SLACK, Domain, Exact, Number, Several
+from cumulant.domains import NONNEGATIVE, SLACK
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Real, parameter
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ApproximateDP(Mechanism):
     """Any (epsilon, delta)-DP mechanism: epsilon-DP except with probability delta.
 
@@ -29,17 +25,8 @@ class ApproximateDP(Mechanism):
     (inf, 0.1, 0.029701)
     """
 
-    loss: Exact
-    failure: Exact
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": NONNEGATIVE, "delta": SLACK}
-    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss", "delta": "failure"}
-
-    def __init__(self, epsilon: Number, delta: Number) -> None:
-        self._set(epsilon=epsilon, delta=delta)
-
-    def key(self) -> Hashable:
-        return self.loss, self.failure
+    loss: Real = parameter(NONNEGATIVE, alias="epsilon")
+    failure: Real = parameter(SLACK, alias="delta")
 
     def own_curve(self, bound: str) -> Curve:
         return Response(epsilon=self.loss, leak=self.failure)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable
 from fractions import Fraction
 from typing import ClassVar
 
 from cumulant.curves.bounded_laplace import BoundedLaplace as BoundedLaplaceCurve
 from cumulant.curves.curve import Curve
-from cumulant.domains import POSITIVE, Domain, Exact, Less, Number, Several
+from cumulant.domains import POSITIVE, Less
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Real, parameter
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BoundedLaplace(Mechanism):
     """f(X) + independent Laplace noise restricted to [-bound, bound].
 
@@ -28,25 +27,18 @@ class BoundedLaplace(Mechanism):
     1.77083e-09
     """
 
-    scale: Number
-    bound: Number
-    sensitivity: Number = 1
+    scale: Real = parameter(POSITIVE)
+    bound: Real = parameter(POSITIVE)
+    sensitivity: Real = parameter(POSITIVE, default=1)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {
-        "scale": POSITIVE,
-        "bound": POSITIVE,
-        "sensitivity": POSITIVE,
-    }
     joint: ClassVar[tuple[Less, ...]] = (Less("sensitivity", "bound", equal=True),)
-    defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
 
     def key(self) -> Hashable:
         return self._units()
 
     def _units(self) -> tuple[Fraction, Fraction]:
         """Return sensitivity and bound in units of the scale."""
-        scale = Exact(self.scale)
-        return Exact(self.sensitivity) / scale, Exact(self.bound) / scale
+        return self.sensitivity / self.scale, self.bound / self.scale
 
     def own_curve(self, bound: str) -> Curve:
         return BoundedLaplaceCurve(*self._units())

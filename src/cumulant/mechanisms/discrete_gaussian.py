@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import ClassVar
+from collections.abc import Hashable
 
 from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, POSITIVE
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
-from cumulant.relation import Relation
+from cumulant.parameters import Neighbours, OptionalReal, Real, parameter
+from cumulant.relation import RELATION, Relation
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DiscreteGaussian(Mechanism):
     """Integers f(X) + independent noise on the integers, of mass ~ e^(-x^2 / 2 sigma^2).
 
@@ -31,42 +28,27 @@ class DiscreteGaussian(Mechanism):
     (0.25, True)
     """
 
-    sigma: Number
-    sensitivity: Number = 1
-    dimension: Number | None = None
-    relation: Relation = Relation.ANY
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"sigma": POSITIVE, "sensitivity": POSITIVE}
-    defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        object.__setattr__(self, "relation", Relation.read(self.relation))
-        if self.dimension is not None:
-            object.__setattr__(self, "dimension", COUNT.check("dimension", self.dimension))
+    sigma: Real = parameter(POSITIVE)
+    sensitivity: Real = parameter(POSITIVE, default=1)
+    dimension: OptionalReal = parameter(COUNT, default=None)
+    relation: Neighbours = parameter(RELATION, default=Relation.ANY)
 
     def _line(self) -> bool:
         return self.dimension == 1
 
     def _squared_shift(self) -> int:
-        sensitivity = Exact(self.sensitivity)
-        return math.floor(sensitivity) ** 2 if self._line() else math.floor(sensitivity**2)
+        return math.floor(self.sensitivity) ** 2 if self._line() else math.floor(self.sensitivity**2)
 
     def key(self) -> Hashable:
-        return Fraction(Exact(self.sigma)), self._squared_shift(), self._line(), self.relation
-
-    def arguments(self) -> Mapping[str, str]:
-        dimension = {} if self.dimension is None else {"dimension": Exact(self.dimension).notation}
-        stated = {} if self.relation is Relation.ANY else {"relation": f'"{self.relation}"'}
-        return {**Mechanism.arguments(self), **dimension, **stated}
+        return self.sigma, self._squared_shift(), self._line(), self.relation
 
     def own_curve(self, bound: str) -> Curve:
         pair = self.pair()
-        return Concentrated(self._squared_shift() / (2 * Exact(self.sigma) ** 2)) if pair is None else pair.curve()
+        return Concentrated(self._squared_shift() / (2 * self.sigma**2)) if pair is None else pair.curve()
 
     def pair(self) -> Pair | None:
         if not self._line():
             return None
         from cumulant.pairs.discrete_gaussian import DiscreteGaussianPair
 
-        return DiscreteGaussianPair(math.isqrt(self._squared_shift()), Fraction(Exact(self.sigma) ** 2))
+        return DiscreteGaussianPair(math.isqrt(self._squared_shift()), self.sigma**2)

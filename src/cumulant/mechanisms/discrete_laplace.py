@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import POSITIVE
 from cumulant.mechanisms.mechanism import Mechanism, register
-from cumulant.relation import Relation
+from cumulant.parameters import Neighbours, Real, parameter
+from cumulant.relation import RELATION, Relation
 
 if TYPE_CHECKING:
     from cumulant.pairs.discrete_laplace import DiscreteLaplacePair
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DiscreteLaplace(Mechanism):
     """Integers f(X) + independent noise on the integers, of mass ~ e^(-|x| / scale).
 
@@ -31,23 +29,12 @@ class DiscreteLaplace(Mechanism):
     (0.5, True)
     """
 
-    scale: Number
-    sensitivity: Number = 1
-    relation: Relation = Relation.ANY
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"scale": POSITIVE, "sensitivity": POSITIVE}
-    defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        object.__setattr__(self, "relation", Relation.read(self.relation))
+    scale: Real = parameter(POSITIVE)
+    sensitivity: Real = parameter(POSITIVE, default=1)
+    relation: Neighbours = parameter(RELATION, default=Relation.ANY)
 
     def key(self) -> Hashable:
-        return Fraction(Exact(self.scale)), math.floor(Exact(self.sensitivity)), self.relation
-
-    def arguments(self) -> Mapping[str, str]:
-        stated = {} if self.relation is Relation.ANY else {"relation": f'"{self.relation}"'}
-        return {**Mechanism.arguments(self), **stated}
+        return self.scale, math.floor(self.sensitivity), self.relation
 
     def own_curve(self, bound: str) -> Curve:
         return self.pair().curve()
@@ -55,4 +42,4 @@ class DiscreteLaplace(Mechanism):
     def pair(self) -> DiscreteLaplacePair:
         from cumulant.pairs.discrete_laplace import DiscreteLaplacePair
 
-        return DiscreteLaplacePair.of(1 / Exact(self.scale), math.floor(Exact(self.sensitivity)))
+        return DiscreteLaplacePair.of(1 / self.scale, math.floor(self.sensitivity))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
-
 from cumulant.curves.bounded_range import BoundedRange
 from cumulant.curves.curve import Curve
-from cumulant.domains import NONNEGATIVE, Domain, Exact, Number, Several
+from cumulant.domains import NONNEGATIVE
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Real, parameter
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ExponentialMechanism(Mechanism):
     """A choice r with probability ~ exp(epsilon u(r) / (2 Delta)): bounded range.
 
@@ -28,16 +24,7 @@ class ExponentialMechanism(Mechanism):
     (1.0, 0.244919)
     """
 
-    loss: Exact
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": NONNEGATIVE}
-    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss"}
-
-    def __init__(self, epsilon: Number) -> None:
-        self._set(epsilon=epsilon)
-
-    def key(self) -> Hashable:
-        return self.loss
+    loss: Real = parameter(NONNEGATIVE, alias="epsilon")
 
     def own_curve(self, bound: str) -> Curve:
         return BoundedRange(self.loss)

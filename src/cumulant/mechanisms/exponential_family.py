@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.user_function import identity
-from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.numerics.rounding import rounded_up
+from cumulant.parameters import OptionalReal, Parameter, Real, parameter
 from cumulant.relation import Relation
 
 Radial = Callable[[float], float]
 Limit = Exact | Radial
 """A constant, or a nondecreasing function of the radius."""
 
+RadialLimit = Parameter[Limit | None, Number | Radial | None]
+
+
+class NumberOrFunction(Domain):
+    """A domain of numbers in which a function of the radius may stand instead."""
+
+    accepted: ClassVar[str] = "Number | Callable[[float], float]"
+
+    def check(self, name: str, value: Any) -> Any:
+        return value if callable(value) else Domain.check(self, name, value)
+
+
+_LIMIT = NumberOrFunction(NONNEGATIVE.low, NONNEGATIVE.high, low_closed=True)
+
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class ExponentialFamilyMechanism(Mechanism):
     """A draw from p_eta(x) ~ exp(<eta, T(x)> - A(eta)), eta a function of the data.
 
@@ -43,36 +56,17 @@ class ExponentialFamilyMechanism(Mechanism):
     2.03125
     """
 
-    diameter: Exact
-    hessian: Limit | None
-    lipschitz: Limit | None
-    radius: Exact | None
-    records: Exact | None
+    diameter: Real = parameter(NONNEGATIVE)
+    hessian: RadialLimit = parameter(_LIMIT, default=None, free=True)
+    lipschitz: RadialLimit = parameter(_LIMIT, default=None, free=True)
+    radius: OptionalReal = parameter(POSITIVE, default=None, free=True)
+    records: OptionalReal = parameter(COUNT, default=None, free=True)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {
-        "diameter": NONNEGATIVE,
-        "hessian": NONNEGATIVE,
-        "lipschitz": NONNEGATIVE,
-        "radius": POSITIVE,
-        "records": COUNT,
-    }
-
-    def __init__(
-        self,
-        diameter: Number,
-        hessian: Number | Callable[[float], float] | None = None,
-        lipschitz: Number | Callable[[float], float] | None = None,
-        radius: Number | None = None,
-        records: Number | None = None,
-    ) -> None:
-        if hessian is None and lipschitz is None:
+    @classmethod
+    def _prepare(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if given["hessian"] is None and given["lipschitz"] is None:
             raise InputError("ExponentialFamilyMechanism needs hessian or lipschitz; write hessian=… or lipschitz=…")
-        given = {"diameter": diameter, "radius": radius, "records": records, "hessian": hessian, "lipschitz": lipschitz}
-        for name, domain in self.domains.items():
-            value = given[name]
-            left_out = value is None and name != "diameter"
-            function = callable(value) and name in ("hessian", "lipschitz")
-            object.__setattr__(self, name, value if left_out or function else domain.check(name, value))
+        return given
 
     @property
     def estimated(self) -> bool:
@@ -96,7 +90,7 @@ class ExponentialFamilyMechanism(Mechanism):
         return SmoothFamily(self.diameter, self.radius, _radial(self.lipschitz), _radial(self.hessian)).projected()
 
     def arguments(self) -> Mapping[str, str]:
-        values = {name: getattr(self, name) for name in self.domains}
+        values = {name: getattr(self, name) for name in self.parameters}
         return {
             name: value.notation if isinstance(value, Exact) else getattr(value, "__name__", "function")
             for name, value in values.items()

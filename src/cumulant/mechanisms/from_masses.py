@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable
+from dataclasses import field
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import PROBABILITY, Domain, Exact, ExactTuple, Number, Several, listed
+from cumulant.domains import PROBABILITY, Exact, Number, Several, listed
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.numerics.rationals import common
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Reals, parameter
 
 if TYPE_CHECKING:
     from cumulant.pairs.finite import DiscretePair
@@ -32,22 +33,18 @@ def from_masses(p: Iterable[Number], q: Iterable[Number]) -> Mechanism:
     >>> from_masses([0.75, 0.25], [0.25, 0.75]).epsilon(delta=0)
     1.09861
     """
-    return ByMasses(listed("p", p), listed("q", q))  # type: ignore[arg-type]
+    return ByMasses(listed("p", p), listed("q", q))
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ByMasses(Mechanism):
     """A mechanism known by two laws of masses, as `from_masses` makes it."""
 
-    p: ExactTuple
-    q: ExactTuple
+    p: Reals = parameter(Several(PROBABILITY))
+    q: Reals = parameter(Several(PROBABILITY))
     laws: DiscretePair = field(init=False)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"p": Several(PROBABILITY), "q": Several(PROBABILITY)}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
+    def _validate(self) -> None:
         if len(self.p) != len(self.q):
             raise InputError(f"p and q must have the same length, not {len(self.p)} and {len(self.q)}")
         from cumulant.pairs.finite import DiscretePair

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterable
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.points import hull_of_points
-from cumulant.domains import NONNEGATIVE, ORDER, Domain, ExactTuple, Number, Several, listed
+from cumulant.domains import NONNEGATIVE, ORDER, Number, Several, listed
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.parameters import Reals, parameter
 
 
 def from_rdp_points(orders: Iterable[Number], values: Iterable[Number]) -> Mechanism:
@@ -25,30 +24,23 @@ def from_rdp_points(orders: Iterable[Number], values: Iterable[Number]) -> Mecha
     >>> from_rdp_points([2, 4], [0.5, 0.3]).rdp([2, 4])
     array([0.3, 0.3])
     """
-    return ByPoints(listed("orders", orders), listed("values", values))  # type: ignore[arg-type]
+    return ByPoints(listed("orders", orders), listed("values", values))
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ByPoints(Mechanism):
     """A mechanism known at some orders, as `from_rdp_points` makes it."""
 
-    orders: ExactTuple
-    values: ExactTuple
+    orders: Reals = parameter(Several(ORDER))
+    values: Reals = parameter(Several(NONNEGATIVE))
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"orders": Several(ORDER), "values": Several(NONNEGATIVE)}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
+    def _validate(self) -> None:
         if len(self.orders) != len(self.values):
             raise InputError(
                 f"orders and values must have the same length, not {len(self.orders)} and {len(self.values)}"
             )
         if any(left >= right for left, right in zip(self.orders, self.orders[1:], strict=False)):
             raise InputError("orders must increase from one to the next")
-
-    def key(self) -> Hashable:
-        return self.orders, self.values
 
     def own_curve(self, bound: str) -> Curve:
         return hull_of_points(self.orders, self.values)

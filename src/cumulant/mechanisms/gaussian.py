@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any
 
 from cumulant.curves.closed_form import Concentrated, Exposed
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several, truth
+from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, TRUTH, Choice, Domain, Exact, Number
 from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.mechanism import Expression, Mechanism, register
 from cumulant.numerics.matrices import Matrix, Participation, largest_square
 from cumulant.numerics.rationals import root
 from cumulant.pairs.pair import Pair
-from cumulant.relation import Relation
+from cumulant.parameters import Flag, Neighbours, OptionalReal, Real, Word, parameter
+from cumulant.relation import RELATION, Relation
 
 _UNSAID = ""
 """A sigma that is not given."""
@@ -25,7 +26,6 @@ GEOMETRIES = ("diameter", "ball")
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Gaussian(Mechanism):
     """f(X) + N(0, sigma^2 I) for this L2 sensitivity S of f: rdp(a) = a S^2 / (2 sigma^2).
 
@@ -65,77 +65,69 @@ class Gaussian(Mechanism):
     0.04
     """
 
-    sigma: Number = _UNSAID
-    sensitivity: Number = 1
-    geometry: str = "diameter"
-    relation: Relation = Relation.ANY
-    averaged_over: Number = 1
-    squared_sensitivity: Number | None = None
+    sigma: Real = parameter(NONNEGATIVE, default=_UNSAID)
+    sensitivity: Real = parameter(NONNEGATIVE, default=1)
+    geometry: Word = parameter(Choice(GEOMETRIES), default="diameter")
+    relation: Neighbours = parameter(RELATION, default=Relation.ANY)
+    averaged_over: Real = parameter(COUNT, default=1, free=False)
+    squared_sensitivity: OptionalReal = parameter(POSITIVE, default=None)
     noise_multiplier: InitVar[Number | None] = None
     clip: InitVar[Number | None] = None
-    correlated: bool | str = False
+    correlated: Flag = parameter(TRUTH, default=False)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"sigma": NONNEGATIVE, "sensitivity": NONNEGATIVE}
-    defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
-
-    def __post_init__(self, noise_multiplier: Number | None, clip: Number | None) -> None:
-        if noise_multiplier is not None or clip is not None:
-            self._clipped(noise_multiplier, clip)
-        elif self.sigma is _UNSAID:
+    @classmethod
+    def _prepare(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if given["noise_multiplier"] is not None or given["clip"] is not None:
+            given |= cls._clipped(**given)
+        elif given["sigma"] is _UNSAID:
             raise InputError("Gaussian needs sigma=…, or noise_multiplier=… with clip=… and relation=…")
-        if self.squared_sensitivity is not None:
-            self._squared(self.squared_sensitivity)
-        Mechanism.__post_init__(self)
-        object.__setattr__(self, "correlated", truth("correlated", self.correlated))
-        object.__setattr__(self, "averaged_over", COUNT.check("averaged_over", self.averaged_over))
-        object.__setattr__(self, "relation", Relation.read(self.relation).of_mean(int(Exact(self.averaged_over))))
-        geometry: object = self.geometry
-        if not isinstance(geometry, str) or geometry not in GEOMETRIES:
-            raise InputError(f"geometry={shown(self.geometry)} is unknown; choose one of {', '.join(GEOMETRIES)}")
-        if self.geometry == "ball" and self.relation.clipping == 1:
-            raise RelationError(
-                f'geometry="ball" is a fact about replace-one sensitivity; leave it out for {self.relation}'
-            )
-        if self.geometry == "ball":
-            object.__setattr__(self, "relation", Relation.REPLACE_ONE)
+        if given["squared_sensitivity"] is not None:
+            given |= cls._squared(given["sensitivity"], given["squared_sensitivity"])
+        return given
 
-    def _squared(self, square: Number) -> None:
-        """Set the sensitivity whose square is given, rounded up where it is no fraction."""
-        if NONNEGATIVE.check("sensitivity", self.sensitivity) != 1:
+    def _validate(self) -> None:
+        stated = self.relation.of_mean(int(self.averaged_over))
+        if self.geometry == "ball" and stated.clipping == 1:
+            raise RelationError(f'geometry="ball" is a fact about replace-one sensitivity; leave it out for {stated}')
+        object.__setattr__(self, "relation", Relation.REPLACE_ONE if self.geometry == "ball" else stated)
+
+    @staticmethod
+    def _squared(sensitivity: Number, square: Number) -> dict[str, Exact | None]:
+        """Return the sensitivity whose square is given, rounded up where it is no fraction."""
+        if NONNEGATIVE.check("sensitivity", sensitivity) != 1:
             raise InputError("squared_sensitivity says what sensitivity is; leave one of them out")
         checked = POSITIVE.check("squared_sensitivity", square)
         least, most = root(checked)
-        object.__setattr__(self, "squared_sensitivity", None if least == most else checked)
-        object.__setattr__(self, "sensitivity", Exact(most))
+        return {"squared_sensitivity": None if least == most else checked, "sensitivity": Exact(most)}
 
-    def _clipped(self, multiplier: Number | None, clip: Number | None) -> None:
-        """Set sigma and sensitivity from a noise multiplier and a clipping norm.
+    @staticmethod
+    def _clipped(
+        *, noise_multiplier: Number | None, clip: Number | None, averaged_over: Number, relation: Relation, **given: Any
+    ) -> dict[str, Exact | str]:
+        """Return sigma and sensitivity from a noise multiplier and a clipping norm.
 
         Their meaning depends on the relation that is given with them.
         """
-        if multiplier is None:
+        if noise_multiplier is None:
             raise InputError(f"clip={shown(clip)} needs a noise_multiplier=… beside it, whose product is sigma")
-        given = self.sigma is not _UNSAID or self.squared_sensitivity is not None
-        if given or NONNEGATIVE.check("sensitivity", self.sensitivity) != 1:
+        doubled = given["sigma"] is not _UNSAID or given["squared_sensitivity"] is not None
+        if doubled or NONNEGATIVE.check("sensitivity", given["sensitivity"]) != 1:
             raise InputError("noise_multiplier and clip say what sigma and sensitivity are; leave those out")
-        stated = Relation.read(self.relation)
+        stated = Relation.read(relation)
         if stated is Relation.ANY:
             raise InputError(
-                f'noise_multiplier={shown(multiplier)} leaves open what a record moves; add relation="add-remove" (by the '
-                'norm, for Poisson samples) or relation="replace-one" (by twice the norm, for WithoutReplacement)'
+                f"noise_multiplier={shown(noise_multiplier)} leaves open what a record moves; add "
+                'relation="add-remove" (by the norm, for Poisson samples) or relation="replace-one" (by twice the norm, '
+                "for WithoutReplacement)"
             )
-        norm, factor = (
-            POSITIVE.check("clip", 1 if clip is None else clip),
-            NONNEGATIVE.check("noise_multiplier", multiplier),
-        )
-        same = Gaussian.from_clipping(norm, factor if norm == 1 else factor * norm, stated, self.averaged_over)
-        for name in ("sigma", "sensitivity", "geometry"):
-            object.__setattr__(self, name, getattr(same, name))
+        norm = POSITIVE.check("clip", 1 if clip is None else clip)
+        factor = NONNEGATIVE.check("noise_multiplier", noise_multiplier)
+        same = Gaussian.from_clipping(norm, factor if norm == 1 else factor * norm, stated, averaged_over)
+        return {"sigma": same.sigma, "sensitivity": same.sensitivity, "geometry": same.geometry}
 
     @classmethod
     def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
-        other = name in ("noise_multiplier", "clip", "squared_sensitivity")
-        return POSITIVE if other else super(Gaussian, cls).domain(name, others)
+        return POSITIVE if name in ("noise_multiplier", "clip") else super().domain(name, others)
 
     @classmethod
     def from_clipping(
@@ -210,7 +202,7 @@ class Gaussian(Mechanism):
         return self._squared_shift(), self.geometry, self.relation, self.data_size(), self.correlated
 
     def data_size(self) -> Exact | None:
-        return None if self.averaged_over == 1 else Exact(self.averaged_over)
+        return None if self.averaged_over == 1 else self.averaged_over
 
     def clipped_form(self) -> str:
         # a noise multiplier is the deviation over the clipping norm, and replacing a record moves the sum by twice the norm
@@ -221,13 +213,13 @@ class Gaussian(Mechanism):
 
     def _square(self) -> Fraction:
         """Return the square of the sensitivity, exactly."""
-        return Exact(self.sensitivity) ** 2 if self.squared_sensitivity is None else Exact(self.squared_sensitivity)
+        return self.sensitivity**2 if self.squared_sensitivity is None else self.squared_sensitivity
 
     def _squared_shift(self) -> Fraction | None:
         """Return the squared shift; None if it is infinite: without noise nothing is private."""
         if self.silent:
             return Fraction(0)
-        return self._square() / (Exact(self.sigma) * Exact(self.averaged_over)) ** 2 if self.sigma else None
+        return self._square() / (self.sigma * self.averaged_over) ** 2 if self.sigma else None
 
     @property
     def silent(self) -> bool:
@@ -237,17 +229,15 @@ class Gaussian(Mechanism):
         square = self._squared_shift()
         return Exposed() if square is None else Concentrated(rho=square / 2)
 
+    def _implied(self) -> Mapping[str, Any]:
+        replaced = self.geometry == "ball" or self.averaged_over != 1
+        return {"relation": Relation.REPLACE_ONE if replaced else Relation.ANY}
+
     def arguments(self) -> Mapping[str, str]:
-        words = {"geometry": self.geometry, "relation": self.relation}
-        implied = self.geometry == "ball" or self.averaged_over != 1
-        usual = {"geometry": "diameter", "relation": Relation.REPLACE_ONE if implied else Relation.ANY}
-        shown = {name: f'"{word}"' for name, word in words.items() if word != usual[name]}
-        mean = {} if self.averaged_over == 1 else {"averaged_over": Exact(self.averaged_over).notation}
-        found = dict(Mechanism.arguments(self))
-        if self.squared_sensitivity is not None:
-            found.pop("sensitivity", None)
-            found["squared_sensitivity"] = Exact(self.squared_sensitivity).notation
-        return {**found, **mean, **shown, **({"correlated": '"yes"'} if self.correlated else {})}
+        found = Mechanism.arguments(self)
+        said = "sensitivity" if self.squared_sensitivity is None else "squared_sensitivity"
+        order = ("sigma", said, "averaged_over", "geometry", "relation", "correlated")
+        return {name: found[name] for name in order if name in found}
 
     def unsampled(self) -> str:
         if not self.correlated:

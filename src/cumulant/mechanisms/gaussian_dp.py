@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
-from cumulant.domains import POSITIVE, Domain, Exact, Number, Several
-from cumulant.errors import InputError, shown
+from cumulant.domains import LINE, POSITIVE
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
-from cumulant.relation import Relation
+from cumulant.parameters import Neighbours, Real, Word, parameter
+from cumulant.relation import RELATION, Relation
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GaussianDP(Mechanism):
     """Any mu-GDP mechanism.
 
@@ -31,26 +27,9 @@ class GaussianDP(Mechanism):
     0.0068296
     """
 
-    mu: Number
-    relation: Relation = Relation.ANY
-    assumed: str = ""
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"mu": POSITIVE}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        object.__setattr__(self, "relation", Relation.read(self.relation))
-        said: object = self.assumed
-        if not isinstance(said, str) or '"' in said or "\\" in said or not (said.isprintable() or not said):
-            raise InputError(f"assumed={shown(said)} must be a text on one line, without quotes")
-
-    def key(self) -> Hashable:
-        return Fraction(Exact(self.mu)), self.relation, self.assumed
-
-    def arguments(self) -> Mapping[str, str]:
-        stated = {} if self.relation is Relation.ANY else {"relation": f'"{self.relation}"'}
-        said = {"assumed": f'"{self.assumed}"'} if self.assumed else {}
-        return {**Mechanism.arguments(self), **stated, **said}
+    mu: Real = parameter(POSITIVE)
+    relation: Neighbours = parameter(RELATION, default=Relation.ANY)
+    assumed: Word = parameter(LINE, default="")
 
     def assumption(self) -> str:
         return self.assumed
@@ -63,9 +42,9 @@ class GaussianDP(Mechanism):
         )
 
     def own_curve(self, bound: str) -> Curve:
-        return Concentrated(rho=Exact(self.mu) ** 2 / 2)
+        return Concentrated(rho=self.mu**2 / 2)
 
     def pair(self) -> Pair:
         from cumulant.pairs.gaussian import GaussianPair
 
-        return GaussianPair(Fraction(Exact(self.mu)), geometry="")
+        return GaussianPair(Fraction(self.mu), geometry="")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Hashable
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.gaussian_mixture import Shifts
-from cumulant.domains import NONNEGATIVE, POSITIVE, PROBABILITY, Domain, Exact, Number, Several
+from cumulant.domains import NONNEGATIVE, POSITIVE, PROBABILITY, Exact, Several
 from cumulant.errors import InputError, RelationError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.gaussian_mixture import GaussianMixturePair
-from cumulant.relation import Relation
+from cumulant.parameters import Neighbours, Real, Reals, parameter
+from cumulant.relation import RELATION, Relation
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GaussianMixture(Mechanism):
     """A sum + Gaussian noise of deviation sigma that one record moves by a random amount.
 
@@ -31,20 +29,12 @@ class GaussianMixture(Mechanism):
     0.0145290
     """
 
-    sigma: Number
-    shifts: Sequence[Number]
-    weights: Sequence[Number]
-    relation: Relation = Relation.ADD_REMOVE
+    sigma: Real = parameter(POSITIVE)
+    shifts: Reals = parameter(Several(NONNEGATIVE))
+    weights: Reals = parameter(Several(PROBABILITY))
+    relation: Neighbours = parameter(RELATION, default=Relation.ADD_REMOVE)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {
-        "sigma": POSITIVE,
-        "shifts": Several(NONNEGATIVE),
-        "weights": Several(PROBABILITY),
-    }
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        object.__setattr__(self, "relation", Relation.read(self.relation))
+    def _validate(self) -> None:
         if self.relation.clipping != 1:
             raise RelationError(
                 f"GaussianMixture says what one record adds, and nothing is proved for {self.relation} neighbours; choose "
@@ -54,21 +44,17 @@ class GaussianMixture(Mechanism):
             raise InputError(
                 f"shifts and weights must have the same length, not {len(self.shifts)} and {len(self.weights)}"
             )
-        if (total := sum(Exact(weight) for weight in self.weights)) != 1:
+        if (total := sum(self.weights)) != 1:
             raise InputError(
-                f'weights={self.weights.notation} must sum to 1, not {Exact(total)}; write thirds as "1/3"'  # type: ignore[attr-defined]
+                f'weights={self.weights.notation} must sum to 1, not {Exact(total)}; write thirds as "1/3"'
             )
 
     def _mixture(self) -> Shifts:
-        return Shifts.of([Exact(shift) / Exact(self.sigma) for shift in self.shifts], self.weights)
+        return Shifts.of([shift / self.sigma for shift in self.shifts], self.weights)
 
     def key(self) -> Hashable:
         mixture = self._mixture()
         return mixture.shifts, mixture.weights, self.relation
-
-    def arguments(self) -> Mapping[str, str]:
-        stated = {} if self.relation is Relation.ADD_REMOVE else {"relation": f'"{self.relation}"'}
-        return {**Mechanism.arguments(self), **stated}
 
     def own_curve(self, bound: str) -> Curve:
         return self.pair().curve()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import CHANCE, MANY, NONNEGATIVE, Domain, Exact, Number, Several
+from cumulant.domains import CHANCE, MANY, NONNEGATIVE
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.parameters import OptionalReal, Real, parameter
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class KaryResponse(Mechanism):
     """One of `values` answers: the true one with probability p, else another one.
 
@@ -34,33 +32,17 @@ class KaryResponse(Mechanism):
     True
     """
 
-    values: Exact
-    p: Exact | None
-    loss: Exact | None
+    values: Real = parameter(MANY)
+    p: OptionalReal = parameter(CHANCE, default=None, free=True)
+    loss: OptionalReal = parameter(NONNEGATIVE, default=None, alias="epsilon", kw_only=True)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"values": MANY, "p": CHANCE}
-
-    def __init__(self, values: Number, p: Number | None = None, *, epsilon: Number | None = None) -> None:
-        if (p is None) == (epsilon is None):
-            raise InputError("KaryResponse takes values=… and p=…, or values=… and epsilon=…")
-        object.__setattr__(self, "values", MANY.check("values", values))
-        object.__setattr__(self, "p", None if p is None else CHANCE.check("p", p))
-        object.__setattr__(self, "loss", None if epsilon is None else NONNEGATIVE.check("epsilon", epsilon))
+    relation = Relation.REPLACE_ONE
 
     @classmethod
-    def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
-        return NONNEGATIVE if name == "epsilon" else super(cls, cls).domain(name, others)
-
-    @property
-    def relation(self) -> Relation:
-        return Relation.REPLACE_ONE
-
-    def key(self) -> Hashable:
-        return self.values, self.p, self.loss
-
-    def arguments(self) -> Mapping[str, str]:
-        given = {"values": self.values, "p": self.p, "epsilon": self.loss}
-        return {name: value.notation for name, value in given.items() if value is not None}
+    def _prepare(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if (given["p"] is None) == (given["epsilon"] is None):
+            raise InputError("KaryResponse takes values=… and p=…, or values=… and epsilon=…")
+        return given
 
     def own_curve(self, bound: str) -> Curve:
         return self.pair().curve()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any
 
 from cumulant.curves.closed_form import Concentrated, Exposed, LaplaceShift
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Exact, Number
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
-from cumulant.relation import Relation
+from cumulant.parameters import Neighbours, OptionalReal, Real, parameter
+from cumulant.relation import RELATION, Relation
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Laplace(Mechanism):
     """f(X) + independent Laplace noise of this scale in each coordinate.
 
@@ -35,22 +34,17 @@ class Laplace(Mechanism):
     0.2
     """
 
-    scale: Number
-    sensitivity: Number = 1
-    averaged_over: Number = 1
-    relation: Relation = Relation.ANY
-    dimension: Number | None = None
+    scale: Real = parameter(NONNEGATIVE)
+    sensitivity: Real = parameter(NONNEGATIVE, default=1)
+    averaged_over: Real = parameter(COUNT, default=1, free=False)
+    relation: Neighbours = parameter(RELATION, default=Relation.ANY)
+    dimension: OptionalReal = parameter(COUNT, default=None)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"scale": NONNEGATIVE, "sensitivity": NONNEGATIVE}
-    defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
+    def _validate(self) -> None:
+        object.__setattr__(self, "relation", self.relation.of_mean(int(self.averaged_over)))
 
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        object.__setattr__(self, "averaged_over", COUNT.check("averaged_over", self.averaged_over))
-        relation = Relation.read(self.relation).of_mean(int(Exact(self.averaged_over)))
-        object.__setattr__(self, "relation", relation)
-        if self.dimension is not None:
-            object.__setattr__(self, "dimension", COUNT.check("dimension", self.dimension))
+    def _implied(self) -> Mapping[str, Any]:
+        return {"relation": Relation.ANY.of_mean(int(self.averaged_over))}
 
     @classmethod
     def from_clipping(cls, norm: Number, noise: Number, relation: Relation | str, averaged_over: Number = 1) -> Laplace:
@@ -71,20 +65,13 @@ class Laplace(Mechanism):
         return self._shift(), self.relation, self.data_size(), self.dimension == 1
 
     def data_size(self) -> Exact | None:
-        return None if self.averaged_over == 1 else Exact(self.averaged_over)
-
-    def arguments(self) -> Mapping[str, str]:
-        mean = {} if self.averaged_over == 1 else {"averaged_over": Exact(self.averaged_over).notation}
-        usual = Relation.ANY.of_mean(int(Exact(self.averaged_over)))
-        stated = {} if self.relation is usual else {"relation": f'"{self.relation}"'}
-        known = {} if self.dimension is None else {"dimension": Exact(self.dimension).notation}
-        return {**Mechanism.arguments(self), **mean, **stated, **known}
+        return None if self.averaged_over == 1 else self.averaged_over
 
     def _shift(self) -> Fraction | None:
         """Return the shift; None if it is infinite: without noise nothing is private."""
         if self.silent:
             return Fraction(0)
-        return Exact(self.sensitivity) / (Exact(self.scale) * Exact(self.averaged_over)) if self.scale else None
+        return self.sensitivity / (self.scale * self.averaged_over) if self.scale else None
 
     @property
     def silent(self) -> bool:

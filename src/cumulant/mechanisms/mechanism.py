@@ -6,11 +6,11 @@ They hand their components over to the accounting.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, TypeVar, dataclass_transform, overload
 
 from cumulant import domains, plot_registry
 from cumulant.accounting.cache import curve_of
@@ -19,11 +19,12 @@ from cumulant.accounting.queries import Answers
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.curves.curve import Curve
 from cumulant.curves.gaussian_mixture import Shifts
-from cumulant.domains import Domain, Exact, Less, Number, Several
+from cumulant.domains import Domain, Exact, Number, Several
 from cumulant.errors import HypothesisError, InputError, NotationError, RelationError
 from cumulant.pairs.gaussian_mixture import GaussianMixturePair
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.public_choice import PublicChoicePair, branches_of_copies
+from cumulant.parameters import Declared, declared, parameter
 from cumulant.relation import Relation, common
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
@@ -208,7 +209,7 @@ def run(terms: Mapping[Mechanism, int]) -> Expression:
     return next(iter(terms)) if list(terms.values()) == [1] else Run(terms)
 
 
-class Mechanism(Expression):
+class Mechanism(Declared, Expression):
     """One mechanism: frozen data with a domain for each parameter, and a curve.
 
     It has a dominating pair if one is known.
@@ -223,10 +224,7 @@ class Mechanism(Expression):
     _rank: tuple[str, str]
 
     domains: ClassVar[Mapping[str, Domain | Several]] = {}
-    joint: ClassVar[tuple[Less, ...]] = ()
-    """What must be true of several parameters together; laws and calibrations keep to it."""
-    defaults: ClassVar[Mapping[str, Number]] = {}
-    attributes: ClassVar[Mapping[str, str]] = {}  # parameters whose name is taken by a question: name -> attribute
+    """The domains of the numbers that the laws in the tests vary; `register` takes them from the declared parameters."""
     amplified: ClassVar[bool] = False
 
     @property
@@ -234,27 +232,20 @@ class Mechanism(Expression):
         """Return True if the mechanism is a whole pass over the data in several steps."""
         return False
 
-    def __post_init__(self) -> None:
-        self._set(**{name: getattr(self, name) for name in self.domains})
-
-    def _set(self, **parameters: Any) -> None:
-        """Check every parameter, then keep them all as exact numbers."""
-        checked = {name: domain.check(name, parameters[name]) for name, domain in self.domains.items()}
-        for constraint in self.joint:
-            constraint.check(checked)
-        for name, value in checked.items():
-            object.__setattr__(self, self.attributes.get(name, name), value)
-
     @classmethod
     def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
         """Return the domain of one parameter, the others being given as they are written."""
-        declared = cls.domains[name]
-        found = declared.each if isinstance(declared, Several) else declared
-        given = {**cls.defaults, **others}
-        numbers = [other for other, kind in cls.domains.items() if isinstance(kind, Domain) and other in given]
-        known = {other: Exact(given[other]) for other in numbers}
+        numeric = {each: declared.kind for each, declared in cls.parameters.items()}
+        kind = numeric.get(name)
+        found = kind.each if isinstance(kind, Several) else kind
+        if not isinstance(found, Domain):
+            known = " or ".join(each for each, kind in numeric.items() if isinstance(kind, Domain | Several))
+            raise InputError(f"{name}=? of {cls.name()} is nothing that calibrate can search; it solves for {known}")
+        given = {each: declared.default for each, declared in cls.parameters.items()} | dict(others)
+        involved = {each for constraint in cls.joint for each in (constraint.low, constraint.high)} - {name}
+        values = {each: Exact(given[each]) for each in involved if given[each] is not MISSING}
         for constraint in cls.joint:
-            found = constraint.narrowed(name, found, known)
+            found = constraint.narrowed(name, found, values)
         return found
 
     @property
@@ -288,10 +279,6 @@ class Mechanism(Expression):
     @property
     def sized(self) -> bool:
         return self.data_size() is not None
-
-    @abstractmethod
-    def key(self) -> Hashable:
-        """Return everything that equality means: exact values, not spellings."""
 
     def part(self, times: int) -> Component:
         """Return the component that the mathematics uses, for so many runs."""
@@ -371,11 +358,6 @@ class Mechanism(Expression):
         """Return the number of records its statement is for, where it depends on that."""
         return getattr(self, "records", None)
 
-    def arguments(self) -> Mapping[str, str]:
-        """Return parameter names and their spelling in the notation, defaults left out."""
-        values = {name: getattr(self, self.attributes.get(name, name)) for name in self.domains}
-        return {name: value.notation for name, value in values.items() if value != self.defaults.get(name)}
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mechanism) and type(self) is type(other) and self.key() == other.key()
 
@@ -406,8 +388,62 @@ class Mechanism(Expression):
             return self._rank
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Sampled(Mechanism):
+class Wrapper(Mechanism):
+    """A mechanism that is made of another expression: what it does not say, `inner` says for it.
+
+    Its text is `inner @ scheme`. Subclasses are declared with the fields `inner` and, mostly, `scheme`.
+    """
+
+    __slots__ = ()
+
+    inner: Expression
+    scheme: Scheme
+
+    @property
+    def relation(self) -> Relation:
+        return self.inner.relation
+
+    @property
+    def estimated(self) -> bool:
+        return self.inner.estimated
+
+    @property
+    def surrogate(self) -> bool:
+        return self.inner.surrogate
+
+    @property
+    def frozen(self) -> bool:
+        return self.inner.frozen
+
+    @property
+    def records_changed(self) -> int:
+        return self.inner.records_changed
+
+    @property
+    def sized(self) -> bool:
+        return self.inner.sized
+
+    def _nested_part(self, times: int) -> Component:
+        """Return the component, with the assumptions of everything inside and whether a sensitivity was stated there."""
+        nested = list(self.inner.record().nested())
+        said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
+        return replace(
+            Mechanism.part(self, times),
+            sensitive=any(part.sensitive for part in nested),
+            assumed="; ".join(dict.fromkeys(each for each in said if each)),
+        )
+
+    def _applied(self) -> str:
+        """Return the text behind `@`."""
+        return str(self.scheme)
+
+    def __str__(self) -> str:
+        inner = f"{self.inner}" if isinstance(self.inner, Mechanism) else f"({self.inner})"
+        return f"{inner} @ {self._applied()}"
+
+
+@declared
+class Sampled(Wrapper):
     """An expression that runs on one sample drawn by the scheme.
 
     >>> import cumulant as cm
@@ -429,14 +465,6 @@ class Sampled(Mechanism):
         return self.scheme.relation
 
     @property
-    def estimated(self) -> bool:
-        return self.inner.estimated
-
-    @property
-    def surrogate(self) -> bool:
-        return self.inner.surrogate
-
-    @property
     def frozen(self) -> bool:
         return self.inner.frozen and self.scheme.frozen
 
@@ -450,9 +478,6 @@ class Sampled(Mechanism):
 
     def data_size(self) -> Exact | None:
         return self.scheme.sizes()[1]
-
-    def key(self) -> Hashable:
-        return self.inner, self.scheme
 
     def part(self, times: int) -> Component:
         inner = self.inner.record()
@@ -499,13 +524,6 @@ class Sampled(Mechanism):
         rate = 1 - counts[0]
         branches = branches_of_copies(pair, rate, [each / rate for each in counts[1:]])
         return None if branches is None else PublicChoicePair((branches,), False)
-
-    def arguments(self) -> Mapping[str, str]:
-        return {}
-
-    def __str__(self) -> str:
-        inner = f"{self.inner}" if isinstance(self.inner, Mechanism) else f"({self.inner})"
-        return f"{inner} @ {self.scheme}"
 
 
 def sampled(inner: Expression, scheme: Scheme) -> Expression:
@@ -564,7 +582,17 @@ MECHANISMS: dict[str, type[Mechanism]] = {}
 M = TypeVar("M", bound=type[Mechanism])
 
 
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(parameter, field))
 def register(mechanism: M) -> M:
-    """Make a mechanism part of the notation and of the laws."""
-    MECHANISMS[mechanism.name()] = mechanism
-    return mechanism
+    """Make a frozen class of the declared parameters, and part of the notation and of the laws."""
+    if "__dataclass_fields__" in vars(mechanism):
+        MECHANISMS[mechanism.name()] = mechanism
+        return mechanism
+    made = declared(mechanism)
+    made.domains = {
+        name: each.kind
+        for name, each in made.parameters.items()
+        if each.free and isinstance(each.kind, Domain | Several)
+    }
+    MECHANISMS[made.name()] = made
+    return made

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable
 from fractions import Fraction
-from typing import ClassVar
 
 from cumulant.curves.bounded_range import BoundedRange
 from cumulant.curves.closed_form import LaplaceShift
 from cumulant.curves.curve import Curve
-from cumulant.domains import POSITIVE, Domain, Exact, Number, Several, one_of, truth
+from cumulant.domains import POSITIVE, TRUTH, Choice
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Flag, Real, Word, parameter
 from cumulant.relation import Relation
 
 NOISES = ("exponential", "laplace", "gumbel")
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NoisyMax(Mechanism):
     """The index, and nothing else, of the largest of scores with independent noise.
 
@@ -34,32 +32,20 @@ class NoisyMax(Mechanism):
     (1.0, 0.5)
     """
 
-    scale: Number
-    noise: str = "exponential"
-    sensitivity: Number = 1
-    monotone: bool | str = False
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"scale": POSITIVE, "sensitivity": POSITIVE}
-    defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        object.__setattr__(self, "noise", one_of("noise", self.noise, NOISES))
-        object.__setattr__(self, "monotone", truth("monotone", self.monotone))
+    scale: Real = parameter(POSITIVE)
+    noise: Word = parameter(Choice(NOISES), default=NOISES[0])
+    sensitivity: Real = parameter(POSITIVE, default=1)
+    monotone: Flag = parameter(TRUTH, default=False)
 
     @property
     def relation(self) -> Relation:
         return Relation.ADD_REMOVE if self.monotone else Relation.ANY
 
     def _epsilon(self) -> Fraction:
-        return (1 if self.monotone else 2) * Exact(self.sensitivity) / Exact(self.scale)
+        return (1 if self.monotone else 2) * self.sensitivity / self.scale
 
     def key(self) -> Hashable:
         return self._epsilon(), self.noise, self.monotone
-
-    def arguments(self) -> Mapping[str, str]:
-        noise = {} if self.noise == NOISES[0] else {"noise": f'"{self.noise}"'}
-        return {**Mechanism.arguments(self), **noise, **({"monotone": '"yes"'} if self.monotone else {})}
 
     def own_curve(self, bound: str) -> Curve:
         return BoundedRange(self._epsilon()) if self.noise == "gumbel" else LaplaceShift(self._epsilon())

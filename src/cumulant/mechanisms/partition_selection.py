@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import CHANCE, FEW, POSITIVE, PROMISED, Domain, Exact, Number, Several
+from cumulant.domains import CHANCE, FEW, POSITIVE, PROMISED, Domain, Exact, Number
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, register
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.rounding import at_least
+from cumulant.parameters import Real, parameter
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ _THRESHOLD = Domain(
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class PartitionSelection(Mechanism):
     """The rule that releases keys most often, for one user in one partition (Desfontaines, Voss, Gipson, Mandayam 2022).
 
@@ -55,15 +54,13 @@ class PartitionSelection(Mechanism):
     (1.0, True)
     """
 
-    loss: Exact
-    failure: Exact
+    loss: Real = parameter(PROMISED, alias="epsilon")
+    failure: Real = parameter(CHANCE, alias="delta")
     polygon: PolygonPair = field(init=False)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": PROMISED, "delta": CHANCE}
-    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss", "delta": "failure"}
+    relation = Relation.ADD_REMOVE
 
-    def __init__(self, epsilon: Number, delta: Number) -> None:
-        self._set(epsilon=epsilon, delta=delta)
+    def _validate(self) -> None:
         from cumulant.pairs.polygon import PolygonPair, convex_corners
 
         object.__setattr__(self, "polygon", PolygonPair(*convex_corners(*_profile(self.loss, self.failure))))
@@ -141,13 +138,6 @@ class PartitionSelection(Mechanism):
             raise InputError(f"users={users!r} must be a number of users, 0 or more")
         chances = probabilities(float(self.loss), float(self.failure), min(users, 10**6))
         return float(chances[min(users, len(chances) - 1)])
-
-    @property
-    def relation(self) -> Relation:
-        return Relation.ADD_REMOVE
-
-    def key(self) -> Hashable:
-        return self.loss, self.failure
 
     def own_curve(self, bound: str) -> Curve:
         return self.polygon.curve()

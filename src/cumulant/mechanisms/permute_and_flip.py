@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
-
 from cumulant.curves.closed_form import LaplaceShift
 from cumulant.curves.curve import Curve
-from cumulant.domains import NONNEGATIVE, Domain, Exact, Number, Several
+from cumulant.domains import NONNEGATIVE
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Real, parameter
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class PermuteAndFlip(Mechanism):
     """Candidates in random order, each accepted with a probability from its score.
 
@@ -28,16 +24,7 @@ class PermuteAndFlip(Mechanism):
     1.0
     """
 
-    loss: Exact
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": NONNEGATIVE}
-    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss"}
-
-    def __init__(self, epsilon: Number) -> None:
-        self._set(epsilon=epsilon)
-
-    def key(self) -> Hashable:
-        return self.loss
+    loss: Real = parameter(NONNEGATIVE, alias="epsilon")
 
     def own_curve(self, bound: str) -> Curve:
         return LaplaceShift(self.loss)

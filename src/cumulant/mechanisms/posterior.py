@@ -5,16 +5,15 @@ The draw is itself a private release.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Sequence
 
 from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Domain, Exact, ExactTuple, Number, Several
+from cumulant.domains import COUNT, NONNEGATIVE, POSITIVE, Number, Several
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Real, Reals, parameter
 from cumulant.relation import Relation
 
 
@@ -32,7 +31,7 @@ class PosteriorSampling(Mechanism):
     """
 
     __slots__ = ()
-    records: Exact
+    relation = Relation.REPLACE_ONE
 
     @staticmethod
     def beta_bernoulli(prior: tuple[Number, Number], records: Number, tempering: Number = 1) -> PosteriorSampling:
@@ -72,13 +71,8 @@ class PosteriorSampling(Mechanism):
         """
         return GaussianMeanPosterior(diameter, variance, records, prior_precision, tempering)
 
-    @property
-    def relation(self) -> Relation:
-        return Relation.REPLACE_ONE
-
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class DirichletPosterior(PosteriorSampling):
     """A draw of category probabilities from Dirichlet(prior + tempering * counts).
 
@@ -88,24 +82,13 @@ class DirichletPosterior(PosteriorSampling):
     array([0.31512925, 0.78015856,        inf])
     """
 
-    prior: ExactTuple
-    records: Exact
-    tempering: Exact
+    prior: Reals = parameter(Several(POSITIVE))
+    records: Real = parameter(COUNT)
+    tempering: Real = parameter(POSITIVE, default=1)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {
-        "prior": Several(POSITIVE),
-        "records": COUNT,
-        "tempering": POSITIVE,
-    }
-    defaults: ClassVar[Mapping[str, Number]] = {"tempering": 1}
-
-    def __init__(self, prior: Sequence[Number], records: Number, tempering: Number = 1) -> None:
-        self._set(prior=prior, records=records, tempering=tempering)
+    def _validate(self) -> None:
         if len(self.prior) < 2:
             raise InputError(f"prior={self.prior.notation} must have at least two categories")
-
-    def key(self) -> Hashable:
-        return self.prior, self.records, self.tempering
 
     def own_curve(self, bound: str) -> Curve:
         from cumulant.curves.posteriors import DirichletPosterior as DirichletCurve
@@ -114,7 +97,6 @@ class DirichletPosterior(PosteriorSampling):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class GaussianMeanPosterior(PosteriorSampling):
     """A draw of a normal mean from its posterior: rdp(a) = a rho.
 
@@ -124,39 +106,11 @@ class GaussianMeanPosterior(PosteriorSampling):
     array([0.05, 0.1 ])
     """
 
-    diameter: Exact
-    variance: Exact
-    records: Exact
-    prior_precision: Exact
-    tempering: Exact
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {
-        "diameter": POSITIVE,
-        "variance": POSITIVE,
-        "records": COUNT,
-        "prior_precision": NONNEGATIVE,
-        "tempering": POSITIVE,
-    }
-    defaults: ClassVar[Mapping[str, Number]] = {"prior_precision": 0, "tempering": 1}
-
-    def __init__(
-        self,
-        diameter: Number,
-        variance: Number,
-        records: Number,
-        prior_precision: Number = 0,
-        tempering: Number = 1,
-    ) -> None:
-        self._set(
-            diameter=diameter,
-            variance=variance,
-            records=records,
-            prior_precision=prior_precision,
-            tempering=tempering,
-        )
-
-    def key(self) -> Hashable:
-        return self.diameter, self.variance, self.records, self.prior_precision, self.tempering
+    diameter: Real = parameter(POSITIVE)
+    variance: Real = parameter(POSITIVE)
+    records: Real = parameter(COUNT)
+    prior_precision: Real = parameter(NONNEGATIVE, default=0)
+    tempering: Real = parameter(POSITIVE, default=1)
 
     def own_curve(self, bound: str) -> Concentrated:
         from cumulant.curves.posteriors import gaussian_mean_posterior

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Hashable
+from dataclasses import field
+from typing import TYPE_CHECKING
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import PROMISED, SLACK, Domain, Exact, Number, Several
+from cumulant.domains import PROMISED, SLACK, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.parameters import Reals, parameter
 
 if TYPE_CHECKING:
     from cumulant.pairs.polygon import PolygonPair
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PrivacyProfile(Mechanism):
     """Any mechanism that is (epsilon_i, delta_i)-DP for every i at once.
 
@@ -30,25 +30,18 @@ class PrivacyProfile(Mechanism):
     (0.01, 0.0363484)
     """
 
-    epsilons: Sequence[Number]
-    deltas: Sequence[Number]
+    epsilons: Reals = parameter(Several(PROMISED))
+    deltas: Reals = parameter(Several(SLACK))
     polygon: PolygonPair = field(init=False)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilons": Several(PROMISED), "deltas": Several(SLACK)}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
+    def _validate(self) -> None:
         if len(self.epsilons) != len(self.deltas):
             raise InputError(
                 f"epsilons and deltas must have the same length, not {len(self.epsilons)} and {len(self.deltas)}"
             )
         from cumulant.pairs.polygon import PolygonPair, convex_corners
 
-        object.__setattr__(
-            self,
-            "polygon",
-            PolygonPair(*convex_corners([Exact(x) for x in self.epsilons], [Exact(x) for x in self.deltas])),
-        )
+        object.__setattr__(self, "polygon", PolygonPair(*convex_corners(self.epsilons, self.deltas)))
 
     def key(self) -> Hashable:
         return self.polygon

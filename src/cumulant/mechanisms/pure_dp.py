@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
-
 from cumulant.curves.closed_form import Response
 from cumulant.curves.curve import Curve
-from cumulant.domains import NONNEGATIVE, Domain, Exact, Number, Several
+from cumulant.domains import NONNEGATIVE
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Real, parameter
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class PureDP(Mechanism):
     """Any epsilon-DP mechanism; the worst of them is randomized response with log-odds epsilon.
 
@@ -22,16 +18,7 @@ class PureDP(Mechanism):
     0.1
     """
 
-    loss: Exact
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"epsilon": NONNEGATIVE}
-    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss"}
-
-    def __init__(self, epsilon: Number) -> None:
-        self._set(epsilon=epsilon)
-
-    def key(self) -> Hashable:
-        return self.loss
+    loss: Real = parameter(NONNEGATIVE, alias="epsilon")
 
     def own_curve(self, bound: str) -> Curve:
         return Response(epsilon=self.loss)

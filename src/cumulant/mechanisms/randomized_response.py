@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math  # noqa: F401  (doctest)
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
 from cumulant.curves.closed_form import Response
 from cumulant.curves.curve import Curve
-from cumulant.domains import RESPONSE, Domain, Exact, Number, Several
+from cumulant.domains import RESPONSE
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Real, parameter
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RandomizedResponse(Mechanism):
     """A yes/no answer that is true with probability p and flipped otherwise: log(p/(1-p))-DP.
 
@@ -25,17 +22,12 @@ class RandomizedResponse(Mechanism):
     True
     """
 
-    p: Number
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"p": RESPONSE}
-
-    def key(self) -> Hashable:
-        return Exact(self.p)
+    p: Real = parameter(RESPONSE)
 
     def own_curve(self, bound: str) -> Curve:
-        return Response(p=Exact(self.p))
+        return Response(p=self.p)
 
     def pair(self) -> Pair:
         from cumulant.pairs.response import ResponsePair
 
-        return ResponsePair(p=Exact(self.p), one_bit=True)
+        return ResponsePair(p=self.p, one_bit=True)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable
 from fractions import Fraction
-from typing import ClassVar
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.skellam import SkellamVector
-from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, Several
+from cumulant.domains import COUNT, POSITIVE
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
-from cumulant.relation import Relation
+from cumulant.parameters import Neighbours, OptionalReal, Real, parameter
+from cumulant.relation import RELATION, Relation
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Skellam(Mechanism):
     """Integers f(X) + independent Skellam noise of this variance.
 
@@ -32,47 +30,32 @@ class Skellam(Mechanism):
     4.61491e-05
     """
 
-    variance: Number
-    sensitivity: Number = 1
-    dimension: Number | None = None
-    relation: Relation = Relation.ANY
-
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"variance": POSITIVE, "sensitivity": POSITIVE}
-    defaults: ClassVar[Mapping[str, Number]] = {"sensitivity": 1}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        object.__setattr__(self, "relation", Relation.read(self.relation))
-        if self.dimension is not None:
-            object.__setattr__(self, "dimension", COUNT.check("dimension", self.dimension))
+    variance: Real = parameter(POSITIVE)
+    sensitivity: Real = parameter(POSITIVE, default=1)
+    dimension: OptionalReal = parameter(COUNT, default=None)
+    relation: Neighbours = parameter(RELATION, default=Relation.ANY)
 
     def _line(self) -> bool:
         return self.dimension == 1
 
     def _sensitivities(self) -> tuple[int, int]:
         """Return the square of the L2 sensitivity and the L1 sensitivity, both integers."""
-        sensitivity = Exact(self.sensitivity)
         if self._line():
-            return math.floor(sensitivity) ** 2, math.floor(sensitivity)
-        squared = math.floor(sensitivity**2)
+            return math.floor(self.sensitivity) ** 2, math.floor(self.sensitivity)
+        squared = math.floor(self.sensitivity**2)
         # |x| <= x^2 for integers
         return squared, squared if self.dimension is None else min(squared, math.isqrt(squared * int(self.dimension)))
 
     def key(self) -> Hashable:
-        return Fraction(Exact(self.variance)), self._sensitivities(), self._line(), self.relation
-
-    def arguments(self) -> Mapping[str, str]:
-        dimension = {} if self.dimension is None else {"dimension": Exact(self.dimension).notation}
-        stated = {} if self.relation is Relation.ANY else {"relation": f'"{self.relation}"'}
-        return {**Mechanism.arguments(self), **dimension, **stated}
+        return Fraction(self.variance), self._sensitivities(), self._line(), self.relation
 
     def own_curve(self, bound: str) -> Curve:
         pair = self.pair()
-        return SkellamVector(*self._sensitivities(), Fraction(Exact(self.variance))) if pair is None else pair.curve()
+        return SkellamVector(*self._sensitivities(), Fraction(self.variance)) if pair is None else pair.curve()
 
     def pair(self) -> Pair | None:
         if not self._line():
             return None
         from cumulant.pairs.skellam import SkellamPair
 
-        return SkellamPair(self._sensitivities()[1], Fraction(Exact(self.variance)))
+        return SkellamPair(self._sensitivities()[1], Fraction(self.variance))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable
 from fractions import Fraction
-from typing import ClassVar
 
 from cumulant.curves.closed_form import LaplaceShift, Raised, Response
 from cumulant.curves.curve import Curve, Lowest
-from cumulant.domains import COUNT, FEW, POSITIVE, Domain, Exact, Number, Several, one_of, truth
+from cumulant.domains import COUNT, FEW, POSITIVE, TRUTH, Choice
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Flag, OptionalReal, Real, Word, parameter
 from cumulant.relation import Relation
 
 NOISES = ("laplace", "gaussian")
@@ -21,7 +20,6 @@ _MOST_STEPS = 10**6
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SparseVector(Mechanism):
     """AboveThreshold: one bit per query, until `hits` of them are above the threshold.
 
@@ -35,33 +33,20 @@ class SparseVector(Mechanism):
     1.0
     """
 
-    threshold: Number
-    query: Number
-    hits: Number = 1
-    noise: str = "laplace"
-    queries: Number | None = None
-    sensitivity: Number = 1
-    monotone: bool | str = False
+    threshold: Real = parameter(POSITIVE)
+    query: Real = parameter(POSITIVE)
+    hits: Real = parameter(FEW, default=1)
+    noise: Word = parameter(Choice(NOISES), default=NOISES[0])
+    queries: OptionalReal = parameter(COUNT, default=None)
+    sensitivity: Real = parameter(POSITIVE, default=1)
+    monotone: Flag = parameter(TRUTH, default=False)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {
-        "threshold": POSITIVE,
-        "query": POSITIVE,
-        "hits": FEW,
-        "sensitivity": POSITIVE,
-    }
-    defaults: ClassVar[Mapping[str, Number]] = {"hits": 1, "sensitivity": 1}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        object.__setattr__(self, "noise", one_of("noise", self.noise, NOISES))
-        object.__setattr__(self, "monotone", truth("monotone", self.monotone))
-        if self.queries is not None:
-            object.__setattr__(self, "queries", COUNT.check("queries", self.queries))
-        if self.noise == "gaussian" and (self.queries is None or Exact(self.queries) > 10**5):
+    def _validate(self) -> None:
+        if self.noise == "gaussian" and (self.queries is None or self.queries > 10**5):
             raise InputError(
                 "Gaussian noise needs queries=…, how many there are at most, up to 100000; or use Laplace noise"
             )
-        if self.noise == "gaussian" and Exact(self.queries or 1) * Exact(self.hits) > _MOST_STEPS:
+        if self.noise == "gaussian" and (self.queries or 1) * self.hits > _MOST_STEPS:
             raise InputError(
                 f"hits={self.hits} times queries={self.queries} must be at most {_MOST_STEPS} with Gaussian noise; with a "
                 "fresh threshold after each hit write SparseVector(..., hits=1) * hits"
@@ -73,26 +58,20 @@ class SparseVector(Mechanism):
 
     def _shifts(self) -> tuple[Fraction, Fraction]:
         """Return the shift of the threshold, and of each answer that is above it."""
-        sensitivity = Exact(self.sensitivity)
-        moved = sensitivity if self.monotone else 2 * sensitivity
-        return sensitivity / Exact(self.threshold), moved / Exact(self.query)
+        moved = self.sensitivity if self.monotone else 2 * self.sensitivity
+        return self.sensitivity / self.threshold, moved / self.query
 
     def key(self) -> Hashable:
         queries = None if self.noise == "laplace" else self.queries
-        return self._shifts(), Exact(self.hits), self.noise, queries, self.monotone
-
-    def arguments(self) -> Mapping[str, str]:
-        words = {} if self.noise == NOISES[0] else {"noise": f'"{self.noise}"'}
-        queries = {} if self.queries is None else {"queries": Exact(self.queries).notation}
-        return {**Mechanism.arguments(self), **words, **queries, **({"monotone": '"yes"'} if self.monotone else {})}
+        return self._shifts(), self.hits, self.noise, queries, self.monotone
 
     def own_curve(self, bound: str) -> Curve:
         threshold, query = self._shifts()
         if self.noise == "gaussian":
             from cumulant.curves.sparse_vector import gaussian_sparse_vector
 
-            return gaussian_sparse_vector(threshold, query, int(Exact(self.hits)), int(Exact(self.queries or 1)))
-        added = query * Exact(self.hits)
+            return gaussian_sparse_vector(threshold, query, int(self.hits), int(self.queries or 1))
+        added = query * self.hits
         return Lowest((Raised(LaplaceShift(threshold), added), Response(epsilon=threshold + added)))
 
     def pair(self) -> Pair | None:
@@ -101,7 +80,7 @@ class SparseVector(Mechanism):
         delta(x) <= that of Laplace noise on the threshold at x less what the answers above it cost.
         """
         threshold, query = self._shifts()
-        moved = query * Exact(self.hits)
+        moved = query * self.hits
         if self.noise == "gaussian" or threshold + moved > 250:
             return None
         from cumulant.pairs.laplace import LaplacePair

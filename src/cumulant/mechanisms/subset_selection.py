@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import COUNT, MANY, NONNEGATIVE, Domain, Exact, Less, Number, Several
+from cumulant.domains import COUNT, MANY, NONNEGATIVE, Less
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.parameters import Real, parameter
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class SubsetSelection(Mechanism):
     """A set of `size` out of `values`, more likely to hold the own value.
 
@@ -29,23 +27,12 @@ class SubsetSelection(Mechanism):
     1.0
     """
 
-    values: Exact
-    size: Exact
-    loss: Exact
+    values: Real = parameter(MANY)
+    size: Real = parameter(COUNT)
+    loss: Real = parameter(NONNEGATIVE, alias="epsilon")
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"values": MANY, "size": COUNT, "epsilon": NONNEGATIVE}
+    relation = Relation.REPLACE_ONE
     joint: ClassVar[tuple[Less, ...]] = (Less("size", "values"),)
-    attributes: ClassVar[Mapping[str, str]] = {"epsilon": "loss"}
-
-    def __init__(self, values: Number, size: Number, epsilon: Number) -> None:
-        self._set(values=values, size=size, epsilon=epsilon)
-
-    @property
-    def relation(self) -> Relation:
-        return Relation.REPLACE_ONE
-
-    def key(self) -> Hashable:
-        return self.values, self.size, self.loss
 
     def own_curve(self, bound: str) -> Curve:
         return self.pair().curve()

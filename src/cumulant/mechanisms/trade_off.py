@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import field
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import PROBABILITY, Domain, Exact, Number, Several
+from cumulant.domains import PROBABILITY, Exact, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Reals, parameter
 
 if TYPE_CHECKING:
     from cumulant.pairs.finite import DiscretePair
@@ -21,7 +22,6 @@ Vertex = tuple[Fraction, Fraction]
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TradeOff(Mechanism):
     """Any mechanism whose trade-off function is at least a convex polygon, at every alpha.
 
@@ -35,19 +35,16 @@ class TradeOff(Mechanism):
     1.09861
     """
 
-    alphas: Sequence[Number]
-    betas: Sequence[Number]
+    alphas: Reals = parameter(Several(PROBABILITY))
+    betas: Reals = parameter(Several(PROBABILITY))
     laws: DiscretePair = field(init=False)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"alphas": Several(PROBABILITY), "betas": Several(PROBABILITY)}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
+    def _validate(self) -> None:
         if len(self.alphas) != len(self.betas):
             raise InputError(
                 f"alphas and betas must have the same length, not {len(self.alphas)} and {len(self.betas)}"
             )
-        vertices = [(Fraction(Exact(a)), Fraction(Exact(b))) for a, b in zip(self.alphas, self.betas, strict=True)]
+        vertices = [(Fraction(a), Fraction(b)) for a, b in zip(self.alphas, self.betas, strict=True)]
         _check(vertices)
         from cumulant.pairs.finite import DiscretePair
 

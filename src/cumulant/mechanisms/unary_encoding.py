@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from cumulant.curves.curve import Curve
-from cumulant.domains import CHANCE, Domain, Exact, Less, Number, Several
+from cumulant.domains import CHANCE, Less
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.parameters import Real, parameter
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class UnaryEncoding(Mechanism):
     """One bit for each value, drawn independently.
 
@@ -31,18 +29,11 @@ class UnaryEncoding(Mechanism):
     1.3863
     """
 
-    p: Number
-    q: Number
+    p: Real = parameter(CHANCE)
+    q: Real = parameter(CHANCE)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"p": CHANCE, "q": CHANCE}
+    relation = Relation.REPLACE_ONE
     joint: ClassVar[tuple[Less, ...]] = (Less("q", "p"),)
-
-    @property
-    def relation(self) -> Relation:
-        return Relation.REPLACE_ONE
-
-    def key(self) -> Hashable:
-        return Exact(self.p), Exact(self.q)
 
     def own_curve(self, bound: str) -> Curve:
         return self.pair().curve()
@@ -50,5 +41,5 @@ class UnaryEncoding(Mechanism):
     def pair(self) -> ThreePoints:
         from cumulant.pairs.local_reports import ThreePoints
 
-        p, q = Fraction(Exact(self.p)), Fraction(Exact(self.q))
+        p, q = Fraction(self.p), Fraction(self.q)
         return ThreePoints.of(p * (1 - q), p * (1 - q) / (q * (1 - p)))

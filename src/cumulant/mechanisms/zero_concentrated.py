@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 from cumulant.curves.closed_form import Concentrated, Slackened, Truncated
 from cumulant.curves.curve import Curve
-from cumulant.domains import NONNEGATIVE, ORDER, SLACK, Domain, Exact, Number, Several
+from cumulant.domains import NONNEGATIVE, ORDER, SLACK
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.parameters import OptionalReal, Real, parameter
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ZeroConcentrated(Mechanism):
     """Any (xi, rho)-zCDP mechanism: rdp(a) = xi + rho a (Remark 8).
 
@@ -29,28 +27,18 @@ class ZeroConcentrated(Mechanism):
     True
     """
 
-    rho: Number
-    xi: Number = 0
-    omega: Number | None = None
-    slack: Number = 0
+    rho: Real = parameter(NONNEGATIVE)
+    xi: Real = parameter(NONNEGATIVE, default=0)
+    omega: OptionalReal = parameter(ORDER, default=None)
+    slack: Real = parameter(SLACK, default=0)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"rho": NONNEGATIVE, "xi": NONNEGATIVE, "slack": SLACK}
-    defaults: ClassVar[Mapping[str, Number]] = {"xi": 0, "slack": 0}
-
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        infinite = self.omega is None or (isinstance(self.omega, float | str) and self.omega in (math.inf, "inf"))
-        object.__setattr__(self, "omega", None if infinite else ORDER.check("omega", self.omega))
-
-    def key(self) -> Hashable:
-        return Exact(self.rho), Exact(self.xi), self.omega, Exact(self.slack)
-
-    def arguments(self) -> Mapping[str, str]:
-        truncated = {} if self.omega is None else {"omega": Exact(self.omega).notation}
-        return {**Mechanism.arguments(self), **truncated}
+    @classmethod
+    def _prepare(cls, given: dict[str, Any]) -> dict[str, Any]:
+        infinite = isinstance(given["omega"], float | str) and given["omega"] in (math.inf, "inf")
+        return given | {"omega": None} if infinite else given
 
     def own_curve(self, bound: str) -> Curve:
-        curve: Curve = Concentrated(rho=Exact(self.rho), xi=Exact(self.xi))
+        curve: Curve = Concentrated(rho=self.rho, xi=self.xi)
         if self.omega is not None:
-            curve = Truncated(curve, Exact(self.omega))
-        return Slackened(curve, Exact(self.slack)) if self.slack else curve
+            curve = Truncated(curve, self.omega)
+        return Slackened(curve, self.slack) if self.slack else curve

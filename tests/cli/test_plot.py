@@ -103,7 +103,8 @@ def test_python_draws_the_same(tmp_path: Path) -> None:
     figure = cm.parse(RUN).plot(delta=1e-6, kind="rdp", out=tmp_path / "rdp.pdf")
     assert (tmp_path / "rdp.pdf").read_bytes().startswith(b"%PDF")
     (axes,) = figure.axes
-    assert [line.get_label() for line in axes.get_lines()] == ["theorem9", "best", "lower bound"]
+    drawn = [line.get_label() for line in axes.get_lines() if not line.get_label().startswith("_")]
+    assert drawn == ["theorem9", "best", "lower bound"]
     with pytest.raises(cm.InputError, match="kind='x' is unknown"):
         cm.PureDP(1).plot(kind="x")
     with pytest.raises(cm.InputError, match="bounds='x' is unknown"):
@@ -150,8 +151,34 @@ def test_the_asked_delta_is_marked_with_its_epsilon() -> None:
     (axes,) = run.plot(delta="1e-6", kind="epsilon").axes
     (mark,) = (line for line in axes.get_lines() if list(line.get_xdata()) == [1e-6, 1e-6])
     assert mark.get_linestyle() != "-"
-    (told,) = axes.texts
-    assert (told.xy[0], told.get_text()) == (1e-6, "1.5")
+    (told,) = (text for text in axes.texts if text.get_gid() == "marked")
+    assert (told.xy[0], told.get_text()) == (1e-6, "ε = 1.5")
+
+
+def test_the_used_order_is_marked_and_larger_divergences_are_cut_off() -> None:
+    run = cm.parse('Gaussian(sigma=1, relation="add-remove") @ Poisson(rate=1%) * 1000')
+    order = run.guarantee(delta=1e-5, method="rdp").evidence.order
+    assert order is not None
+    (axes,) = run.plot(delta=1e-5, kind="rdp").axes
+    (told,) = (text for text in axes.texts if text.get_gid() == "marked")
+    assert told.xy == (order, pytest.approx(run.rdp(order)))
+    assert told.get_text() == f"order {order:.4g} is used"
+    low, high = axes.get_ylim()
+    assert low < run.rdp(order) < high < run.rdp(4 * order)
+
+
+def test_names_stand_on_curves_and_do_not_meet() -> None:
+    figure = cm.parse("Gaussian(sigma=40) * 7").plot(delta=1e-6, kind="epsilon", title="<my title>")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert axes.get_legend() is None
+    assert figure.get_suptitle() == "<my title>"
+    assert [text.get_text() for text in axes.texts if text.get_gid() == "label"] == ["Rényi divergences", "the true ε"]
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert not any(first.overlaps(second) for i, first in enumerate(boxes) for second in boxes[:i])
+    assert axes.collections  # the band
+    with pytest.raises(cm.InputError, match="title=3 must be a text"):
+        cm.PureDP(1).plot(title=3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["epsilon", "rounds", "rdp", "trade-off"])

@@ -124,20 +124,28 @@ class Expression(Answers):
 
         return notebook.run(self.record()) if self.terms else None
 
-    def plot(self, delta: Number = "1e-8", *, kind: str = "all", out: Any = None, bounds: str = "best") -> Any:
+    def plot(
+        self,
+        delta: Number = "1e-8",
+        *,
+        kind: str = "all",
+        out: Any = None,
+        bounds: str = "best",
+        title: str | None = None,
+    ) -> Any:
         """Draw "epsilon" against delta, "rounds", "rdp", "trade-off", or "all" of them.
 
         Needs cumulant[plot].
 
         Gives a matplotlib figure, which a notebook shows; a file `out` is written as PNG, SVG or PDF, with the numbers as CSV
-        beside it. `bounds="all"` shows every bound of the divergences that applies.
+        beside it. `bounds="all"` shows every bound of the divergences that applies. `title` stands above instead of the run.
 
         >>> import cumulant as cm
         >>> figure = cm.PureDP(1).plot(delta=1e-6, kind="rdp")
         >>> figure.axes[0].get_xlabel()
         'order α'
         """
-        return plot_registry.drawn("run", self, delta, kind, out, bounds)
+        return plot_registry.drawn("run", self, delta, kind, out, bounds, title)
 
     # ---- operators
 

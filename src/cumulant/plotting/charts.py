@@ -29,6 +29,18 @@ _ENDS, _ALONG = 11, 81
 _SHOWN = ("theorem9", "best", "lower")
 """The bounds that matter to most: that of the paper, what is proved here, and what no bound can undercut."""
 
+_LARGEST_ORDER = 1e5
+"""Larger used orders are not marked: the panel would be empty up to them. Convention."""
+
+_PAST_THE_ORDER = 4.0
+"""The panel of divergences ends at so many times the used order; convention."""
+
+_LEAST_ORDERS = 7.0
+"""The panel shows orders up to 1 plus this at least; convention."""
+
+_ABOVE_THE_ORDER = 20.0
+"""The panel ends at so many times the divergence of the used order; larger ones prove nothing. Convention."""
+
 _MOST_TIMES = 1000
 """How often a run is repeated that has no rounds of its own."""
 
@@ -54,6 +66,8 @@ class Chart:
     curves: Mapping[str, Curve]
     logarithmic: bool = field(default=True, kw_only=True)  # the vertical axis; the horizontal one always is
     marked: tuple[float, float] | None = field(default=None, kw_only=True)  # the point that was asked about
+    mark_text: str = field(default="", kw_only=True)  # the label of that point; empty: epsilon
+    ceiling: float | None = field(default=None, kw_only=True)  # where the vertical axis ends; None: with the curves
 
     def to_dict(self) -> dict[str, Any]:
         """Return the drawn numbers as JSON values; infinity is the text "inf"."""
@@ -123,7 +137,8 @@ def by_order(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
     (True, False)
     """
     order = run.guarantee(delta=delta, method="rdp").evidence.order
-    top = 4 * order if order is not None and 16 < order < 1e5 else 64.0
+    used = order is not None and 1 < order < _LARGEST_ORDER
+    top = max(_PAST_THE_ORDER * (order - 1), _LEAST_ORDERS) if used and order is not None else 64.0
     orders = 1 + np.geomspace(0.1, top, _ALONG)
     best = run.rdp(orders.tolist())
     curves = {}
@@ -134,7 +149,18 @@ def by_order(run: Expression, delta: Exact, bounds: str = "best") -> Chart:
             continue
         if name in ("best", "lower") or not np.allclose(found, best, rtol=1e-9, atol=0.0):
             curves[name] = Curve(orders, found)
-    return Chart("Rényi divergence", "order α", "ε(α), nats", curves)
+    if not used or order is None:
+        return Chart("Rényi divergence", "order α", "ε(α), nats", curves)
+    value = float(np.asarray(run.rdp(order)))
+    return Chart(
+        "Rényi divergence",
+        "order α",
+        "ε(α), nats",
+        curves,
+        marked=(order, value) if 0 < value < math.inf else None,
+        mark_text=f"order {order:.4g} is used",
+        ceiling=_ABOVE_THE_ORDER * value if _ABOVE_THE_ORDER * value < float(np.max(best)) else None,
+    )
 
 
 def by_false_alarms(run: Expression, delta: Exact, bounds: str = "best") -> Chart:

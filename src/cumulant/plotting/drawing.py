@@ -38,11 +38,12 @@ def canvas(size: tuple[float, float] = (13, 6.4)) -> Figure:
     """Return an empty figure, or raise an error that says what to install."""
     try:
         import matplotlib
-        from matplotlib.figure import Figure
+
+        from cumulant.plotting.notebook_figure import NotebookFigure
     except ImportError:
         raise CumulantError("drawing needs matplotlib; install it with: pip install 'cumulant[plot]'") from None
     matplotlib.rcParams["svg.hashsalt"] = "cumulant"
-    figure = Figure(figsize=size)
+    figure = NotebookFigure(figsize=size)
     figure.subplots_adjust(left=0.055, right=0.99, top=0.9, bottom=0.08, wspace=0.22, hspace=0.36)
     return figure
 

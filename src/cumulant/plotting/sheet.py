@@ -19,6 +19,7 @@ from cumulant.errors import InputError, shown
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.output import check_target, open_output
 from cumulant.plotting.charts import CHARTS, Chart, Curve
+from cumulant.plotting.curve_labels import CHARACTER, LABEL_BOX, LETTERS, LINE, Area, label_area, label_curves
 from cumulant.plotting.drawing import Look, canvas, grid, save, style
 from cumulant.progress import step_progress
 
@@ -33,8 +34,8 @@ LOOKS = {
     look.column: look
     for look in (
         Look("rdp", "Rényi divergences", "#0050a0", (0, (5, 2)), ""),
-        Look("upper", "upper bound", "#101010", "-", "v"),
-        Look("lower", "lower bound", "#c03010", "-", "^"),
+        Look("upper", "upper bound", "#101010", "-", ""),
+        Look("lower", "lower bound", "#c03010", (0, (4, 2)), ""),
         Look("best", "best", "#101010", "-", ""),
         Look("attack", "no attack is above", "#101010", "-", ""),
         Look("guess", "blind guessing", "#808080", (0, (1, 1)), ""),
@@ -50,8 +51,17 @@ _MARKS = ("", "o", "s", "D", "x", "P", "<")
 """Dashes and markers together repeat after thirty-five curves, so that none is told from another by its colour alone."""
 
 
-_MARKERS, _INSIDE = 9, 5
-"""Markers on a curve, about, and curves whose names fit into a panel."""
+_MARKERS = 9
+"""Markers on a curve, about; convention."""
+
+_INSIDE = 5
+"""Curves of a panel whose names fit onto them; more get a legend beside the panel. Convention."""
+
+BAND = "#e07000"
+"""The colour of the band between the ends of an interval; the page and the notebook use the same."""
+
+_BAND_NAME = "the true ε"
+"""The name of that band; a run whose ends coincide has a band as thin as its line."""
 
 
 def check_writable(path: Path, option: str = "--out") -> Path:
@@ -63,8 +73,15 @@ def check_writable(path: Path, option: str = "--out") -> Path:
     return path
 
 
-def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = None, bounds: str = "best") -> Figure:
-    """Draw one picture of a run.
+def picture(
+    run: Expression,
+    delta: Number,
+    kind: str,
+    out: str | Path | None = None,
+    bounds: str = "best",
+    title: str | None = None,
+) -> Figure:
+    """Draw one picture of a run; `title` stands above it instead of the run.
 
     It is written to a file, with its numbers in a table beside it, if one is named.
     """
@@ -75,6 +92,8 @@ def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = 
         raise InputError(f"kind={shown(kind)} is unknown; choose one of all, {', '.join(CHARTS)}")
     if bounds not in ("best", "all"):
         raise InputError(f"bounds={shown(bounds)} is unknown; choose best or all")
+    if not isinstance(title, str | None):  # type: ignore[redundant-expr]
+        raise InputError(f"title={shown(title)} must be a text")
     asked = PROPER.check("delta", delta)
     if not isinstance(out, str | Path | None):
         raise InputError(f"out={shown(out)} must be the name of a file")
@@ -90,7 +109,7 @@ def picture(run: Expression, delta: Number, kind: str, out: str | Path | None = 
             tell(name)
             charts.append(CHARTS[name](run, asked, bounds))
         tell("drawing")
-        figure = draw_charts(charts, str(run))
+        figure = draw_charts(charts, str(run) if title is None else title)
     if path is not None:
         write(figure, charts, path)
     return figure
@@ -129,25 +148,64 @@ def write(figure: Figure, charts: Sequence[Chart], path: Path, inputs: Sequence[
 
 def _panel(axes: Any, chart: Chart) -> None:
     spare = zip(cycle(_COLOURS), cycle(_DASHES), cycle(_MARKS))
+    lines = {}
     for name, curve in chart.curves.items():
         look = LOOKS.get(name) or Look(name, name, *next(spare))
         shown = np.isfinite(curve.y) & ((curve.y > 0) | (not chart.logarithmic))
-        axes.plot(curve.x[shown], curve.y[shown], label=look.label, markevery=_every(curve), **style(look))
-    if {"upper", "lower"} <= chart.curves.keys():
+        (lines[name],) = axes.plot(
+            curve.x[shown], curve.y[shown], label=look.label, markevery=_every(curve), **style(look)
+        )
+    banded = {"upper", "lower"} <= chart.curves.keys()
+    if banded:
         upper, lower = chart.curves["upper"], chart.curves["lower"]
         low = np.interp(np.log(upper.x), np.log(lower.x), lower.y)
-        axes.fill_between(upper.x, low, upper.y, where=np.isfinite(upper.y), color="#101010", alpha=0.12, linewidth=0)
+        axes.fill_between(upper.x, low, upper.y, where=np.isfinite(upper.y), color=BAND, alpha=0.3, linewidth=5)
     axes.set(xscale="log", yscale="log" if chart.logarithmic else "linear", xlabel=chart.across, ylabel=chart.up)
     axes.set_title("\n".join(textwrap.wrap(chart.title, 60)), fontsize=10)
     axes.set_xlabel("\n".join(textwrap.wrap(chart.across, 60)))
-    if chart.marked is not None:
-        x, y = chart.marked
-        axes.axvline(x, color="#606060", linewidth=0.8, linestyle=(0, (1, 2)))
-        axes.annotate(f"{rounded_up(y)}", (x, y), xytext=(5, 6), textcoords="offset points", fontsize=8)
-    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(chart.curves) > _INSIDE else {}
-    axes.legend(frameon=False, fontsize=8, handlelength=3.2, **beside)
+    if chart.ceiling is not None:
+        axes.set_ylim(top=chart.ceiling)
     grid(axes)
     label_ticks(axes)
+    taken = [] if chart.marked is None else [_mark(axes, chart, *chart.marked)]
+    if len(chart.curves) > _INSIDE:
+        axes.legend(frameon=False, fontsize=8, handlelength=3.2, loc="upper left", bbox_to_anchor=(1, 1))
+        return
+    named = [
+        (line, _BAND_NAME if banded and name == "upper" else line.get_label())
+        for name, line in lines.items()
+        if not (banded and name == "lower")
+    ]
+    label_curves(axes, named, taken)
+
+
+def _mark(axes: Any, chart: Chart, x: float, y: float) -> Area:
+    """Mark the point that was asked about, and return the rectangle of its label."""
+    axes.axvline(x, color="#606060", linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.plot([x], [y], "o", color="#101010", markersize=4, label="_marked", zorder=4)
+    told = chart.mark_text or f"ε = {rounded_up(y)}"
+    across, up = axes.transAxes.inverted().transform(axes.transData.transform((x, y)))
+    left = across > 0.7 or _falls(chart)  # below a falling curve there is room on the left
+    side, below = (-1 if left else 1), (-1 if up > 0.15 else 1)
+    axes.annotate(
+        told,
+        (x, y),
+        xytext=(9 * side, 14 * below),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="center",
+        fontsize=LETTERS,
+        bbox={**LABEL_BOX, "edgecolor": "#606060", "linewidth": 0.6},
+        gid="marked",
+        zorder=6,
+    )
+    middle = across + side * (0.03 + CHARACTER * len(told) / 2)
+    return label_area(middle, up + below * LINE, told)
+
+
+def _falls(chart: Chart) -> bool:
+    """Return True if the curves of a panel fall from left to right."""
+    return all(bool(curve.y[-1] < curve.y[0]) for curve in chart.curves.values())
 
 
 def label_ticks(axes: Any) -> None:

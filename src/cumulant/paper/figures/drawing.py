@@ -80,8 +80,8 @@ FIGURE2 = Picture(
 )
 
 
-_PLACES = (0, 1, 2, 4, 7, 5, 6)
-"""Columns are Gaussian, Laplace, randomized response; the second Gaussian of panel d is below the legend."""
+_PLACES = (0, 1, 2, 4, 5, 6, 7)
+"""The places of the panels in the order of their letters; the legend stands at place 3, at the end of the first row."""
 
 
 _MARKERS = 9
@@ -128,9 +128,3 @@ def _spread(x: np.ndarray[Any, Any], shift: float) -> list[int]:
     """
     marks = np.log(x[0]) + np.log(x[-1] / x[0]) * (np.arange(_MARKERS) + shift) / _MARKERS
     return sorted({int(i) for i in np.searchsorted(np.log(x), marks) if i < x.size})
-
-
-"""What both figures show looks the same in both."""
-
-
-"""Columns are Gaussian, Laplace, randomized response; the second Gaussian of panel d is below the legend."""

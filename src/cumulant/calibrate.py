@@ -17,12 +17,13 @@ from typing import Any
 
 from cumulant.accounting.choices import BoundName, ConversionName, Method
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.numbers import rounded_up
+from cumulant.accounting.numbers import brief, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, GUIDE, check_names, two_sided_method
 from cumulant.accounting.target import Target
-from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number
+from cumulant.domains import COUNT, POSITIVE, Domain, Exact, Number, spelling
 from cumulant.errors import CumulantError, InputError, shown
 from cumulant.filters.mixture import Mixture
+from cumulant.html_box import facts_box
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression
 from cumulant.notation import find_unknown, parse
 from cumulant.numerics import rounding
@@ -64,6 +65,26 @@ class Calibration:
     """With shares: the value of every unknown; `value` and `fails` are then theta, what all shares are multiplied by."""
     shares: Mapping[str, float] = field(default_factory=dict)
     """With shares: the part of the budget that each unknown has, as realised."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Calibration({self.parameter}={spelling(self.value)}, epsilon={self.guarantee.epsilon!r}, "
+            f"delta={self.guarantee.delta!r}, run={brief(str(self.run))!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        shares = {f"{name} has": f"{100 * part:.3g} % of the budget" for name, part in self.shares.items()}
+        several = {name: spelling(value) for name, value in self.values.items()}
+        return facts_box(
+            f"{self.parameter} = {spelling(self.value)}",
+            {
+                "guarantee": str(self.guarantee),
+                "fails": "" if self.fails is None else f"{self.parameter} = {spelling(self.fails)}",
+                **several,
+                **shares,
+                "run": brief(str(self.run)),
+            },
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values; the run is its text."""

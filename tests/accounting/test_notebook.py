@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +77,44 @@ def test_a_run_is_a_table() -> None:
     text = read((RUN + cm.Laplace(scale=20) * 12)._repr_html_())
     assert "600,000" in text
     assert "Laplace(scale=20)" in text
+
+
+def test_every_answer_is_shown_and_its_text_is_short(tmp_path: Path) -> None:
+    run = cm.Gaussian(noise_multiplier=1, relation="add-remove") @ cm.Poisson(rate="1%") * 100
+    account = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("<i>", epsilon=1, delta=1e-6, unit="person")
+    receipt = account.spend(cm.Gaussian(sigma=20), key="k")
+    shown = {
+        "The claim is false": run.check(epsilon="0.5", delta=1e-6),
+        "The claim holds": run.check(epsilon=1, delta=1e-6),
+        "scale = ": cm.calibrate("Laplace(scale=?) * 12", epsilon=1, delta=1e-6),
+        "<i>: 0.238 of epsilon 1 is spent": account.status(),
+        f"entry 1 of <i> kind spend key k hash {receipt.hash}": receipt,
+        "Confirmed by another route": cm.PureDP("1/3").guarantee(delta=0).verify(),
+        "DP-SGD: 29 steps, batches of 64 of 1,797 records": cm.NoisySGD(64, 1797, noise_multiplier=4, epochs=1),
+        "Privacy loss": run.privacy_loss(),
+        "Wang, Balle, Kasiviswanathan 2019, Theorem 9": cm.BOUNDS,
+    }
+    for headline, answer in shown.items():
+        html: str = answer._repr_html_()  # type: ignore[attr-defined]
+        assert headline in read(html), headline
+        assert "<script" not in html
+        assert len(repr(answer)) < 400
+
+
+def test_a_loop_is_printed_as_it_is_called() -> None:
+    for sgd in (
+        cm.NoisySGD(64, 1797, noise_multiplier="1.1", epochs=3),
+        cm.NoisySGD(64, 1797, noise_multiplier="1/3", schedule=[("1.5", 40), (1, 45)], sampling="poisson"),
+        cm.NoisySGD(8, 80, noise_multiplier=1, epochs=2, noise_bands=[1, "0.5"], sampling="fixed-order"),
+    ):
+        assert rebuilt(repr(sgd)) == sgd
+
+
+def rebuilt(text: str) -> cm.NoisySGD:
+    """The loop of a call that is written as text."""
+    call = ast.parse(text, mode="eval").body
+    assert isinstance(call, ast.Call)
+    return cm.NoisySGD(**{word.arg or "": ast.literal_eval(word.value) for word in call.keywords})
 
 
 def test_reprs_are_short_and_texts_complete() -> None:

@@ -9,11 +9,14 @@ from fractions import Fraction
 from typing import Any
 
 from cumulant.accounting import answer
-from cumulant.accounting.numbers import stated
+from cumulant.accounting.numbers import brief, stated
+from cumulant.accounting.numbers import rounded_down as printed_down
+from cumulant.accounting.numbers import rounded_up as printed_up
 from cumulant.accounting.question import DEFAULT_METHOD, Question
 from cumulant.accounting.run import RunRecord
 from cumulant.accounting.serialization import plain
 from cumulant.domains import DELTA, EPSILON, Exact, Number
+from cumulant.html_box import facts_box
 from cumulant.numerics.rounding import as_printed, rounded_down, rounded_up
 
 _NEXT_TO_PURE = (Exact("1e-6"), Exact("1e-100"))
@@ -48,6 +51,30 @@ class Check:
 
     def __bool__(self) -> bool:
         return self.verdict == "holds"
+
+    def __repr__(self) -> str:
+        return (
+            f"Check(verdict={self.verdict!r}, claimed={self.claimed!r}, delta={self.delta!r}, epsilon={self.epsilon!r}, "
+            f"lower={self.lower!r}, run={brief(self.run)!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        from cumulant.accounting.notebook import interval_bar
+
+        headlines = {"holds": "The claim holds", "false": "The claim is false", "open": "The claim is open"}
+        known = "unknown" if self.lower is None else printed_down(self.lower)
+        return facts_box(
+            headlines[self.verdict],
+            {
+                "claimed": f"epsilon = {self.claimed:g} at delta = {self.delta:g}",
+                "proved to be enough": f"epsilon = {printed_up(self.epsilon)} ({self.rigour})",
+                "no claim can be below": known,
+                "shown by": self.witness,
+                "neighbours": self.relation,
+                "run": brief(self.run),
+            },
+            picture=interval_bar(self.lower, self.epsilon, "epsilon"),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values; infinity is the text "inf"."""

@@ -12,11 +12,10 @@ from cumulant.accounting import text
 from cumulant.accounting.numbers import rounded_down, rounded_up
 from cumulant.accounting.plan import Plan
 from cumulant.accounting.run import RunRecord
+from cumulant.html_box import BOX_STYLE
 
 _ROOM = 1.25
 """How far the axis of a bar goes beyond the upper end."""
-
-_BOX = 'style="border:1px solid #8886;border-radius:6px;padding:0.7em 1em;max-width:46em;line-height:1.45"'
 
 
 def guarantee(plan: Plan) -> str:
@@ -33,9 +32,9 @@ def guarantee(plan: Plan) -> str:
         told = [text.headline(plan), text.what_ran(plan.run)]
     listed = "".join(f"<li>{escape(each)}</li>" for each in text.assumptions(plan.run))
     return (
-        f"<div {_BOX}><div style='font-size:1.15em'>{number}</div>"
+        f"<div {BOX_STYLE}><div style='font-size:1.15em'>{number}</div>"
         f"<div style='opacity:0.8'>{escape(text.relation(plan.run))}; {escape(plan.answer.rigour)}</div>"
-        f"{_bar(plan.lower, value, question.found)}"
+        f"{interval_bar(plan.lower, value, question.found)}"
         + "".join(f"<div>{escape(each)}</div>" for each in told if each)
         + f"<details><summary>What is assumed</summary><ul>{listed}</ul></details></div>"
     )
@@ -56,14 +55,14 @@ def run(ran: RunRecord) -> str:
         rows += f"<tr><td>and {more:,} further mechanisms</td><td></td></tr>"
     listed = "".join(f"<li>{escape(each)}</li>" for each in text.assumptions(ran))
     return (
-        f"<div {_BOX}><table><thead><tr><th style='text-align:left'>mechanism</th><th>times</th></tr></thead>"
+        f"<div {BOX_STYLE}><table><thead><tr><th style='text-align:left'>mechanism</th><th>times</th></tr></thead>"
         f"<tbody>{rows}</tbody></table><div style='opacity:0.8'>{escape(text.relation(ran))}</div>"
         f"<details><summary>What is assumed</summary><ul>{listed}</ul></details></div>"
     )
 
 
-def _bar(lower: float | None, upper: float, name: str) -> str:
-    """The interval on an axis from 0; nothing where it has no length."""
+def interval_bar(lower: float | None, upper: float, name: str) -> str:
+    """Draw the interval on an axis from 0; empty where an end is unknown or infinite."""
     if lower is None or not 0 < upper < math.inf:
         return ""
     left, right = 100 * lower / (_ROOM * upper), 100 / _ROOM

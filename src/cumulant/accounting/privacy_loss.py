@@ -20,11 +20,13 @@ import numpy as np
 
 from cumulant.accounting import answer
 from cumulant.accounting.answer import below_zero
+from cumulant.accounting.numbers import brief, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, checked
 from cumulant.accounting.run import RunRecord
 from cumulant.conversion import array_answers
 from cumulant.domains import ANY_EPSILON, DELTA, PROBABILITY, Exact, Number, one_of
 from cumulant.errors import RelationError
+from cumulant.html_box import facts_box
 from cumulant.numerics.enclosure import FAR
 from cumulant.numerics.rounding import U, rounded_down
 from cumulant.plot_registry import drawn
@@ -59,6 +61,20 @@ class PrivacyLoss:
 
     run: RunRecord
     direction: str
+
+    def __repr__(self) -> str:
+        return f"PrivacyLoss(run={brief(self.run.text)!r}, direction={self.direction!r})"
+
+    def _repr_html_(self) -> str:
+        return facts_box(
+            "Privacy loss",
+            {
+                "run": brief(self.run.text),
+                "neighbours": str(self.run.relation),
+                "direction": self.direction,
+                "mean": f"at most {rounded_up(self.mean)}",
+            },
+        )
 
     @classmethod
     def of(cls, run: RunRecord, direction: str) -> PrivacyLoss:

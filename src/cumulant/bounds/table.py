@@ -10,8 +10,21 @@ from cumulant.bounds.poisson_replacement import REPLACEMENT
 from cumulant.bounds.without_replacement import WITHOUT_REPLACEMENT
 from cumulant.errors import InputError, shown
 from cumulant.hints import nearest
+from cumulant.html_box import table_box
 
-BOUNDS: dict[str, Bound] = dict(WITHOUT_REPLACEMENT)
+
+class BoundTable(dict[str, Bound]):
+    """Bounds by name; a notebook shows them as a table."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} bounds: {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [[name, "upper" if bound.upper else "lower", bound.citation] for name, bound in self.items()]
+        return table_box(f"{len(self)} bounds", ["name", "bound", "from"], rows)
+
+
+BOUNDS = BoundTable(WITHOUT_REPLACEMENT)
 """Every row by its name; a name that two tables have is that of the first."""
 
 for _table in (POISSON, REPLACEMENT, ALLOCATION, WITH_REPLACEMENT, TRUNCATED_POISSON):

@@ -23,6 +23,7 @@ from cumulant.conversion.certify import FIRST_BITS, delta_on, epsilon_on
 from cumulant.conversion.conversions import Conversion
 from cumulant.curves.curve import Curve
 from cumulant.errors import CertificateError
+from cumulant.html_box import facts_box
 from cumulant.numerics.arithmetic import BALLS, RATIONALS, Arithmetic, Scalar
 from cumulant.numerics.decimals import Interval, NotDecimal, decimals
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
@@ -93,6 +94,25 @@ class Verification:
 
     def __bool__(self) -> bool:
         return self.holds
+
+    def __repr__(self) -> str:
+        return (
+            f"Verification(holds={self.holds!r}, epsilon={self.epsilon!r}, delta={self.delta!r}, "
+            f"quantity={self.quantity!r}, upper={self.upper!r}, arithmetic={self.arithmetic!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        found = "Confirmed by another route" if self.independent else "Found again by the same code"
+        headline = found if self.holds else f"The stated {self.quantity} {self._verdict()}"
+        return facts_box(
+            headline,
+            {
+                "stated": f"epsilon = {self.epsilon!r} at delta = {self.delta!r}",
+                "evaluated again": ROUTES[self.arithmetic].format(precision=self.precision),
+                f"{self.quantity} lies in": f"[{self.lower!r}, {self.upper!r}]",
+            },
+            note=self.note,
+        )
 
     @property
     def independent(self) -> bool:

@@ -8,8 +8,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from cumulant.accounting.numbers import brief, percent, rounded_up
 from cumulant.domains import Domain, Number, listed
 from cumulant.errors import InputError
+from cumulant.html_box import facts_box, spent_bar
 from cumulant.ledger import spending
 from cumulant.ledger.chain import Verdict
 from cumulant.ledger.charge import expression
@@ -57,6 +59,32 @@ class Status:
     data: str | None
     head: str
     entries: int
+
+    def __repr__(self) -> str:
+        return (
+            f"Status(account={self.account!r}, state={self.state!r}, spent={self.spent!r}, epsilon={self.epsilon!r}, "
+            f"delta={self.delta!r}, entries={self.entries!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        fitting = "" if self.fits is None else f"{self.fits} more of {brief(self.like or '')}"
+        held = "" if not self.holds else f"{len(self.holds)} running; with them epsilon {rounded_up(self.with_held)}"
+        return facts_box(
+            f"{self.account}: {rounded_up(self.spent)} of epsilon {self.epsilon} is spent",
+            {
+                "state": self.state,
+                "share": f"{percent(self.used)} of the budget is used",
+                "budget": f"epsilon = {self.epsilon}, delta = {self.delta}, per {self.unit}",
+                "neighbours": self.relation,
+                "holds": held,
+                "what still fits": fitting,
+                "expires": self.expires or "",
+                "owner": self.owner or "",
+                "data": self.data or "",
+                "entries": str(self.entries),
+            },
+            picture=spent_bar(self.used),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as JSON."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from cumulant.domains import listed
 from cumulant.errors import InputError, LedgerBroken, shown
+from cumulant.html_box import facts_box
 
 FORMAT = 2
 """The format of the bodies that this library writes: 2 rounds squares, slack and their sums up to 1e-18."""
@@ -172,6 +173,10 @@ def _object(text: str, entry: Entry, what: str) -> dict[str, Any]:
     return found
 
 
+_SHOWN_HASH = 12
+"""Digits of a hash that a short text shows; convention, as in git."""
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Proof of an entry that its writer keeps: a ledger without this entry was rolled back.
@@ -190,6 +195,18 @@ class Receipt:
     kind: str
     key: str
     replayed: bool = False
+
+    def __repr__(self) -> str:
+        again = ", replayed=True" if self.replayed else ""
+        return (
+            f"Receipt(account={self.account!r}, seq={self.seq}, kind={self.kind!r}, key={self.key!r}, "
+            f"hash='{self.hash[:_SHOWN_HASH]}…'{again})"
+        )
+
+    def _repr_html_(self) -> str:
+        again = "An earlier call with this key wrote the entry. Do not run anything again." if self.replayed else ""
+        facts = {"kind": self.kind, "key": self.key, "hash": self.hash}
+        return facts_box(f"Receipt: entry {self.seq} of {self.account}", facts, note=again)
 
     def to_json(self) -> str:
         """Return one line of JSON."""

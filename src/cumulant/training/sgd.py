@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 from cumulant.accounting.check import Check
 from cumulant.accounting.choices import Method
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.numbers import stated
+from cumulant.accounting.numbers import brief, stated
 from cumulant.calibrate import calibrate
 from cumulant.domains import COUNT, DELTA, POSITIVE, Exact, Number, listed, one_of, spelling
 from cumulant.errors import CumulantError, InputError, shown
+from cumulant.html_box import facts_box
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.group import Group
 from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
@@ -189,6 +190,17 @@ UNITS = ("record", "user")
 """What one neighbour is: an example, or a person with all examples."""
 
 
+def _spelled(value: Any) -> str:
+    """Return a value as it is written in a call: exact numbers that a float holds without quotes."""
+    if isinstance(value, Fraction):
+        text = spelling(value)
+        return text if Fraction(repr(float(value))) == value else repr(text)
+    if isinstance(value, tuple):
+        inner = ", ".join(map(_spelled, value))
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return repr(value)
+
+
 @dataclass(frozen=True, slots=True)
 class NoisySGD:
     """DP-SGD: per-example gradients clipped to `clip_norm`, summed, with Gaussian noise.
@@ -258,6 +270,25 @@ class NoisySGD:
             raise InputError(f"sampling={shown(self.sampling)} is unknown{kind}; choose one of {', '.join(known)}")
         if self.noise_bands is not None:
             self._check_bands()
+
+    def __repr__(self) -> str:
+        given = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        told = (f"{name}={_spelled(value)}" for name, value, default in given if value != default)
+        return f"NoisySGD({', '.join(told)})"
+
+    def _repr_html_(self) -> str:
+        return facts_box(
+            f"DP-SGD: {self.total_steps:,} steps, batches of {self.batch:,} of {self.records:,} {self.unit}s",
+            {
+                "noise multiplier": ", ".join(
+                    f"{spelling(noise)} for {count:,} steps" for noise, count in self.segments
+                ),
+                "clipping norm": _spelled(self.clip_norm),
+                "batches": self.sampling,
+                "neighbours": str(self.relation),
+                "run": brief(str(self.run)),
+            },
+        )
 
     def _check_unit(self) -> None:
         one_of("unit", self.unit, UNITS)

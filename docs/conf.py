@@ -14,11 +14,12 @@ sys.path.insert(0, str(HERE / "extensions"))
 
 project = "cumulant"
 author = "the cumulant developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "mathml", "page_map", "reference_pages"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "mathml", "page_map", "reference_pages"]
 
 root_doc = "docs/index"
 include_patterns = [
     "docs/**.md",
+    "docs/**.ipynb",
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -28,6 +29,8 @@ include_patterns = [
 ]
 exclude_patterns = ["docs/README.md"]  # the list of pages for readers on GitHub; the sidebar is that list on the site
 
+nb_execution_mode = "off"  # notebooks are stored with their outputs; tests/docs/test_notebooks.py runs them
+nb_merge_streams = True
 myst_enable_extensions = ["dollarmath", "deflist", "fieldlist"]
 myst_heading_anchors = 4
 suppress_warnings = [

@@ -34,6 +34,7 @@ ABOUT_A_PACKAGE = {
         "how_to_train",
         "how_to_train_jax",
         "individual_filters",
+        "notebook",
         "training_loops",
     },
     "ledger": {"adversary", "concurrency", "disturbance", "forgery", "kill", "model", "schema", "tamper"},

@@ -30,7 +30,7 @@ def add_contents(app: Sphinx, name: str, source: list[str]) -> None:
     """Append hidden tables of contents to the home page and to the README of a folder."""
     if name == app.config.root_doc:
         for group in groups():
-            pages = "\n".join("/" + page.removesuffix(".md") for page in group.pages)
+            pages = "\n".join("/" + page.removesuffix(".md").removesuffix(".ipynb") for page in group.pages)
             source[0] += f"\n\n```{{toctree}}\n:hidden:\n:titlesonly:\n:caption: {group.title}\n\n{pages}\n```\n"
     elif name in FOLDERS:
         source[0] += "\n\n```{toctree}\n:hidden:\n:titlesonly:\n:glob:\n\n*\n```\n"

@@ -80,7 +80,7 @@ def test_a_run_is_a_table() -> None:
 
 
 def test_every_answer_is_shown_and_its_text_is_short(tmp_path: Path) -> None:
-    run = cm.Gaussian(noise_multiplier=1, relation="add-remove") @ cm.Poisson(rate="1%") * 100
+    run = cm.parse("Gaussian(noise_multiplier=1, relation='add-remove') @ Poisson(rate=1%) * 100")
     account = cm.Ledger(f"sqlite:///{tmp_path}/budget.db").create("<i>", epsilon=1, delta=1e-6, unit="person")
     receipt = account.spend(cm.Gaussian(sigma=20), key="k")
     shown = {

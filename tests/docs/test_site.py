@@ -60,6 +60,7 @@ def test_every_page_is_in_exactly_one_group_of_the_map() -> None:
     in_folders = {path.relative_to(ROOT).as_posix() for path in DOCS.glob("*/*.md") if path.name != "README.md"}
     by_hand = {path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md")} - in_folders
     assert by_hand - {"docs/index.md", "docs/README.md"} <= set(listed)
+    assert {path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.ipynb")} <= set(listed)
     for page in listed:
         assert (ROOT / page).exists() or page == "docs/reference/index.md", page
 

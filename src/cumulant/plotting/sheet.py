@@ -92,7 +92,7 @@ def picture(
         raise InputError(f"kind={shown(kind)} is unknown; choose one of all, {', '.join(CHARTS)}")
     if bounds not in ("best", "all"):
         raise InputError(f"bounds={shown(bounds)} is unknown; choose best or all")
-    if not isinstance(title, str | None):  # type: ignore[redundant-expr]
+    if not isinstance(title, str | None):
         raise InputError(f"title={shown(title)} must be a text")
     asked = PROPER.check("delta", delta)
     if not isinstance(out, str | Path | None):

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,38 @@ def test_check_and_calibrate(page: Client) -> None:
     assert (status, found["parameter"], found["value"], found["fails"]) == (200, "times", 8, 9)
 
 
+def test_membership_is_a_word_of_the_attack(page: Client) -> None:
+    status, found = page.post("/api/risk", {"run": "PureDP(1)", "kind": "membership", "prior": "0.01"})
+    assert (status, found["success"]) == (200, cm.PureDP(1).membership("0.01"))
+    assert found["shown"] == {"success": "2.72 %", "prior": "1 %"}
+    assert "finds at most 2.72 % of the members" in found["said"][0]
+    assert page.post("/api/risk", {"run": "PureDP(1)", "kind": "membership", "prior": 2})[0] == 400
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "fixed-size", "shuffled", "balls-in-bins"])
+def test_a_training_run_in_the_words_of_its_loop(page: Client, sampling: str) -> None:
+    loop = {"batch": 100, "records": "1050", "epochs": 3, "noise_multiplier": "1.1", "sampling": sampling}
+    status, found = page.post("/api/training", loop)
+    sgd = cm.NoisySGD(batch=100, records=1050, epochs=3, noise_multiplier="1.1", sampling=sampling)
+    assert (status, cm.parse(found["run"])) == (200, sgd.run)
+    assert (found["steps"], found["relation"]) == (32, str(sgd.relation))
+    half = page.post("/api/training", loop | {"epochs": "2.5"})
+    if sgd.loop.per_step:
+        assert half[1]["steps"] == 27  # 26.25 steps
+    else:  # a pass that was broken off refutes no claim, and an expression cannot say so
+        assert (half[0], half[1]["error"][:38]) == (400, "epochs=2.5 must be a whole number: an ")
+    assert page.post("/api/training", loop | {"batch": 2000})[1]["error"].startswith("batch=2000 must be at most")
+    assert page.post("/api/training", loop | {"unit": "user"})[0] == 422
+
+
 def test_the_explorer_gives_sentences_and_commands(page: Client) -> None:
     status, found = page.post("/api/explore", {"run": RUN, "delta": "1e-6"})
     assert status == 200
     assert found["guarantee"] == cm.parse(RUN).guarantee(delta="1e-6").to_dict()
     assert found["said"][0].startswith("epsilon = ")
+    assert found["protects"] == "one record being added or removed"
+    upper, lower = Fraction(found["shown"]["epsilon"]), Fraction(found["shown"]["lower"])
+    assert lower <= Fraction(found["guarantee"]["lower"]) <= Fraction(found["guarantee"]["epsilon"]) <= upper
     said: dict[str, Any] = {}
     exec(found["python"].replace("print(", "found = ("), said)  # noqa: S102
     assert said["found"] == found["statement"] == cm.parse(RUN).guarantee(delta="1e-6").explain()
@@ -244,6 +272,23 @@ def test_the_ledger_is_shown(page: Client) -> None:
     assert page.get("/api/ledger/history", account="nobody").status == 400
     forged = receipt.replace('"hash": "', '"hash": "00')
     assert not page.post("/api/ledger/verify", {"receipts": [forged]})[1]["whole"]
+
+
+def test_who_spent_what(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/budget.db"
+    anna, ben = (cm.Ledger(url, actor=name) for name in ("anna", "ben"))
+    anna.create("a", epsilon=1, delta=0)
+    for ledger, run in ((anna, "PureDP(1/4)"), (ben, "PureDP(1/8)"), (anna, "PureDP(1/4)"), (anna, "PureDP(1/16)")):
+        ledger.account("a").spend(run)
+    ben.account("a").hold("PureDP(1/8)").settle("PureDP(1/8)")
+    with served(application(url)) as page:
+        found = page.get("/api/ledger/spenders", account="a").json()
+        assert page.get("/api/ledger/spenders", account="b").status == 400
+    assert (found["looked"], found["all"]) == (7, 7)
+    first, second = found["spenders"]
+    assert (first["actor"], first["times"], first["used"]) == ("anna", 3, 0.5625)
+    assert first["runs"] == [['PureDP(epsilon="1/4")', 2], ['PureDP(epsilon="1/16")', 1]]
+    assert (second["actor"], second["times"], second["used"]) == ("ben", 2, 0.25)
 
 
 def test_spending_needs_the_token_and_fits_the_budget(page: Client) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import cumulant as cm
 from cumulant.mechanisms.mechanism import MECHANISMS
 from cumulant.sampling.scheme import SCHEMES
-from cumulant.web.catalogue import catalogue
+from cumulant.web.catalogue import COMMON, catalogue
 
 
 def written(entry: dict[str, Any]) -> str:
@@ -35,6 +35,22 @@ def test_every_choice_is_a_run_under_the_relation_that_it_names() -> None:
         inner = "MatrixMechanism(bands=[1], steps=1000, sigma=4)" if whole else "PureDP(epsilon=1)"
         run = cm.parse(f"{inner} @ {written(entry)}")
         assert str(run.relation) == entry["relation"]
+
+
+def test_common_choices_come_first_and_no_parameter_is_hidden() -> None:
+    found = catalogue()
+    for entries in found.values():
+        common = [each["common"] for each in entries]
+        assert common == sorted(common, reverse=True)
+        assert any(common)
+        assert not all(common)
+    by_name = {each["name"]: each for entries in found.values() for each in entries}
+    assert set(COMMON) <= by_name.keys()
+    gaussian = by_name["Gaussian"]
+    names = {each["name"] for each in (*gaussian["parameters"], *gaussian["more"])}
+    assert {"sigma", "sensitivity", "relation", "noise_multiplier", "clip", "averaged_over"} <= names
+    assert {each["name"] for each in by_name["ShuffledBatches"]["more"]} >= {"batch", "records", "batches"}
+    assert "matrix" not in {each["name"] for each in by_name["MatrixMechanism"]["more"]}  # an array has no text
 
 
 def test_a_new_mechanism_is_offered_without_another_line(monkeypatch: Any) -> None:

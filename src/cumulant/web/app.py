@@ -87,10 +87,24 @@ class AtSlack(_Question):
 
 
 class Attack(_Question):
-    """A run, a kind of attack and its success without the release, with all side knowledge."""
+    """A run, a kind of attack and its success without the release, with all side knowledge.
+
+    For membership the prior is the rate of false alarms.
+    """
 
     kind: Annotated[Text, Field(examples=["attribute"])]
     prior: Annotated[Number, Field(examples=["0.01"])]
+
+
+class Training(BaseModel):
+    """A training run in the words of its loop; `sampling` says how batches are drawn."""
+
+    model_config = ConfigDict(extra="forbid")
+    batch: Annotated[Number, Field(examples=[512])]
+    records: Annotated[Number, Field(examples=[50000])]
+    epochs: Annotated[Number, Field(examples=[60])]
+    noise_multiplier: Annotated[Number, Field(examples=["1.1"])]
+    sampling: Annotated[Text, Field(examples=["poisson"])]
 
 
 class Drawing(_Question):
@@ -123,6 +137,7 @@ class Accounts(BaseModel):
 
 _LATE = {
     "accounts": "the ledger did not answer within {seconds:g} seconds; ask cumulant ledger status in the shell",
+    "spenders": "the ledger did not answer within {seconds:g} seconds; ask cumulant ledger history in the shell",
     "history": "the ledger did not answer within {seconds:g} seconds; ask cumulant ledger history in the shell",
     "verify": "checking took more than {seconds:g} seconds and was stopped; run cumulant ledger verify in the shell",
     "spend": "the ledger did not answer within {seconds:g} seconds; look for key {key} in the history before you ask again",
@@ -163,7 +178,7 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
         sentence = told.get(error.status_code, "the question cannot be read")
         return _json(error.status_code, {"error": f"{sentence}; see /openapi.json", "position": None})
 
-    def ask(kind: str, question: _Question) -> Response:
+    def ask(kind: str, question: BaseModel) -> Response:
         return _json(*asking.ask(kind, question.model_dump()))
 
     # ---- files
@@ -212,6 +227,11 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
         """Compute the gain of an attacker from the release, in the words of the attack."""
         return ask("risk", question)
 
+    @app.post("/api/training")
+    def training(question: Training) -> Response:
+        """Return the expression of a training run in the words of its loop."""
+        return ask("training", question)
+
     @app.post("/api/explore")
     def explore(question: AtDelta) -> Response:
         """Return a guarantee with its sentences, as the page shows it."""
@@ -256,6 +276,11 @@ def application(ledger: str | None = None, token: str | None = None, workers: Wo
         `next` is the number to go on from.
         """
         return ask_ledger("history", account=account, search=search, before=before)
+
+    @app.get("/api/ledger/spenders")
+    def spenders(account: Annotated[str, Query(max_length=_LONGEST)]) -> Response:
+        """Return who spent what of an account, the largest part first."""
+        return ask_ledger("spenders", account=account)
 
     @app.post("/api/ledger/verify")
     def verify(asked: Accounts) -> Response:

@@ -17,13 +17,36 @@ _AROUND = ("PureDP(1) @ {}", "MatrixMechanism(bands=[1], steps=1000, sigma=4) @ 
 """Runs that show what a scheme is; one that says in which steps a record takes part goes around a whole run."""
 
 
+COMMON = (
+    "Gaussian",
+    "Laplace",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "RandomizedResponse",
+    "ExponentialMechanism",
+    "NoisyMax",
+    "SparseVector",
+    "PartitionSelection",
+    "PureDP",
+    "Poisson",
+    "WithoutReplacement",
+    "RandomAllocation",
+    "ShuffledBatches",
+    "Shuffle",
+    "Group",
+)
+"""Names that are offered first, in this order (convention: those of most statistics and training runs)."""
+
+
 @cache
 def catalogue() -> dict[str, list[dict[str, Any]]]:
-    """Return names, one sentence about each, and parameters with values that work.
+    """Return names, one sentence about each, and parameters with values that work; common ones come first.
+
+    `more` lists the parameters that may be left out, with their defaults; an empty default means that none is set.
 
     >>> laplace = next(each for each in catalogue()["mechanisms"] if each["name"] == "Laplace")
-    >>> laplace["parameters"]
-    [{'name': 'scale', 'value': '2'}]
+    >>> laplace["parameters"], laplace["common"], laplace["more"][0]
+    ([{'name': 'scale', 'value': '2'}], True, {'name': 'sensitivity', 'value': '1'})
     """
     return {
         "mechanisms": list(_entries(MECHANISMS, ("{}",))),
@@ -32,7 +55,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
 
 
 def _entries(known: Mapping[str, type], forms: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    for name, kind in sorted(known.items(), key=lambda item: item[0].lower()):
+    for name, kind in sorted(known.items(), key=lambda item: _place(item[0])):
         examples = [
             (text, run)
             for form in forms
@@ -42,12 +65,28 @@ def _entries(known: Mapping[str, type], forms: tuple[str, ...]) -> Iterator[dict
         if not examples:  # what shows no example is typed as an expression
             continue
         text, run = min(examples, key=lambda example: len(example[0]))
+        shown = list(_parameters(kind, text[len(name) + 1 : -1]))
         yield {
             "name": name,
             "about": _about(name, kind),
+            "common": name in COMMON,
             "relation": str(run.relation),
-            "parameters": list(_parameters(kind, text[len(name) + 1 : -1])),
+            "parameters": shown,
+            "more": list(_more(kind, {each["name"] for each in shown})),
         }
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Return the sorting key of a name: common ones in their order, all others by the alphabet."""
+    return (COMMON.index(name) if name in COMMON else len(COMMON), name.lower())
+
+
+def _more(kind: type, shown: set[str]) -> Iterator[dict[str, str]]:
+    """Yield the parameters that the example leaves out and that a text can state, with their defaults."""
+    for name, each in inspect.signature(kind).parameters.items():
+        if name not in shown and each.annotation != "Any":  # a Python object has no text
+            default = "" if each.default in (None, inspect.Parameter.empty) else each.default
+            yield {"name": name, "value": str(default)}
 
 
 def _about(name: str, kind: type) -> str:

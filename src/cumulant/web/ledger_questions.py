@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
+from cumulant.filters.amounts import Amounts
 from cumulant.ledger.account import Account
 from cumulant.ledger.entry import Entry, Receipt
 from cumulant.ledger.ledger import Ledger
@@ -16,6 +18,10 @@ MOST_ENTRIES = 200
 """Rows in one answer: as many as a page shows without getting slow."""
 MOST_SEARCHED = 20_000
 """Entries that one question looks through; measured: about a second. The next one goes on where this one stopped."""
+MOST_RUNS = 3
+"""Runs that are shown of each spender (convention: a row stays a row)."""
+CHARGING = ("spend", "settle")
+"""Entries that charge the account."""
 _LONGEST_VERDICT = 2000
 """Characters of a verdict."""
 
@@ -64,6 +70,46 @@ def _row(entry: Entry) -> dict[str, Any]:
     }
 
 
+def spenders(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return who spent what, the largest part first, from the newest entries.
+
+    `used` is the part of the budget that these runs would use alone, as the rule of the account counts it. Such parts need
+    not add up. `looked` says how many entries were read, of `all`.
+    """
+    book = _book(request["ledger"])
+    account = book.account(request["account"])
+    rule = book._writer.policy(account.name)[1].rule
+    found: dict[str, dict[str, Any]] = {}
+    charges: dict[str, Amounts] = {}
+    lowered: dict[int, list[str]] = {}  # charges that a later entry lowered; it is read first
+    looked = 0
+    for entry in islice(account.newest(None), MOST_SEARCHED):
+        looked += 1
+        content = entry.content()
+        if entry.kind == "reprice":
+            lowered.setdefault(content["of"], content["charge"])
+        if entry.kind not in CHARGING:
+            continue
+        row = found.setdefault(entry.actor, {"actor": entry.actor, "times": 0, "newest": entry.time, "runs": {}})
+        row["times"] += 1
+        runs = row["runs"]
+        runs[entry.run] = runs.get(entry.run, 0) + 1
+        charges[entry.actor] = charges.get(entry.actor, rule.zero()) + Amounts.read(
+            lowered.get(entry.seq, content["charge"])
+        )
+    rows = [
+        {**row, "used": rule.used(charges[name]), "runs": _most_often(row["runs"]), "kinds": len(row["runs"])}
+        for name, row in found.items()
+    ]
+    rows.sort(key=lambda row: (-row["used"], row["actor"]))
+    return {"spenders": rows[:MOST_ENTRIES], "looked": looked, "all": account.head().seq + 1}
+
+
+def _most_often(runs: Mapping[str, int]) -> list[list[Any]]:
+    """Return the runs that were charged most often, each with its number."""
+    return [[run, times] for run, times in sorted(runs.items(), key=lambda item: -item[1])[:MOST_RUNS]]
+
+
 def verify(request: Mapping[str, Any]) -> dict[str, Any]:
     """Check the chain of every entry."""
     verdict = _book(request["ledger"]).verify(
@@ -83,6 +129,7 @@ def spend(request: Mapping[str, Any]) -> dict[str, Any]:
 LEDGER_QUESTIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "accounts": accounts,
     "history": history,
+    "spenders": spenders,
     "verify": verify,
     "spend": spend,
 }

@@ -12,17 +12,32 @@ from typing import Any
 from cumulant.accounting import attacks, text
 from cumulant.accounting.gaussian_fit import DEFAULT_SLACK
 from cumulant.accounting.guarantee import Guarantee
+from cumulant.accounting.numbers import percent, rounded_down, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
-from cumulant.accounting.risk import risk
+from cumulant.accounting.risk import PRIOR, risk, share_text
+from cumulant.accounting.run import RunRecord
 from cumulant.calibrate import calibrate
 from cumulant.domains import DELTA, Exact
 from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken, LedgerError
 from cumulant.notation import parse
 from cumulant.plotting.charts import CHARTS
+from cumulant.relation import Relation
+from cumulant.training.sgd import NoisySGD
 from cumulant.web.ledger_questions import LEDGER_QUESTIONS
 
 _DRAWN = {"rounds": "rounds", "epsilon": "epsilon", "attack": "trade-off"}
 """The charts of the page, by the names of those of a picture."""
+
+MEMBERSHIP = "membership"
+"""The attack that tells whether a record is in the data; its prior is the rate of false alarms."""
+
+_PROTECTED = {
+    Relation.ADD_REMOVE: "one record being added or removed",
+    Relation.REPLACE_ONE: "one record being replaced by another",
+    Relation.REPLACE_SPECIAL: "one record being replaced by an empty one",
+    Relation.ANY: "one record changing as the sensitivities say",
+}
+"""The change of the data that a guarantee hides, for a card on the page."""
 
 
 def epsilon(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,33 +65,87 @@ def calibration(request: Mapping[str, Any]) -> dict[str, Any]:
 def mu(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the mu of Gaussian privacy at a slack, with its sentence."""
     found = parse(request["run"]).gaussian_fit(slack=request.get("slack") or DEFAULT_SLACK)
-    return {**found.to_dict(), "said": str(found)}
+    lower = None if found.lower is None else rounded_down(found.lower)
+    shown = {"mu": rounded_up(found.mu), "lower": lower, "slack": rounded_up(found.slack), "fit": found.fit_text}
+    return {**found.to_dict(), "said": str(found), "shown": shown}
 
 
 def risk_of(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the success of an attack from a prior, with its two sentences."""
-    found = risk(parse(request["run"]).record(), request["kind"], request["prior"])
-    return {**found.to_dict(), "said": [str(found), found.caveat]}
+    run = parse(request["run"])
+    if request["kind"] == MEMBERSHIP:
+        return _membership(run.record(), request["prior"])
+    found = risk(run.record(), request["kind"], request["prior"])
+    shown = {"success": percent(found.success), "prior": share_text(found.prior)}
+    return {**found.to_dict(), "said": [str(found), found.caveat], "shown": shown}
+
+
+def _membership(run: RunRecord, false_alarms: Any) -> dict[str, Any]:
+    """Return the largest part of the members that an attack finds at this rate of false alarms."""
+    share = PRIOR.check("prior", false_alarms)
+    success = max(float(attacks.true_positive_rate(run, share)), float(share))
+    found, alarms = percent(success), share_text(float(share))
+    return {
+        "success": success,
+        "prior": float(share),
+        "kind": MEMBERSHIP,
+        "relation": str(run.relation),
+        "said": [
+            f"An attacker who accepts {alarms} false alarms finds at most {found} of the members.",
+            f"Blind guessing finds {alarms}.",
+        ],
+        "shown": {"success": found, "prior": alarms},
+    }
+
+
+def training(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the expression of a training run in the words of its loop.
+
+    Batches that are accounted by passes need whole epochs: half a pass would have no lower end.
+    """
+    sgd = NoisySGD(**request)
+    if not sgd.loop.per_step and Exact(sgd.epochs or 1).denominator != 1:
+        raise InputError(
+            f"epochs={request['epochs']} must be a whole number: an epoch that was started counts as a whole one"
+        )
+    run = sgd.run
+    return {
+        "run": run.notation(),
+        "steps": sgd.total_steps,
+        "relation": str(sgd.relation),
+        "protects": protected(run.record()),
+        "assumes": sgd.loop.assumes,
+    }
+
+
+def protected(run: RunRecord) -> str:
+    """Return a phrase for the change of the data that a guarantee hides.
+
+    >>> protected(parse("PureDP(1) @ Poisson(rate=0.1)").record())
+    'one record being added or removed'
+    """
+    records = run.groups[0]
+    return _PROTECTED[run.relation] if records == 1 else f"a group of at most {records} records changing"
 
 
 def explore(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the guarantee, its sentences, and the same question in Python and in the shell."""
     found = _at_delta(request)
     plan = found.proof
-    told = [text.headline(plan), text.what_ran(plan.run)]
+    told = [text.headline(plan)]
     if text.says_something(plan):
         reach = attacks.in_brief(plan.run, "0.01", found.method, found.epsilon, found.delta)
-        told = [
-            text.headline(plan),
-            text.doubled(plan.run),
-            text.interval(plan),
-            *text.attacker(plan.run, *reach),
-            text.what_ran(plan.run),
-            text.proof(plan),
-        ]
+        told = [text.headline(plan), text.interval(plan), *text.attacker(plan.run, *reach)]
     given = DELTA.check("delta", request["delta"]).text
     return {
         "guarantee": found.to_dict(),
+        "shown": {
+            "epsilon": rounded_up(found.epsilon),
+            "lower": None if found.lower is None else rounded_down(found.lower),
+            "delta": given,
+        },
+        "protects": protected(plan.run),
+        "careful": text.doubled(plan.run),
         "said": [each for each in told if each],
         "assumptions": text.assumptions(plan.run),
         "statement": found.explain(),
@@ -105,6 +174,7 @@ QUESTIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "calibrate": calibration,
     "mu": mu,
     "risk": risk_of,
+    "training": training,
     "explore": explore,
     "chart": chart,
     **LEDGER_QUESTIONS,

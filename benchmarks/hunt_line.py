@@ -24,7 +24,7 @@ from typing import Any
 
 import cumulant as cm
 from benchmarks.truths import truth
-from cumulant.accounting.rounds import describe_rounds
+from cumulant.accounting.rounds import rounds
 from cumulant.errors import CumulantError
 from cumulant.exact.grid import refine
 from cumulant.exact.grid.fft import Terms, leak_of
@@ -149,7 +149,7 @@ class Hunt:
         self.delta = Fraction(f"{10 ** generator.uniform(-1, 0):.2g}e-{exponent}")
         try:
             ran = cm.parse(self.text)
-            found, _ = describe_rounds(ran.record())
+            found, _ = rounds(ran.record())
         except CumulantError:
             self.counted["refused"] += 1
             return

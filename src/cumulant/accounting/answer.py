@@ -48,6 +48,9 @@ _ORDERS, _CLEARLY = np.geomspace(1 / 8, 8, 6 * _PER_OCTAVE + 1), 0.01
 _BALLS_LEAVE = 1e-60
 """Far more than the radius of a delta that is 0 in balls of 256 bits."""
 
+_NEAR_END = 1e-6
+"""Distance from no loss and from the largest loss within which curves are asked too; convention: they may know fractions."""
+
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -60,7 +63,7 @@ def epsilon(run: RunRecord, delta: Number | Iterable[Number], question: Question
 
 
 def _epsilons(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
-    rounds = run.rounds[0] if question.two_sided else None
+    rounds = rounds_of(run)[0] if question.two_sided else None
     if _has_indirect_answer(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
     if not question.row or (rounds and not all(map(_between, value))):
@@ -97,7 +100,7 @@ def delta(run: RunRecord, epsilon: Number | Iterable[Number], question: Question
 def _deltas(run: RunRecord, value: Sequence[Exact], question: Question) -> Floats:
     if _has_indirect_answer(run, question):
         return np.array([answer(run, question.at(each)).value for each in value])
-    rounds = run.rounds[0] if question.two_sided else None
+    rounds = rounds_of(run)[0] if question.two_sided else None
     found = _each(rounds, question, value)
     if rounds is not None and question.method == "exact":
         return found.value
@@ -178,11 +181,14 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     Every bound of divergences is at least that of any two neighbours, and what is left out here is a larger bound.
     """
     nothing = np.zeros(found.value.size, dtype=bool)
-    if rounds is not None and question.asked == "epsilon" and found.value.size > 1 and rounds.attained:
-        # a curve may know pure privacy as a fraction, where balls leave a little more than nothing
-        return np.asarray((found.value > _BALLS_LEAVE) & (found.value < 1) & (question.method == "best"))
+    if rounds is None or question.method != "best":
+        return nothing
+    if rounds.attained:
+        pairs = zip(found.value, found.given, strict=True)
+        ends = pairs if question.asked == "delta" else ((given, value) for value, given in pairs)
+        return np.array([_attained(rounds, *each) for each in ends], dtype=bool)
     known = (found.order > 1) & np.isfinite(found.order) & np.isfinite(found.value) & (found.value > 0)
-    if rounds is None or not known.any() or question.method != "best":
+    if not known.any():
         return nothing
     from cumulant.exact.grid.fft import leak_of
 
@@ -205,6 +211,17 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     least = np.argmin(low, axis=1)
     inside = (least > 0) & (least < lam.size - 1) & np.isfinite(low).all(axis=1)
     return np.asarray(known & inside & (low.min(axis=1) > enough))
+
+
+def _attained(rounds: Rounds, epsilon: float, delta: float) -> bool:
+    """Return True if no valid bound is below the closed form of the only round, rounding included.
+
+    At the ends a curve may know pure privacy or a distance as a fraction, where balls leave a little more than that.
+    """
+    from cumulant.exact.limits import largest_loss
+
+    inside = _BALLS_LEAVE < delta < 1 and epsilon > _NEAR_END
+    return inside and epsilon < (1 - _NEAR_END) * largest_loss(rounds)
 
 
 def _orders(centre: int) -> Floats:
@@ -270,7 +287,7 @@ def weaker_answer(run: RunRecord, question: Question, found: Answer | None = Non
         return None
     best = announced, answer(announced, question)
     for shorter in shorter_runs(run) if _proper(question) and not (found is not None and found.exact) else ():
-        rounds, _ = shorter.rounds
+        rounds, _ = rounds_of(shorter)
         exact = None if rounds is None else by_losses(rounds, question)
         if exact is not None and exact.value < best[1].value:
             best = shorter, exact
@@ -281,9 +298,9 @@ def weaker_answer(run: RunRecord, question: Question, found: Answer | None = Non
 
 def _own_answer(run: RunRecord, question: Question) -> Answer:
     """Return the answer about the run as it is written."""
-    rounds, note = run.rounds if question.two_sided and _proper(question) else (None, "")
+    rounds, note = rounds_of(run) if question.two_sided and _proper(question) else (None, "")
     exact = None if rounds is None else by_losses(rounds, question)
-    if exact is not None and (question.method == "exact" or _settled(rounds, question, exact)):
+    if rounds is not None and exact is not None and (question.method == "exact" or _settled(rounds, question, exact)):
         return exact
     least = math.inf if exact is None else exact.value
     found = _by_curve(run, question, least)
@@ -310,7 +327,7 @@ def _largest_loss(run: RunRecord, question: Question, below: float) -> Answer | 
     """
     if question.asked != "delta" or question.value != 0 or below == 0:
         return None
-    rounds, _ = run.rounds
+    rounds, _ = rounds_of(run)
     if rounds is None:
         return None
     from cumulant.exact.answer import pure_epsilon
@@ -349,14 +366,21 @@ def _by_group_lemma(run: RunRecord, question: Question) -> Answer | None:
     return group_epsilon(*alone, question, answer)
 
 
-def _settled(rounds: Rounds | None, question: Question, exact: Answer) -> bool:
+def _settled(rounds: Rounds, question: Question, exact: Answer) -> bool:
+    """Return True if Rényi divergences have nothing to add to this answer."""
+    if question.method != "best":
+        return False
+    if rounds.attained:
+        given = float(question.value)
+        return _attained(rounds, *((exact.value, given) if question.asked == "delta" else (given, exact.value)))
     order = math.nan if exact.order is None else exact.order
     numbers = (exact.value, order, 1.0, rounded_down(question.value))
     return bool(_beaten(rounds, question, _Exact(*(np.array([each]) for each in numbers)))[0])
 
 
 def _proper(question: Question) -> bool:
-    return question.asked == "epsilon" or _between(question.value)
+    """Return True if there is something to compose for."""
+    return question.asked == "epsilon" or 0 < question.value < 1
 
 
 def _by_curve(run: RunRecord, question: Question, below: float) -> Answer:
@@ -420,8 +444,20 @@ def _by_composition(run: RunRecord, question: Question) -> Answer:
 # ---- the exact layer
 
 
+def rounds_of(run: RunRecord) -> tuple[Rounds | None, str]:
+    """Return the rounds that the exact layer composes, or None and the reason."""
+    from cumulant.accounting.rounds import rounds
+
+    return run.remembered(rounds)
+
+
 def by_losses(rounds: Rounds, question: Question) -> Answer:
-    """From the composition of loss distributions."""
+    """From the closed form of the only round, or from the composition of loss distributions."""
+    if (single := rounds.single()) is not None:
+        from cumulant.exact.closed_form import single_answer
+
+        found = single_answer(*single, question.asked, question.value)
+        return replace(found, bound=rounds.bound_name(found.way))
     from cumulant.exact import answer as two_sided
 
     ask = two_sided.epsilon if question.asked == "delta" else two_sided.delta
@@ -458,7 +494,7 @@ def _lower(run: RunRecord, question: Question) -> tuple[float | None, str, str]:
 
         rounds = witnessed_rounds(run)
     else:
-        rounds, _ = run.rounds
+        rounds, _ = rounds_of(run)
     witness = None if rounds is None else lower_end(rounds, question)
     return (None, "", "") if witness is None else (witness.value, witness.way, witness.rigour)
 
@@ -481,7 +517,7 @@ def epsilon_over(run: RunRecord, times: Iterable[int], delta: Number, question: 
         return array_answers.epsilon_over(run.curve(question.row), counts, question.value, question.formula)
     found = _over(run, counts, question)
     unknown = ~np.isfinite(found.value)
-    rest = unknown if question.method == "exact" else ~_beaten(run.rounds[0], question, found)
+    rest = unknown if question.method == "exact" else ~_beaten(rounds_of(run)[0], question, found)
     if not rest.any():
         return found.value
     asked = [k for k, open_ in zip(counts, rest, strict=True) if open_]
@@ -498,8 +534,8 @@ def _over(run: RunRecord, counts: list[int], question: Question) -> _Exact:
     """
     from cumulant.exact import answer as two_sided
 
-    one, _ = run.rounds
-    listed = [(rounds, k) for k in sorted(set(counts)) if (rounds := run.repeated(k).rounds[0]) is not None]
+    one, _ = rounds_of(run)
+    listed = [(rounds, k) for k in sorted(set(counts)) if (rounds := rounds_of(run.repeated(k))[0]) is not None]
     if one is None:
         found = [by_losses(rounds, question) for rounds, _ in listed]
     else:

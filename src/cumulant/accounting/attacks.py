@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.accounting import answer
+from cumulant.accounting.answer import rounds_of
 from cumulant.accounting.choices import Method
 from cumulant.accounting.dominating_runs import dominating_runs
 from cumulant.accounting.question import (
@@ -263,7 +264,7 @@ def _ways(run: RunRecord, method: Method) -> tuple[bool, Method | None]:
         rows(method, None, None)  # says what there is to choose
     if method in CURVES:
         return (True, None) if method == "rdp" else (False, method)
-    known = run.rounds[0] is not None
+    known = rounds_of(run)[0] is not None
     return method == DEFAULT_METHOD or not known, "exact" if known else None
 
 
@@ -342,7 +343,7 @@ def _fixed_point(power: Callable[[Exact], float], odds: Fraction, prior: Fractio
 
 def _lone_gaussian(run: RunRecord) -> Fraction | None:
     """Return mu if the run is N(mu, 1) against N(0, 1), all its rounds together; else None."""
-    rounds = run.rounds[0]
+    rounds = rounds_of(run)[0]
     single = None if rounds is None else rounds.single()
     return single[0].gaussian_shift() if single is not None and single[1] == 1 else None
 

@@ -28,10 +28,9 @@ T = TypeVar("T")
 
 def answered(run: RunRecord, asked: Hashable, answer: Callable[[], T]) -> T:
     """The answer to a question about this run, found once if the run is data alone."""
-    if not run.written or run.estimated or any(part.key is None for part in run.parts):
+    if run.key is None:
         return answer()
-    key = (run.relation, tuple((part.key, part.times) for part in run.sorted), asked)
-    return recall(_answers, key, answer, _MOST_ANSWERS)
+    return recall(_answers, (run.key, asked), answer, _MOST_ANSWERS)
 
 
 def forget() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cumulant.accounting import answer
-from cumulant.accounting.answer import below_zero
+from cumulant.accounting.answer import below_zero, rounds_of
 from cumulant.accounting.numbers import brief, rounded_up
 from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD, Question, checked
 from cumulant.accounting.run import RunRecord
@@ -109,7 +109,7 @@ class PrivacyLoss:
         if epsilon < 0:
             return below_zero(epsilon, other._directed(Exact(-epsilon), question))
         whole = float(np.asarray(answer.delta(self.run, epsilon, question)))
-        rounds = self.run.rounds[0]
+        rounds = rounds_of(self.run)[0]
         if rounds is None:
             return whole  # what holds for both directions holds for each
         from cumulant.exact.answer import directed_delta
@@ -134,7 +134,7 @@ class PrivacyLoss:
         """
         asked, question = DELTA.check("delta", delta), _question("delta", accuracy)
         whole = float(np.asarray(answer.epsilon(self.run, asked, question)))
-        rounds = self.run.rounds[0]
+        rounds = rounds_of(self.run)[0]
         if self.direction == "both" or rounds is None or asked == 1:
             return whole
         from cumulant.exact.answer import directed_epsilon, directed_largest

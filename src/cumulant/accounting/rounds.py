@@ -22,8 +22,10 @@ Replaced = Callable[[Component, Pair], Round | None]
 """What replaces the round of a part with this pair; None where the part is taken as it is."""
 
 
-def describe_rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, str]:
+def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, str]:
     """Return all rounds of the run, or None and what stands in the way; `replaced` may put others in their place."""
+    if len(run.parts) == 1 and replaced is None and (only := _closed_round(run.parts[0])) is not None:
+        return Rounds(((only, 1),)), ""
     parts: list[tuple[Round, int]] = []
     whole: list[tuple[Pair | None, int]] = []
     for part in run.sorted:
@@ -54,6 +56,13 @@ def describe_rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[R
     if any(one.steps is None for one, _ in parts):
         return None, f"noise this far from the sensitivity spans too many scales for a grid, {_FALLBACK}"
     return found, ""
+
+
+def _closed_round(part: Component) -> Round | None:
+    """Return the round of a mechanism that ran once on all the data, if it has a closed form; None otherwise."""
+    if part.times != 1 or part.scheme is not None or part.inner is not None or part.silent:
+        return None
+    return Round(part.pair, WHOLE) if part.pair is not None and part.pair.closed else None
 
 
 def _pair(part: Component) -> Pair | None:

@@ -6,9 +6,9 @@ Never a mechanism.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cumulant.bounds.bound import Bound
 from cumulant.bounds.table import row as bound_row
@@ -19,12 +19,15 @@ from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme
 
 if TYPE_CHECKING:
-    from cumulant.exact.rounds import Rounds
     from cumulant.exact.shuffled_batches import Batches
 
 
+T = TypeVar("T")
+"""The type of what is remembered about a run."""
+
+
 class Described(Protocol):
-    """What the texts about a component are written from: a mechanism."""
+    """A mechanism, from which the texts about a component are written."""
 
     def rank(self) -> tuple[str, str]:
         """Return a place in the one order in which terms are added."""
@@ -137,6 +140,7 @@ class RunRecord:
     relation: Relation
     source: object
     """The expression that was asked about."""
+    _known: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -172,7 +176,21 @@ class RunRecord:
     @cached_property
     def sorted(self) -> tuple[Component, ...]:
         """The parts in the order in which they are added."""
-        return tuple(sorted(self.parts, key=lambda part: part.rank))
+        return self.parts if len(self.parts) == 1 else tuple(sorted(self.parts, key=lambda part: part.rank))
+
+    @cached_property
+    def key(self) -> Hashable:
+        """Return a key of equal runs; None if it is not data alone, so that nothing about it may be remembered."""
+        for part in self.nested():
+            if not part.written:
+                return None
+        for part in self.parts:
+            if part.estimated or part.key is None:
+                return None
+        counted: list[Hashable] = []
+        for part in self.sorted:
+            counted += part.key, part.times
+        return self.relation, tuple(counted)
 
     @cached_property
     def indirect(self) -> bool:
@@ -184,12 +202,12 @@ class RunRecord:
                 return True
         return False
 
-    @cached_property
-    def rounds(self) -> tuple[Rounds | None, str]:
-        """The rounds that the exact layer composes, or None and the reason."""
-        from cumulant.accounting.rounds import describe_rounds
-
-        return describe_rounds(self)
+    def remembered(self, describe: Callable[[RunRecord], T]) -> T:
+        """Return what this function says about the run, found once; the record never changes."""
+        if describe not in self._known:
+            self._known[describe] = describe(self)
+        found: T = self._known[describe]
+        return found
 
     def curve(self, bound: str = "best") -> Curve:
         """The sum of the curves of all parts, each amplified by this bound."""

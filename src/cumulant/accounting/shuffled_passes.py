@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from cumulant.accounting.indirect_routes import SHUFFLED
 from cumulant.accounting.question import Question
-from cumulant.accounting.rounds import describe_rounds
+from cumulant.accounting.rounds import rounds as rounds_of
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.exact import answer
@@ -120,7 +120,7 @@ def _options(run: RunRecord, log_delta: float) -> Iterator[tuple[Rounds, float]]
         def instead(part: Component, pair: Pair, chosen: dict[int, tuple[Step, float]] = chosen) -> Round | None:
             return Round(pair, StatedSteps((chosen[id(part)][0],))) if id(part) in chosen else None
 
-        found, _ = describe_rounds(run, instead)
+        found, _ = rounds_of(run, instead)
         if found is not None:
             yield found, sum(part.times * chosen[id(part)][1] for part in passes)
 
@@ -136,4 +136,4 @@ def witnessed_rounds(run: RunRecord) -> Rounds | None:
             return None
         return Round(pair, StatedSteps(pair.unsampled(), tuple(part.batches.witnesses(pair))))
 
-    return describe_rounds(alone, instead)[0]
+    return rounds_of(alone, instead)[0]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from cumulant.accounting.answer import answer, by_losses, dominating_answer, lower, lower_end, weaker_answer
+from cumulant.accounting.answer import answer, by_losses, dominating_answer, lower, lower_end, rounds_of, weaker_answer
 from cumulant.accounting.answer import delta as delta_of
 from cumulant.accounting.group_lemma import best_place, grown_delta, one_record
 from cumulant.accounting.indirect_routes import DOMINATING_RUN, FEWER_STEPS, GROUP_LEMMA, SHUFFLED
@@ -161,7 +161,7 @@ def _by_losses(plan: Plan, epsilon: float, delta: float) -> Verification:
     question = plan.question
     if delta >= 1 or epsilon == math.inf:  # (0, 1) and (inf, 0) hold for everything
         return Verification(epsilon >= 0, epsilon, delta, question.found, 0.0, math.inf, 0.0, "none", 0)
-    rounds, _ = plan.run.rounds
+    rounds, _ = rounds_of(plan.run)
     if rounds is None:
         raise CertificateError("the run is no longer one that the exact layer can take")
     if plan.answer.bound != rounds.bound_name(plan.answer.way):

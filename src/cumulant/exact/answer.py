@@ -28,9 +28,6 @@ from cumulant.progress import watched
 
 # Names of routes, as answers and guarantees store them; convention.
 
-_CLOSED = "closed form"
-"""One round in closed form, or the sum of rounds that rarely see the record."""
-
 _LATTICE = "lattice"
 """A grid, or a limit that needs no composition."""
 
@@ -85,6 +82,8 @@ ANSWER = AnswerSettings()
 
 def epsilon(rounds: Rounds, delta: Fraction, accuracy: float, cone: bool = True, prove: bool = False) -> Answer:
     """Return an upper bound on epsilon at this exact delta in (0, 1), from the best route."""
+    if (single := rounds.single()) is not None:
+        return closed.single_answer(*single, "delta", delta)
     limits = limits_of(rounds)
     known = _epsilon_without_composition(rounds, delta, limits)
     if known is not None:
@@ -138,9 +137,8 @@ def pure_epsilon(rounds: Rounds) -> Answer:
 
 def _epsilon_without_composition(rounds: Rounds, delta: Fraction, limits: Limits) -> Answer | None:
     """Return epsilon if no composition is needed for it; None if the rounds have to be composed."""
-    single = rounds.single()
-    if single is not None:
-        return _answer(closed.single_epsilon(*single, delta), _CLOSED, "proved")
+    if (single := rounds.single()) is not None:
+        return closed.single_answer(*single, "delta", delta)
     if rounded_down(delta) == 0:  # no float is as small, so no grid is tilted for it
         return _answer(math.inf, _LATTICE, _rigour(rounds))
     if limits.distance <= rounded_down(delta):
@@ -155,7 +153,7 @@ def _least_epsilon(
     if limits.leak <= rounded_down(delta) and limits.largest < found.value:
         found = _answer(limits.largest, _LATTICE, _rigour(rounds))
     if (added := basic_composition_epsilon(rounds, delta)) < found.value:
-        found = _answer(added, _CLOSED, "proved")
+        found = _answer(added, closed.ROUTE, "proved")
     optimum = (
         None
         if _has_wanted_proof(found, prove)
@@ -195,9 +193,8 @@ def delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool = True,
 
     `cone` admits Theorem B; `prove` asks for a proof in balls without a work limit.
     """
-    single = rounds.single()
-    if single is not None:
-        return _answer(closed.single_delta(*single, epsilon), _CLOSED, "proved")
+    if (single := rounds.single()) is not None:
+        return closed.single_answer(*single, "epsilon", epsilon)
     return _delta_by_line(rounds, epsilon, accuracy, cone, True, prove)
 
 
@@ -247,7 +244,7 @@ def _least_delta(
 ) -> Answer:
     """Return the smallest delta of a composition and of the bounds that need no composition."""
     if (added := basic_composition_delta(rounds, epsilon)) < found.value:
-        found = _answer(added, _CLOSED, "proved")
+        found = _answer(added, closed.ROUTE, "proved")
     log_delta = math.log(max(found.value, ANSWER.underflow))
     optimum = None if _has_wanted_proof(found, prove) else value_iteration.optimum(rounds, log_delta, cone)
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:

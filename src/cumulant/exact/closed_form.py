@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
+from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.curves.closed_form import lemma3
 from cumulant.errors import CertificateError
 from cumulant.losses.subsampled import unsampled_ball
@@ -20,6 +22,9 @@ from cumulant.numerics.arithmetic import BALLS, Scalar
 from cumulant.numerics.rounding import at_least, rounded_down, rounded_up
 from cumulant.numerics.search import falling_root
 from cumulant.pairs.pair import Pair
+
+ROUTE = "closed form"
+"""The route of one round in closed form, or of the sum of rounds that rarely see the record; convention."""
 
 BITS = 256
 """Precision of the balls from which both ends of delta are taken, in bits; chosen by hand: profiles need about 128."""
@@ -50,6 +55,12 @@ class ClosedFormSettings:
 
 CLOSED_FORM = ClosedFormSettings()
 """Settings of closed forms."""
+
+
+def single_answer(pair: Pair, rate: Fraction, asked: str, value: Fraction) -> Answer:
+    """Return epsilon at this delta, or delta at this epsilon, of the only round; `asked` names the given number."""
+    find = single_epsilon if asked == "delta" else single_delta
+    return Answer(find(pair, rate, value), None, "proved", way=ROUTE)
 
 
 def single_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
@@ -133,10 +144,7 @@ def _bracket(pair: Pair, rate: Fraction, delta: Fraction) -> tuple[float | None,
 
     Returns None for an end not proved.
     """
-
-    def is_sufficient(e0: float) -> bool | None:
-        return _is_sufficient(pair, rate, delta, Fraction(e0))
-
+    is_sufficient = partial(_is_sufficient, pair, rate, delta)
     at_zero = is_sufficient(0.0)
     if at_zero:
         return None, 0.0
@@ -177,11 +185,12 @@ def _losses_around(start: float) -> Iterator[float]:
         step *= 16 if step < 1 else 4
 
 
-def _is_sufficient(pair: Pair, rate: Fraction, delta: Fraction, e0: Fraction) -> bool | None:
+def _is_sufficient(pair: Pair, rate: Fraction, delta: Fraction, loss: float) -> bool | None:
     """Return True if g d(e0) <= delta is proved, False if refuted.
 
     Returns None if no tried precision decides.
     """
+    e0 = Fraction(loss)
     if e0 == 0 and (distance := pair.total_variation()) is not None:  # balls never decide that two fractions are equal
         return rate * distance <= delta
     for bits in CLOSED_FORM.comparison_bits:

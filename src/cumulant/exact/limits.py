@@ -88,6 +88,14 @@ def _largest_and_leak(rounds: Rounds) -> tuple[float, float]:
     return raised(largest, MANY), raised(leak, MANY)
 
 
+def largest_loss(rounds: Rounds) -> float:
+    """Return the largest finite loss of a run, rounded up; +inf if losses are unbounded."""
+    for one, _ in rounds.parts:
+        if one.pair.gaussian_shift() is not None:
+            return math.inf
+    return _largest_and_leak(rounds)[0]
+
+
 def _scaled_up(one: Round, value: float) -> float:
     """Return share times value, rounded up; a positive value stays positive if floats underflow."""
     return float(raised(float(one.share or 1) * value, MANY)) + _UNDERFLOW if value > 0 else 0.0

@@ -31,6 +31,9 @@ Reports = tuple[tuple[Extremes, Fraction, int], ...]
 _RARELY = Fraction(1, 100)
 """Expected number of rounds that see the record, below which basic composition is tried; chosen by hand, always valid."""
 
+_THEOREMS = {"cone": "gaussian-cone", "adaptive": "extreme-triples", "order": "test-order"}
+"""The theorem that a route cites in the place of the bound that it sharpens; convention."""
+
 _DIRECTIONS = 2
 """Directions of add-remove neighbours: the record removed, and the record added; convention."""
 
@@ -199,13 +202,17 @@ class Rounds:
 
         It is that of the samples, or the profile if nothing is sampled.
         """
-        rows = list(dict.fromkeys(one.row for one, _ in self.parts if not one.whole))
-        return rows[0] if len(rows) == 1 else "mixed" if rows else "profile"
+        rows = set()
+        for one, _ in self.parts:
+            if not one.whole:
+                rows.add(one.row)
+        return rows.pop() if len(rows) == 1 else "mixed" if rows else "profile"
 
     def bound_name(self, way: str) -> str:
         """Return the name of the bound that an answer by this route cites."""
-        theorems = {"cone": "gaussian-cone", "adaptive": "extreme-triples", "order": "test-order"}
-        return self.row if all(one.whole for one, _ in self.parts) and way != "cone" else theorems.get(way, self.row)
+        if way in _THEOREMS and (way == "cone" or not all(one.whole for one, _ in self.parts)):
+            return _THEOREMS[way]
+        return self.row
 
     @property
     def aligned(self) -> bool:
@@ -223,8 +230,10 @@ class Rounds:
 
     def single(self) -> tuple[Pair, Fraction] | None:
         """Return pair and rate of the only round if its profile has a closed form; None otherwise."""
-        forms = self._closed_forms()
-        return forms[0][0] if forms is not None and len(forms) == 1 and forms[0][1] == 1 else None
+        if len(self.parts) != 1 or self.parts[0][1] != 1:
+            return None
+        one = self.parts[0][0]
+        return (one.pair, one.share) if one.share is not None and one.pair.closed else None
 
     def single_below(self) -> tuple[Pair, Fraction] | None:
         """Return pair and rate of the only round for a lower bound.

@@ -94,7 +94,7 @@ SMALL = 0.5
 """|lambda L| up to which e^y - 1 - y is its series; derived: a term is then less than a quarter of the one before
 (Lemma 7c)."""
 
-FACTORIALS = [1 / math.factorial(n) for n in range(2, 16)]
+FACTORIALS = (1 / np.cumprod(np.arange(1.0, 16.0))[1:]).tolist()
 """1/2!, 1/3!, … 1/15!: for |y| <= 1/2 the rest of the series is below u/8 of it (Lemma 7c)."""
 
 VANISHING_WEIGHT = 2.0**-900

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cached_property
+from operator import methodcaller
 from typing import Any, Protocol
 
 import numpy as np
@@ -180,19 +181,19 @@ class Balls:
         return np.frompyfunc(function, 1, 1)
 
     def exp(self, x: Any) -> Any:
-        return self._map(lambda v: v.exp())(x)
+        return self._map(methodcaller("exp"))(x)
 
     def log(self, x: Any) -> Any:
-        return self._map(lambda v: v.log())(x)
+        return self._map(methodcaller("log"))(x)
 
     def expm1(self, x: Any) -> Any:
-        return self._map(lambda v: v.expm1())(x)
+        return self._map(methodcaller("expm1"))(x)
 
     def log1p(self, x: Any) -> Any:
-        return self._map(lambda v: v.log1p())(x)
+        return self._map(methodcaller("log1p"))(x)
 
     def tanh(self, x: Any) -> Any:
-        return self._map(lambda v: v.tanh())(x)
+        return self._map(methodcaller("tanh"))(x)
 
     def excess(self, x: Any) -> Any:
         return self._map(lambda v: v.expm1() - v)(x)
@@ -208,7 +209,7 @@ class Balls:
         return self._map(lambda v: v + (-v).exp().log1p() if v > _HUGE else v.exp().log1p())(x)
 
     def log1p_sum_exp(self, x: Array) -> Any:
-        return self._map(lambda v: v.log1p())(np.sum(self.exp(x), axis=-1))
+        return self._map(methodcaller("log1p"))(np.sum(self.exp(x), axis=-1))
 
     def log_sum_exp(self, x: Array) -> Any:
         return self.log(np.sum(self.exp(x), axis=-1))

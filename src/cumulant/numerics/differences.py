@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -234,23 +235,25 @@ def escalated(
     stays wide at the most bits that are allowed is an error, not a number.
     """
 
-    enough = good_bits(on)
-
-    def good(ball: Any) -> bool:
-        if ball.rel_accuracy_bits() >= enough:
-            return True
-        return negligible is not None and bool(ball.abs_upper() < on.number(Fraction(1, 1 << negligible)))
-
+    enough, least = good_bits(on), None if negligible is None else on.number(Fraction(1, 1 << negligible))
     bits = max(bits, on.precision(), SETTINGS.first_bits)
     while bits <= most:
         with BALLS.at(bits):
             values = evaluate()
-            if all(good(ball) for ball in values.flat):
+            if _are_good(values, enough, least):
                 values = values if then is None else then(values)
-                if all(ball.is_finite() for ball in values.flat):
+                if all(map(methodcaller("is_finite"), values.flat)):
                     return values
         bits *= 2
     raise CertificateError(f"a ball stayed too wide at {most} bits; ask for a smaller order")
+
+
+def _are_good(balls: Array, bits: int, negligible: Any) -> bool:
+    """Return True if every ball has so many good bits, or lies within `negligible` of zero."""
+    for ball in balls.flat:
+        if ball.rel_accuracy_bits() < bits and (negligible is None or not ball.abs_upper() < negligible):
+            return False
+    return True
 
 
 def good_bits(on: Arithmetic) -> int:

@@ -137,7 +137,7 @@ def at_least(end: Any) -> Fraction:
 
     If no float is that small or large, something above it is returned.
     """
-    mantissa, exponent = (int(part) for part in end.man_exp())
+    mantissa, exponent = map(int, end.man_exp())
     size = exponent + mantissa.bit_length()
     if mantissa <= 0:
         return Fraction(mantissa) * Fraction(2) ** exponent if -_FLOAT_BITS < size < _FLOAT_BITS else Fraction(0)

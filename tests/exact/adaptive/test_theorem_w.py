@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.answer import rounds_of
 from cumulant.exact import test_functions
 from cumulant.exact.adaptive import theorem_w
 from cumulant.exact.adaptive.constraints import LaplaceConstraint, scaled_f
@@ -20,7 +21,7 @@ ORDERS = (0.5, 1.25, 2.0, 8.0, 40.0)
 
 
 def rounds(run: cm.Expression) -> Rounds:
-    found, _ = run.record().rounds
+    found, _ = rounds_of(run.record())
     assert found is not None
     return found
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cumulant as cm
+from cumulant.accounting.answer import rounds_of
 from cumulant.exact import answer as two_sided
 from cumulant.exact import test_functions
 from cumulant.exact.adaptive import theorem_w, theorem_w_line
@@ -134,7 +135,7 @@ def test_the_sum_is_the_expectation_and_its_images(order: float) -> None:
 
 def test_losses_beside_the_lattice_of_zero() -> None:
     """An offset, as the first triple of randomized response has one."""
-    rounds = (cm.RandomizedResponse(p="0.9") @ cm.WithoutReplacement(rate="0.1") * 6).record().rounds[0]
+    rounds = rounds_of((cm.RandomizedResponse(p="0.9") @ cm.WithoutReplacement(rate="0.1") * 6).record())[0]
     assert rounds is not None
     [(one, times)] = rounds.parts
     found = theorem_w._dominated_type(one, times)
@@ -439,7 +440,7 @@ def test_never_below_what_a_policy_reaches(mechanism: cm.Mechanism) -> None:
 
 
 def rounds(run: cm.Expression) -> Rounds:
-    found, _ = run.record().rounds
+    found, _ = rounds_of(run.record())
     assert found is not None
     return found
 
@@ -508,7 +509,7 @@ def test_where_theorem_w_says_nothing_the_line_says_nothing() -> None:
     ):
         assert theorem_w_line.epsilon(rounds(run), delta) is None
         assert theorem_w_line.delta(rounds(run), Fraction(1), -5.0) is None
-    assert ((3 * laplace) @ sample * 5000).record().rounds[0] is None
+    assert rounds_of(((3 * laplace) @ sample * 5000).record())[0] is None
     leaking = laplace @ sample * 3000 + cm.ApproximateDP(1, "1e-6") @ sample * 1000
     assert theorem_w_line.epsilon(rounds(leaking), delta) is None
     more = theorem_w_line.epsilon(rounds(leaking), Fraction(1, 10**4))

@@ -375,7 +375,7 @@ def _settled(rounds: Rounds, question: Question, exact: Answer) -> bool:
         return _attained(rounds, *((exact.value, given) if question.asked == "delta" else (given, exact.value)))
     order = math.nan if exact.order is None else exact.order
     numbers = (exact.value, order, 1.0, rounded_down(question.value))
-    return bool(_beaten(rounds, question, _Exact(*(np.array([each]) for each in numbers)))[0])
+    return bool(_beaten(rounds, question, _Exact(*map(np.atleast_1d, numbers)))[0])
 
 
 def _proper(question: Question) -> bool:

@@ -124,7 +124,7 @@ class Component:
     @property
     def lone(self) -> bool:
         """Return True if a single mechanism runs, on each sample if there is one."""
-        return self.inner is None or [part.times for part in self.inner.parts] == [1]
+        return self.inner is None or (len(self.inner.parts) == 1 and self.inner.parts[0].times == 1)
 
     @property
     def base(self) -> Curve:

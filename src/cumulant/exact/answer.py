@@ -154,6 +154,8 @@ def _least_epsilon(
         found = _answer(limits.largest, _LATTICE, _rigour(rounds))
     if (added := basic_composition_epsilon(rounds, delta)) < found.value:
         found = _answer(added, closed.ROUTE, "proved")
+    if not rounds.adaptive:
+        return found
     optimum = (
         None
         if _has_wanted_proof(found, prove)
@@ -245,6 +247,14 @@ def _least_delta(
     """Return the smallest delta of a composition and of the bounds that need no composition."""
     if (added := basic_composition_delta(rounds, epsilon)) < found.value:
         found = _answer(added, closed.ROUTE, "proved")
+    most = min(limits.distance, limits.leak if limits.largest <= rounded_down(epsilon) else 1.0, 1.0)
+    if rounds.adaptive:
+        found = _least_adaptive_delta(rounds, epsilon, cone, found, prove)
+    return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
+
+
+def _least_adaptive_delta(rounds: Rounds, epsilon: Fraction, cone: bool, found: Answer, prove: bool) -> Answer:
+    """Return the smallest delta of a composition and of the theorems about queries that adapt."""
     log_delta = math.log(max(found.value, ANSWER.underflow))
     optimum = None if _has_wanted_proof(found, prove) else value_iteration.optimum(rounds, log_delta, cone)
     if optimum is not None and (enough := optimum.delta(rounded_down(epsilon))) < found.value:
@@ -255,8 +265,7 @@ def _least_delta(
             found = _theorem_w_line_answer(by_order, found, prove)
         elif not _has_wanted_proof(found, prove):
             found = _theorem_w_grid_answer(rounds, theorem_w.delta(rounds, rounded_down(epsilon), log_delta), found)
-    most = min(limits.distance, limits.leak if limits.largest <= rounded_down(epsilon) else 1.0, 1.0)
-    return found if found.value <= most else _answer(most, _LATTICE, _rigour(rounds))
+    return found
 
 
 def _grid_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, cone: bool) -> Answer:
@@ -354,6 +363,8 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool 
         )
 
     found = _best_witness(rounds, on_line, on_grid, prove)
+    if not rounds.adaptive:
+        return found
     optimum = value_iteration.lower_optimum(rounds, math.log(rounded_up(delta)))
     return _larger_bound(found, 0.0 if optimum is None else optimum.needed_epsilon(rounded_up(delta)))
 
@@ -375,6 +386,8 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool 
         return search.grid_delta(terms, rounded_up(epsilon), max(accuracy, ANSWER.finest_witness), upper=False)
 
     found = _best_witness(rounds, on_line, on_grid, prove)
+    if not rounds.adaptive:
+        return found
     optimum = None if found is None else value_iteration.lower_optimum(rounds, math.log(found.value))
     return _larger_bound(found, 0.0 if optimum is None else optimum.needed_delta(rounded_up(epsilon)))
 

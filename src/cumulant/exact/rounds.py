@@ -185,7 +185,7 @@ class Round:
         return next(iter(named or (self.witnesses if self.whole else ())), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rounds:
     """All rounds of a run, in the order in which the components are added."""
 
@@ -221,12 +221,32 @@ class Rounds:
         Directions come in the same order: those of a data set that may be larger or smaller are twice those of others. Two
         numbers of records have no such order: 50 and one more is 51 and one less.
         """
-        sizes = {one.records for one, _ in self.parts if len(one.steps or ()) > _DIRECTIONS}
-        return len(sizes) <= 1 and all(self._directions() % (len(one.steps or ()) or 1) == 0 for one, _ in self.parts)
+        sizes = set()
+        for one, _ in self.parts:
+            directions = len(one.steps or ())
+            if self._directions % (directions or 1) != 0:
+                return False
+            if directions > _DIRECTIONS:
+                sizes.add(one.records)
+        return len(sizes) <= 1
 
+    @cached_property
     def _directions(self) -> int:
-        """Return the largest number of directions of a round."""
-        return max((len(one.steps or ()) for one, _ in self.parts), default=1)
+        """Return the largest number of directions of a round; 1 if there is no round."""
+        return max([len(one.steps or ()) for one, _ in self.parts], default=1)
+
+    @cached_property
+    def adaptive(self) -> bool:
+        """Return True if a round may be bounded for queries that adapt, beyond products of pairs (`exact.adaptive`).
+
+        The mechanism has bounded range, or a scheme of fixed size makes triples of its reports or of its Laplace noise.
+        """
+        for one, _ in self.parts:
+            if one.pair.bounded_range() is not None:
+                return True
+            if one.triples is not None and (one.pair.query or one.pair.extremes() is not None):
+                return True
+        return False
 
     def single(self) -> tuple[Pair, Fraction] | None:
         """Return pair and rate of the only round if its profile has a closed form; None otherwise."""
@@ -284,15 +304,13 @@ class Rounds:
 
         All rounds must have closed forms.
         """
-        forms = self._closed_forms()
-        return forms if forms is not None and sum(times * rate for (_, rate), times in forms) <= _RARELY else None
-
-    def _closed_forms(self) -> list[tuple[tuple[Pair, Fraction], int]] | None:
-        """Return pair, rate and number of each round if all have closed forms; None otherwise."""
-        forms = [
-            ((one.pair, one.share), times) for one, times in self.parts if one.pair.closed and one.share is not None
-        ]
-        return forms if len(forms) == len(self.parts) else None
+        forms, expected = [], Fraction(0)
+        for one, times in self.parts:
+            if one.share is None or not one.pair.closed:
+                return None
+            forms.append(((one.pair, one.share), times))
+            expected += times * one.share
+        return forms if expected <= _RARELY else None
 
     def slip(self) -> float:
         """Return a lower bound on how far rounding may misplace the sum of all losses on a grid."""
@@ -300,7 +318,7 @@ class Rounds:
 
     def upper(self) -> Iterator[Terms]:
         """Yield one composition per direction; their largest delta is an upper bound."""
-        for direction in range(self._directions()):
+        for direction in range(self._directions):
             yield tuple((one.step(direction), times) for one, times in self.parts)
 
     def lines(self) -> Iterator[tuple[Terms, RoundTypes | None]]:
@@ -375,5 +393,9 @@ class Rounds:
 
 def _all_transforms(found: Sequence[tuple[Transform | None, int]]) -> RoundTypes | None:
     """Return the transforms if every round offers one; None otherwise."""
-    round_types = [(each, times) for each, times in found if each is not None]
-    return tuple(round_types) if len(round_types) == len(found) else None
+    round_types = []
+    for each, times in found:
+        if each is None:
+            return None
+        round_types.append((each, times))
+    return tuple(round_types)

@@ -9,6 +9,7 @@ Every value is valid: each result is proved or bounded for whatever is chosen he
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -67,10 +68,10 @@ class TheoremWSettings:
     cut: float = 16.0
     """Nats: k rounds may lose e^-16 of delta to infinity, as on every grid."""
 
-    gaps: Array = field(default_factory=lambda: np.geomspace(1e-3, 40.0, 120))
+    gaps: Array = field(default_factory=partial(np.geomspace, 1e-3, 40.0, 120))
     """Gaps d that a guess compares, divided by n above 1; chosen by hand."""
 
-    nearby_orders: Array = field(default_factory=lambda: np.geomspace(1 / 12, 12.0, 140))
+    nearby_orders: Array = field(default_factory=partial(np.geomspace, 1 / 12, 12.0, 140))
     """Parts of the profile's order at which a guess looks; chosen by hand."""
 
     nearest_row: float = 1e-5

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -36,13 +37,13 @@ class LineSettings:
     order_factors: tuple[float, ...] = (1.0, 0.85, 0.7, 0.55)
     """Parts of the saddle point's order that are compared; chosen by hand: below a jump of K' few frequencies suffice."""
 
-    image_orders: Array = field(default_factory=lambda: np.geomspace(0.03, 2.0, 18))
+    image_orders: Array = field(default_factory=partial(np.geomspace, 0.03, 2.0, 18))
     """Distances of the image order t from lam that are tried, in units of the normal law's best one; chosen by hand."""
 
-    far_image_orders: Array = field(default_factory=lambda: np.geomspace(2.5, 8.0, 6))
+    far_image_orders: Array = field(default_factory=partial(np.geomspace, 2.5, 8.0, 6))
     """Distances that are tried if the farthest of `image_orders` was the best; chosen by hand."""
 
-    nearby_orders: Array = field(default_factory=lambda: np.geomspace(0.5, 2.5, 17))
+    nearby_orders: Array = field(default_factory=partial(np.geomspace, 0.5, 2.5, 17))
     """Parts of lam at which a bound by one real order is tried; chosen by hand."""
 
     omitted_rounds: float = 4.0
@@ -60,7 +61,7 @@ class LineSettings:
     most_cancelled_search: float = 10.0
     """Nats that may cancel on a line in floats that a search follows; floats have 36; chosen by hand."""
 
-    gap_grid: Array = field(default_factory=lambda: np.geomspace(0.1, 60.0, 33))
+    gap_grid: Array = field(default_factory=partial(np.geomspace, 0.1, 60.0, 33))
     """Gaps d that are tried first, in units of 1/lam; measured: the best is about 3."""
 
     gap_points: int = 9
@@ -138,7 +139,7 @@ class DecaySettings:
     Balls or rounded floats certify whatever is chosen.
     """
 
-    window_cuts: Array = field(default_factory=lambda: np.array([0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.3]))
+    window_cuts: Array = field(default_factory=partial(np.array, [0.0, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.3]))
     """Parts of the law that either end of Lemma S3's window may leave out; chosen by hand."""
 
     omitted_rounds: float = 4.0
@@ -168,7 +169,7 @@ class DecaySettings:
     most_intervals: int = 400
     """Intervals before the proof gives up; chosen by hand."""
 
-    interval_halves: Array = field(default_factory=lambda: 0.5 * 0.7 ** np.arange(20))
+    interval_halves: Array = field(default_factory=(0.5 * 0.7 ** np.arange(20)).copy)
     """Half lengths of intervals that are tried, as parts of the top frequency, the longest first; chosen by hand."""
 
     long_intervals: int = 6

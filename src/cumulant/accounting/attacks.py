@@ -233,21 +233,22 @@ def in_brief(run: RunRecord, fpr: Number, method: Method, epsilon: float, delta:
     rate, pairs = PROBABILITY.check("fpr", fpr), ([Fraction(epsilon)], [Fraction(delta)])
     found, largest = tradeoff.true_positive_rate([rate], *pairs)[0], tradeoff.advantage(*pairs)
     by_curve, by_statements = _ways(run, method) if method in METHODS else (False, None)
-    if by_curve:
-        found, largest = (
-            min(found, attacks.curve_true_positive_rate(run.curve(), [rate])[0]),
-            min(largest, attacks.curve_advantage(run.curve())),
-        )
     if by_statements == "exact" and (shift := _lone_gaussian(run)) is not None:
-        found = min(found, _normal_power(rate, shift))
+        found, by_curve = min(found, _normal_power(rate, shift)), False
     if by_statements:
         known = _Statements(run, by_statements)
         if by_statements == "exact":
             known.ask([0.0])
             known.ask([_gaussian(rate, known.deltas[0.0])])
+            by_curve = known.deltas[0.0] >= 1  # else the loss distributions say more than a converted curve
         else:
             known.ask((epsilon * np.arange(_FEW) / _FEW).tolist())
         found, largest = min(found, known.bounds([rate])[0]), min(largest, tradeoff.advantage(*known.pair))
+    if by_curve:
+        found, largest = (
+            min(found, attacks.curve_true_positive_rate(run.curve(), [rate])[0]),
+            min(largest, attacks.curve_advantage(run.curve())),
+        )
     if (announced := _announced(run, method)) is not None:
         caught, most = in_brief(announced, fpr, method, epsilon, delta)
         return min(float(found), caught), min(largest, most)

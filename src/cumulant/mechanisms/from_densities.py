@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from cumulant.curves.user_function import identity
 from cumulant.domains import Exact, Number, limit
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.mechanism import Mechanism
+from cumulant.parameters import declared
 
 if TYPE_CHECKING:
     from cumulant.pairs.densities import DensityPair
@@ -57,7 +57,7 @@ def _interval(support: tuple[float, float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@declared
 class ByDensities(Mechanism):
     """A mechanism known by two densities, as `from_densities` makes it."""
 

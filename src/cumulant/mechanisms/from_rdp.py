@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +12,7 @@ from cumulant.curves.user_function import Function, ProjectedFunction, accepts_b
 from cumulant.domains import NONNEGATIVE, Number, limit
 from cumulant.errors import InputError, shown
 from cumulant.mechanisms.mechanism import Mechanism
+from cumulant.parameters import declared
 
 
 def from_rdp(
@@ -59,7 +59,7 @@ def from_rdp(
     return ByFunction(rdp, limit("pure", pure), known_kl, name, upper_bound)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@declared
 class ByFunction(Mechanism):
     """A mechanism known by a Python function of the order, as `from_rdp` makes it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,8 +13,9 @@ from cumulant.curves.group import grouped
 from cumulant.domains import GROUP as SIZES
 from cumulant.domains import Domain, Exact, Number
 from cumulant.errors import HypothesisError
-from cumulant.mechanisms.mechanism import Expression, Mechanism, run
+from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper, run
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import declared
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
@@ -84,39 +85,20 @@ def _grouped(mechanism: Mechanism, size: int) -> Mechanism:
     return Grouped(mechanism, size) if size > 1 else mechanism
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Grouped(Mechanism):
+@declared
+class Grouped(Wrapper):
     """A mechanism, for data sets that differ in several records."""
 
     inner: Mechanism
     size: int
 
     @property
-    def relation(self) -> Relation:
-        return self.inner.relation
-
-    @property
-    def estimated(self) -> bool:
-        return self.inner.estimated
-
-    @property
     def surrogate(self) -> bool:
         return self.inner.surrogate or not self.inner.grouped_attained
 
     @property
-    def frozen(self) -> bool:
-        return self.inner.frozen
-
-    @property
     def records_changed(self) -> int:
         return self.size * self.inner.records_changed
-
-    @property
-    def sized(self) -> bool:
-        return self.inner.sized
-
-    def key(self) -> Hashable:
-        return self.inner, self.size
 
     def unsampled(self) -> str:
         return "a group enters a sample record by record; write the sample first and Group last"
@@ -140,10 +122,7 @@ class Grouped(Mechanism):
         return "; ".join(dict.fromkeys(each for each in said if each))
 
     def part(self, times: int) -> Component:
-        return replace(super(Grouped, self).part(times), group=self.size, alone=self.inner.part(times))
+        return replace(super().part(times), group=self.size, alone=self.inner.part(times))
 
-    def arguments(self) -> Mapping[str, str]:
-        return {}
-
-    def __str__(self) -> str:
-        return f"{self.inner} @ Group(size={self.size})"
+    def _applied(self) -> str:
+        return f"Group(size={self.size})"

@@ -431,16 +431,6 @@ class Wrapper(Mechanism):
     def sized(self) -> bool:
         return self.inner.sized
 
-    def _nested_part(self, times: int) -> Component:
-        """Return the component, with the assumptions of everything inside and whether a sensitivity was stated there."""
-        nested = list(self.inner.record().nested())
-        said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
-        return replace(
-            Mechanism.part(self, times),
-            sensitive=any(part.sensitive for part in nested),
-            assumed="; ".join(dict.fromkeys(each for each in said if each)),
-        )
-
     def _applied(self) -> str:
         """Return the text behind `@`."""
         return str(self.scheme)
@@ -579,6 +569,10 @@ def canonical(key: Any) -> str:
             return f"{key.numerator}/{key.denominator}"
         case tuple():
             return f"({', '.join(canonical(item) for item in key)})"
+        case frozenset():
+            return (
+                f"{{{', '.join(sorted(canonical(item) for item in key))}}}"  # its own order differs between processes
+            )
         case Expression():
             return str(sorted((mechanism.rank(), times) for mechanism, times in key.terms.items()))
     return repr(key)

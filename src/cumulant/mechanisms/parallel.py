@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -15,6 +14,7 @@ from cumulant.domains import one_of
 from cumulant.errors import InputError, RelationError
 from cumulant.mechanisms.mechanism import PARALLEL, Expression, Mechanism
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import declared
 from cumulant.relation import Relation, common
 from cumulant.sampling.scheme import SCHEMES
 
@@ -58,7 +58,7 @@ def parallel(*parts: Expression, by: str = "value", relation: Relation | str | N
     return Parallel(tuple(flat), way, replaced)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@declared
 class Parallel(Mechanism):
     """Runs on disjoint parts of the data.
 
@@ -72,7 +72,7 @@ class Parallel(Mechanism):
     moved: bool = False
     """Whether the statement is for a record that is replaced, so that it may move from one part to another."""
 
-    def __post_init__(self) -> None:
+    def _validate(self) -> None:
         stated = common((part.relation, part) for part in self.parts)
         if self.by == "position" and stated is Relation.ADD_REMOVE:
             raise RelationError(
@@ -197,9 +197,6 @@ class Parallel(Mechanism):
             return None
         points = [(step, delta) for step, delta in zip(steps, deltas, strict=True) if delta < 1]
         return PolygonPair(*convex_corners(*zip(*points, strict=True)), attained=False)
-
-    def arguments(self) -> Mapping[str, str]:
-        return {}
 
     def __str__(self) -> str:
         texts = sorted(str(part) for part in self.parts)

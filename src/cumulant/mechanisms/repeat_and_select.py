@@ -13,11 +13,12 @@ from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.domains import NONNEGATIVE, POSITIVE, Domain, Exact, Number, one_of
 from cumulant.errors import InputError
-from cumulant.mechanisms.mechanism import Expression, Mechanism
+from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import FAR
 from cumulant.numerics.rounding import U, rounded_down
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import declared
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
@@ -125,39 +126,12 @@ class RepeatAndSelect(Scheme):
         return str(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Selected(Mechanism):
+@declared
+class Selected(Wrapper):
     """The best of a random number of runs of an expression."""
 
     inner: Expression
     scheme: RepeatAndSelect
-
-    @property
-    def relation(self) -> Relation:
-        return self.inner.relation
-
-    @property
-    def estimated(self) -> bool:
-        return self.inner.estimated
-
-    @property
-    def surrogate(self) -> bool:
-        return self.inner.surrogate
-
-    @property
-    def frozen(self) -> bool:
-        return self.inner.frozen
-
-    @property
-    def records_changed(self) -> int:
-        return self.inner.records_changed
-
-    @property
-    def sized(self) -> bool:
-        return self.inner.sized
-
-    def key(self) -> Hashable:
-        return self.inner, self.scheme
 
     def ungrouped(self) -> str:
         return next((refused for mechanism in self.inner.terms if (refused := mechanism.ungrouped())), "")
@@ -251,13 +225,6 @@ class Selected(Mechanism):
         near, far = (min(x if math.isfinite(x) else 20.0, float(_FARTHEST)) for x in span)
         count, last = (_POINTS, near) if closed is None else (_CLOSED_POINTS, far)
         return [*(last * (i / count) ** _BENT for i in range(count + 1)), far]
-
-    def arguments(self) -> Mapping[str, str]:
-        return {}
-
-    def __str__(self) -> str:
-        inner = f"{self.inner}" if isinstance(self.inner, Mechanism) else f"({self.inner})"
-        return f"{inner} @ {self.scheme}"
 
 
 def _float_mean(log_share: float, shape: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -12,9 +12,10 @@ from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import HypothesisError, InputError, RelationError
 from cumulant.hints import BATCHES
-from cumulant.mechanisms.mechanism import Expression, Mechanism
+from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.shuffle import LARGEST
+from cumulant.parameters import declared
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
@@ -82,31 +83,14 @@ class Shuffle(Scheme):
         return str(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Shuffled(Mechanism):
+@declared
+class Shuffled(Wrapper):
     """Reports of one local randomizer, the same for all users, one report each, in random order."""
 
     inner: Mechanism
     scheme: Shuffle
 
-    @property
-    def relation(self) -> Relation:
-        return Relation.REPLACE_ONE
-
-    @property
-    def estimated(self) -> bool:
-        return self.inner.estimated
-
-    @property
-    def surrogate(self) -> bool:
-        return self.inner.surrogate
-
-    @property
-    def frozen(self) -> bool:
-        return self.inner.frozen
-
-    def key(self) -> Hashable:
-        return self.inner, self.scheme
+    relation = Relation.REPLACE_ONE
 
     def assumption(self) -> str:
         return ASSUMED
@@ -122,12 +106,6 @@ class Shuffled(Mechanism):
 
     def _pair(self) -> Pair:
         return _shuffled(self.inner, int(self.scheme.reports))
-
-    def arguments(self) -> Mapping[str, str]:
-        return {}
-
-    def __str__(self) -> str:
-        return f"{self.inner} @ {self.scheme}"
 
 
 @lru_cache(maxsize=256)

@@ -51,6 +51,7 @@ MECHANISMS = (
     "PureDP(epsilon=0.1)",
     "RandomizedResponse(p=0.75)",
     "Skellam(variance=100, sensitivity=3, dimension=1)",
+    "LocalRandomizer(inputs=2, masses=[3/4, 1/4, 1/4, 3/4])",
     "SparseVector(threshold=2, query=4)",
     "SubsetSelection(values=10, size=3, epsilon=1)",
     "TradeOff(alphas=[0, 1/4, 1], betas=[1, 1/4, 0])",

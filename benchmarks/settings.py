@@ -88,6 +88,15 @@ def unary(rng: random.Random) -> cm.Mechanism:
     return cm.UnaryEncoding(p if p > q else (1 + p) / 2, q)
 
 
+def finite(rng: random.Random) -> cm.Mechanism:
+    """Two or three inputs with laws of four outputs."""
+    inputs, masses = rng.randint(2, 3), list[Fraction]()
+    for _ in range(inputs):
+        weights = [rng.randint(1, 99) for _ in range(4)]
+        masses += [Fraction(weight, sum(weights)) for weight in weights]
+    return cm.LocalRandomizer(inputs, masses)
+
+
 def profile(rng: random.Random) -> cm.Mechanism:
     """A table of guarantees, in any order."""
     count = rng.randint(1, 4)
@@ -131,6 +140,7 @@ DRAWS: dict[str, Callable[[random.Random], cm.Mechanism]] = {
     "KaryResponse": lambda rng: cm.KaryResponse(rng.randint(2, 50), chance(rng)),
     "UnaryEncoding": unary,
     "SubsetSelection": lambda rng: cm.SubsetSelection(rng.randint(6, 50), rng.randint(1, 5), decimal(rng, -4, 1)),
+    "LocalRandomizer": finite,
     "DiscreteLaplace": lambda rng: cm.DiscreteLaplace(decimal(rng, -2, 5), rng.randint(1, 9)),
     "DiscreteGaussian": lambda rng: cm.DiscreteGaussian(
         decimal(rng, -0.7, 2), rng.randint(1, 3), rng.choice((None, 1))

@@ -123,6 +123,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "KaryResponse by epsilon": (cm.KaryResponse, {"values": 4, "epsilon": 1}),
     "UnaryEncoding": (cm.UnaryEncoding, {"p": "1/2", "q": "1/5"}),
     "SubsetSelection": (cm.SubsetSelection, {"values": 10, "size": 3, "epsilon": 1}),
+    "LocalRandomizer": (cm.LocalRandomizer, {"inputs": 2, "masses": ["3/4", "1/4", "1/4", "3/4"]}),
     "DiscreteLaplace": (cm.DiscreteLaplace, {"scale": 2, "sensitivity": 3}),
     "DiscreteGaussian": (cm.DiscreteGaussian, {"sigma": 2, "sensitivity": 3, "dimension": 1}),
     "BoundedLaplace": (cm.BoundedLaplace, {"scale": 2, "bound": 30, "sensitivity": 1}),

@@ -51,6 +51,7 @@ from cumulant.mechanisms.group import Group
 from cumulant.mechanisms.kary_response import KaryResponse
 from cumulant.mechanisms.laplace import Laplace
 from cumulant.mechanisms.last_iterate import last_iterate
+from cumulant.mechanisms.local_randomizer import LocalRandomizer
 from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
 from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
 from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
@@ -134,6 +135,7 @@ __all__ = [
     "Ledger",
     "LedgerBroken",
     "LedgerError",
+    "LocalRandomizer",
     "MatrixMechanism",
     "Mechanism",
     "MinSep",

@@ -42,6 +42,7 @@ TEXTS = {
     "PureDP": ("PureDP(epsilon={})", "0.1"),
     "RandomizedResponse": ("RandomizedResponse(p={})", "0.52"),
     "Skellam": ("Skellam(variance={}, dimension=1)", "90"),
+    "LocalRandomizer": ("LocalRandomizer(inputs=2, masses=[0.55, 0.45, 0.45, 0.55]) * {}", "1"),
     "SparseVector": ("SparseVector(threshold={}, query=50)", "40"),
     "SubsetSelection": ("SubsetSelection(values=9, size=3, epsilon={})", "0.1"),
     "TradeOff": ("TradeOff(alphas=[0, 0.4, 1], betas=[1, 0.4, 0]) * {}", "1"),

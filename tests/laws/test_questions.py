@@ -31,6 +31,9 @@ USUAL: dict[str, cm.Mechanism] = {
     "KaryResponse": cm.KaryResponse(values=5, p="0.3"),
     "UnaryEncoding": cm.UnaryEncoding(p="0.5", q="0.3"),
     "SubsetSelection": cm.SubsetSelection(values=10, size=3, epsilon="0.2"),
+    "LocalRandomizer": cm.LocalRandomizer(
+        inputs=3, masses=["0.4", "0.3", "0.3", "0.3", "0.4", "0.3", "0.3", "0.3", "0.4"]
+    ),
     "DiscreteLaplace": cm.DiscreteLaplace(scale=5, sensitivity=2),
     "BoundedLaplace": cm.BoundedLaplace(scale=5, bound=150),
     "DiscreteGaussian": cm.DiscreteGaussian(sigma=2, dimension=1),

@@ -35,7 +35,9 @@ def test_reference(row: dict[str, Any]) -> None:
     expected = float(row["value"])
     if "delta" in row["quantity"]:
         found = run.guarantee(epsilon=row["at"]["epsilon"])
-        assert (found.rigour, found.lower) == ("proved", None)
+        assert found.rigour == "proved"
+        assert (found.lower is None) == isinstance(local(row), cm.PureDP)
+        assert found.lower is None or found.lower <= found.delta
         assert expected * (1 - 1e-15) <= found.delta <= expected * (1 + 1e-14)
     else:
         assert expected * (1 - 1e-14) <= run.rdp(float(row["at"]["order"])) <= expected * (1 + 1e-10)
@@ -119,7 +121,7 @@ def test_which_randomizers_are_better() -> None:
     assert pure.epsilon(0) == 2
     turned = cm.KaryResponse(values=3, p="1/10") @ cm.Shuffle(reports=10)  # the own value is the least likely
     odds = cm.PureDP(epsilon=math.log(4.5)) @ cm.Shuffle(reports=10)
-    assert turned.delta(epsilon="0.5") == pytest.approx(odds.delta(epsilon="0.5"), rel=1e-9)
+    assert turned.delta(epsilon="0.5") < odds.delta(epsilon="0.5")
 
 
 def test_rounds_are_composed() -> None:
@@ -149,10 +151,9 @@ def test_text_words_and_calibrate() -> None:
         "PureDP(1) @ Shuffle(reports=0)": "reports=0 must be an integer",
         "PureDP(1) @ Shuffle(reports=1.5)": "reports=1.5 must be an integer",
         "PureDP(1000) @ Shuffle(reports=5)": "protect nobody, shuffled or not",
-        "Gaussian(1) @ Shuffle(reports=10)": r"@ ShuffledBatches\(batches=...\).*RandomAllocation\(steps=...\) is the loop",
+        "ZeroConcentrated(2) @ Shuffle(reports=10)": r"@ ShuffledBatches\(batches=...\).*RandomAllocation\(steps=...\)",
         "(PureDP(1) * 2) @ Shuffle(reports=10)": "one local randomizer",
-        "UnaryEncoding(p=0.5, q=0.2) @ Shuffle(reports=10)": r"is PureDP\(epsilon=…\)",
-        "ApproximateDP(1, 1e-6) @ Shuffle(reports=10)": "one local randomizer",
+        "ZeroConcentrated(1) @ Shuffle(reports=10)": r"is PureDP\(epsilon=…\)",
         "PureDP(1) @ Poisson(0.1) @ Shuffle(reports=10)": "one local randomizer",
         "PureDP(1) @ Shuffle(reports=10) @ WithoutReplacement(0.1)": "all reports are shuffled together",
         "PureDP(1) @ Shuffle(reports=10) + Laplace(1) @ Poisson(0.1)": "a run has one relation",

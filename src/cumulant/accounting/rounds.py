@@ -24,7 +24,8 @@ Replaced = Callable[[Component, Pair], Round | None]
 
 def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, str]:
     """Return all rounds of the run, or None and what stands in the way; `replaced` may put others in their place."""
-    if len(run.parts) == 1 and replaced is None and (only := _closed_round(run.parts[0])) is not None:
+    alone = run.parts[0] if len(run.parts) == 1 and replaced is None and not run.parts[0].witnesses else None
+    if alone is not None and (only := _closed_round(alone)) is not None:
         return Rounds(((only, 1),)), ""
     parts: list[tuple[Round, int]] = []
     whole: list[tuple[Pair | None, int]] = []
@@ -43,7 +44,7 @@ def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | N
         if part.scheme is None and pair.composed([(pair, part.times)]) is not None:
             whole.append((pair, part.times))
             continue
-        parts.append((Round(pair, part.scheme or WHOLE), part.times))
+        parts.append((Round(pair, part.scheme or WHOLE, part.witnesses), part.times))
     if (gathered := _composed(whole)) is not None:
         parts.insert(0, (Round(gathered, WHOLE), 1))
     found = Rounds(tuple(parts))

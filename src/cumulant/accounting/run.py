@@ -20,6 +20,7 @@ from cumulant.sampling.scheme import Scheme
 
 if TYPE_CHECKING:
     from cumulant.exact.shuffled_batches import Batches
+    from cumulant.exact.witnesses import Neighbours
 
 
 T = TypeVar("T")
@@ -74,6 +75,8 @@ class Component:
     """True for a surrogate: what ran may be more private, so that only an upper end is known."""
     batches: Batches | None = None
     """How a fresh permutation is cut into batches, where it is a pass over such; its other fields say nothing of that."""
+    witnesses: tuple[Neighbours, ...] = ()
+    """Data sets that bound it from below, where the mechanism names them itself; else its scheme does."""
     group: int = 1
     """How many neighbours apart the data sets are that its statements compare."""
     dominating: Callable[[], tuple[RunRecord, ...]] | None = None

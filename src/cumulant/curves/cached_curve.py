@@ -35,10 +35,10 @@ class Remembered(Wrapped):
         return self._recall((on.enclosing, lam.tobytes()), lambda: self.curve.cgf(lam, on))
 
     def kl(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._recall(("kl", on.enclosing, on.precision()), lambda: self.curve.at_one(on))
+        return self._recall(("kl", on.exact, on.enclosing, on.precision()), lambda: self.curve.at_one(on))
 
     def pure(self, on: Arithmetic = FLOATS) -> Scalar:
-        return self._recall(("pure", on.enclosing, on.precision()), lambda: self.curve.at_infinity(on))
+        return self._recall(("pure", on.exact, on.enclosing, on.precision()), lambda: self.curve.at_infinity(on))
 
     def strict(self) -> Curve:
         return self.curve.strict() if self.slack() else self

@@ -349,7 +349,7 @@ def lower_epsilon(rounds: Rounds, delta: Fraction, accuracy: float, prove: bool 
 
     Returns None if no data sets are known.
     """
-    if rounds.single() is not None:
+    if rounds.single() is not None and not rounds.named:
         below = rounds.single_below()
         needed = None if below is None else closed.single_lower_epsilon(*below, delta)
         return None if needed is None else _answer(needed, PAIR, "proved")
@@ -374,7 +374,7 @@ def lower_delta(rounds: Rounds, epsilon: Fraction, accuracy: float, prove: bool 
 
     Returns None if no data sets are known.
     """
-    if rounds.single() is not None:
+    if rounds.single() is not None and not rounds.named:
         below = rounds.single_below()
         needed = 0.0 if below is None else rounded_down(closed.enclosed_delta(*below, epsilon)[0])
         return _answer(needed, PAIR, "proved") if needed > 0 else None

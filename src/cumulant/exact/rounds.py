@@ -111,8 +111,8 @@ class Round:
     when it is needed, once.
     """
 
-    def __init__(self, base: Pair, scheme: Sampling) -> None:
-        self.base, self.scheme = base, scheme
+    def __init__(self, base: Pair, scheme: Sampling, named: tuple[Neighbours, ...] = ()) -> None:
+        self.base, self.scheme, self.named = base, scheme, named
         self.pair, self.share = scheme.seen(base)
         self.drawn = self.pair is not base
 
@@ -128,8 +128,8 @@ class Round:
 
     @cached_property
     def witnesses(self) -> tuple[Neighbours, ...]:
-        """Return the neighbours that bound it from below."""
-        return tuple(self.scheme.witnesses(self.base))
+        """Return the neighbours that bound it from below: those the mechanism named, else those of the scheme."""
+        return self.named or tuple(self.scheme.witnesses(self.base))
 
     @cached_property
     def cone(self) -> Fraction | None:
@@ -270,6 +270,11 @@ class Rounds:
         No valid bound is below it.
         """
         return self.single() is not None and self.single() == self.single_below()
+
+    @property
+    def named(self) -> bool:
+        """Return True if no data sets attain the only round's closed form, but others are named that bound it from below."""
+        return self.single_below() is None and any(one.witnesses for one, _ in self.parts)
 
     def single_directed(self) -> tuple[Pair, Fraction] | None:
         """Return pair and rate of the only round if each record has its own sampling coin.

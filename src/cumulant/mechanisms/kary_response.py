@@ -9,10 +9,12 @@ from cumulant.curves.curve import Curve
 from cumulant.domains import CHANCE, MANY, NONNEGATIVE
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.numerics.rationals import enclosed_exp
 from cumulant.parameters import OptionalReal, Real, parameter
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
+    from cumulant.exact.shuffled_reports import Randomizer
     from cumulant.pairs.local_reports import ThreePoints
 
 
@@ -64,3 +66,15 @@ class KaryResponse(Mechanism):
             )
         odds = self.p * (self.values - 1) / (1 - self.p)
         return ThreePoints.of(Fraction(self.p), odds, binary, Fraction(1), int(self.values))
+
+    def local_randomizer(self) -> Randomizer:
+        """Return sets of one value; below 1/values the report names the values that the record does not have."""
+        from cumulant.exact.shuffled_reports import set_randomizer
+
+        values = int(self.values)
+        if self.p is None:
+            return set_randomizer(values, 1, *enclosed_exp(Fraction(self.loss or 0)))
+        odds = Fraction(self.p * (values - 1) / (1 - self.p))
+        if odds >= 1:
+            return set_randomizer(values, 1, odds, odds)
+        return set_randomizer(values, values - 1, 1 / odds, 1 / odds)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, TypeVar, dataclass_transform, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform, overload
 
 from cumulant import domains, plot_registry
 from cumulant.accounting.cache import curve_of
@@ -28,6 +28,9 @@ from cumulant.parameters import Declared, declared, parameter
 from cumulant.relation import Relation, common
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import Scheme
+
+if TYPE_CHECKING:
+    from cumulant.exact.shuffled_reports import Randomizer
 
 PARALLEL: list[Callable[..., Expression]] = []
 """What makes a parallel run; its file says so when it is imported."""
@@ -331,6 +334,10 @@ class Mechanism(Declared, Expression):
         """Return the dominating pair, if it is known."""
         return None
 
+    def local_randomizer(self) -> Randomizer | None:
+        """Return the laws of its reports, where it is a local randomizer with known ones; what is shuffled uses them."""
+        return None
+
     def grouped_pair(self, size: int) -> Pair | None:
         """Return the dominating pair of data sets that differ in so many records, if it is known."""
         pair = None if self.amplified else self.pair()
@@ -353,6 +360,10 @@ class Mechanism(Declared, Expression):
     def unsampled(self) -> str:
         """Say why it may not run on a sample; empty if it may."""
         return ""
+
+    def refused_sample(self, scheme: Scheme) -> str:
+        """Say why it may not run on a sample of this scheme; empty if it may."""
+        return self.unsampled()
 
     def ungrouped(self) -> str:
         """Say why nothing is known of a group of records; empty if something may be."""
@@ -530,7 +541,7 @@ def sampled(inner: Expression, scheme: Scheme) -> Expression:
     A sample of a sample is normalised to one sample where that is the same law.
     """
     for mechanism in inner.terms if scheme.draws else ():
-        if refused := mechanism.unsampled():
+        if refused := mechanism.refused_sample(scheme):
             raise InputError(f"{mechanism} on a {scheme.called} sample: {refused}")
     made: Expression | None = scheme.around(inner)
     if made is not None:

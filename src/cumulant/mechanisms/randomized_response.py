@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math  # noqa: F401  (doctest)
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from cumulant.curves.closed_form import Response
 from cumulant.curves.curve import Curve
@@ -10,6 +12,9 @@ from cumulant.domains import RESPONSE
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import Real, parameter
+
+if TYPE_CHECKING:
+    from cumulant.exact.shuffled_reports import Randomizer
 
 
 @register
@@ -31,3 +36,9 @@ class RandomizedResponse(Mechanism):
         from cumulant.pairs.response import ResponsePair
 
         return ResponsePair(p=self.p, one_bit=True)
+
+    def local_randomizer(self) -> Randomizer:
+        from cumulant.exact.shuffled_reports import Kinds, Randomizer
+
+        p = Fraction(self.p)
+        return Randomizer(kinds=Kinds((p, 1 - p), (1 - p, p), (1 - p, p)))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, MANY, NONNEGATIVE, Less
 from cumulant.mechanisms.mechanism import Mechanism, register
+from cumulant.numerics.rationals import enclosed_exp
 from cumulant.parameters import Real, parameter
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
+    from cumulant.exact.shuffled_reports import Randomizer
     from cumulant.pairs.local_reports import ThreePoints
 
 
@@ -43,3 +45,9 @@ class SubsetSelection(Mechanism):
         k, w = self.values, self.size
         third = (k - w - 1) / (k - 2) if k > 2 else Fraction(1)
         return ThreePoints(w * (k - w) / (k - 1), epsilon=self.loss, base=k - w, weight=w, one_bit=k == 2, third=third)
+
+    def local_randomizer(self) -> Randomizer:
+        """Return labels for e^epsilon rounded up, and kinds for it rounded down: less of it is a post-processing."""
+        from cumulant.exact.shuffled_reports import set_randomizer
+
+        return set_randomizer(int(self.values), int(self.size), *enclosed_exp(self.loss))

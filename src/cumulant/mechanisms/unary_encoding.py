@@ -12,6 +12,7 @@ from cumulant.parameters import Real, parameter
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
+    from cumulant.exact.shuffled_reports import Randomizer
     from cumulant.pairs.local_reports import ThreePoints
 
 
@@ -43,3 +44,13 @@ class UnaryEncoding(Mechanism):
 
         p, q = Fraction(self.p), Fraction(self.q)
         return ThreePoints.of(p * (1 - q), p * (1 - q) / (q * (1 - p)))
+
+    def local_randomizer(self) -> Randomizer:
+        """Return the labels of both bits, and the reports with one of them; a third value may not exist."""
+        from cumulant.exact.shuffled_reports import Kinds, Randomizer
+        from cumulant.pairs.blanket import selection_labels
+
+        p, q = Fraction(self.p), Fraction(self.q)
+        odds, own, new = p * (1 - q) / (q * (1 - p)), p * (1 - q), q * (1 - p)
+        labels = selection_labels(odds, q * (1 - q), q * q, (1 - p) / (1 - q))
+        return Randomizer((labels,), Kinds((own, new), (new, own), (new, own)))

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from cumulant.numerics.arithmetic import Array
+from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import BOUNDED, LOG_TWO, Enclosure
-from cumulant.numerics.rounding import U
+from cumulant.numerics.rounding import U, at_least
 
 Quotient = tuple[int, int]
 """Two integers > 0, of which the first is divided by the second."""
@@ -109,3 +109,15 @@ def root(square: Fraction) -> tuple[Fraction, Fraction]:
     scale = 10**digits
     root = math.isqrt(square.numerator * scale * scale // square.denominator)
     return Fraction(root, scale), Fraction(root + 1, scale)
+
+
+def enclosed_exp(exponent: Fraction) -> tuple[Fraction, Fraction]:
+    """Return fractions below and above e^exponent, |exponent| <= 700, that agree in 40 digits.
+
+    >>> low, high = enclosed_exp(Fraction(1))
+    >>> low < high and float(low) == float(high) == math.e
+    True
+    """
+    with BALLS.at(160):
+        found = BALLS.number(exponent).exp()
+        return at_least(found.lower()), at_least(found.upper())

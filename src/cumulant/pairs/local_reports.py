@@ -13,6 +13,9 @@ from cumulant.pairs.pair import Pair
 from cumulant.pairs.shuffle import ShuffledPair
 from cumulant.pairs.worst_triples import Extremes, Share
 
+_TWO = 2
+"""Values of which the other one is the odd one, so that a negative loss is turned around; convention."""
+
 
 @dataclass(frozen=True, slots=True)
 class ThreePoints(LossPair):
@@ -51,7 +54,7 @@ class ThreePoints(LossPair):
         if odds >= 1:
             return cls(top, odds, one_bit=one_bit, third=third, values=values)
         turned = None if third is None else 1 - third
-        return cls(top / odds, 1 / odds, one_bit=one_bit, third=turned, values=min(values, 2))
+        return cls(top / odds, 1 / odds, one_bit=one_bit, third=turned, values=values if values == _TWO else 0)
 
     def extremes(self) -> Extremes | None:
         if self.third is None:
@@ -68,8 +71,10 @@ class ThreePoints(LossPair):
     def shuffled(self, reports: int) -> Pair | None:
         if not self.values:
             return None
-        some = self.losses(FLOATS)[0].size > 0
-        return ShuffledPair(reports, self.odds, self.epsilon, self.values) if some else self
+        if not self.losses(FLOATS)[0].size:
+            return self
+        found = ShuffledPair(reports, self.odds, self.epsilon, self.values)
+        return found if found.exact_labels else None
 
     def grouped(self, size: int) -> ThreePoints:
         """Return the pair itself: a report is about one record, so a group changes no more."""

@@ -120,6 +120,11 @@ class ShuffledPair(LossPair):
             return self.reports <= _MOST_BALLS
         return math.comb(self.reports + 3, 3) <= _FEW_TERMS
 
+    @property
+    def exact_labels(self) -> bool:
+        """True unless more than two values have too many atoms, so that they count as two."""
+        return _terms(self.reports, self.values) <= _MOST_TERMS
+
     def _exact_profile(self, epsilons: Array, on: Arithmetic) -> Array:
         """Return (1/n) E(a x+ + b x- + d x0)_+ over multinomial a, b, d, as balls.
 

@@ -30,3 +30,12 @@ def test_every_page_shows_a_picture_that_exists(plots: dict[str, Any]) -> None:
     for page in sorted((DOCS / "bounds").glob("*.md")):
         shown.update(re.findall(r"\(img/([\w-]+)\.svg\)", page.read_text(encoding="utf-8")))
     assert shown == set(plots["NAMES"]) == {path.stem for path in (DOCS / "bounds" / "img").glob("*.svg")}
+
+
+def test_the_picture_of_shuffled_batches(tmp_path: Path) -> None:
+    found = runpy.run_path(str(DOCS / "shuffled_batches_figure.py"))
+    figure = found["draw"](tmp_path / "picture.png", (50,))
+    assert (tmp_path / "picture.png").stat().st_size > 1000
+    assert len(figure.axes[0].lines) == 2 * len(found["NOISES"])
+    ((_, upper, lower),) = found["ends"]("4", (50,))
+    assert 0 < lower < upper < 2.2542

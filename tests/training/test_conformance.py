@@ -8,7 +8,14 @@ import pytest
 from scipy import stats
 
 import cumulant as cm
-from cumulant.training import BallsInBinsSampler, CyclicPoissonSampler, FixedSizeSampler, PoissonSampler, conformance
+from cumulant.training import (
+    BallsInBinsSampler,
+    CyclicPoissonSampler,
+    FixedSizeSampler,
+    PoissonSampler,
+    ShuffledSampler,
+    conformance,
+)
 
 POPULATION, SAMPLE, BATCHES, LEVEL = 1797, 64, 2000, 1e-3
 RNG = np.random.default_rng(18)
@@ -241,6 +248,10 @@ def test_poisson_samples_from_parts_in_turn() -> None:
     [
         ({"steps": 5, "rate": "1/5"}, "one of them"),
         ({"cycle": 5, "sample": 2}, "give their rate"),
+        ({"batch": 2, "sample": 2}, "one of them"),
+        ({"drop": True, "sample": 2}, "give their batch"),
+        ({"batch": 20}, "at most population"),
+        ({"batch": 3}, "whole passes"),
         ({"steps": 5}, "whole passes"),
         ({"rate": "1/2", "cycle": 5}, "whole cycles"),
     ],
@@ -248,3 +259,52 @@ def test_poisson_samples_from_parts_in_turn() -> None:
 def test_laws_that_batches_cannot_be_tested_against(given: dict[str, Any], said: str) -> None:
     with pytest.raises(cm.InputError, match=said):
         conformance([[0], [1], [2], [3], [4], [5]], 10, **given)
+
+
+Passes = list[list[list[int]]]
+
+
+def shuffled(
+    rng: np.random.Generator, batch: int = 10, records: int = 95, drop: bool = False, passes: int = 30
+) -> Passes:
+    """Permutations by numpy, cut into batches."""
+    found = []
+    for _ in range(passes):
+        order = rng.permutation(records).tolist()
+        cut = [order[i : i + batch] for i in range(0, records, batch)]
+        found.append(cut[:-1] if drop and len(cut[-1]) < batch else cut)
+    return found
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_shuffled_passes(drop: bool) -> None:
+    sampler = ShuffledSampler(95, 10, key=bytes(32), drop=drop)
+    ours = [batch for _ in range(40) for batch in sampler]
+    other = [batch for one in shuffled(np.random.default_rng(3), drop=drop) for batch in one]
+    for batches in (ours, other):
+        found = conformance(batches, 95, batch=10, drop=drop)
+        assert list(found) == ["size", "coverage", "overlap", "order"]
+        assert min(found.values()) > LEVEL
+    assert conformance(ours, 95, batch=5, drop=drop)["size"] == 0
+
+
+def test_orders_that_are_used_again_are_refuted() -> None:
+    one = shuffled(np.random.default_rng(4), records=90)[0]
+    turned = [batches[::-1] if t % 2 else batches for t, batches in enumerate([one] * 20)]
+    moved = [one[t % 9 :] + one[: t % 9] for t in range(20)]
+    for passes in ([one] * 20, turned, moved):
+        assert conformance([b for each in passes for b in each], 90, batch=10)["overlap"] < 1e-6
+    in_order = [list(range(i, i + 10)) for _ in range(20) for i in range(0, 90, 10)]
+    assert conformance(in_order, 90, batch=10)["order"] < 1e-6
+    twice = [one[0], *one[:-1]] * 20
+    assert conformance(twice, 90, batch=10)["coverage"] == 0
+
+
+def test_false_alarms_about_shuffled_passes() -> None:
+    rng = np.random.default_rng(9)
+    alarms = {"overlap": 0, "order": 0}
+    for number in range(300):
+        batch = (30, 20, 7)[number % 3]
+        found = conformance([b for one in shuffled(rng, batch, 60, passes=6) for b in one], 60, batch=batch)
+        alarms = {test: count + (found[test] < 0.05) for test, count in alarms.items()}
+    assert all(stats.binom.cdf(count, 300, 0.05) < 0.9999 for count in alarms.values())

@@ -147,6 +147,10 @@ def conformance(
     rate: Annotated[str | None, typer.Option(help="The probability of a record, for Poisson samples.")] = None,
     cycle: Annotated[int | None, typer.Option(help="With --rate: the number of parts that take turns.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of a pass, for balls in bins.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Records per batch of a shuffled pass.")] = None,
+    drop_last: Annotated[
+        bool, typer.Option("--drop-last", help="With --batch: a short last batch is left out.")
+    ] = False,
     level: Level = "0.001",
     out: Out = None,
     as_json: Json = False,
@@ -163,13 +167,14 @@ def conformance(
       cumulant conformance batches.txt --population 60000 --sample 256
       cumulant conformance batches.txt --population 60000 --rate 256/60000
       cumulant conformance batches.txt --population 60000 --steps 234
+      cumulant conformance batches.txt --population 60000 --batch 256
     """
     from cumulant.training.audit import LEVEL
     from cumulant.training.conformance import conformance as tested
 
     alpha = LEVEL.check("level", level)
     batches = list(_batches(file))
-    found = tested(batches, population, sample, rate=rate, cycle=cycle, steps=steps)
+    found = tested(batches, population, sample, rate=rate, cycle=cycle, steps=steps, batch=batch, drop=drop_last)
     refuting = [test for test, p in found.items() if len(found) * p <= alpha]
     if out is not None:
         if sample is None:

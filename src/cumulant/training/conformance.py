@@ -1,6 +1,6 @@
 """Tests of batches against the law that is accounted.
 
-Fixed-size, Poisson, cyclic Poisson samples or balls in bins.
+Fixed-size, Poisson, cyclic Poisson samples, balls in bins or shuffled passes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,17 @@ def conformance(
     rate: Number | None = None,
     cycle: int | None = None,
     steps: int | None = None,
+    batch: int | None = None,
+    drop: bool = False,
 ) -> dict[str, float]:
     """Return p-values of tests of whether batches follow a law.
 
-    Give `sample`, `rate`, `rate` and `cycle`, or `steps`.
+    Give `sample`, `rate`, `rate` and `cycle`, `steps`, or `batch`.
 
     `sample` means uniform samples of this size, `rate` Poisson samples, with `cycle` from so many parts of the data in turn,
-    and `steps` balls in bins: passes of so many steps in which each record is once, drawn afresh in every pass.
+    `steps` balls in bins: passes of so many steps in which each record is once, drawn afresh in every pass, and `batch`
+    shuffled passes: a fresh permutation in every pass, cut into batches of this size; `drop` says that a short last one is
+    left out.
 
     Wrap the data set so that the loader returns record numbers from 0 to population - 1, and give its batches in the order in
     which they came, at least some hundred. Small values refute:
@@ -52,7 +56,8 @@ def conformance(
     drawn from two parts. With `steps` the tests are about whole passes: `coverage` is 0 unless every record is in every pass
     once; `size` tests the sizes against the multinomial law, from which shuffled batches of equal sizes differ; `overlap`
     compares the step of each record with its step in the pass before, which refutes one draw for all passes; `order` looks
-    for a trend of steps with record numbers.
+    for a trend of steps with record numbers. With `batch` the same four are tested: `size` is 0 unless all batches have their
+    fixed sizes, and `overlap` refutes a permutation that is used again, shifted or turned around.
 
     The p-values are approximate, by the normal and chi-square laws, and what is not refuted is not proved: a loader may pass
     and be predictable all the same.
@@ -73,23 +78,35 @@ def conformance(
     True
     >>> conformance(passes[:25] * 20, 500, steps=25)["overlap"]
     0.0
+    >>> shuffled = cm.training.ShuffledSampler(population=500, batch=20, key=bytes(32))
+    >>> passes = [batch for _ in range(20) for batch in shuffled]
+    >>> min(conformance(passes, 500, batch=20).values()) > 0.01
+    True
     """
     records = int(COUNT.check("population", population))
-    if [sample, rate, steps].count(None) != 2:
+    if sum(given is not None for given in (sample, rate, steps, batch)) != 1:
         raise InputError(
-            "give sample=… for samples of fixed size, rate=… for Poisson samples, or steps=… for balls in bins, one of them"
+            "give sample=… for samples of fixed size, rate=… for Poisson samples, steps=… for balls in bins, or batch=… for "
+            "shuffled passes, one of them"
         )
+    if drop and batch is None:
+        raise InputError("drop=True is for shuffled passes; give their batch=… as well")
     if cycle is not None and rate is None:
         raise InputError(f"cycle={shown(cycle)} is for Poisson samples from parts in turn; give their rate=… as well")
     size = None if sample is None else int(COUNT.check("sample", sample))
     if size is not None and size > records:
         raise InputError(f"sample={size} must be at most population={records}")
     probability = None if rate is None else float(RATE.check("rate", rate))
-    drawn = [_batch(batch, records, number) for number, batch in enumerate(listed("batches", batches))]
+    drawn = [_batch(each, records, number) for number, each in enumerate(listed("batches", batches))]
     if len(drawn) < 2:
         raise InputError(f"{len(drawn)} batches are too few to test; give at least 2, better some hundred")
     if steps is not None:
         return _allocation(drawn, records, int(COUNT.check("steps", steps)))
+    if batch is not None:
+        length = int(COUNT.check("batch", batch))
+        if length > records:
+            raise InputError(f"batch={length} must be at most population={records}")
+        return _shuffled(drawn, records, length, drop)
     if probability is not None:
         whole = 1 if cycle is None else int(COUNT.check("cycle", cycle))
         return _poisson(drawn, records, probability) if whole == 1 else _cycles(drawn, records, probability, whole)
@@ -157,6 +174,52 @@ def _allocation(drawn: list[Integers], records: int, steps: int) -> dict[str, fl
         "overlap": _test_evenness(moved, (whole - 1) * records / steps, steps - 1),
         "order": _two_sided(float(special.ndtr(z)), float(special.ndtr(-z))),
     }
+
+
+def _shuffled(drawn: list[Integers], records: int, length: int, drop: bool) -> dict[str, float]:
+    """Test passes over a fresh permutation that is cut into batches of this length.
+
+    Batches after the last whole pass are left out.
+    """
+    full, rest = divmod(records, length)
+    sizes = [length] * full + ([rest] if rest and not drop else [])
+    whole = len(drawn) // len(sizes)
+    if whole < 2:
+        raise InputError(f"{len(drawn)} batches have {whole} whole passes of {len(sizes)} batches; give at least 2")
+    passes = [drawn[len(sizes) * t : len(sizes) * (t + 1)] for t in range(whole)]
+    once = all(len(np.unique(np.concatenate(each))) == sum(map(len, each)) for each in passes)
+    fixed = all([len(batch) for batch in each] == sizes for each in passes)
+    if not (once and fixed) or len(sizes) == 1:
+        return {"size": float(fixed), "coverage": float(once), "overlap": 1.0, "order": 1.0}
+    places = np.full((whole, records), len(sizes))  # a record that is dropped comes after all batches
+    for row, each in zip(places, passes, strict=True):
+        row[np.concatenate(each)] = np.repeat(np.arange(len(sizes)), sizes)
+    centred = places - places.mean(axis=1, keepdims=True)
+    numbers = np.arange(records) - (records - 1) / 2
+    variance = float(np.sum(centred**2)) * float(np.sum(numbers**2)) / (records - 1)
+    z = float(np.sum(centred @ numbers)) / math.sqrt(variance)
+    turned = np.exp(2j * math.pi * places / (int(places.max()) + 1))
+    turned -= turned.mean(axis=1, keepdims=True)
+    same = [_test_turns(turned[:-1] * np.conj(turned[1:]), turned), _test_turns(turned[:-1] * turned[1:], turned)]
+    return {
+        "size": 1.0,
+        "coverage": 1.0,
+        "overlap": min(1.0, 2 * min(same)),
+        "order": _two_sided(float(special.ndtr(z)), float(special.ndtr(-z))),
+    }
+
+
+def _test_turns(products: Any, turned: Any) -> float:
+    """Test whether the places of records in consecutive passes, as points of a circle, turn together.
+
+    For a fresh permutation a sum of products of centred numbers has E|S|^2 = SUM|u|^2 SUM|v|^2/(n-1). With three places or
+    more |S|^2 over that is exponential for many records, with two it is chi-square.
+    """
+    size = np.sum(np.abs(turned) ** 2, axis=1)
+    squares = np.abs(products.sum(axis=1)) ** 2 * (turned.shape[1] - 1) / (size[:-1] * size[1:])
+    total, count = float(squares.sum()), len(squares)
+    real = not np.any(np.abs(turned.imag) > 1e-9)
+    return float(special.chdtrc(count, total) if real else special.gammaincc(count, total))
 
 
 def _test_evenness(counts: Integers, expected: float, freedom: int) -> float:

@@ -29,7 +29,7 @@ REPLACED = cm.Gaussian(noise_multiplier=4, relation=cm.Relation.REPLACE_ONE)
             BANDS,
             matrix([1, 0.5], 100) @ cm.CyclicPoisson(2, "0.01"),
         ),
-        (batch_selection.CyclicPoissonSampling(0.01, 100), BANDS, matrix([1, 0.5], 100) @ cm.FixedOrder(every=1)),
+        (batch_selection.CyclicPoissonSampling(0.01, 100), BANDS, matrix([1, 0.5], 100) @ cm.MinSep(1, rate="0.01")),
         (
             batch_selection.CyclicPoissonSampling(1.0, 100, cycle_length=10),
             BANDS,

@@ -6,7 +6,6 @@ putting one of them in the place of the part bounds the whole run from above, an
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice, product
 
 from cumulant.accounting.run import Component, RunRecord
@@ -48,5 +47,5 @@ def _gathered(parts: list[Component]) -> tuple[Component, ...]:
     found: dict[object, Component] = {}
     for part in parts:
         key = (part.key, part.scheme, part.group)
-        found[key] = replace(found[key], times=found[key].times + part.times) if key in found else part
+        found[key] = found[key].with_times(found[key].times + part.times) if key in found else part
     return tuple(found.values())

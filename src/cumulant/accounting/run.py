@@ -124,6 +124,11 @@ class Component:
         """The theorem of this name about the way in which its samples are drawn."""
         return (None if self.scheme is None else self.scheme.bounds.get(bound)) or bound_row(bound)
 
+    def with_times(self, times: int) -> Component:
+        """Return the component run so many times, `alone` in the same proportion."""
+        alone = self.alone and replace(self.alone, times=self.alone.times * times // self.times)
+        return replace(self, times=times, alone=alone)
+
     @property
     def lone(self) -> bool:
         """Return True if a single mechanism runs, on each sample if there is one."""
@@ -227,7 +232,7 @@ class RunRecord:
 
     def repeated(self, times: int) -> RunRecord:
         """Return the run repeated so many times."""
-        return replace(self, parts=tuple(replace(part, times=times * part.times) for part in self.parts))
+        return replace(self, parts=tuple(part.with_times(times * part.times) for part in self.parts))
 
 
 _readers: list[Callable[[str], RunRecord]] = []

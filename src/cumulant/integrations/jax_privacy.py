@@ -121,7 +121,7 @@ def _cyclic(plan: _Plan) -> Expression:
         return plan.noisy_sum() @ Poisson(rate=rate) * steps
     if plan.count > cycle:
         if cycle == 1:
-            return plan.every_step()
+            return plan.correlated() @ MinSep(separation=1, rate=rate)
         raise HypothesisError(
             f"{plan.count} bands on a cycle of {cycle}: two steps of one record share noise, and no amplification is proved; "
             f"use at most {cycle} bands, or account MatrixMechanism(...) @ FixedOrder(every={cycle})"

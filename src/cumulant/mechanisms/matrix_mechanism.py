@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.curves.curve import Curve, Lowest
+from cumulant.curves.group import grouped
 from cumulant.domains import COUNT, POSITIVE, Domain, Exact, ExactTuple, Number, Several, listed
 from cumulant.errors import InputError, RelationError, shown
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, register
@@ -347,7 +348,7 @@ class MatrixRun(Mechanism):
         return made(sigma=1, shifts=shifts, weights=[Exact(weight) for weight in seen.weights])  # type: ignore[call-arg]
 
     def own_curve(self, bound: str) -> Curve:
-        curves = tuple(each.curve("best") for each in self.above())
+        curves = tuple(each.curve() for each in _dominating(self))
         return curves[0] if len(curves) == 1 else Lowest(curves)
 
     def pair(self) -> Pair | None:
@@ -380,7 +381,32 @@ def _known_below(inner: MatrixMechanism, scheme: Participation) -> tuple[tuple[P
 
 @lru_cache(maxsize=256)
 def _dominating(run: MatrixRun) -> tuple[RunRecord, ...]:
-    return tuple(each.record() for each in run.above())
+    chains = (_chained(run._rounds((each.piece,), True), each.links) for each in run.scheme.chains(run.inner.factor))
+    return (*chains, *(each.record() for each in run.above()))
+
+
+def _chained(link: Expression, links: int) -> RunRecord:
+    """A run with a path of so many links to the run without the record, each of which this expression dominates.
+
+    The group lemma and the doubling of orders bound a path by one of its links; they use nothing else of it, so that the part
+    has no pair of its own.
+    """
+    record = link.record()
+    (alone,) = record.parts
+    name = f"a chain of {links} links of {record.text}"
+    part = Component(
+        name,
+        1,
+        lambda bound: grouped(record.curve(bound), links),
+        key=("chain", links, alone.key, alone.scheme, alone.times),
+        rank=alone.rank,
+        assumed=alone.assumed,
+        sensitive=True,
+        alone=alone,
+        surrogate=True,
+        group=links,
+    )
+    return RunRecord((part,), record.relation, name)
 
 
 @lru_cache(maxsize=256)

@@ -106,6 +106,11 @@ class DenseFactor:
         """Return how many columns are known to have the largest norm: none."""
         return 0
 
+    def least_column_sum(self) -> Fraction:
+        """Return the least sum of the entries of one of the columns before the last bands - 1, rounded down."""
+        least = np.abs(self.entries)[:, : self.steps - self.bands + 1].sum(axis=0).min()
+        return max(short_below(Fraction(least) * self.unit * (1 - self.slack)), Fraction(0))
+
     def _products(self) -> Entries:
         """|X_st|, rounded up."""
         found = np.abs(self.entries.T.dot(self.entries))

@@ -175,6 +175,10 @@ class ToeplitzFactor:
         """
         return max(0, (self.steps - self.bands) // gap + 1)
 
+    def least_column_sum(self) -> Fraction:
+        """Return the sum of the entries of a column that has all bands, rounded down."""
+        return short_below(Fraction(int(self.lower.sum()), self.unit))
+
     # ---- bins
 
     def bins(self, count: int) -> BinGram:

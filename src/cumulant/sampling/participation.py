@@ -27,6 +27,7 @@ class Factor(Protocol):
     def every(self, gap: int) -> Range: ...
     def apart(self, gap: int, most: int) -> Range: ...
     def full_columns(self, gap: int) -> int: ...
+    def least_column_sum(self) -> Fraction: ...
     def bins(self, count: int) -> BinGram: ...
     def absolute(self) -> Factor: ...
 
@@ -38,6 +39,14 @@ class Piece:
     square: Fraction
     scheme: Scheme | None = None
     times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A path of so many links from the run with a record to the run without it; each link is dominated by one piece."""
+
+    piece: Piece
+    links: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,10 @@ class Participation(Scheme):
 
     def above(self, factor: Factor) -> tuple[Pieces, ...]:
         """Return rounds of which each list has a pair that dominates the run, besides the squared sensitivity."""
+        return ()
+
+    def chains(self, factor: Factor) -> tuple[Chain, ...]:
+        """Return paths between the two laws of the run whose links are dominated by a piece."""
         return ()
 
     def projections(self, factor: Factor) -> tuple[Projection, ...]:

@@ -238,6 +238,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "attribute": (ALONE.attribute, {"prior": "0.1"}),
     "reidentification": (ALONE.reidentification, {"candidates": 5}),
     "reconstruction": (ALONE.reconstruction, {"prior": "0.1"}),
+    "singling_out": (ALONE.singling_out, {"weight": "0.1", "records": 3}),
     "privacy_loss": (ALONE.privacy_loss, {"direction": "both"}),
     "hockey_stick": (ALONE.privacy_loss().hockey_stick, {"epsilon": [0, 1]}),
     "tail": (ALONE.privacy_loss().tail, {"x": [0, 1]}),

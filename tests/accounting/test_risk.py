@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -78,6 +79,29 @@ def test_no_reconstruction_within_a_distance_succeeds_more_often() -> None:
         assert exact <= found + 1e-9
         sharper_broken += exact > risk(run, "attribute", blind).success + 1e-9
     assert sharper_broken > 0  # the sharper rule is false for success sets that overlap
+
+
+def test_no_description_of_this_weight_fits_more_often() -> None:
+    """All sets of values of at most this weight, the best one for every output, on random finite mechanisms."""
+    draws = np.random.default_rng(9)
+    for _ in range(20):
+        values, outputs = 5, 4
+        laws = draws.dirichlet(np.ones(outputs), values) * 0.9 + 0.1 / outputs
+        prior = draws.dirichlet(np.ones(values))
+        reference = draws.dirichlet(np.ones(outputs)) * 0.9 + 0.1 / outputs  # the data without the record
+        epsilon = float(np.abs(np.log(laws / reference)).max())
+        sets = [np.array(each, dtype=bool) for each in itertools.product((0, 1), repeat=values)]
+        weight = float(draws.uniform(0.2, 0.8))
+        allowed = [each for each in sets if prior[each].sum() <= weight]
+        success = sum(max(float((prior * laws[:, y])[each].sum()) for each in allowed) for y in range(outputs))
+        assert success <= cm.PureDP(f"{epsilon + 1e-9:.12f}").singling_out(f"{weight:.12f}").success
+    one, many = (cm.PureDP(1).singling_out("0.01", records=n) for n in (1, 30))
+    assert many.success == pytest.approx(30 * one.success)
+    assert (many.prior, cm.PureDP(1).singling_out("0.4", records=9).success) == (0.3, 1.0)
+    assert "singles it out" in str(one)
+    for wrong in ({"weight": 0}, {"weight": "0.1", "records": 0}, {"weight": "0.1", "records": 1.5}):
+        with pytest.raises(cm.InputError, match="must be"):
+            cm.PureDP(1).singling_out(**wrong)
 
 
 def test_two_values_at_one_half_are_exact() -> None:

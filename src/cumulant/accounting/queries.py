@@ -135,6 +135,21 @@ class Attacked(ABC):
         return risk(self.record(), "reconstruction", prior)
 
     @question()
+    def singling_out(self, weight: Number, *, records: int = 1) -> Risk:
+        """Bound the success of singling out a record by a description, on average over what the record may be.
+
+        `weight` is the largest probability that the description fits to the record, given all other records. With
+        `records=n` the description may fit to any of n records.
+
+        >>> import cumulant as cm
+        >>> cm.PureDP(1).singling_out(weight="0.001").success, cm.PureDP(1).singling_out("0.001", records=10).success
+        (0.0027183, 0.027183)
+        """
+        from cumulant.accounting.risk import singling_out
+
+        return singling_out(self.record(), weight, records)
+
+    @question()
     def advantage(self) -> float:
         """Return the largest difference of true and false positive rate that any attack has.
 

@@ -1,4 +1,4 @@
-"""The risk of one record in an attacker's words: attribute inference, re-identification and reconstruction.
+"""The risk of one record in an attacker's words: attribute inference, re-identification, reconstruction and singling out.
 
 Everything but the record is known to the attacker. `prior` is the best success without the release and with all side knowledge.
 One function bounds the success with the release: R(x), the largest true positive rate at the false positive rate x.
@@ -7,7 +7,7 @@ One function bounds the success with the release: R(x), the largest true positiv
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +17,7 @@ from cumulant.accounting.numbers import percent
 from cumulant.accounting.question import DEFAULT_METHOD
 from cumulant.accounting.run import RunRecord
 from cumulant.accounting.serialization import plain
-from cumulant.domains import Domain, Exact, Number, one_of
+from cumulant.domains import COUNT, Domain, Exact, Number, one_of
 from cumulant.errors import InputError
 from cumulant.numerics.rounding import as_printed, rounded_up
 from cumulant.relation import Relation
@@ -62,6 +62,13 @@ WORDS = {
         "reconstructs it",
         "what it may be",
         "the best blind guess of all points of the domain, not the mean one",
+        False,
+    ),
+    "singling-out": _Word(
+        "single out a record by a description",
+        "singles it out",
+        "what it may be",
+        "the weight of the description for a record, given all other records and public knowledge",
         False,
     ),
 }
@@ -137,6 +144,25 @@ def reidentification(run: RunRecord, prior: Number | None, candidates: int | Non
     if prior is None:
         prior = Exact(Fraction(1, int(CANDIDATES.check("candidates", candidates))))
     return risk(run, "reidentification", prior)
+
+
+def singling_out(run: RunRecord, weight: Number, records: int = 1) -> Risk:
+    """Bound the success of singling out one of so many records by a description of this weight.
+
+    Success for one record is at most R(weight), and for one of n records at most n times that.
+    """
+    count = int(COUNT.check("records", records))
+    one = risk(run, "singling-out", PRIOR.check("weight", weight))
+    if count == 1:
+        return one
+    share = min(count * Fraction(Exact(weight)), Fraction(1))
+    success = min(rounded_up(count * Fraction(one.success)), 1.0)
+    return replace(
+        one,
+        success=success,
+        prior=numbers.stated(Exact(share)),
+        gain=rounded_up(max(Fraction(success) - share, Fraction(0))),
+    )
 
 
 def _success(run: RunRecord, kind: str, prior: Exact, method: Method) -> float:

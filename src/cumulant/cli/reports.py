@@ -13,6 +13,7 @@ from cumulant.accounting import text
 from cumulant.accounting.gaussian_fit import DEFAULT_SLACK
 from cumulant.accounting.numbers import percent
 from cumulant.accounting.risk import KINDS, share_text
+from cumulant.accounting.risk import risk as bound_risk
 from cumulant.cli import answer
 from cumulant.cli.failures import ExitCode
 from cumulant.cli.questions import Json, Quiet, Run
@@ -113,7 +114,7 @@ def risk(
             if named == "reidentification":
                 found = run.reidentification(prior=prior, candidates=candidates)
             else:
-                found = run.attribute(prior or "") if named == "attribute" else run.reconstruction(prior or "")
+                found = bound_risk(run.record(), named, prior or "")
         success, before, fields = found.success, found.prior, found.to_dict()
         said = [str(found), found.caveat]
     if path is not None:

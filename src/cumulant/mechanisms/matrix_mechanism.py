@@ -393,20 +393,19 @@ def _chained(link: Expression, links: int) -> RunRecord:
     """
     record = link.record()
     (alone,) = record.parts
-    name = f"a chain of {links} links of {record.text}"
-    part = Component(
-        name,
-        1,
-        lambda bound: grouped(record.curve(bound), links),
-        key=("chain", links, alone.key, alone.scheme, alone.times),
-        rank=alone.rank,
-        assumed=alone.assumed,
-        sensitive=True,
+    part = replace(
+        alone,
+        times=1,
+        curve=lambda bound: grouped(record.curve(bound), links),
+        pair=None,
+        scheme=None,
+        inner=None,
+        key=("chain", links, alone.key, alone.times),
         alone=alone,
         surrogate=True,
         group=links,
     )
-    return RunRecord((part,), record.relation, name)
+    return replace(record, parts=(part,))
 
 
 @lru_cache(maxsize=256)

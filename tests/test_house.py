@@ -33,6 +33,7 @@ ABOUT_A_PACKAGE = {
         "hostile_loops",
         "how_to_train",
         "how_to_train_jax",
+        "individual_descent",
         "individual_filters",
         "notebook",
         "training_loops",

@@ -107,7 +107,7 @@ class DenseFactor:
         return 0
 
     def least_column_sum(self) -> Fraction:
-        """Return the least sum of the entries of one of the columns before the last bands - 1, rounded down."""
+        """Return the least sum of a column that has all bands, rounded down."""
         least = np.abs(self.entries)[:, : self.steps - self.bands + 1].sum(axis=0).min()
         return max(short_below(Fraction(least) * self.unit * (1 - self.slack)), Fraction(0))
 

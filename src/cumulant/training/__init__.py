@@ -12,6 +12,7 @@ from cumulant.training.correlated_noise import CorrelatedIntegers, CorrelatedNoi
 from cumulant.training.cyclic_poisson import CyclicPoissonSampler
 from cumulant.training.fedavg import FedAvg
 from cumulant.training.individual import IndividualBudget
+from cumulant.training.individual_descent import train_with_individual_budget
 from cumulant.training.noise import clipped, rounded_gaussian
 from cumulant.training.registry import Deployment
 from cumulant.training.repetitions import draw_repetitions
@@ -45,5 +46,6 @@ __all__ = [
     "rounded_gaussian",
     "spread_scores",
     "statement",
+    "train_with_individual_budget",
     "worst_case_data",
 ]

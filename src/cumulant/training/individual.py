@@ -93,6 +93,7 @@ class IndividualBudget:
             )
         drawn = one_of("bounds", bounds, (_PUBLIC, _DRAWN)) == _DRAWN
         sampled = None if rate is None else RATE.check("rate", rate)
+        self._drawn, self._rate = drawn, sampled
         self._rule: IndividualMixture | None = None
         self._most = 0
         if sampled is None:
@@ -115,6 +116,26 @@ class IndividualBudget:
         moved = Exact(Fraction(level, self._levels))
         run = Gaussian(sigma=self._noise, sensitivity=moved, relation=Relation.ADD_REMOVE) @ Poisson(rate=rate)
         return run.curve()
+
+    @property
+    def records(self) -> int:
+        """The number of accounts, one for each record."""
+        return len(self._last)
+
+    @property
+    def rate(self) -> Exact | None:
+        """The sampling rate of every step; None if every record takes part in every step."""
+        return self._rate
+
+    @property
+    def clip_norm(self) -> float:
+        """The largest norm of a record's gradient."""
+        return float(self._norm)
+
+    @property
+    def by_own_draws(self) -> bool:
+        """Return True if bounds may depend on a record's own earlier draws (`bounds="drawn"`)."""
+        return self._drawn
 
     def bounds(self, wanted: Any) -> Floats:
         """Return how far each record may move the next step: the wanted bound rounded up to a level, less, or 0.

@@ -311,18 +311,35 @@ def selected(one: Release, scheme: Any, tiny: Tiny) -> Release:
         masses = one(data)
         if not ranks:
             ranks.append(tiny.rng.permutation(masses.size))
-        below = np.concatenate([[0.0], np.cumsum(masses[ranks[0]])])
-        generated = generating(scheme, np.minimum(below / below[-1], 1.0))
-        return np.concatenate([generated[:1], np.maximum(np.diff(generated), 0.0)])
+        each = masses[ranks[0]] / masses.sum()
+        below = np.minimum(np.concatenate([[0.0], np.cumsum(each)[:-1]]), 1.0)
+        return np.concatenate([generating(scheme, np.zeros(1)), risen(scheme, below, each)])
 
     return law
 
 
 def generating(scheme: Any, x: Law) -> Law:
     """E x^K: Poisson, or the truncated negative binomial law of Papernot and Steinke with this mean and shape."""
+    if scheme.number == "poisson":
+        return np.asarray(np.exp(float(scheme.mean) * (x - 1)))
+    return risen(scheme, np.zeros(len(x)), x)
+
+
+def risen(scheme: Any, x: Law, mass: Law) -> Law:
+    """E (x + mass)^K - E x^K with all its digits, also where the mass is tiny beside x."""
     mean, shape = float(scheme.mean), float(scheme.shape)
     if scheme.number == "poisson":
-        return np.asarray(np.exp(mean * (x - 1)))
+        return np.asarray(np.exp(mean * (x - 1)) * np.expm1(mean * mass))
+    g = success(mean, shape)
+    left = 1 - (1 - g) * x
+    step = np.log1p(-(1 - g) * mass / left)
+    if not shape:
+        return np.asarray(step / math.log(g))
+    return np.asarray(left**-shape * np.expm1(-shape * step) / (g**-shape - 1))
+
+
+def success(mean: float, shape: float) -> float:
+    """The parameter of the truncated negative binomial law with this mean, by bisection."""
 
     def expected(g: float) -> float:
         if not shape:
@@ -333,9 +350,7 @@ def generating(scheme: Any, x: Law) -> Law:
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if expected(middle) > mean else (low, middle)
-    if not shape:
-        return np.asarray(np.log1p(-(1 - low) * x) / math.log(low))
-    return np.asarray(((1 - (1 - low) * x) ** -shape - 1) / (low**-shape - 1))
+    return low
 
 
 def shuffled(one: Release, reports: int) -> Release:

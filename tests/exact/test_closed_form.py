@@ -149,3 +149,28 @@ def test_one_poisson_round_has_a_closed_form(delta: float) -> None:
         assert added <= removed
     finally:
         ctx.prec = before
+
+
+def test_many_epsilons_are_one_call_of_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions cost as much as their profiles: no call of its own for each of them."""
+    calls: list[int] = []
+    real = GaussianPair.profile
+
+    def profile(self: GaussianPair, epsilons: object, on: object) -> object:
+        calls.append(1)
+        return real(self, epsilons, on)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(GaussianPair, "profile", profile)
+    epsilons = [Fraction(i, 10) for i in range(100)] + [Fraction(10) ** 30]
+    for rate in (Fraction(1), Fraction(1, 7)):
+        found = closed_form.single_deltas(GaussianPair(Fraction(1)), rate, epsilons)
+        assert len(calls) == 1
+        calls.clear()
+        ends = [closed_form.enclosed_delta(GaussianPair(Fraction(1)), rate, epsilon) for epsilon in epsilons]
+        assert all(
+            low <= value <= high * (1 + Fraction(1, 2**51)) or value <= 5e-324
+            for value, (low, high) in zip(found, ends, strict=True)
+        )
+        calls.clear()
+    run = cm.Gaussian(sigma=1)
+    assert list(run.delta([0, 1, 2])) == [run.delta(0), run.delta(1), run.delta(2)]

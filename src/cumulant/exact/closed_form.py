@@ -8,7 +8,7 @@ orders of the pair. Floats search for the root; balls prove both ends.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -65,7 +65,39 @@ def single_answer(pair: Pair, rate: Fraction, asked: str, value: Fraction) -> An
 
 def single_delta(pair: Pair, rate: Fraction, epsilon: Fraction) -> float:
     """Return an upper bound on g d(log(1 + (e^epsilon - 1)/g)), rounded up."""
-    return rounded_up(enclosed_delta(pair, rate, epsilon)[1])
+    return single_deltas(pair, rate, [epsilon])[0]
+
+
+def single_deltas(pair: Pair, rate: Fraction, epsilons: Sequence[Fraction]) -> list[float]:
+    """Return an upper bound on g d(log(1 + (e^epsilon - 1)/g)) for each epsilon, rounded up.
+
+    One call of the profile answers all of them; if a ball stays too wide, each is asked by itself.
+    """
+    with BALLS.at(BITS):
+        asked = [_least_loss(rate, epsilon) for epsilon in epsilons]
+        try:
+            profiles = pair.profile(asked, BALLS)
+        except CertificateError:
+            return [rounded_up(enclosed_delta(pair, rate, epsilon)[1]) for epsilon in epsilons]
+        factor = BALLS.number(rate)
+        return [_probability_above(factor * value) for value in profiles]
+
+
+def _least_loss(rate: Fraction, epsilon: Fraction) -> Fraction:
+    """Return a lower bound on log(1 + (e^epsilon - 1)/g), where the profile is at least that of the loss itself."""
+    least = epsilon
+    if rate < 1:
+        e0 = unsampled_ball(BALLS.number(epsilon), rate)
+        least = -at_least(-e0.lower()) if e0.is_finite() else epsilon  # e0 >= epsilon, and the profile falls
+    return min(max(least, Fraction(0)), Fraction(CLOSED_FORM.largest_loss))
+
+
+def _probability_above(value: Scalar) -> float:
+    """Return the upper end of a ball as a probability, rounded up; 1 if the ball has no end."""
+    if not value.is_finite() or value.upper() >= 1:
+        return 1.0
+    above = at_least(value.upper())
+    return rounded_up(above) if above > 0 else 0.0
 
 
 def enclosed_delta(pair: Pair, rate: Fraction, epsilon: Fraction, bits: int = BITS) -> tuple[Fraction, Fraction]:
@@ -75,14 +107,11 @@ def enclosed_delta(pair: Pair, rate: Fraction, epsilon: Fraction, bits: int = BI
     """
     with BALLS.at(bits):
         e0 = unsampled_ball(BALLS.number(epsilon), rate)
-        # e0 >= epsilon, and the profile falls: less will do where e^epsilon has no ball
-        least = -at_least(-e0.lower()) if e0.is_finite() and rate < 1 else epsilon
+        least = _least_loss(rate, epsilon)
         most = epsilon if rate == 1 else at_least(e0.upper()) if e0.is_finite() else None
         low, high = Fraction(0), Fraction(1)
         with suppress(CertificateError):
-            above = BALLS.number(rate) * pair.profile(
-                min(max(least, Fraction(0)), Fraction(CLOSED_FORM.largest_loss)), BALLS
-            )
+            above = BALLS.number(rate) * pair.profile(least, BALLS)
             if above.is_finite():
                 high = min(max(at_least(above.upper()), low), high)
             if most is not None and most <= CLOSED_FORM.largest_loss:

@@ -139,11 +139,11 @@ def at_least(end: Any) -> Fraction:
     """
     mantissa, exponent = map(int, end.man_exp())
     size = exponent + mantissa.bit_length()
-    if mantissa <= 0:
-        return Fraction(mantissa) * Fraction(2) ** exponent if -_FLOAT_BITS < size < _FLOAT_BITS else Fraction(0)
+    if mantissa <= 0 and not -_FLOAT_BITS < size < _FLOAT_BITS:
+        return Fraction(0)
     if size < -_FLOAT_BITS:
         return Fraction(1, 2**_FLOAT_BITS)
-    return Fraction(mantissa) * Fraction(2) ** min(exponent, 2 * _FLOAT_BITS)
+    return Fraction(mantissa, 1 << -exponent) if exponent < 0 else Fraction(mantissa << min(exponent, 2 * _FLOAT_BITS))
 
 
 def at_least_once(events: Iterable[tuple[Fraction, int]]) -> Fraction:

@@ -284,3 +284,20 @@ def test_the_largest_loss_is_the_limit_of_the_divergences() -> None:
     assert run.epsilon("1e-300") <= run.epsilon("1e-300", method="rdp") <= run.epsilon(0)
     large = cm.PureDP(1) @ cm.RepeatAndSelect(mean=7)
     assert large.pure() == 3  # one run has every divergence at its largest loss
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        cm.PureDP("0.01") @ cm.RepeatAndSelect(mean=1000, number="poisson"),
+        cm.PureDP("1e-6") @ cm.RepeatAndSelect(mean=10, number="poisson"),
+        cm.PureDP("1e-6") @ cm.RepeatAndSelect(mean="1.5", shape=5),
+        cm.Gaussian(sigma=100) @ cm.RepeatAndSelect(mean=1000, number="poisson"),
+    ],
+    ids=str,
+)
+def test_divergences_grow_with_the_order(run: cm.Expression) -> None:
+    """The theorem's bounds rise and fall; a divergence of one order bounds those of all smaller ones."""
+    orders = [1.01, 1.5, 2, 3, 5, 10, 17, 30, 70, 100, 1e3, 1e4, 1e5, 3e5, 1e6, 1e7, 1e8]
+    found = np.asarray(run.rdp(orders))
+    assert (found[1:] >= found[:-1] * (1 - 1e-7)).all(), found

@@ -9,6 +9,7 @@ BROWSER := .venv-browser
 WHEEL := .venv-wheel
 WHEEL_TESTS ?= tests/accounting tests/cli tests/docs tests/mechanisms tests/training tests/web $(wildcard tests/test_*.py)
 BIN := $(VENV)/bin
+SEED ?= 1
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 DPSGD := Gaussian(noise_multiplier=1.1, clip=1, relation='add-remove') @ Poisson(rate=1%) * 1000
@@ -19,7 +20,7 @@ PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run paper test test-frameworks test-browser test-wheel build docs lint format bench hunt clean hunt-ledger bench-ledger test-postgres proofs proofs-check
+.PHONY: help run paper test test-frameworks test-browser test-wheel build docs lint format bench hunt hunt-long clean hunt-ledger bench-ledger test-postgres proofs proofs-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,15 +73,18 @@ format: $(VENV)/.installed ## Format the code, sort the imports
 bench: $(BENCH)/.installed ## Side by side with dp-accounting, autodp and Opacus, in an environment of its own
 	$(BENCH)/bin/python benchmarks/compare.py
 
-hunt: $(VENV)/.installed ## Attack the certificates, the answers and Theorems A, C, P, V and W: an hour on two cores
-	$(BIN)/python -m benchmarks.hunt_certificates --settings 100000 --seed 1
-	$(BIN)/python -m benchmarks.hunt_questions --questions 1000 --seed 1
-	$(BIN)/python -m benchmarks.hunt_combinators --instances 10000 --seed 1
-	$(BIN)/python -m benchmarks.hunt_laws --instances 600 --seed 1
+hunt: $(VENV)/.installed ## Attack combinators of combinators, samples of samples and the laws of answers: 20 minutes on two cores
+	$(BIN)/python -m benchmarks.hunt_combinators --instances 10000 --seed $(SEED)
+	$(BIN)/python -m benchmarks.hunt_laws --instances 600 --seed $(SEED)
+
+hunt-long: hunt ## The same, and the certificates, the line and Theorems A, C, P, V and W: an hour on two cores; then the ledger
+	$(BIN)/python -m benchmarks.hunt_laws --instances 4000 --seed $(SEED)
+	$(BIN)/python -m benchmarks.hunt_certificates --settings 100000 --seed $(SEED)
+	$(BIN)/python -m benchmarks.hunt_questions --questions 1000 --seed $(SEED)
 	CUMULANT_EFFORT=5 $(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile=default tests/laws
-	$(BIN)/python benchmarks/hunt_triangles.py 2800 1
-	$(BIN)/python -m benchmarks.hunt_line --settings 5000 --seed 1
-	$(BIN)/python -m benchmarks.hunt_triples 10000 1
+	$(BIN)/python benchmarks/hunt_triangles.py 2800 $(SEED)
+	$(BIN)/python -m benchmarks.hunt_line --settings 5000 --seed $(SEED)
+	$(BIN)/python -m benchmarks.hunt_triples 10000 $(SEED)
 	$(MAKE) --no-print-directory hunt-ledger
 
 hunt-ledger: $(VENV)/.installed ## Kill writers and servers of the ledger for 30 minutes, look for analysts who beat it

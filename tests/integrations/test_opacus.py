@@ -246,6 +246,12 @@ def test_two_processes_with_sharded_weights_share_one_draw(processes: list[dict[
         assert "ghost_fsdp" in process["shards with hooks"]
 
 
+def test_shards_that_are_not_averaged_are_refused(processes: list[dict[str, Any]]) -> None:
+    for found in processes:
+        for said in found["shards that are not averaged"]:
+            assert "not averaged over all processes" in said
+
+
 def test_two_processes_without_a_wrapper_are_refused(processes: list[dict[str, Any]]) -> None:
     for process in processes:
         for said in (process["late"], process["part"], *process["unwrapped"]):

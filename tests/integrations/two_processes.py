@@ -100,10 +100,15 @@ def part_of_the_processes(rank: int) -> str:
     return ""
 
 
-def sharded(mode: str, data: OneHot) -> tuple[str, list[list[float]], list[tuple[float, str, int]]]:
+def sharded(
+    mode: str, data: OneHot, factor: float | None = None, late: bool = False
+) -> tuple[str, list[list[float]], list[tuple[float, str, int]]]:
     """A module whose weights are sharded: what is said, how the weights move, and what is accounted."""
     torch.manual_seed(0)
     module = fully_shard(torch.nn.Linear(RECORDS, 2, bias=False))
+    if factor is not None and not late:
+        module.set_gradient_divide_factor(factor)
+    sharded_module = module
     optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
     engine = PrivacyEngine(accountant="cumulant-fixed-size")
     both = {"module": module, "optimizer": optimizer, "noise_multiplier": 1e-6, "max_grad_norm": NORM}
@@ -125,6 +130,12 @@ def sharded(mode: str, data: OneHot) -> tuple[str, list[list[float]], list[tuple
         before = next(module.parameters()).detach().full_tensor().clone()
         optimizer.zero_grad()
         criterion(module(batch), torch.zeros(len(batch), dtype=torch.long)).backward()
+        if factor is not None:
+            sharded_module.set_gradient_divide_factor(factor)
+            try:
+                optimizer.step()
+            except InputError as error:
+                return str(error), [], engine.accountant.history
         optimizer.step()
         after = next(module.parameters()).detach().full_tensor()
         moved.append((after - before).norm(dim=0).mul(SAMPLE / NORM).tolist())
@@ -200,6 +211,7 @@ def main(rank: int, directory: Path) -> None:
         "shards seen": shards.seen,
         "shards moved": moved_shards,
         "shards history": history,
+        "shards that are not averaged": [sharded("ghost_fsdp", OneHot(), 1.0, late)[0] for late in (False, True)],
         "shards with hooks": sharded("hooks", OneHot())[0],
         "seen": data.seen,
         "moved": moved,

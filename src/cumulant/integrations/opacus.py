@@ -38,7 +38,7 @@ from cumulant.integrations.opacus_accountants import (
     torch_rate,
 )
 from cumulant.integrations.opacus_loading import DrawsAndSteps
-from cumulant.integrations.opacus_steps import processes, secret_generator, unwrapped
+from cumulant.integrations.opacus_steps import check_shards, processes, secret_generator, unwrapped
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.sampling.poisson import Poisson
@@ -290,6 +290,7 @@ def _world(module: Any, mode: str) -> int:
             raise InputError(
                 f"grad_sample_mode={shown(mode)} does not add up shards; use 'ghost_fsdp' with fully_shard"
             )
+        check_shards(module)
         meshes = {getattr(parameter, "device_mesh", None) for parameter in module.parameters()}
         together = min((1 if mesh is None else mesh.size() for mesh in meshes), default=1)
     elif isinstance(module, DistributedDataParallel):

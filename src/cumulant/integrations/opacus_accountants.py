@@ -65,6 +65,7 @@ LOADER = {"module", "optimizer", "data_loader", "poisson_sampling", "distributed
 """Names in Opacus' make_private that tell which loader and which optimizer the hook is for."""
 
 GIVEN_KEY = "samples came from a key that was given: who knows it knows the samples"
+LOADED_KEY = "samples came from a key that was set after make_private: choosing among keys chooses samples"
 ANOTHER_ENGINE = "another engine accounted for steps of this module too: its guarantee must be added to this one"
 
 Hook = Callable[[Any], None]
@@ -313,8 +314,15 @@ class Accountant(IAccountant):
         inner = getattr(caller["module"], "_module", caller["module"])
         siblings = _ACCOUNTANTS.setdefault(inner, [])
         siblings.append(weakref.ref(self))
+        mark = "" if law is None else law.mark()
 
         def account(noise: float, draw: Draw) -> None:
+            nonlocal mark
+            if draw.mark != mark and draws.used:
+                raise DrawsAndSteps(
+                    f"{draw} comes from another key than the draws before it. Choosing among keys changes the law of the "
+                    "sample. Load the state of a sampler before its first step"
+                )
             if draw.mark in self._drawn_here and draw.number > self._used[draw.mark]:
                 raise DrawsAndSteps(
                     f"{draw} comes after draws of the same key that no step used. Choosing among draws changes the law of the "
@@ -332,6 +340,9 @@ class Accountant(IAccountant):
                     f"the rate of the sampler was {drawn_rate} and is {source.sample_rate} now; make a new loader"
                 )
             self.account(noise, rate, draw)
+            if draw.mark != mark:
+                self.notice(LOADED_KEY)
+                mark = draw.mark
             if draw.mark:
                 self._used[draw.mark] = draw.number + 1
                 self._drawn_here.add(draw.mark)

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 from opacus.optimizers import AdaClipDPOptimizer
+from torch.distributed.fsdp import FSDPModule
 
 from cumulant.errors import CumulantError, InputError
 from cumulant.integrations.opacus_loading import Draw, Draws
@@ -33,6 +34,8 @@ CLIPPING_ROUNDINGS = 4
 CHANGED = (
     "weights changed between two steps by something else than the accounted optimizer, which must not have used records"
 )
+SUM_EXCESS = 0.05
+"""Part by which rounding may lengthen a sum of clipped gradients; derived: bfloat16 has 1.6 % for each of them."""
 STATE_BYTES = 16
 """Bytes of the hash of a state of a generator: two of 2^40 steps are equal by chance once in 2^49 runs."""
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -133,6 +136,8 @@ class AccountedSteps:
         self._account, self._world = account, world
         self._weights, self._process = weights, os.getpid()
         self._moving = False  # the accounted step is about to move the weights
+        self._inner = optimizer.original_optimizer
+        self._noisy: list[tuple[int, int]] | None = None
         self._clipped: list[tuple[int, float]] = []
         self._normed: tuple[int, float] | None = None
         self._sums: list[tuple[int, int]] | None = None
@@ -160,8 +165,12 @@ class AccountedSteps:
             optimizer.clip_and_accumulate = self._seeing_clips(optimizer.clip_and_accumulate)
         optimizer.add_noise = self._seeing_noise(optimizer.add_noise)
         optimizer.pre_step = self._accounting(optimizer.pre_step)
+        optimizer.scale_grad = self._seeing_noisy(optimizer.scale_grad)
+        if hasattr(optimizer, "reduce_gradients"):
+            optimizer.reduce_gradients = self._seeing_noisy(optimizer.reduce_gradients, then=True)
         vars(optimizer)["__deepcopy__"] = _refuse_copy
-        optimizer.original_optimizer.register_step_post_hook(self._note_move)
+        self._last_look = self._inner.register_step_pre_hook(self._before_move)
+        self._inner.register_step_post_hook(self._note_move)
         self._weights.watch(self._module, optimizer)
         self._draws.pending, self._draws.opened = self._pending, self._note_weights
 
@@ -192,6 +201,7 @@ class AccountedSteps:
         def get_norm_sample() -> Any:
             found = norm()
             self._normed, self._sums = (found.numel(), float(self._module.max_grad_norm)), None
+            self._check_weight_hooks()
             return found
 
         return get_norm_sample
@@ -220,6 +230,8 @@ class AccountedSteps:
             if adapts(self._optimizer):  # the norm is chosen after the norms were seen, and clips this batch
                 norm = float(self._module.max_grad_norm)
             self._foreign = self._foreign or self._gradients() != self._sums
+            self._check_weight_hooks()
+            self._check_length(rows, norm)
             self._normed = self._sums = None
             accumulate()
             self._clipped.append((rows, norm))
@@ -241,6 +253,22 @@ class AccountedSteps:
                 self.states.add(state)
 
         return add_noise
+
+    def _seeing_noisy(self, change: Callable[[], None], then: bool = False) -> Callable[[], None]:
+        """Note the noisy gradients after Opacus has divided them or, `then`, added those of all processes."""
+
+        def change_noisy() -> None:
+            if then:
+                self._check_noisy()
+            change()
+            self._noisy = self._noisy_sums()
+
+        return change_noisy
+
+    def _noisy_sums(self) -> list[tuple[int, int]]:
+        """Return identities and checksums of the gradients that are about to move the weights."""
+        gradients = [weight.grad for weight in params(self._optimizer, frozen=True) if weight.grad is not None]
+        return list(zip(map(id, gradients), _checksums(gradients), strict=True))
 
     def _noise_state(self) -> bytes | None:
         """Return a hash of the state that the next noise follows from.
@@ -264,6 +292,8 @@ class AccountedSteps:
                 moves = pre_step(*arguments, **options)
                 if moves and not self._done:  # the hook was replaced
                     self._step()
+                if moves:
+                    self._check_noisy()
             except BaseException:
                 self._clipped, self._foreign = [], False
                 self._clear()  # sums of physical batches that nobody counts any more
@@ -289,10 +319,36 @@ class AccountedSteps:
             self.notice(CHANGED)
         self._weights.note()
 
+    def _before_move(self, *given: Any) -> None:
+        """Refuse to move the weights by anything else than the noisy gradient; the last hook before they move."""
+        if not self._moving:
+            raise InputError(
+                "the optimizer inside was asked for a step, which has no noise and is not accounted. Call step() of the "
+                "optimizer that make_private returned, and nothing else"
+            )
+        self._check_noisy()
+
+    def _check_noisy(self) -> None:
+        """Refuse a gradient that is not the one with noise, and an optimizer that nobody watches."""
+        changed = self._noisy_sums() != self._noisy
+        if not changed and self._optimizer.original_optimizer is self._inner:
+            return
+        self._moving = False
+        self._clear()
+        if changed:
+            raise InputError(
+                "the noisy gradient was changed after noise was added, perhaps by a hook, which may have used records. Put "
+                "what only uses the noisy gradient into the optimizer itself"
+            )
+        raise InputError(
+            "original_optimizer was replaced after make_private, and nobody watches the new one. Call make_private again, "
+            "with the new optimizer"
+        )
+
     def _note_move(self, *given: Any) -> None:
         if self._moving:
             self._weights.note()
-        self._moving = False
+        self._moving, self._noisy = False, None
 
     def _notice_precision(self, samples: list[Any]) -> None:
         flat = [part for found in samples for part in (found if isinstance(found, list) else [found])]
@@ -318,6 +374,27 @@ class AccountedSteps:
                     "the gradient of a record is not finite, and clipping does not bound it: noise hides nothing of such a "
                     "sum. Remove such records by a public rule, or make the loss finite for every input"
                 )
+
+    def _check_weight_hooks(self) -> None:
+        """Refuse hooks of weights where the backward pass clips: they see its sum, and noise is made for what it was."""
+        for weight in params(self._optimizer, frozen=True):
+            if weight._backward_hooks or getattr(weight, "_post_accumulate_grad_hooks", None):
+                raise InputError(
+                    "a hook of a weight may change its gradient after clipping, if the backward pass clips. Remove it, or use "
+                    "grad_sample_mode='hooks'"
+                )
+
+    def _check_length(self, rows: int, norm: float) -> None:
+        """Refuse a sum of clipped gradients that is longer than clipping allows."""
+        gradients = [weight.grad for weight in self._optimizer.params if weight.grad is not None]
+        if any(hasattr(gradient, "to_local") for gradient in gradients):  # a shard has a part of the length
+            return
+        length = math.hypot(*(float(gradient.detach().norm()) for gradient in gradients))
+        if length > (1 + SUM_EXCESS) * rows * norm:
+            raise InputError(
+                f"the sum of clipped gradients is longer than {rows} records allow: {length:.3g} at the norm {norm:g}. Bounds "
+                "on what flows back undo ghost clipping. Use grad_sample_mode='hooks'"
+            )
 
     def _check_weights(self) -> None:
         """Refuse weights that moved, or are about to move, without noise."""
@@ -351,6 +428,7 @@ class AccountedSteps:
                 )
             if processes() != self._world:
                 raise InputError(unwrapped(processes()))
+            check_shards(self._module)
             if not self._optimizer.params:
                 raise InputError(
                     "no parameter is trained, so this step has neither clipping nor noise; train at least one"
@@ -385,6 +463,7 @@ class AccountedSteps:
             self._clear()
             raise
         self._done = self._moving = True
+        self._inner._optimizer_step_pre_hooks.move_to_end(self._last_look.id)  # after hooks that were registered since
 
     def _clear(self) -> None:
         """Drop the noisy gradient and the raw sums: neither may be used after a refusal."""
@@ -429,6 +508,22 @@ def unwrapped(world: int) -> str:
         f"{world} processes are running, but the module was made private for another number of them: each would train on "
         "samples of its own. Wrap the module in DPDDP, DDP or fully_shard before make_private, or run one process"
     )
+
+
+def check_shards(module: Any) -> None:
+    """Refuse shards whose gradients are not averaged over all processes, because noise is divided by their number."""
+    for part in module.modules():
+        if not isinstance(part, FSDPModule):
+            continue
+        state: Any = part._get_fsdp_state()
+        groups = getattr(state, "_fsdp_param_groups", None) or [state._fsdp_param_group]
+        for group in (each for each in groups if each is not None):
+            custom = not type(group._reduce_scatter_comm).__module__.startswith("torch.")
+            if group.gradient_divide_factor is not None or group._all_reduce_hook is not None or custom:
+                raise InputError(
+                    "gradients of fully_shard are not averaged over all processes, but the noise is. Leave out "
+                    "set_gradient_divide_factor, set_all_reduce_hook and set_custom_reduce_scatter"
+                )
 
 
 def secret_generator(device: Any) -> torch.Generator:

@@ -49,8 +49,8 @@ NEARLY = float(DEFAULT_ACCURACY) + ROUNDED
 TWO_STEPS = 0.8
 """The part to which a bound on two steps may fall where that on one grows.
 
-Mironov's Proposition 11 has (a - 1/2) / (a - 1) times the divergence of one step, and a smaller one: 2 + 1 / (2 (a - 1)) in all,
-which falls from 2.5 at order 2 to 2.
+Derived: Mironov's Proposition 11 has (a - 1/2) / (a - 1) times the divergence of one step, and once the divergence itself:
+2 + 1 / (2 (a - 1)) in all, which falls from 2.5 at order 2 to 2.
 """
 
 Draw = Callable[[random.Random], Expression]

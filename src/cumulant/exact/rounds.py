@@ -34,6 +34,9 @@ _RARELY = Fraction(1, 100)
 _THEOREMS = {"cone": "gaussian-cone", "adaptive": "extreme-triples", "order": "test-order"}
 """The theorem that a route cites in the place of the bound that it sharpens; convention."""
 
+_ROUNDED_SHIFT = Fraction(1, 2**40)
+"""Part by which the shift of a Gaussian may exceed an attained one; convention: roots are rounded by far less."""
+
 _DIRECTIONS = 2
 """Directions of add-remove neighbours: the record removed, and the record added; convention."""
 
@@ -265,11 +268,15 @@ class Rounds:
 
     @property
     def attained(self) -> bool:
-        """Return True if neighbouring data sets reach the closed form of the only round.
+        """Return True if neighbouring data sets reach the closed form of the only round, up to a rounded shift.
 
-        No valid bound is below it.
+        No valid bound is clearly below it.
         """
-        return self.single() is not None and self.single() == self.single_below()
+        single, below = self.single(), self.single_below()
+        if single is None or below is None or single == below:
+            return below is not None
+        shift, least = single[0].gaussian_shift(), below[0].gaussian_shift()
+        return shift is not None and least is not None and shift - least <= _ROUNDED_SHIFT * least
 
     @property
     def named(self) -> bool:

@@ -207,7 +207,7 @@ def deltas(rounds: Rounds, asked: Sequence[Fraction], accuracy: float, cone: boo
     """
     single = rounds.single()
     if single is not None:
-        return [_answer(value, _CLOSED, "proved") for value in closed.single_deltas(*single, asked)]
+        return [_answer(value, closed.ROUTE, "proved") for value in closed.single_deltas(*single, asked)]
     shared = map(_float_answer, batch.float_deltas(rounds, [(1, each) for each in asked], accuracy, cone))
     limits, answers, lost = limits_of(rounds), list[Answer](), 0
     for each, found in zip(asked, shared, strict=True):

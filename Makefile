@@ -20,7 +20,7 @@ PEERS := dp-accounting==0.6.0 autodp==0.2.3.1 prv-accountant==0.2.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run paper test test-frameworks test-browser test-wheel build docs lint format bench hunt hunt-long clean hunt-ledger bench-ledger test-postgres proofs proofs-check
+.PHONY: help run paper test test-fast test-times test-frameworks test-browser test-wheel build docs lint format bench hunt hunt-long clean hunt-ledger bench-ledger test-postgres proofs proofs-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,14 @@ paper: $(VENV)/.installed ## The paper's run: 600,000 rounds of a subsampled Gau
 test: $(VENV)/.installed ## All tests and doctests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 	@$(MAKE) --no-print-directory test-frameworks
+
+test-fast: $(VENV)/.installed ## Two tests in three, the fast ones: a minute on two cores
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow"
+
+test-times: $(VENV)/.installed ## Measure every test by processor time and list the slow ones in tests/slow.txt
+	rm -rf build/times && mkdir -p build/times
+	CUMULANT_TIMES=build/times $(BIN)/python -m pytest -q -n auto --dist worksteal
+	$(BIN)/python -m tests.slow build/times
 
 # In a call of its own: collecting doctests imports every file, and warnings of frameworks are not errors of ours.
 test-frameworks: $(FRAMEWORKS)/.installed $(PINNED)/.installed ## Tests with the real torch, Opacus, Lightning, transformers, JAX and dp-accounting (the first time a gigabyte)

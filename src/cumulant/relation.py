@@ -48,18 +48,24 @@ class Relation(StrEnum):
         """Return the relation in words."""
         return self.meaning_for(1)
 
-    def meaning_for(self, records: int) -> str:
+    def meaning_for(self, records: int, user: bool = False) -> str:
         """Return the relation in words, for data sets that are so many neighbours apart.
+
+        `user` if these are the records of one user, who joins or leaves.
 
         >>> Relation.REPLACE_ONE.meaning_for(5)
         'data sets of the same size that differ in at most 5 records'
+        >>> Relation.ADD_REMOVE.meaning_for(5, user=True)
+        'data sets of which one has one user more, with at most 5 records'
         """
         facts = _FACTS[self]
+        if records > 1 and user:
+            return f"data sets of which one has one user more, with at most {records} records"
         return facts.meaning if records == 1 else facts.group.format(records)
 
-    def neighbours_for(self, records: int) -> str:
+    def neighbours_for(self, records: int, user: bool = False) -> str:
         """Return the people for whom a statement about so many records holds."""
-        meaning = self.meaning_for(records)
+        meaning = self.meaning_for(records, user)
         return f"for {self} neighbours: {meaning}" if self.clipping else f"for neighbours under {meaning}"
 
     def guessed_for(self, records: int) -> str:

@@ -188,3 +188,13 @@ def test_promises_of_gaussian_privacy_are_no_noise_on_a_sum() -> None:
     promise = cm.GaussianDP(mu=1) @ cm.Poisson(rate="0.3") @ cm.User(records=2)
     noise = cm.Gaussian(sigma=1) @ cm.Poisson(rate="0.3") @ cm.User(records=2)
     assert promise.delta("0.5") > noise.delta("0.5")
+
+
+def test_the_statement_names_the_user() -> None:
+    """A user joins or leaves as a whole; of additions mixed with removals nothing is proved."""
+    step = cm.Gaussian(sigma=1, relation=ADD) @ cm.Poisson(rate="0.5")
+    said = (step @ cm.User(records=2)).guarantee(delta="1e-5").explain()
+    assert "one has one user more, with at most 2 records" in said
+    assert "adding or removing at most" not in said
+    both = step @ cm.Group(size=2) + step @ cm.User(records=2)
+    assert "one has one user more, with at most 2 records" in both.guarantee(delta="1e-5", method="rdp").explain()

@@ -79,6 +79,8 @@ class Component:
     """Data sets that bound it from below, where the mechanism names them itself; else its scheme does."""
     group: int = 1
     """How many neighbours apart the data sets are that its statements compare."""
+    user: bool = False
+    """True if those neighbours are the records of one user, which all join or all leave."""
     dominating: Callable[[], tuple[RunRecord, ...]] | None = None
     """Runs that each dominate it, in whose place it is evaluated; None where it is evaluated as it is."""
     dominated: Callable[[], tuple[RunRecord, ...]] | None = None
@@ -170,6 +172,11 @@ class RunRecord:
         There is one size unless Group was not put last.
         """
         return tuple(sorted({part.group for part in self.parts})) or (1,)
+
+    @property
+    def user(self) -> bool:
+        """True if some part speaks about a user who joins or leaves, and about no other change of several records."""
+        return any(part.user for part in self.nested())
 
     @property
     def surrogate(self) -> bool:

@@ -171,7 +171,7 @@ def relation(run: RunRecord) -> str:
     'for neighbours under the relation under which the sensitivities are stated'
     """
     # parts about smaller groups hold for smaller groups only
-    return run.relation.neighbours_for(run.groups[0])
+    return run.relation.neighbours_for(run.groups[0], run.user)
 
 
 # ---- what ran

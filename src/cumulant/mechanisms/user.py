@@ -155,7 +155,7 @@ class UserMechanism(Mechanism):
         return "; ".join(dict.fromkeys(each for each in said if each))
 
     def part(self, times: int) -> Component:
-        return replace(super(UserMechanism, self).part(times), group=self.records)
+        return replace(super(UserMechanism, self).part(times), group=self.records, user=True)
 
     def arguments(self) -> Mapping[str, str]:
         return {}

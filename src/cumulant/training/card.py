@@ -279,7 +279,7 @@ def compose_statement(
     return Statement(
         definition="central, (epsilon, delta)",
         relation=str(run.relation),
-        relation_meaning=run.relation.meaning_for(ran.groups[0]),
+        relation_meaning=run.relation.meaning_for(ran.groups[0], ran.user),
         guarantees=[_row(each) for each in found],
         unamplified=None if unamplified is None else _plainly(unamplified, asked[0]),
         run=str(run),

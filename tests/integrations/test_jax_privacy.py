@@ -1,5 +1,8 @@
 """Strategies of JAX Privacy 2.0 as expressions, and its own Monte Carlo accounting beside ours."""
 
+import inspect
+from pathlib import Path
+
 import numpy as np
 import pytest
 from jax_privacy import batch_selection
@@ -61,6 +64,19 @@ REPLACED = cm.Gaussian(noise_multiplier=4, relation=cm.Relation.REPLACE_ONE)
 )
 def test_every_row_has_its_expression(strategy: object, bands: list[float] | None, meant: cm.Expression) -> None:
     assert from_plan(strategy, noise_multiplier=4, bands=bands, num_examples=500) == meant
+
+
+def test_the_map_has_a_row_for_every_strategy() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "samplers-and-noise.md").read_text(encoding="utf-8")
+    strategies = {
+        name
+        for name, each in vars(batch_selection).items()
+        if inspect.isclass(each)
+        and issubclass(each, batch_selection.BatchSelectionStrategy)
+        and not inspect.isabstract(each)
+    }
+    assert len(strategies) >= 4
+    assert {name for name in strategies if f"`{name}" not in page} == set()
 
 
 def test_truncated_batches_are_those_of_the_worse_group() -> None:

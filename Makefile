@@ -84,6 +84,7 @@ bench: $(BENCH)/.installed ## Side by side with dp-accounting, autodp and Opacus
 hunt: $(VENV)/.installed ## Attack combinators of combinators, samples of samples and the laws of answers: 20 minutes on two cores
 	$(BIN)/python -m benchmarks.hunt_combinators --instances 10000 --seed $(SEED)
 	$(BIN)/python -m benchmarks.hunt_laws --instances 600 --seed $(SEED)
+	$(BIN)/python -m benchmarks.hunt_allocation 1000 $(SEED)
 
 hunt-long: hunt ## The same, and the certificates, the line and Theorems A, C, P, V and W: an hour on two cores; then the ledger
 	$(BIN)/python -m benchmarks.hunt_laws --instances 4000 --seed $(SEED)

@@ -19,20 +19,17 @@ import numpy as np
 from cumulant.exact.grid.allocation import (
     AllocatedBelow,
     Gatherer,
-    LinearGrid,
-    Masses,
     Ratio,
-    Trimmer,
     attained_loss,
     binned,
     fits,
     on_grid,
-    power,
     ratio_law,
     rounding_of,
     span_of,
     thinned,
 )
+from cumulant.exact.grid.ratio_sums import LinearGrid, Masses, Trimmer, power
 from cumulant.exact.witnesses import PAIR, SWAPPED, Neighbours
 from cumulant.losses.cells import Cells
 from cumulant.losses.grid import Loss, Step

@@ -14,89 +14,90 @@ The run of the paper, 600,000 rounds of a query of sensitivity 1:
 2.02701
 """
 
+import sys
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cumulant.accountant import Accountant
-from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.plan import Evidence, Term
-from cumulant.bounds.bound import Bound
-from cumulant.bounds.table import BOUNDS
-from cumulant.calibrate import Calibration, calibrate
-from cumulant.errors import (
-    BudgetRefused,
-    CertificateError,
-    CumulantError,
-    HypothesisError,
-    InputError,
-    KeyConflict,
-    LedgerBroken,
-    LedgerError,
-    NotationError,
-    RelationError,
-)
-from cumulant.mechanisms.approximate_dp import ApproximateDP
-from cumulant.mechanisms.bounded_laplace import BoundedLaplace
-from cumulant.mechanisms.discrete_gaussian import DiscreteGaussian
-from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
-from cumulant.mechanisms.exponential import ExponentialMechanism
-from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
-from cumulant.mechanisms.from_densities import from_densities
-from cumulant.mechanisms.from_masses import from_masses
-from cumulant.mechanisms.from_rdp import from_rdp
-from cumulant.mechanisms.from_rdp_points import from_rdp_points
-from cumulant.mechanisms.gaussian import Gaussian
-from cumulant.mechanisms.gaussian_dp import GaussianDP
-from cumulant.mechanisms.gaussian_mixture import GaussianMixture
-from cumulant.mechanisms.group import Group
-from cumulant.mechanisms.kary_response import KaryResponse
-from cumulant.mechanisms.laplace import Laplace
-from cumulant.mechanisms.last_iterate import last_iterate
-from cumulant.mechanisms.local_randomizer import LocalRandomizer
-from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
-from cumulant.mechanisms.mechanism import MECHANISMS as _MECHANISMS
-from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
-from cumulant.mechanisms.noisy_max import NoisyMax
-from cumulant.mechanisms.parallel import Parallel, parallel
-from cumulant.mechanisms.partition_selection import PartitionSelection
-from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
-from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
-from cumulant.mechanisms.privacy_profile import PrivacyProfile
-from cumulant.mechanisms.pure_dp import PureDP
-from cumulant.mechanisms.randomized_response import RandomizedResponse
-from cumulant.mechanisms.repeat_and_select import RepeatAndSelect
-from cumulant.mechanisms.shuffle import Shuffle
-from cumulant.mechanisms.shuffled_batches import ShuffledBatches
-from cumulant.mechanisms.skellam import Skellam
-from cumulant.mechanisms.sparse_vector import SparseVector
-from cumulant.mechanisms.subset_selection import SubsetSelection
-from cumulant.mechanisms.trade_off import TradeOff
-from cumulant.mechanisms.unary_encoding import UnaryEncoding
-from cumulant.mechanisms.user import User
-from cumulant.mechanisms.zero_concentrated import ZeroConcentrated
-from cumulant.notation import parse
 from cumulant.plot_registry import drawer as _drawer
-from cumulant.relation import Relation
-from cumulant.sampling.balls_in_bins import BallsInBins
-from cumulant.sampling.cyclic_poisson import CyclicPoisson
-from cumulant.sampling.fixed_order import FixedOrder
-from cumulant.sampling.min_sep import MinSep
-from cumulant.sampling.poisson import Poisson
-from cumulant.sampling.random_allocation import RandomAllocation
-from cumulant.sampling.scheme import SCHEMES as _SCHEMES
-from cumulant.sampling.truncated_poisson import TruncatedPoisson
-from cumulant.sampling.with_replacement import WithReplacement
-from cumulant.sampling.without_replacement import WithoutReplacement
-from cumulant.sweep import Sweep, sweep
 
 if TYPE_CHECKING:
+    from cumulant.accountant import Accountant
     from cumulant.accounting.attacks import TradeOffCurve
     from cumulant.accounting.check import Check
     from cumulant.accounting.gaussian_fit import GaussianFit
+    from cumulant.accounting.guarantee import Guarantee
+    from cumulant.accounting.plan import Evidence, Term
     from cumulant.accounting.privacy_loss import PrivacyLoss
     from cumulant.accounting.risk import Risk
     from cumulant.archives import archive
+    from cumulant.bounds.bound import Bound
+    from cumulant.bounds.table import BOUNDS
+    from cumulant.calibrate import Calibration, calibrate
     from cumulant.conversion.verify import Verification
+    from cumulant.errors import (
+        BudgetRefused,
+        CertificateError,
+        CumulantError,
+        HypothesisError,
+        InputError,
+        KeyConflict,
+        LedgerBroken,
+        LedgerError,
+        NotationError,
+        RelationError,
+    )
     from cumulant.ledger.ledger import Ledger
+    from cumulant.mechanisms.approximate_dp import ApproximateDP
+    from cumulant.mechanisms.bounded_laplace import BoundedLaplace
+    from cumulant.mechanisms.discrete_gaussian import DiscreteGaussian
+    from cumulant.mechanisms.discrete_laplace import DiscreteLaplace
+    from cumulant.mechanisms.exponential import ExponentialMechanism
+    from cumulant.mechanisms.exponential_family import ExponentialFamilyMechanism
+    from cumulant.mechanisms.from_densities import from_densities
+    from cumulant.mechanisms.from_masses import from_masses
+    from cumulant.mechanisms.from_rdp import from_rdp
+    from cumulant.mechanisms.from_rdp_points import from_rdp_points
+    from cumulant.mechanisms.gaussian import Gaussian
+    from cumulant.mechanisms.gaussian_dp import GaussianDP
+    from cumulant.mechanisms.gaussian_mixture import GaussianMixture
+    from cumulant.mechanisms.group import Group
+    from cumulant.mechanisms.kary_response import KaryResponse
+    from cumulant.mechanisms.laplace import Laplace
+    from cumulant.mechanisms.last_iterate import last_iterate
+    from cumulant.mechanisms.local_randomizer import LocalRandomizer
+    from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
+    from cumulant.mechanisms.mechanism import Expression, Mechanism, Run, Sampled
+    from cumulant.mechanisms.noisy_max import NoisyMax
+    from cumulant.mechanisms.parallel import Parallel, parallel
+    from cumulant.mechanisms.partition_selection import PartitionSelection
+    from cumulant.mechanisms.permute_and_flip import PermuteAndFlip
+    from cumulant.mechanisms.posterior import DirichletPosterior, GaussianMeanPosterior, PosteriorSampling
+    from cumulant.mechanisms.privacy_profile import PrivacyProfile
+    from cumulant.mechanisms.pure_dp import PureDP
+    from cumulant.mechanisms.randomized_response import RandomizedResponse
+    from cumulant.mechanisms.repeat_and_select import RepeatAndSelect
+    from cumulant.mechanisms.shuffle import Shuffle
+    from cumulant.mechanisms.shuffled_batches import ShuffledBatches
+    from cumulant.mechanisms.skellam import Skellam
+    from cumulant.mechanisms.sparse_vector import SparseVector
+    from cumulant.mechanisms.subset_selection import SubsetSelection
+    from cumulant.mechanisms.trade_off import TradeOff
+    from cumulant.mechanisms.unary_encoding import UnaryEncoding
+    from cumulant.mechanisms.user import User
+    from cumulant.mechanisms.zero_concentrated import ZeroConcentrated
+    from cumulant.notation import parse
+    from cumulant.relation import Relation
+    from cumulant.sampling.balls_in_bins import BallsInBins
+    from cumulant.sampling.cyclic_poisson import CyclicPoisson
+    from cumulant.sampling.fixed_order import FixedOrder
+    from cumulant.sampling.min_sep import MinSep
+    from cumulant.sampling.poisson import Poisson
+    from cumulant.sampling.random_allocation import RandomAllocation
+    from cumulant.sampling.truncated_poisson import TruncatedPoisson
+    from cumulant.sampling.with_replacement import WithReplacement
+    from cumulant.sampling.without_replacement import WithoutReplacement
+    from cumulant.sweep import Sweep, sweep
     from cumulant.training.sgd import NoisySGD
 
 __all__ = [
@@ -199,6 +200,37 @@ _ROOMS = {
 }
 """Modules a researcher may want, loaded when first asked for: `cm.families.Bernoulli`, `cm.chi.Ternary`, …"""
 
+_HOMES = {
+    "cumulant.accountant": ("Accountant",),
+    "cumulant.accounting.guarantee": ("Guarantee",),
+    "cumulant.accounting.plan": ("Evidence", "Term"),
+    "cumulant.bounds.bound": ("Bound",),
+    "cumulant.bounds.table": ("BOUNDS",),
+    "cumulant.calibrate": ("Calibration", "calibrate"),
+    "cumulant.errors": (
+        "BudgetRefused",
+        "CertificateError",
+        "CumulantError",
+        "HypothesisError",
+        "InputError",
+        "KeyConflict",
+        "LedgerBroken",
+        "LedgerError",
+        "NotationError",
+        "RelationError",
+    ),
+    "cumulant.mechanisms.from_densities": ("from_densities",),
+    "cumulant.mechanisms.from_rdp": ("from_rdp",),
+    "cumulant.mechanisms.last_iterate": ("last_iterate",),
+    "cumulant.mechanisms.mechanism": ("Expression", "Mechanism", "Run", "Sampled"),
+    "cumulant.mechanisms.parallel": ("Parallel", "parallel"),
+    "cumulant.mechanisms.posterior": ("DirichletPosterior", "GaussianMeanPosterior", "PosteriorSampling"),
+    "cumulant.notation": ("parse",),
+    "cumulant.relation": ("Relation",),
+    "cumulant.sweep": ("Sweep", "sweep"),
+}
+"""Public names by module, all loaded with the first of them; mechanisms and schemes are found by their registries."""
+
 _LATER = {
     "archive": "cumulant.archives",
     "Check": "cumulant.accounting.check",
@@ -210,7 +242,25 @@ _LATER = {
     "TradeOffCurve": "cumulant.accounting.attacks",
     "Verification": "cumulant.conversion.verify",
 }
-"""Names whose modules are loaded when they are first asked for."""
+"""Public names whose modules are loaded when they are asked for themselves."""
+
+
+_known: dict[str, Any] = {}
+"""Every public name, mechanism and scheme, once the first of them was asked for."""
+
+
+class _Package(ModuleType):
+    """The package as an object, on which `cumulant.calibrate` and `cumulant.sweep` stay functions.
+
+    Python binds a submodule to its package when it is first imported, which would hide the function of the same name.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in __all__):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 @_drawer("run")
@@ -238,21 +288,31 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
+def _load() -> None:
+    """Bind every public name that most programs need; `cumulant --help` needs none of them."""
+    from cumulant.mechanisms.mechanism import MECHANISMS
+    from cumulant.sampling.scheme import SCHEMES
+
+    known = {name: getattr(import_module(home), name) for home, names in _HOMES.items() for name in names}
+    known = {**MECHANISMS, **SCHEMES, **known}  # a file in a folder is enough
+    globals().update({name: value for name, value in known.items() if name in __all__})
+    _known.update(known)
+
+
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
         return version("cumulant")
     if name in _ROOMS:
-        from importlib import import_module
-
         return import_module(_ROOMS[name])
     if name in _LATER:
-        from importlib import import_module
-
         return getattr(import_module(_LATER[name]), name)
-    if (found := _MECHANISMS.get(name, _SCHEMES.get(name))) is not None:  # a file in the folder is enough
-        return found
+    if name in __all__ or name[:1].isupper():  # `from cumulant import domains` asks for a module and loads nothing else
+        if not _known:
+            _load()
+        if name in _known:
+            return _known[name]
     from cumulant.hints import nearest
 
     raise AttributeError(f"module 'cumulant' has no attribute {name!r}{nearest(name, __all__)}")

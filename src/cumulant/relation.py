@@ -73,6 +73,22 @@ class Relation(StrEnum):
         facts = _FACTS[self]
         return facts.guessed if records == 1 else facts.guessed_group.format(records)
 
+    def protected_for(self, records: int) -> str:
+        """Return in a few words what a statement about so many records protects.
+
+        >>> Relation.ADD_REMOVE.protected_for(1), Relation.REPLACE_ONE.protected_for(3)
+        ('one record added or removed', 'up to 3 records replaced by others')
+        """
+        facts = _FACTS[self]
+        return facts.protected if records == 1 else facts.protected_group.format(records)
+
+    @property
+    def checked(self) -> str:
+        """Return in a few words what to check about the sensitivities of a run that is stated for it."""
+        if self.clipping is None:
+            return "sensitivities are stated for the neighbours you mean"
+        return f"one record moves a sum clipped to norm C by at most {_times(self.clipping)}C"
+
     @property
     def clipping(self) -> int | None:
         """Return how many times C one record moves a sum of vectors clipped to norm C (E-2).
@@ -148,6 +164,8 @@ class _Facts:
     guessed: str
     group: str
     guessed_group: str
+    protected: str
+    protected_group: str
 
 
 _FACTS = {
@@ -157,6 +175,8 @@ _FACTS = {
         "one record or another in its place",
         "data sets of the same size that differ in at most {} records",
         "the {} records of a group, or others in their place,",
+        "one record replaced by another",
+        "up to {} records replaced by others",
     ),
     Relation.ADD_REMOVE: _Facts(
         "data sets of which one has one record more",
@@ -164,6 +184,8 @@ _FACTS = {
         "one record",
         "data sets that differ by adding or removing at most {} records",
         "the group of {} records",
+        "one record added or removed",
+        "up to {} records added or removed",
     ),
     Relation.REPLACE_SPECIAL: _Facts(
         "data sets of the same size of which one has a special record, which adds nothing, in place of one record",
@@ -171,6 +193,8 @@ _FACTS = {
         "one record, or that nothing stands in its place",
         "data sets of the same size that differ in at most {} records, each of which is special in one of them",
         "the group of {} records, or that nothing stands in their places,",
+        "one record replaced by an empty one",
+        "up to {} records replaced by empty ones",
     ),
     Relation.ANY: _Facts(
         "the relation under which the sensitivities are stated",
@@ -178,6 +202,8 @@ _FACTS = {
         "one record",
         "{} steps of the relation under which the sensitivities are stated",
         "the group of {} records",
+        "one record, for the neighbours that the sensitivities are stated for",
+        "up to {} records, for the neighbours that the sensitivities are stated for",
     ),
 }
 

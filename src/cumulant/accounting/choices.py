@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 Method = Literal["best", "exact", "rdp", "paper", "naive", "strong", "optimal"]
 """A way to answer: the rows of METHODS and BASELINES in `question`."""
@@ -37,6 +37,27 @@ KnownBound = Literal[
     "truncated-poisson",
 ]
 """An amplification bound of the library: the rows of BOUNDS in `bounds.table`."""
+
+METHOD_NAMES: tuple[Method, ...] = get_args(Method)
+"""Every method, for the shell, which offers them before it loads anything."""
+
+CONVERSION_NAMES: tuple[ConversionName, ...] = get_args(ConversionName)
+"""Every conversion."""
+
+BOUND_NAMES: tuple[KnownBound, ...] = get_args(KnownBound)
+"""Every amplification bound of the library."""
+
+RISK_KINDS = ("attribute", "reidentification", "reconstruction")
+"""Every attack whose success `cumulant risk` bounds from a prior: the rows of WORDS in `risk`."""
+
+DEFAULT_METHOD: Method = "best"
+"""The method of every question, in Python and in the shell."""
+
+DEFAULT_ACCURACY = 1e-3
+"""The part of epsilon that the grid of the exact layer may cost."""
+
+DEFAULT_SLACK = "1e-6"
+"""The slack of a reported mu (convention: one default, so that the numbers of two papers compare)."""
 
 BoundName = KnownBound | str
 """An amplification bound. A scheme that is defined elsewhere brings rows of its own, so that other texts are allowed."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from cumulant.accounting import answer
 from cumulant.accounting import attacks as attack
+from cumulant.accounting.choices import DEFAULT_SLACK as DEFAULT_SLACK
 from cumulant.accounting.choices import Method
 from cumulant.accounting.group_lemma import one_record
 from cumulant.accounting.numbers import rounded_down as shown_down
@@ -37,9 +38,6 @@ SLACK = Domain(
     Fraction(1),
     hint="it is the part of members that an attack may find beyond N(mu, 1); for slack 0 use gaussian_mu()",
 )
-DEFAULT_SLACK = "1e-6"
-"""The slack of a report (convention: one default, so that the numbers of two papers compare)."""
-
 CELLS = 256
 """Cells of the first grid (measured: 64 cells cost 6e-4 of mu, 256 cost 4e-5, and deltas come as one array)."""
 

@@ -11,6 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from cumulant import domains
+from cumulant.accounting.choices import DEFAULT_ACCURACY as DEFAULT_ACCURACY
+from cumulant.accounting.choices import DEFAULT_METHOD as DEFAULT_METHOD
 from cumulant.accounting.choices import ConversionName, Method
 from cumulant.accounting.numbers import stated
 from cumulant.bounds.table import OWN
@@ -32,14 +34,9 @@ BASELINES = ("naive", "strong", "optimal")
 DISTANCE = "total variation"
 """The way of a delta that holds at every epsilon: the distance that the whole curve leaves, where no conversion is named."""
 
-DEFAULT_METHOD: Method = "best"
-"""Of every question, in Python and in the shell."""
 
 GUIDE: Method = "rdp"
 """The method whose answers come fast, and show where the exact layer is worth asking."""
-
-DEFAULT_ACCURACY = 1e-3
-"""The part of epsilon that the grid of the exact layer may cost."""
 
 EXACT_BOUNDS = ("best", "profile", "poisson", "replacement", "allocation", "with-replacement", "truncated-poisson")
 """The bounds that loss distributions exist for: what an exact answer may name."""

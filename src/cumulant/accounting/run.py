@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cumulant.bounds.bound import Bound
@@ -255,5 +256,7 @@ def reader(read: Callable[[str], RunRecord]) -> Callable[[str], RunRecord]:
 
 
 def parse_record(text: str) -> RunRecord:
-    """Read the record of a run from its text."""
+    """Read the record of a run from its text, by the notation, which is above this package and loaded when needed."""
+    if not _readers:
+        import_module("cumulant.notation")
     return _readers[0](text)

@@ -94,16 +94,39 @@ def doubled(run: RunRecord) -> str:
     >>> doubled((Gaussian(sigma=1.1) @ WithoutReplacement(rate=0.01)).record())[:66]
     'CAREFUL, FACTOR 2: Gaussian(sigma=1.1) has sensitivity 1 for repla'
     """
+    inner = _clipped_twice(run)
+    if inner is None:
+        return ""
+    return (
+        f"CAREFUL, FACTOR 2: {inner.name} has sensitivity 1 for replace-one neighbours. If its sigma is the noise "
+        "multiplier of clipped gradients (DP-SGD), replacing a record moves their sum by twice the clipping norm, "
+        f"and this number is too small: ask about {inner.clipped}, or use cumulant dpsgd."
+    )
+
+
+def clipping_warning(run: RunRecord) -> str:
+    """Return a short sentence about the factor 2 that a noise multiplier written as sigma misses; empty if none can be.
+
+    >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> from cumulant.sampling.without_replacement import WithoutReplacement
+    >>> clipping_warning((Gaussian(sigma=1.1) @ WithoutReplacement(rate=0.01)).record())[:66]
+    'If sigma is a noise multiplier (DP-SGD), a factor 2 is missing: as'
+    """
+    clipped = _clipped_twice(run)
+    if clipped is None:
+        return ""
+    return f"If sigma is a noise multiplier (DP-SGD), a factor 2 is missing: ask about {clipped.clipped}"
+
+
+def _clipped_twice(run: RunRecord) -> Component | None:
+    """Return a component whose sigma may be a noise multiplier under replace-one; None if there is none."""
     for part in run.nested():
         drawn = part.scheme is not None and part.scheme.relation.clipping == 2 and part.inner is not None
-        for inner in (*(part.inner.nested() if drawn and part.inner else ()), *((part,) if part.surrogate else ())):
-            if inner.clipped:
-                return (
-                    f"CAREFUL, FACTOR 2: {inner.name} has sensitivity 1 for replace-one neighbours. If its sigma is the noise "
-                    "multiplier of clipped gradients (DP-SGD), replacing a record moves their sum by twice the clipping norm, "
-                    f"and this number is too small: ask about {inner.clipped}, or use cumulant dpsgd."
-                )
-    return ""
+        inside = [*part.inner.nested()] if drawn and part.inner is not None else []
+        found = next((each for each in [*inside, *([part] if part.surrogate else [])] if each.clipped), None)
+        if found is not None:
+            return found
+    return None
 
 
 def says_something(plan: Plan) -> bool:
@@ -161,6 +184,25 @@ def support(plan: Plan) -> Iterator[str]:
     if plan.answer.rigour == "estimated":
         yield "Estimated, not proved: the run contains a Python function that can only be sampled."
     yield assumed(plan.run)
+
+
+def protected(run: RunRecord) -> str:
+    """Return in a few words whom every statement about the run protects.
+
+    >>> from cumulant.mechanisms.gaussian import Gaussian
+    >>> protected(Gaussian(sigma=1, relation="add-remove").record())
+    'one record added or removed'
+    """
+    return run.relation.protected_for(run.groups[0])
+
+
+def membership(caught: float) -> str:
+    """Return the sentence about members that an attacker finds with 1 % false alarms.
+
+    >>> membership(0.0975)
+    'an attacker with 1 % false alarms finds at most 9.75 % of members (chance: 1 %)'
+    """
+    return f"an attacker with 1 % false alarms finds at most {percent(caught)} of members (chance: 1 %)"
 
 
 def relation(run: RunRecord) -> str:
@@ -297,6 +339,24 @@ def assumptions(run: RunRecord) -> list[str]:
     if functions:
         found.append(f"what the Python function of {functions[0]} says is true of every pair of neighbours")
     return [*found, "all parameters were fixed in advance, not chosen from earlier outputs"]
+
+
+def short_assumptions(run: RunRecord) -> list[str]:
+    """Return the assumptions about the run in a few words each; `assumptions` has them in full.
+
+    >>> from cumulant.mechanisms.pure_dp import PureDP
+    >>> short_assumptions((PureDP(1) * 2).record())
+    ['all parameters were fixed in advance']
+    """
+    nested = list(run.nested())
+    found = list(dict.fromkeys(part.scheme.checked for part in nested if part.scheme is not None))
+    found += dict.fromkeys(part.assumed.partition(";")[0] for part in nested if part.assumed)
+    if any(part.sensitive for part in nested):
+        others = (_sensitivities(part) for part in nested)
+        found.append(next((each for each in others if each not in (None, run.relation)), run.relation).checked)
+    if any(part.scheme is None and not part.written for part in nested):
+        found.append("your Python function is right for every pair of neighbours")
+    return [*found, "all parameters were fixed in advance"]
 
 
 def _sensitivities(part: Component) -> Relation | None:

@@ -46,6 +46,7 @@ class BallsInBins(Participation):
         "each record is in one bin for the whole run, chosen uniformly, in secret and independently of other records and of "
         "all outputs, so that batches have random sizes, which are not released; sums are divided by a constant"
     )
+    checked: ClassVar[str] = "each record is in one bin for the whole run, drawn uniformly and in secret"
 
     def __init__(self, bins: Number) -> None:
         object.__setattr__(self, "bins", COUNT.check("bins", bins))

@@ -42,6 +42,7 @@ class CyclicPoisson(Participation):
         "each record is in one group for the whole run, independently of the other records, and enters every sample of its "
         "group independently and in secret; groups of equal size are for a record that is zeroed out, not for one removed"
     )
+    checked: ClassVar[str] = "each record keeps its group and is sampled independently, in secret"
 
     def __init__(self, cycle: Number, rate: Number) -> None:
         object.__setattr__(self, "cycle", COUNT.check("cycle", cycle))

@@ -32,6 +32,7 @@ class FixedOrder(Participation):
     gap: Exact | None
 
     assumed: ClassVar[str] = "each record takes part in at most one step of every epoch, always at the same place"
+    checked: ClassVar[str] = "each record takes part once in every epoch, at the same place"
 
     def __init__(self, epochs: Number | None = None, every: Number | None = None) -> None:
         if (epochs is None) == (every is None):

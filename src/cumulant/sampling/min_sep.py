@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import ClassVar
 
 from cumulant.domains import COUNT, RATE, Domain, Exact, Number
 from cumulant.errors import InputError
@@ -50,6 +51,8 @@ class MinSep(Participation):
     separation: Exact
     most: Exact | None
     rate: Exact | None
+
+    checked: ClassVar[str] = "two steps with the same record are at least the separation apart"
 
     def __init__(self, separation: Number, most: Number | None = None, rate: Number | None = None) -> None:
         object.__setattr__(self, "separation", COUNT.check("separation", separation))

@@ -59,6 +59,7 @@ class Poisson(Sized):
     sharpened: ClassVar[str] = "poisson"
     meant: ClassVar[str] = ", the size that is expected and all records"
     assumed: ClassVar[str] = "every record enters each Poisson sample independently of the others"
+    checked: ClassVar[str] = "each record is sampled independently, in secret"
 
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
         """Return the steps with the record removed and with the record added.

@@ -54,6 +54,7 @@ class RandomAllocation(Scheme):
         "RandomAllocation is one whole epoch of all its steps, and each record is in one of them, chosen uniformly, in secret "
         "and independently of the other records, so that batches have random sizes; shuffled batches of a fixed size do not"
     )
+    checked: ClassVar[str] = "each record goes to one step of an epoch, drawn uniformly and in secret"
 
     def __init__(self, steps: Number, picks: Number = 1) -> None:
         many, some = COUNT.check("steps", steps), COUNT.check("picks", picks)

@@ -44,6 +44,9 @@ class Scheme(ABC):
     assumed: ClassVar[str] = ""
     """What must be true of the samples, and no theorem can know."""
 
+    checked: ClassVar[str] = "every sample was drawn as the scheme says, in secret"
+    """What to check about the samples, in a few words."""
+
     displaces: ClassVar[str] = ""
     """Why what runs is stated for other neighbours than the samples, where that is so."""
 

@@ -50,6 +50,7 @@ class TruncatedPoisson(Scheme):
         "every record enters each Poisson sample independently, samples above the limit are cut to a uniform subset, what runs "
         "is a sum over the sample or divides it by a public number, and the data set has as many records as is stated"
     )
+    checked: ClassVar[str] = "each record is sampled independently, in secret, and larger samples are cut at random"
 
     def __init__(self, rate: Number, limit: Number, population: Number) -> None:
         share, most, total = (

@@ -60,6 +60,7 @@ class WithReplacement(Scheme):
         "every draw is uniform over all records and independent of the others, the order of the draws is ignored, and "
         "sensitivities are per copy of a record"
     )
+    checked: ClassVar[str] = "every draw is uniform and independent, and its order is ignored"
 
     def __init__(self, sample: Number, population: Number) -> None:
         object.__setattr__(self, "sample", COUNT.check("sample", sample))

@@ -49,6 +49,7 @@ class WithoutReplacement(Sized):
     assumed: ClassVar[str] = (
         "every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order"
     )
+    checked: ClassVar[str] = "every sample is drawn uniformly, afresh and in secret"
 
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         return self.sample, self.population
@@ -122,6 +123,7 @@ class Displacing(WithoutReplacement):
         "every sample is uniform, of one public size that is below that of both data sets, and shuffled unless the mechanism "
         "ignores its order; what runs on it is stated for replace-one neighbours"
     )
+    checked: ClassVar[str] = "every sample is drawn uniformly, afresh and in secret"
 
     def __init__(
         self,

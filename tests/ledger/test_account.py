@@ -35,7 +35,7 @@ def test_spend_until_it_is_full(account: Account) -> None:
     assert fits == 116
     account.spend(STEP * 100, key="first")
     assert account.would_fit(STEP) == 16
-    with pytest.raises(cm.BudgetRefused, match="16 of 20 would fit; nothing was written") as refused:
+    with pytest.raises(cm.BudgetRefused, match=r"Nothing was charged\. 16 of 20 would fit") as refused:
         account.spend(STEP * 20, key="second")
     assert refused.value.requested == "Gaussian(sigma=50) * 20"
     assert (refused.value.would_fit, refused.value.asked) == (16, 20)

@@ -86,7 +86,7 @@ class Mixture(Filter):
         if slack > self.slack:
             raise BudgetRefused(
                 f"{step.name} may fail with probability {float(slack):g}, and the budget has {float(self.slack):g} of its "
-                "delta for failing promises, which was fixed when it was opened"
+                "delta for failing promises, which was fixed when it was opened; open an account with a larger slack"
             )
         ends = [narrow(lambda lam=lam: curve.cgf(np.array([lam], dtype=object), BALLS)[0]) for lam in self.orders]  # type: ignore[misc]
         ranges = [*(whole_range(ball, UNIT * FINE) for ball in ends), _pure(curve)]

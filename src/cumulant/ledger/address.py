@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 from cumulant.errors import InputError, shown
@@ -10,12 +11,14 @@ from cumulant.ledger.store import Store
 
 
 def open_store(url: Any, group: bool = False) -> Store:
-    """Return the store at an address.
+    """Return the store at an address: the name of a file such as budget.db, sqlite:///FILE or postgresql://….
 
     New files are for their owner alone, or for the group of their owner too.
     """
     if not isinstance(url, str):
         raise InputError(f"url={shown(url)} must be a text such as sqlite:///budget.db or postgresql://host/database")
+    if is_file_name(url):
+        url = f"sqlite:///{url}"
     if url.startswith("sqlite:///"):
         from cumulant.ledger.sqlite import SQLite
 
@@ -25,5 +28,21 @@ def open_store(url: Any, group: bool = False) -> Store:
 
         return PostgreSQL(url)
     raise InputError(
-        f"url={shown(without_password(url))} is not a ledger; use sqlite:///relative, sqlite:////absolute or postgresql://…"
+        f"url={shown(without_password(url))} is not a ledger; give a file such as budget.db, or postgresql://host/database"
     )
+
+
+def is_file_name(text: str) -> bool:
+    """Return True for the name of a file, with an ending or a folder, so that no account is taken for a ledger.
+
+    >>> (
+    ...     is_file_name("budget.db"),
+    ...     is_file_name("data/budget"),
+    ...     is_file_name("patients"),
+    ...     is_file_name("postgres:/budget.db"),
+    ... )
+    (True, True, False, False)
+    """
+    path = PurePath(text)
+    drive = path.drive
+    return ":" not in text.removeprefix(drive) and bool(path.suffix or path.parent != PurePath("."))

@@ -32,7 +32,8 @@ _BITS = 128
 class Ledger:
     """Privacy budgets that many processes share, durable and checked before they are spent.
 
-    `url` is `sqlite:///relative`, `sqlite:////absolute` or `postgresql://…`; `keys` is a file of keys that sign entries.
+    `url` is a file such as `budget.db` (also written `sqlite:///budget.db`), or `postgresql://…`. `keys` is a file of keys
+    that sign entries.
     A new SQLite file can be used by its owner alone, with `group=True` by the group of its owner too.
     A writer that holds a key which signs refuses accounts that are not signed, unless `allow_unsigned=True`.
     A ledger may be used by many threads and after a fork: each has a connection of its own. It can be pickled, and connects
@@ -45,7 +46,7 @@ class Ledger:
     >>> account.spend(cm.RandomizedResponse(p="0.62"))
     Traceback (most recent call last):
     ...
-    cumulant.errors.BudgetRefused: RandomizedResponse(p=0.62) does not fit into account 'patients-2026' of (1, 1e-6): ...
+    cumulant.errors.BudgetRefused: RandomizedResponse(p=0.62) does not fit into account 'patients-2026' of epsilon 1, ...
     >>> [entry.kind for entry in account.history()], bool(ledger.verify([], [receipt]))
     (['open', 'spend'], True)
     """

@@ -87,16 +87,20 @@ def _refusal(full: _BudgetFull) -> BudgetRefused:
     spent, held = rule.odometer(state.spent), rule.odometer(state.total)
     policy, charge = full.position.policy, full.quoted.charge
     fits, asked = would_fit(rule, state.total, full.quoted.terms)
-    why = "does not fit"
+    why, then = "does not fit", "Use more noise, or ask the owner"
     if full.team is not None and rule.certificate(state.total + charge) is not None:
         mine = state.team(full.team)
         fits, why = 0, f"is more than the allowance of {full.team!r}, {mine.share} of the budget,"
+        then = "Use more noise, or ask the owner for a larger share"
     elif policy.mode == "adaptive" and all(charge.infinite[:-1]):
         why = "has an infinite charge at every order and can never fit"
+    elif fits:
+        then = f"{fits:,} of {asked:,} would fit: run fewer, use more noise, or ask the owner"
+    held_too = "" if held == spent else f", {rounded_up(held)} with what is held"
+    spends = f"epsilon {rounded_up(spent)} is spent{held_too}"
     return BudgetRefused(
-        f"{full.quoted.run} {why} into account {full.account!r} of ({policy.epsilon}, {policy.delta}): so far it answers for "
-        f"epsilon {rounded_up(spent)}, with what is held {rounded_up(held)}; {fits:,} of {asked:,} would fit; "
-        "nothing was written",
+        f"{full.quoted.run} {why} into account {full.account!r} of epsilon {policy.epsilon}, delta {policy.delta}: {spends}. "
+        f"Nothing was charged. {then}{f', {policy.owner}' if policy.owner else ''}.",
         requested=full.quoted.run,
         spent=spent,
         held=held,

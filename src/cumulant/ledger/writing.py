@@ -200,7 +200,9 @@ class Writer:
         if position.policy.expires is not None and job.kind in ("spend", "hold"):
             for clock in (moment, self.store.now()):
                 if position.policy.expired(clock):
-                    raise BudgetRefused(f"account {job.account!r} has expired at {position.policy.expires}")
+                    raise BudgetRefused(
+                        f"account {job.account!r} has expired at {position.policy.expires}; open a new one"
+                    )
         written = position.last.content()
         if written.get("format") != 1 and job.kind not in ANY_CLOCK:
             before = moment_of(written)

@@ -22,7 +22,7 @@ from opacus.optimizers import DPOptimizer
 from torch.utils.data import DataLoader, default_collate
 
 from cumulant.calibrate import calibrate
-from cumulant.domains import POSITIVE, Number, spelling
+from cumulant.domains import POSITIVE, Number
 from cumulant.errors import InputError, shown
 from cumulant.integrations.opacus_accountants import (
     ADAPTIVE,
@@ -35,15 +35,14 @@ from cumulant.integrations.opacus_accountants import (
     FixedSizeAccountant,
     PoissonAccountant,
     ShuffledAccountant,
-    torch_rate,
 )
 from cumulant.integrations.opacus_loading import DrawsAndSteps
 from cumulant.integrations.opacus_steps import check_shards, processes, secret_generator, unwrapped
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
-from cumulant.sampling.poisson import Poisson
 from cumulant.training.balls_in_bins import BallsInBinsSampler
 from cumulant.training.cyclic_poisson import CyclicPoissonSampler
+from cumulant.training.opacus_history import from_opacus, torch_rate
 from cumulant.training.sampler import KEY_BYTES, FixedSizeSampler, PoissonSampler, Sampler
 
 __all__ = [
@@ -59,8 +58,6 @@ __all__ = [
     "make_private_with_epsilon",
     "torch_rate",
 ]
-
-OPACUS = ("rdp", "prv", "gdp")
 
 for _name in ("attach_step_hook", "accumulated_iterations", "params", "clip_and_accumulate", "add_noise", "pre_step"):
     if not hasattr(DPOptimizer, _name):
@@ -234,29 +231,6 @@ def _rounded_up(value: Any) -> float:
     """Return the smallest float that is at least a number: more noise, never less."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= Fraction(value) else math.nextafter(nearest, math.inf)
-
-
-def from_opacus(state_dict: Mapping[str, Any]) -> Expression:
-    """Convert the history of Opacus' own accountants to an expression.
-
-    It has Poisson samples at the rates that the history states.
-
-    That is what was accounted, not what ran: of the loader nothing is known, and with poisson_sampling=False it drew
-    something else.
-
-    >>> from_opacus({"mechanism": "rdp", "history": [(2.0, 0.125, 58)]})
-    Gaussian(sigma=2, relation="add-remove") @ Poisson(rate=0.125) * 58
-    """
-    if state_dict.get("mechanism") not in OPACUS or not state_dict.get("history"):
-        raise InputError(f"this is no history of Opacus; give the state_dict of an accountant of {', '.join(OPACUS)}")
-    whole: Expression | None = None
-    for noise, rate, count in state_dict["history"]:
-        gaussian = Gaussian.from_clipping(norm=1, noise=float(noise), relation="add-remove")
-        part = gaussian @ Poisson(rate=spelling(Fraction(torch_rate(float(rate))))) * int(count)
-        whole = part if whole is None else whole + part
-    if whole is None:
-        raise InputError("this history is empty")
-    return whole
 
 
 def _empty_safe_collate(dataset: Any, collate: Any) -> Any:

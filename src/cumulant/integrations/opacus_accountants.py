@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import math
 import secrets
 import weakref
 from collections import Counter
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from opacus.accountants import IAccountant
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
@@ -44,6 +42,7 @@ from cumulant.training.balls_in_bins import BallsInBinsSampler
 from cumulant.training.budget import Budget
 from cumulant.training.card import Setting, Statement, compose_statement
 from cumulant.training.cyclic_poisson import CyclicPoissonSampler
+from cumulant.training.opacus_history import torch_rate
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler, Sampler
 from cumulant.training.sgd import ANY_ORDER, SAMPLINGS
 
@@ -72,17 +71,6 @@ Hook = Callable[[Any], None]
 
 _ACCOUNTANTS: weakref.WeakKeyDictionary[Any, list[weakref.ref[Accountant]]] = weakref.WeakKeyDictionary()
 """The accountants of every module that was made private, by the module inside the wrapper of Opacus."""
-
-
-def torch_rate(rate: float) -> Fraction:
-    """Return the probability of `torch.rand(n) < rate`.
-
-    rand is a multiple of 2^-24, and the rate is compared as a float32.
-
-    >>> float(torch_rate(0.001) / Fraction(1, 1000) - 1)
-    4.7e-05
-    """
-    return Fraction(math.ceil(Fraction(float(np.float32(rate))) * 2**24), 2**24)
 
 
 class Accountant(IAccountant):

@@ -50,6 +50,8 @@ class Loop:
     release: Callable[[NoisySGD], Expression]
     correlated: Callable[[NoisySGD], Scheme] | None = None
     """In which steps one record takes part, where the noise of the steps is correlated."""
+    checked: str = "batches were formed as this way says"
+    """What to check about the loop, in a few words."""
 
 
 def _fixed_size(sgd: NoisySGD) -> Expression:
@@ -89,6 +91,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "is divided by this fixed number (cumulant.training.FixedSizeSampler)",
             True,
             _fixed_size,
+            checked="every batch is a fresh uniform sample, in secret",
         ),
         "poisson": Loop(
             Relation.ADD_REMOVE,
@@ -97,6 +100,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "(cumulant.training.PoissonSampler; stock Opacus)",
             True,
             _poisson,
+            checked="each record is sampled independently, in secret",
         ),
         "balls-in-bins": Loop(
             Relation.ADD_REMOVE,
@@ -105,6 +109,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "constant; an epoch that was started counts as a whole one (a permutation cut into batches is not this)",
             False,
             _balls_in_bins,
+            checked="each record goes to one random step, in secret",
         ),
         "shuffled": Loop(
             Relation.REPLACE_ONE,
@@ -113,6 +118,7 @@ SAMPLINGS: Mapping[str, Loop] = MappingProxyType(
             "counts as a whole one; a loader of any other kind is ShuffledBatches(), which is not amplified",
             False,
             _shuffled,
+            checked="every epoch cuts a fresh, secret permutation",
         ),
     }
 )
@@ -158,6 +164,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             False,
             _whole_run,
             _one_draw,
+            checked="each record goes to one random step, the same in all epochs, in secret",
         ),
         "cyclic-poisson": Loop(
             Relation.ADD_REMOVE,
@@ -166,6 +173,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             False,
             _whole_run,
             _cyclic,
+            checked="each record keeps its group and is sampled independently, in secret",
         ),
         "fixed-order": Loop(
             Relation.ADD_REMOVE,
@@ -173,6 +181,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             False,
             _whole_run,
             _fixed_order,
+            checked="every epoch visits the records in one order",
         ),
         "min-sep": Loop(
             Relation.ADD_REMOVE,
@@ -181,6 +190,7 @@ CORRELATED: Mapping[str, Loop] = MappingProxyType(
             False,
             _whole_run,
             _min_sep,
+            checked="steps with the same record are at least the bands apart",
         ),
     }
 )

@@ -24,6 +24,27 @@ def test_heavy_modules_are_not_loaded() -> None:
     assert found.stdout.strip() == "[]"
 
 
+def test_help_and_usage_errors_load_no_numpy() -> None:
+    """What makes `--help` slow is what it loads; the library behind a public name is loaded with the first name."""
+    lines = [["--help"], ["--version"], ["ledger", "spend", "--help"], ["espilon"], ["dpsgd", "--nonsense"]]
+    code = (
+        "import sys, cumulant.cli.app as app\n"
+        f"for line in {lines!r}:\n    app.answer(line)\n"
+        "print([name for name in ('numpy', 'scipy', 'flint', 'rich', 'sqlite3') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_function_is_not_hidden_by_the_module_of_its_name() -> None:
+    code = (
+        "import cumulant.calibrate, cumulant.sweep, cumulant as cm\n"
+        "print(callable(cm.calibrate), callable(cm.sweep), cm.Gaussian(sigma=1))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "True True Gaussian(sigma=1)\n"
+
+
 def test_every_result_has_a_public_name() -> None:
     """What a public question returns can be named in an annotation, and says what it is by an example."""
     found = cm.PureDP(1).guarantee(delta=0)
@@ -42,7 +63,11 @@ def test_every_result_has_a_public_name() -> None:
 
 
 def test_the_list_of_public_names_is_complete() -> None:
+    assert str(cm.parse("PureDP(1)")) == "PureDP(epsilon=1)"  # which loads what most programs need
     public = {name for name, value in vars(cm).items() if not name.startswith("_") and not inspect.ismodule(value)}
-    assert public - {"Any", "TYPE_CHECKING"} == set(cm.__all__) - {"__version__", *cm._LATER}
+    assert public - {"Any", "ModuleType", "TYPE_CHECKING", "import_module"} == set(cm.__all__) - {
+        "__version__",
+        *cm._LATER,
+    }
     assert all(getattr(cm, name).__name__ == name for name in cm._LATER)
     assert set(cm._LATER) <= set(cm.__all__)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from cumulant.cli.app import answer, app
+from cumulant.cli.app import COMMANDS as LISTED
+from cumulant.cli.app import answer, load_command
 
 COMMANDS: dict[str, Any] = {}
 
@@ -24,12 +24,29 @@ def _collected(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, command
 
 
-COMMANDS.update(_collected(typer.main.get_command(app), ""))
+for _name in LISTED:
+    COMMANDS.update(_collected(load_command(_name), _name))
 
 
 def test_no_command_is_lost() -> None:
     assert len(COMMANDS) >= 30
     assert {"epsilon", "sweep", "serve", "ledger spend"} <= COMMANDS.keys()
+
+
+def test_the_help_has_panels_and_summaries_that_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    panels = [line[:-1] for line in lines if line[:1].isupper() and line.endswith(":")]
+    assert panels == ["Options", "Ask", "Train", "Review", "Budget", "Paper"]
+    for name, listed in LISTED.items():
+        (line,) = [line for line in lines if line.split()[:1] == [name] and line.startswith("  ")]
+        assert line.split(maxsplit=1)[1] == listed.summary
+        assert len(line) <= 80
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_the_summary_is_the_first_line_of_the_help(name: str) -> None:
+    assert load_command(name).help.split("\n")[0] == LISTED[name].summary
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -27,16 +27,15 @@ def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_in_words(shell: Shell) -> None:
-    code, out, err = shell("Laplace(scale=10) * ?", "--epsilon", "2.05", "--delta", "0")
+    code, out, err = shell("Laplace(scale=10) * ?", "--epsilon", "2.05", "--delta", "0", "--explain")
     assert (code, err) == (0, "")
-    assert out.startswith("Use times = 20 to meet epsilon <= 2.05 at delta = 0. epsilon = 2")
+    assert out.startswith("times = 20 meets ε ≤ 2.05 at δ = 0 ✔ proved: ε = 2 Next value times = 21 fails Protects")
     assert "What ran: Laplace(scale=10) runs 20 times." in out
-    assert out.endswith("The neighbouring value times = 21 fails.")
 
 
 def test_at_the_end_of_the_domain(shell: Shell) -> None:
     _, out, _ = shell("PureDP(1) @ WithoutReplacement(rate=?)", "--epsilon", "5", "--delta", "0")
-    assert out.endswith("No neighbouring value fails: rate = 1 is the end of the domain.")
+    assert "Next value rate = 1 is the end of what is allowed" in out
 
 
 def test_json_is_the_result_of_the_library(shell: Shell) -> None:

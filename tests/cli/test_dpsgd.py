@@ -23,9 +23,14 @@ def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("dpsgd", *DIGITS, "--epochs", "3", "--noise-multiplier", "4")
     code, out, _ = asked(capsys, *words)
     assert code == 0
-    assert out.startswith("The factor 2")
-    for name in ("fixed-size", "poisson", "balls-in-bins", "shuffled", "replace-one", "add-remove", "assumes"):
-        assert name in out
+    assert out.startswith("  ε = 0.")
+    assert len(out.splitlines()) <= 12
+    for name in ("fixed-size", "poisson", "balls-in-bins", "shuffled"):
+        (row,) = [line for line in out.splitlines() if line.startswith(f"  {name}  ")]
+        assert row.count("ε = ") == 1
+    code, out, _ = asked(capsys, *words, "--explain")
+    for said in ("The factor 2", "replace-one", "add-remove", "What each assumes of the loop"):
+        assert said in out
     code, out, _ = asked(capsys, *words, "--json", "--per-epoch")
     rows = {row["sampling"]: row for row in json.loads(out)["rows"]}
     assert code == 0
@@ -77,8 +82,8 @@ def test_a_noise_multiplier_meets_the_factor_two(explain: list[str], capsys: pyt
     """In the first lines of the answer, and only where a noise multiplier may have been taken for sigma."""
     sampled = "@ WithoutReplacement(sample=256, population=60000) * 100"
     _, out, _ = asked(capsys, "epsilon", f"Gaussian(sigma=1.1) {sampled}", "--delta", "1e-5", *explain)
-    first = " ".join(out.split())[:700]
-    assert "CAREFUL, FACTOR 2" in first
+    first = " ".join(out.split())[:900]
+    assert "Careful If sigma is a noise multiplier (DP-SGD), a factor 2 is missing" in first
     assert 'Gaussian(sigma=1.1, sensitivity=2, geometry="ball")' in first
     for honest in (
         f'Gaussian(sigma=1.1, sensitivity=2, geometry="ball") {sampled}',
@@ -87,6 +92,7 @@ def test_a_noise_multiplier_meets_the_factor_two(explain: list[str], capsys: pyt
         f"Laplace(scale=2) {sampled}",
     ):
         _, out, _ = asked(capsys, "epsilon", honest, "--delta", "1e-5", *explain)
+        assert "actor 2" not in out
         assert "FACTOR 2" not in out
 
 
@@ -104,7 +110,7 @@ def test_one_run_has_one_epsilon(sampling: str, capsys: pytest.CaptureFixture[st
     assert row["per_epoch"][-1]["epsilon"] == row["epsilon"]
     _, out, _ = asked(capsys, *words, "--per-epoch")
     shown = rounded_up(row["epsilon"])
-    assert f"  {shown}  " in next(line for line in out.splitlines() if line.startswith(sampling))
+    assert out.startswith(f"  ε = {shown}   at δ = 1e-5")
     assert out.rstrip().endswith(f"epsilon {shown}")
     _, quiet, _ = asked(capsys, *words, "--quiet")
     _, alone, _ = asked(capsys, "epsilon", row["run"], "--delta", "1e-5", "--quiet")
@@ -147,7 +153,7 @@ def test_the_truth_0_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None
         for more in ((), ("--explain",)):
             _, out, _ = asked(capsys, *words, *more)
             told = " ".join(out.split())
-            assert f"The true {words[0]} is 0." in told
+            assert f"the true {words[0]} is 0" in told
             assert "[0, 0]" not in told
             assert "any data sets" not in told
             assert "below 0" not in told
@@ -158,7 +164,7 @@ def test_pure_privacy_is_not_said_to_come_from_divergences(capsys: pytest.Captur
     run = "PureDP(1) @ Poisson(rate=0.5) @ Group(size=2)"
     found = cm.parse(run).guarantee(delta="1e-12")
     assert found.evidence.order == float("inf")
-    _, out, _ = asked(capsys, "epsilon", run, "--delta", "1e-12")
+    _, out, _ = asked(capsys, "epsilon", run, "--delta", "1e-12", "--explain")
     told = " ".join(out.split())
     assert "pure differential privacy" in told
     assert "curve only" not in told
@@ -166,10 +172,76 @@ def test_pure_privacy_is_not_said_to_come_from_divergences(capsys: pytest.Captur
 
 
 def test_lemma_3_is_not_cited_for_random_allocation(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = asked(capsys, "epsilon", "PureDP(0.5) @ RandomAllocation(steps=3)", "--delta", "0")
+    _, out, _ = asked(capsys, "epsilon", "PureDP(0.5) @ RandomAllocation(steps=3)", "--delta", "0", "--explain")
     assert "Lemma 3" not in out
 
 
 def test_the_help_names_every_sampling(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(["dpsgd", "--help"]) == 0
     assert ", ".join(SAMPLINGS) in " ".join(capsys.readouterr().out.split())
+
+
+# ---- rates, and histories of Opacus
+
+
+def test_a_rate_in_place_of_batch_and_records(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("dpsgd", "--rate", "1%", "--steps", "50", "--noise-multiplier", "1.1", "--delta", "1e-5", "--json")
+    _, out, _ = asked(capsys, *words)
+    (row,) = json.loads(out)["rows"]
+    assert row["run"] == 'Gaussian(sigma=1.1, relation="add-remove") @ Poisson(rate=0.01) * 50'
+
+
+def test_the_rate_of_stock_opacus(capsys: pytest.CaptureFixture[str]) -> None:
+    """A loader of ceil(1797 / 64) = 29 batches; torch.rand < float32(1/29) has the probability k / 2^24, rounded up."""
+    words = ("dpsgd", *DIGITS, "--epochs", "2", "--noise-multiplier", "4", "--rate", "opacus", "--json")
+    _, out, _ = asked(capsys, *words)
+    (row,) = json.loads(out)["rows"]
+    assert row["steps"] == 58
+    poisson = cm.parse(row["run"])
+    assert poisson == cm.parse(
+        f'Gaussian(sigma=4, relation="add-remove") @ Poisson(rate="{-(-(2**24) // 29)}/{2**24}") * 58'
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--rate", "1%", "--steps", "5", "--noise-multiplier", "1", *DIGITS],
+            "takes the place of --batch and --records",
+        ),
+        (
+            ["--rate", "opacus", "--steps", "5", "--noise-multiplier", "1", "--delta", "1e-5"],
+            "give --batch and --records",
+        ),
+        (["--rate", "0", "--steps", "5", "--noise-multiplier", "1", "--delta", "1e-5"], "draws no record"),
+        (
+            ["--rate", "1%", "--steps", "5", "--noise-multiplier", "1", "--delta", "1e-5", "--statement", "text"],
+            "give --sampling",
+        ),
+        (["--from-opacus", "state.json", "--steps", "5", "--delta", "1e-5"], "give only --delta beside it"),
+        (["--from-opacus", "nowhere.json", "--delta", "1e-5"], "cannot be read"),
+    ],
+)
+def test_what_rates_and_histories_refuse(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = asked(capsys, "dpsgd", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_history_of_opacus(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps({"mechanism": "prv", "history": [[2.0, 0.125, 58], [1.5, 0.0625, 3]]}))
+    words = ("dpsgd", "--from-opacus", str(file), "--delta", "1e-5")
+    code, out, _ = asked(capsys, *words)
+    assert code == 0
+    run = cm.parse(
+        'Gaussian(sigma=2, relation="add-remove") @ Poisson(rate=0.125) * 58'
+        ' + Gaussian(sigma=1.5, relation="add-remove") @ Poisson(rate=0.0625) * 3'
+    )
+    assert out.startswith(f"  ε = {rounded_up(run.epsilon(1e-5))}   at δ = 1e-5")
+    assert "With poisson_sampling=False, something else ran." in " ".join(out.split())
+    file.write_text(json.dumps({"mechanism": "prv", "history": [[2.0, 0.125]]}))
+    code, _, err = asked(capsys, *words)
+    assert code == 2
+    assert "a step is [noise multiplier, rate, steps]" in err

@@ -39,7 +39,7 @@ class Shell:
         out = self.capsys.readouterr()
         assert found == code, out.err
         if code not in (0, 4):
-            assert out.err.startswith("error: ")
+            assert out.err.startswith("refused: " if code == 3 else "error: ")
             assert len(out.err.splitlines()) == (3 if "at position" in out.err else 1)  # a text is shown with its place
         return out.out if code in (0, 3) and out.out else out.err
 
@@ -84,7 +84,7 @@ def test_a_day(shell: Shell, tmp_path: Path) -> None:
     shell("freeze", "a", "--reason", "looking")
     shell("spend", "a", STEP, code=3)
     shell("thaw", "a")
-    assert shell("reprice", "a") == "No price is lower; nothing was written.\n"
+    assert shell("reprice", "a") == "No charge is lower now. Nothing was written.\n"
     assert shell.json("reprice", "a") == []
     shell("close", "a")
     shell("spend", "a", STEP, code=3)
@@ -154,7 +154,7 @@ def test_signed(shell: Shell) -> None:
         (["spend", "b", STEP], 2, "there is no account 'b'"),
         (["spend", "a", "Gausian(1)"], 2, "did you mean"),
         (["spend", "a", f"{STEP} @ Poisson(rate=0.1)"], 2, "add-remove neighbours"),
-        (["spend", "a", "Gaussian(sigma=0.001)"], 3, "nothing was written"),
+        (["spend", "a", "Gaussian(sigma=0.001)"], 3, "Nothing was charged. Use more noise, or ask the owner."),
         (["spend", "a", "ApproximateDP(0.1, 1e-9)"], 3, "fixed when it was opened"),
         (["spend", "expired", STEP], 3, "has expired"),
         (["verify", "a", "--head", "0:ff"], 4, "rolled back"),

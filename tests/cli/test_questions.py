@@ -46,8 +46,11 @@ def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_run_of_the_paper_in_words(shell: Shell) -> None:
     # 2.02701...: eq. (3) with Theorem 9, the value of the certified reference rounded up to four digits
-    code, out, err = shell("epsilon", PAPER, "--delta", "1e-8", "--method", "paper")
+    code, out, err = shell("epsilon", PAPER, "--delta", "1e-8", "--method", "paper", "--explain")
     assert (code, err) == (0, "")
+    card, _, out = out.partition(" --explain --json ")
+    assert card.startswith("ε = 2.028 at δ = 1e-8 ✔ proved Protects one record replaced by another Means an attacker ")
+    assert "Careful If sigma is a noise multiplier (DP-SGD), a factor 2 is missing" in card
     order = (STEP * 600_000).guarantee(delta="1e-8", method="paper").evidence.order
     caught, right, advantage = re.findall(r"at most ([\d.]+) %.*at most ([\d.]+) %.*advantage ([\d.]+) %", out)[0]
     # the least of delta + 0.01 e^epsilon and of (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), on a fine grid
@@ -60,7 +63,7 @@ def test_the_run_of_the_paper_in_words(shell: Shell) -> None:
         (advantage, share),
     ):
         assert least <= float(shown) <= 1.01 * least
-    assert out == (
+    assert out.startswith(
         "epsilon = 2.028 (rounded up) at delta = 1e-8, for replace-one neighbours: "
         "data sets of the same size that differ in one record. "
         "CAREFUL, FACTOR 2: Gaussian(sigma=5) has sensitivity 1 for replace-one neighbours. If its sigma is the noise "
@@ -86,10 +89,10 @@ def test_lines_fit_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 
 def test_a_sampled_composition_is_said_in_words(shell: Shell) -> None:
-    _, out, _ = shell("epsilon", "3 * Laplace(2) @ WithoutReplacement(0.1)", "--delta", "1e-5")
+    _, out, _ = shell("epsilon", "3 * Laplace(2) @ WithoutReplacement(0.1)", "--delta", "1e-5", "--explain")
     assert "What ran: one sample on which Laplace(scale=2) runs 3 times, drawn by WithoutReplacement(rate=0.1). " in out
     _, out, _ = shell(
-        "epsilon", "(PureDP(1) * 3 + Laplace(2)) @ WithoutReplacement(0.1) * 7 + PureDP(2)", "--delta", "0"
+        "epsilon", "(PureDP(1) * 3 + Laplace(2)) @ WithoutReplacement(0.1) * 7 + PureDP(2)", "--delta", "0", "--explain"
     )
     assert (
         "What ran: one sample on which PureDP(epsilon=1) runs 3 times and Laplace(scale=2) runs once, "
@@ -99,7 +102,7 @@ def test_a_sampled_composition_is_said_in_words(shell: Shell) -> None:
 
 
 def test_many_terms_are_summed_up(shell: Shell) -> None:
-    code, out, _ = shell("epsilon", "+".join(f"PureDP(0.0{k})" for k in range(100, 120)), "--delta", "0")
+    code, out, _ = shell("epsilon", "+".join(f"PureDP(0.0{k})" for k in range(100, 120)), "--delta", "0", "--explain")
     assert code == 0
     assert "and 12 further mechanisms" in out
 
@@ -114,7 +117,7 @@ def test_many_terms_are_summed_up(shell: Shell) -> None:
     ],
 )
 def test_the_theorem_is_cited(shell: Shell, expression: str, bound: str, cited: str) -> None:
-    _, out, _ = shell("epsilon", expression, "--delta", "1e-4", "--bound", bound)
+    _, out, _ = shell("epsilon", expression, "--delta", "1e-4", "--bound", bound, "--explain")
     assert f"Proved by {cited}; " in out
 
 
@@ -129,7 +132,7 @@ def test_the_theorem_is_cited(shell: Shell, expression: str, bound: str, cited: 
 def test_an_infinite_epsilon_is_explained(shell: Shell, expression: str, delta: str, reason: str) -> None:
     code, out, err = shell("epsilon", expression, "--delta", delta)
     assert (code, err) == (1, "")
-    assert out.startswith(f"epsilon = inf at delta = {delta}: no finite epsilon is known to hold: {reason}")
+    assert out.startswith(f"ε = inf at δ = {delta} ✘ no finite epsilon is known to hold: {reason}")
     code, out, _ = shell("epsilon", expression, "--delta", delta, "--json")
     assert (code, json.loads(out)["epsilon"]) == (1, "inf")
 
@@ -141,7 +144,8 @@ def test_a_delta_of_one_protects_nobody(shell: Shell) -> None:
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_the_relation_is_that_of_the_run(shell: Shell, relation: str) -> None:
-    _, out, _ = shell("epsilon", f"Gaussian(1, relation='{relation}')", "--delta", "0.1")
+    _, out, _ = shell("epsilon", f"Gaussian(1, relation='{relation}')", "--delta", "0.1", "--explain")
+    assert f"Protects {cm.Relation(relation).protected_for(1)} Means" in out
     assert f"for {relation} neighbours: {cm.Relation(relation).meaning}" in out
     assert f"sensitivities are {relation}, so clipping to norm C counts as" in out
 
@@ -202,27 +206,26 @@ def _delta_at(run: cm.Expression, order: float, bound: str) -> float:
 
 
 def test_delta_in_words(shell: Shell) -> None:
-    code, out, _ = shell("delta", "Gaussian(sigma=2)", "--epsilon", "1", "--method", "paper")
+    code, out, _ = shell("delta", "Gaussian(sigma=2)", "--epsilon", "1", "--method", "paper", "--explain")
     # eq. (4): delta = exp(-(epsilon - rho)^2 / (4 rho)) with rho = 1/8: exp(-49/32) = 0.216265...
     assert code == 0
-    assert out.startswith("delta = 0.2163 (rounded up) at epsilon = 1, for neighbours under the relation")
+    assert out.startswith("δ = 0.2163 at ε = 1 ✔ proved Protects one record")
     assert "converted at order 4.5 by eq. (4) of the paper." in out
 
 
 def test_delta_has_an_interval_and_an_explanation(shell: Shell) -> None:
     """Phi(-3/4) - e Phi(-5/4) at a shift of 1/2 and epsilon = 1."""
     truth = special.ndtr(0.25 - 2) - math.e * special.ndtr(-0.25 - 2)
-    _, out, _ = shell("delta", "Gaussian(sigma=2)", "--epsilon", "1")
+    code, out, _ = shell("delta", "Gaussian(sigma=2)", "--epsilon", "1", "--explain")
     interval = re.search(
         r"The true delta lies in \[([^,]*), ([^]]*)\]\. No accountant can report less than \1 for this run\.", out
     )
     assert interval is not None
+    assert out.startswith(f"δ = {interval[2]} at ε = 1 ✔ proved; no accountant can report less than {interval[1]} ")
     low, high = map(float, interval.groups())
     assert low <= truth <= high <= low * 1.001
-    code, out, _ = shell("delta", "Gaussian(sigma=2)", "--epsilon", "1", "--explain")
     assert code == 0
     found = cm.Gaussian(sigma=2).guarantee(epsilon=1)
-    assert out.startswith(f"delta = {interval[2]} (rounded up) at epsilon = 1, for ")
     assert f"delta = {interval[2]} (rounded up from {found.delta!r}) at epsilon = 1, for " in out
     assert all(" ".join(line.split()) in out for line in found.explain().splitlines())
     assert f"No claim below {interval[1]} is true" in out
@@ -238,7 +241,7 @@ def test_delta_asks_for_no_epsilon(shell: Shell, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(two_sided, "epsilon", refused)
     monkeypatch.setattr(two_sided, "lower_epsilon", refused)
-    code, out, _ = shell("delta", PAPER, "--epsilon", "0.8")
+    code, out, _ = shell("delta", PAPER, "--epsilon", "0.8", "--explain")
     assert code == 0
     assert re.search("(Proved|Bounded) by Theorem B", out)
 
@@ -428,7 +431,8 @@ def process(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_python_dash_m() -> None:
     done = process("-m", "cumulant", "epsilon", "Laplace(2) * 3", "--delta", "0")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("epsilon = 1.5 (rounded up) at delta = 0, ")
+    assert done.stdout.startswith("  ε = 1.5   at δ = 0      ✔ proved")
+    assert len(done.stdout.splitlines()) <= 12
     assert "\x1b" not in done.stdout
     done = process("-m", "cumulant", "rdp", "Laplace(2)", "--orders", "2,3")
     assert "\x1b" not in done.stdout

@@ -27,11 +27,10 @@ def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_mu_in_words(shell: Shell) -> None:
-    code, out, err = shell("mu", "Laplace(scale=2)")
+    code, out, err = shell("mu", "Laplace(scale=2)", "--explain")
     assert (code, err) == (0, "")
-    assert out.startswith(
-        "mu = 0.5618 at slack 1e-6 (at least 0.5617): no attack does better than telling N(0.5618, 1)"
-    )
+    assert out.startswith("μ = 0.5618 at slack 1e-6 ✔ bounded; at least 0.5617 Means no attack does better than ")
+    assert ("mu = 0.5618 at slack 1e-6 (at least 0.5617): no attack does better than telling N(0.5618, 1)") in out
     assert "but for 1e-6; fit 0.028" in out
     assert "What ran: Laplace(scale=2) runs once." in out
 
@@ -46,12 +45,13 @@ def test_mu_for_machines(shell: Shell) -> None:
 def test_mu_that_is_infinite(shell: Shell) -> None:
     code, out, _ = shell("mu", "ApproximateDP(1, 0.01)")
     assert code == 1
-    assert out.startswith("mu = inf at slack 1e-6: no finite mu is known")
+    assert out.startswith("μ = inf at slack 1e-6 ✘ no finite mu is known")
 
 
 def test_risk_in_words(shell: Shell) -> None:
     code, out, err = shell("risk", "PureDP(1)", "--kind", "attribute", "--prior", "0.01")
     assert (code, err) == (0, "")
+    assert out.startswith("success ≤ 2.72 % attribute, from 1 % by chance ")
     assert "with probability 1 % without the release guesses it with at most 2.72 % with it, on average over" in out
     assert "The 1 % must include all side knowledge" in out
 
@@ -90,7 +90,7 @@ def test_what_is_refused(shell: Shell, arguments: list[str], said: str) -> None:
 
 def test_calibrations_to_mu_and_to_a_risk(shell: Shell) -> None:
     _, out, _ = shell("calibrate", "Gaussian(sigma=?) * 4", "--mu", "1", "--slack", "1e-6")
-    assert out.startswith("Use sigma = 2 to meet mu <= 1 at slack 1e-6.")
+    assert out.startswith("sigma = 2 meets mu ≤ 1 at slack 1e-6 ✔ proved")
     arguments = ("--kind", "attribute", "--success", "0.05", "--prior", "0.01", "--digits", "3")
     _, out, _ = shell("calibrate", "PureDP(epsilon=?)", *arguments)
-    assert out.startswith("Use epsilon = 1.6 to meet attribute <= 0.05 at a prior of 0.01.")
+    assert out.startswith("epsilon = 1.6 meets attribute ≤ 0.05 at a prior of 0.01 ✔ proved")

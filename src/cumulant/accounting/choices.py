@@ -47,7 +47,7 @@ CONVERSION_NAMES: tuple[ConversionName, ...] = get_args(ConversionName)
 BOUND_NAMES: tuple[KnownBound, ...] = get_args(KnownBound)
 """Every amplification bound of the library."""
 
-RISK_KINDS = ("attribute", "reidentification", "reconstruction")
+RISK_KINDS = ("attribute", "reidentification", "reconstruction", "singling-out")
 """Every attack whose success `cumulant risk` bounds from a prior: the rows of WORDS in `risk`."""
 
 DEFAULT_METHOD: Method = "best"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sys
 import textwrap
 
@@ -12,8 +11,9 @@ from cumulant.accounting import attacks
 from cumulant.accounting import text as words
 from cumulant.accounting.choices import as_conversion, as_method
 from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.numbers import rounded_down, rounded_up
+from cumulant.accounting.numbers import brief, rounded_down, rounded_up
 from cumulant.accounting.run import RunRecord
+from cumulant.cli.card import Card, columns_of_output, print_card
 from cumulant.cli.direct import LineQuestion
 from cumulant.cli.failures import ExitCode
 from cumulant.domains import DELTA, GUARANTEED, Exact
@@ -22,35 +22,73 @@ from cumulant.progress import patient
 
 # Answers in words, for a terminal: which sentences, in which order, how wide.
 
-WIDEST_LINE = 110
+LONGEST_RUN = 320
+"""Characters of a run on a card, so that piped answers keep to twelve lines; --json has all of them."""
+
 ONE_PERCENT = Exact("0.01")
 
 QUIET_DIGITS = 10
 """Significant digits of a number that stands alone: a script may want more than a reader (convention)."""
 
 
-def answer_text(found: Guarantee) -> str:
-    """Return the answer of `cumulant epsilon` and `cumulant delta`.
+def answer_card(found: Guarantee) -> Card:
+    """Return the answer of `cumulant epsilon` and `cumulant delta`: the number, whom it protects, what it means."""
+    plan = found.proof
+    question, value = plan.question, plan.answer.value
+    sign, given = ("ε", "δ") if question.asked == "delta" else ("δ", "ε")
+    card = Card(f"{sign} = {rounded_up(value)}   at {given} = {question.value}")
+    if not words.says_something(plan):
+        card.verdict, card.tone = words.headline(plan).partition(": ")[2].rstrip("."), "bad"
+        card.add("Run", plan.run.text)
+        return card
+    card.verdict = verdict_of(found)
+    if found.rigour == "estimated":
+        card.tone = "open"
+    describe_run(card, plan.run, found)
+    return card
 
-    It has the number, its interval, what it means, what is assumed.
-    """
-    return wrap_sentences(*_answer(found))
+
+def verdict_of(found: Guarantee) -> str:
+    """Return how well a number is known, and the lower end where one is known."""
+    said = _RIGOUR[found.rigour]
+    if found.proof.answer.value == 0:
+        said += f"; the true {found.proof.question.found} is 0"
+    elif found.lower and not found.proof.run.surrogate:
+        said += f"; no accountant can report less than {rounded_down(found.lower)}"
+    return said
 
 
-def _answer(found: Guarantee) -> list[str]:
+_RIGOUR = {"proved": "proved", "bounded": "bounded", "estimated": "estimated, not proved"}
+"""The word of the verdict for each level of rigour."""
+
+
+def describe_run(card: Card, run: RunRecord, found: Guarantee | None = None, more: str = "--explain  --json") -> None:
+    """Add the rows that every answer about a run has: whom it protects, what it means, the run, what to check."""
+    card.add("Protects", words.protected(run))
+    if found is not None and words.says_something(found.proof):
+        caught, _ = attacks.in_brief(run, ONE_PERCENT, found.method, found.epsilon, found.delta)
+        card.add("Means", words.membership(caught))
+    card.add("Run", shown_run(run.text))
+    card.add("Careful", words.clipping_warning(run))
+    card.add("Check these", words.short_assumptions(run))
+    card.add("More", more)
+
+
+def shown_run(text: str) -> str:
+    """Return the expression of a run, its middle left out where it would fill the screen."""
+    return brief(text, LONGEST_RUN)
+
+
+def explanation(found: Guarantee) -> str:
+    """Return what `--explain` adds below the card: the proof, and what is assumed, in full."""
     plan = found.proof
     if not words.says_something(plan):
-        return [words.headline(plan), words.what_ran(plan.run)]
+        return wrap_sentences(words.what_ran(plan.run))
     means: tuple[str, ...] = ()
     if found.asked == "delta":
         reach = attacks.in_brief(plan.run, ONE_PERCENT, found.method, found.epsilon, found.delta)
         means = tuple(words.attacker(plan.run, *reach))
-    return [words.headline(plan), words.doubled(plan.run), words.interval(plan), *means, *words.support(plan)]
-
-
-def explanation(found: Guarantee) -> str:
-    """Return the answer with `--explain`: the usual one, and what proves it."""
-    said = _answer(found)
+    said = [words.headline(plan), words.doubled(plan.run), words.interval(plan), *means, *words.support(plan)]
     return wrap_sentences(*said, *(line for line in found.explain().splitlines() if line not in said))
 
 
@@ -84,7 +122,7 @@ def swap_hint(epsilon: float, delta: float) -> str:
 
 def wrap_sentences(*sentences: str) -> str:
     """Wrap each sentence to lines of its own; empty ones are left out."""
-    width = min(shutil.get_terminal_size().columns, WIDEST_LINE)
+    width = columns_of_output()
     return "\n".join(
         textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False)
         for sentence in sentences
@@ -108,14 +146,22 @@ def answer(asked: LineQuestion) -> int:
             prove=asked.prove,
         )
         text = _text(found, asked)
-    sys.stdout.write(f"{text}\n")
+        card = answer_card(found) if text is None else None
+        proof = explanation(found) if card is not None and asked.explain else ""
+    if text is not None:
+        sys.stdout.write(f"{text}\n")
+    if card is not None:
+        print_card(card)
+    if proof:
+        sys.stdout.write(f"\n{proof}\n")
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK
 
 
-def _text(found: Guarantee, asked: LineQuestion) -> str:
+def _text(found: Guarantee, asked: LineQuestion) -> str | None:
+    """Return the answer for a program; None where a person asks."""
     if asked.quiet:
         return bare_number(found.epsilon if asked.found == "epsilon" else found.delta)
     if asked.json:
         fields = found.to_dict()
         return json.dumps(fields | {"explanation": found.explain()} if asked.explain else fields)
-    return explanation(found) if asked.explain else answer_text(found)
+    return None

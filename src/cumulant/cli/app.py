@@ -1,4 +1,4 @@
-"""The commands, and their failures: one sentence on stderr and an exit code."""
+"""The list of all commands, their help in panels, and what is said about a wrong command line."""
 
 from __future__ import annotations
 
@@ -8,21 +8,15 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from difflib import get_close_matches
 from functools import wraps
+from importlib import import_module
 from io import StringIO
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
-from cumulant.cli.audit import audit, conformance
-from cumulant.cli.calibration import calibrate, dpsgd, sweep
-from cumulant.cli.check import archive, check, verify
+from cumulant.cli.card import MOST_COLUMNS
 from cumulant.cli.failures import ExitCode, report_failure, run_guarded
-from cumulant.cli.fedavg import fedavg
-from cumulant.cli.ledger import app as ledger
-from cumulant.cli.plot import figures, plot
-from cumulant.cli.questions import bounds, delta, epsilon, rdp
-from cumulant.cli.reports import mu, risk
-from cumulant.cli.serve import serve
 
 # --quiet for commands that do something and find no number: they say nothing, and the exit code is the answer.
 
@@ -54,22 +48,97 @@ def add_quiet(command: Callable[..., Any] | None) -> Callable[..., Any]:
     quiet_command.__dict__.pop("__wrapped__")
     quiet_command.__dict__["__signature__"] = inspect.Signature([*own, added])
     quiet_command.__annotations__ = {**hints, "quiet": QuietOption}
+    quiet_command.__dict__["is_quiet"] = True
     return quiet_command
+
+
+ASK = "Ask"
+TRAIN = "Train"
+REVIEW = "Review"
+BUDGET = "Budget"
+PAPER = "Paper"
+
+
+class Listed(NamedTuple):
+    """A command as `cumulant --help` lists it: its panel, its summary and its module, loaded when it is called."""
+
+    panel: str
+    summary: str
+    module: str
+
+
+COMMANDS = {
+    "epsilon": Listed(ASK, "Find the epsilon of a run at a delta.", "questions"),
+    "delta": Listed(ASK, "Find the delta of a run at an epsilon.", "questions"),
+    "calibrate": Listed(ASK, "Find the noise, rate or rounds that meet a target.", "calibration"),
+    "risk": Listed(ASK, "Bound the success of an attack on one person.", "reports"),
+    "mu": Listed(ASK, "Find the mu of Gaussian privacy, to compare runs.", "reports"),
+    "sweep": Listed(ASK, "Ask every combination of settings, one row each.", "calibration"),
+    "plot": Listed(ASK, "Draw a picture of a run.", "plot"),
+    "explain": Listed(ASK, "Explain a bound, a method, a scheme or a word.", "explain"),
+    "serve": Listed(ASK, "Open the page in a browser, on this machine only.", "serve"),
+    "dpsgd": Listed(TRAIN, "Account for DP-SGD in the words of training loops.", "dpsgd"),
+    "fedavg": Listed(TRAIN, "Account for federated averaging in its own words.", "fedavg"),
+    "conformance": Listed(TRAIN, "Test whether a loader draws what is accounted.", "audit"),
+    "check": Listed(REVIEW, "Judge a claimed epsilon: it holds, is false or open.", "check"),
+    "verify": Listed(REVIEW, "Evaluate a stored guarantee again.", "check"),
+    "audit": Listed(REVIEW, "Test a claim by attacks on real runs.", "audit"),
+    "archive": Listed(REVIEW, "Put a guarantee into a folder that can be verified.", "check"),
+    "ledger": Listed(BUDGET, "Keep budgets that many people share.", "ledger"),
+    "rdp": Listed(PAPER, "Print the Rényi divergence bound at some orders.", "questions"),
+    "bounds": Listed(PAPER, "List the amplification bounds that --bound can name.", "questions"),
+    "figures": Listed(PAPER, "Draw both figures of the paper.", "plot"),
+}
+"""Every command in the order of the help; summaries fit 80 columns."""
+
+
+class Commands(TyperGroup):
+    """The group of all commands, which loads the file of a command when it is called or its help is shown."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return one command; None if there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        if cmd_name not in self.commands:
+            self.commands[cmd_name] = load_command(cmd_name)
+        return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in panels: Ask, Train, Review, Budget, Paper."""
+        for panel in dict.fromkeys(listed.panel for listed in COMMANDS.values()):
+            with formatter.section(panel):
+                rows = [(name, listed.summary) for name, listed in COMMANDS.items() if listed.panel == panel]
+                formatter.write_dl([(name.ljust(_LONGEST_NAME), summary) for name, summary in rows])
+
+
+_LONGEST_NAME = max(map(len, COMMANDS))
+"""Characters of the longest name of a command, so that all panels have one column of summaries."""
+
+
+def load_command(name: str) -> Any:
+    """Load the file of a command and return the command."""
+    module = import_module(f"cumulant.cli.{COMMANDS[name].module}")
+    if name == "ledger":
+        for registered in module.app.registered_commands:
+            if not getattr(registered.callback, "is_quiet", False):
+                registered.callback = add_quiet(registered.callback)
+        return typer.main.get_group(module.app)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    single.command(name, short_help=COMMANDS[name].summary)(getattr(module, name))
+    return typer.main.get_command(single)
 
 
 app = typer.Typer(
     name="cumulant",
+    cls=Commands,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": MOST_COLUMNS},
 )
-
-questions = (epsilon, delta, check, rdp, mu, risk, calibrate, sweep, dpsgd, fedavg)
-for command in (*questions, archive, verify, bounds, audit, conformance, plot, figures, serve):
-    app.command()(command)
-for registered in ledger.registered_commands:
-    registered.callback = add_quiet(registered.callback)
-app.add_typer(ledger)
 
 
 def _version(asked: bool) -> None:
@@ -87,22 +156,18 @@ def cumulant(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """How much privacy has been spent? Describe what ran, get an epsilon that can be defended.
-
-    DP-SGD, 1,000 steps with noise multiplier 1.1 and Poisson batches of one in a hundred:
+    """Describe what ran, get an epsilon that can be defended.
 
     \b
-      cumulant epsilon "Gaussian(noise_multiplier=1.1, clip=1, relation='add-remove') @ Poisson(rate=1%) * 1000" --delta 1e-6
+    Examples:
       cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5
-
-    An expression is what you would write in Python: '@' runs a mechanism on a sample, '*' repeats, '+' adds to the run.
-
-    \b
-    The run of the paper, a query of sensitivity 1 with Gaussian noise, 600,000 rounds:
       cumulant epsilon "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --delta 1e-8
+      cumulant explain Poisson
 
-    Exit codes: 0 answered, holds or consistent; 1 no (a claim is false, a guarantee not confirmed, an audit refutes, epsilon is
-    infinite) or error; 2 wrong usage or input; 3 refused by a budget; 4 open, or a broken ledger.
+    An expression is what you would write in Python: '@' runs a mechanism on a sample, '*' repeats, '+' adds.
+
+    Exit codes: 0 answered, holds or consistent; 1 no, or error; 2 wrong usage or input; 3 refused by a budget; 4 open, or a
+    damaged ledger.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -127,7 +192,7 @@ def _run_line(arguments: list[str]) -> int:
 
 def _usage(message: str, arguments: list[str]) -> str:
     """Return typer's message about commands, options and arguments, with a suggestion."""
-    names = [each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands] + ["ledger"]
+    names = list(COMMANDS)
     command = next((each for each in arguments if not each.startswith("-")), "")
     said = " ".join(message.split()).rstrip(".?")
     see = f"see cumulant {command} --help" if command in names else "see cumulant --help"

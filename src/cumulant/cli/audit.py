@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cumulant.accounting.numbers import rounded_down, rounded_up
-from cumulant.cli.questions import Json
-from cumulant.domains import DELTA
+from cumulant.cli.completion import complete, complete_expression
+from cumulant.cli.options import Json
 from cumulant.errors import InputError
-from cumulant.notation import parse
 
 if TYPE_CHECKING:
     from cumulant.training.audit import ManyRuns
@@ -35,12 +33,19 @@ def audit(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="CSV with a header and the columns member (0/1), score.")
     ],
-    expression: Annotated[str, typer.Argument(metavar="EXPR", help="What is claimed to have run, in quotes.")],
+    expression: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPR", help="What is claimed to have run, in quotes.", autocompletion=complete_expression
+        ),
+    ],
     delta: Annotated[str, typer.Option(help="The delta of epsilon_lower and of the claimed interval.")] = "1e-5",
     kind: Annotated[
         str,
         typer.Option(
-            "--trials", help="many: a row is a run; one: a row is a canary of one run; sequence: runs in their order."
+            "--trials",
+            help="many: a row is a run; one: a row is a canary of one run; sequence: runs in their order.",
+            autocompletion=complete(("many", "one", "sequence")),
         ),
     ] = "many",
     coin: Annotated[
@@ -53,9 +58,9 @@ def audit(
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print `refuted` or `consistent` alone.")] = False,
 ) -> int:
-    """Test a whole claimed curve by attacks on real runs: refuted, or consistent with it.
+    """Test a claim by attacks on real runs.
 
-    No attack can verify a claim.
+    The whole claimed curve is refuted, or consistent with the attacks. No attack can verify a claim.
 
     Exit code 0: consistent. 1: refuted.
 
@@ -79,12 +84,10 @@ def audit(
         return audit_sequence(file, expression, delta, coin, level, as_json, quiet)
     if (guesses is None) == (kind == "one"):
         raise InputError("give --guesses with --trials one, such as --guesses 20,50,100, and only there")
-    from cumulant.training.audit import (
-        LEVEL,
-        Claim,
-        ManyRuns,
-        many_runs,
-    )  # and scipy with them: other commands start sooner
+    from cumulant.accounting.numbers import rounded_down, rounded_up
+    from cumulant.domains import DELTA
+    from cumulant.notation import parse
+    from cumulant.training.audit import LEVEL, Claim, ManyRuns, many_runs
     from cumulant.training.canaries import WEAKNESS, one_run
 
     run, asked, alpha = parse(expression), DELTA.check("delta", delta), LEVEL.check("level", level)
@@ -169,6 +172,7 @@ def conformance(
       cumulant conformance batches.txt --population 60000 --steps 234
       cumulant conformance batches.txt --population 60000 --batch 256
     """
+    from cumulant.accounting.numbers import rounded_up
     from cumulant.training.audit import LEVEL
     from cumulant.training.conformance import conformance as tested
 

@@ -7,22 +7,22 @@ import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cumulant.accounting import text
-from cumulant.accounting.check import Check
-from cumulant.accounting.choices import as_method
-from cumulant.accounting.guarantee import Guarantee
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
-from cumulant.cli import answer
+from cumulant.accounting.choices import DEFAULT_ACCURACY, DEFAULT_METHOD, as_method
+from cumulant.cli.card import Card, print_card
 from cumulant.cli.failures import ExitCode
-from cumulant.cli.questions import Accuracy, Json, Method, Quiet, Run
-from cumulant.conversion.verify import Verification
+from cumulant.cli.options import Accuracy, Explain, Json, Method, Quiet, Run
 from cumulant.errors import CumulantError, InputError
-from cumulant.notation import parse
 from cumulant.progress import patient
+
+if TYPE_CHECKING:
+    from cumulant.accounting.check import Check
+    from cumulant.accounting.guarantee import Guarantee
+    from cumulant.accounting.run import RunRecord
+    from cumulant.conversion.verify import Verification
 
 # `cumulant archive`: a guarantee with everything that a reader needs in years, in one folder.
 
@@ -38,9 +38,9 @@ def archive(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Put a guarantee into a folder: statement, JSON, picture and versions.
+    """Put a guarantee into a folder that can be verified.
 
-    The folder also has the command that checks it again.
+    The folder has a statement, JSON, a picture, the versions, and the command that checks it again.
 
     `cumulant verify DIR` reads the folder: it evaluates the guarantee again and says which files were changed since.
 
@@ -50,6 +50,7 @@ def archive(
       cumulant verify release-1
     """
     from cumulant.archives import archive as archived
+    from cumulant.cli import answer
 
     found = archived(
         expression,
@@ -63,7 +64,7 @@ def archive(
     if quiet:
         typer.echo(answer.bare_number(found.epsilon if found.asked == "delta" else found.delta))
     else:
-        typer.echo(found.to_json() if as_json else answer.answer_text(found))
+        typer.echo(found.to_json()) if as_json else print_card(answer.answer_card(found))
         typer.echo(f"{out}: check it again by: cumulant verify {out}", err=True)
     return ExitCode.NO if math.isinf(found.epsilon) else ExitCode.OK
 
@@ -77,10 +78,11 @@ def check(
     epsilon: Annotated[str, typer.Option(help="What is claimed: a number >= 0.")],
     delta: Annotated[str, typer.Option(help="A probability; 0 claims pure differential privacy.")],
     accuracy: Accuracy = str(DEFAULT_ACCURACY),
+    explain: Explain = False,
     as_json: Json = False,
-    quiet: Quiet = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print `holds`, `false` or `open` alone.")] = False,
 ) -> int:
-    """Check a claimed (epsilon, delta) of a run: it holds, is false, or is open.
+    """Judge a claimed epsilon: it holds, is false or open.
 
     It holds where no larger epsilon is needed, is false where explicit data sets need more, and is open where neither is known;
     then a smaller --accuracy may decide. Exit codes: 0 holds, 1 false, 4 open, 2 anything that is not a verdict.
@@ -91,6 +93,10 @@ def check(
       cumulant check "Laplace(scale=2) * 3" --epsilon 1 --delta 0
       cumulant check "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001) * 600000" --epsilon 1.74 --delta 1e-8 --json
     """
+    from cumulant.accounting import text
+    from cumulant.cli import answer
+    from cumulant.notation import parse
+
     try:
         run = parse(expression)
         with patient("looking for a bound and a witness"):
@@ -108,24 +114,60 @@ def check(
     elif as_json:
         typer.echo(found.to_json())
     else:
-        typer.echo(answer.wrap_sentences(*_verdict(found), text.what_ran(run.record()), text.assumed(run.record())))
+        print_card(_claim_card(found, run.record()))
+        if explain:
+            record = run.record()
+            typer.echo(f"\n{answer.wrap_sentences(*_verdict(found), text.what_ran(record), text.assumed(record))}")
     return _CODES[found.verdict]
 
 
 def _verdict(found: Check) -> list[str]:
+    from cumulant.accounting import text
+
     return list(
         text.verdict(found.verdict, found.claimed, found.delta, found.epsilon, found.lower, found.witness, found.rigour)
     )
+
+
+def _claim_card(found: Check, run: RunRecord) -> Card:
+    """Return the verdict about a claim, the reason, and what to do next where it is open."""
+    from cumulant.accounting.numbers import rounded_down, rounded_up
+    from cumulant.cli import answer
+
+    card = Card(f"{found.verdict.capitalize()}: ε = {found.claimed:.15g}   at δ = {found.delta:.15g}")
+    enough = "" if math.isinf(found.epsilon) else f"ε = {rounded_up(found.epsilon)} is enough"
+    needed = "" if not found.lower else f"at least {rounded_down(found.lower)} is needed"
+    if found.verdict == "holds":
+        card.verdict = f"{found.rigour}: {enough}"
+    elif found.verdict == "false":
+        card.verdict, card.tone = needed, "bad"
+        card.add("Shown by", found.witness)
+    else:
+        card.verdict, card.tone = "; ".join(each for each in (enough, needed) if each) or "nothing is known", "open"
+        card.add("Next", _next_step(found))
+    answer.describe_run(card, run)
+    return card
+
+
+def _next_step(found: Check) -> str:
+    if found.rigour == "estimated":
+        return "describe the mechanism exactly: a Python function can only be sampled, which proves nothing"
+    if found.lower is None:
+        return "ask the authors for more noise or a larger epsilon: no lower end is known, so nothing refutes the claim"
+    return "ask again with a smaller --accuracy, such as 1e-4"
 
 
 def verify(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A guarantee written by --json, - for standard input, or an archive.")
     ],
+    explain: Explain = False,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print `confirmed` or `not confirmed` alone.")] = False,
 ) -> int:
-    """Evaluate a stored guarantee again, from its exact inputs, and say what it assumes.
+    """Evaluate a stored guarantee again.
+
+    It starts from the exact inputs, and takes another route where one is open.
 
     Exit codes: 0 confirmed, 1 not confirmed, 2 the file is no guarantee.
 
@@ -136,8 +178,12 @@ def verify(
       cumulant verify guarantee.json --json
       cumulant verify release-1          # a folder that cumulant archive wrote
     """
+    from cumulant.accounting import text
+    from cumulant.accounting.guarantee import Guarantee
+    from cumulant.cli import answer
+
     if file.is_dir():
-        return _verify_archive(file, as_json, quiet)
+        return _verify_archive(file, explain, as_json, quiet)
     found = Guarantee.from_json(_read(file))
     checked, lower = found.verify(), found.lower_confirmed()
     confirmed = checked.holds and lower is not False
@@ -146,12 +192,43 @@ def verify(
     elif as_json:
         typer.echo(json.dumps(_fields(found, checked, lower)))
     else:
-        typer.echo(answer.wrap_sentences(*text.confirmation(found.proof, checked, lower)))
+        print_card(_confirmation_card(found, checked, lower, confirmed))
+        if explain:
+            typer.echo(f"\n{answer.wrap_sentences(*text.confirmation(found.proof, checked, lower))}")
     return ExitCode.OK if confirmed else ExitCode.NO
 
 
-def _verify_archive(folder: Path, as_json: bool, quiet: bool) -> int:
+def _confirmation_card(
+    found: Guarantee, checked: Verification, lower: bool | None, confirmed: bool, changed: tuple[str, ...] = ()
+) -> Card:
+    """Return the result of a second evaluation: of the number, of its lower end, and of the files of an archive."""
+    from cumulant.accounting.numbers import rounded_down
+    from cumulant.cli import answer
+
+    sign, given = ("ε", "δ") if found.asked == "delta" else ("δ", "ε")
+    value, at = (found.epsilon, found.delta) if found.asked == "delta" else (found.delta, found.epsilon)
+    said = "Confirmed" if confirmed else "Not confirmed"
+    card = Card(f"{said}: {sign} = {value!r}   at {given} = {at!r}")
+    if checked.holds:
+        card.verdict = (
+            "by an independent computation at higher precision"
+            if checked.independent
+            else "by the same code with a finer grid: no other route is open"
+        )
+    else:
+        card.verdict = "the second computation does not reach this number"
+    card.tone = "good" if confirmed else "bad"
+    if found.proof.lower is not None:
+        ends = {True: "is confirmed too", False: "is NOT confirmed", None: "was not evaluated again"}
+        card.add("Lower end", f"{rounded_down(found.proof.lower)} {ends[lower]}")
+    card.add("Changed", f"{', '.join(changed)}: written by somebody else since" if changed else "")
+    answer.describe_run(card, found.proof.run)
+    return card
+
+
+def _verify_archive(folder: Path, explain: bool, as_json: bool, quiet: bool) -> int:
     from cumulant.archives import describe_result, verified
+    from cumulant.cli import answer
 
     found = verified(folder)
     if quiet:
@@ -160,11 +237,16 @@ def _verify_archive(folder: Path, as_json: bool, quiet: bool) -> int:
         fields = _fields(found.guarantee, found.check, found.lower)
         typer.echo(json.dumps(fields | {"changed": list(found.changed)}))
     else:
-        typer.echo(answer.wrap_sentences(*describe_result(found)))
+        card = _confirmation_card(found.guarantee, found.check, found.lower, found.holds, tuple(found.changed))
+        print_card(card)
+        if explain:
+            typer.echo(f"\n{answer.wrap_sentences(*describe_result(found))}")
     return ExitCode.OK if found.holds else ExitCode.NO
 
 
 def _fields(found: Guarantee, checked: Verification, lower: bool | None) -> dict[str, Any]:
+    from cumulant.accounting import text
+
     fields = asdict(checked) | {"independent": checked.independent, "lower_confirmed": lower}
     shown = {name: "inf" if value == float("inf") else value for name, value in fields.items()}
     return shown | {"run": found.run, "assumptions": text.assumptions(found.proof.run)}

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cumulant.accounting.question import DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.accounting.choices import DEFAULT_ACCURACY, DEFAULT_METHOD
 
 _GIVEN = {"epsilon": "--delta", "delta": "--epsilon"}
 _OPTIONS = ("--method", "--bound", "--conversion", "--accuracy")

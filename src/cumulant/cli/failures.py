@@ -81,7 +81,8 @@ def report_failure(error: object, code: ExitCode) -> ExitCode:
     """Print what went wrong and return the exit code."""
     if sys.stderr is None:  # the shell has closed it
         return code
-    sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+    kind = "refused" if isinstance(error, BudgetRefused) else "error"
+    sys.stderr.write(f"{kind}: {' '.join(str(error).split())}\n")
     if isinstance(error, InputError) and error.position is not None and error.text:
         sys.stderr.write(point_at(error.text, error.position))
     return code

@@ -9,10 +9,8 @@ from typing import Annotated
 
 import typer
 
-from cumulant.accounting.numbers import rounded_down, rounded_up
-from cumulant.cli.answer import bare_number
-from cumulant.cli.questions import Json
-from cumulant.domains import DELTA, POSITIVE
+from cumulant.cli.completion import complete
+from cumulant.cli.options import Json
 from cumulant.errors import InputError
 from cumulant.hints import nearest
 
@@ -34,8 +32,13 @@ def fedavg(
         str | None, typer.Option(help="Deviation of the noise on the sum, or of one share, over the clip norm.")
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
-    sampling: Annotated[str | None, typer.Option(help=f"Only one of: {SAMPLING_NAMES}.")] = None,
-    noise: Annotated[str, typer.Option(help=f"One of: {NOISE_NAMES}.")] = "gaussian",
+    sampling: Annotated[
+        str | None,
+        typer.Option(help=f"Only one of: {SAMPLING_NAMES}.", autocompletion=complete(SAMPLING_NAMES.split(", "))),
+    ] = None,
+    noise: Annotated[
+        str, typer.Option(help=f"One of: {NOISE_NAMES}.", autocompletion=complete(NOISE_NAMES.split(", ")))
+    ] = "gaussian",
     survivors: Annotated[
         int | None, typer.Option(help="Honest clients of each round that add a share of the noise, at the least.")
     ] = None,
@@ -46,7 +49,7 @@ def fedavg(
         typer.Option("--quiet", help="Print the number alone, behind its way to sample where there are several."),
     ] = False,
 ) -> int:
-    """Account for federated averaging in the words of its loop.
+    """Account for federated averaging in its own words.
 
     Shows the cost of every way to sample clients, and what each assumes.
 
@@ -59,6 +62,9 @@ def fedavg(
       cumulant fedavg --clients 10000 --clients-per-round 100 --rounds 50 --noise-multiplier 0.2 --survivors 60 --delta 1e-5 \
         --sampling fixed-size
     """
+    from cumulant.accounting.numbers import rounded_down, rounded_up
+    from cumulant.cli.answer import bare_number
+    from cumulant.domains import DELTA, POSITIVE
     from cumulant.training.fedavg import SAMPLINGS, FedAvg
 
     if (noise_multiplier is None) == (epsilon is None):

@@ -7,31 +7,56 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cumulant.accounting.numbers import rounded_up
-from cumulant.cli import ledger_tables as tables
+from cumulant.cli.completion import complete, complete_account, complete_expression
 from cumulant.cli.failures import ExitCode, abandon_output
 from cumulant.errors import BudgetRefused, InputError, KeyConflict
-from cumulant.ledger.account import Account
-from cumulant.ledger.entry import Receipt
-from cumulant.ledger.ledger import Ledger
 from cumulant.output import open_output
+
+if TYPE_CHECKING:
+    from cumulant.ledger.account import Account
+    from cumulant.ledger.entry import Receipt
+    from cumulant.ledger.ledger import Ledger
 
 # What the commands of `cumulant ledger` have in common: the application, its options, how a receipt is told.
 
 app = typer.Typer(
     name="ledger",
-    help="Privacy budgets that many people share: refused before they are spent, whatever the analysts do.",
+    help="Keep budgets that many people share.\n\nA run that would exceed a budget is refused before it is charged.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-Url = Annotated[str, typer.Argument(metavar="URL", help="sqlite:///FILE or postgresql://…", show_default=False)]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The account.", show_default=False)]
-Run = Annotated[str, typer.Argument(metavar="EXPR", help="What will run, in quotes.", show_default=False)]
+MODE_NAMES = ("adaptive", "gaussian", "planned")
+"""Names of cumulant.ledger.policy.MODES for --help."""
+
+RELATION_NAMES = ("replace-one", "add-remove", "replace-special")
+"""Names of cumulant.relation.Relation for --help."""
+
+SHORT_HASH = 20
+"""Hexadecimal digits of a hash on a printed receipt: 80 bits, which `verify --head` accepts (convention)."""
+
+Url = Annotated[
+    str, typer.Argument(metavar="LEDGER", help="A file such as budget.db, or postgresql://…", show_default=False)
+]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The account.", show_default=False, autocompletion=complete_account),
+]
+SomeName = Annotated[
+    str | None,
+    typer.Argument(metavar="[NAME]", help="One account.", show_default=False, autocompletion=complete_account),
+]
+Run = Annotated[
+    str,
+    typer.Argument(
+        metavar="EXPR", help="What will run, in quotes.", show_default=False, autocompletion=complete_expression
+    ),
+]
+By = Annotated[str | None, typer.Option(metavar="NAME", help="Who writes this; the user of this machine if left out.")]
 Key = Annotated[
     str | None, typer.Option(help="A name for this request, such as job-17/q3; a retry with it writes nothing.")
 ]
@@ -57,23 +82,36 @@ def print_refusals(as_json: bool) -> Iterator[None]:
         yield
     except (BudgetRefused, KeyConflict) as error:
         if as_json:
+            from cumulant.cli.ledger_tables import echo_json
+
             fields = ("requested", "spent", "held", "would_fit", "asked")
             found = {name: getattr(error, name) for name in fields if isinstance(error, BudgetRefused)}
             receipt = getattr(error, "receipt", None)
-            found |= {"receipt": json.loads(receipt.to_json())} if isinstance(receipt, Receipt) else {}
-            tables.echo_json({"refused": str(error), **found})
+            found |= {} if receipt is None else {"receipt": json.loads(receipt.to_json())}
+            echo_json({"refused": str(error), **found})
         raise
 
 
-def account_of(url: str, name: str, keys: Path | None, allow_unsigned: bool = False) -> Account:
+def open_ledger(
+    url: str, keys: Path | None = None, by: str | None = None, allow_unsigned: bool = False, group: bool = False
+) -> Ledger:
+    """Return the ledger that a command is about."""
+    from cumulant.ledger.ledger import Ledger
+
+    return Ledger(url, keys, by, allow_unsigned=allow_unsigned, group=group)
+
+
+def account_of(url: str, name: str, keys: Path | None, allow_unsigned: bool = False, by: str | None = None) -> Account:
     """Return the account that a command is about."""
-    return Ledger(url, keys, allow_unsigned=allow_unsigned).account(name)
+    return open_ledger(url, keys, by, allow_unsigned).account(name)
 
 
 def print_receipt(receipt: Receipt, as_json: bool, sentence: str) -> None:
-    """Print a receipt, as JSON or after a sentence."""
-    told = f"Receipt: {receipt.account} {receipt.seq}:{receipt.hash}"
-    announce(receipt.to_json() if as_json else f"{sentence} {told}", told)
+    """Print a receipt, as JSON or after a sentence; a person gets the beginning of its hash."""
+    announce(
+        receipt.to_json() if as_json else f"{sentence} Receipt {receipt.seq}:{receipt.hash[:SHORT_HASH]}",
+        f"Receipt: {receipt.account} {receipt.seq}:{receipt.hash}",
+    )
 
 
 def announce(text: str, written: str) -> None:
@@ -101,11 +139,18 @@ def create(
     name: Name,
     epsilon: Annotated[str, typer.Option(help="The budget: a number >= 0.")],
     delta: Annotated[str, typer.Option(help="A number in [0, 1).")],
-    mode: Annotated[str, typer.Option(help="adaptive, gaussian or planned.")] = "adaptive",
+    mode: Annotated[
+        str, typer.Option(help=f"The rule: {', '.join(MODE_NAMES)}.", autocompletion=complete(MODE_NAMES))
+    ] = "adaptive",
     like: Annotated[str | None, typer.Option(help="A typical workload, for which the rule is tuned.")] = None,
     plan: Annotated[str | None, typer.Option(help="What may run, in a planned account.")] = None,
-    relation: Annotated[str, typer.Option(help="replace-one, add-remove or replace-special.")] = "replace-one",
-    unit: Annotated[str, typer.Option(help="Whom it protects: record, person-day or person.")] = "record",
+    relation: Annotated[
+        str,
+        typer.Option(
+            help=f"Who the neighbours are: {', '.join(RELATION_NAMES)}.", autocompletion=complete(RELATION_NAMES)
+        ),
+    ] = "replace-one",
+    unit: Annotated[str, typer.Option(help="What one record is, such as person, person-day or image.")] = "record",
     slack: Annotated[str, typer.Option(help="The part of delta for promises that may fail.")] = "0",
     expires: Annotated[str | None, typer.Option(help="A date or time after which everything is refused.")] = None,
     owner: Annotated[str | None, typer.Option(help="Who answers for the data.")] = None,
@@ -114,6 +159,7 @@ def create(
         bool, typer.Option("--same-data", help="There is an account on this data, and that is meant.")
     ] = False,
     group: GroupFiles = False,
+    by: By = None,
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
@@ -121,11 +167,11 @@ def create(
 
     \b
     Examples:
-      cumulant ledger create sqlite:///budget.db patients --epsilon 3 --delta 1e-6 --unit person --owner dpo
-      cumulant ledger create sqlite:///budget.db counts --epsilon 1 --delta 1e-6 --mode gaussian
-      cumulant ledger create sqlite:///budget.db survey --epsilon 1 --delta 1e-6 --mode planned --plan "PureDP(0.1) * 9"
+      cumulant ledger create budget.db patients --epsilon 3 --delta 1e-6 --unit person --owner dpo
+      cumulant ledger create budget.db counts --epsilon 1 --delta 1e-6 --mode gaussian
+      cumulant ledger create budget.db survey --epsilon 1 --delta 1e-6 --mode planned --plan "PureDP(0.1) * 9"
     """
-    ledger = Ledger(url, keys, group=group)
+    ledger = open_ledger(url, keys, by, group=group)
     with print_refusals(as_json):
         account = ledger.create(
             name,
@@ -147,7 +193,9 @@ def create(
         announce(json.dumps(made), f"Account: {name}")
         return
     print_receipt(
-        account.head(), False, f"Created account {name!r}. It never spends more than epsilon {epsilon}, delta {delta}."
+        account.head(),
+        False,
+        f"Created account {name!r}. It will never spend more than epsilon {epsilon}, delta {delta}.",
     )
     if same_data and data is not None:
         loss, failure = ledger.combined_budget(data)
@@ -163,6 +211,7 @@ def grant(
     team: Annotated[str, typer.Argument(metavar="WHO", help="The team.", show_default=False)],
     share: Annotated[str, typer.Option(help="A part of the budget, such as 1/4.")],
     key: Key = None,
+    by: By = None,
     keys: Keys = None,
     unsigned: Unsigned = False,
     as_json: Json = False,
@@ -171,10 +220,10 @@ def grant(
 
     \b
     Example:
-      cumulant ledger grant sqlite:///budget.db patients team-a --share 1/4
+      cumulant ledger grant budget.db patients team-a --share 1/4
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned).grant(team, share, key)
+        receipt = account_of(url, name, keys, unsigned, by).grant(team, share, key)
     print_receipt(receipt, as_json, f"Team {team!r} may use {share} of the budget.")
 
 
@@ -184,6 +233,7 @@ def freeze(
     name: Name,
     reason: Reason = None,
     key: Key = None,
+    by: By = None,
     keys: Keys = None,
     unsigned: Unsigned = False,
     as_json: Json = False,
@@ -192,11 +242,11 @@ def freeze(
 
     \b
     Example:
-      cumulant ledger freeze sqlite:///budget.db patients --reason "restored from a backup"
+      cumulant ledger freeze budget.db patients --reason "restored from a backup"
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned).freeze(reason, key)
-    print_receipt(receipt, as_json, "Frozen.")
+        receipt = account_of(url, name, keys, unsigned, by).freeze(reason, key)
+    print_receipt(receipt, as_json, f"Account {name!r} is frozen. Thaw it to spend again.")
 
 
 @app.command()
@@ -208,6 +258,7 @@ def thaw(
     ] = False,
     reason: Reason = None,
     key: Key = None,
+    by: By = None,
     keys: Keys = None,
     unsigned: Unsigned = False,
     as_json: Json = False,
@@ -216,11 +267,11 @@ def thaw(
 
     \b
     Example:
-      cumulant ledger thaw sqlite:///budget.db patients --reason "reconciled with all receipts"
+      cumulant ledger thaw budget.db patients --reason "reconciled with all receipts"
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned).thaw(source_closed, reason, key)
-    print_receipt(receipt, as_json, "Open again.")
+        receipt = account_of(url, name, keys, unsigned, by).thaw(source_closed, reason, key)
+    print_receipt(receipt, as_json, f"Account {name!r} is open again.")
 
 
 @app.command()
@@ -229,6 +280,7 @@ def close(
     name: Name,
     reason: Reason = None,
     key: Key = None,
+    by: By = None,
     keys: Keys = None,
     unsigned: Unsigned = False,
     as_json: Json = False,
@@ -237,11 +289,11 @@ def close(
 
     \b
     Example:
-      cumulant ledger close sqlite:///budget.db patients --reason "data deleted"
+      cumulant ledger close budget.db patients --reason "data deleted"
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned).close(reason, key)
-    print_receipt(receipt, as_json, "Closed.")
+        receipt = account_of(url, name, keys, unsigned, by).close(reason, key)
+    print_receipt(receipt, as_json, f"Account {name!r} is closed for good.")
 
 
 @app.command()
@@ -250,6 +302,7 @@ def reprice(
     name: Name,
     entry: Annotated[list[int] | None, typer.Option(help="An entry; all of them if none is given.")] = None,
     key: Key = None,
+    by: By = None,
     keys: Keys = None,
     unsigned: Unsigned = False,
     as_json: Json = False,
@@ -258,14 +311,16 @@ def reprice(
 
     \b
     Example:
-      cumulant ledger reprice sqlite:///budget.db patients
+      cumulant ledger reprice budget.db patients
     """
     with print_refusals(as_json):
-        receipts = account_of(url, name, keys, unsigned).reprice(*(entry or []), key=key)
+        receipts = account_of(url, name, keys, unsigned, by).reprice(*(entry or []), key=key)
     if as_json:
         announce(json.dumps([json.loads(receipt.to_json()) for receipt in receipts]), f"Prices: {len(receipts)}")
     else:
-        lower = f"{len(receipts)} prices are lower now." if receipts else "No price is lower; nothing was written."
+        lower = (
+            f"{len(receipts)} charges are lower now." if receipts else "No charge is lower now. Nothing was written."
+        )
         announce(lower, f"Prices: {len(receipts)}")
 
 
@@ -283,16 +338,18 @@ def upgrade(
 
     \b
     Examples:
-      cumulant ledger upgrade sqlite:///budget.db
+      cumulant ledger upgrade budget.db
       cumulant ledger upgrade postgresql://owner@db/budget --spender budget_spender --auditor budget_auditor
     """
-    ledger = Ledger(url, group=group)
+    from cumulant.cli.ledger_tables import echo_json
+
+    ledger = open_ledger(url, group=group)
     before, after = ledger.upgrade()
     for kind, role in (("spender", spender), ("auditor", auditor)):
         if role is not None:
             ledger.grant(kind, role)
     if as_json:
-        tables.echo_json({"before": before, "after": after})
+        echo_json({"before": before, "after": after})
     else:
         typer.echo(f"Schema {after}, as it was." if before == after else f"Schema {after}; it was {before}.")
 
@@ -312,6 +369,7 @@ def spend(
     replay: Annotated[
         bool, typer.Option("--replay", help="Print the receipt that --key has; it allows to run nothing.")
     ] = False,
+    by: By = None,
     keys: Keys = None,
     unsigned: Unsigned = False,
     as_json: Json = False,
@@ -322,21 +380,21 @@ def spend(
 
     \b
     Examples:
-      cumulant ledger spend sqlite:///budget.db patients "Gaussian(sigma=20)" --key report-7/q3
-      cumulant ledger spend sqlite:///budget.db clicks/10 "Laplace(scale=5) * 3" --also clicks/11 --key w47
-      cumulant ledger spend sqlite:///budget.db patients "Gaussian(sigma=20)" --key report-7/q3 --replay
+      cumulant ledger spend budget.db patients "Gaussian(sigma=20)" --key report-7/q3
+      cumulant ledger spend budget.db clicks/10 "Laplace(scale=5) * 3" --also clicks/11 --key w47
+      cumulant ledger spend budget.db patients "Gaussian(sigma=20)" --key report-7/q3 --replay
     """
-    ledger = Ledger(url, keys, allow_unsigned=unsigned)
+    ledger = open_ledger(url, keys, by, unsigned)
     if replay:
         entry = None if key is None else ledger.account(name).find(key)
         if entry is None:
             raise InputError(f"there is no entry with key {key!r} in {name!r}")
-        print_receipt(entry.receipt(replayed=True), as_json, "Written before; do not run it again.")
+        print_receipt(entry.receipt(replayed=True), as_json, "It was charged before. Do not run it again.")
         return
     with print_refusals(as_json):
         receipts = ledger.spend(expression, [name, *(also or [])], key, team, note)
     for receipt in receipts:
-        print_receipt(receipt, as_json, "Charged; it may run once.")
+        print_receipt(receipt, as_json, f"Charged to {receipt.account!r}. Run it once, then publish.")
 
 
 @app.command()
@@ -348,6 +406,7 @@ def hold(
     also: Also = None,
     team: Group = None,
     note: Note = None,
+    by: By = None,
     keys: Keys = None,
     unsigned: Unsigned = False,
     as_json: Json = False,
@@ -358,12 +417,12 @@ def hold(
 
     \b
     Example:
-      cumulant ledger hold sqlite:///budget.db patients "Gaussian(sigma=2) * 14000" --key job-8841
+      cumulant ledger hold budget.db patients "Gaussian(sigma=2) * 14000" --key job-8841
     """
     with print_refusals(as_json):
-        receipts = Ledger(url, keys, allow_unsigned=unsigned).hold(expression, [name, *(also or [])], key, team, note)
+        receipts = open_ledger(url, keys, by, unsigned).hold(expression, [name, *(also or [])], key, team, note)
     for receipt in receipts:
-        print_receipt(receipt, as_json, f"Held; settle by --hold {receipt.seq}.")
+        print_receipt(receipt, as_json, f"Held in {receipt.account!r}. Settle what ran with --hold {receipt.seq}.")
 
 
 @app.command()
@@ -374,6 +433,7 @@ def settle(
     expression: Annotated[str | None, typer.Argument(metavar="[EXPR]", help="What ran.", show_default=False)] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that was held ran.")] = False,
     key: Key = None,
+    by: By = None,
     keys: Keys = None,
     unsigned: Unsigned = False,
     as_json: Json = False,
@@ -382,14 +442,14 @@ def settle(
 
     \b
     Examples:
-      cumulant ledger settle sqlite:///budget.db patients "Gaussian(sigma=2) * 9000" --hold 12
-      cumulant ledger settle sqlite:///budget.db patients --hold 12 --all
+      cumulant ledger settle budget.db patients "Gaussian(sigma=2) * 9000" --hold 12
+      cumulant ledger settle budget.db patients --hold 12 --all
     """
     if (expression is None) != everything:
         raise InputError("say what ran: an expression, or --all for all that was held")
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned).settle(hold, expression, key)
-    print_receipt(receipt, as_json, "Settled; it may be published.")
+        receipt = account_of(url, name, keys, unsigned, by).settle(hold, expression, key)
+    print_receipt(receipt, as_json, "Settled. You may publish.")
 
 
 @app.command()
@@ -400,7 +460,7 @@ def release(
     unseen: Annotated[
         bool, typer.Option("--unseen", help="No output or failure of any step was seen or used, nor decides this.")
     ] = False,
-    by: Annotated[str | None, typer.Option(help="Who says so.")] = None,
+    by: By = None,
     key: Key = None,
     keys: Keys = None,
     unsigned: Unsigned = False,
@@ -410,11 +470,11 @@ def release(
 
     \b
     Example:
-      cumulant ledger release sqlite:///budget.db patients --hold 12 --unseen --by dpo
+      cumulant ledger release budget.db patients --hold 12 --unseen --by dpo
     """
     with print_refusals(as_json):
-        receipt = account_of(url, name, keys, unsigned).release(hold, unseen, by, key)
-    print_receipt(receipt, as_json, "Released; what ran under it must never be published.")
+        receipt = account_of(url, name, keys, unsigned, by).release(hold, unseen, by, key)
+    print_receipt(receipt, as_json, "Released. Never publish what ran under it.")
 
 
 _LONGEST_NUMBER = 18
@@ -424,37 +484,53 @@ _LONGEST_NUMBER = 18
 @app.command()
 def status(
     url: Url,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One account.", show_default=False)] = None,
+    name: SomeName = None,
+    expression: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[EXPR]",
+            help="Say how many more runs like this fit.",
+            show_default=False,
+            autocompletion=complete_expression,
+        ),
+    ] = None,
     union: Annotated[
         str | None, typer.Option(help="Accounts, as a,b: what somebody with a record in each has.")
     ] = None,
     keys: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """Show the guarantee of accounts, the spent and held budget, and how many runs still fit.
-
-    Also shows the newest entry.
+    """Show budgets, what is spent and held, and how many runs still fit.
 
     \b
     Examples:
-      cumulant ledger status sqlite:///budget.db
-      cumulant ledger status sqlite:///budget.db patients --json
-      cumulant ledger status sqlite:///budget.db --union clicks/10,clicks/11
+      cumulant ledger status budget.db
+      cumulant ledger status budget.db patients "Gaussian(sigma=20)"
+      cumulant ledger status budget.db patients --json
+      cumulant ledger status budget.db --union clicks/10,clicks/11
     """
-    ledger = Ledger(url, keys)
+    from cumulant.cli import ledger_tables as tables
+
+    ledger = open_ledger(url, keys)
     if union is not None:
         epsilon, delta = ledger.union(union.split(","))
         if as_json:
             tables.echo_json({"accounts": union.split(","), "epsilon": epsilon, "delta": delta})
         else:
+            from cumulant.accounting.numbers import rounded_up
+
             typer.echo(f"Somebody with one record in each of {union} has ({rounded_up(epsilon)}, {rounded_up(delta)}).")
         return
     found = [ledger.account(each).status() for each in ([name] if name else ledger.accounts())]
+    fits = ledger.account(name).would_fit(expression) if name and expression else None
     if as_json:
         records = [each.to_dict() for each in found]
-        tables.echo_json(records[0] if name else records)
-    else:
-        tables.status(found)
+        asked = {} if fits is None else {"run": expression, "would_fit": fits}
+        tables.echo_json(records[0] | asked if name else records)
+        return
+    if fits is not None:
+        typer.echo(tables.fitting(fits, found[0]))
+    tables.status(found)
 
 
 @app.command()
@@ -473,9 +549,11 @@ def history(
 
     \b
     Examples:
-      cumulant ledger history sqlite:///budget.db patients --last 20
-      cumulant ledger history sqlite:///budget.db patients --since 2026-10-01 --json
+      cumulant ledger history budget.db patients --last 20
+      cumulant ledger history budget.db patients --since 2026-10-01 --json
     """
+    from cumulant.cli import ledger_tables as tables
+
     account = account_of(url, name, keys)
     entries, count = account.history(start, last, since), account.head().seq + 1 - start
     (tables.history_json if as_json else tables.history)(entries, count if last is None else min(count, last))
@@ -484,7 +562,7 @@ def history(
 @app.command()
 def verify(
     url: Url,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One account.", show_default=False)] = None,
+    name: SomeName = None,
     receipts: Annotated[
         Path | None, typer.Option(help="Receipts: a file with one on each line, or a directory of such files.")
     ] = None,
@@ -502,18 +580,22 @@ def verify(
 
     \b
     Examples:
-      cumulant ledger verify sqlite:///budget.db
-      cumulant ledger verify sqlite:///budget.db patients --recompute --json
+      cumulant ledger verify budget.db
+      cumulant ledger verify budget.db patients --recompute --json
     """
+    from cumulant.cli import ledger_tables as tables
+    from cumulant.ledger.entry import Receipt
+
     known = [] if receipts is None else tables.receipts(receipts)
     if head is not None:
         seq, _, digest = head.partition(":")
         if name is None or not (seq.isascii() and seq.isdigit()) or len(seq) > _LONGEST_NUMBER or not digest:
             raise InputError(f"--head {head} must be SEQ:HASH, of one account that is named")
-        known.append(Receipt(name, int(seq), digest, "", ""))
-    ledger = Ledger(url, keys)
+    ledger = open_ledger(url, keys)
     if name is not None:
         ledger.account(name)
+    if head is not None and name is not None:
+        known.append(Receipt(name, int(seq), _whole_hash(ledger.account(name), int(seq), digest), "", ""))
     verdict = ledger.verify([name] if name else [], known, recompute, strangers)
     if as_json:
         tables.echo_json(tables.verdict(verdict))
@@ -521,6 +603,13 @@ def verify(
         typer.echo(f"The ledger is {verdict}.", err=not verdict)
     if not verdict:
         raise typer.Exit(ExitCode.BROKEN)
+
+
+def _whole_hash(account: Account, seq: int, digest: str) -> str:
+    """Return the hash of an entry if a printed receipt begins it; else the digits as they are, which then refute it."""
+    entry = next(iter(account.history(start=seq)), None)
+    shortened = entry is not None and entry.seq == seq and len(digest) >= SHORT_HASH
+    return entry.hash if shortened and entry is not None and entry.hash.startswith(digest) else digest
 
 
 @app.command(name="export")
@@ -535,9 +624,11 @@ def export_(
 
     \b
     Example:
-      cumulant ledger export sqlite:///budget.db --out budget.jsonl
+      cumulant ledger export budget.db --out budget.jsonl
     """
-    ledger = Ledger(url, keys)
+    from cumulant.cli.ledger_tables import echo_json
+
+    ledger = open_ledger(url, keys)
     write = ledger.export_csv if as_csv else ledger.export
     if out is None:
         write(sys.stdout)
@@ -547,7 +638,7 @@ def export_(
             count = write(file)
     except OSError as error:
         raise InputError(f"{out} cannot be written: {error}") from error
-    tables.echo_json({"entries": count, "file": str(out)}) if as_json else typer.echo(f"{count} entries are in {out}.")
+    echo_json({"entries": count, "file": str(out)}) if as_json else typer.echo(f"{count} entries are in {out}.")
 
 
 @app.command(name="import")
@@ -564,11 +655,13 @@ def import_(
 
     \b
     Example:
-      cumulant ledger import sqlite:///copy.db budget.jsonl
+      cumulant ledger import copy.db budget.jsonl
     """
+    from cumulant.cli import ledger_tables as tables
+
     try:
         with file.open(encoding="utf-8") as lines:
-            verdict = Ledger(url, keys, group=group).import_lines(lines)
+            verdict = open_ledger(url, keys, group=group).import_lines(lines)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
     if as_json:
@@ -585,7 +678,7 @@ def head(url: Url, name: Name, keys: Keys = None, as_json: Json = False) -> None
 
     \b
     Example:
-      cumulant ledger head sqlite:///budget.db patients
+      cumulant ledger head budget.db patients
     """
     newest = account_of(url, name, keys).head()
     typer.echo(newest.to_json() if as_json else f"{newest.seq}:{newest.hash}")

@@ -77,14 +77,22 @@ def status(accounts: Iterable[Status]) -> None:
         console.print(table, markup=False, highlight=False)
 
 
+def fitting(count: int, found: Status) -> str:
+    """Return how many more runs of a kind fit into an account, and what to do where none does."""
+    if count:
+        return f"About {count:,} more like this fit into {found.account!r}, if nobody else spends."
+    owner = f"the owner, {found.owner}" if found.owner else "the owner"
+    return f"None like this fits into {found.account!r} any more. Use more noise or fewer rounds, or ask {owner}."
+
+
 def _lines(found: Status, bars: bool) -> Iterable[tuple[str, str]]:
-    yield "guarantee", f"({found.epsilon}, {found.delta}), whatever is asked; {found.relation}, per {found.unit}"
+    yield "budget", f"epsilon {found.epsilon}, delta {found.delta}; {found.relation}, per {found.unit}"
     yield "state", found.state + (f", expires {found.expires}" if found.expires else "")
     yield "rule", found.mode
     if found.mode == "adaptive":
         yield (
             "so far",
-            f"epsilon {rounded_up(found.spent)} at delta {found.delta}; with what is held {rounded_up(found.with_held)}",
+            f"epsilon {rounded_up(found.spent)} is spent; with what is held {rounded_up(found.with_held)}",
         )
     if bars:
         filled = math.ceil(found.used * _BAR)

@@ -8,10 +8,13 @@ from typing import Annotated
 
 import typer
 
-from cumulant.cli.questions import Json, Run
+from cumulant.cli.completion import complete
+from cumulant.cli.options import Json, Run
 from cumulant.errors import InputError
-from cumulant.notation import parse
 from cumulant.progress import step_progress
+
+KINDS = ("all", "epsilon", "rounds", "rdp", "trade-off")
+"""Panels of a picture: all of them, or one name of plotting.charts.CHARTS."""
 
 # `cumulant figures`: both figures of the paper, drawn anew.
 
@@ -21,9 +24,9 @@ def figures(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the files written.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the names of the files alone.")] = False,
 ) -> None:
-    """Draw both figures of the paper as PNG and SVG, a CSV file per panel, and claims.md.
+    """Draw both figures of the paper.
 
-    Needs cumulant[plot].
+    Writes PNG and SVG, a CSV file per panel, and claims.md. Needs cumulant[plot].
 
     Each figure is drawn as in the paper and once more with bounds the paper did not have. claims.md says of every claim
     about the figures what was found here and whether it holds.
@@ -49,14 +52,18 @@ def plot(
     expression: Run,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write: a .png, .svg or .pdf file.")],
     delta: Annotated[str, typer.Option(help="The delta in (0, 1) of epsilon against rounds.")] = "1e-8",
-    kind: Annotated[str, typer.Option(help="What to draw: all, epsilon, rounds, rdp or trade-off.")] = "all",
+    kind: Annotated[
+        str, typer.Option(help=f"What to draw: {', '.join(KINDS)}.", autocompletion=complete(KINDS))
+    ] = "all",
     all_bounds: Annotated[
         bool, typer.Option("--all-bounds", help="Every bound of the divergences that applies.")
     ] = False,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the name of the picture alone.")] = False,
 ) -> None:
-    """Draw a picture of a run. Needs cumulant[plot].
+    """Draw a picture of a run.
+
+    Needs cumulant[plot].
 
     Four panels: epsilon against delta, and against the number of rounds, both with the interval that holds the true epsilon;
     the Rényi divergences by the bounds that matter; the true positive rate of the best attack against its false alarms.
@@ -67,6 +74,7 @@ def plot(
       cumulant plot "Laplace(2) @ WithoutReplacement(rate=0.01) * 900" --out attack.svg --kind trade-off
       cumulant plot "Gaussian(sigma=1) @ Poisson(rate=0.01) * 1000" --out rounds.png --kind rounds --delta 1e-5 --json
     """
+    from cumulant.notation import parse
     from cumulant.plotting.charts import CHARTS
     from cumulant.plotting.drawing import canvas
     from cumulant.plotting.sheet import PROPER, check_writable, draw_charts, write

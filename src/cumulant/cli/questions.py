@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cumulant.accounting.numbers import rounded_down, rounded_up
-from cumulant.accounting.question import BASELINES, DEFAULT_ACCURACY, DEFAULT_METHOD, METHODS
-from cumulant.bounds.table import BOUNDS
-from cumulant.cli import answer as words
-from cumulant.cli.answer import answer
+from cumulant.accounting.choices import BOUND_NAMES, DEFAULT_ACCURACY, DEFAULT_METHOD
+from cumulant.cli.completion import complete
 from cumulant.cli.direct import LineQuestion
-from cumulant.conversion.conversions import CONVERSIONS
-from cumulant.domains import Exact
+from cumulant.cli.options import Accuracy, Bound, Conversion, Explain, Json, Method, Prove, Quiet, Run
 from cumulant.errors import HypothesisError, InputError
-from cumulant.mechanisms.mechanism import Expression
-from cumulant.notation import parse
+
+if TYPE_CHECKING:
+    from cumulant.mechanisms.mechanism import Expression
 
 # `cumulant bounds`: the table of amplification bounds.
 
@@ -37,6 +34,8 @@ def bounds(
     Example:
       cumulant bounds --json
     """
+    from cumulant.bounds.table import BOUNDS
+
     rows = [{field: getattr(row, field) for field in FIELDS} for row in BOUNDS.values()]
     if as_json:
         typer.echo(json.dumps(rows))
@@ -53,21 +52,6 @@ def bounds(
     Console().print(table, markup=False, highlight=False)
 
 
-Run = Annotated[str, typer.Argument(metavar="EXPR", help="What ran, in quotes.", show_default=False)]
-Method = Annotated[str, typer.Option(help=f"The accountant: {', '.join((*METHODS, *BASELINES))}.")]
-Bound = Annotated[str | None, typer.Option(help=f"The amplification bound: {', '.join(BOUNDS)}. See: cumulant bounds.")]
-Conversion = Annotated[str | None, typer.Option(help=f"From orders to epsilon: {', '.join(CONVERSIONS)}.")]
-Accuracy = Annotated[str, typer.Option(help="The part of epsilon that the grid of the exact layer may cost.")]
-Explain = Annotated[
-    bool, typer.Option("--explain", help="Say which theorem, order and arithmetic are behind it, and what is assumed.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print the number alone.")]
-Prove = Annotated[
-    bool, typer.Option("--prove", help="Ask for ball arithmetic, even where that takes more than about a second.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; infinity is the text 'inf'.")]
-
-
 def epsilon(
     expression: Run,
     delta: Annotated[str, typer.Option(help="A probability; 0 asks for pure differential privacy.")],
@@ -80,9 +64,9 @@ def epsilon(
     quiet: Quiet = False,
     prove: Prove = False,
 ) -> int:
-    """Find the smallest epsilon known to hold at this delta: an upper bound, rounded up.
+    """Find the epsilon of a run at a delta.
 
-    Exit code 1 where none is finite.
+    It is the smallest one known to hold, rounded up. Exit code 1 where none is finite.
 
     \b
     Examples:
@@ -93,6 +77,8 @@ def epsilon(
       cumulant epsilon "Laplace(scale=2) * 3" --delta 0 --json
       cumulant epsilon "Laplace(scale=2) * 20" --delta 1e-6 --prove
     """
+    from cumulant.cli.answer import answer
+
     return answer(
         LineQuestion("epsilon", expression, delta, method, bound, conversion, accuracy, explain, as_json, quiet, prove)
     )
@@ -110,7 +96,9 @@ def delta(
     quiet: Quiet = False,
     prove: Prove = False,
 ) -> int:
-    """Find the smallest delta known to hold at this epsilon: an upper bound, rounded up.
+    """Find the delta of a run at an epsilon.
+
+    It is the smallest one known to hold, rounded up.
 
     \b
     Examples:
@@ -118,6 +106,8 @@ def delta(
       cumulant delta "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000" --epsilon 2 --explain
       cumulant delta "RandomizedResponse(p=0.6) * 10" --epsilon 1 --method paper --json
     """
+    from cumulant.cli.answer import answer
+
     return answer(
         LineQuestion("delta", expression, epsilon, method, bound, conversion, accuracy, explain, as_json, quiet, prove)
     )
@@ -126,11 +116,17 @@ def delta(
 def rdp(
     expression: Run,
     orders: Annotated[str, typer.Option(help="Orders >= 1, separated by commas; 1 is KL and inf is pure.")],
-    bound: Annotated[str, typer.Option(help=f"The amplification bound: {', '.join(BOUNDS)}; or all of them.")] = "best",
+    bound: Annotated[
+        str,
+        typer.Option(
+            help="The amplification bound, or all of them; see: cumulant bounds.",
+            autocompletion=complete(("all", *BOUND_NAMES)),
+        ),
+    ] = "best",
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the numbers alone, one line for each bound.")] = False,
 ) -> None:
-    """Print the Rényi divergence bound at these orders.
+    """Print the Rényi divergence bound at some orders.
 
     \b
     Examples:
@@ -138,6 +134,10 @@ def rdp(
       cumulant rdp "Laplace(scale=2) @ WithoutReplacement(rate=0.001)" --orders 1,2,64,inf --bound theorem9 --json
       cumulant rdp "Gaussian(sigma=5) @ WithoutReplacement(rate=0.001)" --orders 2,64,400 --bound all
     """
+    from cumulant.bounds.table import BOUNDS
+    from cumulant.cli import answer as words
+    from cumulant.notation import parse
+
     run = parse(expression)
     asked = [_order(text.strip()) for text in orders.split(",")]
     names = list(BOUNDS) if bound == "all" else []
@@ -187,10 +187,15 @@ def _plain(value: float) -> float | str:
 
 
 def _round_value(bound: str, value: float) -> str:
+    from cumulant.accounting.numbers import rounded_down, rounded_up
+    from cumulant.bounds.table import BOUNDS
+
     return rounded_up(float(value), 6) if BOUNDS[bound].upper else rounded_down(float(value), 6)
 
 
 def _order(text: str) -> float:
+    from cumulant.domains import Exact
+
     try:
         return math.inf if text == "inf" else float(Exact(text))
     except InputError as error:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cumulant.accounting import text
-from cumulant.accounting.gaussian_fit import DEFAULT_SLACK
-from cumulant.accounting.numbers import percent
-from cumulant.accounting.risk import KINDS, share_text
-from cumulant.accounting.risk import risk as bound_risk
-from cumulant.cli import answer
+from cumulant.accounting.choices import DEFAULT_SLACK, RISK_KINDS
+from cumulant.cli.card import Card, print_card
+from cumulant.cli.completion import complete
 from cumulant.cli.failures import ExitCode
-from cumulant.cli.questions import Json, Quiet, Run
-from cumulant.domains import PROBABILITY, one_of
+from cumulant.cli.options import Explain, Json, Quiet, Run
 from cumulant.errors import InputError
-from cumulant.notation import parse
 from cumulant.progress import patient
+
+if TYPE_CHECKING:
+    from cumulant.accounting.gaussian_fit import GaussianFit
+    from cumulant.accounting.run import RunRecord
 
 MEMBERSHIP = "membership"
 
@@ -30,10 +29,13 @@ def mu(
     slack: Annotated[
         str, typer.Option(help="The part of members that mu may leave out: a number in (0, 1).")
     ] = DEFAULT_SLACK,
+    explain: Explain = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """The mu of Gaussian privacy, with a slack: no attack does better than telling N(mu, 1) from N(0, 1), but for the slack.
+    """Find the mu of Gaussian privacy, to compare runs.
+
+    No attack does better than telling N(mu, 1) from N(0, 1), but for the slack.
 
     Compare runs by mu at the same slack. Report mu if the fit is below 0.01, else epsilon at several deltas.
     Exit code 1 where no finite mu is known.
@@ -43,6 +45,10 @@ def mu(
       cumulant mu "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000"
       cumulant mu "Laplace(scale=2) * 3" --slack 1e-9 --json
     """
+    from cumulant.accounting import text
+    from cumulant.cli import answer
+    from cumulant.notation import parse
+
     run = parse(expression)
     with patient("fitting a Gaussian"):
         found = run.gaussian_fit(slack=slack)
@@ -51,13 +57,39 @@ def mu(
     elif as_json:
         typer.echo(json.dumps({**found.to_dict(), "run": str(run)}))
     else:
-        typer.echo(answer.wrap_sentences(str(found), text.what_ran(run.record()), text.assumed(run.record())))
+        record = run.record()
+        print_card(_mu_card(found, record))
+        if explain:
+            typer.echo(f"\n{answer.wrap_sentences(str(found), text.what_ran(record), text.assumed(record))}")
     return ExitCode.NO if math.isinf(found.mu) else ExitCode.OK
+
+
+def _mu_card(found: GaussianFit, run: RunRecord) -> Card:
+    """Return mu, its lower end, how well it fits, and the run."""
+    from cumulant.accounting.numbers import rounded_down, rounded_up
+    from cumulant.cli import answer
+
+    card = Card(f"μ = {rounded_up(found.mu)}   at slack {rounded_up(found.slack)}")
+    if math.isinf(found.mu):
+        card.verdict, card.tone = "no finite mu is known; ask for epsilon at a delta instead", "bad"
+    else:
+        card.verdict = found.rigour + (f"; at least {rounded_down(found.lower)}" if found.lower else "")
+        card.tone = "open" if found.rigour == "estimated" else "good"
+        card.add("Means", f"no attack does better than telling N({rounded_up(found.mu)}, 1) from N(0, 1)")
+        card.add("Fit", found.fit_text)
+    answer.describe_run(card, run)
+    return card
 
 
 def risk(
     expression: Run,
-    kind: Annotated[str, typer.Option(help=f"The attack: {MEMBERSHIP}, {', '.join(KINDS)}.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            help=f"The attack: {', '.join((MEMBERSHIP, *RISK_KINDS))}.",
+            autocompletion=complete((MEMBERSHIP, *RISK_KINDS)),
+        ),
+    ],
     prior: Annotated[
         str | None, typer.Option(help="The attacker's success without the release, with all side knowledge.")
     ] = None,
@@ -66,19 +98,28 @@ def risk(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also a picture, .png or .svg. Needs cumulant[plot].")
     ] = None,
+    explain: Explain = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Compute the gain of an attacker from a release, in the words of the attack: the largest success.
+    """Bound the success of an attack on one person.
 
     \b
     Examples:
-      cumulant risk "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(rate=1%) * 1000" --kind attribute
-      --prior 0.01 cumulant risk "Laplace(scale=2) * 3" --kind reidentification --candidates 100 --json cumulant risk
-      "Laplace(scale=2) * 3" --kind membership --fpr 0.01 cumulant risk "Laplace(scale=2) * 3" --kind reconstruction
-      --prior 1% --out risk.png
+      cumulant risk "Gaussian(noise_multiplier=1.1, relation='add-remove') @ Poisson(1%) * 1000" --kind attribute --prior 0.01
+      cumulant risk "Laplace(scale=2) * 3" --kind reidentification --candidates 100 --json
+      cumulant risk "Laplace(scale=2) * 3" --kind membership --fpr 0.01
+      cumulant risk "Laplace(scale=2) * 3" --kind reconstruction --prior 1% --out risk.png
     """
-    named = one_of("kind", kind, (MEMBERSHIP, *KINDS))
+    from cumulant.accounting import text
+    from cumulant.accounting.numbers import percent
+    from cumulant.accounting.risk import risk as bound_risk
+    from cumulant.accounting.risk import share_text
+    from cumulant.cli import answer
+    from cumulant.domains import PROBABILITY, one_of
+    from cumulant.notation import parse
+
+    named = one_of("kind", kind, (MEMBERSHIP, *RISK_KINDS))
     run = parse(expression)
     path = None
     if out is not None:
@@ -126,5 +167,12 @@ def risk(
     elif as_json:
         typer.echo(json.dumps({**fields, "run": str(run)}))
     else:
-        typer.echo(answer.wrap_sentences(*said, text.what_ran(run.record()), text.assumed(run.record())))
+        record = run.record()
+        card = Card(f"success ≤ {percent(success)}   {named}, from {share_text(before)} by chance")
+        card.add("Means", said[0])
+        card.add("Careful", " ".join(said[1:]))
+        answer.describe_run(card, record)
+        print_card(card)
+        if explain:
+            typer.echo(f"\n{answer.wrap_sentences(*said, text.what_ran(record), text.assumed(record))}")
     return ExitCode.OK

@@ -15,9 +15,7 @@ _LARGEST_PORT = 65535
 
 def serve(
     port: Annotated[int, typer.Option(help="The port on 127.0.0.1.")] = 8417,
-    ledger: Annotated[
-        str | None, typer.Option(metavar="URL", help="Show this ledger, such as sqlite:///budget.db.")
-    ] = None,
+    ledger: Annotated[str | None, typer.Option(metavar="LEDGER", help="Show this ledger, such as budget.db.")] = None,
     allow_spend: Annotated[
         bool, typer.Option("--allow-spend", help="Let those spend who know the token that is printed.")
     ] = False,
@@ -30,16 +28,16 @@ def serve(
         bool, typer.Option("--quiet", help="Print the address alone, and the token if there is one.")
     ] = False,
 ) -> None:
-    """Open the page: choose or type a run, see its interval and charts, compare, calibrate.
+    """Open the page in a browser, on this machine only.
 
-    Needs cumulant[web].
+    Choose or type a run, see its interval and charts, compare, calibrate. Needs cumulant[web].
 
     It listens on 127.0.0.1 only, needs no network, and answers other languages as JSON: see /openapi.json.
 
     \b
     Examples:
       cumulant serve --open
-      cumulant serve --port 9000 --ledger sqlite:///budget.db
+      cumulant serve --port 9000 --ledger budget.db
       curl -H 'content-type: application/json' -d '{"run": "PureDP(1)", "delta": 0}' http://127.0.0.1:8417/api/epsilon
     """
     if not 0 < port <= _LARGEST_PORT:

@@ -9,13 +9,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cumulant.accounting.gaussian_fit import DEFAULT_SLACK
-from cumulant.accounting.numbers import percent, rounded_down, rounded_up
+from cumulant.accounting.choices import DEFAULT_SLACK
+from cumulant.cli.card import Card
 from cumulant.cli.failures import ExitCode
-from cumulant.domains import Exact
 from cumulant.errors import InputError
 
 if TYPE_CHECKING:
+    from cumulant.domains import Exact
     from cumulant.training.sgd import NoisySGD
 
 FORMS = ("text", "markdown", "latex", "card", "registry")
@@ -24,7 +24,7 @@ STRICT = ("card", "registry")
 
 TODO = "TODO"
 CARD_WORDS = ("model", "task", "dataset")
-ONE_PERCENT = Exact("0.01")
+ONE_PERCENT = "0.01"
 
 
 def read_words(file: Path | None) -> dict[str, Any]:
@@ -103,17 +103,35 @@ def judge_claim(rows: list[NoisySGD], claimed: Exact, delta: Exact) -> tuple[lis
     return found, code
 
 
-def claim_lines(found: list[dict[str, Any]]) -> list[str]:
-    """Return one line for every way to form batches: the verdict, the number behind it, mu and the best attack."""
-    lines = []
+def claim_card(found: list[dict[str, Any]], claimed: str, delta: Exact, loop: str) -> Card:
+    """Return the verdict for every way to form batches, and what to ask the authors."""
+    from cumulant.accounting.numbers import percent, rounded_down, rounded_up
+
+    verdicts = [each["verdict"] for each in found]
+    card = Card(f"Claim: ε = {claimed}   at δ = {delta}")
+    counted = {word: [each["sampling"] for each in found if each["verdict"] == word] for word in _TONES}
+    card.verdict = "; ".join(f"{word} for {', '.join(names)}" for word, names in counted.items() if names)
+    card.tone = "bad" if "false" in verdicts else "open" if "open" in verdicts else "good"
     for each in found:
-        low = each["epsilon_lower"]
-        number = {
-            "holds": f"({rounded_up(float(each['epsilon']))})",
-            "false": f"(at least {rounded_down(low or 0.0)})",
-            "open": f"(at most {rounded_up(float(each['epsilon']))})",
-        }[each["verdict"]]
-        mu = f"mu {rounded_up(float(each['mu']))} at slack {rounded_up(each['slack'])}"
-        caught = f"an attack with 1 % false alarms finds at most {percent(each['true_positive_rate'])}"
-        lines.append(f"{each['sampling']} {each['relation']} {each['verdict']} {number}; {mu}; {caught}")
-    return lines
+        low, high = each["epsilon_lower"], float(each["epsilon"])
+        said = [f"ε = {rounded_up(high)} is enough"] if each["verdict"] != "false" and high < float("inf") else []
+        said += [f"at least {rounded_down(low)} is needed"] if low and each["verdict"] != "holds" else []
+        caught = f"1 % false alarms find at most {percent(each['true_positive_rate'])} of members"
+        card.add(each["sampling"], f"{each['verdict']}: {'; '.join([*said, caught])}")
+    card.add("Loop", loop)
+    card.add("Ask them", _ask_the_authors(verdicts))
+    card.add("More", "--sampling NAME  --json  cumulant check EXPR --explain")
+    return card
+
+
+_TONES = ("false", "open", "holds")
+"""Verdicts, the worst first."""
+
+
+def _ask_the_authors(verdicts: list[str]) -> list[str]:
+    """Return the questions that decide a claim; none where it holds whatever they answer."""
+    if set(verdicts) == {"holds"}:
+        return []
+    asked = ["How were batches formed, and who could see them?"] if len(verdicts) > 1 else []
+    asked += ["Is a neighbour a record added or replaced?", "Is the noise on the sum, in units of the clipping norm?"]
+    return asked

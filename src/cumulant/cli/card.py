@@ -1,0 +1,189 @@
+"""The card that a command prints: the number first, then rows of a label and a sentence.
+
+One layout serves terminals and pipes: rich only adds colour, and ASCII replaces what an encoding cannot show.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+MOST_COLUMNS = 120
+"""Columns of the widest output: longer lines are hard to read (convention)."""
+
+FEWEST_COLUMNS = 40
+"""Columns below which sentences are no longer broken more finely."""
+
+PIPED_COLUMNS = 100
+"""Columns where no terminal says its width: most code blocks of pages show as many."""
+
+_MARGIN = "  "
+_GAP = 2
+"""Spaces between two columns, at least."""
+
+_VERDICT_GAP = 6
+"""Spaces between the number and its verdict where the line has them."""
+
+_ASCII = {
+    "ε": "epsilon",
+    "δ": "delta",
+    "μ": "mu",
+    "✔": "ok:",
+    "✘": "no:",
+    "▸": "-",
+    "≤": "<=",
+    "≥": ">=",
+    "…": "...",
+    "é": "e",
+    "—": "-",
+}
+"""What is written where the encoding of the output lacks a sign."""
+
+Tone = Literal["good", "bad", "open"]
+
+_MARKS = {"good": "✔", "bad": "✘", "open": "?"}
+"""The sign before a verdict."""
+
+_COLOURS = {"good": "green", "bad": "red", "open": "yellow"}
+"""The colour of a verdict."""
+
+Span = tuple[str, str]
+"""A piece of a line and its style in rich; empty for plain text."""
+
+
+@dataclass(slots=True)
+class Card:
+    """An answer for people: a headline with its verdict, then rows; a row of several items gets a sign before each."""
+
+    headline: str
+    verdict: str = ""
+    tone: Tone = "good"
+    rows: list[tuple[str, str | Sequence[str]]] = field(default_factory=list)
+
+    def add(self, label: str, value: str | Sequence[str]) -> None:
+        """Add a row unless it is empty."""
+        if value:
+            self.rows.append((label, value))
+
+    def lines(self, columns: int) -> list[list[Span]]:
+        """Return the lines of the card, each as pieces with their styles."""
+        colour = _COLOURS[self.tone]
+        verdict = f"{_MARKS[self.tone]} {self.verdict}" if self.verdict else ""
+        first: list[Span] = [(_MARGIN, ""), (self.headline, f"bold {colour}" if self.tone != "good" else "bold")]
+        free = columns - len(_MARGIN) - len(self.headline) - len(verdict)
+        found = [first]
+        if verdict and free >= _GAP:
+            first += [(" " * min(free, _VERDICT_GAP), ""), (verdict, colour)]
+        elif verdict:
+            found += [[(_MARGIN, ""), (each, colour)] for each in wrap(verdict, columns - len(_MARGIN))]
+        if self.rows:
+            found.append([])
+        width = max((len(label) for label, _ in self.rows), default=0)
+        for label, value in self.rows:
+            pieces = wrap_value(value, max(columns - len(_MARGIN) - width - _GAP, FEWEST_COLUMNS // 2))
+            for number, piece in enumerate(pieces):
+                shown = label if number == 0 else ""
+                style = "dim" if label == "More" else "yellow" if label == "Careful" else ""
+                found.append([(_MARGIN, ""), (shown.ljust(width + _GAP), "cyan"), (piece, style)])
+        return found
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """Break a text at spaces, never within a word.
+
+    >>> wrap("one record added or removed", 12)
+    ['one record', 'added or', 'removed']
+    """
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and len(lines[-1]) + 1 + len(word) <= columns:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def wrap_value(value: str | Sequence[str], columns: int) -> list[str]:
+    """Break the value of a row; items stand side by side where they fit, else below each other."""
+    if isinstance(value, str):
+        return wrap(value, columns)
+    lines: list[str] = []
+    for item in value:
+        if lines and len(lines[-1]) + 3 + 2 + len(item) <= columns:
+            lines[-1] += f"   ▸ {item}"
+        else:
+            first, *others = wrap(item, columns - 2)
+            lines += [f"▸ {first}", *(f"  {each}" for each in others)]
+    return lines
+
+
+def columns_of_output() -> int:
+    """Return the columns of the terminal, of COLUMNS, or those of a pipe."""
+    return max(FEWEST_COLUMNS, min(shutil.get_terminal_size((PIPED_COLUMNS, 24)).columns, MOST_COLUMNS))
+
+
+def as_shown(text: str, encoding: str | None) -> str:
+    """Return a text in the signs that an encoding has.
+
+    >>> as_shown("✔ ε ≤ 1", "ascii"), as_shown("✔ ε ≤ 1", "utf-8")
+    ('ok: epsilon <= 1', '✔ ε ≤ 1')
+    """
+    try:
+        text.encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        for sign, plain in _ASCII.items():
+            text = text.replace(sign, plain)
+    return text
+
+
+def print_card(card: Card) -> None:
+    """Print a card on standard output, in colour on a terminal."""
+    print_lines(_shown_card(card).lines(columns_of_output()))
+
+
+def _shown_card(card: Card) -> Card:
+    """Return the card in the signs of standard output, before its columns are laid out."""
+
+    def shown(value: str | Sequence[str]) -> str | Sequence[str]:
+        encoding = getattr(sys.stdout, "encoding", None)
+        if isinstance(value, str):
+            return as_shown(value, encoding)
+        return [as_shown(each, encoding) for each in value]
+
+    return Card(
+        str(shown(card.headline)),
+        str(shown(card.verdict)),
+        card.tone,
+        [(label, shown(value)) for label, value in card.rows],
+    )
+
+
+def print_lines(lines: Iterable[Sequence[Span]]) -> None:
+    """Print lines of styled pieces on standard output; without a terminal, as plain text."""
+    found = [list(line) for line in lines]
+    encoding = getattr(sys.stdout, "encoding", None)
+    plain = "".join(as_shown("".join(text for text, _ in line).rstrip(), encoding) + "\n" for line in found)
+    if not in_colour():
+        sys.stdout.write(plain)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+    for line in found:
+        text = Text()
+        for piece, style in line:
+            text.append(as_shown(piece, encoding), style=style or None)
+        text.rstrip()
+        console.print(text)
+
+
+def in_colour() -> bool:
+    """Return True if standard output shows colours: a terminal, or FORCE_COLOR; never with NO_COLOR."""
+    if os.environ.get("NO_COLOR") or sys.stdout is None:
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")

@@ -1,0 +1,387 @@
+"""`cumulant dpsgd`: DP-SGD by every way to form batches, a claim about it, and statements to publish."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cumulant.cli.card import Card, columns_of_output, print_card
+from cumulant.cli.completion import complete
+from cumulant.cli.failures import ExitCode
+from cumulant.cli.options import Explain, Json
+from cumulant.cli.statement import FORMS, claim_card, judge_claim, print_statement, read_words, warn_missing
+from cumulant.errors import InputError
+from cumulant.hints import nearest
+
+if TYPE_CHECKING:
+    from cumulant.accounting.guarantee import Guarantee
+    from cumulant.domains import Exact
+    from cumulant.mechanisms.mechanism import Expression
+    from cumulant.training.sgd import NoisySGD
+
+SAMPLING_NAMES = ("fixed-size", "poisson", "balls-in-bins", "shuffled")
+"""Names of cumulant.training.sgd.SAMPLINGS for --help, written out: training loads numpy, which --help does without."""
+
+_SAMPLINGS = ", ".join(SAMPLING_NAMES)
+
+OPACUS_RATE = "opacus"
+"""The value of --rate that means the rate of stock Opacus: 1 / len(loader), as a float32."""
+
+MORE = "--sampling NAME  --claim EPSILON  --statement text  --explain  --json"
+
+DOUBLED = (
+    "The factor 2: gradients are clipped to norm C. Replacing a record moves their sum by up to 2C, so replace-one rows have "
+    "sensitivity 2 in units of C; adding or removing a record moves it by up to C. The two kinds of rows are different "
+    "statements: compare them with care."
+)
+
+
+def dpsgd(
+    delta: Annotated[str, typer.Option(help="A probability, usually below 1 / records.")],
+    batch: Annotated[int | None, typer.Option(help="Records per step, on average.")] = None,
+    records: Annotated[int | None, typer.Option(help="Records in the data set.")] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            help="Poisson rate in place of --batch and --records; with both, `opacus` means 1 / len(loader).",
+            autocompletion=complete((OPACUS_RATE,)),
+        ),
+    ] = None,
+    from_opacus: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON of an Opacus accountant's state_dict(), in place of the rest."),
+    ] = None,
+    epochs: Annotated[str | None, typer.Option(help="Passes over the data; or give --steps.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Noisy steps; or give --epochs.")] = None,
+    noise_multiplier: Annotated[
+        str | None, typer.Option(help="Standard deviation of the noise on the sum, over the clipping norm.")
+    ] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Find the noise multiplier that meets this epsilon.")] = None,
+    sampling: Annotated[
+        str | None, typer.Option(help=f"Only one of: {_SAMPLINGS}.", autocompletion=complete(SAMPLING_NAMES))
+    ] = None,
+    per_epoch: Annotated[bool, typer.Option("--per-epoch", help="Also what is spent after each epoch.")] = False,
+    noise_bands: Annotated[
+        str | None, typer.Option(help="Correlated noise: the first column of its matrix, such as 1,0.5,0.25.")
+    ] = None,
+    claim: Annotated[str | None, typer.Option(help="Judge this claimed epsilon for every way to form batches.")] = None,
+    statement: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Print a statement about one --sampling: {', '.join(FORMS)}.", autocompletion=complete(FORMS)
+        ),
+    ] = None,
+    setting: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON with the words of a statement.")] = None,
+    deployment: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON for --statement registry.")] = None,
+    unit: Annotated[str | None, typer.Option(help="For a statement: whose data one record is.")] = None,
+    released: Annotated[str | None, typer.Option(help="For a statement: what is published.")] = None,
+    tuning: Annotated[str | None, typer.Option(help="For a statement: how parameters were chosen.")] = None,
+    not_covered: Annotated[str | None, typer.Option(help="For a statement: what was computed besides.")] = None,
+    noise: Annotated[str | None, typer.Option(help="For a statement: exact or float.")] = None,
+    sampler: Annotated[
+        str | None, typer.Option(help="For a statement: how batches were drawn, as implemented.")
+    ] = None,
+    explain: Explain = False,
+    as_json: Json = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print the number alone, behind its way to form batches where there are several."),
+    ] = False,
+) -> int:
+    """Account for DP-SGD in the words of training loops.
+
+    Shows the cost of every way to form batches, and what each assumes.
+
+    Give the noise multiplier and get epsilon, or give --epsilon and get the noise multiplier.
+
+    \b
+    Examples:
+      cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5
+      cumulant dpsgd --batch 256 --records 60000 --epochs 30 --epsilon 3 --delta 1e-5
+      cumulant dpsgd --batch 60 --records 6000 --epochs 10 --noise-multiplier 4 --delta 1e-6 --noise-bands 1,0.5
+      cumulant dpsgd --batch 64 --records 1797 --steps 280 --noise-multiplier 4 --delta 1e-5 --sampling fixed-size --json
+      cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5 --claim 3
+      cumulant dpsgd --batch 256 --records 60000 --epochs 30 --noise-multiplier 1.1 --delta 1e-5 --rate opacus
+      cumulant dpsgd --rate 0.01 --steps 1000 --noise-multiplier 1.1 --delta 1e-6
+      cumulant dpsgd --from-opacus state.json --delta 1e-5
+      cumulant dpsgd --batch 64 --records 1797 --steps 280 --noise-multiplier 4 --delta 1e-5 --sampling poisson --statement text
+    """
+    from cumulant.cli.answer import bare_number
+    from cumulant.domains import DELTA, EPSILON, POSITIVE
+    from cumulant.training.sgd import CORRELATED, SAMPLINGS
+
+    asked = DELTA.check("delta", delta)
+    words = {"unit": unit, "released": released, "tuning": tuning, "not_covered": not_covered}
+    words |= {"noise": noise, "sampler": sampler}
+    given = {name: value for name, value in words.items() if value is not None}
+    if from_opacus is not None:
+        others = (
+            batch,
+            records,
+            rate,
+            epochs,
+            steps,
+            noise_multiplier,
+            epsilon,
+            sampling,
+            noise_bands,
+            statement,
+            claim,
+        )
+        if any(each is not None for each in others) or given or per_epoch:
+            raise InputError("--from-opacus reads the whole run; give only --delta beside it")
+        return _answer_history(from_opacus, asked, explain, as_json, quiet)
+    if (noise_multiplier is None) == (epsilon is None):
+        raise InputError(
+            "give --noise-multiplier to get epsilon, or --epsilon to get the noise multiplier, one of them"
+        )
+    bands = None if noise_bands is None else noise_bands.split(",")
+    known = SAMPLINGS if bands is None else CORRELATED
+    sampling = None if sampling is None else sampling.lower()
+    if sampling is not None and sampling not in known:
+        raise InputError(
+            f"sampling={sampling!r} is unknown{nearest(sampling, known)}; choose one of {', '.join(known)}"
+        )
+    _check_words(claim, statement, epsilon, sampling, bool(given) or setting is not None or deployment is not None)
+    if rate is not None:
+        if sampling not in (None, "poisson") or bands is not None:
+            raise InputError("--rate is about Poisson samples; leave --sampling and --noise-bands away")
+        if statement is not None:
+            raise InputError("a statement names batches and records; give --batch and --records in place of --rate")
+        sampling = "poisson"
+    plan = _plan(batch, records, rate, epochs, steps, noise_multiplier or "1")
+    if statement is not None:
+        sgd = replace(plan, sampling=sampling or "")
+        sgd = sgd if epsilon is None else sgd.calibrated(POSITIVE.check("epsilon", epsilon), asked)
+        text, missing = print_statement(sgd, asked, statement, {**read_words(setting), **given}, deployment)
+        typer.echo(text, nl=False)
+        warn_missing(missing)
+        return ExitCode.OK
+    if claim is not None:
+        loops = [replace(plan, sampling=name) for name in ([sampling] if sampling else SAMPLINGS)]
+        claimed = EPSILON.check("claim", claim)
+        verdicts, code = judge_claim(loops, claimed, asked)
+        if as_json:
+            typer.echo(json.dumps({"claim": float(claimed), "delta": float(asked), "rows": verdicts}))
+        elif quiet:
+            typer.echo(
+                "\n".join(each["verdict"] if sampling else f"{each['sampling']} {each['verdict']}" for each in verdicts)
+            )
+        else:
+            print_card(claim_card(verdicts, claim, asked, _describe(plan, noise_multiplier, rate)))
+        return code
+    rows = []
+    for name in [sampling] if sampling else known:
+        sgd = replace(plan, sampling=name, noise_bands=bands)
+        if epsilon is not None:
+            sgd = sgd.calibrated(POSITIVE.check("epsilon", epsilon), asked)
+        rows.append((sgd, sgd.guarantee(asked)))
+    if quiet:
+        for sgd, found in rows:
+            number = bare_number(found.epsilon) if epsilon is None else str(sgd.noise_multiplier)
+            typer.echo(number if sampling else f"{sgd.sampling} {number}")
+        return _code(rows)
+    if as_json:
+        typer.echo(json.dumps({"delta": float(asked), "rows": [_fields(sgd, g, per_epoch) for sgd, g in rows]}))
+        return _code(rows)
+    print_card(_run_card(*rows[0], epsilon) if sampling else _rows_card(rows, epsilon, asked, noise_multiplier))
+    if explain:
+        _print_explanation(rows)
+    for sgd, _ in rows if per_epoch else ():
+        _print_epochs(sgd, asked)
+    return _code(rows)
+
+
+def _plan(
+    batch: int | None, records: int | None, rate: str | None, epochs: str | None, steps: int | None, noise: str
+) -> NoisySGD:
+    """Return the loop that the options describe: by batch and records, or by a Poisson rate."""
+    from cumulant.domains import PROBABILITY
+    from cumulant.training.opacus_history import loader_length, torch_rate
+    from cumulant.training.sgd import NoisySGD
+
+    if rate is None or rate == OPACUS_RATE:
+        if batch is None or records is None:
+            raise InputError("give --batch and --records, such as --batch 256 --records 60000, or --rate and --steps")
+        plan = NoisySGD(batch, records, noise, epochs, steps)
+        if rate is None:
+            return plan
+        length = loader_length(batch, records)
+        share = torch_rate(1 / length)
+        passes = None if epochs is None else math.ceil(plan_epochs(epochs) * length)
+        return NoisySGD(
+            share.numerator, share.denominator, noise, None, steps if passes is None else passes, 1, "poisson"
+        )
+    if batch is not None or records is not None:
+        raise InputError(
+            f"--rate {rate} takes the place of --batch and --records; with both, only --rate opacus is allowed"
+        )
+    chance = PROBABILITY.check("rate", rate)
+    if chance == 0:
+        raise InputError("--rate 0 draws no record; give a probability above 0")
+    return NoisySGD(chance.numerator, chance.denominator, noise, epochs, steps, 1, "poisson")
+
+
+def plan_epochs(epochs: str) -> Exact:
+    """Return the number of epochs as an exact number.
+
+    >>> plan_epochs("2.5")
+    Exact('2.5')
+    """
+    from cumulant.domains import POSITIVE
+
+    return POSITIVE.check("epochs", epochs)
+
+
+def _describe(plan: NoisySGD, noise: str | None, rate: str | None = None) -> str:
+    """Return the loop in words."""
+    batches = f"batches of {plan.batch:,} of {plan.records:,} records" if rate is None else f"Poisson rate {rate}"
+    return f"{batches}, {plan.total_steps:,} steps" + (f", noise multiplier {noise}" if noise else "")
+
+
+def _run_card(sgd: NoisySGD, found: Guarantee, epsilon: str | None) -> Card:
+    """Return the answer for one way to form batches."""
+    from cumulant.cli import answer
+
+    card = answer.answer_card(found)
+    if epsilon is not None:
+        card.headline = (
+            f"noise multiplier = {sgd.noise_multiplier}   meets ε ≤ {epsilon} at δ = {found.proof.question.value}"
+        )
+    card.rows = [(label, value) for label, value in card.rows if label not in ("Check these", "More")]
+    card.add("Check these", [sgd.loop.checked, "all parameters were fixed in advance"])
+    card.add("More", "--claim EPSILON  --statement text  --explain  --json")
+    return card
+
+
+def _rows_card(rows: list[tuple[NoisySGD, Guarantee]], epsilon: str | None, delta: Exact, noise: str | None) -> Card:
+    """Return the answer for every way to form batches: one epsilon, or one noise multiplier, per row."""
+    from cumulant.accounting.numbers import rounded_down, rounded_up
+
+    best, worst = (pick(rows, key=lambda row: row[1].epsilon) for pick in (min, max))
+    if epsilon is None:
+        ends = dict.fromkeys(rounded_up(each[1].epsilon) for each in (best, worst))
+        card = Card(f"ε = {' to '.join(ends)}   at δ = {delta}", "depends on how batches are formed", "open")
+    else:
+        least, most = (pick(float(sgd.noise_multiplier) for sgd, _ in rows) for pick in (min, max))
+        card = Card(f"noise multiplier = {least:g} to {most:g}   meets ε ≤ {epsilon} at δ = {delta}")
+        card.verdict, card.tone = "depends on how batches are formed", "open"
+    if all(math.isinf(found.epsilon) for _, found in rows):
+        card.verdict, card.tone = "no finite epsilon is known", "bad"
+    for sgd, found in rows:
+        lower = f" (at least {rounded_down(found.lower)})" if found.lower and epsilon is None else ""
+        number = f"ε = {rounded_up(found.epsilon)}{lower}" if epsilon is None else f"noise {sgd.noise_multiplier}"
+        card.add(sgd.sampling, f"{number}, {sgd.relation.protected_for(1)}")
+    card.add("Loop", _describe(rows[0][0], noise))
+    card.add("Check yours", [f"{sgd.sampling}: {sgd.loop.checked}" for sgd, _ in rows])
+    card.add("More", MORE)
+    return card
+
+
+def _print_explanation(rows: list[tuple[NoisySGD, Guarantee]]) -> None:
+    """Print the factor 2, the accounted runs and what each way to form batches assumes, of the rows shown."""
+    width = columns_of_output()
+    relations = {sgd.relation for sgd, _ in rows}
+    typer.echo(f"\n{textwrap.fill(DOUBLED, width)}" if len(relations) > 1 or "replace-one" in relations else "")
+    _table(rows)
+    for sgd, found in rows:
+        if sgd.sampling == "shuffled":
+            typer.echo(f"\nshuffled: {_gain(sgd, found)}")
+    typer.echo("\nWhat each assumes of the loop:")
+    for sgd, _ in rows:
+        typer.echo(textwrap.fill(f"{sgd.sampling}: {sgd.loop.assumes}.", width, subsequent_indent="  "))
+
+
+def _print_epochs(sgd: NoisySGD, delta: Exact) -> None:
+    from cumulant.accounting.numbers import rounded_up
+
+    typer.echo(f"\n{sgd.sampling}, after each epoch (rounded up):")
+    for spent in sgd.per_epoch(delta):
+        typer.echo(f"  step {spent['step']:>9,}  epsilon {rounded_up(spent['epsilon'])}")
+
+
+def _answer_history(file: Path, delta: Exact, explain: bool, as_json: bool, quiet: bool) -> int:
+    """Answer for the history that an Opacus accountant wrote; torch and Opacus need not be installed."""
+    from cumulant.cli import answer
+    from cumulant.training.opacus_history import from_opacus
+
+    run: Expression = from_opacus(read_words(file))
+    found = run.guarantee(delta=delta)
+    if quiet:
+        typer.echo(answer.bare_number(found.epsilon))
+    elif as_json:
+        typer.echo(found.to_json())
+    else:
+        card = answer.answer_card(found)
+        card.add("Careful", "The history says what was accounted. With poisson_sampling=False, something else ran.")
+        print_card(card)
+        if explain:
+            typer.echo(f"\n{answer.explanation(found)}")
+    return int(math.isinf(found.epsilon))
+
+
+def _check_words(
+    claim: str | None, statement: str | None, epsilon: str | None, sampling: str | None, words: bool
+) -> None:
+    """InputError for options that do not go together."""
+    if claim is not None and (epsilon is not None or statement is not None):
+        raise InputError(
+            "--claim judges a run that is given; give --noise-multiplier, and neither --epsilon nor --statement"
+        )
+    if statement is not None and statement not in FORMS:
+        raise InputError(f"statement={statement!r} is unknown; choose one of {', '.join(FORMS)}")
+    if statement is not None and sampling is None:
+        raise InputError(f"a statement is about one way to form batches; give --sampling {_SAMPLINGS}")
+    if statement is None and words:
+        raise InputError("words about a run stand in a statement; give --statement text, or leave them away")
+
+
+def _code(rows: list[tuple[NoisySGD, Guarantee]]) -> int:
+    """Return 1 if nothing finite is known of any of them."""
+    return int(all(math.isinf(found.epsilon) for _, found in rows))
+
+
+def _gain(sgd: NoisySGD, found: Guarantee) -> str:
+    """Say what the permutation saves against a loop that is not amplified."""
+    from cumulant.accounting.numbers import rounded_up
+
+    plain = sgd.unamplified().epsilon(found.delta)
+    if found.epsilon < plain:
+        return f"the secret permutation lowers epsilon from {rounded_up(plain)} to {rounded_up(found.epsilon)}."
+    return f"the permutation gains nothing here; epsilon {rounded_up(plain)} is that of one release per epoch."
+
+
+def _table(rows: list[tuple[NoisySGD, Guarantee]]) -> None:
+    """Print one line for each way to form batches, with the run that is accounted."""
+    from cumulant.accounting.numbers import rounded_down, rounded_up
+
+    lines = [("sampling", "neighbours", "noise multiplier", "epsilon", "at least", "what is accounted")]
+    for sgd, found in rows:
+        lower = "-" if found.lower is None else rounded_down(found.lower)
+        noise = str(sgd.noise_multiplier)
+        lines.append((sgd.sampling, str(sgd.relation), noise, rounded_up(found.epsilon), lower, str(sgd.run)))
+    widths = [max(len(line[i]) for line in lines) for i in range(5)]
+    for line in lines:
+        typer.echo("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[5]]))
+
+
+def _fields(sgd: NoisySGD, found: Guarantee, per_epoch: bool) -> dict[str, Any]:
+    fields = {
+        "sampling": sgd.sampling,
+        "relation": str(sgd.relation),
+        "noise_multiplier": float(sgd.noise_multiplier),
+        "steps": sgd.total_steps,
+        "epsilon": "inf" if math.isinf(found.epsilon) else found.epsilon,
+        "epsilon_lower": found.lower,
+        "rigour": found.rigour,
+        "run": str(sgd.run),
+        "assumes": sgd.loop.assumes,
+        "amplified": found.epsilon < sgd.unamplified().epsilon(found.delta) if sgd.sampling == "shuffled" else True,
+    }
+    return {**fields, "per_epoch": sgd.per_epoch(found.delta)} if per_epoch else fields

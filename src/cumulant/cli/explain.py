@@ -1,0 +1,146 @@
+"""`cumulant explain NAME`: a bound, a method, a conversion, a scheme, a mechanism or a word of the glossary."""
+
+from __future__ import annotations
+
+import json
+import re
+from difflib import get_close_matches
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from cumulant.accounting.choices import BOUND_NAMES, CONVERSION_NAMES, METHOD_NAMES
+from cumulant.cli.card import Card, columns_of_output, print_card, wrap
+from cumulant.cli.completion import MECHANISM_NAMES, SCHEME_NAMES, complete
+from cumulant.cli.glossary import GLOSSARY
+from cumulant.errors import InputError
+
+METHODS = {
+    "best": "Ask every method that applies and report the smallest epsilon. This is the default.",
+    "exact": "Track the whole privacy-loss distribution. It is usually tighter than Rényi divergences.",
+    "rdp": "Add up Rényi divergences by the best bounds, and convert them at the best order. It is fast.",
+    "paper": "Do what the paper's analytical moments accountant does: Theorem 9 and the classic conversion.",
+    "naive": "Add up epsilons and deltas. It is the weakest composition theorem, for comparison.",
+    "strong": "Use the simplified composition theorem of Kairouz, Oh and Viswanath, for comparison.",
+    "optimal": "Use the exact composition theorem of Kairouz, Oh and Viswanath for (epsilon, delta) promises.",
+}
+"""What each method does, in the words of a user."""
+
+_NEAREST = 3
+"""Names that are suggested for an unknown one."""
+
+
+class Entry(NamedTuple):
+    """One explanation: what kind of thing it is about, and rows of a label and a text."""
+
+    name: str
+    kind: str
+    rows: list[tuple[str, str]]
+
+
+def explain(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="A bound, method, conversion, scheme, mechanism or word; without it, all names.",
+            show_default=False,
+            autocompletion=complete(
+                (*BOUND_NAMES, *METHOD_NAMES, *CONVERSION_NAMES, *SCHEME_NAMES, *MECHANISM_NAMES, *GLOSSARY)
+            ),
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list of what has this name.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the first sentence alone.")] = False,
+) -> None:
+    """Explain a bound, a method, a scheme or a word.
+
+    \b
+    Examples:
+      cumulant explain theorem9
+      cumulant explain Poisson
+      cumulant explain "noise multiplier"
+    """
+    entries = known_entries()
+    if name is None:
+        _print_names(entries, as_json, quiet)
+        return
+    found = [each for each in entries if _key(each.name) == _key(name)]
+    if not found:
+        raise InputError(_unknown(name, entries))
+    if quiet:
+        typer.echo(found[0].rows[0][1].partition(". ")[0].rstrip("."))
+    elif as_json:
+        typer.echo(json.dumps([{"name": each.name, "kind": each.kind, **dict(each.rows)} for each in found]))
+    else:
+        for number, each in enumerate(found):
+            typer.echo("") if number else None
+            card = Card(f"{each.name}   {each.kind}")
+            for label, value in each.rows:
+                card.add(label, value)
+            print_card(card)
+
+
+def known_entries() -> list[Entry]:
+    """Return everything that can be explained, by kind."""
+    from cumulant.bounds.table import BOUNDS
+    from cumulant.conversion.conversions import CONVERSIONS
+    from cumulant.mechanisms.mechanism import MECHANISMS
+    from cumulant.sampling.scheme import SCHEMES
+
+    found = [Entry(name, "a method", [("Does", text), ("Use", f"--method {name}")]) for name, text in METHODS.items()]
+    for name, bound in BOUNDS.items():
+        kind = "an amplification bound" if bound.upper else "a lower bound on samples"
+        rows = [("Says", bound.statement), ("Assumes", bound.assumptions), ("Proved in", bound.citation)]
+        found.append(Entry(name, kind, [*rows, ("Use", f"--bound {name}")]))
+    for name, conversion in CONVERSIONS.items():
+        said = [("Does", "Convert Rényi divergences to (epsilon, delta)."), ("Proved in", conversion.citation)]
+        found.append(Entry(name, "a conversion", [*said, ("Use", f"--conversion {name}")]))
+    found += [_class_entry(name, each, "a sampling scheme or wrapper", "after @") for name, each in SCHEMES.items()]
+    found += [_class_entry(name, each, "a mechanism", "in an expression") for name, each in MECHANISMS.items()]
+    found += [Entry(word, "a word", [("Means", text)]) for word, text in GLOSSARY.items()]
+    return found
+
+
+def _class_entry(name: str, described: Any, kind: str, place: str) -> Entry:
+    """Return the explanation of a class: the first paragraphs of its docstring, and what must be true."""
+    text = (described.__doc__ or "").partition(">>>")[0]
+    paragraphs = [" ".join(each.split()).replace("`", "") for each in text.split("\n\n") if each.strip()]
+    rows = [("Is", " ".join(paragraphs[:2]))]
+    if isinstance(assumed := getattr(described, "assumed", ""), str) and assumed:
+        rows.append(("Check", assumed))
+    example = re.search(rf"\b{name}\([^()]*\)", described.__doc__ or "")
+    rows.append(("Use", f"{place}: {example[0] if example else f'{name}(...)'}"))
+    return Entry(name, kind, rows)
+
+
+def _key(name: str) -> str:
+    """Return a name without case, spaces, hyphens and underscores.
+
+    >>> _key("Theorem 9-max") == _key("theorem9_max")
+    True
+    """
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def _unknown(name: str, entries: list[Entry]) -> str:
+    """Return what is said about an unknown name: the nearest ones."""
+    names = {_key(each.name): each.name for each in entries}
+    close = [names[each] for each in get_close_matches(_key(name[:60]), names, n=_NEAREST, cutoff=0.5)]
+    meant = f"did you mean {', '.join(close)}?" if close else "`cumulant explain` lists all names"
+    return f"there is nothing called {name[:60]!r}; {meant}"
+
+
+def _print_names(entries: list[Entry], as_json: bool, quiet: bool) -> None:
+    """Print all names by kind."""
+    if as_json:
+        typer.echo(json.dumps([{"name": each.name, "kind": each.kind} for each in entries]))
+        return
+    if quiet:
+        typer.echo("\n".join(dict.fromkeys(each.name for each in entries)))
+        return
+    for kind in dict.fromkeys(each.kind for each in entries):
+        names = ", ".join(each.name.replace(" ", "\u00a0") for each in entries if each.kind == kind)
+        typer.echo(f"{kind}:")
+        for line in wrap(names, columns_of_output() - 2):
+            typer.echo("  " + line.replace("\u00a0", " "))

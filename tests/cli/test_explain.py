@@ -1,0 +1,54 @@
+"""`cumulant explain`: every bound, method, conversion, scheme, mechanism and word, and the nearest names of others."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cumulant as cm
+from cumulant.accounting.choices import METHOD_NAMES
+from cumulant.cli.app import answer
+from cumulant.cli.explain import METHODS, known_entries
+from cumulant.cli.glossary import GLOSSARY
+from cumulant.conversion.conversions import CONVERSIONS
+from cumulant.mechanisms.mechanism import MECHANISMS
+from cumulant.sampling.scheme import SCHEMES
+
+
+def test_everything_has_an_explanation() -> None:
+    entries = known_entries()
+    names = {each.name for each in entries}
+    assert names >= {*cm.BOUNDS, *METHOD_NAMES, *CONVERSIONS, *SCHEMES, *MECHANISMS, *GLOSSARY}
+    assert tuple(METHODS) == METHOD_NAMES
+    for each in entries:
+        label, text = each.rows[0]
+        assert label in ("Says", "Does", "Is", "Means")
+        assert len(text) > 10, each.name
+
+
+def test_a_bound_and_a_scheme(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["explain", "Theorem 9"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("theorem9 an amplification bound Says eps'(a) <= ")
+    assert "Proved in Wang, Balle, Kasiviswanathan 2019, Theorem 9 Use --bound theorem9" in out
+    assert answer(["explain", "poisson", "--json"]) == 0
+    assert [each["kind"] for each in json.loads(capsys.readouterr().out)] == [
+        "an amplification bound",
+        "a sampling scheme or wrapper",
+    ]
+    assert answer(["explain", "noise multiplier", "--quiet"]) == 0
+    assert capsys.readouterr().out == "The standard deviation of the noise, divided by the clipping norm\n"
+
+
+@pytest.mark.parametrize(("name", "near"), [("gausian", "did you mean Gaussian, "), ("theorem_8", "theorem9")])
+def test_an_unknown_name_gets_the_nearest(name: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["explain", name]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert near in err
+
+
+def test_without_a_name_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(["explain", "--quiet"]) == 0
+    assert {"theorem9", "Poisson", "lower end", "rdp"} <= set(capsys.readouterr().out.splitlines())

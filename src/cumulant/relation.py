@@ -202,8 +202,8 @@ _FACTS = {
         "one record",
         "{} steps of the relation under which the sensitivities are stated",
         "the group of {} records",
-        "one record, for the neighbours that the sensitivities are stated for",
-        "up to {} records, for the neighbours that the sensitivities are stated for",
+        "one record, as the sensitivities are stated",
+        "up to {} records, as the sensitivities are stated",
     ),
 }
 

@@ -82,7 +82,7 @@ def test_ascii_where_the_encoding_has_no_more(monkeypatch: pytest.MonkeyPatch) -
     assert raw.getvalue().decode("ascii") == (
         "  epsilon = 1   at delta = 0      ok: proved\n\n  Check these  - a Renyi order >= 1   - b\n"
     )
-    assert as_shown("ε", None) == "epsilon"
+    assert as_shown("ε", "no-such-encoding") == "epsilon"
 
 
 def test_a_verdict_that_does_not_fit_gets_a_line_of_its_own() -> None:

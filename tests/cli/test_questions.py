@@ -113,7 +113,7 @@ def test_many_terms_are_summed_up(shell: Shell) -> None:
         (PAPER, "theorem9", BOUNDS["theorem9"].citation),
         (PAPER, "best", BOUNDS["gaussian-diameter"].citation),
         ("ApproximateDP(0.1, 1e-7) @ WithoutReplacement(0.1) * 3", "caps", BOUNDS["caps"].citation),
-        ("Gaussian(sigma=1) * 3", "best", "the Renyi divergences of the mechanisms, which add up"),
+        ("Gaussian(sigma=1) * 3", "best", "the Rényi divergences of the mechanisms, which add up"),
     ],
 )
 def test_the_theorem_is_cited(shell: Shell, expression: str, bound: str, cited: str) -> None:

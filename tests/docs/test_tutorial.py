@@ -34,6 +34,7 @@ ELSEWHERE = {
     ): "an upgrade in PostgreSQL: tests/ledger/test_postgres.py; the form of a file of keys",
     ("model-card", "markdown"): "what the code prints: test_model_card.py",
     ("model-card", "latex"): "what the code prints: test_model_card.py",
+    ("cli", "text"): "what the shell prints: test_cli_page.py",
     ("explanation", "text"): "three words and two arrows",
     ("CONTRIBUTING", "text"): "three words and two arrows",
 }

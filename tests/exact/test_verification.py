@@ -109,7 +109,7 @@ def test_where_the_spectrum_does_not_decay_the_check_says_what_it_is(run: str, q
     assert again is (found.rigour == "proved" and check.arithmetic == "balls")
     assert check.quantity == ("epsilon" if found.asked == "delta" and not again else "delta")
     if check.arithmetic == "balls":
-        assert again or "Renyi bound alone" in check.note
+        assert again or "Rényi bound alone" in check.note
         assert check.independent
     else:
         assert not check.independent

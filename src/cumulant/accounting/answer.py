@@ -312,7 +312,7 @@ def _own_answer(run: RunRecord, question: Question) -> Answer:
     if question.two_sided and (largest := _largest_loss(run, question, found.value)) is not None:
         return largest
     if exact is not None and math.isinf(exact.value):
-        note = "no grid gave a finite answer, so it comes from Renyi divergences"
+        note = "no grid gave a finite answer, so it comes from Rényi divergences"
     found = _by_distance(run, question, found) or found
     pure = found.order == math.inf and math.isfinite(found.value)
     return replace(found, note="" if pure else note)  # pure privacy adds up, and no divergence was converted

@@ -8,7 +8,7 @@ P_0(A) <= e^x P_1(A) + d <= … <= e^{kx} P_k(A) + d (1 + e^x + … + e^{(k-1) x
 
 It holds at every x: the least k x whose delta is small enough is an answer, and delta at epsilon is the least over all
 x <= epsilon / k. The factor grows with x, so that a smaller x is better where the profile hardly falls.
-The profile is that of the composition of all rounds, which the doubling of Renyi orders does not know.
+The profile is that of the composition of all rounds, which the doubling of Rényi orders does not know.
 """
 
 from __future__ import annotations

@@ -284,7 +284,7 @@ class Answers(Attacked):
         """The smallest epsilon that is known to hold at this delta, rounded up.
 
         `method="exact"` composes loss distributions on a grid that costs at most the relative `accuracy`; `method="rdp"`
-        takes the best bound and conversion of Renyi divergences unless `bound=` and `conversion=` name rows of the tables;
+        takes the best bound and conversion of Rényi divergences unless `bound=` and `conversion=` name rows of the tables;
         `method="best"` is the smaller of the two. `method="paper"` is the literal accountant of the paper (Theorem 9,
         eq. 3). The composition theorems the paper compares with are `method="naive"`, `"strong"` and `"optimal"`.
 
@@ -406,7 +406,7 @@ class Answers(Attacked):
 
         Each number is that of `(self * k).epsilon(delta)` with the same method, within the accuracy. Where the losses have a
         density and rounds are many, all counts share the transforms of one round; elsewhere each composes a lattice of its
-        own, and a bar on a terminal shows how far it is. By Renyi divergences, `method="rdp"`, all counts together are the
+        own, and a bar on a terminal shows how far it is. By Rényi divergences, `method="rdp"`, all counts together are the
         lower envelope of one line in k per order.
 
         >>> import cumulant as cm

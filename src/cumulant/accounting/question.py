@@ -26,7 +26,7 @@ CURVES: dict[str, tuple[str, str]] = {"rdp": ("best", "cks"), "paper": ("theorem
 """The bound and conversion of each method that asks a curve, where the caller names none."""
 
 METHODS = ("best", "exact", *CURVES)
-"""The smaller of the exact answer and the curve's; loss distributions; Renyi divergences; the paper's accountant."""
+"""The smaller of the exact answer and the curve's; loss distributions; Rényi divergences; the paper's accountant."""
 
 BASELINES = ("naive", "strong", "optimal")
 """Composition theorems for (epsilon, delta), which answer epsilon only."""

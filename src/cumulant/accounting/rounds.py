@@ -15,7 +15,7 @@ from cumulant.sampling.without_replacement import WHOLE
 MOST_ROUNDS = 10**9
 """More are more than any grid resolves; Gaussians without a sample count as one."""
 
-_FALLBACK = "so the answer comes from Renyi divergences"
+_FALLBACK = "so the answer comes from Rényi divergences"
 
 
 Replaced = Callable[[Component, Pair], Round | None]

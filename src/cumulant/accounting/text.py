@@ -40,7 +40,7 @@ WAYS = {
     "rounding and cut-off tails added",
     "adaptive": "the value of what an adversary may choose anew in every round: of the extreme triples of the reports of the "
     "mechanism on a sample (Theorem P), or of all laws of bounded range, by a recursion on a grid whose chords bound it",
-    "order": "Theorem W: judged by test functions between profiles and Renyi divergences, adaptive rounds are no worse than a "
+    "order": "Theorem W: judged by test functions between profiles and Rényi divergences, adaptive rounds are no worse than a "
     "product of one law per round on a lattice, which was proposed by a linear programme and checked row by row; evaluated "
     "along a vertical line, which folds on a lattice, or by a tilted FFT with every error term added",
     "cone": "Theorem B: judged by a family of test functions that bounds delta, adaptive rounds are no worse than a product "
@@ -270,7 +270,7 @@ def proof(plan: Plan) -> str:
     if math.isinf(order):
         amplified = f"; for the samples by {_theorems(plan)}" if sampled else ""
         return f"{by} pure differential privacy (order infinity), which adds up{amplified}."
-    amplified = f"{_theorems(plan)}; " if sampled else "the Renyi divergences of the mechanisms, which add up; "
+    amplified = f"{_theorems(plan)}; " if sampled else "the Rényi divergences of the mechanisms, which add up; "
     at = "an order just above 1" if f"{order:g}" == "1" else f"order {order:g}"
     return f"{by} {amplified}converted at {at} by {cited_conversion(plan)}."
 
@@ -317,7 +317,7 @@ def divergence(run: RunRecord, bound: str) -> Iterator[str]:
         cited = dict.fromkeys(citation(part, bound) for part in run.parts if part.scheme is not None)
         by = f"The bound on samples is {' and '.join(cited)}." if cited else ""
         rounded = "; rounded up" if bound_row(bound).upper else "; a lower bound, rounded down"
-    yield f"Renyi divergence, {relation(run)}{rounded}."
+    yield f"Rényi divergence, {relation(run)}{rounded}."
     yield what_ran(run)
     yield by
     yield assumed(run)

@@ -217,10 +217,10 @@ def _again(plan: Plan, rounds: Rounds, question: Question, epsilon: float, delta
     low = 0.0 if witness is None else witness.value
     given = epsilon, delta, question.found
     if above.value <= stated and above.proof is not None:
-        note = "the Renyi bound alone is at most that"
+        note = "the Rényi bound alone is at most that"
         return Verification(True, *given, min(low, above.value), above.value, 0.0, "balls", above.proof.bits, note)
     note = (
-        f"it lies between the lower end {rounded_down(low)} and the Renyi bound {rounded_up(above.value)}, and no "
+        f"it lies between the lower end {rounded_down(low)} and the Rényi bound {rounded_up(above.value)}, and no "
         "independent route confirms it more closely"
     )
     ends = min(low, finer.value), finer.value

@@ -13,7 +13,7 @@ from cumulant.accounting.choices import as_conversion, as_method
 from cumulant.accounting.guarantee import Guarantee
 from cumulant.accounting.numbers import brief, rounded_down, rounded_up
 from cumulant.accounting.run import RunRecord
-from cumulant.cli.card import Card, columns_of_output, print_card
+from cumulant.cli.card import Card, as_shown, columns_of_output, print_card
 from cumulant.cli.direct import LineQuestion
 from cumulant.cli.failures import ExitCode
 from cumulant.domains import DELTA, GUARANTEED, Exact
@@ -122,9 +122,9 @@ def swap_hint(epsilon: float, delta: float) -> str:
 
 def wrap_sentences(*sentences: str) -> str:
     """Wrap each sentence to lines of its own; empty ones are left out."""
-    width = columns_of_output()
+    width, encoding = columns_of_output(), getattr(sys.stdout, "encoding", None)
     return "\n".join(
-        textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False)
+        textwrap.fill(as_shown(sentence, encoding), width, break_long_words=False, break_on_hyphens=False)
         for sentence in sentences
         if sentence
     )

@@ -99,12 +99,12 @@ def wrap(text: str, columns: int) -> list[str]:
     ['one record', 'added or', 'removed']
     """
     lines: list[str] = []
-    for word in text.split(" "):
+    for word in text.replace(" %", "\0%").replace(" * ", "\0*\0").split(" "):  # a number stays with its sign
         if lines and len(lines[-1]) + 1 + len(word) <= columns:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
-    return lines
+    return [line.replace("\0", " ") for line in lines]
 
 
 def wrap_value(value: str | Sequence[str], columns: int) -> list[str]:
@@ -133,7 +133,7 @@ def as_shown(text: str, encoding: str | None) -> str:
     ('ok: epsilon <= 1', '✔ ε ≤ 1')
     """
     try:
-        text.encode(encoding or "ascii")
+        text.encode(encoding or "utf-8")  # a text in memory has no encoding and takes every sign
     except (UnicodeEncodeError, LookupError):
         for sign, plain in _ASCII.items():
             text = text.replace(sign, plain)

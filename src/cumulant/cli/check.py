@@ -134,14 +134,15 @@ def _claim_card(found: Check, run: RunRecord) -> Card:
     from cumulant.accounting.numbers import rounded_down, rounded_up
     from cumulant.cli import answer
 
-    card = Card(f"{found.verdict.capitalize()}: ε = {found.claimed:.15g}   at δ = {found.delta:.15g}")
+    claimed, delta = rounded_up(found.claimed, 15), rounded_up(found.delta, 15)
+    card = Card(f"{found.verdict.capitalize()}: ε = {claimed}   at δ = {delta}")
     enough = "" if math.isinf(found.epsilon) else f"ε = {rounded_up(found.epsilon)} is enough"
     needed = "" if not found.lower else f"at least {rounded_down(found.lower)} is needed"
     if found.verdict == "holds":
         card.verdict = f"{found.rigour}: {enough}"
     elif found.verdict == "false":
         card.verdict, card.tone = needed, "bad"
-        card.add("Shown by", found.witness)
+        card.add("Shown by", found.witness.partition(" (")[0])
     else:
         card.verdict, card.tone = "; ".join(each for each in (enough, needed) if each) or "nothing is known", "open"
         card.add("Next", _next_step(found))
@@ -202,13 +203,13 @@ def _confirmation_card(
     found: Guarantee, checked: Verification, lower: bool | None, confirmed: bool, changed: tuple[str, ...] = ()
 ) -> Card:
     """Return the result of a second evaluation: of the number, of its lower end, and of the files of an archive."""
-    from cumulant.accounting.numbers import rounded_down
+    from cumulant.accounting.numbers import rounded_down, rounded_up
     from cumulant.cli import answer
 
     sign, given = ("ε", "δ") if found.asked == "delta" else ("δ", "ε")
     value, at = (found.epsilon, found.delta) if found.asked == "delta" else (found.delta, found.epsilon)
     said = "Confirmed" if confirmed else "Not confirmed"
-    card = Card(f"{said}: {sign} = {value!r}   at {given} = {at!r}")
+    card = Card(f"{said}: {sign} = {rounded_up(value, 17)}   at {given} = {rounded_up(at, 17)}")
     if checked.holds:
         card.verdict = (
             "by an independent computation at higher precision"

@@ -319,7 +319,8 @@ def _answer_history(file: Path, delta: Exact, explain: bool, as_json: bool, quie
         typer.echo(found.to_json())
     else:
         card = answer.answer_card(found)
-        card.add("Careful", "The history says what was accounted. With poisson_sampling=False, something else ran.")
+        careful = "The history says what was accounted. With poisson_sampling=False, something else ran."
+        card.rows.insert(len(card.rows) - 1, ("Careful", careful))
         print_card(card)
         if explain:
             typer.echo(f"\n{answer.explanation(found)}")

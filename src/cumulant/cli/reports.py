@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 MEMBERSHIP = "membership"
 
+GOOD_FIT = 0.01
+"""The fit below which mu alone describes a run (convention: Gomez et al. 2025)."""
+
 
 def mu(
     expression: Run,
@@ -76,9 +79,17 @@ def _mu_card(found: GaussianFit, run: RunRecord) -> Card:
         card.verdict = found.rigour + (f"; at least {rounded_down(found.lower)}" if found.lower else "")
         card.tone = "open" if found.rigour == "estimated" else "good"
         card.add("Means", f"no attack does better than telling N({rounded_up(found.mu)}, 1) from N(0, 1)")
-        card.add("Fit", found.fit_text)
+        card.add("Fit", _fit_sentence(found))
     answer.describe_run(card, run)
     return card
+
+
+def _fit_sentence(found: GaussianFit) -> str:
+    """Return how well mu describes the run, and what to report."""
+    number = found.fit_text.removeprefix("fit ")
+    if found.fit is not None and found.fit < GOOD_FIT:
+        return f"{number}: mu describes the run well, so report it"
+    return f"{number}: mu overstates attacks, so report epsilon at several deltas too"
 
 
 def risk(

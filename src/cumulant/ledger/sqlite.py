@@ -101,7 +101,7 @@ class SQLite(Store):
         self._check_whole()
         if not create and not self.path.exists():
             raise LedgerError(
-                f"there is no ledger in {self.path}; make one by: cumulant ledger create sqlite:///{self.path} NAME …"
+                f"there is no ledger in {self.path}; make one by: cumulant ledger create {self.path} NAME …"
             )
         folder = self.path.parent
         if not folder.is_dir():

@@ -23,7 +23,10 @@ from cumulant.web.catalogue import catalogue
 from cumulant.web.safety import Application, RequestGuard, RequestRefused
 from cumulant.web.workers import Workers
 
-STATIC = {"": "text/html", "page.js": "text/javascript", "chart.js": "text/javascript", "page.css": "text/css"}
+SCRIPTS = ("chart.js", "picture.js", "form.js", "ledger.js", "page.js")
+"""The scripts of the page, in the order in which they run."""
+
+STATIC = {"": "text/html", "page.css": "text/css", **dict.fromkeys(SCRIPTS, "text/javascript")}
 """Every file that is given away, and as what; nothing else is."""
 
 _LONGEST = 20_000

@@ -135,7 +135,14 @@ def explore(request: Mapping[str, Any]) -> dict[str, Any]:
     told = [text.headline(plan)]
     if text.says_something(plan):
         reach = attacks.in_brief(plan.run, "0.01", found.method, found.epsilon, found.delta)
-        told = [text.headline(plan), text.interval(plan), *text.attacker(plan.run, *reach)]
+        caught, advantage = reach
+        told = [
+            text.headline(plan),
+            text.interval(plan),
+            next(text.attacker(plan.run, caught, advantage)),
+            f"Whether {plan.run.relation.guessed_for(plan.run.groups[0])} was in the data is guessed right at most "
+            f"{percent((1 + advantage) / 2)} of the time.",
+        ]
     given = DELTA.check("delta", request["delta"]).text
     return {
         "guarantee": found.to_dict(),

@@ -1,209 +1,311 @@
-// The page: a run is clicked together or typed, asked about, compared, calibrated; the address keeps it.
+// The page: a question is asked once, its answer is drawn piece by piece, and struck out when the question changes.
 "use strict";
 
-const by = (id) => document.getElementById(id);
-const make = (name, text = "", attributes = {}) => {
-  const found = document.createElement(name);
-  if (text) found.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
-  return found;
-};
-
-async function ask(path, question, headers = {}) {
-  let answer;
-  try {
-    answer = await fetch(path, question === undefined ? {} : {
-      method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(question) });
-  } catch { throw { error: "the page's own server does not answer; is cumulant serve still running?" }; }
-  const found = await answer.json().catch(() => ({ error: `the server answered ${answer.status} without a sentence` }));
-  if (!answer.ok) throw found;
-  return found;
-}
-
-// ---- the run
-
-// DP-SGD is said in its own words; everything else is what the library has registered.
-const SGD = { name: "DP-SGD", about: "Gradients clipped to a norm, with Gaussian noise of this multiple of it on their sum",
-  parameters: [{ name: "noise_multiplier", value: "1.1" }, { name: "clip", value: "1" }] };
-const ALL = { name: "", about: "", parameters: [] };
-const choices = { mechanism: [SGD], sampling: [ALL] };
-
-const chosen = (which) => choices[which].find((each) => each.name === by(which).value) || choices[which][0];
-
-function fields(which) {
-  const entry = chosen(which);
-  by(`${which}-fields`).replaceChildren(...entry.parameters.map(({ name, value }) => {
-    const label = make("label", `${name.replaceAll("_", " ")} `);
-    const input = make("input", "", { id: `${which}-${name}`, autocomplete: "off", spellcheck: "false" });
-    input.value = value;
-    label.append(input);
-    return label;
-  }));
-  by(`${which}-about`).textContent = entry.about ? `${entry.name}: ${entry.about}.` : "";
-  const unknowns = ["mechanism", "sampling"].flatMap((each) => chosen(each).parameters
-    .filter(({ value }) => /^["\d.]/.test(value)).map(({ name }) => [`${each}-${name}`, name.replaceAll("_", " ")]));
-  by("unknown").replaceChildren(...[...unknowns, ["rounds", "rounds"]].map(([id, name]) => make("option", name, { value: id })));
-}
-
-function built(unknown = "") {
-  const value = (id) => (id === unknown ? "?" : by(id).value.trim());
-  const said = (which) => chosen(which).parameters.map(({ name }) => `${name}=${value(`${which}-${name}`)}`).join(", ");
-  const scheme = chosen("sampling");
-  let text = chosen("mechanism") === SGD
-    ? `Gaussian(${said("mechanism")}, relation="${scheme.relation === "replace-one" ? "replace-one" : "add-remove"}")`
-    : `${chosen("mechanism").name}(${said("mechanism")})`;
-  if (scheme !== ALL) text += ` @ ${scheme.name}(${said("sampling")})`;
-  const rounds = value("rounds");
-  return rounds === "1" ? text : `${text} * ${rounds}`;
-}
-
-function rebuilt() { by("run").value = built(); typed(); }
-
-function typed() {
-  const other = by("run").value.trim() !== built();
-  by("typed").textContent = other ? "This expression is what is asked; the fields above say something else." : "";
-}
-
-async function offered() {
-  try {
-    const found = await ask("/api/catalogue");
-    choices.mechanism.push(...found.mechanisms);
-    choices.sampling.unshift(...found.schemes);
-  } catch (error) { wrong(error); }
-  for (const which of ["mechanism", "sampling"])
-    by(which).replaceChildren(...choices[which].map(({ name }) => make("option", name || "All data, no sample", { value: name })));
-  if (choices.sampling.some(({ name }) => name === "Poisson")) by("sampling").value = "Poisson";
-  for (const which of ["mechanism", "sampling"]) fields(which);
-  if (by("sampling-rate")) by("sampling-rate").value = "1%";
-}
-
-function wrong(error, run) {
-  by("problem").textContent = error.error || "something went wrong";
-  by("problem").hidden = false;
-  const pointed = error.position !== null && error.position !== undefined && run && !run.includes("\n");
-  by("place").hidden = !pointed;
-  if (pointed) by("place").textContent = `${run}\n${" ".repeat(error.position)}^`;
-}
-
-function right() { by("problem").hidden = true; by("place").hidden = true; }
+const { value } = Form;
+const number = (found) => found === "inf" ? Infinity : found;
 
 // ---- an answer belongs to its question: one that no longer fits the form is struck out at once
 
-const texts = (...ids) => ids.map((id) => by(id).value.trim());
+const texts = (...ids) => ids.map(value);
 const questions = {
-  answer: () => JSON.stringify(texts("run", "other", "delta")),
-  calibrated: () => JSON.stringify([...texts("run", "unknown", "target", "delta"), built(by("unknown").value)]),
+  answer: () => JSON.stringify([...texts("run", "other", "delta"), Form.start() === "review" ? value("claim") : null, Form.pending()]),
+  calibrated: () => JSON.stringify([...texts("run", "unknown", "target", "delta"), Form.pending()]),
 };
 const answers = { answer: null, calibrated: null };  // the question that each answer on the page belongs to
 const old = (which) => answers[which] !== null && answers[which] !== questions[which]();
 
 function judge() {
   const struck = old("answer");
-  for (const id of ["answer", "charts"]) by(id).classList.toggle("stale", struck);
+  by("result").classList.toggle("stale", struck);
   by("calibrated").classList.toggle("stale", old("calibrated"));
   by("stale").textContent = struck ? "The question has changed. What is struck out answers the old one: ask again." : "";
-  for (const button of document.querySelectorAll("[data-copy]")) button.disabled = struck;
-  if (struck) { by("copied").textContent = ""; right(); }
+  for (const button of document.querySelectorAll("[data-copy]")) button.disabled = struck || current === null;
+  if (struck) by("copied").textContent = "";
 }
+
+// ---- pictures are drawn as wide as their place, again when that changes
+
+const drawn = new Map();
+function draw(place, act) { drawn.set(place, act); act(); }
+// A skeleton is as high as what it stands for was, so that nothing below it moves.
+function empty(place, text = "Computing …") {
+  const height = place.querySelector(".skeleton") || !place.offsetHeight ? "" : `${place.offsetHeight}px`;
+  drawn.delete(place);
+  place.replaceChildren(make("div", text, { class: "skeleton" }));
+  place.firstChild.style.height = height;
+}
+let resizing = 0;
+window.addEventListener("resize", () => {
+  clearTimeout(resizing);
+  resizing = setTimeout(() => { for (const act of drawn.values()) act(); }, 100);
+});
 
 // ---- the answer
 
-let shown = null;
+let asked = 0, shown = null, current = null;  // current: the runs, delta and claim that the answer is about
+
+const RIGOUR = { proved: "✔ proved", bounded: "✔ bounded, rounding included", estimated: "estimated, not proved" };
 
 function card(found, which, several) {
-  const guarantee = found.guarantee, box = make("div", "", { class: "card" });
-  const [first, ...rest] = found.said;
-  box.append(make("p", `epsilon = ${first.match(/^epsilon = (\S+)/)?.[1] ?? guarantee.epsilon}`, { class: `number ${several ? which : ""}` }));
-  if (typeof guarantee.epsilon === "number" && guarantee.asked === "delta" && guarantee.lower !== null) {
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    svg.setAttribute("viewBox", "0 0 400 24");
-    svg.setAttribute("class", "interval");
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", `the true epsilon lies between ${Chart.short(guarantee.lower)} and ${Chart.short(guarantee.epsilon)}`);
-    const left = 320 * guarantee.lower / guarantee.epsilon;
-    for (const [x, width, name] of [[0, 400, "quiet"], [left, Math.max(320 - left, 2), which]]) {
-      const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-      bar.setAttribute("x", x); bar.setAttribute("y", name === "quiet" ? 12 : 4);
-      bar.setAttribute("width", width); bar.setAttribute("height", name === "quiet" ? 1 : 16);
-      bar.setAttribute("class", name === "quiet" ? "frame" : `band ${name} solid`);
-      svg.append(bar);
-    }
-    box.append(svg);
-  }
-  for (const sentence of [first, ...rest]) box.append(make("p", sentence));
-  const folded = make("details"), list = make("ul");
-  folded.append(make("summary", "What is assumed"));
+  const { guarantee } = found, box = make("div", "", { class: "card" });
+  const head = make("p", `epsilon = ${found.shown.epsilon}`, { class: `number ${several ? which : ""}` });
+  box.append(head, make("p", `at delta = ${found.shown.delta} `, { class: "at" }));
+  if (guarantee.epsilon !== "inf") box.lastChild.append(make("span", RIGOUR[guarantee.rigour], { class: `badge ${guarantee.rigour}` }));
+  const facts = make("dl"), [first, ...rest] = found.said;
+  const fact = (name, ...sentences) => facts.append(make("dt", name), ...sentences.map((each) => make("dd", each)));
+  fact("Protects", found.protects);
+  if (guarantee.epsilon === "inf") fact("Means", first);
+  else if (rest.length) fact("Means", ...rest);
+  if (several) { fact("Run"); facts.append(make("dd", guarantee.run, { class: "code" })); }
+  box.append(facts);
+  if (found.careful) box.append(make("p", found.careful, { class: "warning" }));
+  const assumed = make("details"), list = make("ul");
   for (const each of found.assumptions) list.append(make("li", each));
-  folded.append(list);
-  box.append(folded);
+  assumed.append(make("summary", "Check these assumptions"), list);
+  const proof = make("details");
+  proof.append(make("summary", "How it is proved"), make("pre", found.statement, { class: "statement" }));
+  box.append(assumed, proof);
   return box;
 }
 
-const CHARTS = [["rounds", true], ["epsilon", false], ["attack", true]];
-let asked = 0;
+function mixture(found) {
+  const [first, second] = found.map((each) => each.guarantee.relation);
+  if (!second || first === second) return null;
+  const box = make("div", "", { class: "warning", id: "mixture" }), unsaid = first === "any" || second === "any";
+  box.append(make("p", unsaid ? "These two epsilons compare only if both protect against the same change."
+    : "These two epsilons do not compare: they protect against different changes."));
+  found.forEach((each, i) => box.append(make("p", `${i ? "Second" : "First"} run: ${each.protects}.`)));
+  return box;
+}
+
+function verdict(check, upper, lower) {
+  const reason = {
+    holds: check.slack >= 0 ? `: epsilon ${upper} is enough at this delta` : "",
+    false: lower !== null && check.lower > check.claimed ? `: no accountant can report less than ${lower}` : "",
+    open: check.epsilon === "inf" ? ": no finite epsilon is known for this run"
+      : lower === null ? `: epsilon ${upper} is enough, and no lower end is known` : `: the true epsilon lies between ${lower} and ${upper}`,
+  }[check.verdict];
+  const word = { holds: "The claim holds", false: "The claim is false", open: "The claim is open" }[check.verdict];
+  return make("p", `${word}${reason}.`, { class: `verdict ${check.verdict}`, id: "claim-verdict" });
+}
 
 async function explore() {
-  const run = by("run").value.trim(), other = by("other").value.trim(), delta = by("delta").value.trim(), turn = ++asked;
-  const state = new URLSearchParams({ run, delta });
+  const turn = ++asked;
+  await Form.ready();
+  if (turn !== asked || (!value("run") && document.querySelector("[aria-invalid]"))) return;
+  const [run, other, delta] = texts("run", "other", "delta"), review = Form.start() === "review", claim = review ? value("claim") : null;
+  const state = new URLSearchParams({ start: Form.start(), run, delta });
   if (other) state.set("other", other);
+  if (review) state.set("claim", claim);
+  if (Form.start() !== "publish" && run === Form.fields()) for (const [name, text] of Object.entries(Form.training())) state.set(name, text);
   history.replaceState(null, "", `#${state}`);
-  right();
+  Form.right();
   answers.answer = questions.answer();
+  current = null;
   judge();
-  by("answer").replaceChildren(make("p", "Looking for the best bound …"));
-  by("charts").replaceChildren();
-  by("copies").hidden = true;
+  by("loaders").hidden = true;
+  by("result").hidden = false;
+  delete by("charts").dataset.done;
+  empty(by("answer"), "Looking for the best bound …");
+  empty(by("attack-picture"));
+  for (const [name] of [["mu"], ...CHARTS]) { empty(picture(name)); caption(name, ""); }
   const runs = other ? [run, other] : [run];
   const found = [];
+  let check = null;
   for (const each of runs) {
-    try { found.push(await ask("/api/explore", { run: each, delta })); }
-    catch (error) {
-      if (turn === asked) { by("answer").replaceChildren(); wrong(error, each); judge(); }
+    try {
+      found.push(await ask("/api/explore", { run: each, delta }));
+      if (review && each === run) check = await ask("/api/check", { run, epsilon: claim, delta });
+    } catch (error) {
+      if (turn === asked && !old("answer")) Form.wrong(error, each, each === run ? "run" : "other");
+      if (turn === asked) { by("result").hidden = true; answers.answer = null; judge(); }
       return;
     }
   }
   if (turn !== asked) return;
   shown = found[0];
-  const cards = make("div", "", { class: "cards" });
+  current = { turn, runs, delta };
+  const cards = make("div", "", { class: "cards" }), bars = make("div", "", { class: "bars" });
   found.forEach((each, i) => cards.append(card(each, i ? "two" : "one", runs.length > 1)));
-  by("answer").replaceChildren(cards);
+  const verdicts = check ? [verdict(check, shown.shown.epsilon, shown.shown.lower)] : [];
+  by("answer").replaceChildren(...verdicts, ...[mixture(found)].filter(Boolean), cards, bars);
+  const rows = found.map((each, i) => ({ name: runs.length > 1 ? (i ? "second run: " : "first run: ") : "",
+    lower: each.guarantee.lower, upper: number(each.guarantee.epsilon), shown: { lower: each.shown.lower, upper: each.shown.epsilon } }));
+  drawn.delete(by("answer"));
+  draw(bars, () => Picture.interval(bars, rows, check && { value: number(check.claimed), shown: claim }));
   by("copies").hidden = false;
   judge();
-  for (const [kind, logarithmic] of CHARTS) {
-    try {
-      const drawn = await Promise.all(runs.map((each) => ask("/api/chart", { run: each, delta, kind })));
-      if (turn !== asked) return;
-      Chart.draw(by("charts"), drawn, logarithmic);
-    } catch (error) {
-      if (turn !== asked) return;
-      by("charts").append(make("p", `The chart of ${kind}: ${error.error}`));
-    }
-  }
-  by("charts").dataset.done = String(turn);
+  await Promise.all([pictures(turn), review && run === Form.fields() ? loaders(turn, claim, delta) : null]);
+  if (turn === asked) by("charts").dataset.done = String(turn);
 }
+
+async function pictures(turn) {
+  await attack();
+  for (const each of CHARTS.slice(0, 2)) if (turn === asked) await chart(turn, ...each);
+  if (turn === asked) await mu();
+  for (const each of CHARTS.slice(2)) if (turn === asked) await chart(turn, ...each);
+}
+
+// ---- charts: [name, how the vertical axis runs, titles of the axes]
+
+const CHARTS = [
+  ["attack", true, () => ({ x: "false alarms", y: "members found" })],
+  ["epsilon", false, () => ({ x: "delta", y: "epsilon" })],
+  ["rounds", true, (title) => ({ x: "rounds", y: `epsilon at delta = ${/δ = (\S+)/.exec(title)?.[1] ?? "?"}` })],
+];
+const picture = (name) => document.querySelector(`#chart-${name} .picture`);
+function caption(name, text) { document.querySelector(`#chart-${name} figcaption`).textContent = text; }
+
+async function chart(turn, name, logarithmic, titles) {
+  const { runs, delta } = current, place = picture(name);
+  try {
+    const found = await Promise.all(runs.map((run) => ask("/api/chart", { run, delta, kind: name })));
+    if (turn !== asked) return;
+    if (Number(delta) === 0 || Number(delta) >= 1) for (const each of found) each.marked = null;  // drawn, and not asked about
+    draw(place, () => { if (!Chart.draw(place, found, titles(found[0].title), logarithmic).length) place.replaceChildren(make("p", "There is nothing finite to draw.")); });
+    caption(name, name === "attack" ? found.map(({ title }) => /advantage.*/.exec(title)?.[0] ?? "").join("; ").replace(/^a/, "A")
+      : "The true epsilon lies in the band between the bounds.");
+    if (name !== "attack" && !found.every(({ curves }) => curves.lower)) caption(name, "No lower bound is known.");
+  } catch (error) {
+    if (turn === asked) { drawn.delete(place); place.replaceChildren(make("p", `${error.error}.`, { class: "error" })); }
+  }
+}
+
+// ---- attacks in words
+
+const WORDS = {
+  membership: { prior: "False alarms", sentence: (n, a, b) => `Of ${n} members, blind guessing finds ${a}; the attacker finds at most ${b}.` },
+  attribute: { prior: "Right without the release", sentence: (n, a, b) => `Of ${n} secrets, ${a} are guessed without the release, at most ${b} with it.` },
+  reidentification: { prior: "Right without the release", sentence: (n, a, b) => `Of ${n} records, ${a} are named without the release, at most ${b} with it.` },
+  reconstruction: { prior: "Right without the release", sentence: (n, a, b) => `Of ${n} records, ${a} are rebuilt without the release, at most ${b} with it.` },
+};
+let attacked = 0;
+
+async function attack() {
+  const mine = ++attacked, kind = value("attack-kind"), prior = value("prior"), place = by("attack-picture");
+  by("prior-label").textContent = WORDS[kind].prior;
+  if (!current || old("answer")) return;
+  const { runs } = current;
+  empty(place);
+  try {
+    const found = await Promise.all(runs.map((run) => ask("/api/risk", { run, kind, prior })));
+    if (mine !== attacked) return;
+    const boxes = found.map((each, i) => {
+      const box = make("div", "", { class: "attacked" }), side = make("div"), success = number(each.success);
+      const counts = Picture.people(box, each.prior, success, i ? "two" : "one");
+      const whole = (count) => count.toLocaleString("en");
+      const numbers = make("p", `${each.shown.prior} → `, { class: `gained ${i ? "two" : "one"}` });
+      numbers.append(make("strong", `at most ${each.shown.success}`));
+      const key = make("ul", "", { class: "key" });
+      for (const [name, text] of [["before", kind === "membership" ? "found by blind guessing" : "right without the release"], [`gain ${i ? "two" : "one"}`, "gained from the release, at most"], ["none", kind === "membership" ? "not found" : "not right"]]) {
+        const item = make("li", text), dot = Chart.make("svg", { viewBox: "0 0 10 10", width: 12, height: 12, "aria-hidden": "true" });
+        dot.append(Chart.make("circle", { class: name, cx: 5, cy: 5, r: 4 }));
+        item.prepend(dot);
+        key.append(item);
+      }
+      if (counts.each > 1) key.append(make("li", `One dot is ${whole(counts.each)} guesses.`));
+      side.append(...(runs.length > 1 ? [make("h3", i ? "Second run" : "First run", { class: i ? "two" : "one" })] : []), numbers,
+        make("p", WORDS[kind].sentence(whole(counts.total), whole(counts.before), whole(counts.after))), key);
+      box.append(side);
+      return box;
+    });
+    drawn.delete(place);
+    place.replaceChildren(...boxes, make("p", kind === "membership" ? `The attacker accuses ${found[0].shown.prior} of those who are not in the data.` : found[0].said[1], { class: "about" }));
+  } catch (error) { if (mine === attacked) { place.replaceChildren(); Form.wrong(error, runs[0], "attack"); } }
+}
+
+// ---- mu
+
+let measured = 0;
+
+async function mu() {
+  const mine = ++measured, slack = value("slack"), place = picture("mu");
+  if (!current || old("answer")) return;
+  const { runs } = current;
+  empty(place);
+  caption("mu", "");
+  try {
+    const found = await Promise.all(runs.map((run) => ask("/api/mu", { run, slack })));
+    if (mine !== measured) return;
+    const finite = found.every((each) => each.mu !== "inf");
+    if (finite) draw(place, () => Picture.bells(place, found.map((each) => each.mu)));
+    else { drawn.delete(place); place.replaceChildren(make("p", "No finite mu is known at this slack.")); }
+    const text = found.filter((each) => each.mu !== "inf").map((each, i) => {
+      const least = each.shown.lower === null ? "" : ` (at least ${each.shown.lower})`, run = runs.length > 1 ? (i ? "Second run: " : "First run: ") : "";
+      const fit = each.fit === null ? (each.fit_lower >= 0.01 ? " It describes this run poorly: report epsilon and delta." : "")
+        : each.fit >= 0.01 ? " It describes this run poorly: report epsilon and delta." : " It describes this run well.";
+      return `${run}mu = ${each.shown.mu}${least} at slack ${each.shown.slack}.${fit}`;
+    });
+    if (finite) text.push("Seeing the release is at most as telling as seeing one of these bells.");
+    caption("mu", text.join(" "));
+  } catch (error) { if (mine === measured) { drawn.delete(place); place.replaceChildren(); Form.wrong(error, runs[0], "mu"); } }
+}
+
+// ---- a claim for every way to draw batches
+
+async function loaders(turn, claim, delta) {
+  const place = by("loaders"), table = make("table"), head = make("tr"), body = make("tbody"), advice = make("p");
+  for (const each of ["Batches", "Verdict", "Epsilon", "One record is"]) head.append(make("th", each, { scope: "col" }));
+  const scrolls = make("div", "", { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Verdict for every way to draw batches" });
+  table.append(make("thead"), body);
+  table.tHead.append(head);
+  scrolls.append(table);
+  place.className = "card";
+  place.replaceChildren(make("h2", "The same claim for every way to draw batches"), scrolls, advice);
+  place.hidden = false;
+  const names = [...by("train-sampling").options], verdicts = [];
+  const rows = names.map((option) => {
+    const row = make("tr"), wait = make("td", "computing …", { colspan: "3" });
+    row.append(make("th", option.textContent.split(":")[0], { scope: "row" }), wait);
+    body.append(row);
+    return row;
+  });
+  for (const [i, option] of names.entries()) {
+    let cells;
+    try {
+      const ran = await ask("/api/training", Form.training(option.value));
+      if (turn !== asked) return;
+      const check = await ask("/api/check", { run: ran.run, epsilon: claim, delta });
+      const upper = Chart.short(number(check.epsilon), "up"), lower = check.lower === null ? null : Chart.short(check.lower, "down");
+      cells = [make("td", check.verdict, { class: `verdict ${check.verdict}` }), make("td", lower === null ? `at most ${upper}` : `${lower} to ${upper}`), make("td", ran.protects.replace("one record being ", ""))];
+      verdicts.push(check.verdict);
+    } catch (error) { cells = [make("td", `${error.error}.`, { colspan: "3" })]; }
+    if (turn !== asked) return;
+    rows[i].lastChild.remove();
+    rows[i].append(...cells);
+  }
+  advice.textContent = new Set(verdicts).size > 1 ? "The verdict depends on the loader: ask the authors how batches were drawn."
+    : "The verdict is the same for every loader that could be checked.";
+}
+
+// ---- calibration
 
 let searched = 0;
 
 async function calibrate() {
-  const unknown = by("unknown").value, run = by("run").value.trim(), turn = ++searched, own = run.includes("?");
-  const [epsilon, delta] = texts("target", "delta"), question = answers.calibrated = questions.calibrated();
+  const turn = ++searched;
+  await Form.ready();
+  const unknown = value("unknown"), run = value("run"), own = run.includes("?"), label = by("unknown").selectedOptions[0]?.textContent ?? "";
+  const [epsilon, delta] = texts("target", "delta"), question = answers.calibrated = questions.calibrated(), asking = Form.asked(unknown);
   judge();
-  if (!own && run !== built()) {
-    by("calibrated").textContent = "The expression and the fields differ. Write ? for the number that you look for, or choose it again above.";
+  if (asking === null) {
+    by("calibrated").textContent = "The expression and the fields differ. Write ? for the number that you look for.";
     return;
   }
   by("calibrated").textContent = "Searching …";
   try {
-    const found = await ask("/api/calibrate", { run: own ? run : built(unknown), epsilon, delta });
+    const found = await ask("/api/calibrate", { run: asking, epsilon, delta });
     if (turn !== searched) return;
     if (question !== questions.calibrated()) { by("calibrated").textContent = "The question has changed: calibrate again."; return; }
-    by("calibrated").textContent = `Use ${found.parameter} = ${found.value}: epsilon ≤ ${Chart.short(found.guarantee.epsilon)}`
+    by("calibrated").textContent = `Use ${own ? found.parameter : label} = ${found.value}: epsilon is at most ${Chart.short(number(found.guarantee.epsilon), "up")}`
       + (found.fails === null ? "." : `; ${found.fails} fails.`);
-    if (own) { by("run").value = run.replace("?", found.value); typed(); }
-    else { by(unknown).value = String(found.value); rebuilt(); }
+    if (own || !by(unknown) || (unknown === "rounds" && Form.start() !== "publish")) Form.type(asking.replace("?", found.value));
+    else { by(unknown).value = String(found.value); await Form.rewrite(); }
     answers.calibrated = questions.calibrated();
     await explore();
-  } catch (error) { if (turn === searched) by("calibrated").textContent = error.error; }
+  } catch (error) {
+    if (turn === searched) { by("calibrated").textContent = ""; answers.calibrated = null; Form.wrong(error, asking, "calibrate"); }
+  }
 }
 
 async function copy(what) {
@@ -213,127 +315,71 @@ async function copy(what) {
   catch { by("copied").textContent = text; }
 }
 
-// ---- the ledger
-
-let account = null, looked = 0;
+// ---- wiring
 
 function view(name) {
   for (const each of ["explore", "ledger"]) {
     by(each).hidden = each !== name;
     by(`show-${each}`).setAttribute("aria-pressed", String(each === name));
   }
-  if (name === "ledger") accounts();
+  if (name === "ledger") Book.accounts();
 }
 
-async function accounts() {
-  by("ledger-problem").hidden = true;
-  try {
-    const found = await ask("/api/ledger");
-    by("accounts").replaceChildren();
-    by("spending").hidden = !found.spending;
-    for (const each of found.accounts) {
-      const box = make("div", "", { class: "card" });
-      const share = each.used === "inf" ? 1 : Math.min(each.used, 1);
-      box.append(make("h3", each.account));
-      box.append(make("p", `Budget (${each.epsilon}, ${each.delta}), ${each.relation}, ${each.mode}; ${each.state}; `
-        + `spent so far epsilon ${each.spent === "inf" ? "∞" : Chart.short(each.spent)}; ${each.entries} entries.`));
-      const bar = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      bar.setAttribute("class", "bar"); bar.setAttribute("role", "img"); bar.setAttribute("viewBox", "0 0 100 4");
-      bar.setAttribute("preserveAspectRatio", "none");
-      bar.setAttribute("aria-label", `${Math.round(share * 1000) / 10} % of the budget is used`);
-      const used = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-      used.setAttribute("class", "used"); used.setAttribute("width", 100 * share); used.setAttribute("height", 4);
-      bar.append(used);
-      box.append(bar, make("p", `${Math.round(share * 1000) / 10} % used` + (each.fits === null ? "" : `; ${each.fits} × ${each.like} still fit`)));
-      const open = make("button", `History of ${each.account}`, { type: "button" });
-      open.addEventListener("click", () => { account = each.account; by("receipt").textContent = ""; by("history-view").hidden = false; past(); });
-      box.append(open);
-      by("accounts").append(box);
-    }
-    if (!found.accounts.length) by("accounts").append(make("p", "There is no account yet."));
-  } catch (error) { by("ledger-problem").textContent = error.error; by("ledger-problem").hidden = false; }
+function again(act) {  // asked again by itself, after a pause of the fingers
+  let timer = 0;
+  return () => {
+    Form.right();
+    clearTimeout(timer);
+    timer = setTimeout(act, 250);
+  };
 }
 
-async function past(before = null) {
-  const turn = ++looked;
-  by("history-title").textContent = `History of ${account}`;
-  try {
-    const asked = { account, search: by("search").value };
-    if (before !== null) asked.before = before;
-    const found = await ask(`/api/ledger/history?${new URLSearchParams(asked)}`);
-    if (turn !== looked) return;
-    const table = make("table"), head = make("tr"), body = make("tbody");
-    for (const each of ["Entry", "Kind", "When", "Who", "Run", "Receipt"]) head.append(make("th", each, { scope: "col" }));
-    const more = found.next === null ? "" : `, and more below entry ${found.next}`;
-    table.append(make("caption", `${found.entries.length} of ${found.all} entries${more}`), make("thead"), body);
-    table.tHead.append(head);
-    for (const each of found.entries) {
-      const row = make("tr"), cell = make("td"), button = make("button", "Copy", { type: "button", "aria-label": `Copy the receipt of entry ${each.seq}` });
-      button.addEventListener("click", async () => {
-        const text = JSON.stringify({ account, seq: each.seq, hash: each.hash, kind: each.kind, key: each.key });
-        try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; } catch { button.textContent = text; }
-      });
-      cell.append(button);
-      row.append(make("td", String(each.seq)), make("td", each.kind), make("td", each.time), make("td", each.actor),
-        make("td", each.run || "", { class: "code" }), cell);
-      body.append(row);
-    }
-    by("history").replaceChildren(table);
-    if (before !== null) by("history").prepend(button("Newest entries", () => past()));
-    if (found.next !== null) by("history").append(button("Older entries", () => past(found.next)));
-  } catch (error) { if (turn === looked) by("history").replaceChildren(make("p", error.error)); }
+const WRITING = ["train-fields", "mechanism-fields", "mechanism-more", "sampling-fields", "sampling-more", "rounds", "starts"];
+// A choice is heard as well when only its change is told, as by assistive tools.
+function listen(place, act) {
+  place.addEventListener("input", act);
+  place.addEventListener("change", (event) => { if (event.target.tagName === "SELECT") act(event); });
 }
 
-function button(text, act) {
-  const made = make("button", text, { type: "button" });
-  made.addEventListener("click", act);
-  return made;
+listen(by("question"), (event) => {
+  Form.right();
+  if (["mechanism", "sampling"].includes(event.target.id)) { Form.fill(event.target.id); Form.rewrite(); }
+  if (WRITING.some((id) => by(id).contains(event.target))) Form.rewrite();
+  if (event.target.id === "run") Form.type(by("run").value);
+  Form.show();
+  judge();
+});
+document.addEventListener("expression", judge);
+for (const [ids, act, place] of [[["attack-kind", "prior"], attack, () => by("attack-picture")], [["slack"], mu, () => picture("mu")]]) {
+  const later = again(act);
+  for (const id of ids) listen(by(id), () => {
+    if (current && !old("answer")) { attacked += act === attack; measured += act === mu; empty(place()); if (act === mu) caption("mu", ""); }
+    later();
+  });
 }
-
-async function spend(event) {
-  event.preventDefault();
-  try {
-    const found = await ask("/api/ledger/spend", { account, run: by("spend-run").value }, { authorization: `Bearer ${by("token").value}` });
-    by("receipt").textContent = `Receipt: ${JSON.stringify(found)}`;
-    by("verdict").textContent = "";
-    await accounts();
-    await past();
-  } catch (error) { by("receipt").textContent = error.error; }
-}
-
-// ---- wiring
-
-for (const which of ["mechanism", "sampling"])
-  by(which).addEventListener("change", () => { fields(which); rebuilt(); });
-for (const id of ["mechanism-fields", "sampling-fields", "rounds"]) by(id).addEventListener("input", () => { rebuilt(); });
 by("question").addEventListener("submit", (event) => { event.preventDefault(); explore(); });
-by("run").addEventListener("keydown", (event) => {
+for (const id of ["run", "other"]) by(id).addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); explore(); }
 });
-by("run").addEventListener("input", typed);
-for (const event of ["input", "change"]) by("question").addEventListener(event, judge);  // after what the fields do themselves
-by("spend-run").addEventListener("input", () => { by("receipt").textContent = ""; });
 for (const [event, open] of [["beforeprint", true], ["afterprint", false]])  // on paper nothing can be unfolded
-  window.addEventListener(event, () => { for (const each of document.querySelectorAll("#answer details")) each.open = open; });
+  window.addEventListener(event, () => { for (const each of document.querySelectorAll("#answer details:first-of-type")) each.open = open; });
 by("calibrate").addEventListener("click", calibrate);
 for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button.dataset.copy));
 for (const name of ["explore", "ledger"]) by(`show-${name}`).addEventListener("click", () => view(name));
-by("search").addEventListener("input", () => past());
-by("spending").addEventListener("submit", spend);
-by("verify").addEventListener("click", async () => {
-  by("verdict").textContent = "Verifying …";
-  try { by("verdict").textContent = (await ask("/api/ledger/verify", {})).said; }
-  catch (error) { by("verdict").textContent = error.error; }
-});
 
-function opened() {
-  const state = new URLSearchParams(location.hash.slice(1));
-  by("run").value = state.get("run") || built();
-  typed();
+async function opened() {
+  const state = new URLSearchParams(location.hash.slice(1)), run = state.get("run");
+  const start = ["train", "publish", "review"].find((each) => each === state.get("start")) || (run ? "publish" : "train");
+  by(`start-${start}`).checked = true;
+  for (const name of Form.TRAINING) if (state.has(name)) by(`train-${name}`).value = state.get(name);
   if (state.get("delta")) by("delta").value = state.get("delta");
+  if (state.get("claim")) by("claim").value = state.get("claim");
   by("other").value = state.get("other") || "";
   by("comparison").open = Boolean(state.get("other"));
+  Form.show();
+  await Form.rewrite();
+  if (run && run !== value("run")) { Form.right(); Form.type(run); }
   explore();
 }
 window.addEventListener("hashchange", opened);
-offered().then(opened);
+Form.offer().then(opened);

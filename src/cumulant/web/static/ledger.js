@@ -1,0 +1,122 @@
+// The ledger: accounts, who spent what, the history, and spending for those who know the token.
+"use strict";
+
+const Book = (() => {
+  let account = null, looked = 0;
+  const share = (used) => `${Math.min(100, Math.ceil(used * 1000) / 10)} %`;
+
+  const when = (time) => `${(time || "").slice(0, 16).replace("T", " ")}${/\+00:00$/.test(time) ? " UTC" : ""}`;
+
+  function bar(used) {
+    const part = used === "inf" ? 1 : Math.min(used, 1);
+    const found = Chart.make("svg", { class: "bar", role: "img", viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-label": `${share(part)} of the budget` });
+    found.append(Chart.make("rect", { class: "used", width: 100 * part, height: 4 }));
+    return found;
+  }
+
+  function card(each) {
+    const box = make("div", "", { class: "card" });
+    const spent = each.spent === "inf" ? "∞" : Chart.short(each.spent, "up");
+    box.append(make("h3", each.account), make("p", `Budget: epsilon ${each.epsilon} at delta ${each.delta}, for one ${each.unit}. The account is ${each.state}.`),
+      bar(each.used), make("p", `${share(each.used === "inf" ? 1 : each.used)} is used. Epsilon so far: ${spent}. Entries: ${each.entries}.`));
+    if (each.fits !== null) box.append(make("p", `About ${each.fits} more of ${each.like} fit.`));
+    for (const held of each.holds) box.append(make("p", `${held.actor} holds budget for ${held.run} since ${when(held.time)}.`));
+    const open = make("button", `History of ${each.account}`, { type: "button" });
+    open.addEventListener("click", () => { account = each.account; by("receipt").textContent = ""; by("history-view").hidden = false; spenders(); past(); });
+    box.append(open);
+    return box;
+  }
+
+  async function accounts() {
+    by("ledger-problem").hidden = true;
+    try {
+      const found = await ask("/api/ledger");
+      by("spending").hidden = !found.spending;
+      by("accounts").replaceChildren(...found.accounts.map(card));
+      if (!found.accounts.length) by("accounts").append(make("p", "There is no account yet."));
+    } catch (error) { by("ledger-problem").textContent = error.error; by("ledger-problem").hidden = false; }
+  }
+
+  function rows(place, names, caption, cells) {
+    const table = make("table"), head = make("tr"), body = make("tbody");
+    for (const each of names) head.append(make("th", each, { scope: "col" }));
+    table.append(make("caption", caption), make("thead"), body);
+    table.tHead.append(head);
+    for (const each of cells) {
+      const row = make("tr");
+      row.append(...each);
+      body.append(row);
+    }
+    place.replaceChildren(table);
+  }
+
+  async function spenders() {
+    const name = account;
+    by("spenders-title").textContent = `Who spent what of ${name}`;
+    by("spenders").replaceChildren(make("p", "Reading the entries …"));
+    try {
+      const found = await ask(`/api/ledger/spenders?${new URLSearchParams({ account: name })}`);
+      if (name !== account) return;
+      const all = found.looked < found.all ? `The newest ${found.looked} of ${found.all} entries. ` : "";
+      rows(by("spenders"), ["Who", "Part of the budget", "Charges", "Last", "Most often"], `${all}Parts are as if alone; they need not add up.`, found.spenders.map((each) => {
+        const part = make("td"), runs = make("td", "", { class: "code" });
+        part.append(bar(each.used), make("span", share(each.used)));
+        for (const [run, times] of each.runs) runs.append(make("div", `${times} × ${run}`));
+        if (each.kinds > each.runs.length) runs.append(make("div", `and ${each.kinds - each.runs.length} other runs`));
+        return [make("th", each.actor, { scope: "row" }), part, make("td", String(each.times)), make("td", when(each.newest)), runs];
+      }));
+      if (!found.spenders.length) by("spenders").replaceChildren(make("p", "Nobody has spent anything yet."));
+    } catch (error) { if (name === account) by("spenders").replaceChildren(make("p", error.error)); }
+  }
+
+  async function past(before = null) {
+    const turn = ++looked;
+    by("history-title").textContent = `History of ${account}`;
+    try {
+      const asked = { account, search: by("search").value };
+      if (before !== null) asked.before = before;
+      const found = await ask(`/api/ledger/history?${new URLSearchParams(asked)}`);
+      if (turn !== looked) return;
+      const more = found.next === null ? "" : `, and more below entry ${found.next}`;
+      rows(by("history"), ["Entry", "Kind", "When", "Who", "Run", "Receipt"], `${found.entries.length} of ${found.all} entries${more}`, found.entries.map((each) => {
+        const cell = make("td"), copy = make("button", "Copy", { type: "button", "aria-label": `Copy the receipt of entry ${each.seq}` });
+        copy.addEventListener("click", async () => {
+          const text = JSON.stringify({ account, seq: each.seq, hash: each.hash, kind: each.kind, key: each.key });
+          try { await navigator.clipboard.writeText(text); copy.textContent = "Copied"; } catch { copy.textContent = text; }
+        });
+        cell.append(copy);
+        return [make("td", String(each.seq)), make("td", each.kind), make("td", when(each.time)), make("td", each.actor), make("td", each.run || "", { class: "code" }), cell];
+      }));
+      if (before !== null) by("history").prepend(button("Newest entries", () => past()));
+      if (found.next !== null) by("history").append(button("Older entries", () => past(found.next)));
+    } catch (error) { if (turn === looked) by("history").replaceChildren(make("p", error.error)); }
+  }
+
+  function button(text, act) {
+    const made = make("button", text, { type: "button" });
+    made.addEventListener("click", act);
+    return made;
+  }
+
+  async function spend(event) {
+    event.preventDefault();
+    try {
+      const found = await ask("/api/ledger/spend", { account, run: by("spend-run").value }, { authorization: `Bearer ${by("token").value}` });
+      by("receipt").textContent = `Receipt: ${JSON.stringify(found)}`;
+      by("verdict").textContent = "";
+      await accounts();
+      await Promise.all([spenders(), past()]);
+    } catch (error) { by("receipt").textContent = error.error; }
+  }
+
+  by("search").addEventListener("input", () => past());
+  by("spend-run").addEventListener("input", () => { by("receipt").textContent = ""; });
+  by("spending").addEventListener("submit", spend);
+  by("verify").addEventListener("click", async () => {
+    by("verdict").textContent = "Verifying …";
+    try { by("verdict").textContent = (await ask("/api/ledger/verify", {})).said; }
+    catch (error) { by("verdict").textContent = error.error; }
+  });
+
+  return { accounts };
+})();

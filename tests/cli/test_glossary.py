@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "glossary.md"
 
 
 def test_the_glossary_is_that_of_the_page() -> None:
-    found = {}
+    found: dict[str, str] = {}
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         if match := re.fullmatch(r"\| (\*\*.*?) \| (.*) \|", line):
             text = re.sub(r" ?\[[^\]]*\]\([^)]*\)\.?", "", match[2]).replace("$e^{\\varepsilon}$", "e^epsilon")

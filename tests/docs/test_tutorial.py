@@ -35,6 +35,8 @@ ELSEWHERE = {
     ("model-card", "markdown"): "what the code prints: test_model_card.py",
     ("model-card", "latex"): "what the code prints: test_model_card.py",
     ("cli", "text"): "what the shell prints: test_cli_page.py",
+    ("README", "text"): "what a command prints: test_generated.py",
+    ("index", "text"): "what a command prints: test_generated.py",
     ("explanation", "text"): "three words and two arrows",
     ("CONTRIBUTING", "text"): "three words and two arrows",
 }

@@ -1,6 +1,9 @@
 """The accountant for Flower, asked through objects with the fields and methods of Flower's protocol."""
 
+import copy
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -137,3 +140,18 @@ def test_state_goes_round_by_json() -> None:
 def test_bad_input_is_a_value_error(ask: Any) -> None:
     with pytest.raises((ValueError, AttributeError)):
         ask(CumulantAccountant(POISSON))
+
+
+def test_threads_share_an_accountant() -> None:
+    """Eight threads lost releases: each added its own to the run that it had read."""
+    shared, before = CumulantAccountant(POISSON), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: [shared.compose(EVENT) for _ in range(50)], range(8)))
+    sys.setswitchinterval(before)
+    one = CumulantAccountant(POISSON)
+    one.compose(EVENT, 400)
+    assert (shared.num_releases, shared.run) == (400, one.run)
+    twin = copy.deepcopy(shared)
+    twin.compose(EVENT)
+    assert (twin.num_releases, shared.num_releases) == (401, 400)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cumulant.errors import InputError, shown
+from cumulant.lock import Lock
 from cumulant.mechanisms.gaussian import Gaussian
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.relation import Relation
@@ -79,6 +80,7 @@ class CumulantAccountant:
         self._relation = MODELS[model]
         self._compositions: list[tuple[dict[str, Any], int]] = []
         self._run: Expression | None = None
+        self._lock = Lock()
 
     @property
     def config(self) -> Any:
@@ -97,9 +99,10 @@ class CumulantAccountant:
 
     def compose(self, event: Any, count: int = 1) -> None:
         """Add one release, or several identical ones."""
-        run = self._after(event, count)
-        self._compositions.append((_event_fields(event), count))
-        self._run = run
+        with self._lock:  # otherwise two threads would add to the same run, and one release would be lost
+            run = self._after(event, count)
+            self._compositions.append((_event_fields(event), count))
+            self._run = run
 
     def get_epsilon(self, delta: float) -> float:
         """Return the epsilon that holds at this delta."""
@@ -116,7 +119,8 @@ class CumulantAccountant:
     def get_privacy_spent(self, delta: float | None = None) -> PrivacySpent:
         """Return what was spent at this delta, or at that of the configuration."""
         at = self._read["target_delta"] if delta is None else delta
-        return PrivacySpent(self.get_epsilon(at), float(at), self.num_releases, BACKEND)
+        with self._lock:  # epsilon and the number of releases are about one run
+            return PrivacySpent(self.get_epsilon(at), float(at), self.num_releases, BACKEND)
 
     def would_exceed(self, event: Any, max_epsilon: float | None = None, count: int = 1) -> bool:
         """Return True if these further releases would exceed the limit; nothing is composed and nothing is replayed."""
@@ -134,7 +138,7 @@ class CumulantAccountant:
             "backend": BACKEND,
             "config": dict(self._read),
             "orders": [],
-            "compositions": [{"event": dict(event), "count": count} for event, count in self._compositions],
+            "compositions": [{"event": dict(event), "count": count} for event, count in tuple(self._compositions)],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -151,7 +155,8 @@ class CumulantAccountant:
                 fresh.compose(_Event(**{name: each["event"][name] for name in _EVENT}), each["count"])
         except (KeyError, TypeError) as error:
             raise ValueError(f"the compositions of the state cannot be read: {error}") from error
-        self._compositions, self._run = fresh._compositions, fresh._run
+        with self._lock:
+            self._compositions, self._run = fresh._compositions, fresh._run
 
     def _after(self, event: Any, count: int) -> Expression:
         """The run with so many further releases."""

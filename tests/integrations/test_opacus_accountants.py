@@ -245,8 +245,12 @@ def test_the_statement_of_an_accountant_has_its_assumptions_and_caveats(accounta
 
 # ---- passes of our samplers
 
-BINS, CYCLIC = "cumulant-balls-in-bins", "cumulant-cyclic-poisson"
-LAWS: dict[str, dict[str, Any]] = {BINS: {"bins": 20}, CYCLIC: {"rate": "1/2", "cycle": 10, "steps": 20}}
+BINS, CYCLIC, SHUFFLED = "cumulant-balls-in-bins", "cumulant-cyclic-poisson", "cumulant-shuffled"
+LAWS: dict[str, dict[str, Any]] = {
+    BINS: {"bins": 20},
+    CYCLIC: {"rate": "1/2", "cycle": 10, "steps": 20},
+    SHUFFLED: {"batch": 15},
+}
 
 
 def passes(accountant: str, **options: Any) -> tuple[Any, ...]:
@@ -271,6 +275,29 @@ def test_balls_in_bins_are_accounted_by_passes() -> None:
     assert optimizer.expected_batch_size == 16
     sampler = loader.batch_sampler.sampler
     assert sorted(record for number in range(20) for record in sampler.draw(number)) == list(range(320))
+
+
+def test_permutations_of_ours_are_amplified_and_others_are_not() -> None:
+    """320 records in batches of 15: 21 full ones and a short one; two passes were started."""
+    engine, module, optimizer, loader = passes(SHUFFLED, noise_multiplier=8.0)
+    train(module, optimizer, loader)
+    train(module, optimizer, itertools.islice(iter(loader), 1))
+    assert engine.accountant.history == [(8.0, "15 of 320", 2)]
+    noise = cm.Gaussian.from_clipping(norm=1, noise=8, relation="replace-one")
+    run = noise @ cm.ShuffledBatches(batch=15, records=320) * 2
+    assert engine.accountant.run() == run
+    assert engine.accountant.guarantee(DELTA).epsilon == run.epsilon(DELTA)
+    assert run.epsilon(DELTA) < 0.9 * (noise @ cm.ShuffledBatches() * 2).epsilon(DELTA)
+    assert optimizer.expected_batch_size == 15
+    assert "fresh uniform permutation" in engine.accountant.assumes
+    sampler = loader.batch_sampler.sampler
+    assert sorted(record for number in range(22) for record in sampler.draw(number)) == list(range(320))
+    with pytest.raises(cm.InputError, match="adaptive clipping"):
+        passes(SHUFFLED, **ADAPTIVE)
+    with pytest.raises(cm.InputError, match="leave steps=… out"):
+        passes(SHUFFLED, steps=3)
+    with pytest.raises(cm.InputError, match="one of them"):
+        passes(SHUFFLED, sample=15)
 
 
 def test_turns_of_parts_are_accounted_by_cycles() -> None:

@@ -2,8 +2,8 @@
 
 Importing this module registers accountants for `PrivacyEngine(accountant=…)`: "cumulant" (Poisson samples, add/remove),
 "cumulant-fixed-size" (replace-one), "cumulant-balls-in-bins" and "cumulant-cyclic-poisson" (add/remove) and "cumulant-shuffled"
-(shuffled epochs, replace-one, no amplification). Clipping and noise stay those of Opacus, in floating point: the guarantees are
-for ideal ones (`CAVEATS`).
+(shuffled epochs, replace-one, amplified where our sampler drew them). Clipping and noise stay those of Opacus, in floating
+point: the guarantees are for ideal ones (`CAVEATS`).
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from cumulant.training.balls_in_bins import BallsInBinsSampler
 from cumulant.training.cyclic_poisson import CyclicPoissonSampler
 from cumulant.training.opacus_history import from_opacus, torch_rate
 from cumulant.training.sampler import KEY_BYTES, FixedSizeSampler, PoissonSampler, Sampler
+from cumulant.training.shuffled_sampler import ShuffledSampler
 
 __all__ = [
     "CAVEATS",
@@ -85,6 +86,7 @@ def make_private(
     rate: Number | None = None,
     bins: int | None = None,
     cycle: int | None = None,
+    batch: int | None = None,
     steps: int | None = None,
     key: bytes | None = None,
     loader: Mapping[str, Any] | None = None,
@@ -98,6 +100,7 @@ def make_private(
     | Poisson samples | `rate` | "cumulant" |
     | every record in one of `bins` steps of a pass | `bins` | "cumulant-balls-in-bins" |
     | Poisson samples from `cycle` parts that take turns | `rate`, `cycle` | "cumulant-cyclic-poisson" |
+    | a fresh secret permutation per pass, cut into batches | `batch` | "cumulant-shuffled" |
 
     One pass over the loader has `steps` draws. `loader` has further arguments of the DataLoader, `options` those of Opacus'
     make_private. With several processes each takes its part of the one shared draw; rank 0 makes the key and sends it.
@@ -124,7 +127,7 @@ def make_private(
     rank = torch.distributed.get_rank() if world > 1 else 0
     given_key = key is not None
     key = _shared_key(key) if world > 1 else key
-    law = _sampler(len(dataset), sample, rate, bins, cycle, steps, key, rank, world)
+    law = _sampler(len(dataset), sample, rate, bins, cycle, batch, steps, key, rank, world)
     if world > 1:
         _compare(law)
     given = dict(loader or {})
@@ -163,17 +166,23 @@ def _sampler(
     rate: Number | None,
     bins: int | None,
     cycle: int | None,
+    batch: int | None,
     steps: int | None,
     key: bytes | None = None,
     rank: int = 0,
     world: int = 1,
 ) -> Sampler:
     """Return the sampler that these arguments name; InputError if they name none or two."""
-    if sum(value is not None for value in (sample, rate, bins)) != 1 or (cycle is not None and rate is None):
+    if sum(value is not None for value in (sample, rate, bins, batch)) != 1 or (cycle is not None and rate is None):
         raise InputError(
-            "give sample=… for samples of fixed size, rate=… for Poisson samples, or bins=… for balls in bins, one of them; "
-            "cycle=… goes with rate=…"
+            "give sample=… for samples of fixed size, rate=… for Poisson samples, bins=… for balls in bins, or batch=… for "
+            "shuffled passes, one of them; cycle=… goes with rate=…"
         )
+    if batch is not None:
+        law = ShuffledSampler(records, batch, key, rank=rank, world=world)
+        if steps not in (None, len(law)):
+            raise InputError(f"steps={steps} but a pass of batches of {batch} has {len(law)}; leave steps=… out")
+        return law
     if sample is not None:
         return FixedSizeSampler(records, sample, steps, key, rank=rank, world=world)
     if bins is not None:
@@ -196,6 +205,7 @@ def make_private_with_epsilon(
     rate: Number | None = None,
     bins: int | None = None,
     cycle: int | None = None,
+    batch: int | None = None,
     **options: Any,
 ) -> tuple[Any, ...]:
     """Call make_private with the noise multiplier that meets (epsilon, delta).
@@ -207,13 +217,13 @@ def make_private_with_epsilon(
     """
     if len(engine.accountant):
         raise InputError("steps were accounted already, and the search starts from none; use a new engine")
-    law = _sampler(len(dataset), sample, rate, bins, cycle, None)
+    law = _sampler(len(dataset), sample, rate, bins, cycle, batch, None)
 
     def run(noise: Any) -> Expression:
         return law.accounted_run(Gaussian.from_clipping(norm=1, noise=noise, relation=law.law.relation), steps)
 
     found = calibrate(run, epsilon=epsilon, delta=delta)
-    per_pass = options.pop("per_pass", len(law) if bins is not None else min(steps, len(law)))
+    per_pass = options.pop("per_pass", len(law) if bins is not None or batch is not None else min(steps, len(law)))
     return make_private(
         engine,
         dataset=dataset,
@@ -221,6 +231,7 @@ def make_private_with_epsilon(
         rate=rate,
         bins=bins,
         cycle=cycle,
+        batch=batch,
         steps=per_pass,
         noise_multiplier=_rounded_up(found.value),
         **options,

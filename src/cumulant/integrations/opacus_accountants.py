@@ -45,6 +45,7 @@ from cumulant.training.cyclic_poisson import CyclicPoissonSampler
 from cumulant.training.opacus_history import torch_rate
 from cumulant.training.sampler import FixedSizeSampler, PoissonSampler, Sampler
 from cumulant.training.sgd import ANY_ORDER, SAMPLINGS
+from cumulant.training.shuffled_sampler import ShuffledSampler
 
 CAVEATS = (
     "noise was added in floating point: the guarantee is for ideal noise",
@@ -584,26 +585,44 @@ class PassAccountant(Accountant):
 class ShuffledAccountant(PassAccountant):
     """Loaders that visit each record at most once per pass, and replace-one neighbours.
 
-    There is no amplification.
+    Only passes that our ShuffledSampler draws are amplified (`make_private` with batch=…).
 
-    Every pass that was started counts as one noisy sum of sensitivity 2C. Given the order, neighbours differ in one batch of
-    the pass; steps before it agree, steps after it use its noisy output only. Mixtures over orders keep every bound.
+    Every pass that was started counts as one whole pass. Of a loader of the user nothing is known but that no record comes
+    twice: it counts as one noisy sum of sensitivity 2C. Given the order, neighbours differ in one batch of the pass; steps
+    before it agree, steps after it use its noisy output only. Mixtures over orders keep every bound. The rate in the history
+    is "pass" for such loaders, and for ours text like "64 of 1797", with "full 64 of 1797" where a short batch is dropped.
     """
 
     name = "cumulant-shuffled"
-    assumes = ANY_ORDER
     PASS = "pass"
+    FULL = "full "
 
     secret_samples = False
 
+    @property
+    def assumes(self) -> str:  # type: ignore[override]
+        """Return what is assumed of the loaders that ran."""
+        kinds = {rate == self.PASS for _, rate, _ in self.history}
+        return " ".join(ANY_ORDER if foreign else SAMPLINGS["shuffled"].assumes for foreign in sorted(kinds or {True}))
+
     def noisy(self, noise: float, rate: float | str) -> Expression:
-        return Gaussian.from_clipping(norm=1, noise=noise, relation="replace-one") @ ShuffledBatches()
+        gaussian = Gaussian.from_clipping(norm=1, noise=noise, relation="replace-one")
+        law = self._law(rate)
+        return gaussian @ (ShuffledBatches() if law is None else law)
+
+    def _law(self, rate: float | str) -> ShuffledBatches | None:
+        """Return how a permutation of ours was cut; None for other loaders."""
+        if not isinstance(rate, str) or " of " not in rate:
+            return None
+        batch, _, records = rate.removeprefix(self.FULL).partition(" of ")
+        return ShuffledBatches(batch=batch, records=records, drop_last=rate.startswith(self.FULL))
 
     def run(self) -> Expression | None:
         whole: Expression | None = None
         for noise, rate, count in tuple(self.history):
             # Opacus calibrates with (noise, 1 / len(loader), steps)
-            passes = count if rate == self.PASS else -(-count // max(1, round(1 / float(rate))))
+            known = rate == self.PASS or self._law(rate) is not None
+            passes = count if known else -(-count // max(1, round(1 / float(rate))))
             part = self.noisy(noise, rate) * passes
             whole = part if whole is None else whole + part
         return whole
@@ -618,8 +637,16 @@ class ShuffledAccountant(PassAccountant):
                 "accounted; use a new engine and add the two guarantees"
             )
 
-    def _pass_of(self, rate: float | str, draw: Draw) -> int:
-        return draw.pass_number
+    def _pass_of(self, rate: float | str, draw: Draw) -> Any:
+        law = self._law(rate)
+        cut = None if law is None else law.cut()
+        return draw.pass_number if cut is None else (draw.mark, draw.number // cut.released)
+
+    def text(self, sampler: Sampler) -> str:
+        if not isinstance(sampler, ShuffledSampler):
+            return super().text(sampler)
+        law = sampler.law
+        return f"{self.FULL if law.drop_last else ''}{law.batch} of {law.records}"
 
     def _stock(self, caller: Mapping[str, Any], rate: float) -> float | str:
         if caller["poisson_sampling"] or caller["distributed"]:

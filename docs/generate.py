@@ -21,7 +21,8 @@ from typing import Any
 from cumulant.accounting.numbers import rounded_down, rounded_up
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMAND = "cumulant epsilon \"Gaussian(noise_multiplier=1, relation='add-remove') @ Poisson(rate=512/50000) * 5860\" --delta 1e-5"
+RUN = "Gaussian(noise_multiplier=1, relation='add-remove') @ Poisson(rate=512/50000) * 5860"
+COMMAND = f'cumulant epsilon "{RUN}" --delta 1e-5'
 """The command whose output the README and the home page show."""
 
 MOST_SHOWN = 4

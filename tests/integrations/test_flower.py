@@ -146,8 +146,13 @@ def test_threads_share_an_accountant() -> None:
     """Eight threads lost releases: each added its own to the run that it had read."""
     shared, before = CumulantAccountant(POISSON), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
+
+    def work(_: int) -> None:
+        for _ in range(50):
+            shared.compose(EVENT)
+
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: [shared.compose(EVENT) for _ in range(50)], range(8)))
+        list(pool.map(work, range(8)))
     sys.setswitchinterval(before)
     one = CumulantAccountant(POISSON)
     one.compose(EVENT, 400)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -184,7 +185,12 @@ def test_an_adaptive_adversary_gains_nothing_over_the_absolute_matrix(negative: 
             assert found[0] > signed[0]  # the signed matrix is no bound
 
 
-CONVEX = (lambda w: w**2, lambda w: w**1.5, lambda w: -np.sqrt(w), lambda w: w * np.log(w))
+CONVEX: tuple[Callable[[Any], Any], ...] = (
+    lambda w: w**2,
+    lambda w: w**1.5,
+    lambda w: -np.sqrt(w),
+    lambda w: w * np.log(w),
+)
 
 
 def best_adversary(

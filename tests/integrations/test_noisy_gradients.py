@@ -95,6 +95,56 @@ def test_hooks_that_only_look_are_fine(loop: tuple[Any, ...]) -> None:
     assert len(seen) == len(engine.accountant) == 20
 
 
+# ---- states of optimizers, histories
+
+
+def with_momentum() -> tuple[Any, ...]:
+    engine = PrivacyEngine(accountant=FIXED)
+    module = torch.nn.Linear(8, 3)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    arguments: dict[str, Any] = {"sample": SAMPLE, "noise_multiplier": NOISE, "max_grad_norm": 1.0}
+    return engine, *make_private(engine, module=module, optimizer=optimizer, dataset=data(RECORDS), **arguments)
+
+
+def test_raw_gradients_in_the_momentum() -> None:
+    engine, module, optimizer, loader = with_momentum()
+    train(module, optimizer, loader)
+    before = weights(module)
+    batch = next(iter(loader))
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(module(batch[0]), batch[1]).backward()
+    for weight in module.parameters():
+        optimizer.state[weight]["momentum_buffer"].add_(1000 * weight.grad)
+    with pytest.raises(cm.InputError, match="the state of the optimizer changed between a draw and its step"):
+        optimizer.step()
+    assert weights(module) == before
+    assert len(engine.accountant) == 20
+
+
+def test_momentum_that_is_cleared_between_steps_is_a_caveat() -> None:
+    engine, module, optimizer, loader = with_momentum()
+    train(module, optimizer, loader)
+    assert not any("state of the optimizer" in caveat for caveat in engine.accountant.caveats)
+    for weight in module.parameters():
+        optimizer.state[weight]["momentum_buffer"].zero_()
+    train(module, optimizer, loader)
+    assert any("state of the optimizer changed between two steps" in caveat for caveat in engine.accountant.caveats)
+
+
+def test_a_history_that_was_shortened(loop: tuple[Any, ...]) -> None:
+    engine, module, optimizer, loader = loop
+    train(module, optimizer, loader, passes=2)
+    engine.accountant.history.clear()
+    with pytest.raises(cm.InputError, match="steps were removed from it"):
+        engine.get_epsilon(1e-5)
+
+
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
+def test_a_module_without_a_wrapper(mode: str) -> None:
+    with pytest.raises(cm.InputError, match="wrap_model=False leaves nothing that could be watched"):
+        made(FIXED, grad_sample_mode=mode, wrap_model=False)
+
+
 # ---- hooks of weights with ghost clipping, where gradients are clipped by the backward pass
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
+import torch
 from opacus.accountants import IAccountant
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
@@ -61,6 +62,7 @@ ADAPTIVE = (
 RANDOM_ROWS = (
     "rand_on_empty=True puts a random record into empty samples, which shows that they were empty; leave it out"
 )
+UNWATCHED = "wrap_model=False leaves nothing that could be watched from clipping to noise; leave it out"
 LOADER = {"module", "optimizer", "data_loader", "poisson_sampling", "distributed", "clipping", "rand_on_empty"}
 """Names in Opacus' make_private that tell which loader and which optimizer the hook is for."""
 
@@ -108,6 +110,7 @@ class Accountant(IAccountant):
         self._used: dict[str, int] = {}  # of every key, the number after the last draw that a step used
         self._sessions: dict[str, int] = {}  # steps of earlier processes that are part of the history
         self._begin_session()
+        self._entries = 0  # steps, or passes, that the history must have
         self._budget: Budget | None = None
         self._budget_limit: Any = None
         self._draws: list[Draws] = []
@@ -150,10 +153,20 @@ class Accountant(IAccountant):
     def run(self) -> Expression | None:
         """Return all of the history as an expression; None before the first step."""
         whole: Expression | None = None
-        for noise, rate, count in tuple(self.history):
+        for noise, rate, count in self._whole_history():
             part = self.noisy(noise, rate) * count
             whole = part if whole is None else whole + part
         return whole
+
+    def _whole_history(self) -> tuple[tuple[float, float | str, int], ...]:
+        """Return the history; InputError if steps are missing from it."""
+        with self._lock:
+            if _total_steps(self.history) < self._entries:
+                raise InputError(
+                    f"the history has {_total_steps(self.history)} entries, but {self._entries} were accounted: steps were "
+                    "removed from it, and they still count. Use a new engine for a new run"
+                )
+            return tuple(self.history)
 
     def get_epsilon(self, delta: Number, *, method: Method | None = None) -> float:
         """Return the smallest epsilon that is proved for the history; 0 before the first step."""
@@ -222,6 +235,7 @@ class Accountant(IAccountant):
                 self.history[-1] = (noise, sample_rate, self.history[-1][2] + 1)
             else:
                 self.history.append((noise, sample_rate, 1))
+            self._entries += 1
             self._count_step()
 
     def _count_step(self) -> None:
@@ -290,6 +304,8 @@ class Accountant(IAccountant):
             )
         if caller["rand_on_empty"]:
             raise InputError(RANDOM_ROWS)
+        if not isinstance(caller["module"], torch.nn.Module):
+            raise InputError(UNWATCHED)
         loader, optimizer, law = caller["data_loader"], caller["optimizer"], self.law
         rate = self._stock(caller, sample_rate) if law is None else self.text(law)
         world = 1 if law is None else law.world
@@ -410,6 +426,7 @@ class Accountant(IAccountant):
                 plain = not (terms or {}).get("adaptive") and (terms or {}).get("schedule") is None
                 self.limit = limit.limit if plain else limit
             self.history, self._budget = history, None
+            self._entries = _total_steps(history)
             self._sessions = sessions
             if not known:
                 self._begin_session()
@@ -556,6 +573,7 @@ class PassAccountant(Accountant):
                     self.history[-1] = (noise, rate, self.history[-1][2] + 1)
                 else:
                     self.history.append((noise, rate, 1))
+                self._entries += 1
                 if begun is not None:
                     self._charged[begun] = noise
             elif self._charged[begun] != noise:
@@ -619,7 +637,7 @@ class ShuffledAccountant(PassAccountant):
 
     def run(self) -> Expression | None:
         whole: Expression | None = None
-        for noise, rate, count in tuple(self.history):
+        for noise, rate, count in self._whole_history():
             # Opacus calibrates with (noise, 1 / len(loader), steps)
             known = rate == self.PASS or self._law(rate) is not None
             passes = count if known else -(-count // max(1, round(1 / float(rate))))

@@ -36,6 +36,9 @@ CHANGED = (
 )
 SUM_EXCESS = 0.05
 """Part by which rounding may lengthen a sum of clipped gradients; derived: bfloat16 has 1.6 % for each of them."""
+STATE_CHANGED = (
+    "the state of the optimizer changed between two steps by something else, which must not have used records"
+)
 STATE_BYTES = 16
 """Bytes of the hash of a state of a generator: two of 2^40 steps are equal by chance once in 2^49 runs."""
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -66,6 +69,7 @@ class Weights:
 
     def __init__(self) -> None:
         self._sums: dict[Any, int] = {}
+        self._states: list[int] = []
         self._optimizers: list[Any] = []
 
     def watch(self, module: Any, optimizer: Any) -> None:
@@ -73,10 +77,22 @@ class Weights:
         self._optimizers.append(optimizer)
         every = dict.fromkeys((*module.parameters(), *params(optimizer, frozen=True)))
         self._sums.update(zip(every, _checksums(list(every)), strict=True))
+        self._states = self._state_sums()
 
     def note(self) -> None:
-        """Remember the weights as they are now."""
+        """Remember the weights and the states of the optimizers as they are now."""
         self._sums = dict(zip(self._sums, _checksums(list(self._sums)), strict=True))
+        self._states = self._state_sums()
+
+    def state_changed(self) -> bool:
+        """Check that the state of an optimizer, such as its momentum, was changed since the last note."""
+        return self._state_sums() != self._states
+
+    def _state_sums(self) -> list[int]:
+        held = [
+            value for optimizer in self._optimizers for state in optimizer.state.values() for value in state.values()
+        ]
+        return _checksums([value for value in held if isinstance(value, torch.Tensor)])
 
     def changed(self) -> bool:
         """Check that any weight was changed since the last note.
@@ -317,6 +333,8 @@ class AccountedSteps:
         """Remember the weights when a draw is handed out; a change since the last step is a caveat."""
         if self._weights.changed() and self._draws.used:
             self.notice(CHANGED)
+        if self._weights.state_changed() and self._draws.used:
+            self.notice(STATE_CHANGED)
         self._weights.note()
 
     def _before_move(self, *given: Any) -> None:
@@ -402,6 +420,11 @@ class AccountedSteps:
             raise InputError(
                 "weights changed between a draw and its step: another optimizer, or the one inside, used gradients without "
                 "noise. Call step() of the optimizer that make_private returned, and nothing else"
+            )
+        if self._weights.state_changed():
+            raise InputError(
+                "the state of the optimizer changed between a draw and its step, perhaps by gradients without noise. Leave "
+                "momentum and other states to the optimizer"
             )
         noisy = set(self._optimizer.params)
         for weight in params(self._optimizer, frozen=True):

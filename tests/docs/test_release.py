@@ -35,6 +35,13 @@ def test_pages_that_the_security_page_leads_to_are_there() -> None:
         assert (ROOT / link).is_file(), link
 
 
+def test_all_extras_are_part_of_all() -> None:
+    extras = PROJECT["optional-dependencies"]
+    (everything,) = extras["all"]
+    named = set(re.search(r"\[(.*)\]", everything)[1].split(","))  # type: ignore[index]
+    assert named == extras.keys() - {"all", "dev"}
+
+
 @pytest.mark.tree
 def test_what_is_typed_says_so() -> None:
     assert "Typing :: Typed" in PROJECT["classifiers"]

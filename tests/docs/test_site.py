@@ -77,6 +77,17 @@ def test_every_public_name_has_a_page_with_an_example(site: Path) -> None:
         assert "&gt;&gt;&gt;" in (site / "docs" / "reference" / f"Run.{question}.html").read_text(), question
 
 
+def test_the_site_says_its_version(site: Path) -> None:
+    number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"<title>cumulant {number}" in (site / "docs" / "index.html").read_text()
+
+
+def test_notebooks_are_shown_with_their_outputs(site: Path) -> None:
+    page = (site / "docs" / "notebooks" / "review-a-claim.html").read_text()
+    assert "<b>The claim is false</b>" in page
+    assert re.search(r'<img[^>]*src="[^"]*_images/[0-9a-f]+\.png"', page)
+
+
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert not re.search(r'<(?:img|link|script|iframe)[^>]*(?:src|href)="(?:https?:)?//', page.read_text()), page

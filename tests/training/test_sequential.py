@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -78,6 +79,68 @@ def test_stopping_at_the_largest_wealth_gains_nothing() -> None:
     draws = np.random.default_rng(4)
     found = [wealth_of(draws, 1.0, 80, level="0.2", thresholds=[0.5]).refuted for _ in range(40)]
     assert np.mean(found) <= 0.2 + 3 * math.sqrt(0.16 / 40)
+
+
+def corners(claim: Claim) -> list[tuple[float, float]]:
+    """The points (p, q) that the claim allows and at which two of its lines, or of the sides of the square, meet."""
+    lines = Lines.of(claim.epsilons, claim.deltas)
+    # p <= b q + d and, with the roles of both data sets exchanged, q <= b p + d; then the sides of the square
+    rows = [(1.0, -b, d) for b, d in zip(lines.slope, lines.offset, strict=True)]
+    rows += [(-b, 1.0, d) for b, d in zip(lines.slope, lines.offset, strict=True)]
+    rows += [(1.0, 0.0, 1.0), (0.0, 1.0, 1.0), (-1.0, 0.0, 0.0), (0.0, -1.0, 0.0)]
+    found = []
+    for first, second in itertools.combinations(np.array(rows), 2):
+        if abs(np.linalg.det([first[:2], second[:2]])) > 1e-12:
+            p, q = np.linalg.solve([first[:2], second[:2]], [first[2], second[2]])
+            if all(row[0] * p + row[1] * q <= row[2] + 1e-12 for row in rows):
+                found.append((float(p), float(q)))
+    return found
+
+
+@pytest.mark.parametrize("options", [{"thresholds": [0.5]}, {"first": 2}])
+def test_no_adversary_gains_by_choosing_when_to_stop(options: dict[str, Any]) -> None:
+    """Every history of four runs, and after each the worst chances that the claim allows: nobody expects to win.
+
+    The chances may depend on all earlier coins and scores, so that this covers every adaptive mechanism that keeps the claim
+    and every rule to stop. The wealth is linear in the chances, so that the corners of the allowed set are enough.
+    """
+    claim = Claim([0.4], [0.05])
+    chances = corners(claim)
+    assert len(chances) >= 5
+    moves = list(itertools.product((True, False), (0.0, 1.0)))
+    largest, grown = 0.0, 0.0
+
+    def look(history: list[tuple[bool, float]]) -> float:
+        nonlocal largest, grown
+        audit = Sequential(claim, **options)
+        wealth = 1.0
+        for coin, score in history:
+            wealth = audit.see(coin, score)
+        if len(history) < 4:
+            after = {move: look([*history, move]) for move in moves}
+            for p, q in chances:
+                mean = sum(
+                    0.5 * (chance if score else 1 - chance) * after[coin, score]
+                    for coin, chance in ((True, p), (False, q))
+                    for score in (0.0, 1.0)
+                )
+                largest = max(largest, mean / wealth if wealth > 0 else mean)
+            grown = max(grown, *after.values())
+        return wealth
+
+    look([])
+    assert largest <= 1 + 1e-9
+    assert grown > 1.05  # some bets are made
+
+
+def test_both_runs_of_a_pair_must_be_alike() -> None:
+    """Why the docstring asks for it: answers 1, 0, 1, 0, ... tell nothing of any record, and win in pairs."""
+    audit = Sequential(Claim([0.1], [0]), thresholds=[0.5], pairs=True)
+    for _ in range(6):
+        audit.see(True, 1.0)
+        audit.see(False, 0.0)
+    assert audit.refuted
+    assert "both runs must be alike" in (Sequential.__doc__ or "")
 
 
 def test_beta_must_balance_alpha() -> None:

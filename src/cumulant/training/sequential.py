@@ -125,7 +125,7 @@ class Sequential:
     The coin of every run must be fair, drawn by the harness and independent of everything before: then P(the claim is
     refuted) is at most `level` if the claim is true. `thresholds` are fixed in advance, or quantiles of the first scores,
     on which nothing is bet. With `pairs=True` runs come in pairs, one with the record and one without; bets are fixed
-    before the first of a pair.
+    before the first of a pair, and both runs must be alike: the same mechanism, each with fresh noise.
 
     >>> import cumulant as cm
     >>> audit = Sequential(Claim.of(cm.PureDP("0.1")), thresholds=[0.5])

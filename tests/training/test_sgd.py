@@ -9,7 +9,8 @@ from scipy.stats import norm
 
 import cumulant as cm
 from cumulant.domains import Exact
-from cumulant.training.sgd import SAMPLINGS, largest
+from cumulant.numerics.search import largest_integer
+from cumulant.training.sgd import SAMPLINGS
 
 MNIST: dict[str, Any] = {"batch": 256, "records": 60_000, "epochs": 30, "noise_multiplier": "1.1"}
 
@@ -136,7 +137,7 @@ def test_steps_that_fit_and_the_next_that_does_not() -> None:
     steps = plan.steps_within(epsilon=1, delta=1e-5)
     assert plan.after(steps).epsilon(1e-5) <= 1 < plan.after(steps + 1).epsilon(1e-5)
     assert replace(plan, noise_multiplier="0.01").steps_within(epsilon=1, delta=1e-5) == 0
-    assert largest(lambda k: k <= 1) == 1
+    assert largest_integer(lambda k: k <= 1) == 1
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from cumulant.losses.grid import Loss, Step
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.convolution import without_dust
 from cumulant.numerics.rounding import MANY, U, raised, rounded_up
+from cumulant.numerics.search import bisect
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.shuffle import LARGEST, MOST_REPORTS, ShuffledPair
 
@@ -60,6 +61,8 @@ _FINE = 1 << 15
 """Cells of the law of one ratio before it is put on a coarser grid; chosen by hand."""
 _FARTHEST = 60.0
 """The largest eps0 that is tried."""
+_EPS0_WIDTH = 1e-3
+"""Width at which the search for eps0 ends; chosen by hand: the slack changes little within it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +143,7 @@ def _least_eps0(loss: Loss, log_delta: float, released: int) -> float | None:
         low, high = high, 2 * high
         if high > _FARTHEST:
             return None
-    while high - low > 1e-3:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return bisect(enough, low, high, width=_EPS0_WIDTH)[1]
 
 
 # ---- the law of one epoch

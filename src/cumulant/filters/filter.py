@@ -25,6 +25,7 @@ from cumulant.errors import BudgetRefused, CertificateError, HypothesisError
 from cumulant.filters.amounts import Amounts, round_up
 from cumulant.numerics.arithmetic import BALLS, FLOATS
 from cumulant.numerics.rounding import rounded_up
+from cumulant.numerics.search import largest_integer
 from cumulant.pairs.pair import Pair
 
 UNIT = 10**18
@@ -151,16 +152,7 @@ class Filter(ABC):
         def fits(count: int) -> bool:
             return self.certificate(spent + self.charge((price, times * count) for price, times in prices)) is not None
 
-        low, high = 0, 1
-        while high < most and fits(high):
-            low, high = high, 2 * high
-        high = min(high, most)
-        if fits(high):
-            return high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low
+        return largest_integer(fits, most)
 
 
 def proved_curve(step: Step) -> Curve:

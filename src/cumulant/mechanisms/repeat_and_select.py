@@ -17,6 +17,7 @@ from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper
 from cumulant.numerics.arithmetic import BALLS
 from cumulant.numerics.enclosure import FAR
 from cumulant.numerics.rounding import U, rounded_down
+from cumulant.numerics.search import bisect
 from cumulant.pairs.pair import Pair
 from cumulant.parameters import declared
 from cumulant.relation import Relation
@@ -97,10 +98,8 @@ class RepeatAndSelect(Scheme):
         """
         if self.shape == 1:
             return 1 / self.mean
-        low, high = _LEAST_LOGARITHM, 0.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if _float_mean(middle, float(self.shape)) < self.mean else (middle, high)
+        shape = float(self.shape)
+        low, _ = bisect(lambda x: _float_mean(x, shape) < self.mean, _LEAST_LOGARITHM, 0.0, halvings=_HALVINGS)
         with BALLS.at(_BITS):
             for margin in (2.0**-k for k in range(50, 0, -2)):
                 g = Fraction(math.exp(low)) * (1 - Fraction(margin))

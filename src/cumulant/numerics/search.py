@@ -187,7 +187,45 @@ def shrink_bracket(
     return inner, outer
 
 
-def smallest_integer(holds: Callable[[int], bool], start: int) -> int:
+def bisect(
+    holds: Callable[[float], object],
+    low: float,
+    high: float,
+    *,
+    part: float = 0.0,
+    width: float = 0.0,
+    halvings: int = 2_000,
+) -> tuple[float, float]:
+    """Narrow [low, high] around the point where a condition that stays true begins, and return both ends.
+
+    The condition fails at `low` and holds at `high`, or is taken to do so. It ends at this part of the upper end, at this width
+    or after so many halvings.
+
+    >>> low, high = bisect(lambda x: x * x >= 2, 0.0, 2.0, part=1e-9)
+    >>> low < 2**0.5 <= high, high - low < 2e-9
+    (True, True)
+    """
+    for _ in range(halvings):
+        if not high - low > max(part * high, width):
+            break
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
+
+
+def bisect_integers(holds: Callable[[int], object], low: int, high: int) -> int:
+    """Return the smallest integer at which a condition that stays true holds; it fails at `low` and holds at `high`.
+
+    >>> bisect_integers(lambda n: n * n > 1000, 0, 1000)
+    32
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def smallest_integer(holds: Callable[[int], object], start: int) -> int:
     """Return the smallest positive integer at which a condition that stays true holds.
 
     It is doubled from `start` on until it holds, then bisected.
@@ -198,7 +236,19 @@ def smallest_integer(holds: Callable[[int], bool], start: int) -> int:
     low, high = 0, start
     while not holds(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return bisect_integers(holds, low, high)
+
+
+def largest_integer(fits: Callable[[int], object], most: int = 2**40) -> int:
+    """Return the largest count up to `most` that fits, if all smaller ones do; else 0.
+
+    >>> largest_integer(lambda steps: steps <= 141), largest_integer(lambda steps: True, most=1000)
+    (141, 1000)
+    """
+    low, high = 0, 1
+    while high < most and fits(high):
+        low, high = high, 2 * high
+    high = min(high, most)
+    if fits(high):
+        return high
+    return bisect_integers(lambda count: not fits(count), low, high) - 1

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from cumulant.numerics.search import bisect_integers
 from cumulant.plotting.charts import Chart, Curve
 from cumulant.training.audit import Claim, p_value
 from cumulant.training.canaries import OneRun
@@ -57,11 +58,7 @@ def _refuting_count(claim: Claim, canaries: int, count: int, level: float) -> fl
 
     if not refuted(count):
         return math.nan
-    low, high = 0, count
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if refuted(middle) else (middle, high)
-    return float(high)
+    return float(bisect_integers(refuted, 0, count))
 
 
 def coverage(batches: Sequence[Sequence[int]], population: int, sample: int) -> Chart:

@@ -23,6 +23,7 @@ from scipy import special
 from cumulant.domains import DELTA, EPSILON, Domain, Number, listed
 from cumulant.errors import InputError, shown
 from cumulant.numerics.rounding import rounded_down, rounded_up
+from cumulant.numerics.search import bisect, bisect_rows
 
 if TYPE_CHECKING:
     from cumulant.mechanisms.mechanism import Expression
@@ -135,10 +136,7 @@ def one_run_epsilon(*, canaries: int, guesses: int, correct: int, delta: Number,
     low, high = 0.0, LARGEST_EPSILON
     if _steinke(m, r, c, low, d) > alpha:
         return 0.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _steinke(m, r, c, middle, d) <= alpha else (low, middle)
-    return low
+    return bisect(lambda epsilon: _steinke(m, r, c, epsilon, d) > alpha, low, high, halvings=HALVINGS)[0]
 
 
 def one_run_curve_p_value(
@@ -349,10 +347,7 @@ def _p_values(hits: Any, members: Any, alarms: Any, others: Any, *, claim: Claim
 
     low, high = np.full(len(hits), math.log(1e-300)), np.zeros(len(hits))
     possible = refuted(np.ones(len(hits)))
-    for _ in range(LOG_HALVINGS):
-        middle = (low + high) / 2
-        smaller = refuted(np.exp(middle))
-        low, high = np.where(smaller, low, middle), np.where(smaller, middle, high)
+    high = bisect_rows(lambda log_level: refuted(np.exp(log_level)), low, high, LOG_HALVINGS)
     return np.where(possible, np.exp(high), 1.0)
 
 

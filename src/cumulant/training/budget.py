@@ -13,7 +13,8 @@ from cumulant.errors import BudgetRefused, InputError, shown
 from cumulant.lock import Lock
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.notation import parse
-from cumulant.training.sgd import NoisySGD, largest
+from cumulant.numerics.search import largest_integer
+from cumulant.training.sgd import NoisySGD
 
 
 class Budget:
@@ -164,7 +165,7 @@ class Budget:
             run = step.after(count) if isinstance(step, NoisySGD) else step * count
             return Fraction(run.epsilon(self._delta)) <= self._epsilon
 
-        return largest(fits)
+        return largest_integer(fits)
 
     def _compose(self, rule: Accountant, step: Expression | NoisySGD, new: int) -> None:
         """Charge steps by the rule for adaptive choices.

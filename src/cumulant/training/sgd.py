@@ -26,6 +26,7 @@ from cumulant.mechanisms.matrix_mechanism import MatrixMechanism
 from cumulant.mechanisms.mechanism import Expression
 from cumulant.mechanisms.shuffled_batches import ShuffledBatches
 from cumulant.mechanisms.user import User
+from cumulant.numerics.search import largest_integer
 from cumulant.relation import Relation
 from cumulant.sampling.balls_in_bins import BallsInBins
 from cumulant.sampling.cyclic_poisson import CyclicPoisson
@@ -524,7 +525,7 @@ class NoisySGD:
                 return False
             return Fraction(self.after(steps).epsilon(delta)) <= target
 
-        return largest(fits)
+        return largest_integer(fits)
 
     def __str__(self) -> str:
         planned = ", then ".join(f"{noise} for {count:,} steps" for noise, count in self.segments)
@@ -533,20 +534,3 @@ class NoisySGD:
             f"DP-SGD with batches of {self.batch:,} of {self.records:,} records, {self.total_steps:,} steps, noise multiplier "
             f"{noise}, {self.sampling} batches, for {self.relation} neighbours"
         )
-
-
-def largest(fits: Callable[[int], bool], most: int = 2**40) -> int:
-    """Return the largest count up to `most` that fits, if all smaller ones do; else 0.
-
-    >>> largest(lambda steps: steps <= 141)
-    141
-    """
-    if not fits(1):
-        return 0
-    low, high = 1, 2
-    while high <= most and fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

@@ -25,6 +25,7 @@ from cumulant.exact.rounds import Reports, Rounds
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.enclosure import FAR, FLOOR, NEAR
 from cumulant.numerics.rounding import MANY, U, at_least, rounded_down, rounded_up
+from cumulant.numerics.search import bisect
 from cumulant.pairs.worst_triples import Atoms
 
 # The value of an adversary who chooses anew in every round, read as delta and as epsilon.
@@ -59,10 +60,7 @@ class Value:
         low, high = 0.0, min(rounded_down(-self.first * self.step), RECURSION.largest_exponent)
         if self.delta(high) > delta:
             return math.inf
-        while high - low > RECURSION.narrow * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-        return high
+        return bisect(lambda epsilon: self.delta(epsilon) <= delta, low, high, part=RECURSION.narrow)[1]
 
     def needed_epsilon(self, delta: float) -> float:
         """Return the largest grid epsilon at which lower values of W exceed this delta.

@@ -17,6 +17,7 @@ from cumulant.exact.inversion import saddle
 from cumulant.exact.inversion.saddle import Moments
 from cumulant.losses.grid import Step
 from cumulant.numerics.rounding import DOZENS, lowered, next_above, raised
+from cumulant.numerics.search import bisect
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +121,7 @@ def _alone_epsilon(terms: Terms, log_delta: float, upper: bool) -> Bound | None:
         low, high = high, 2 * high
         if high > GRID.farthest_epsilon:
             return UNKNOWN if upper else NOTHING
-    while high - low > GRID.solved * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+    low, high = bisect(enough, low, high, part=GRID.solved)
     return Bound(high if upper else low, math.nan, math.nan, 0)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cumulant.accounting.numbers import rounded_down, rounded_up
+from cumulant.numerics.search import bisect_integers
 from cumulant.paper.figures.claim import Claim, each, judged, label, slope, split
 from cumulant.paper.figures.series import Table, accountant, baseline
 from cumulant.paper.figures.settings import MOST_ROUNDS, Panel
@@ -126,9 +127,9 @@ def _first_win(panel: Panel) -> int:
 
     It wins from there on.
     """
-    low, high = 0, 1024
-    while high - low > 1:
-        middle = np.array([(low + high) // 2])
-        wins = accountant(panel, middle, "paper")[0] <= baseline(panel, middle, "naive")[0]
-        low, high = (low, int(middle[0])) if wins else (int(middle[0]), high)
-    return high
+
+    def wins(count: int) -> object:
+        rounds = np.array([count])
+        return accountant(panel, rounds, "paper")[0] <= baseline(panel, rounds, "naive")[0]
+
+    return bisect_integers(wins, 0, 1024)

@@ -49,7 +49,7 @@ _BALLS_LEAVE = 1e-60
 """Far more than the radius of a delta that is 0 in balls of 256 bits."""
 
 _NEAR_END = 1e-6
-"""Distance from no loss and from the largest loss within which curves are asked too; convention: they may know fractions."""
+"""Epsilon below which curves are asked too; convention: they may know a distance as a fraction."""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -184,6 +184,9 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
     if rounds is None or question.method != "best":
         return nothing
     if rounds.attained:
+        if question.asked == "epsilon" and found.value.size > 1:
+            # a curve may know pure privacy as a fraction, where balls leave a little more than nothing
+            return np.asarray((found.value > _BALLS_LEAVE) & (found.value < 1))
         pairs = zip(found.value, found.given, strict=True)
         ends = pairs if question.asked == "delta" else ((given, value) for value, given in pairs)
         return np.array([_attained(rounds, *each) for each in ends], dtype=bool)
@@ -214,14 +217,13 @@ def _beaten(rounds: Rounds | None, question: Question, found: _Exact) -> np.ndar
 
 
 def _attained(rounds: Rounds, epsilon: float, delta: float) -> bool:
-    """Return True if no valid bound is below the closed form of the only round, rounding included.
+    """Return True if Rényi divergences say clearly more than the closed form of the only round, which neighbours attain.
 
-    At the ends a curve may know pure privacy or a distance as a fraction, where balls leave a little more than that.
+    Of bounded losses a conversion may be tight (of two outputs it is), so that it wins in the last bit.
     """
     from cumulant.exact.limits import largest_loss
 
-    inside = _BALLS_LEAVE < delta < 1 and epsilon > _NEAR_END
-    return inside and epsilon < (1 - _NEAR_END) * largest_loss(rounds)
+    return _NEAR_END < epsilon < math.inf and _BALLS_LEAVE < delta < 1 and largest_loss(rounds) == math.inf
 
 
 def _orders(centre: int) -> Floats:

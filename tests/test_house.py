@@ -35,6 +35,7 @@ ABOUT_A_PACKAGE = {
         "how_to_train_jax",
         "individual_descent",
         "individual_filters",
+        "noisy_gradients",
         "notebook",
         "training_loops",
     },

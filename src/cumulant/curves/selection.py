@@ -162,7 +162,7 @@ def _nondecreasing(curve: Selected) -> Selected:
 
 
 def _local_minima(values: Array) -> Array:
-    """Return the places of finite values that are below one neighbour and not above the other; ends have one."""
+    """Return the places of local minima: finite, below one neighbour and not above the other."""
     before, after = np.append(np.inf, values[:-1]), np.append(values[1:], np.inf)
     low = (values <= before) & (values <= after) & ((values < before) | (values < after))
     return np.flatnonzero(low & np.isfinite(values))

@@ -145,6 +145,11 @@ def test_bad_input_is_a_value_error(ask: Any) -> None:
 def test_threads_share_an_accountant() -> None:
     """Eight threads lost releases: each added its own to the run that it had read."""
     shared, before = CumulantAccountant(POISSON), sys.getswitchinterval()
+
+    def compose(_: int) -> None:
+        for _ in range(50):
+            shared.compose(EVENT)
+
     sys.setswitchinterval(1e-6)
 
     def work(_: int) -> None:

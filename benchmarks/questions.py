@@ -182,7 +182,7 @@ def accountants(
 
 
 def divergences(count: int, noises: Sequence[float]) -> tuple[Timing, Timing]:
-    """The peer's accountant of Renyi divergences: made anew for a question, and kept, with one more kind composed into it."""
+    """The peer's accountant of Rényi divergences: made anew for a question, and kept, with one more kind composed into it."""
     from dp_accounting import dp_event
     from dp_accounting.rdp import RdpAccountant
 

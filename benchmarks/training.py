@@ -70,7 +70,7 @@ def _per_epoch(repetitions: int) -> Comparison:
         _opacus("rdp", 1.1, counts[-1]).get_epsilon(DELTA),
     )
     return Comparison(
-        f"epsilon after each of {EPOCHS} epochs by Renyi divergences, {BATCH} of {RECORDS:,}, Poisson",
+        f"epsilon after each of {EPOCHS} epochs by Rényi divergences, {BATCH} of {RECORDS:,}, Poisson",
         timed("cumulant", ours, repetitions),
         (timed("opacus", opacus, repetitions), timed("dp_accounting", google, repetitions)),
         (f"after the last epoch: {last[0]:.6g}, Opacus {last[1]:.6g}",),

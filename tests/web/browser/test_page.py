@@ -522,6 +522,10 @@ def test_the_attack_and_mu_are_asked_again_by_themselves(page: Any) -> None:
     time.sleep(0.5)
     assert line_through(page, "#attack-picture p")  # a struck picture is not asked about anew
     assert "20 %" in text(page, "#attack-picture")
+    changed(page, "run", "PureDP(1)")  # the old question again, and another prior
+    assert not page.execute_script(STRUCK)
+    assert "Computing" in text(page, "#attack-picture")
+    until(page, "return /30 %/.test(document.getElementById('attack-picture').textContent)")
 
 
 def test_a_change_strikes_the_calibration_out(page: Any) -> None:
@@ -750,12 +754,14 @@ def test_the_ledger(page: Any) -> None:
     until(page, "return document.querySelectorAll('#history tbody tr').length === 3")
     page.execute_script(HELD)
     typed(page, "search", "zzz")  # which nothing has
+    assert line_through(page, "#history td")  # rows of the old search
     page.execute_script("window.late = window.held.splice(0); window.fetch = window.real")
     typed(page, "search", "first")
     until(page, "return /^1 of/.test(document.querySelector('#history caption').textContent)")
     page.execute_script("for (const each of window.late) each()")
     time.sleep(0.5)
     assert text(page, "#history caption").startswith("1 of")  # what was searched last is shown
+    assert not line_through(page, "#history td")
     page.find_element(By.ID, "verify").click()
     until(page, "return /^sound/.test(document.getElementById('verdict').textContent)")
     typed(page, "spend-run", "Gaussian(sigma=50)")

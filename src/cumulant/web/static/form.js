@@ -34,6 +34,7 @@ const Form = (() => {
   const PAUSE = 150;  // milliseconds without a key before the server is asked for the expression
 
   let expected = "";  // the expression that the fields stand for
+  let flight = Promise.resolve();  // the question that is on its way; the next one waits for it
   let waiting = null;  // the promise of that expression while the server writes it
 
   const start = () => document.querySelector("[name=start]:checked").value;
@@ -126,9 +127,11 @@ const Form = (() => {
     const question = training();
     const mine = waiting = (async () => {
       await new Promise((go) => { setTimeout(go, PAUSE); });
+      await flight.catch(() => null);
       if (mine !== waiting) return;
       try {
-        const found = await ask("/api/training", question);
+        flight = ask("/api/training", question);
+        const found = await flight;
         if (mine !== waiting) return;
         expected = by("run").value = found.run;
       } catch (error) {

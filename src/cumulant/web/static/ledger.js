@@ -22,7 +22,7 @@ const Book = (() => {
     if (each.fits !== null) box.append(make("p", `About ${each.fits} more of ${each.like} fit.`));
     for (const held of each.holds) box.append(make("p", `${held.actor} holds budget for ${held.run} since ${when(held.time)}.`));
     const open = make("button", `History of ${each.account}`, { type: "button" });
-    open.addEventListener("click", () => { account = each.account; by("receipt").textContent = ""; by("history-view").hidden = false; spenders(); past(); });
+    open.addEventListener("click", () => { account = each.account; by("receipt").textContent = ""; by("history").replaceChildren(); by("history-view").hidden = false; spenders(); past(); });
     box.append(open);
     return box;
   }
@@ -72,11 +72,13 @@ const Book = (() => {
   async function past(before = null) {
     const turn = ++looked;
     by("history-title").textContent = `History of ${account}`;
+    by("history").classList.add("stale");  // rows of an older search
     try {
       const asked = { account, search: by("search").value };
       if (before !== null) asked.before = before;
       const found = await ask(`/api/ledger/history?${new URLSearchParams(asked)}`);
       if (turn !== looked) return;
+      by("history").classList.remove("stale");
       const more = found.next === null ? "" : `, and more below entry ${found.next}`;
       rows(by("history"), ["Entry", "Kind", "When", "Who", "Run", "Receipt"], `${found.entries.length} of ${found.all} entries${more}`, found.entries.map((each) => {
         const cell = make("td"), copy = make("button", "Copy", { type: "button", "aria-label": `Copy the receipt of entry ${each.seq}` });
@@ -89,7 +91,11 @@ const Book = (() => {
       }));
       if (before !== null) by("history").prepend(button("Newest entries", () => past()));
       if (found.next !== null) by("history").append(button("Older entries", () => past(found.next)));
-    } catch (error) { if (turn === looked) by("history").replaceChildren(make("p", error.error)); }
+    } catch (error) {
+      if (turn !== looked) return;
+      by("history").classList.remove("stale");
+      by("history").replaceChildren(make("p", error.error));
+    }
   }
 
   function button(text, act) {

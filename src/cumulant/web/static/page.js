@@ -12,6 +12,8 @@ const questions = {
   calibrated: () => JSON.stringify([...texts("run", "unknown", "target", "delta"), Form.pending()]),
 };
 const answers = { answer: null, calibrated: null };  // the question that each answer on the page belongs to
+const small = { attack: () => JSON.stringify(texts("attack-kind", "prior")), mu: () => value("slack") };
+const pictured = { attack: null, mu: null };  // the attack and the slack that are drawn or asked for
 const old = (which) => answers[which] !== null && answers[which] !== questions[which]();
 
 function judge() {
@@ -21,6 +23,10 @@ function judge() {
   by("stale").textContent = struck ? "The question has changed. What is struck out answers the old one: ask again." : "";
   for (const button of document.querySelectorAll("[data-copy]")) button.disabled = struck || current === null;
   if (struck) by("copied").textContent = "";
+  if (!struck && current) {  // an attack or a slack that was changed while the answer was struck out
+    if (pictured.attack !== small.attack()) attack();
+    if (pictured.mu !== small.mu()) mu();
+  }
 }
 
 // ---- pictures are drawn as wide as their place, again when that changes
@@ -125,6 +131,7 @@ async function explore() {
   if (turn !== asked) return;
   shown = found[0];
   current = { turn, runs, delta };
+  for (const each of ["attack", "mu"]) pictured[each] = small[each]();  // both follow below
   const cards = make("div", "", { class: "cards" }), bars = make("div", "", { class: "bars" });
   found.forEach((each, i) => cards.append(card(each, i ? "two" : "one", runs.length > 1)));
   const verdicts = check ? [verdict(check, shown.shown.epsilon, shown.shown.lower)] : [];
@@ -186,6 +193,7 @@ async function attack() {
   by("prior-label").textContent = WORDS[kind].prior;
   if (!current || old("answer")) return;
   const { runs } = current;
+  pictured.attack = small.attack();
   empty(place);
   try {
     const found = await Promise.all(runs.map((run) => ask("/api/risk", { run, kind, prior })));
@@ -222,6 +230,7 @@ async function mu() {
   const mine = ++measured, slack = value("slack"), place = picture("mu");
   if (!current || old("answer")) return;
   const { runs } = current;
+  pictured.mu = small.mu();
   empty(place);
   caption("mu", "");
   try {

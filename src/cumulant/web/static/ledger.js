@@ -58,7 +58,7 @@ const Book = (() => {
       const found = await ask(`/api/ledger/spenders?${new URLSearchParams({ account: name })}`);
       if (name !== account) return;
       const all = found.looked < found.all ? `The newest ${found.looked} of ${found.all} entries. ` : "";
-      rows(by("spenders"), ["Who", "Part of the budget", "Charges", "Last", "Most often"], `${all}Parts are as if alone; they need not add up.`, found.spenders.map((each) => {
+      rows(by("spenders"), ["Who", "Part of the budget", "Charges", "Last", "Most often"], `${all}A part is what these charges would use alone; parts need not add up.`, found.spenders.map((each) => {
         const part = make("td"), runs = make("td", "", { class: "code" });
         part.append(bar(each.used), make("span", share(each.used)));
         for (const [run, times] of each.runs) runs.append(make("div", `${times} × ${run}`));

@@ -170,7 +170,7 @@ async function chart(turn, name, logarithmic, titles) {
     if (turn !== asked) return;
     if (Number(delta) === 0 || Number(delta) >= 1) for (const each of found) each.marked = null;  // drawn, and not asked about
     draw(place, () => { if (!Chart.draw(place, found, titles(found[0].title), logarithmic).length) place.replaceChildren(make("p", "There is nothing finite to draw.")); });
-    caption(name, name === "attack" ? found.map(({ title }) => /advantage.*/.exec(title)?.[0] ?? "").join("; ").replace(/^a/, "A")
+    caption(name, name === "attack" ? found.map(({ title }) => /advantage.*/.exec(title)?.[0] ?? "").join("; ").replace(/^a/, "A").replace(/$/, ".")
       : "The true epsilon lies in the band between the bounds.");
     if (name !== "attack" && !found.every(({ curves }) => curves.lower)) caption(name, "No lower bound is known.");
   } catch (error) {

@@ -93,6 +93,84 @@ def test_enumerated_passes(records: int, batch: int, drop: bool) -> None:
     assert amplified
 
 
+# ---- the worst adaptive queries: after every output the next query is the worst one, found backwards
+
+
+def worst_queries(
+    data: tuple[tuple[int, ...], tuple[int, ...]], cut: list[int], answers: Any, grown: float, epochs: int = 1
+) -> float:
+    """Return the largest delta over all adaptive yes/no queries about batches, of all epochs with fresh permutations.
+
+    The hockey stick is a sum over transcripts, so the query after each output may be chosen by itself. `answers` has the law
+    of the output for both truths. The state is the weight of every order under both data sets.
+    """
+    size = len(data[0])
+    orders = list(itertools.permutations(range(size)))
+    starts = [sum(cut[:i]) for i in range(len(cut))]
+    seen = [
+        [
+            [tuple(sorted(records[j] for j in order[s : s + m])) for order in orders]
+            for s, m in zip(starts, cut, strict=True)
+        ]
+        for records in data
+    ]
+
+    def value(step: int, epoch: int, p: Any, q: Any) -> float:
+        if step == len(cut):
+            total = float(p.sum()), float(q.sum())
+            if epoch == epochs:
+                return max(total[0] - grown * total[1], 0.0)
+            return value(0, epoch + 1, *(np.full(len(orders), each / len(orders)) for each in total))
+        contents = sorted({*seen[0][step], *seen[1][step]})
+        best = 0.0
+        for truth in itertools.product((0, 1), repeat=len(contents) - 1):
+            asked = dict(zip(contents, (0, *truth), strict=True))  # a query and its negation tell the same
+            bits = [np.array([asked[content] for content in seen[side][step]]) for side in (0, 1)]
+            best = max(best, sum(value(step + 1, epoch, p * law[bits[0]], q * law[bits[1]]) for law in answers))
+        return best
+
+    start = np.full(len(orders), 1 / len(orders))
+    return value(0, 1, start, start)
+
+
+RESPONSE = np.array([[0.25, 0.75], [0.75, 0.25]])
+"""Laws of the outputs of randomized response, p = 3/4: rows are outputs, columns truths."""
+LEAKY = np.array([[0.02, 0.0], [0.0, 0.02], [0.245, 0.735], [0.735, 0.245]])
+"""The truth is told with probability 1/50; else randomized response."""
+
+
+@pytest.mark.parametrize(
+    ("data", "batch", "drop", "epochs"),
+    [
+        (((0, 1, 1), (1, 1, 1)), 1, False, 1),
+        (((0, 1, 2), (1, 1, 2)), 1, False, 1),
+        (((0, 1), (1, 1)), 1, False, 2),
+        (((0, 1, 1), (1, 1, 1)), 2, False, 1),
+        (((0, 1, 2), (1, 1, 2)), 2, False, 1),
+        (((0, 1, 1), (1, 1, 1)), 2, True, 1),
+        (((0, 1, 1, 1), (1, 1, 1, 1)), 2, False, 1),
+        (((0, 1, 1, 1), (1, 1, 1, 1)), 3, False, 2),
+    ],
+)
+@pytest.mark.parametrize("leaky", [False, True])
+def test_the_worst_adaptive_queries(data: Any, batch: int, drop: bool, epochs: int, leaky: bool) -> None:
+    size = len(data[0])
+    cut = [batch] * (size // batch) + ([size % batch] if size % batch and not drop else [])
+    base = cm.ApproximateDP(cm.RandomizedResponse(p="3/4").pure(), "1/50") if leaky else cm.RandomizedResponse(p="3/4")
+    run = base @ cm.ShuffledBatches(batch=batch, records=size, drop_last=drop) * epochs
+    for epsilon in ("0.1", "0.6"):
+        grown = math.exp(float(epsilon))
+        needed = max(
+            worst_queries(each, cut, LEAKY if leaky else RESPONSE, grown, epochs) for each in (data, data[::-1])
+        )
+        found = run.guarantee(epsilon=epsilon)
+        assert needed <= found.delta * (1 + 1e-9)
+        if (
+            found.lower is not None
+        ):  # other records alike are among the data, and constant queries among the adaptive ones
+            assert found.lower <= needed * (1 + 1e-9) or len(set(data[0])) > 2
+
+
 # ---- Gaussian steps by quadrature
 
 

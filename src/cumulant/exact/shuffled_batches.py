@@ -35,7 +35,7 @@ from cumulant.losses.cells import Cells
 from cumulant.losses.grid import Loss, Step
 from cumulant.numerics.arithmetic import BALLS, Array
 from cumulant.numerics.convolution import without_dust
-from cumulant.numerics.rounding import MANY, U, raised, rounded_up
+from cumulant.numerics.rounding import MANY, U, at_least, raised, rounded_up
 from cumulant.numerics.search import bisect
 from cumulant.pairs.pair import Pair
 from cumulant.pairs.shuffle import LARGEST, MOST_REPORTS, ShuffledPair
@@ -86,9 +86,9 @@ class Batches:
         loss = pair.loss()
         if loss is None or self.full < 2:
             return
-        pure = float(pair.curve().pure())
-        if 0 < pure <= LARGEST:
-            found = ShuffledPair(min(self.full, MOST_REPORTS), epsilon=Fraction(rounded_up(Fraction(pure)))).unsampled()
+        pure = pure_loss(pair)
+        if pure is not None and 0 < pure <= LARGEST:
+            found = ShuffledPair(min(self.full, MOST_REPORTS), epsilon=pure).unsampled()
             if found is not None and len(found) == 1:
                 yield found[0], 0.0
         start = _least_eps0(loss, (log_delta - math.log(times)), self.released)
@@ -109,6 +109,15 @@ class Batches:
             return
         for name, direction in ((PAIR, "remove"), (SWAPPED, "add")):
             yield Neighbours(name, AllocatedBelow(loss, count, direction, rounded_up(self.dropped)))
+
+
+def pure_loss(pair: Pair) -> Fraction | None:
+    """Return a fraction above the largest loss of a pair; None if there is none, or a part of the mass has another loss."""
+    curve = pair.curve()
+    if curve.slack() or not math.isfinite(float(curve.pure())):
+        return None
+    with BALLS.at(128):
+        return at_least(curve.pure(BALLS).upper())
 
 
 # ---- the slack

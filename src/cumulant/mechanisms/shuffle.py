@@ -82,7 +82,7 @@ class Shuffle(Scheme):
             )
         if self.reports == 1:
             return lone
-        if pure < math.inf or lone.local_randomizer() is not None:
+        if (pure < math.inf and not lone.curve().slack()) or lone.local_randomizer() is not None:
             return Shuffled(lone, self)
         if pair is None or not pair.gridded:
             raise HypothesisError(

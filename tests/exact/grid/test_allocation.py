@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -227,3 +228,26 @@ def test_one_ratio_is_enclosed(sigma: str, points: int, cut: float) -> None:
             price = math.fsum(np.maximum(grown, 0).tolist()) + one.out
             assert exact * (1 - 1e-13) <= price
             assert price <= exact * (1 + 1e-4) + 2 * one.slip * k + 2 * one.out
+
+
+def test_rounding_widens_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an error of a tenth masses are divided by 0.9 from above; from below p falls by 1.1 and losses by more."""
+    loss, real = gaussian("1"), allocation.epoch_law
+    exact = {upper: ends(loss, 7, "remove", 0.4)[upper] for upper in (0, 1)}
+    allocation._losses.cache_clear()
+    allocation._losses_below.cache_clear()
+    monkeypatch.setattr(allocation, "epoch_law", lambda *asked: replace(real(*asked), error=0.05))
+    lower, upper = ends(loss, 7, "remove", 0.4)
+    allocation._losses.cache_clear()
+    allocation._losses_below.cache_clear()
+    assert upper == pytest.approx(exact[1] / 0.95, rel=1e-6)
+    assert lower < exact[0] / 1.05
+
+
+def test_neither_direction_is_the_larger_one() -> None:
+    """Laplace noise of scale 1, two steps, epsilon 0.1: 0.2439 removed, 0.2597 added; the answer is the larger."""
+    run = cm.Laplace(scale=1) @ cm.RandomAllocation(steps=2)
+    assert run.delta(epsilon="0.1") == pytest.approx(0.2597, abs=2e-4)
+    removed, added = (ends(of(cm.Laplace(scale=1).pair()), 2, each, 0.1) for each in ("remove", "add"))
+    assert removed[1] == pytest.approx(0.2439, abs=2e-4)
+    assert added[1] == pytest.approx(0.2597, abs=2e-4)

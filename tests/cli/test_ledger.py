@@ -105,6 +105,28 @@ def test_a_day(shell: Shell, tmp_path: Path) -> None:
     shell("thaw", "a", code=2)
 
 
+def test_how_many_more_fit(shell: Shell) -> None:
+    """A file name is an address; the count is that of the library; whoever writes may say so."""
+    shell.url = "plain.db"
+    shell("create", "a", "--epsilon", "1", "--delta", "1e-6", "--unit", "one visit", "--owner", "dpo", "--by", "ana")
+    said = shell("spend", "a", STEP, "--by", "ben")
+    assert said.startswith("Charged to 'a'. Run it once, then publish. Receipt 1:")
+    account = Ledger("sqlite:///plain.db").account("a")
+    fits = account.would_fit(STEP)
+    assert shell("status", "a", STEP).startswith(
+        f"About {fits:,} more like this fit into 'a', if nobody else spends.\n"
+    )
+    assert "Use more noise or fewer rounds, or ask the owner, dpo." in shell("status", "a", "Gaussian(sigma=0.1)")
+    assert shell.json("status", "a", STEP)["would_fit"] == fits
+    assert [entry.actor for entry in account.history()] == ["ana", "ben"]
+    assert account.status().unit == "one visit"
+    head = said.split()[-1]
+    assert len(head) < 24
+    assert shell.json("verify", "a", "--head", head)["sound"] is True
+    assert "rolled back" in shell("verify", "a", "--head", head[:-4] + "0000", code=4)
+    assert "rolled back" in shell("verify", "a", "--head", head[:12], code=4)
+
+
 def test_bars_on_a_terminal(shell: Shell) -> None:
     from cumulant import Ledger
     from cumulant.cli import ledger_tables

@@ -388,7 +388,7 @@ def test_what_is_refused_is_not_written(account: Account, ledger: cm.Ledger) -> 
         (cm.from_rdp(rdp=lambda order: order / 100), cm.NotationError, "Python function"),
         ("Gausian(sigma=1)", cm.NotationError, "did you mean"),
         (3, cm.InputError, "not a mechanism"),
-        (cm.Gaussian(sigma="1e-200"), cm.BudgetRefused, "0 of 1 would fit"),
+        (cm.Gaussian(sigma="1e-200"), cm.BudgetRefused, "Use more noise, or ask the owner, dpo"),
         (cm.Accountant(), cm.NotationError, "nothing ran"),
     ):
         with pytest.raises(error, match=message):
@@ -414,7 +414,8 @@ def test_infinite_charges_are_named(ledger: cm.Ledger) -> None:
         ({"delta": 1}, "protects nobody"),
         ({"slack": 1e-5}, "slack"),
         ({"relation": "any"}, "relation"),
-        ({"unit": "house"}, "unit"),
+        ({"unit": ""}, "unit"),
+        ({"unit": 3}, "unit"),
         ({"mode": "free"}, "mode"),
         ({"mode": "planned"}, "plan="),
         ({"plan": "PureDP(1)"}, "plan="),

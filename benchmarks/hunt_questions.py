@@ -34,9 +34,9 @@ from typing import Any
 import cumulant as cm
 from benchmarks.settings import DRAWS, decimal
 from benchmarks.truths import Truth, truth
-from cumulant.accounting.answer import STRAINED
 from cumulant.accounting.choices import Method
 from cumulant.accounting.question import DEFAULT_ACCURACY
+from cumulant.conversion.failure import Failure, Reason
 from cumulant.sampling.rated import Rated
 from cumulant.sampling.scheme import SCHEMES
 
@@ -153,7 +153,7 @@ def _epsilon(run: cm.Expression, delta: str, method: Method, known: Truth | None
         asked.wrong(f"{text}: epsilon is {found.epsilon!r}, where delta is {known(Fraction(found.epsilon))}")
     if found.lower is not None:
         _check_lower(run, found, found.lower, Fraction(delta), text, known, asked)
-    return None if found.note == STRAINED else found.epsilon
+    return None if found.note == Failure(Reason.STRAINED).sentence else found.epsilon
 
 
 def _check_lower(

@@ -25,6 +25,7 @@ from cumulant.accounting.question import DISTANCE, Question, checked, rows
 from cumulant.accounting.run import RunRecord
 from cumulant.accounting.weaker_run import announced_run, shorter_runs
 from cumulant.conversion import array_answers, renyi_to_dp
+from cumulant.conversion.failure import Failure, Reason
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.domains import Exact, Number
 from cumulant.numerics.arithmetic import FLOATS
@@ -34,12 +35,6 @@ from cumulant.numerics.rounding import outward, rounded_down
 if TYPE_CHECKING:
     from cumulant.exact.rounds import Rounds
     from cumulant.losses.grid import Step
-
-STRAINED = "rounding so many losses costs more than the accuracy that was asked for"
-"""The note of an answer that holds and is looser than was asked for."""
-
-CLOSED_FORM = "these rounds are too many or too different for the exact composition, so its closed form was used"
-"""The note of an answer by method "optimal" that is no smaller than that by "strong"."""
 
 _PER_OCTAVE = 8
 _ORDERS, _CLEARLY = np.geomspace(1 / 8, 8, 6 * _PER_OCTAVE + 1), 0.01
@@ -300,7 +295,7 @@ def weaker_answer(run: RunRecord, question: Question, found: Answer | None = Non
 
 def _own_answer(run: RunRecord, question: Question) -> Answer:
     """Return the answer about the run as it is written."""
-    rounds, note = rounds_of(run) if question.two_sided and _proper(question) else (None, "")
+    rounds, failure = rounds_of(run) if question.two_sided and _proper(question) else (None, None)
     exact = None if rounds is None else by_losses(rounds, question)
     if rounds is not None and exact is not None and (question.method == "exact" or _settled(rounds, question, exact)):
         return exact
@@ -314,10 +309,10 @@ def _own_answer(run: RunRecord, question: Question) -> Answer:
     if question.two_sided and (largest := _largest_loss(run, question, found.value)) is not None:
         return largest
     if exact is not None and math.isinf(exact.value):
-        note = "no grid gave a finite answer, so it comes from Rényi divergences"
+        failure = Failure(Reason.NO_FINITE_GRID)
     found = _by_distance(run, question, found) or found
     pure = found.order == math.inf and math.isfinite(found.value)
-    return replace(found, note="" if pure else note)  # pure privacy adds up, and no divergence was converted
+    return replace(found, failure=None if pure else failure)  # pure privacy adds up, and no divergence was converted
 
 
 def _largest_loss(run: RunRecord, question: Question, below: float) -> Answer | None:
@@ -439,14 +434,14 @@ def _by_composition(run: RunRecord, question: Question) -> Answer:
         bound="lemma3",
         way=question.method,
         rounds=rounds,
-        note="" if exact else CLOSED_FORM,
+        failure=None if exact else Failure(Reason.NO_OPTIMUM),
     )
 
 
 # ---- the exact layer
 
 
-def rounds_of(run: RunRecord) -> tuple[Rounds | None, str]:
+def rounds_of(run: RunRecord) -> tuple[Rounds | None, Failure | None]:
     """Return the rounds that the exact layer composes, or None and the reason."""
     from cumulant.accounting.rounds import rounds
 
@@ -467,7 +462,7 @@ def by_losses(rounds: Rounds, question: Question) -> Answer:
     bound = rounds.bound_name(found.way)
     epsilon = found.value if question.asked == "delta" else rounded_down(question.value)
     strained = found.width is not None and rounds.slip() > float(question.accuracy) * epsilon
-    return replace(found, bound=bound, note=STRAINED if strained else found.note)
+    return replace(found, bound=bound, failure=Failure(Reason.STRAINED) if strained else found.failure)
 
 
 def lower_end(rounds: Rounds, question: Question) -> Answer | None:

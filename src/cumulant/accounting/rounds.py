@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cumulant.accounting.run import Component, RunRecord
+from cumulant.conversion.failure import Failure, Reason
 from cumulant.exact.rounds import Round, Rounds
 from cumulant.pairs.pair import Pair
 from cumulant.sampling.without_replacement import WHOLE
@@ -15,28 +16,25 @@ from cumulant.sampling.without_replacement import WHOLE
 MOST_ROUNDS = 10**9
 """More are more than any grid resolves; Gaussians without a sample count as one."""
 
-_FALLBACK = "so the answer comes from Rényi divergences"
-
-
 Replaced = Callable[[Component, Pair], Round | None]
 """What replaces the round of a part with this pair; None where the part is taken as it is."""
 
 
-def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, str]:
+def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | None, Failure | None]:
     """Return all rounds of the run, or None and what stands in the way; `replaced` may put others in their place."""
     alone = run.parts[0] if len(run.parts) == 1 and replaced is None and not run.parts[0].witnesses else None
     if alone is not None and (only := _closed_round(alone)) is not None:
-        return Rounds(((only, 1),)), ""
+        return Rounds(((only, 1),)), None
     parts: list[tuple[Round, int]] = []
     whole: list[tuple[Pair | None, int]] = []
     for part in run.sorted:
         if part.silent:
             continue
         if part.scheme is not None and not part.scheme.gridded:
-            return None, f"{type(part.scheme).__name__} says nothing about loss distributions, {_FALLBACK}"
+            return None, Failure(Reason.NO_LOSSES, type(part.scheme).__name__)
         pair = _pair(part)
         if pair is None or not pair.gridded:
-            return None, f"{part.name} is known by its curve only, {_FALLBACK}"
+            return None, Failure(Reason.CURVE_ONLY, part.name)
         other = None if replaced is None else replaced(part, pair)
         if other is not None:
             parts.append((other, part.times))
@@ -49,14 +47,14 @@ def rounds(run: RunRecord, replaced: Replaced | None = None) -> tuple[Rounds | N
         parts.insert(0, (Round(gathered, WHOLE), 1))
     found = Rounds(tuple(parts))
     if found.single() is not None:
-        return found, ""
+        return found, None
     if not found.aligned:
-        return None, f"the samples of the run have directions that do not match, {_FALLBACK}"
+        return None, Failure(Reason.DIRECTIONS)
     if sum(times for _, times in parts) > MOST_ROUNDS:
-        return None, f"more than {MOST_ROUNDS:,} rounds are more than a grid resolves, {_FALLBACK}"
+        return None, Failure(Reason.TOO_MANY_ROUNDS, f"{MOST_ROUNDS:,}")
     if any(one.steps is None for one, _ in parts):
-        return None, f"noise this far from the sensitivity spans too many scales for a grid, {_FALLBACK}"
-    return found, ""
+        return None, Failure(Reason.TOO_WIDE)
+    return found, None
 
 
 def _closed_round(part: Component) -> Round | None:

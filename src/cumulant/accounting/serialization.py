@@ -17,6 +17,7 @@ from cumulant.accounting.question import BASELINES, Question
 from cumulant.accounting.run import parse_record
 from cumulant.accounting.text import RIGOUR, assumptions
 from cumulant.conversion.certify import Certificate
+from cumulant.conversion.failure import Failure, Reason
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.domains import DELTA, EPSILON
 from cumulant.errors import InputError, shown
@@ -277,7 +278,7 @@ def _plan(state: Mapping[str, Any], found: Mapping[str, Any], evidence: Mapping[
         proof,
         _text("bound", how["bound"]),
         _text("route", how["route"]),
-        found["note"],
+        Failure(Reason.STORED, found["note"]) if found["note"] else None,
         None if how["width"] is None else _number("width", how["width"]),
         _count("points", how["points"]),
     )

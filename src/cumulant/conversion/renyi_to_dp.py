@@ -15,6 +15,7 @@ import numpy as np
 from cumulant.conversion import array_answers, certify, order_search
 from cumulant.conversion.certify import Certificate
 from cumulant.conversion.conversions import Conversion
+from cumulant.conversion.failure import Failure
 from cumulant.conversion.order_search import Minimum
 from cumulant.curves.curve import Curve
 from cumulant.curves.user_function import NotABall
@@ -40,12 +41,17 @@ class Answer:
     proof: Certificate | None = None  # None where nothing had to be evaluated, or nothing could be
     bound: str = ""
     way: str = ""  # the conversion of a curve, or how the exact layer found it
-    note: str = ""  # why it does not come from where it was asked for
+    failure: Failure | None = None  # why it does not come from where it was asked for
     width: float | None = None  # of a lattice, the step
     points: int = 0
     rounds: tuple[
         tuple[float, float], ...
     ] = ()  # at which (epsilon, delta) a composition theorem states each part's rounds
+
+    @property
+    def note(self) -> str:
+        """The sentence of its failure; empty if it comes from where it was asked for."""
+        return "" if self.failure is None else self.failure.sentence
 
     @property
     def exact(self) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from cumulant.conversion.certify import Certificate
+from cumulant.conversion.failure import Failure, Reason
 from cumulant.conversion.renyi_to_dp import Answer
 from cumulant.exact import closed_form as closed
 from cumulant.exact.adaptive import theorem_w, theorem_w_line, value_iteration
@@ -504,10 +505,10 @@ def _proof_or_grid(
             reason = f"balls show {found.value} only"
         elif effort.reasons:
             reason = str(effort.reasons[-1])
-        return replace(other, note=f"asked for a proof, and there is none: {reason}")
+        return replace(other, failure=Failure(Reason.NO_PROOF, reason))
     if not slow or other.rigour == "proved":
         return other
-    return replace(other, note=f"bounded, not proved: {slow[-1]}; prove=True asks for it anyway")
+    return replace(other, failure=Failure(Reason.SLOW_PROOF, slow[-1]))
 
 
 def _smallest_answer(fine: Answer, rough: tuple[ProvedEnd, bool] | None, in_floats: batch.FloatAnswer | None) -> Answer:

@@ -196,7 +196,7 @@ def bisect(
     width: float = 0.0,
     halvings: int = 2_000,
 ) -> tuple[float, float]:
-    """Return two numbers between which a condition that stays true begins to hold.
+    """Return the ends of a narrow interval in which a condition that stays true begins.
 
     The condition fails at `low` and holds at `high`, or is taken to do so. It ends at this part of the upper end, at this width
     or after so many halvings.
@@ -216,7 +216,7 @@ def bisect(
 def bisect_integers(holds: Callable[[int], object], low: int, high: int) -> int:
     """Return the smallest integer at which a condition that stays true holds.
 
-    It fails at `low` and holds at `high`.
+    It fails at `low` and holds at `high`, or is taken to do so.
 
     >>> bisect_integers(lambda n: n * n > 1000, 0, 1000)
     32

@@ -31,8 +31,8 @@ def test_a_notebook_is_small_and_without_errors(name: str) -> None:
 
 def test_a_changed_number_would_be_seen(tmp_path: Path) -> None:
     path = tmp_path / "wrong.ipynb"
-    output = {"output_type": "execute_result", "data": {"text/plain": "3"}}
-    cell = {"cell_type": "code", "source": "1 + 1", "outputs": [output]}
+    wrong = {"output_type": "execute_result", "data": {"text/plain": "3"}}
+    cell = {"cell_type": "code", "source": "1 + 1", "outputs": [wrong]}
     path.write_text(json.dumps({"cells": [cell]}))
     with pytest.raises(AssertionError):
         rerun(path, tmp_path)

@@ -34,5 +34,7 @@ def test_labels_of_two_lines_lie_apart_and_inside() -> None:
             points = axes.transData.transform(np.column_stack(other.get_data()))
             assert not any(box.contains(*point) for point in points)
         middle = axes.transData.inverted().transform(((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2))
-        assert 0.3 < middle[1] / np.interp(middle[0], x, np.asarray(line.get_ydata(), dtype=float)) < 3
+        assert (
+            0.3 < middle[1] / np.interp(middle[0], x, np.asarray(line.get_ydata(), dtype=np.float64)) < 3
+        )  # nearer to its own line
     assert not any(label_area(*text.get_position(), text.get_text()).meets(taken) for text in axes.texts)

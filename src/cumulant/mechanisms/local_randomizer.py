@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Sequence
+from dataclasses import field
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cumulant.curves.curve import Curve
 from cumulant.curves.maximum import Highest
-from cumulant.domains import MANY, PROBABILITY, Domain, Exact, Number, Several
+from cumulant.domains import MANY, PROBABILITY, Several
 from cumulant.errors import InputError
 from cumulant.mechanisms.mechanism import Mechanism, register
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import Real, Reals, parameter
 from cumulant.relation import Relation
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ _TWO = 2
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LocalRandomizer(Mechanism):
     """A report of one person with finitely many outputs, one law for each of the inputs.
 
@@ -36,27 +36,21 @@ class LocalRandomizer(Mechanism):
     1.09861
     """
 
-    inputs: Number
-    masses: Sequence[Number]
+    inputs: Real = parameter(MANY)
+    masses: Reals = parameter(Several(PROBABILITY))
     laws: tuple[tuple[Fraction, ...], ...] = field(init=False)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {"inputs": MANY, "masses": Several(PROBABILITY)}
+    relation = Relation.REPLACE_ONE
 
-    def __post_init__(self) -> None:
-        Mechanism.__post_init__(self)
-        inputs, masses = int(Exact(self.inputs)), [Fraction(Exact(each)) for each in self.masses]
+    def _validate(self) -> None:
+        inputs, masses = int(self.inputs), [Fraction(each) for each in self.masses]
         if len(masses) % inputs:
             raise InputError(
                 f"masses must have one law for each of {inputs} inputs, and {len(masses)} is no multiple of {inputs}"
             )
         size = len(masses) // inputs
-        object.__setattr__(
-            self, "laws", tuple(_normalised(i, masses[i * size : (i + 1) * size]) for i in range(inputs))
-        )
-
-    @property
-    def relation(self) -> Relation:
-        return Relation.REPLACE_ONE
+        laws = tuple(_normalised(i, masses[i * size : (i + 1) * size]) for i in range(inputs))
+        object.__setattr__(self, "laws", laws)
 
     def key(self) -> Hashable:
         return self.laws

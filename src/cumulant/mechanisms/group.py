@@ -114,12 +114,10 @@ class Grouped(Wrapper):
         return self.inner.grouped_pair(self.size)
 
     def rests_on_sensitivity(self) -> bool:
-        return any(part.sensitive for part in self.inner.part(1).nested())
+        return self._nested_sensitivity()
 
     def assumption(self) -> str:
-        nested = list(self.inner.part(1).nested())
-        said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
-        return "; ".join(dict.fromkeys(each for each in said if each))
+        return self._nested_assumption()
 
     def part(self, times: int) -> Component:
         return replace(super().part(times), group=self.size, alone=self.inner.part(times))

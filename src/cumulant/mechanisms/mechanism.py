@@ -442,6 +442,16 @@ class Wrapper(Mechanism):
     def sized(self) -> bool:
         return self.inner.sized
 
+    def _nested_sensitivity(self) -> bool:
+        """Return True if a statement about anything inside rests on a sensitivity."""
+        return any(part.sensitive for part in self.inner.record().nested())
+
+    def _nested_assumption(self) -> str:
+        """Return what must be true of everything inside, each sentence once."""
+        nested = list(self.inner.record().nested())
+        said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
+        return "; ".join(dict.fromkeys(each for each in said if each))
+
     def _applied(self) -> str:
         """Return the text behind `@`."""
         return str(self.scheme)

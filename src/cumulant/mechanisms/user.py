@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -12,9 +12,10 @@ from cumulant.bounds.bound import Bound
 from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import HypothesisError
-from cumulant.mechanisms.mechanism import Expression, Mechanism, run
+from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper, run
 from cumulant.numerics.binomials import MOST_COUNTED
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import declared
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import SCHEMES, Scheme, known
 
@@ -89,8 +90,8 @@ def _user(mechanism: Mechanism, records: int) -> Mechanism:
     return UserMechanism(mechanism, records)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class UserMechanism(Mechanism):
+@declared
+class UserMechanism(Wrapper):
     """A mechanism on samples, for a user who joins or leaves with several records."""
 
     inner: Mechanism
@@ -99,20 +100,8 @@ class UserMechanism(Mechanism):
     amplified: ClassVar[bool] = True  # several users are not several records of one
 
     @property
-    def relation(self) -> Relation:
-        return self.inner.relation
-
-    @property
-    def estimated(self) -> bool:
-        return self.inner.estimated
-
-    @property
     def surrogate(self) -> bool:
         return self.inner.surrogate or not self.inner.user_attained
-
-    @property
-    def frozen(self) -> bool:
-        return self.inner.frozen
 
     @property
     def records_changed(self) -> int:
@@ -120,13 +109,6 @@ class UserMechanism(Mechanism):
 
     def data_size(self) -> Exact | None:
         return self.inner.data_size()
-
-    @property
-    def sized(self) -> bool:
-        return self.inner.sized
-
-    def key(self) -> Hashable:
-        return self.inner, self.records
 
     def unsampled(self) -> str:
         return "a user enters a sample record by record; write the sample first and User last"
@@ -144,21 +126,15 @@ class UserMechanism(Mechanism):
         return self.inner.user_pair(self.records)
 
     def rests_on_sensitivity(self) -> bool:
-        return any(part.sensitive for part in self.inner.part(1).nested())
+        return self._nested_sensitivity()
 
     def assumption(self) -> str:
-        nested = list(self.inner.part(1).nested())
-        said = [part.scheme.assumed for part in nested if part.scheme is not None] + [part.assumed for part in nested]
-        said.append(
-            f"every user has at most {self.records} records, each clipped by itself, and joins or leaves as a whole"
-        )
-        return "; ".join(dict.fromkeys(each for each in said if each))
+        own = f"every user has at most {self.records} records, each clipped by itself, and joins or leaves as a whole"
+        inside = self._nested_assumption()
+        return f"{inside}; {own}" if inside else own
 
     def part(self, times: int) -> Component:
-        return replace(super(UserMechanism, self).part(times), group=self.records, user=True)
+        return replace(super().part(times), group=self.records, user=True)
 
-    def arguments(self) -> Mapping[str, str]:
-        return {}
-
-    def __str__(self) -> str:
-        return f"{self.inner} @ User(records={self.records})"
+    def _applied(self) -> str:
+        return f"User(records={self.records})"

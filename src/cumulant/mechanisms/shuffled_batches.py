@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,8 +13,9 @@ from cumulant.curves.curve import Curve
 from cumulant.domains import COUNT, Domain, Exact, Number
 from cumulant.errors import HypothesisError, InputError, RelationError, shown
 from cumulant.exact.shuffled_batches import Batches
-from cumulant.mechanisms.mechanism import Expression, Mechanism, run
+from cumulant.mechanisms.mechanism import Expression, Mechanism, Wrapper, run
 from cumulant.pairs.pair import Pair
+from cumulant.parameters import declared
 from cumulant.relation import Relation
 from cumulant.sampling.scheme import Scheme, known
 
@@ -149,34 +150,15 @@ class ShuffledBatches(Scheme):
         return str(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ShuffledPass(Mechanism):
+@declared
+class ShuffledPass(Wrapper):
     """A mechanism on every batch of one pass over the data."""
 
     inner: Mechanism
     scheme: ShuffledBatches = ShuffledBatches()
 
+    relation, spans_pass, surrogate, sized = Relation.REPLACE_ONE, True, True, False
     amplified: ClassVar[bool] = True  # records of a group may be in several batches, so no pair of a group is claimed
-
-    @property
-    def spans_pass(self) -> bool:
-        return True
-
-    @property
-    def relation(self) -> Relation:
-        return Relation.REPLACE_ONE
-
-    @property
-    def estimated(self) -> bool:
-        return self.inner.estimated
-
-    @property
-    def frozen(self) -> bool:
-        return self.inner.frozen
-
-    @property
-    def surrogate(self) -> bool:
-        return True
 
     @property
     def silent(self) -> bool:
@@ -184,9 +166,6 @@ class ShuffledPass(Mechanism):
 
     def data_size(self) -> None:
         """Return None: the batches may have several sizes, and so has the data."""
-
-    def key(self) -> Hashable:
-        return self.inner, self.scheme
 
     def part(self, times: int) -> Component:
         inner = self.inner.part(times)
@@ -221,9 +200,3 @@ class ShuffledPass(Mechanism):
 
     def pair(self) -> Pair | None:
         return self.inner.pair()
-
-    def arguments(self) -> Mapping[str, str]:
-        return {}
-
-    def __str__(self) -> str:
-        return f"{self.inner} @ {self.scheme}"

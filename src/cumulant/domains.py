@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -366,6 +366,18 @@ class Line:
 
 
 TRUTH, LINE = Truth(), Line()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Values that a function checks, where no other kind of parameter fits; `accepted` is what it takes.
+
+    >>> Checked("int", lambda name, value: int(value)).check("steps", "3")
+    3
+    """
+
+    accepted: str
+    check: Callable[[str, Any], Any]
 
 
 def listed(name: str, value: Any) -> list[Any]:

@@ -34,6 +34,7 @@ class Parameter(Generic[Kept, Given]):
 Real = Parameter[Exact, Number]
 OptionalReal = Parameter[Exact | None, Number | None]
 Reals = Parameter[ExactTuple, Sequence[Number]]
+OptionalReals = Parameter[ExactTuple | None, Sequence[Number] | None]
 Word = Parameter[str, str]
 Flag = Parameter[bool, bool | str]
 Neighbours = Parameter[Relation, Relation]
@@ -64,7 +65,8 @@ class Declaration:
     @property
     def annotation(self) -> str:
         """Return the type in the signature."""
-        return f"{self.kind.accepted} | None" if self.default is None else self.kind.accepted
+        optional = self.default is None and self.kind.accepted != "Any"
+        return f"{self.kind.accepted} | None" if optional else self.kind.accepted
 
     def check(self, value: Any) -> Any:
         """Return the value as it is kept; None stays None where it is the default."""
@@ -144,10 +146,12 @@ def _initialiser(cls: type, arguments: Sequence[Argument]) -> Callable[..., None
 def spelled(value: Any) -> str:
     """Return the text of a parameter in the notation.
 
-    >>> spelled(Exact("1/3")), spelled(True), spelled("ball")
-    ('"1/3"', '"yes"', '"ball"')
+    >>> spelled((Exact("1/3"), Exact(2))), spelled(True), spelled("ball")
+    ('["1/3", 2]', '"yes"', '"ball"')
     """
-    if isinstance(value, Exact | ExactTuple):
+    if isinstance(value, tuple):
+        return f"[{', '.join(spelled(each) for each in value)}]"
+    if isinstance(value, Exact):
         return value.notation
     return f'"{"yes" if value is True else value}"'
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, ClassVar
@@ -11,16 +11,17 @@ from typing import Any, ClassVar
 from cumulant.accounting.run import Component, RunRecord
 from cumulant.curves.curve import Curve, Lowest
 from cumulant.curves.group import grouped
-from cumulant.domains import COUNT, POSITIVE, Domain, Exact, ExactTuple, Number, Several, listed
+from cumulant.domains import COUNT, POSITIVE, Checked, Domain, Exact, ExactTuple, Number, Several, listed
 from cumulant.errors import InputError, RelationError, shown
-from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, register
+from cumulant.mechanisms.mechanism import MECHANISMS, Expression, Mechanism, Wrapper, register
 from cumulant.numerics.dense_factor import dense_factor
 from cumulant.numerics.matrices import short_above, short_below
 from cumulant.numerics.rationals import root
 from cumulant.numerics.rounding import rounded_up
 from cumulant.numerics.toeplitz import BinGram, Range, ToeplitzFactor
 from cumulant.pairs.pair import Pair
-from cumulant.relation import Relation
+from cumulant.parameters import Neighbours, OptionalReal, OptionalReals, Parameter, declared, parameter
+from cumulant.relation import RELATION, Relation
 from cumulant.sampling.participation import Factor, Participation, Piece, Pieces, Projection
 
 MOST_STEPS = 10**7
@@ -37,9 +38,42 @@ ASSUMED = (
     "are clipped to norm 1 in each step and depend on other records and on earlier outputs only"
 )
 
+Decays = Parameter[tuple[ExactTuple, ExactTuple] | None, Sequence[Sequence[Number]] | None]
+Rows = Parameter[tuple[ExactTuple, ...] | None, Any]
+
+
+def _read_blt(name: str, value: Any) -> tuple[ExactTuple, ExactTuple]:
+    """Return the weights and the decays of a buffered linear Toeplitz matrix."""
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence) or len(value) != 2:
+        raise InputError(
+            f"{name}={shown(value)} must be two lists, the weights and the decays: blt=[[0.1, 0.2], [0.9, 0.5]]"
+        )
+    weights, decays = Several(_ENTRY).check("blt[0]", value[0]), Several(_DECAY).check("blt[1]", value[1])
+    if len(weights) != len(decays):
+        raise InputError(f"blt has {len(weights)} weights and {len(decays)} decays; give as many of both")
+    return weights, decays
+
+
+def _read_matrix(name: str, value: Any) -> tuple[ExactTuple, ...]:
+    """Return the rows of a lower triangular matrix."""
+    rows = tuple(tuple(listed(f"matrix[{i}]", row)) for i, row in enumerate(listed(name, value)))
+    size = len(rows)
+    if not size or any(len(row) != size for row in rows):
+        raise InputError(
+            f"matrix must be square, and has {size} rows of {', '.join(sorted({str(len(row)) for row in rows}))} numbers"
+        )
+    kept = tuple(
+        ExactTuple(_ENTRY.check(f"matrix[{i}][{j}]", each) for j, each in enumerate(row)) for i, row in enumerate(rows)
+    )
+    for i, row in enumerate(kept):
+        if any(row[i + 1 :]):
+            raise InputError(f"matrix must be lower triangular, and row {i} has a number right of the diagonal")
+        if not row[i]:
+            raise InputError(f"matrix[{i}][{i}]=0 must not be 0: noise could not be computed from it")
+    return kept
+
 
 @register
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MatrixMechanism(Mechanism):
     """C x + sigma z for a lower triangular C: a whole run with correlated Gaussian noise (DP-FTRL, BandMF, BLT).
 
@@ -59,83 +93,36 @@ class MatrixMechanism(Mechanism):
     (Fraction(105, 4), 1.14564...)
     """
 
-    bands: Sequence[Number] | None = None
-    steps: Number | None = None
-    sigma: Number | None = None
-    noise_multiplier: Number | None = None
-    blt: Sequence[Sequence[Number]] | None = None
-    matrix: Any = None
-    relation: Relation = Relation.ADD_REMOVE
+    bands: OptionalReals = parameter(Several(_ENTRY), default=None, free=True)
+    steps: OptionalReal = parameter(_STEPS, default=None, free=True)
+    sigma: OptionalReal = parameter(POSITIVE, default=None, free=True)
+    noise_multiplier: OptionalReal = parameter(POSITIVE, default=None)
+    blt: Decays = parameter(Checked("Sequence[Sequence[Number]]", _read_blt), default=None)
+    matrix: Rows = parameter(Checked("Any", _read_matrix), default=None)
+    relation: Neighbours = parameter(RELATION, default=Relation.ADD_REMOVE)
 
-    domains: ClassVar[Mapping[str, Domain | Several]] = {
-        "bands": Several(_ENTRY),
-        "steps": _STEPS,
-        "sigma": POSITIVE,
-    }
-
-    def __post_init__(self) -> None:
-        given = [name for name in ("bands", "blt", "matrix") if getattr(self, name) is not None]
-        if len(given) != 1:
+    @classmethod
+    def _prepare(cls, given: dict[str, Any]) -> dict[str, Any]:
+        factors = [name for name in ("bands", "blt", "matrix") if given[name] is not None]
+        if len(factors) != 1:
             raise InputError(
-                f"MatrixMechanism takes one of bands=…, blt=… and matrix=…, not {' and '.join(given) or 'none'}"
+                f"MatrixMechanism takes one of bands=…, blt=… and matrix=…, not {' and '.join(factors) or 'none'}"
             )
-        if (self.sigma is None) == (self.noise_multiplier is None):
+        if (given["sigma"] is None) == (given["noise_multiplier"] is None):
             raise InputError(
                 "MatrixMechanism takes sigma=… over the clipping norm, or noise_multiplier=… over the column norm"
             )
-        noise = "sigma" if self.sigma is not None else "noise_multiplier"
-        self._keep(noise, POSITIVE.check(noise, getattr(self, noise)))
-        stated = Relation.read(self.relation)
-        if stated is Relation.ANY:
-            raise InputError('relation="any" does not say what a record moves; choose "add-remove" or "replace-one"')
-        self._keep("relation", stated)
-        if self.matrix is not None:
-            self._read_matrix()
-        elif self.steps is None:
-            raise InputError(f"{given[0]}=… needs steps=…, the number of rows of the matrix")
-        else:
-            self._keep("steps", _STEPS.check("steps", self.steps))
-            self._keep(given[0], self._read_bands() if self.bands is not None else self._read_blt())
-
-    def _keep(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-
-    def _read_bands(self) -> ExactTuple:
-        bands = Several(_ENTRY).check("bands", self.bands)
-        if not bands[0]:
-            raise InputError("bands[0]=0 must not be 0: it is the diagonal of the matrix")
-        return bands
-
-    def _read_blt(self) -> tuple[ExactTuple, ExactTuple]:
-        pair: Any = self.blt
-        if isinstance(pair, str | bytes) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise InputError(
-                f"blt={shown(pair)} must be two lists, the weights and the decays: blt=[[0.1, 0.2], [0.9, 0.5]]"
-            )
-        weights, decays = Several(_ENTRY).check("blt[0]", pair[0]), Several(_DECAY).check("blt[1]", pair[1])
-        if len(weights) != len(decays):
-            raise InputError(f"blt has {len(weights)} weights and {len(decays)} decays; give as many of both")
-        return weights, decays
-
-    def _read_matrix(self) -> None:
-        if self.steps is not None:
+        if factors == ["matrix"] and given["steps"] is not None:
             raise InputError("matrix=… has as many steps as rows; leave steps=… out")
-        rows = tuple(tuple(listed(f"matrix[{i}]", row)) for i, row in enumerate(listed("matrix", self.matrix)))
-        size = len(rows)
-        if not size or any(len(row) != size for row in rows):
-            raise InputError(
-                f"matrix must be square, and has {size} rows of {', '.join(sorted({str(len(row)) for row in rows}))} numbers"
-            )
-        kept = tuple(
-            ExactTuple(_ENTRY.check(f"matrix[{i}][{j}]", each) for j, each in enumerate(row))
-            for i, row in enumerate(rows)
-        )
-        for i, row in enumerate(kept):
-            if any(row[i + 1 :]):
-                raise InputError(f"matrix must be lower triangular, and row {i} has a number right of the diagonal")
-            if not row[i]:
-                raise InputError(f"matrix[{i}][{i}]=0 must not be 0: noise could not be computed from it")
-        self._keep("matrix", kept)
+        if factors != ["matrix"] and given["steps"] is None:
+            raise InputError(f"{factors[0]}=… needs steps=…, the number of rows of the matrix")
+        return given
+
+    def _validate(self) -> None:
+        if self.relation is Relation.ANY:
+            raise InputError('relation="any" does not say what a record moves; choose "add-remove" or "replace-one"')
+        if self.bands is not None and not self.bands[0]:
+            raise InputError("bands[0]=0 must not be 0: it is the diagonal of the matrix")
 
     # ---- the matrix
 
@@ -144,11 +131,10 @@ class MatrixMechanism(Mechanism):
         """C, as numbers."""
         if self.matrix is not None:
             return dense_factor(self.matrix)
-        steps = int(Exact(self.steps or 1))
+        steps = int(self.steps or 1)
         if self.blt is not None:
-            weights, decays = self.blt
-            return ToeplitzFactor.from_blt(weights, decays, steps)  # type: ignore[arg-type]
-        return ToeplitzFactor.from_bands(self.bands or (), steps)  # type: ignore[arg-type]
+            return ToeplitzFactor.from_blt(*self.blt, steps)
+        return ToeplitzFactor.from_bands(self.bands or (), steps)
 
     @property
     def column_norm(self) -> float:
@@ -197,12 +183,7 @@ class MatrixMechanism(Mechanism):
 
     @classmethod
     def domain(cls, name: str, others: Mapping[str, Number]) -> Domain:
-        known = {"sigma": POSITIVE, "noise_multiplier": POSITIVE, "steps": _STEPS}
-        return known.get(name, _ENTRY)
-
-    @property
-    def frozen(self) -> bool:
-        return True
+        return _ENTRY if name in ("blt", "matrix") else super().domain(name, others)
 
     def with_participation(self, scheme: Participation) -> MatrixRun:
         """Return the run in which a record takes part as the scheme says; refused where no theorem covers that."""
@@ -212,7 +193,7 @@ class MatrixMechanism(Mechanism):
         return MatrixRun(self, scheme)
 
     def key(self) -> Hashable:
-        bands = None if self.bands is None else _trimmed(self.bands, int(Exact(self.steps or 1)))
+        bands = None if self.bands is None else _trimmed(self.bands, int(self.steps or 1))
         return bands, self.steps, self.blt, self.matrix, self.sigma, self.noise_multiplier, self.relation
 
     def assumption(self) -> str:
@@ -239,17 +220,9 @@ class MatrixMechanism(Mechanism):
         )
 
     def arguments(self) -> Mapping[str, str]:
-        found: dict[str, str] = {}
-        if self.bands is not None:
-            found["bands"] = self.bands.notation  # type: ignore[attr-defined]
-        for name in ("blt", "matrix"):
-            if (rows := getattr(self, name)) is not None:
-                found[name] = f"[{', '.join(row.notation for row in rows)}]"
-        for name in ("steps", "sigma", "noise_multiplier"):
-            if (value := getattr(self, name)) is not None:
-                found[name] = value.notation
-        usual = self.relation is Relation.ADD_REMOVE
-        return {**found, **({} if usual else {"relation": f'"{self.relation}"'})}
+        found = super().arguments()
+        order = ("bands", "blt", "matrix", "steps", "sigma", "noise_multiplier", "relation")
+        return {name: found[name] for name in order if name in found}
 
 
 def _trimmed(bands: Sequence[Any], steps: int) -> tuple[Fraction, ...]:
@@ -260,22 +233,14 @@ def _trimmed(bands: Sequence[Any], steps: int) -> tuple[Fraction, ...]:
     return tuple(kept)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MatrixRun(Mechanism):
+@declared
+class MatrixRun(Wrapper):
     """A whole run with correlated noise, in which one record takes part as a scheme says."""
 
     inner: MatrixMechanism
     scheme: Participation
 
     amplified: ClassVar[bool] = True
-
-    @property
-    def relation(self) -> Relation:
-        return self.inner.relation
-
-    @property
-    def frozen(self) -> bool:
-        return True
 
     @property
     def surrogate(self) -> bool:
@@ -299,7 +264,7 @@ class MatrixRun(Mechanism):
         return self.inner.key(), self.scheme
 
     def assumption(self) -> str:
-        long = self.inner.bands is not None and len(self.inner.bands) > int(Exact(self.inner.steps or 1))
+        long = self.inner.bands is not None and len(self.inner.bands) > int(self.inner.steps or 1)
         said = [self.scheme.assumed, ASSUMED, "bands beyond the last step were left out" if long else ""]
         return "; ".join(each for each in said if each)
 
@@ -308,7 +273,7 @@ class MatrixRun(Mechanism):
 
     def part(self, times: int) -> Component:
         return replace(
-            Mechanism.part(self, times),
+            super().part(times),
             dominating=None if self._plain else partial(_dominating, self),
             dominated=None if self._plain else partial(_dominated, self),
         )
@@ -366,12 +331,6 @@ class MatrixRun(Mechanism):
 
     def unsampled(self) -> str:
         return self.inner.unsampled()
-
-    def arguments(self) -> Mapping[str, str]:
-        return {}
-
-    def __str__(self) -> str:
-        return f"{self.inner} @ {self.scheme}"
 
 
 @lru_cache(maxsize=256)

@@ -608,9 +608,6 @@ M = TypeVar("M", bound=type[Mechanism])
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(parameter, field))
 def register(mechanism: M) -> M:
     """Make a frozen class of the declared parameters, and part of the notation and of the laws."""
-    if "__dataclass_fields__" in vars(mechanism):
-        MECHANISMS[mechanism.name()] = mechanism
-        return mechanism
     made = declared(mechanism)
     made.domains = {
         name: each.kind

@@ -263,14 +263,14 @@ def samples(scheme: Any, data: Data, needed: int | None) -> Iterator[tuple[Data,
     """The samples of a data set and their probabilities, from the definition; what runs may need one size of them."""
     places = range(len(data))
     match type(scheme).__name__:
-        case "WithoutReplacement" | "Displacing":
+        case "WithoutReplacement":
             size = needed or int(scheme.sample or scheme.rate * larger_size(scheme, needed))
             drawn = list(itertools.combinations(places, size))
             yield from ((tuple(data[i] for i in each), 1 / len(drawn)) for each in drawn)
         case "WithReplacement":
             draws = list(itertools.product(places, repeat=int(scheme.sample)))
             yield from ((tuple(data[i] for i in each), 1 / len(draws)) for each in draws)
-        case "Poisson" | "ReplacingPoisson" | "TruncatedPoisson":
+        case "Poisson" | "TruncatedPoisson":
             rate = float(scheme.rate)
             most = int(scheme.limit) if hasattr(scheme, "limit") else len(data)
             for count in range(len(data) + 1):
@@ -405,7 +405,7 @@ def _records(mechanism: Any) -> int | None:
     match type(mechanism).__name__:
         case "Sampled":
             scheme = mechanism.scheme
-            if type(scheme).__name__ in ("WithoutReplacement", "Displacing"):
+            if type(scheme).__name__ == "WithoutReplacement":
                 return larger_size(scheme, records(mechanism.inner))
             size: Fraction | None = scheme.sizes()[1]
             return None if size is None else int(size)

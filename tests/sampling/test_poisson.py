@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -207,3 +208,15 @@ def test_one_direction_alone_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> Non
         GaussianPair, "above", lambda self, rate, way: above(self, rate, way) if way == "remove" else None
     )
     assert cm.Poisson(rate=0.1).steps(pair) is None
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one", "replace-special"])
+def test_the_relation_is_data_of_one_class(relation: str) -> None:
+    scheme = cm.Poisson(rate="0.1", relation=relation)
+    assert type(scheme) is cm.Poisson
+    assert str(scheme.relation) == relation
+    assert (scheme == cm.Poisson(rate="0.1")) == (relation == "add-remove")
+    assert hash(pickle.loads(pickle.dumps(scheme))) == hash(scheme)
+    assert pickle.loads(pickle.dumps(scheme)) == scheme
+    assert cm.Poisson.relation is cm.Relation.ADD_REMOVE
+    assert type(cm.WithoutReplacement(rate="0.1", relation="add-remove")) is cm.WithoutReplacement

@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from cumulant.bounds.bound import Bound, amplified
+from cumulant.bounds.bound import amplified
 from cumulant.bounds.poisson import POISSON
 from cumulant.bounds.poisson_replacement import BALL_REPLACEMENT, REPLACEMENT
-from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
 from cumulant.domains import spelling
 from cumulant.errors import HypothesisError
 from cumulant.exact.witnesses import Neighbours, opposite, proposition11
 from cumulant.numerics.binomials import MOST_COUNTED, binomial_masses
 from cumulant.relation import Relation
-from cumulant.sampling.rated import Sized
+from cumulant.sampling.rated import Sized, Statement
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
@@ -54,83 +53,53 @@ class Poisson(Sized):
     __slots__ = ()
 
     word: ClassVar[str] = "Poisson"
-    relation: ClassVar[Relation] = Relation.ADD_REMOVE
-    bounds: ClassVar[Mapping[str, Bound]] = POISSON
-    sharpened: ClassVar[str] = "poisson"
     meant: ClassVar[str] = ", the size that is expected and all records"
-    assumed: ClassVar[str] = "every record enters each Poisson sample independently of the others"
     checked: ClassVar[str] = "each record is sampled independently, in secret"
+    statements: ClassVar[Mapping[Relation, Statement]] = {
+        Relation.ADD_REMOVE: Statement(
+            POISSON, "poisson", "every record enters each Poisson sample independently of the others"
+        ),
+        # Given who else is in the sample the output is (1-g) N(s) + g N(s + u), u the record, on one data set, and with v on
+        # the other: noise around the centre, and at both ends. Opposite records at the largest distance from 0 are worst for
+        # every epsilon and in every dimension (docs/samples.md).
+        Relation.REPLACE_ONE: Statement(
+            BALL_REPLACEMENT,
+            "replacement",
+            "every record enters each Poisson sample independently of the others, and one that is absent adds nothing to the "
+            'sum: its sensitivity is for a record added or removed, or with geometry="ball" 0 is the centre of the ball',
+        ),
+        # A sample with the special record is released as the sample without it, so that the two laws are those of a record
+        # removed from the data, or added to it (docs/samples.md).
+        Relation.REPLACE_SPECIAL: Statement(
+            POISSON,
+            "poisson",
+            "every record enters each Poisson sample independently of the others, and a sample with the special record is "
+            "released as the one without it",
+        ),
+    }
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        """Return the steps with the record removed and with the record added.
+    @property
+    def _replaces(self) -> bool:
+        """Return True if the record is replaced by another, which every mechanism sees."""
+        return self.stated is Relation.REPLACE_ONE
 
-        The record is there in one of the data sets, and the run sees it removed or added throughout.
-        """
-        if self.rate == 1:
-            return pair.unsampled()
-        found = [pair.above(self.rate, direction) for direction in self._directions()]
-        steps = tuple(step for step in found if step is not None)
-        return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
+    def _replaced(self, pair: Pair) -> Pair | None:
+        """Return the pair of a record that is replaced; None if it is not known."""
+        return pair.replacement(self.rate) if self.rate else pair
 
-    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
-        found = [pair.transform(self.rate, direction) for direction in self._directions()]
-        transforms = tuple(each for each in found if each is not None)
-        return transforms if len(transforms) == len(found) else None
-
-    def _directions(self) -> tuple[str, ...]:
-        return ("remove", "add") if self.rate < 1 else ("symmetric",)
-
-    def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
-        return proposition11(pair, self.rate)
-
-    def share(self) -> Fraction:
-        return self.rate
-
-    def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        seen, share = pair.poisson_profile(self.rate)
-        return seen, self.share() if seen is pair else share
-
-    def cone(self, pair: Pair) -> Fraction | None:
-        return self.rate if self.rate == 1 else None
-
-    def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
-        return binomial_masses(records, self.rate)
-
-    def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
-        return binomial_masses(size, self.rate) if size <= MOST_COUNTED else None
-
-    def of(self, inner: Scheme) -> Scheme | None:
-        return type(self)(rate=spelling(self.rate * inner.rate)) if type(inner) is type(self) else None
-
-
-class ReplacingPoisson(Poisson):
-    """Poisson samples for a record that is replaced by another.
-
-    The pair has noise around the centre, and at both ends.
-
-    Given who else is in the sample the output is (1-g) N(s) + g N(s + u), u the record, on one data set, and with v on the
-    other. Opposite records at the largest distance from 0 are worst for every epsilon and in every dimension (docs/samples.md).
-    """
-
-    __slots__ = ()
-
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    bounds: ClassVar[Mapping[str, Bound]] = BALL_REPLACEMENT
-    sharpened: ClassVar[str] = "replacement"
-    assumed: ClassVar[str] = (
-        "every record enters each Poisson sample independently of the others, and one that is absent adds nothing to the sum: "
-        'its sensitivity is for a record added or removed, or with geometry="ball" 0 is the centre of the ball'
-    )
+    # ---- what may run on its samples
 
     @property
     def takes(self) -> Relation:
-        return Relation.ADD_REMOVE
+        return Relation.ADD_REMOVE if self._replaces else self.stated
 
     def accepts(self, relation: Relation) -> bool:
-        """Accept all relations; `refuses` looks at the pair too."""
-        return True
+        """Accept all relations for a record that is replaced; `refuses` looks at the pair too."""
+        return self._replaces or super().accepts(relation)
 
     def refuses(self, pair: Pair | None, stated: Relation) -> str:
+        if not self._replaces:
+            return ""
         known = pair is not None and self._replaced(pair) is not None
         if (known and stated is Relation.ADD_REMOVE) or (pair is not None and pair.geometry == "ball"):
             return ""
@@ -144,16 +113,20 @@ class ReplacingPoisson(Poisson):
             'state it by Gaussian.from_clipping(norm, noise, relation="add-remove"), or leave relation out of Poisson'
         )
 
-    def _replaced(self, pair: Pair) -> Pair | None:
-        return pair.replacement(self.rate) if self.rate else pair
+    def of(self, inner: Scheme) -> Scheme | None:
+        if not isinstance(inner, Poisson) or type(inner) is not type(self) or inner.stated is not self.stated:
+            return None
+        return type(self)(rate=spelling(self.rate * inner.rate), relation=self.stated)
+
+    # ---- curves and statements of one (epsilon, delta)
 
     def curve(self, base: Callable[[str], Curve], pair: Pair | None, bound: str, subject: str) -> Curve:
+        if not self._replaces or not self.rate:
+            return super().curve(base, pair, bound, subject)
         name = self.theorem(bound)
-        if not self.rate:
-            return Concentrated(rho=Fraction(0))  # whatever runs, it never sees the record
         whole = None if pair is None else pair.replacement(Fraction(1))
         if pair is None or whole is None:
-            raise HypothesisError(f"{subject}: {self.refuses(None, self.relation)}")
+            raise HypothesisError(f"{subject}: {self.refuses(None, self.stated)}")
         rows = BALL_REPLACEMENT if pair.geometry == "ball" else REPLACEMENT
         if name not in rows:
             raise HypothesisError(
@@ -161,56 +134,65 @@ class ReplacingPoisson(Poisson):
             )
         return amplified(rows, name, whole.curve(), pair, self.rate, subject) if self.rate < 1 else whole.curve()
 
+    def by_lemma3(self) -> Fraction:
+        if self._replaces:
+            raise HypothesisError(
+                "composition theorems take the epsilon of a record replaced, which a Poisson sample is not given; use "
+                'method="best"'
+            )
+        return super().by_lemma3()
+
+    # ---- loss distributions
+
     def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        found = self._replaced(pair)
-        return None if found is None else found.unsampled()
+        """Return the steps with the record removed and with the record added, or the one with the record replaced.
+
+        A record that is not replaced is there in one of the data sets, and the run sees it removed or added throughout.
+        """
+        if self._replaces:
+            replaced = self._replaced(pair)
+            return None if replaced is None else replaced.unsampled()
+        if self.rate == 1:
+            return pair.unsampled()
+        found = [pair.above(self.rate, direction) for direction in self._directions()]
+        steps = tuple(step for step in found if step is not None)
+        return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
 
     def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
-        replaced = self._replaced(pair)
-        found = None if replaced is None else replaced.transform(Fraction(1), "symmetric")
-        return None if found is None else (found,)
+        if self._replaces:
+            replaced = self._replaced(pair)
+            found = [None if replaced is None else replaced.transform(Fraction(1), "symmetric")]
+        else:
+            found = [pair.transform(self.rate, direction) for direction in self._directions()]
+        transforms = tuple(each for each in found if each is not None)
+        return transforms if len(transforms) == len(found) else None
+
+    def _directions(self) -> tuple[str, ...]:
+        return ("remove", "add") if self.rate < 1 else ("symmetric",)
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
+        if not self._replaces:
+            return proposition11(pair, self.rate)
         replaced = self._replaced(pair)
         return iter(()) if replaced is None else opposite(replaced)
 
-    def share(self) -> Fraction | None:  # type: ignore[override]
-        return self.rate if self.rate == 1 else None
+    def share(self) -> Fraction | None:
+        return self.rate if self.rate == 1 or not self._replaces else None
 
     def seen(self, pair: Pair) -> tuple[Pair, Fraction | None]:
-        replaced = self._replaced(pair)
-        return (pair, None) if replaced is None else (replaced, Fraction(1))
-
-    def by_lemma3(self) -> Fraction:
-        raise HypothesisError(
-            "composition theorems take the epsilon of a record replaced, which a Poisson sample is not given; use "
-            'method="best"'
-        )
+        if self._replaces:
+            replaced = self._replaced(pair)
+            return (pair, None) if replaced is None else (replaced, Fraction(1))
+        seen, share = pair.poisson_profile(self.rate)
+        return seen, self.share() if seen is pair else share
 
     def cone(self, pair: Pair) -> Fraction | None:
-        return None
+        return self.rate if self.rate == 1 and not self._replaces else None
+
+    # ---- several records
 
     def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
-        return None
+        return None if self._replaces else binomial_masses(records, self.rate)
 
     def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
-        return None
-
-
-class ZeroingPoisson(Poisson):
-    """Poisson samples for a record that a special one replaces, which every mechanism ignores.
-
-    A sample with the special record is released as the sample without it, so that the two laws are those of a record removed
-    from the data, or added to it (docs/samples.md).
-    """
-
-    __slots__ = ()
-
-    relation: ClassVar[Relation] = Relation.REPLACE_SPECIAL
-    assumed: ClassVar[str] = (
-        "every record enters each Poisson sample independently of the others, and a sample with the special record is "
-        "released as the one without it"
-    )
-
-
-Poisson.others = (ReplacingPoisson, ZeroingPoisson)
+        return None if self._replaces or size > MOST_COUNTED else binomial_masses(size, self.rate)

@@ -9,9 +9,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
-from cumulant.bounds.bound import amplified
+from cumulant.bounds.bound import Bound, amplified
 from cumulant.bounds.table import BOUNDS, row
 from cumulant.curves.closed_form import Concentrated
 from cumulant.curves.curve import Curve
@@ -62,18 +62,56 @@ class Rated(Scheme):
         return self.rate
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What is stated of samples for one neighbouring relation."""
+
+    bounds: Mapping[str, Bound]
+    """The table of theorems."""
+
+    sharpened: str
+    """The row of the table that loss distributions are the sharp form of."""
+
+    assumed: str
+    """What must be true of the samples, and no theorem can know."""
+
+    displaces: str = ""
+    """Why what runs is stated for other neighbours than the samples, where that is so."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByRelation:
+    """An attribute that depends on the relation: a scheme has that of its own, its class that of the usual one."""
+
+    name: str
+
+    def __get__(self, scheme: Sized | None, kind: type[Sized]) -> Any:
+        relation = next(iter(kind.statements)) if scheme is None else scheme.stated
+        return relation if self.name == "relation" else getattr(kind.statements[relation], self.name)
+
+
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Sized(Rated):
     """A scheme that is given by its rate, or by the sizes of the sample and of the population.
 
     Their quotient is the rate.
 
-    The rate is all that equality means; sizes are kept for what is stated for them, and for printing.
+    The rate and the relation are all that equality means; sizes are kept for what is stated for them, and for printing.
     """
 
     rate: Exact
     sample: Exact | None
     population: Exact | None
+    stated: Relation
+
+    statements: ClassVar[Mapping[Relation, Statement]]
+    """The relations for which there are theorems, the usual one first."""
+
+    relation: ClassVar[Relation] = cast("Any", ByRelation("relation"))
+    bounds: ClassVar[Mapping[str, Bound]] = cast("Any", ByRelation("bounds"))
+    sharpened: ClassVar[str] = cast("Any", ByRelation("sharpened"))
+    assumed: ClassVar[str] = cast("Any", ByRelation("assumed"))
+    displaces: ClassVar[str] = cast("Any", ByRelation("displaces"))
 
     meant: ClassVar[str] = ""
     """What the two sizes are, where an error has to say it."""
@@ -84,27 +122,9 @@ class Sized(Rated):
     def called(self) -> str:
         return self.word
 
-    """Return the word that the notation has for this scheme."""
-
-    others: ClassVar[tuple[type[Sized], ...]] = ()
-    """The same samples for other neighbours."""
-
-    def __new__(
-        cls,
-        rate: Number | None = None,
-        *,
-        sample: Number | None = None,
-        population: Number | None = None,
-        relation: Relation | str | None = None,
-    ) -> Sized:
-        if relation is None:
-            return object.__new__(cls)
-        wanted = Relation.read(relation)
-        for each in (cls, *cls.others):
-            if each.relation is wanted:
-                return object.__new__(each)
-        known = " or ".join(repr(str(each.relation)) for each in (cls, *cls.others))
-        raise InputError(f"relation={shown(relation)} must be {known} for samples of {cls.word}")
+    @classmethod
+    def tables(cls) -> tuple[Mapping[str, Bound], ...]:
+        return tuple(statement.bounds for statement in getattr(cls, "statements", {}).values())
 
     def __init__(
         self,
@@ -114,6 +134,10 @@ class Sized(Rated):
         population: Number | None = None,
         relation: Relation | str | None = None,
     ) -> None:
+        stated = next(iter(self.statements)) if relation is None else Relation.read(relation)
+        if stated not in self.statements:
+            known = " or ".join(repr(str(each)) for each in self.statements)
+            raise InputError(f"relation={shown(relation)} must be {known} for samples of {self.word}")
         if rate is not None and sample is None and population is None:
             checked, size, total = SHARE.check("rate", rate), None, None
         elif rate is None and sample is not None and population is not None:
@@ -123,7 +147,7 @@ class Sized(Rated):
             checked = Exact(Fraction(size) / total)
         else:
             raise InputError(f"{self.word} takes rate=…, or sample=… and population=…{self.meant}")
-        for name, value in (("rate", checked), ("sample", size), ("population", total)):
+        for name, value in (("rate", checked), ("sample", size), ("population", total), ("stated", stated)):
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -136,18 +160,28 @@ class Sized(Rated):
         return found
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sized) and type(self) is type(other) and self.rate == other.rate
+        if not isinstance(other, Sized) or type(self) is not type(other):
+            return False
+        return (self.rate, self.stated) == (other.rate, other.stated)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.rate))
+        return hash((type(self), self.rate, self.stated))
+
+    def __getstate__(self) -> list[Any]:
+        usual = self.stated is type(self).relation
+        return [self.rate, self.sample, self.population, *(() if usual else (self.stated,))]
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Read what was pickled; without a relation it is the usual one, as in files of older versions."""
+        for name, value in zip(("rate", "sample", "population", "stated"), [*state, type(self).relation], strict=False):
+            object.__setattr__(self, name, value)
 
     @property
     def frozen(self) -> bool:
         return SCHEMES.get(self.word) in type(self).__mro__
 
     def __str__(self) -> str:
-        usual = SCHEMES[self.word].relation if self.word in SCHEMES else self.relation
-        stated = "" if self.relation is usual else f', relation="{self.relation}"'
+        stated = "" if self.stated is type(self).relation else f', relation="{self.stated}"'
         if self.sample is not None and self.population is not None:
             return f"{self.word}(sample={self.sample.notation}, population={self.population.notation}{stated})"
         return f"{self.word}(rate={self.rate.notation}{stated})"

@@ -88,7 +88,13 @@ class Scheme(ABC):
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
-        OWN.update({name: each for name, each in getattr(cls, "bounds", {}).items() if name not in BOUNDS})
+        for table in cls.tables():
+            OWN.update({name: each for name, each in table.items() if name not in BOUNDS})
+
+    @classmethod
+    def tables(cls) -> tuple[Mapping[str, Bound], ...]:
+        """Return every table of theorems that the scheme has."""
+        return (getattr(cls, "bounds", {}),)
 
     @property
     def called(self) -> str:

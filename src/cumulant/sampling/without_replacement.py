@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from cumulant.bounds.bound import Bound
 from cumulant.bounds.poisson import POISSON
 from cumulant.bounds.without_replacement import WITHOUT_REPLACEMENT
 from cumulant.domains import Exact, Number, spelling
@@ -14,7 +13,7 @@ from cumulant.errors import InputError
 from cumulant.exact.witnesses import CORNER, TRIPLE, TURNED, Neighbours, proposition11
 from cumulant.numerics.binomials import MOST_COUNTED, hypergeometric_masses
 from cumulant.relation import Relation
-from cumulant.sampling.rated import Sized
+from cumulant.sampling.rated import Sized, Statement
 from cumulant.sampling.scheme import Scheme, known
 
 if TYPE_CHECKING:
@@ -42,34 +41,85 @@ class WithoutReplacement(Sized):
     __slots__ = ()
 
     word: ClassVar[str] = "WithoutReplacement"
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
     fixed: ClassVar[bool] = True
-    bounds: ClassVar[Mapping[str, Bound]] = WITHOUT_REPLACEMENT
-    sharpened: ClassVar[str] = "profile"
-    assumed: ClassVar[str] = (
-        "every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order"
-    )
     checked: ClassVar[str] = "every sample is drawn uniformly, afresh and in secret"
+    statements: ClassVar[Mapping[Relation, Statement]] = {
+        Relation.REPLACE_ONE: Statement(
+            WITHOUT_REPLACEMENT,
+            "profile",
+            "every sample is uniform, smaller than the data set, and shuffled unless the mechanism ignores its order",
+        ),
+        # With probability g = sample / population the record is in the sample of the larger data set, beside m - 1 others;
+        # else the sample is one of the smaller. Given these m - 1 and one more, the two laws are (1-g) Q + g P and Q, (P, Q) a
+        # replace-one pair of what runs, so that the bounds of Poisson samples hold with that pair (docs/samples.md).
+        Relation.ADD_REMOVE: Statement(
+            POISSON,
+            "poisson",
+            "every sample is uniform, of one public size that is below that of both data sets, and shuffled unless the "
+            "mechanism ignores its order; what runs on it is stated for replace-one neighbours",
+            "a fixed-size sample displaces a record, so give the mechanism for replace-one neighbours, where a clipped sum has "
+            'twice the clipping norm: Gaussian.from_clipping(norm, noise, relation="replace-one")',
+        ),
+    }
+
+    def __init__(
+        self,
+        rate: Number | None = None,
+        *,
+        sample: Number | None = None,
+        population: Number | None = None,
+        relation: Relation | str | None = None,
+    ) -> None:
+        super().__init__(rate, sample=sample, population=population, relation=relation)
+        if self._displaces and self.rate == 1:
+            raise InputError(
+                "a sample of all records of the larger data set is none of the smaller one; sample must be below population"
+            )
+
+    @property
+    def _displaces(self) -> bool:
+        """Return True if a record is added or removed: in the sample it takes the place of another."""
+        return self.stated is Relation.ADD_REMOVE
+
+    @property
+    def takes(self) -> Relation:
+        return Relation.REPLACE_ONE
+
+    @property
+    def sized(self) -> bool:
+        """Return True for a record added or removed: the rate is that of the larger data set, whatever its size."""
+        return self._displaces or super().sized
 
     def sizes(self) -> tuple[Exact | None, Exact | None]:
         return self.sample, self.population
 
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        """Return the symmetric pair of the amplified profile.
+    def of(self, inner: Scheme) -> Scheme | None:
+        if self._displaces or not isinstance(inner, WithoutReplacement) or inner._displaces:
+            return None
+        return WithoutReplacement(rate=spelling(self.rate * inner.rate))
 
-        Either data set may be the first one in each round.
-        """
+    # ---- loss distributions
+
+    def _directions(self) -> tuple[str, ...]:
+        """Return the directions of the pair: either data set may be the first one in each round, unless one is larger."""
+        return ("remove", "add") if self._displaces else ("symmetric",)
+
+    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
         if self.rate == 1:
             return pair.unsampled()
-        step = pair.above(self.rate, "symmetric")
-        return None if step is None else (step,)
+        found = [pair.above(self.rate, direction) for direction in self._directions()]
+        steps = tuple(step for step in found if step is not None)
+        return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
 
     def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
-        found = pair.transform(self.rate, "symmetric")
-        return None if found is None else (found,)
+        found = [pair.transform(self.rate, direction) for direction in self._directions()]
+        transforms = tuple(each for each in found if each is not None)
+        return transforms if len(transforms) == len(found) else None
 
     def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
         yield from proposition11(pair, self.rate)
+        if self._displaces:
+            return
         triple, two = pair.triple(self.rate) if self.rate < 1 else None, pair.below(self.rate, "remove")
         if two is not None:
             yield Neighbours(TRIPLE, triple or two, covered=triple is None)
@@ -81,110 +131,33 @@ class WithoutReplacement(Sized):
         return self.rate
 
     def triples(self) -> Fraction | None:
-        return self.rate if self.rate < 1 else None
+        return self.rate if self.rate < 1 and not self._displaces else None
 
     def cone(self, pair: Pair) -> Fraction | None:
-        """Return the rate if it is 1 or the pair has a geometry, else None.
+        """Return the rate if it is 1 or the pair has a geometry, else None; None too for a record added or removed.
 
         Several queries on one sample have none. Such queries may adapt to one another, so the theorem needs a geometry,
         which they do not have.
         """
-        return self.rate if self.rate == 1 or pair.geometry else None
+        return self.rate if (self.rate == 1 or pair.geometry) and not self._displaces else None
 
-    def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
-        """Records of the group give way to others in the sample without them, so that enough others must be there."""
+    # ---- several records
+
+    def _counts(self, size: int) -> tuple[Fraction, ...] | None:
+        """Return the law of how many of so many records are in the sample, where enough others take their places."""
         sample, population = self.sample, self.population
         if sample is None or population is None or population - size < sample or size > MOST_COUNTED:
             return None
         return hypergeometric_masses(int(population), size, int(sample))
 
-    def of(self, inner: Scheme) -> Scheme | None:
-        if not isinstance(inner, WithoutReplacement) or type(inner) is not WithoutReplacement:
-            return None
-        return WithoutReplacement(rate=spelling(self.rate * inner.rate))
-
-
-class Displacing(WithoutReplacement):
-    """Samples of a fixed, public size for a record that is added or removed.
-
-    In the sample it takes the place of another.
-
-    With probability g = sample / population it is in the sample of the larger data set, beside m - 1 others; else the sample is
-    one of the smaller. Given these m - 1 and one more, the two laws are (1-g) Q + g P and Q, (P, Q) a replace-one pair of what
-    runs, so that the bounds of Poisson samples hold with that pair (docs/samples.md).
-    """
-
-    __slots__ = ()
-
-    relation: ClassVar[Relation] = Relation.ADD_REMOVE
-    bounds: ClassVar[Mapping[str, Bound]] = POISSON
-    sharpened: ClassVar[str] = "poisson"
-    assumed: ClassVar[str] = (
-        "every sample is uniform, of one public size that is below that of both data sets, and shuffled unless the mechanism "
-        "ignores its order; what runs on it is stated for replace-one neighbours"
-    )
-    checked: ClassVar[str] = "every sample is drawn uniformly, afresh and in secret"
-
-    def __init__(
-        self,
-        rate: Number | None = None,
-        *,
-        sample: Number | None = None,
-        population: Number | None = None,
-        relation: Relation | str | None = None,
-    ) -> None:
-        super().__init__(rate, sample=sample, population=population)
-        if self.rate == 1:
-            raise InputError(
-                "a sample of all records of the larger data set is none of the smaller one; sample must be below population"
-            )
-
-    displaces: ClassVar[str] = (
-        "a fixed-size sample displaces a record, so give the mechanism for replace-one neighbours, where a clipped sum has "
-        'twice the clipping norm: Gaussian.from_clipping(norm, noise, relation="replace-one")'
-    )
-
-    @property
-    def takes(self) -> Relation:
-        return Relation.REPLACE_ONE
-
-    @property
-    def sized(self) -> bool:
-        """Return True: the rate is that of the larger data set, whatever its size."""
-        return True
-
-    def steps(self, pair: Pair) -> tuple[Step, ...] | None:
-        found = [pair.above(self.rate, direction) for direction in _DIRECTIONS]
-        steps = tuple(step for step in found if step is not None)
-        return steps if len(steps) == len(found) else None  # one direction alone bounds nothing
-
-    def transforms(self, pair: Pair) -> tuple[Transform, ...] | None:
-        found = [pair.transform(self.rate, direction) for direction in _DIRECTIONS]
-        transforms = tuple(each for each in found if each is not None)
-        return transforms if len(transforms) == len(found) else None
-
-    def witnesses(self, pair: Pair) -> Iterator[Neighbours]:
-        return proposition11(pair, self.rate)
-
-    def triples(self) -> Fraction | None:
-        return None
-
     def user_counts(self, records: int) -> tuple[Fraction, ...] | None:
         """Each of the user's records in the sample of the larger data set takes the place of another one."""
-        return WithoutReplacement.group_counts(self, records)
+        return self._counts(records) if self._displaces else None
 
     def group_counts(self, size: int) -> tuple[Fraction, ...] | None:
-        return None
+        """Records of the group give way to others in the sample without them, so that enough others must be there."""
+        return None if self._displaces else self._counts(size)
 
-    def cone(self, pair: Pair) -> Fraction | None:
-        return None
-
-    def of(self, inner: Scheme) -> Scheme | None:
-        return None
-
-
-_DIRECTIONS = ("remove", "add")
-WithoutReplacement.others = (Displacing,)
 
 WHOLE = WithoutReplacement(rate=1)
 """All the data: how what runs without a sample is drawn."""

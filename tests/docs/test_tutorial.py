@@ -39,6 +39,7 @@ ELSEWHERE = {
     ("index", "text"): "what a command prints: test_generated.py",
     ("explanation", "text"): "three words and two arrows",
     ("CONTRIBUTING", "text"): "three words and two arrows",
+    ("CONTRIBUTING", "py"): "a file of its own, run in a process of its own: test_contributing.py",
 }
 """Blocks that are run by another test, or that are no code."""
 

@@ -64,7 +64,7 @@ class Rated(Scheme):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What is stated of samples for one neighbouring relation."""
+    """The theorems and the assumptions about samples, for one neighbouring relation."""
 
     bounds: Mapping[str, Bound]
     """The table of theorems."""

@@ -32,7 +32,7 @@ def called(question: cm.Expression) -> list[tuple[str, str]]:
 
 def test_the_stops_are_called_in_their_order() -> None:
     forget()
-    step = cm.Gaussian(noise_multiplier="1.1", clip=1, relation="add-remove") @ cm.Poisson(rate="1%")
+    step = cm.Gaussian(noise_multiplier="1.1", clip=1, relation=cm.Relation.ADD_REMOVE) @ cm.Poisson(rate="1%")
     road = called(step * 1000)
     assert len(STOPS) == 12
     assert [stop for stop in STOPS if stop not in road] == []

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Slow(Exception):
@@ -32,6 +35,16 @@ def limited(seconds: int) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+
+
+def within(results: Iterable[T], minutes: float) -> Iterator[T]:
+    """Yield results until so many minutes have passed, and say that the rest was left out; 0 is no limit."""
+    start = time.perf_counter()
+    for count, result in enumerate(results, start=1):
+        yield result
+        if minutes and time.perf_counter() - start > 60 * minutes:
+            print(f"{minutes:g} minutes are over after {count}; the rest was left out", flush=True)
+            return
 
 
 def report(done: int, total: int) -> None:

@@ -1,6 +1,6 @@
 """Attack combinators of combinators: every claim about them against enumeration on tiny data sets.
 
-    python -m benchmarks.hunt_combinators [--instances 10000] [--seed 1] [--jobs 2] [--limit 10]
+    python -m benchmarks.hunt_combinators [--instances 10000] [--seed 1] [--jobs 2] [--limit 10] [--minutes 12]
 
 An instance is an expression two combinators deep (group, parallel by value, by position and for a record that moves, every
 sample, best of several runs, shuffle) and a release that it describes (benchmarks/enumeration.py). First come all samples of
@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 import cumulant as cm
-from benchmarks.clock import Slow, limited, report
+from benchmarks.clock import Slow, limited, report, within
 from benchmarks.enumeration import Law, Random, Tiny, TooLarge, neighbours, release
 from cumulant.accounting.choices import Method
 from cumulant.mechanisms.mechanism import Expression
@@ -254,6 +254,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=0, help="after which the rest is left out; 0 is no limit")
     given = parser.parse_args()
     start, wrong = time.perf_counter(), 0
     outcomes: Counter[str] = Counter()
@@ -263,7 +264,7 @@ def main() -> int:
     with multiprocessing.Pool(given.jobs) as pool:
         for source, numbers in ((nested, range(NESTED)), (drawn, drawn_ones)):
             task = partial(instances, source=source, releases=RELEASES, limit=given.limit)
-            for outcome, found in pool.imap_unordered(task, numbers, chunksize=4):
+            for outcome, found in within(pool.imap_unordered(task, numbers, chunksize=4), given.minutes / 2):
                 outcomes[outcome] += 1
                 report(outcomes.total(), NESTED + len(drawn_ones))
                 wrong += bool(found)

@@ -1,6 +1,6 @@
 """Attack laws that need no truth: every registered mechanism on every kind of sample inside of every combinator.
 
-    python -m benchmarks.hunt_laws [--instances 3000] [--seed 1] [--jobs 2] [--limit 20]
+    python -m benchmarks.hunt_laws [--instances 3000] [--seed 1] [--jobs 2] [--limit 20] [--minutes 8]
 
 Of each run it is asked whether
 
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import cumulant as cm
-from benchmarks.clock import Slow, limited, report
+from benchmarks.clock import Slow, limited, report, within
 from benchmarks.settings import DRAWS, decimal
 from cumulant.accounting.question import DEFAULT_ACCURACY
 from cumulant.mechanisms.mechanism import Expression
@@ -230,13 +230,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=int, default=20)
+    parser.add_argument("--minutes", type=float, default=0, help="after which the rest is left out; 0 is no limit")
     given = parser.parse_args()
     start, wrong = time.perf_counter(), 0
     outcomes: Counter[str] = Counter()
     numbers = range(given.seed * 10**6, given.seed * 10**6 + given.instances)
     print(f"laws of runs, numbers {numbers.start} to {numbers.stop - 1}", flush=True)
     with multiprocessing.Pool(given.jobs) as pool:
-        for outcome, found in pool.imap_unordered(partial(instance, limit=given.limit), numbers, chunksize=4):
+        for outcome, found in within(
+            pool.imap_unordered(partial(instance, limit=given.limit), numbers, chunksize=4), given.minutes
+        ):
             outcomes[outcome] += 1
             report(outcomes.total(), len(numbers))
             wrong += bool(found)

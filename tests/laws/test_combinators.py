@@ -9,7 +9,7 @@ import pytest
 import cumulant as cm
 from benchmarks import hunt_combinators as hunt
 from benchmarks import hunt_laws
-from benchmarks.enumeration import Tiny, generating, neighbours, release
+from benchmarks.enumeration import Tiny, generating, neighbours, release, risen
 from benchmarks.settings import DRAWS
 from cumulant.exact import answer
 from cumulant.mechanisms.mechanism import MECHANISMS, Expression
@@ -98,6 +98,17 @@ def test_the_number_of_runs_has_its_mean() -> None:
         assert values[2] == pytest.approx(1)
         assert (values[2] - values[1]) / step == pytest.approx(float(scheme.mean), rel=1e-4)
         assert values[0] == pytest.approx(math.exp(-1.5) if scheme.number == "poisson" else 0)
+
+
+def test_a_rare_output_of_the_best_run_keeps_its_mass() -> None:
+    """A difference of two powers makes 0 of it, and then an enumeration needs an infinite loss."""
+    mass = np.array([1e-17])
+    for scheme, slope in (
+        (cm.RepeatAndSelect(mean=3), 3.0),
+        (cm.RepeatAndSelect(mean=2, shape=0), 2.0),
+        (cm.RepeatAndSelect(mean="1.5", number="poisson"), 1.5),
+    ):
+        assert risen(scheme, np.ones(1), mass)[0] == pytest.approx(slope * 1e-17, rel=1e-9)
 
 
 def test_neighbours() -> None:

@@ -601,6 +601,7 @@ def test_attacks_are_shown_in_words_and_dots(page: Any, server: Client) -> None:
     assert f"mu = {rounded_up(fit.mu)} (at least " in text(page, "#chart-mu figcaption")
     assert "at slack 1e-6" in text(page, "#chart-mu figcaption")
     assert len(page.find_elements(By.CSS_SELECTOR, "#chart-mu svg polygon")) == 2  # two bells
+    assert "another record" in text(page, "#chart-mu svg")  # replaced, not left out
 
 
 def test_charts_have_a_fixed_place_titles_a_legend_and_values(page: Any) -> None:

@@ -182,9 +182,9 @@ async function chart(turn, name, logarithmic, titles) {
 
 const WORDS = {
   membership: { prior: "False alarms", sentence: (n, a, b) => `Of ${n} members, blind guessing finds ${a}; the attacker finds at most ${b}.` },
-  attribute: { prior: "Right without the release", sentence: (n, a, b) => `Of ${n} secrets, ${a} are guessed without the release, at most ${b} with it.` },
-  reidentification: { prior: "Right without the release", sentence: (n, a, b) => `Of ${n} records, ${a} are named without the release, at most ${b} with it.` },
-  reconstruction: { prior: "Right without the release", sentence: (n, a, b) => `Of ${n} records, ${a} are rebuilt without the release, at most ${b} with it.` },
+  attribute: { prior: "Right already", sentence: (n, a, b) => `Of ${n} secrets, ${a} are guessed without the release, at most ${b} with it.` },
+  reidentification: { prior: "Right already", sentence: (n, a, b) => `Of ${n} records, ${a} are named without the release, at most ${b} with it.` },
+  reconstruction: { prior: "Right already", sentence: (n, a, b) => `Of ${n} records, ${a} are rebuilt without the release, at most ${b} with it.` },
 };
 let attacked = 0;
 
@@ -224,6 +224,7 @@ async function attack() {
 
 // ---- mu
 
+const SEEN = { "replace-one": ["another record", "this record"], "add-remove": ["without the record", "with the record"] };
 let measured = 0;
 
 async function mu() {
@@ -237,7 +238,7 @@ async function mu() {
     const found = await Promise.all(runs.map((run) => ask("/api/mu", { run, slack })));
     if (mine !== measured) return;
     const finite = found.every((each) => each.mu !== "inf");
-    if (finite) draw(place, () => Picture.bells(place, found.map((each) => each.mu)));
+    if (finite) draw(place, () => Picture.bells(place, found.map((each) => each.mu), SEEN[found[0].relation] ?? SEEN["add-remove"]));
     else { drawn.delete(place); place.replaceChildren(make("p", "No finite mu is known at this slack.")); }
     const text = found.filter((each) => each.mu !== "inf").map((each, i) => {
       const least = each.shown.lower === null ? "" : ` (at least ${each.shown.lower})`, run = runs.length > 1 ? (i ? "Second run: " : "First run: ") : "";

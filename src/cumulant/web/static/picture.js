@@ -63,8 +63,8 @@ const Picture = (() => {
     return { total, before, after, each };
   }
 
-  // The bell of N(0, 1) and one bell N(mu, 1) for each run.
-  function bells(place, mus) {
+  // The bell of N(0, 1) and one bell N(mu, 1) for each run; two words name the data behind them.
+  function bells(place, mus, [before, after]) {
     const width = Math.max(280, place.clientWidth), height = 190, LEFT = 10, BOTTOM = 42, TOP = 22;
     const finite = mus.filter((mu) => Number.isFinite(mu));
     const low = -3.5, high = Math.max(0, ...finite) + 3.5;
@@ -89,8 +89,8 @@ const Picture = (() => {
       if (!i) svg.append(make("text", { class: "one", x: (px(0) + px(mu)) / 2, y: y + 10 + 5 * finite.length, "text-anchor": "middle" }, "mu"));
     });
     svg.append(make("text", { class: "title", x: width - LEFT, y: height - 8, "text-anchor": "end" }, "what the attacker sees"));
-    svg.append(make("text", { x: px(0) - 6, y: TOP - 8, "text-anchor": "end" }, "without the record"));
-    svg.append(make("text", { class: "one", x: px(finite[0] ?? 0) + 6, y: TOP - 8 }, "with the record"));
+    svg.append(make("text", { x: px(0) - 6, y: TOP - 8, "text-anchor": "end" }, before));
+    svg.append(make("text", { class: "one", x: px(finite[0] ?? 0) + 6, y: TOP - 8 }, after));
     place.replaceChildren(svg);
   }
 

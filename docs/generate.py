@@ -36,7 +36,7 @@ def output() -> str:
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "COLUMNS": "100", "LANG": "C.UTF-8", "NO_COLOR": "1"},
+        env={**os.environ, "COLUMNS": "80", "LANG": "C.UTF-8", "NO_COLOR": "1"},
     )
     return f"```console\n$ {COMMAND}\n```\n\n```text\n{done.stdout.rstrip()}\n```"
 
@@ -94,10 +94,12 @@ def comparison() -> str:
 
     settings = runpy.run_path(str(ROOT / "benchmarks" / "standard_settings.py"))["SETTINGS"]
     peers = json.loads((ROOT / "benchmarks" / "peer_epsilons.json").read_text())
-    rows = [f"| setting | cumulant | {' | '.join(peers)} |", "|---|---|" + "---|" * len(peers)]
+    names = [name.replace("dp_accounting", "dp_acc.").replace("prv_accountant", "prv_acc.") for name in peers]
+    rows = [f"| setting | lower end | cumulant | {' | '.join(names)} |", "|---|---|---|" + "---|" * len(peers)]
     for one in settings:
         found = cm.parse(one.expression).guarantee(delta=one.delta)
-        ours = f"**{rounded_up(found.epsilon)}** (≥ {rounded_down(found.lower)})" if found.lower else "–"
+        assert found.lower is not None, one.name
+        ours = f"{rounded_down(found.lower)} | **{rounded_up(found.epsilon)}**"
         cells = [shown_epsilon(each["epsilon"][one.name]) for each in peers.values()]
         rows.append(f"| {one.name} | {ours} | {' | '.join(cells)} |")
     return "\n".join(rows)

@@ -60,7 +60,7 @@ python_maximum_signature_line_length = 88
 nitpicky = False
 
 html_theme = "furo"
-html_title = f"cumulant {release}"
+html_title = f"cumulant {release.replace('+g', ' at ')}"
 html_static_path = ["static"]
 html_css_files = ["cumulant.css"]
 html_copy_source = False

@@ -1,8 +1,11 @@
 """Importing the library stays light, and what it gives back has a name in it."""
 
+import ast
 import inspect
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import cumulant as cm
 
@@ -43,6 +46,19 @@ def test_a_function_is_not_hidden_by_the_module_of_its_name() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "True True Gaussian(sigma=1)\n"
+
+
+def test_a_name_is_what_type_checkers_think_it_is() -> None:
+    """The imports that only type checkers read bind the same objects as the names that are loaded on demand."""
+    seen = set()
+    for node in ast.walk(ast.parse(Path(cm.__file__).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for statement in node.body:
+                assert isinstance(statement, ast.ImportFrom)
+                for alias in statement.names:
+                    assert getattr(cm, alias.name) is getattr(import_module(statement.module or ""), alias.name)
+                    seen.add(alias.name)
+    assert seen == set(cm.__all__) - {"__version__"}
 
 
 def test_every_result_has_a_public_name() -> None:

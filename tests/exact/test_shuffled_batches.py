@@ -321,6 +321,20 @@ def test_an_answer_contains_the_whole_slack(batches: int, epochs: int) -> None:
     assert min(sums) >= delta * 0.97
 
 
+def test_a_delta_contains_the_whole_slack() -> None:
+    """No eps0 gives less than delta of the pair plus (1 + e^eps)(T-1) eta/A; without the 1 an answer would be 12 % less."""
+    from scipy.special import ndtr
+
+    epsilon, shift, loss = 0.5, 0.5, pair_of("4").loss()
+    assert loss is not None
+    delta, sums = (noise("4") @ cm.ShuffledBatches(batches=200)).delta(epsilon=epsilon), []
+    for a in (2.44, 2.47, 2.5, 2.53, 2.56, 2.6):
+        eta = ndtr(shift / 2 - a / shift) - math.exp(a) * ndtr(-shift / 2 - a / shift)
+        own = ClonedEpoch(loss, 200, a).own_delta(epsilon, -48.0)
+        sums.append(own + (1 + math.exp(epsilon)) * 199 * eta * math.exp(-a))
+    assert 0.99 * min(sums) <= delta <= 1.1 * min(sums)
+
+
 def test_full_and_released_batches() -> None:
     cut = [
         cm.ShuffledBatches(batch=2, records=7).cut(),

@@ -251,3 +251,14 @@ def test_neither_direction_is_the_larger_one() -> None:
     removed, added = (ends(of(cm.Laplace(scale=1).pair()), 2, each, 0.1) for each in ("remove", "add"))
     assert removed[1] == pytest.approx(0.2439, abs=2e-4)
     assert added[1] == pytest.approx(0.2597, abs=2e-4)
+
+
+def test_what_one_ratio_leaves_out_counts_in_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of t steps may fall out of the grid, and under P the own one, too."""
+    real = allocation.ratio_law
+    monkeypatch.setattr(allocation, "ratio_law", lambda *asked: replace(real(*asked), out=1e-4))
+    epoch_law.cache_clear()
+    law = epoch_law(gaussian("1"), 30, CUT, True)
+    epoch_law.cache_clear()
+    assert law.leak_q >= 30 * 1e-4
+    assert law.leak_p >= 31 * 1e-4

@@ -264,7 +264,7 @@ def test_laws_that_batches_cannot_be_tested_against(given: dict[str, Any], said:
 Passes = list[list[list[int]]]
 
 
-def permuted_passes(
+def cut_permutations(
     rng: np.random.Generator, batch: int = 10, records: int = 95, drop: bool = False, passes: int = 30
 ) -> Passes:
     """Permutations by numpy, cut into batches."""
@@ -280,7 +280,7 @@ def permuted_passes(
 def test_shuffled_passes(drop: bool) -> None:
     sampler = ShuffledSampler(95, 10, key=bytes(32), drop=drop)
     ours = [batch for _ in range(40) for batch in sampler]
-    other = [batch for one in permuted_passes(np.random.default_rng(3), drop=drop) for batch in one]
+    other = [batch for one in cut_permutations(np.random.default_rng(3), drop=drop) for batch in one]
     for batches in (ours, other):
         found = conformance(batches, 95, batch=10, drop=drop)
         assert list(found) == ["size", "coverage", "overlap", "order"]
@@ -289,7 +289,7 @@ def test_shuffled_passes(drop: bool) -> None:
 
 
 def test_orders_that_are_used_again_are_refuted() -> None:
-    one = permuted_passes(np.random.default_rng(4), records=90)[0]
+    one = cut_permutations(np.random.default_rng(4), records=90)[0]
     turned = [batches[::-1] if t % 2 else batches for t, batches in enumerate([one] * 20)]
     moved = [one[t % 9 :] + one[: t % 9] for t in range(20)]
     for passes in ([one] * 20, turned, moved):
@@ -305,6 +305,6 @@ def test_false_alarms_about_shuffled_passes() -> None:
     alarms = {"overlap": 0, "order": 0}
     for number in range(300):
         batch = (30, 20, 7)[number % 3]
-        found = conformance([b for one in permuted_passes(rng, batch, 60, passes=6) for b in one], 60, batch=batch)
+        found = conformance([b for one in cut_permutations(rng, batch, 60, passes=6) for b in one], 60, batch=batch)
         alarms = {test: count + (found[test] < 0.05) for test, count in alarms.items()}
     assert all(stats.binom.cdf(count, 300, 0.05) < 0.9999 for count in alarms.values())

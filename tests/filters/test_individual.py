@@ -136,6 +136,23 @@ def test_a_check_before_the_charge_exceeds_the_promise() -> None:
     assert hockey_stick(*broken, 0.1) > float(DELTA)
 
 
+def test_a_level_from_another_record_exceeds_the_promise() -> None:
+    """A record raises the level of a second one and pays for its own, the smallest: it is charged too little."""
+    rule = opened(1.0)
+    fits, add = rule_of(rule)
+    state, paid = (0,) * rule.width, 0
+    while paid < 10 and fits(state, 1):
+        state, paid = add(state, 1), paid + 1
+    p = np.array(
+        [math.prod(LAWS[3] if one else 1 - LAWS[3] for one in each) for each in itertools.product((0, 1), repeat=paid)]
+    )
+    assert hockey_stick(p, np.full(2**paid, 0.5**paid), float(EPSILON)) > float(DELTA)
+    own = np.array(
+        [math.prod(LAWS[1] if one else 1 - LAWS[1] for one in each) for each in itertools.product((0, 1), repeat=paid)]
+    )
+    assert hockey_stick(own, np.full(2**paid, 0.5**paid), float(EPSILON)) <= float(DELTA)
+
+
 def drawn_only(steps: int, affordable: int, rate: float, p: float, epsilon: float) -> float:
     """True delta if a record pays only where it was drawn, and takes part until it was drawn often enough."""
     with_it = []

@@ -68,6 +68,13 @@ def test_cyclic_poisson_is_a_composition(row: dict[str, Any]) -> None:
     assert found.lower >= low * (1 - 2e-3)  # the last column may be cut
 
 
+@pytest.mark.parametrize("row", REFERENCE["moments"], ids=lambda row: f"{row['bins']} {row['order']}")
+def test_no_divergence_is_below_the_exact_moment(row: dict[str, Any]) -> None:
+    """E W^a by enumeration of all counts of the bins, in balls: the divergence of order a is log E W^a / (a - 1)."""
+    least = float(row["log_moment"]) / (row["order"] - 1)
+    assert run_of(row).rdp(row["order"]) >= least * (1 - 1e-12)
+
+
 # ---- from the definition
 
 

@@ -43,6 +43,24 @@ def train_with_individual_budget(
     A record wants the norm of its present gradient, which costs a pass over the data in every step; with `bounds="drawn"` it
     wants its norm when it was last drawn, which costs nothing. A gradient that is no number counts as 0. `loss` must not raise
     because of one record: an error is an output too.
+
+    >>> from importlib.util import find_spec
+    >>> budget = IndividualBudget(records=3, epsilon=2, delta="1e-6", noise_multiplier=3, rate=None, levels=4)
+    >>> if find_spec("torch"):
+    ...     import torch
+    ...
+    ...     weights = train_with_individual_budget(
+    ...         lambda w, x: ((w - x) ** 2).sum(),
+    ...         torch.zeros(2),
+    ...         (torch.ones(3, 2),),
+    ...         budget=budget,
+    ...         sampler=None,
+    ...         steps=2,
+    ...         learning_rate="0.1",
+    ...         divisor=3,
+    ...     )
+    >>> budget.guarantee()
+    Promise(epsilon=2.0, delta=1e-06, relation='add-remove')
     """
     count = int(COUNT.check("steps", steps))
     rate, over = float(POSITIVE.check("learning_rate", learning_rate)), float(POSITIVE.check("divisor", divisor))

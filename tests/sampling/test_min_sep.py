@@ -82,7 +82,7 @@ def test_two_bands_are_a_chain_of_two_links() -> None:
 @pytest.mark.parametrize(("steps", "bands"), [(5, 2), (6, 2), (7, 3), (2, 2)])
 def test_every_step_is_in_one_round_of_one_link(steps: int, bands: int) -> None:
     """A link has as many rounds as the largest class of steps modulo the bands, whose columns share no row."""
-    run = cm.MatrixMechanism(bands=[1, "1/2", "1/4"][:bands], steps=steps, sigma=1)
+    run = cm.MatrixMechanism(bands=["1", "1/2", "1/4"][:bands], steps=steps, sigma=1)
     (chain,) = cm.MinSep(separation=4, rate="0.1").chains(run.factor)
     classes = [range(r, steps, bands) for r in range(bands)]
     assert (chain.links, chain.piece.times) == (len(classes), max(map(len, classes)))

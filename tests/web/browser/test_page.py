@@ -22,6 +22,7 @@ from selenium.webdriver.support.ui import Select
 import cumulant as cm
 from cumulant.accounting.numbers import percent, rounded_up
 from cumulant.web.app import application
+from cumulant.web.workers import Workers
 from tests.web.server import Client, served
 
 PATIENCE = 120
@@ -41,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     anna = cm.Ledger(url, actor="anna").create("patients <2026>", epsilon=1, delta=1e-6, like="Gaussian(sigma=20)")
     anna.spend("Gaussian(sigma=20)", key="first")
     cm.Ledger(url, actor="ben").account("patients <2026>").spend("Gaussian(sigma=40)", key="second")
-    with served(application(url, "secret")) as client:
+    with served(application(url, "secret", Workers(seconds=PATIENCE))) as client:  # a busy machine stops no question
         yield client
 
 

@@ -46,7 +46,8 @@ def test_it_is_verified(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert verified(folder).holds
     assert answer(["verify", str(folder)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Every file is as it was written.\nConfirmed: ")
+    assert out.startswith("  Confirmed: ε = ")
+    assert "  Files        all as written\n" in out
     assert answer(["verify", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["changed"] == []
 
@@ -56,7 +57,7 @@ def test_a_changed_file_is_named(folder: Path, tmp_path: Path, name: str, capsys
     place = copied(folder, tmp_path / "copy")
     (place / name).write_text((place / name).read_text() + "\n")
     assert answer(["verify", str(place)]) == 1
-    assert f"CHANGED since it was written, or missing: {name}." in capsys.readouterr().out
+    assert f"CHANGED since written, or missing: {name}\n" in capsys.readouterr().out
     (place / name).unlink()
     (place / "more.txt").write_text("x")
     assert verified(place).changed == tuple(sorted((name, "more.txt")))

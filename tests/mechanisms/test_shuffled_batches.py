@@ -100,7 +100,7 @@ def test_what_is_refused() -> None:
 def test_the_words_say_that_nothing_is_known_from_below(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.answer(["epsilon", str(LOOP), "--delta", "1e-5"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "No lower end is known" in told
+    assert "no lower end is known" in told
     assert "uses no record twice" in told
     assert app.answer(["check", str(LOOP), "--epsilon", "1", "--delta", "1e-5"]) != 0
     told = " ".join(capsys.readouterr().out.split())

@@ -53,7 +53,9 @@ def verdict_of(found: Guarantee) -> str:
     said = _RIGOUR[found.rigour]
     if found.proof.answer.value == 0:
         said += f"; the true {found.proof.question.found} is 0"
-    elif found.lower and not found.proof.run.surrogate:
+    elif found.proof.run.surrogate:
+        said += "; no lower end is known"
+    elif found.lower:
         said += f"; no accountant can report less than {rounded_down(found.lower)}"
     return said
 

@@ -200,7 +200,7 @@ def verify(
 
 
 def _confirmation_card(
-    found: Guarantee, checked: Verification, lower: bool | None, confirmed: bool, changed: tuple[str, ...] = ()
+    found: Guarantee, checked: Verification, lower: bool | None, confirmed: bool, changed: tuple[str, ...] | None = None
 ) -> Card:
     """Return the result of a second evaluation: of the number, of its lower end, and of the files of an archive."""
     from cumulant.accounting.numbers import rounded_down, rounded_up
@@ -222,7 +222,8 @@ def _confirmation_card(
     if found.proof.lower is not None:
         ends = {True: "is confirmed too", False: "is NOT confirmed", None: "was not evaluated again"}
         card.add("Lower end", f"{rounded_down(found.proof.lower)} {ends[lower]}")
-    card.add("Changed", f"{', '.join(changed)}: written by somebody else since" if changed else "")
+    if changed is not None:
+        card.add("Files", f"CHANGED since written, or missing: {', '.join(changed)}" if changed else "all as written")
     answer.describe_run(card, found.proof.run)
     return card
 

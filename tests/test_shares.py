@@ -82,6 +82,6 @@ def test_in_the_shell(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.answer([*arguments, "--share", "a=3", "--share", "b=1"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("  a = 49.")
-    assert "The budget is split as a 74.9 %, b 25.1 %." in out
+    assert "Budget       a has 74.9 %, b has 25.1 %" in out
     assert app.answer([*arguments, "--share", "a"]) == 2
     assert "--share a=3" in capsys.readouterr().err

@@ -55,3 +55,13 @@ def test_outputs_off_the_blanket_count() -> None:
     run = cm.LocalRandomizer(inputs=2, masses=[*laws[0], *laws[1]]) @ cm.Shuffle(reports=100)
     assert run.delta(epsilon=3) >= 0.5
     assert run.epsilon(delta="0.1") == math.inf
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_worst_pair_of_inputs_counts(turned: bool) -> None:
+    """The first two inputs are nearly alike and the third is far, or the other way round: the largest pair is the answer."""
+    rows = [[Fraction(5, 10), Fraction(5, 10)], [Fraction(6, 10), Fraction(4, 10)], [Fraction(9, 10), Fraction(1, 10)]]
+    labels = Randomizer.of_laws(rows[::-1] if turned else rows).labels
+    deltas = [shuffled_delta(each, 20, Fraction(math.exp(0.3))) for each in labels]
+    assert max(deltas) > 2 * min(deltas)
+    assert float(BlanketPair.of_labels(labels, 20).profile([0.3])[0]) >= max(deltas) * (1 - 1e-9)

@@ -368,7 +368,7 @@ def _settled(rounds: Rounds, question: Question, exact: Answer) -> bool:
     if question.method != "best":
         return False
     if rounds.attained:
-        given = float(question.value)
+        given = rounded_down(question.value)
         return _attained(rounds, *((exact.value, given) if question.asked == "delta" else (given, exact.value)))
     order = math.nan if exact.order is None else exact.order
     numbers = (exact.value, order, 1.0, rounded_down(question.value))

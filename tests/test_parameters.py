@@ -58,7 +58,7 @@ def test_the_signature_says_what_may_be_given() -> None:
 
 
 def test_values_are_kept_exact_and_frozen() -> None:
-    toy = Toy("5/2", many=[1, "1/3"], flag="yes", relation="add_remove")  # type: ignore[arg-type]
+    toy = Toy("5/2", many=[1, "1/3"], flag="yes", relation="add_remove")
     assert (toy.loss, toy.double) == (Exact(2), 5)
     assert isinstance(toy.scale, Exact)
     assert toy.many == (1, Exact("1/3"))

@@ -37,7 +37,7 @@ Reals = Parameter[ExactTuple, Sequence[Number]]
 OptionalReals = Parameter[ExactTuple | None, Sequence[Number] | None]
 Word = Parameter[str, str]
 Flag = Parameter[bool, bool | str]
-Neighbours = Parameter[Relation, Relation]
+Neighbours = Parameter[Relation, Relation | str]
 
 
 class Kind(Protocol):

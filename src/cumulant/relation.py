@@ -142,7 +142,7 @@ class AnyRelation:
     <Relation.REPLACE_ONE: 'replace-one'>
     """
 
-    accepted: ClassVar[str] = "Relation"
+    accepted: ClassVar[str] = "Relation | str"
 
     def check(self, name: str, value: object) -> Relation:
         """Return the relation, or raise an InputError of one sentence."""

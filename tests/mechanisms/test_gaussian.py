@@ -36,7 +36,7 @@ def test_an_add_remove_sensitivity_is_refused_without_replacement() -> None:
     with pytest.raises(cm.RelationError, match=r'from_clipping\(norm, noise, relation="replace-one"\)'):
         ADDED @ cm.WithoutReplacement(rate=0.1)
     with pytest.raises(cm.RelationError, match="replace-one"):
-        cm.Gaussian(sigma=1, geometry="ball", relation="add-remove")  # type: ignore[arg-type]
+        cm.Gaussian(sigma=1, geometry="ball", relation="add-remove")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Toy(Mechanism):
 def test_the_signature_says_what_may_be_given() -> None:
     assert str(inspect.signature(Toy)) == (
         "(scale: 'Number', epsilon: 'Number' = 2, words: 'str' = 'one', size: 'Number | None' = None, many: "
-        "'Sequence[Number]' = (1, 2), flag: 'bool | str' = False, relation: 'Relation' = <Relation.ANY: 'any'>, half: "
+        "'Sequence[Number]' = (1, 2), flag: 'bool | str' = False, relation: 'Relation | str' = <Relation.ANY: 'any'>, half: "
         "'InitVar[Number | None]' = None, *, said: 'str' = '') -> None"
     )
 

@@ -99,9 +99,9 @@ class CorrelatedNoise(_OneRun):
             self._past *= self._decays[:, None]
             self._past += row
         elif self._rest:
-            for back, band in enumerate(self._rest, start=1):
-                if back <= self.step:
-                    row -= band * self._past[(self.step - back) % len(self._rest)]
+            # place i holds the row of so many steps ago, less 1; rows before the first step are 0
+            places = (self.step - 1 - np.arange(len(self._rest))) % len(self._rest)
+            row -= np.asarray(self._rest)[places] @ self._past
             row /= self._first
             self._past[self.step % len(self._rest)] = row
         else:

@@ -31,6 +31,9 @@ def masses(size: int) -> st.SearchStrategy[list[Fraction]]:
 def parameters(kind: type[cm.Mechanism]) -> st.SearchStrategy[dict[str, Any]]:
     if kind.name() == "from_masses":
         return st.integers(2, 4).flatmap(lambda n: st.fixed_dictionaries({"p": masses(n), "q": masses(n)}))
+    if kind.name() == "LocalRandomizer":
+        laws = st.lists(masses(3), min_size=2, max_size=4)
+        return laws.map(lambda xs: {"inputs": len(xs), "masses": [mass for law in xs for mass in law]})
     if kind.name() == "from_rdp_points":
         steps = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 50)), min_size=1, max_size=5)
         return steps.map(

@@ -43,6 +43,8 @@ def masses(draw: random.Random) -> list[Fraction]:
 def extreme_parameters(kind: type[cm.Mechanism], draw: random.Random) -> dict[str, Any]:
     if kind.name() == "from_masses":
         return {"p": masses(draw), "q": masses(draw)}
+    if kind.name() == "LocalRandomizer":
+        return {"inputs": 2, "masses": [*masses(draw), *masses(draw)]}
     if kind.name() == "GaussianMixture":
         shifts = [extreme(POSITIVE, draw), Fraction(0), extreme(POSITIVE, draw)]
         return {"sigma": extreme(POSITIVE, draw), "shifts": shifts, "weights": masses(draw)}

@@ -100,13 +100,13 @@ class IndividualBudget:
             # Theorem 4b: SUM (level / levels)^2 / z^2 <= mu^2, in integers
             mu = GaussianSum.for_budget(Fraction(self._epsilon), Fraction(self._delta)).mu
             self._most = math.floor(mu**2 * self._noise**2 * self._levels**2)
-            self._totals = np.zeros((count, 1), dtype=np.int64)
+            self._totals = np.full((count, 1), 0, dtype=np.int64)
         else:
             curves = [self._curve(level, sampled) for level in range(1, self._levels + 1)]
             self._rule = IndividualMixture.opened(
                 Fraction(self._epsilon), Fraction(self._delta), curves, one_order=drawn
             )
-            self._totals = np.zeros((count, self._rule.width), dtype=np.int64)
+            self._totals = np.full((count, self._rule.width), 0, dtype=np.int64)  # memory is taken now, not in the first step
         self._last = np.zeros(count, dtype=np.int64)
         self._pending: Floats | None = None
         self._lock = Lock()

@@ -90,8 +90,8 @@ MISTAKES: list[tuple[str, str, int | None]] = [
     ("epsilon 'Gaussian(1) @ Shuffle(rate=0.01)' --delta 1e-5", "known are reports", 22),
     ("epsilon 'PureDP(1) @ Shuffle(reports=1.5)' --delta 1e-5", "reports=1.5 must be an integer", 20),
     (
-        "epsilon 'Gaussian(1) @ Shuffle(reports=100)' --delta 1e-5",
-        "Shuffle is about reports of one local randomizer",
+        "epsilon 'ZeroConcentrated(1) @ Shuffle(reports=100)' --delta 1e-5",
+        "nothing is known of shuffled reports of ZeroConcentrated",
         None,
     ),
     ("epsilon 'Gaussian(1) @ WithReplacement(rate=0.1)' --delta 1e-5", "known are sample, population", 30),

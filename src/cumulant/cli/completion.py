@@ -23,6 +23,7 @@ MECHANISM_NAMES = (
     "GaussianMixture",
     "KaryResponse",
     "Laplace",
+    "LocalRandomizer",
     "MatrixMechanism",
     "NoisyMax",
     "PartitionSelection",

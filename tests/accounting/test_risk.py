@@ -16,6 +16,7 @@ import cumulant as cm
 from cumulant.accounting.risk import KINDS, risk
 from cumulant.accounting.run import RunRecord
 from cumulant.domains import Exact
+from tests.effort import drawn
 
 ROWS = json.loads((Path(__file__).parents[1] / "oracles" / "reports.json").read_text())["attack"]
 
@@ -50,10 +51,10 @@ def random_laws(draws: np.random.Generator, values: int, outputs: int) -> np.nda
 
 
 def test_no_bayes_attack_names_a_value_more_often() -> None:
-    """The attacker who names the likeliest value given the output, on 100 random mechanisms and priors."""
+    """The attacker who names the likeliest value given the output, on random mechanisms and priors."""
     draws = np.random.default_rng(3)
     gaps = []
-    for _ in range(100):
+    for _ in range(drawn(20)):
         values, outputs = int(draws.integers(2, 5)), int(draws.integers(2, 6))
         laws, prior = random_laws(draws, values, outputs), draws.dirichlet(np.full(values, 2.0))
         exact = float((prior[:, None] * laws).max(axis=0).sum())
@@ -64,9 +65,9 @@ def test_no_bayes_attack_names_a_value_more_often() -> None:
 
 
 def test_no_reconstruction_within_a_distance_succeeds_more_often() -> None:
-    """A guess is right for several values; the best rule for each output, on 100 random mechanisms."""
+    """A guess is right for several values; the best rule for each output, on random mechanisms."""
     draws, sharper_broken = np.random.default_rng(4), 0
-    for _ in range(100):
+    for _ in range(drawn(20)):
         values, outputs = int(draws.integers(3, 6)), int(draws.integers(2, 6))
         laws, prior = random_laws(draws, values, outputs), draws.dirichlet(np.full(values, 2.0))
         near = np.abs(np.subtract.outer(np.arange(values), np.arange(values))) <= 1

@@ -73,13 +73,15 @@ class Relation(StrEnum):
         facts = _FACTS[self]
         return facts.guessed if records == 1 else facts.guessed_group.format(records)
 
-    def protected_for(self, records: int) -> str:
+    def protected_for(self, records: int, user: bool = False) -> str:
         """Return in a few words what a statement about so many records protects.
 
         >>> Relation.ADD_REMOVE.protected_for(1), Relation.REPLACE_ONE.protected_for(3)
         ('one record added or removed', 'up to 3 records replaced by others')
         """
         facts = _FACTS[self]
+        if records > 1 and user:
+            return f"one user with at most {records} records, who joins or leaves"
         return facts.protected if records == 1 else facts.protected_group.format(records)
 
     @property

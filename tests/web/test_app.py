@@ -86,7 +86,7 @@ def test_the_explorer_gives_sentences_and_commands(page: Client) -> None:
     assert status == 200
     assert found["guarantee"] == cm.parse(RUN).guarantee(delta="1e-6").to_dict()
     assert found["said"][0].startswith("epsilon = ")
-    assert found["protects"] == "one record being added or removed"
+    assert found["protects"] == "one record added or removed"
     upper, lower = Fraction(found["shown"]["epsilon"]), Fraction(found["shown"]["lower"])
     assert lower <= Fraction(found["guarantee"]["lower"]) <= Fraction(found["guarantee"]["epsilon"]) <= upper
     said: dict[str, Any] = {}

@@ -193,7 +193,7 @@ def protected(run: RunRecord) -> str:
     >>> protected(Gaussian(sigma=1, relation="add-remove").record())
     'one record added or removed'
     """
-    return run.relation.protected_for(run.groups[0])
+    return run.relation.protected_for(run.groups[0], run.user)
 
 
 def membership(caught: float) -> str:

@@ -106,7 +106,9 @@ class IndividualBudget:
             self._rule = IndividualMixture.opened(
                 Fraction(self._epsilon), Fraction(self._delta), curves, one_order=drawn
             )
-            self._totals = np.full((count, self._rule.width), 0, dtype=np.int64)  # memory is taken now, not in the first step
+            self._totals = np.full(
+                (count, self._rule.width), 0, dtype=np.int64
+            )  # memory is taken now, not in the first step
         self._last = np.zeros(count, dtype=np.int64)
         self._pending: Floats | None = None
         self._lock = Lock()

@@ -21,7 +21,6 @@ from cumulant.domains import DELTA, Exact
 from cumulant.errors import BudgetRefused, CumulantError, InputError, LedgerBroken, LedgerError
 from cumulant.notation import parse
 from cumulant.plotting.charts import CHARTS
-from cumulant.relation import Relation
 from cumulant.training.sgd import NoisySGD
 from cumulant.web.ledger_questions import LEDGER_QUESTIONS
 
@@ -30,14 +29,6 @@ _DRAWN = {"rounds": "rounds", "epsilon": "epsilon", "attack": "trade-off"}
 
 MEMBERSHIP = "membership"
 """The attack that tells whether a record is in the data; its prior is the rate of false alarms."""
-
-_PROTECTED = {
-    Relation.ADD_REMOVE: "one record being added or removed",
-    Relation.REPLACE_ONE: "one record being replaced by another",
-    Relation.REPLACE_SPECIAL: "one record being replaced by an empty one",
-    Relation.ANY: "one record changing as the sensitivities say",
-}
-"""The change of the data that a guarantee hides, for a card on the page."""
 
 
 def epsilon(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,19 +104,9 @@ def training(request: Mapping[str, Any]) -> dict[str, Any]:
         "run": run.notation(),
         "steps": sgd.total_steps,
         "relation": str(sgd.relation),
-        "protects": protected(run.record()),
+        "protects": text.protected(run.record()),
         "assumes": sgd.loop.assumes,
     }
-
-
-def protected(run: RunRecord) -> str:
-    """Return a phrase for the change of the data that a guarantee hides.
-
-    >>> protected(parse("PureDP(1) @ Poisson(rate=0.1)").record())
-    'one record being added or removed'
-    """
-    records = run.groups[0]
-    return _PROTECTED[run.relation] if records == 1 else f"a group of at most {records} records changing"
 
 
 def explore(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,7 +132,7 @@ def explore(request: Mapping[str, Any]) -> dict[str, Any]:
             "lower": None if found.lower is None else rounded_down(found.lower),
             "delta": given,
         },
-        "protects": protected(plan.run),
+        "protects": text.protected(plan.run),
         "careful": text.doubled(plan.run),
         "said": [each for each in told if each],
         "assumptions": text.assumptions(plan.run),

@@ -300,8 +300,8 @@ def test_two_runs_are_compared_on_one_scale(page: Any) -> None:
     asked(page)
     warning = said(page, "mixture")
     assert "do not compare" in warning
-    assert "First run: one record being added or removed." in warning
-    assert "Second run: one record being replaced by another." in warning
+    assert "First run: one record added or removed." in warning
+    assert "Second run: one record replaced by another." in warning
 
 
 def test_the_chooser_offers_what_is_registered(page: Any) -> None:

@@ -277,7 +277,7 @@ async function loaders(turn, claim, delta) {
       if (turn !== asked) return;
       const check = await ask("/api/check", { run: ran.run, epsilon: claim, delta });
       const upper = Chart.short(number(check.epsilon), "up"), lower = check.lower === null ? null : Chart.short(check.lower, "down");
-      cells = [make("td", check.verdict, { class: `verdict ${check.verdict}` }), make("td", lower === null ? `at most ${upper}` : `${lower} to ${upper}`), make("td", ran.protects.replace("one record being ", ""))];
+      cells = [make("td", check.verdict, { class: `verdict ${check.verdict}` }), make("td", lower === null ? `at most ${upper}` : `${lower} to ${upper}`), make("td", ran.protects.replace("one record ", ""))];
       verdicts.push(check.verdict);
     } catch (error) { cells = [make("td", `${error.error}.`, { colspan: "3" })]; }
     if (turn !== asked) return;

@@ -26,7 +26,7 @@ STEP = cm.Gaussian(sigma=50)
 
 
 @pytest.mark.parametrize(
-    "url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "mysql://x", "", "budget.db", "sqlite:///a\0b"]
+    "url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "mysql://x", "", "budget", "sqlite:///a\0b"]
 )
 def test_addresses(url: str) -> None:
     with pytest.raises(cm.InputError, match="url="):

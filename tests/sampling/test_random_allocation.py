@@ -172,7 +172,7 @@ def test_the_shell_speaks_of_epochs_and_refuses_shuffled_batches() -> None:
     answer = json.loads(found.stdout)
     assert (answer["relation"], answer["rigour"]) == ("add-remove", "bounded")
     assert 0.999 * answer["epsilon"] < answer["lower"] <= answer["epsilon"]
-    told = shell.invoke(app, ["epsilon", run, "--delta", "1e-5"]).stdout
+    told = shell.invoke(app, ["epsilon", run, "--delta", "1e-5", "--explain"]).stdout
     assert "50 steps of each of 3 whole epochs" in " ".join(told.split())
     refused = shell.invoke(app, ["epsilon", "Gaussian(sigma=2) @ Shuffled(batch=64)", "--delta", "1e-5"])
     assert refused.exit_code != 0

@@ -19,7 +19,8 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, st
     return code, printed.out, printed.err
 
 
-def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_samplings_side_by_side(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     words = ("dpsgd", *DIGITS, "--epochs", "3", "--noise-multiplier", "4")
     code, out, _ = asked(capsys, *words)
     assert code == 0

@@ -226,6 +226,7 @@ def test_the_worst_pair_of_a_promise_leaks_what_it_may() -> None:
 
 
 SHARED_BY_PAIRS = {
+    "blanket",  # shuffled reports of a finite randomizer, by finitely many losses
     "discrete_laplace",  # the Laplace pair at integers
     "finite_losses",  # a base of pairs with finitely many losses
     "gaussian_replacement",  # the Gaussian pair on a sample with a replaced record

@@ -33,7 +33,7 @@ _SAMPLINGS = ", ".join(SAMPLING_NAMES)
 OPACUS_RATE = "opacus"
 """The value of --rate that means the rate of stock Opacus: 1 / len(loader), as a float32."""
 
-MORE = "--sampling NAME  --claim EPSILON  --statement text  --explain  --json"
+MORE = "--sampling NAME  --claim EPSILON  --explain  --json"
 
 DOUBLED = (
     "The factor 2: gradients are clipped to norm C. Replacing a record moves their sum by up to 2C, so replace-one rows have "

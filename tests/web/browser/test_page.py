@@ -87,7 +87,7 @@ DONE = "return document.getElementById('charts').dataset.done"
 def until(browser: Any, script: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while not browser.execute_script(script):
-        assert time.monotonic() < deadline, script
+        assert time.monotonic() < deadline, (script, browser.find_element(By.TAG_NAME, "main").text)
         time.sleep(0.05)
 
 
@@ -430,6 +430,7 @@ def test_any_change_strikes_the_answer_out_at_once(page: Any) -> None:
     seen = {"start-publish", *CALIBRATION}
     for start, controls in CONTROLS.items():
         changed(page, f"start-{start}", "")
+        written(page)  # else the server may write the expression between two keys
         if start != "publish":
             changed(page, "run", "PureDP(1)")
         changed(page, "delta", "0.1")

@@ -1,11 +1,14 @@
 """What every test starts with."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cumulant.accounting.cache import forget_answers
 from tests import slow
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -16,10 +19,17 @@ def nothing_remembered() -> Iterator[None]:
     forget_answers()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even read the files that `make test-fast` leaves out as a whole."""
+    fast = config.option.markexpr == "not slow"
+    listed = fast and collection_path.is_relative_to(ROOT)
+    return True if listed and collection_path.relative_to(ROOT).as_posix() in slow.listed() else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make test-fast` leaves out."""
     for item in items:
-        if slow.function(item.nodeid) in slow.listed():
+        if slow.is_slow(item.nodeid):
             item.add_marker(pytest.mark.slow)
 
 

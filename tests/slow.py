@@ -1,7 +1,8 @@
 """Tests that are slow, so that `make test-fast` leaves them out.
 
 `make test-times` measures every test by processor time, which does not depend on what else the machine does, and writes
-tests/slow.txt anew: a function is slow if one of its cases takes longer than LIMIT.
+tests/slow.txt anew: a function is slow if one of its cases takes longer than LIMIT, and a whole file if one takes longer
+than FIXTURE, because that may be a fixture which the next test would pay for.
 """
 
 import os
@@ -12,7 +13,10 @@ from functools import cache
 from pathlib import Path
 
 LIMIT = 0.05
-"""Seconds of processor time; what is faster than that takes 40 s on two cores together."""
+"""Seconds of processor time; what is faster than that takes 90 s on two cores together (measured)."""
+
+FIXTURE = 5.0
+"""Seconds of processor time; the slowest fixture of a file that is not listed takes less."""
 
 LIST = Path(__file__).with_name("slow.txt")
 VARIABLE = "CUMULANT_TIMES"
@@ -22,6 +26,11 @@ VARIABLE = "CUMULANT_TIMES"
 def function(test: str) -> str:
     """Return the name of a test without the case."""
     return test.partition("[")[0]
+
+
+def is_slow(test: str) -> bool:
+    """Return True if the function or the file of a test is listed."""
+    return not listed().isdisjoint((function(test), test.partition("::")[0]))
 
 
 @cache
@@ -49,7 +58,11 @@ def timed(test: str) -> Iterator[None]:
 def main(folder: str) -> None:
     """Write the list from the times in a folder."""
     lines = [line.split("\t") for path in Path(folder).glob("*.txt") for line in path.read_text("utf-8").splitlines()]
-    slow = {function(test) for seconds, test in lines if float(seconds) > LIMIT}
+    whole = {test.partition("::")[0] for seconds, test in lines if float(seconds) > FIXTURE}
+    slow = {
+        function(test) for seconds, test in lines if float(seconds) > LIMIT and test.partition("::")[0] not in whole
+    }
+    slow |= whole
     LIST.write_text("".join(f"{each}\n" for each in sorted(slow)), encoding="utf-8")
 
 
